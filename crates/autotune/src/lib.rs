@@ -1,0 +1,1 @@
+//! Device models, rooflines and tuning.

@@ -1,0 +1,1 @@
+//! Turns a kernel into CUDA, OpenCL or C source with a launch plan.

@@ -1,0 +1,1 @@
+//! Variational forms, elements, quadrature, meshes, numberings, and their lowering to kernels.

@@ -1,0 +1,1 @@
+//! Kernels: expressions, types, domains, the loop tree, the text format, dependences, statistics and the interpreter.

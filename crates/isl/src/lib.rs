@@ -1,0 +1,1 @@
+//! The safe wrapper of isl: checked calls, dimensions by name, objects that stay on their thread.

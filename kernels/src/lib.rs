@@ -1,0 +1,1 @@
+//! The kernels of the documents Purlin implements, and their recipes.

@@ -1,0 +1,1 @@
+//! Purlin: a polyhedral loop-transformation engine.
