@@ -1,0 +1,188 @@
+//! What a host needs to launch a generated program: arguments, grid, block, memory, features.
+
+use purlin_ir::{ScalarType, TableData};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A language the printers write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Target {
+    /// CUDA C++ for NVRTC.
+    Cuda,
+    /// OpenCL C 1.2 with the fp64 and int64-atomics extensions.
+    OpenCl,
+    /// C99 with OpenMP.
+    C,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cuda => "cuda",
+            Self::OpenCl => "opencl",
+            Self::C => "c",
+        })
+    }
+}
+
+/// A generated program: source text and how to launch it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Program {
+    /// Language of the source.
+    pub target: Target,
+    /// Name of the entry point in the source.
+    pub entry: String,
+    /// The source, deterministic to the byte.
+    pub source: String,
+    /// How to launch it.
+    pub plan: LaunchPlan,
+}
+
+/// How to launch a program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LaunchPlan {
+    /// Arguments in the order of the entry point's signature.
+    pub args: Vec<ArgSpec>,
+    /// Work-groups along g.0, g.1, g.2, as expressions of the parameters; 0 means nothing to do.
+    pub grid: [HostExpr; 3],
+    /// Work-items of a group along l.0, l.1, l.2.
+    pub block: [u64; 3],
+    /// Local memory of one work-group, in bytes, all of it declared in the source.
+    pub local_bytes: u64,
+    /// What the device must offer.
+    pub features: Vec<Feature>,
+    /// Conditions on the parameters that the code relies on; a launch that breaks one is refused.
+    pub preconditions: Vec<Precondition>,
+}
+
+/// A condition `value >= 0` on the parameters, checked before a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Precondition {
+    /// Must not be negative.
+    pub value: HostExpr,
+    /// The condition as the user wrote it, for the error.
+    pub text: String,
+}
+
+/// A feature of a device that a program may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Feature {
+    /// Double precision.
+    Fp64,
+    /// 64-bit integer atomics (for compare-and-swap on doubles).
+    Int64Atomics,
+}
+
+/// One argument of the entry point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ArgSpec {
+    /// Name in the source and in the kernel.
+    pub name: String,
+    /// Type of the value or of one element.
+    pub ty: ScalarType,
+    /// How it is passed.
+    pub kind: ArgKind,
+}
+
+/// How an argument is passed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ArgKind {
+    /// An integer parameter, by value; grid and shapes depend on it.
+    Param,
+    /// A scalar, by value.
+    Scalar,
+    /// An array given by the caller, row-major unless its strides say otherwise.
+    Buffer {
+        /// Elements to allocate.
+        len: HostExpr,
+        /// Whether the program reads it, writes it or both.
+        access: BufferAccess,
+    },
+    /// A constant table: the runtime uploads it once and passes it as a read-only buffer.
+    Table(TableData),
+}
+
+/// Direction of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BufferAccess {
+    /// Only read.
+    In,
+    /// Only written.
+    Out,
+    /// Read and written, or updated.
+    InOut,
+}
+
+/// An integer expression of the parameters, evaluated on the host in checked 64-bit arithmetic.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum HostExpr {
+    /// A constant.
+    Const(i64),
+    /// A parameter, by name.
+    Param(String),
+    /// Sum.
+    Add(Box<HostExpr>, Box<HostExpr>),
+    /// Product.
+    Mul(Box<HostExpr>, Box<HostExpr>),
+    /// Quotient rounded down.
+    FloorDiv(Box<HostExpr>, Box<HostExpr>),
+    /// The larger of two.
+    Max(Box<HostExpr>, Box<HostExpr>),
+    /// The smaller of two.
+    Min(Box<HostExpr>, Box<HostExpr>),
+}
+
+/// Why a host expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostExprError {
+    /// A parameter has no value.
+    #[error("parameter `{0}` has no value; pass one")]
+    Unbound(String),
+    /// A result does not fit 64 bits.
+    #[error("`{0}` does not fit 64 bits with these parameters; use smaller sizes")]
+    Overflow(String),
+    /// A divisor is zero.
+    #[error("`{0}` divides by zero with these parameters")]
+    DivisionByZero(String),
+}
+
+impl HostExpr {
+    /// The value under `params` (name to value).
+    ///
+    /// # Errors
+    /// A parameter without a value, overflow of 64 bits, division by zero.
+    pub fn eval(&self, params: &BTreeMap<String, i64>) -> Result<i64, HostExprError> {
+        let overflow = || HostExprError::Overflow(self.to_string());
+        Ok(match self {
+            Self::Const(c) => *c,
+            Self::Param(p) => *params.get(p).ok_or_else(|| HostExprError::Unbound(p.clone()))?,
+            Self::Add(a, b) => a.eval(params)?.checked_add(b.eval(params)?).ok_or_else(overflow)?,
+            Self::Mul(a, b) => a.eval(params)?.checked_mul(b.eval(params)?).ok_or_else(overflow)?,
+            Self::FloorDiv(a, b) => {
+                let (a, b) = (a.eval(params)?, b.eval(params)?);
+                if b == 0 {
+                    return Err(HostExprError::DivisionByZero(self.to_string()));
+                }
+                let q = a.checked_div(b).ok_or_else(overflow)?;
+                if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q }
+            }
+            Self::Max(a, b) => a.eval(params)?.max(b.eval(params)?),
+            Self::Min(a, b) => a.eval(params)?.min(b.eval(params)?),
+        })
+    }
+}
+
+impl fmt::Display for HostExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Const(c) => write!(f, "{c}"),
+            Self::Param(p) => f.write_str(p),
+            Self::Add(a, b) => write!(f, "({a} + {b})"),
+            Self::Mul(a, b) => write!(f, "{a}*{b}"),
+            Self::FloorDiv(a, b) => write!(f, "floor({a}/{b})"),
+            Self::Max(a, b) => write!(f, "max({a}, {b})"),
+            Self::Min(a, b) => write!(f, "min({a}, {b})"),
+        }
+    }
+}
