@@ -1,7 +1,27 @@
 //! Kernels: expressions, types, domains, the loop tree, the text format, dependences, statistics and the interpreter.
 
+pub mod affine;
+pub mod build;
+pub mod canonical;
 pub mod constant;
+pub mod domain;
+pub mod expr;
+pub mod ids;
+pub mod kernel;
 pub mod types;
+pub mod typing;
+pub mod verify;
 
+pub use affine::{Affine, Atom};
+pub use build::KernelBuilder;
 pub use constant::{Real, TableData};
+pub use domain::{Constraint, Domain};
+pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
+pub use ids::{Arena, Id, InameId, InsnId, RuleId, VarId};
+pub use kernel::{
+    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, Rule, VarKind, Variable,
+    WriteOp,
+};
 pub use types::ScalarType;
+pub use typing::{ExprType, TypeError};
+pub use verify::KernelError;

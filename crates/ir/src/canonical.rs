@@ -1,0 +1,111 @@
+//! Canonical ids: inames and instructions numbered in order of appearance, nothing unreachable.
+
+use crate::affine::{Affine, Atom};
+use crate::expr::{Access, Expr};
+use crate::ids::{Id, InameId, InsnId};
+use crate::kernel::{Kernel, Node};
+
+impl Kernel {
+    /// Renumbers inames and instructions in order of appearance and drops those the tree does not
+    /// reach. Two kernels that print alike are equal after this.
+    #[must_use]
+    pub fn canonical(mut self) -> Self {
+        let order = appearance(&self);
+        let insns: Vec<InsnId> = self.schedule().into_iter().map(|(insn, _)| insn).collect();
+        if in_order(&order, self.inames.len()) && in_order(&insns, self.insns.len()) {
+            return self;
+        }
+        let mut new_iname = vec![None; self.inames.len()];
+        for (k, iname) in order.iter().enumerate() {
+            new_iname[iname.index()] = Some(InameId::from_index(k));
+        }
+        let mut new_insn = vec![None; self.insns.len()];
+        for (k, insn) in insns.iter().enumerate() {
+            new_insn[insn.index()] = Some(InsnId::from_index(k));
+        }
+        self.inames = self.inames.select(&order);
+        self.insns = self.insns.select(&insns);
+        self.rename_inames(&|i| new_iname[i.index()].unwrap_or(i));
+        renumber_nodes(&mut self.body, &|i| new_iname[i.index()].unwrap_or(i), &|s| {
+            new_insn[s.index()].unwrap_or(s)
+        });
+        self
+    }
+
+    /// Passes every iname in domains and expressions (not in the loop tree) through `rename`.
+    fn rename_inames(&mut self, rename: &dyn Fn(InameId) -> InameId) {
+        let replace = |atom: &Atom| match atom {
+            Atom::Iname(i) => Some(Affine::iname(rename(*i))),
+            Atom::Var(_) | Atom::Floor(..) => None,
+        };
+        for iname in self.inames.values_mut() {
+            iname.domain = iname.domain.substitute(&replace);
+        }
+        let mut rewrite = |e: Expr| match e {
+            Expr::Iname(i) => Expr::Iname(rename(i)),
+            Expr::Reduce(mut r) => {
+                r.inames = r.inames.into_iter().map(rename).collect();
+                Expr::Reduce(r)
+            }
+            other => other,
+        };
+        for insn in self.insns.values_mut() {
+            insn.map_expressions(&mut rewrite);
+        }
+    }
+}
+
+impl crate::kernel::Insn {
+    /// Passes every expression node of the instruction through `rewrite`, from inside out: index
+    /// expressions of the left-hand side, right-hand side, predicate.
+    pub fn map_expressions(&mut self, rewrite: &mut dyn FnMut(Expr) -> Expr) {
+        let index: Vec<_> = self.lhs.index.iter().map(|e| e.map(rewrite)).collect();
+        self.lhs = Access { var: self.lhs.var, index };
+        self.rhs = self.rhs.map(rewrite);
+        self.predicate = self.predicate.take().map(|p| p.map(rewrite));
+    }
+}
+
+fn in_order<I: Id>(ids: &[I], len: usize) -> bool {
+    ids.len() == len && ids.iter().enumerate().all(|(k, id)| id.index() == k)
+}
+
+/// Inames in order of appearance: loops before their bodies, reduction loops where they stand.
+fn appearance(kernel: &Kernel) -> Vec<InameId> {
+    let mut order = Vec::with_capacity(kernel.inames.len());
+    visit(kernel, &kernel.body, &mut order);
+    order
+}
+
+fn visit(kernel: &Kernel, nodes: &[Node], order: &mut Vec<InameId>) {
+    for node in nodes {
+        match node {
+            Node::Loop(iname, body) => {
+                order.push(*iname);
+                visit(kernel, body, order);
+            }
+            Node::Insn(insn) => {
+                let insn = &kernel.insns[*insn];
+                for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+                    e.for_each(&mut |e| {
+                        if let Expr::Reduce(r) = e {
+                            order.extend(&r.inames);
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn renumber_nodes(nodes: &mut [Node], iname: &dyn Fn(InameId) -> InameId, insn: &dyn Fn(InsnId) -> InsnId) {
+    for node in nodes {
+        match node {
+            Node::Loop(i, body) => {
+                *i = iname(*i);
+                renumber_nodes(body, iname, insn);
+            }
+            Node::Insn(s) => *s = insn(*s),
+        }
+    }
+}

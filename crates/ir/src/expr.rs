@@ -1,0 +1,389 @@
+//! Expressions: scalars, array accesses, calls, casts, conditionals, reductions.
+//!
+//! Integer expressions have the meaning of unbounded integers; a code generator picks a width that
+//! holds them. `/` is real division and needs a floating-point operand; integers divide with
+//! `floor_div` and `mod`, which round towards minus infinity.
+
+use crate::affine::{Affine, Atom};
+use crate::constant::Real;
+use crate::ids::{InameId, RuleId, VarId};
+use crate::types::ScalarType;
+use serde::{Deserialize, Serialize};
+
+/// An element of a variable; the index of a scalar is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Access {
+    /// The variable.
+    pub var: VarId,
+    /// One integer expression an axis.
+    pub index: Vec<Expr>,
+}
+
+impl Access {
+    /// An element of an array.
+    pub fn new(var: VarId, index: impl IntoIterator<Item = Expr>) -> Self {
+        Self { var, index: index.into_iter().collect() }
+    }
+
+    /// A scalar.
+    pub fn scalar(var: VarId) -> Self {
+        Self { var, index: Vec::new() }
+    }
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Expr {
+    /// An integer literal; takes the floating-point type of the other operand where there is one.
+    Int(i64),
+    /// A floating-point literal; takes the type of the other operand, `f64` by default.
+    Real(Real),
+    /// The value of a loop variable.
+    Iname(InameId),
+    /// The value of a variable's element.
+    Load(Access),
+    /// A unary operation.
+    Unary(UnaryOp, Box<Expr>),
+    /// A binary operation.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// A function of the C99 mathematics library.
+    Call(MathFn, Vec<Expr>),
+    /// Conversion to a type; from real to integer rounds towards zero as in C.
+    Cast(ScalarType, Box<Expr>),
+    /// `if condition then a else b`; only the chosen one is evaluated.
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A reduction over loops of its own.
+    Reduce(Reduction),
+    /// A use of a substitution rule.
+    Rule(RuleId, Vec<Expr>),
+    /// The k-th parameter, inside the body of a substitution rule only.
+    RuleParam(u32),
+}
+
+/// `op` over all points of the inames, in lexicographic order; the neutral element if there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reduction {
+    /// The operator.
+    pub op: UpdateOp,
+    /// Outer to inner; their domains are in the kernel's table.
+    pub inames: Vec<InameId>,
+    /// What is reduced.
+    pub body: Box<Expr>,
+}
+
+/// An associative and commutative operator of updates and reductions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum UpdateOp {
+    /// Sum.
+    Add,
+    /// Product.
+    Mul,
+    /// Minimum.
+    Min,
+    /// Maximum.
+    Max,
+}
+
+impl UpdateOp {
+    /// Every operator.
+    pub const ALL: [Self; 4] = [Self::Add, Self::Mul, Self::Min, Self::Max];
+
+    /// Keyword of reductions in the text format (`sum(...)`).
+    pub fn reduction_name(self) -> &'static str {
+        match self {
+            Self::Add => "sum",
+            Self::Mul => "product",
+            Self::Min => "minimum",
+            Self::Max => "maximum",
+        }
+    }
+
+    /// Operator of updates in the text format (`y[i] += ...`).
+    pub fn update_symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+=",
+            Self::Mul => "*=",
+            Self::Min => "min=",
+            Self::Max => "max=",
+        }
+    }
+}
+
+/// An operator with one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum UnaryOp {
+    /// Negation.
+    Neg,
+    /// Logical not.
+    Not,
+}
+
+/// An operator with two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum BinaryOp {
+    /// Sum.
+    Add,
+    /// Difference.
+    Sub,
+    /// Product.
+    Mul,
+    /// Real quotient.
+    Div,
+    /// Integer quotient rounded down.
+    FloorDiv,
+    /// Integer remainder with the sign of the divisor.
+    Mod,
+    /// Smaller of two.
+    Min,
+    /// Larger of two.
+    Max,
+    /// Less than.
+    Lt,
+    /// Less than or equal.
+    Le,
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Logical and, short-circuit.
+    And,
+    /// Logical or, short-circuit.
+    Or,
+}
+
+impl BinaryOp {
+    /// Operator of the text format.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::FloorDiv => "floor_div",
+            Self::Mod => "mod",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Lt => "<",
+            Self::Le => "<=",
+            Self::Eq => "==",
+            Self::Ne => "!=",
+            Self::And => "and",
+            Self::Or => "or",
+        }
+    }
+
+    /// Whether the result is a truth value of two numbers.
+    pub fn is_comparison(self) -> bool {
+        matches!(self, Self::Lt | Self::Le | Self::Eq | Self::Ne)
+    }
+
+    /// Whether operands and result are truth values.
+    pub fn is_logical(self) -> bool {
+        matches!(self, Self::And | Self::Or)
+    }
+}
+
+macro_rules! math_fns {
+    ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
+        /// A function of the C99 mathematics library.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[allow(missing_docs)] // each variant is the C99 function of that name
+        pub enum MathFn { $($variant),* }
+
+        impl MathFn {
+            /// Every function.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The C99 name (of the double-precision function).
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// Number of arguments.
+            pub fn arity(self) -> usize {
+                match self { $(Self::$variant => $arity),* }
+            }
+
+            /// The function of this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+math_fns! {
+    Sin "sin" 1, Cos "cos" 1, Tan "tan" 1, Asin "asin" 1, Acos "acos" 1, Atan "atan" 1, Atan2 "atan2" 2,
+    Sinh "sinh" 1, Cosh "cosh" 1, Tanh "tanh" 1, Asinh "asinh" 1, Acosh "acosh" 1, Atanh "atanh" 1,
+    Exp "exp" 1, Exp2 "exp2" 1, Expm1 "expm1" 1, Log "log" 1, Log2 "log2" 1, Log10 "log10" 1, Log1p "log1p" 1,
+    Pow "pow" 2, Sqrt "sqrt" 1, Cbrt "cbrt" 1, Hypot "hypot" 2, Erf "erf" 1, Erfc "erfc" 1,
+    Tgamma "tgamma" 1, Lgamma "lgamma" 1, Fabs "fabs" 1, Floor "floor" 1, Ceil "ceil" 1, Trunc "trunc" 1,
+    Round "round" 1, Fmod "fmod" 2, Fmin "fmin" 2, Fmax "fmax" 2, Fma "fma" 3, Copysign "copysign" 2,
+}
+
+impl Expr {
+    /// A binary operation.
+    pub fn binary(op: BinaryOp, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        Self::Binary(op, Box::new(a.into()), Box::new(b.into()))
+    }
+
+    /// The value of a scalar.
+    pub fn scalar(var: VarId) -> Self {
+        Self::Load(Access::scalar(var))
+    }
+
+    /// The value of an array's element.
+    pub fn load(var: VarId, index: impl IntoIterator<Item = Expr>) -> Self {
+        Self::Load(Access::new(var, index))
+    }
+
+    /// A call of a mathematical function.
+    pub fn call(function: MathFn, args: impl IntoIterator<Item = Expr>) -> Self {
+        Self::Call(function, args.into_iter().collect())
+    }
+
+    /// `op` of `body` over all points of `inames`.
+    pub fn reduce(op: UpdateOp, inames: impl IntoIterator<Item = InameId>, body: Expr) -> Self {
+        Self::Reduce(Reduction { op, inames: inames.into_iter().collect(), body: Box::new(body) })
+    }
+
+    /// Direct operands, left to right; those of an access are its index expressions.
+    pub fn operands(&self) -> Vec<&Expr> {
+        match self {
+            Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => Vec::new(),
+            Self::Load(access) => access.index.iter().collect(),
+            Self::Unary(_, a) | Self::Cast(_, a) => vec![a],
+            Self::Binary(_, a, b) => vec![a, b],
+            Self::Call(_, args) | Self::Rule(_, args) => args.iter().collect(),
+            Self::Select(c, a, b) => vec![c, a, b],
+            Self::Reduce(r) => vec![&r.body],
+        }
+    }
+
+    /// Calls `visit` with this expression and every expression inside it, outer before inner.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        for operand in self.operands() {
+            operand.for_each(visit);
+        }
+    }
+
+    /// Rebuilds the expression from inside out, passing every node through `rewrite`.
+    #[must_use]
+    pub fn map(&self, rewrite: &mut dyn FnMut(Expr) -> Expr) -> Self {
+        let boxed = |e: &Expr, rewrite: &mut dyn FnMut(Expr) -> Expr| Box::new(e.map(rewrite));
+        let node = match self {
+            Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => self.clone(),
+            Self::Load(a) => Self::load(a.var, a.index.iter().map(|e| e.map(rewrite)).collect::<Vec<_>>()),
+            Self::Unary(op, a) => Self::Unary(*op, boxed(a, rewrite)),
+            Self::Cast(ty, a) => Self::Cast(*ty, boxed(a, rewrite)),
+            Self::Binary(op, a, b) => Self::Binary(*op, boxed(a, rewrite), boxed(b, rewrite)),
+            Self::Call(f, args) => Self::Call(*f, args.iter().map(|e| e.map(rewrite)).collect()),
+            Self::Rule(r, args) => Self::Rule(*r, args.iter().map(|e| e.map(rewrite)).collect()),
+            Self::Select(c, a, b) => Self::Select(boxed(c, rewrite), boxed(a, rewrite), boxed(b, rewrite)),
+            Self::Reduce(r) => {
+                Self::Reduce(Reduction { op: r.op, inames: r.inames.clone(), body: boxed(&r.body, rewrite) })
+            }
+        };
+        rewrite(node)
+    }
+
+    /// The quasi-affine value of an integer expression of inames and integer scalars, if it is one.
+    ///
+    /// Loads of scalars are taken as symbols: whether they are integers and do not change is for the
+    /// caller to know.
+    pub fn as_affine(&self) -> Option<Affine> {
+        match self {
+            Self::Int(c) => Some(Affine::constant(*c)),
+            Self::Iname(i) => Some(Affine::iname(*i)),
+            Self::Load(access) if access.index.is_empty() => Some(Affine::var(access.var)),
+            Self::Unary(UnaryOp::Neg, a) => Some(a.as_affine()?.times(-1)),
+            Self::Binary(op, a, b) => affine_of_binary(*op, &a.as_affine()?, &b.as_affine()?),
+            _ => None,
+        }
+    }
+
+    /// The expression of a quasi-affine value, terms in canonical order, constant last.
+    pub fn from_affine(affine: &Affine) -> Self {
+        let mut sum: Option<Self> = None;
+        for (atom, c) in affine.terms() {
+            let value = match atom {
+                Atom::Iname(i) => Self::Iname(*i),
+                Atom::Var(v) => Self::scalar(*v),
+                Atom::Floor(n, d) => Self::binary(BinaryOp::FloorDiv, Self::from_affine(n), Self::Int(*d)),
+            };
+            sum = Some(add_scaled(sum, *c, value));
+        }
+        let c = affine.constant_term();
+        match sum {
+            None => Self::Int(c),
+            Some(sum) if c == 0 => sum,
+            Some(sum) if c < 0 => sum - Self::Int(c.saturating_neg()),
+            Some(sum) => sum + Self::Int(c),
+        }
+    }
+}
+
+fn add_scaled(sum: Option<Expr>, c: i64, value: Expr) -> Expr {
+    let magnitude = c.saturating_abs();
+    let term = if magnitude == 1 { value } else { Expr::Int(magnitude) * value };
+    match (sum, c < 0) {
+        (None, false) => term,
+        (None, true) => -term,
+        (Some(sum), false) => sum + term,
+        (Some(sum), true) => sum - term,
+    }
+}
+
+fn affine_of_binary(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Affine> {
+    match op {
+        BinaryOp::Add => Some(a.plus(b)),
+        BinaryOp::Sub => Some(a.minus(b)),
+        BinaryOp::Mul => match (a.as_constant(), b.as_constant()) {
+            (Some(c), _) => Some(b.times(c)),
+            (_, Some(c)) => Some(a.times(c)),
+            _ => None,
+        },
+        BinaryOp::FloorDiv => b.as_constant().filter(|d| *d > 0).map(|d| a.floor_div(d)),
+        BinaryOp::Mod => b.as_constant().filter(|d| *d > 0).map(|d| a.modulo(d)),
+        _ => None,
+    }
+}
+
+impl From<i64> for Expr {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+impl From<f64> for Expr {
+    fn from(value: f64) -> Self {
+        Self::Real(Real(value))
+    }
+}
+impl From<InameId> for Expr {
+    fn from(iname: InameId) -> Self {
+        Self::Iname(iname)
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $op:ident) => {
+        impl<T: Into<Expr>> std::ops::$trait<T> for Expr {
+            type Output = Expr;
+            fn $method(self, other: T) -> Expr {
+                Expr::binary(BinaryOp::$op, self, other)
+            }
+        }
+    };
+}
+operator!(Add, add, Add);
+operator!(Sub, sub, Sub);
+operator!(Mul, mul, Mul);
+operator!(Div, div, Div);
+
+impl std::ops::Neg for Expr {
+    type Output = Expr;
+    fn neg(self) -> Expr {
+        Expr::Unary(UnaryOp::Neg, Box::new(self))
+    }
+}

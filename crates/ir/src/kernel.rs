@@ -1,0 +1,365 @@
+//! The kernel: variables, loops, instructions, assumptions and the loop tree.
+
+use crate::affine::Affine;
+use crate::constant::TableData;
+use crate::domain::Domain;
+use crate::expr::{Access, Expr, UpdateOp};
+use crate::ids::{Arena, Id, InameId, InsnId, RuleId, VarId};
+use crate::types::ScalarType;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A complete program with one meaning: the loop tree, run in textual order.
+///
+/// A kernel is plain data. [`Kernel::verify`](crate::verify) lists what makes one well formed; every
+/// kernel a public function returns is well formed and canonical (ids in order of appearance), so
+/// that equal programs are equal values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Name of the kernel and of the generated entry point.
+    pub name: String,
+    /// Parameters, arguments, temporaries and tables, in the order of the signature.
+    pub vars: Arena<VarId, Variable>,
+    /// Loops and reduction loops.
+    pub inames: Arena<InameId, Iname>,
+    /// Instructions.
+    pub insns: Arena<InsnId, Insn>,
+    /// Substitution rules.
+    pub rules: Arena<RuleId, Rule>,
+    /// What the user asserts.
+    pub assumptions: Vec<Assumption>,
+    /// The loop tree.
+    pub body: Vec<Node>,
+}
+
+/// A node of the loop tree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Node {
+    /// A loop and what it repeats.
+    Loop(InameId, Vec<Node>),
+    /// An instruction.
+    Insn(InsnId),
+}
+
+/// A loop: its name, the values it takes in the context of the loops around it, where it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Iname {
+    /// Unique name.
+    pub name: String,
+    /// Values, in ascending order.
+    pub domain: Domain,
+    /// Where its iterations run.
+    pub tag: AxisTag,
+}
+
+/// Where the iterations of a loop run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum AxisTag {
+    /// One after the other.
+    #[default]
+    Sequential,
+    /// One after the other, written out.
+    Unrolled,
+    /// In the lanes of a vector.
+    Vector,
+    /// On the work-groups along axis 0, 1 or 2.
+    Group(u8),
+    /// On the work-items of a group along axis 0, 1 or 2.
+    Local(u8),
+}
+
+impl AxisTag {
+    /// Every tag.
+    pub const ALL: [Self; 9] = [
+        Self::Sequential,
+        Self::Unrolled,
+        Self::Vector,
+        Self::Group(0),
+        Self::Group(1),
+        Self::Group(2),
+        Self::Local(0),
+        Self::Local(1),
+        Self::Local(2),
+    ];
+
+    /// The tag written `text` (`g.0`, `l.1`, `unroll`, `vector`, `sequential`).
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tag| tag.to_string() == text)
+    }
+}
+
+impl fmt::Display for AxisTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sequential => f.write_str("sequential"),
+            Self::Unrolled => f.write_str("unroll"),
+            Self::Vector => f.write_str("vector"),
+            Self::Group(k) => write!(f, "g.{k}"),
+            Self::Local(k) => write!(f, "l.{k}"),
+        }
+    }
+}
+
+/// A variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Variable {
+    /// Unique name.
+    pub name: String,
+    /// Type of one element.
+    pub ty: ScalarType,
+    /// Parameter, argument, temporary or table.
+    pub kind: VarKind,
+    /// Extent of each axis, affine in the parameters; empty for a scalar.
+    pub shape: Vec<Affine>,
+    /// Where an element lies in its buffer.
+    pub layout: Layout,
+    /// Who shares it.
+    pub space: AddressSpace,
+    /// Name of the buffer it shares with other temporaries, if any.
+    pub storage: Option<String>,
+}
+
+/// What a variable is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum VarKind {
+    /// An integer scalar given at launch that domains and shapes may mention.
+    Param,
+    /// A scalar or array given at launch; different arguments are different memory.
+    Argument(Direction),
+    /// A scalar or array that lives as long as the kernel runs, undefined at the start.
+    Temporary,
+    /// A constant array, row-major.
+    Table(TableData),
+}
+
+/// Direction of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Direction {
+    /// Only read.
+    In,
+    /// Only its values after the kernel count; undefined at the start.
+    Out,
+    /// Read and written.
+    InOut,
+}
+
+/// Who shares a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum AddressSpace {
+    /// The whole launch.
+    Global,
+    /// The whole launch, read-only, written into the source.
+    Constant,
+    /// One work-group.
+    Local,
+    /// One work-item.
+    Private,
+}
+
+impl AddressSpace {
+    /// Every address space.
+    pub const ALL: [Self; 4] = [Self::Global, Self::Constant, Self::Local, Self::Private];
+
+    /// Name in the text format.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Constant => "constant",
+            Self::Local => "local",
+            Self::Private => "private",
+        }
+    }
+}
+
+/// Where an element lies in its buffer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Layout {
+    /// Elements between neighbours along each axis; row-major and dense if absent.
+    pub strides: Option<Vec<Affine>>,
+    /// Axis whose elements form one vector, if any.
+    pub vector_axis: Option<u32>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Insn {
+    /// Unique name.
+    pub name: String,
+    /// What it writes.
+    pub lhs: Access,
+    /// How it writes.
+    pub op: WriteOp,
+    /// The value.
+    pub rhs: Expr,
+    /// The instruction runs where this is true.
+    pub predicate: Option<Expr>,
+    /// Labels for selection, such as the stage of an algorithm.
+    pub tags: BTreeSet<String>,
+}
+
+/// How an instruction writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WriteOp {
+    /// `lhs = rhs`.
+    Assign,
+    /// `lhs op= rhs`; instances on the same element may run in any order.
+    Update {
+        /// The operator.
+        op: UpdateOp,
+        /// Whether the update is indivisible with respect to other work-items.
+        atomic: bool,
+    },
+}
+
+/// A substitution rule, `name(params) := body`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rule {
+    /// Unique name.
+    pub name: String,
+    /// Names of the parameters.
+    pub params: Vec<String>,
+    /// The body; it mentions parameters by position and holds no reduction.
+    pub body: Expr,
+}
+
+/// Something the user asserts and the analysis may use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Assumption {
+    /// The parameters satisfy this.
+    Params(crate::domain::Constraint),
+    /// Different indices of this integer array hold different values.
+    Injective(VarId),
+}
+
+impl Kernel {
+    /// The iname of this name.
+    pub fn iname(&self, name: &str) -> Option<InameId> {
+        self.inames.iter().find(|(_, i)| i.name == name).map(|(id, _)| id)
+    }
+
+    /// The instruction of this name.
+    pub fn insn(&self, name: &str) -> Option<InsnId> {
+        self.insns.iter().find(|(_, i)| i.name == name).map(|(id, _)| id)
+    }
+
+    /// The variable of this name.
+    pub fn var(&self, name: &str) -> Option<VarId> {
+        self.vars.iter().find(|(_, v)| v.name == name).map(|(id, _)| id)
+    }
+
+    /// The substitution rule of this name.
+    pub fn rule(&self, name: &str) -> Option<RuleId> {
+        self.rules.iter().find(|(_, r)| r.name == name).map(|(id, _)| id)
+    }
+
+    /// Instructions in textual order with the loops around each, outer first.
+    pub fn schedule(&self) -> Vec<(InsnId, Vec<InameId>)> {
+        let mut order = Vec::with_capacity(self.insns.len());
+        walk(&self.body, &mut Vec::new(), &mut |insn, loops| order.push((insn, loops.to_vec())));
+        order
+    }
+
+    /// Whether a name is free for a new iname, instruction, variable or rule.
+    pub fn is_free_name(&self, name: &str) -> bool {
+        name != self.name
+            && self.iname(name).is_none()
+            && self.insn(name).is_none()
+            && self.var(name).is_none()
+            && self.rule(name).is_none()
+    }
+
+    /// `stem` if it is free, else `stem_1`, `stem_2`, …
+    pub fn fresh_name(&self, stem: &str) -> String {
+        if self.is_free_name(stem) {
+            return stem.to_owned();
+        }
+        let mut k = 1;
+        loop {
+            let name = format!("{stem}_{k}");
+            if self.is_free_name(&name) {
+                return name;
+            }
+            k += 1;
+        }
+    }
+}
+
+fn walk(nodes: &[Node], loops: &mut Vec<InameId>, visit: &mut dyn FnMut(InsnId, &[InameId])) {
+    for node in nodes {
+        match node {
+            Node::Insn(insn) => visit(*insn, loops),
+            Node::Loop(iname, body) => {
+                loops.push(*iname);
+                walk(body, loops, visit);
+                loops.pop();
+            }
+        }
+    }
+}
+
+impl Variable {
+    /// A dense row-major variable.
+    pub fn new(
+        name: impl Into<String>,
+        ty: ScalarType,
+        kind: VarKind,
+        shape: impl IntoIterator<Item = Affine>,
+        space: AddressSpace,
+    ) -> Self {
+        let shape = shape.into_iter().collect();
+        Self { name: name.into(), ty, kind, shape, layout: Layout::default(), space, storage: None }
+    }
+
+    /// Whether it is a scalar integer that affine expressions may mention.
+    pub fn is_integer_scalar(&self) -> bool {
+        self.shape.is_empty() && !self.ty.is_float()
+    }
+}
+
+impl Insn {
+    /// Every access it reads: the element an update reads, right-hand side, predicate, and index
+    /// expressions of both sides.
+    pub fn reads(&self) -> Vec<&Access> {
+        let mut reads = Vec::new();
+        for e in self.lhs.index.iter().chain([&self.rhs]).chain(&self.predicate) {
+            collect_loads(e, &mut reads);
+        }
+        reads
+    }
+
+    /// The operator, if it is an update.
+    pub fn update_op(&self) -> Option<UpdateOp> {
+        match self.op {
+            WriteOp::Assign => None,
+            WriteOp::Update { op, .. } => Some(op),
+        }
+    }
+
+    /// Whether it is an atomic update.
+    pub fn is_atomic(&self) -> bool {
+        match self.op {
+            WriteOp::Assign => false,
+            WriteOp::Update { atomic, .. } => atomic,
+        }
+    }
+}
+
+fn collect_loads<'a>(e: &'a Expr, reads: &mut Vec<&'a Access>) {
+    if let Expr::Load(access) = e {
+        reads.push(access);
+    }
+    for operand in e.operands() {
+        collect_loads(operand, reads);
+    }
+}
+
+impl<I: Id, T> Arena<I, T> {
+    /// The items `keep` names, in its order.
+    pub(crate) fn select(&self, keep: &[I]) -> Self
+    where
+        T: Clone,
+    {
+        keep.iter().map(|id| self[*id].clone()).collect()
+    }
+}

@@ -1,0 +1,258 @@
+//! Types of expressions.
+//!
+//! | operands | result |
+//! |---|---|
+//! | integer literals, inames | `Index`: an integer of whatever width holds it |
+//! | `Index` with `i32` or `i64` | that type; `i32` with `i64`: `i64` |
+//! | floating-point literal | `WeakReal`: `f64`, or the type of the other operand |
+//! | integer *literal* with a real | that real |
+//! | `f32` with `f64` | `f64` |
+//!
+//! Any other mixture of integers and reals needs a cast.
+
+use crate::expr::{Access, BinaryOp, Expr, UnaryOp};
+use crate::kernel::Kernel;
+use crate::types::ScalarType;
+use std::fmt;
+
+/// The type of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExprType {
+    /// A truth value.
+    Bool,
+    /// An integer literal: converts to any number.
+    Literal,
+    /// An integer of whatever width holds it.
+    Index,
+    /// A floating-point literal: `f64` unless the context says `f32`.
+    WeakReal,
+    /// A typed number.
+    Scalar(ScalarType),
+}
+
+impl ExprType {
+    /// The element type that holds values of this type: `f64` for weak reals, `i64` for indices.
+    pub fn scalar(self) -> Option<ScalarType> {
+        match self {
+            Self::Bool => None,
+            Self::Literal | Self::Index => Some(ScalarType::I64),
+            Self::WeakReal => Some(ScalarType::F64),
+            Self::Scalar(ty) => Some(ty),
+        }
+    }
+
+    /// Whether values are integers.
+    pub fn is_integer(self) -> bool {
+        match self {
+            Self::Literal | Self::Index => true,
+            Self::Scalar(ty) => !ty.is_float(),
+            Self::Bool | Self::WeakReal => false,
+        }
+    }
+
+    /// Whether values are numbers with a fraction.
+    pub fn is_real(self) -> bool {
+        match self {
+            Self::WeakReal => true,
+            Self::Scalar(ty) => ty.is_float(),
+            Self::Bool | Self::Literal | Self::Index => false,
+        }
+    }
+
+    /// Whether a value of this type may be stored in an element of type `ty` without a cast.
+    pub fn stores_in(self, ty: ScalarType) -> bool {
+        match self {
+            Self::Bool => false,
+            Self::Literal => true,
+            Self::Index => !ty.is_float(),
+            Self::WeakReal => ty.is_float(),
+            Self::Scalar(from) => from.is_float() == ty.is_float() && from.bytes() <= ty.bytes(),
+        }
+    }
+
+    /// The type of an arithmetic operation on two numbers.
+    pub fn join(self, other: Self) -> Option<Self> {
+        let result = match (self, other) {
+            (Self::Bool, _) | (_, Self::Bool) => return None,
+            (Self::Literal, t) | (t, Self::Literal) => t,
+            (a, b) if a.is_integer() != b.is_integer() => return None,
+            (Self::Index, t) | (t, Self::Index) | (Self::WeakReal, t) | (t, Self::WeakReal) => t,
+            (Self::Scalar(a), Self::Scalar(b)) => Self::Scalar(if a.bytes() >= b.bytes() { a } else { b }),
+        };
+        Some(result)
+    }
+}
+
+impl fmt::Display for ExprType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("truth value"),
+            Self::Literal => f.write_str("integer literal"),
+            Self::Index => f.write_str("index"),
+            Self::WeakReal => f.write_str("real literal"),
+            Self::Scalar(ty) => write!(f, "{ty}"),
+        }
+    }
+}
+
+/// Why an expression has no type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TypeError {
+    /// Operands that do not go together.
+    #[error("`{op}` cannot combine {left} and {right}; cast one of them, for example `f64(i)`")]
+    Mismatch {
+        /// The operation.
+        op: String,
+        /// Type of the left operand.
+        left: ExprType,
+        /// Type of the right operand.
+        right: ExprType,
+    },
+    /// An operand of the wrong type.
+    #[error("`{op}` needs {needed}, found {found}")]
+    Operand {
+        /// The operation.
+        op: String,
+        /// What it needs.
+        needed: &'static str,
+        /// What it got.
+        found: ExprType,
+    },
+    /// A call with the wrong number of arguments.
+    #[error("`{name}` takes {needed} arguments, found {found}")]
+    Arity {
+        /// The function or rule.
+        name: String,
+        /// Its number of arguments.
+        needed: usize,
+        /// How many it got.
+        found: usize,
+    },
+    /// An access with the wrong number of indices.
+    #[error("`{name}` has {needed} axes, found {found} indices")]
+    Rank {
+        /// The variable.
+        name: String,
+        /// Its number of axes.
+        needed: usize,
+        /// How many indices it got.
+        found: usize,
+    },
+}
+
+impl Kernel {
+    /// The type of an expression; parameters of rules have the types in `rule_params`.
+    ///
+    /// # Errors
+    /// The first operation whose operands do not fit.
+    pub fn type_of(&self, e: &Expr, rule_params: &[ExprType]) -> Result<ExprType, TypeError> {
+        let of = |e: &Expr| self.type_of(e, rule_params);
+        Ok(match e {
+            Expr::Int(_) => ExprType::Literal,
+            Expr::Real(_) => ExprType::WeakReal,
+            Expr::Iname(_) => ExprType::Index,
+            Expr::RuleParam(k) => rule_params.get(*k as usize).copied().unwrap_or(ExprType::WeakReal),
+            Expr::Load(access) => self.type_of_access(access, rule_params)?,
+            Expr::Unary(UnaryOp::Neg, a) => number("-", of(a)?)?,
+            Expr::Unary(UnaryOp::Not, a) => truth("not", of(a)?)?,
+            Expr::Binary(op, a, b) => type_of_binary(*op, of(a)?, of(b)?)?,
+            Expr::Cast(ty, a) => {
+                number(ty.name(), of(a)?)?;
+                ExprType::Scalar(*ty)
+            }
+            Expr::Call(function, args) => {
+                arity(function.name(), function.arity(), args.len())?;
+                let mut result = ExprType::WeakReal;
+                for a in args {
+                    let t = of(a)?;
+                    result = result.join(t).filter(|r| r.is_real()).ok_or(TypeError::Operand {
+                        op: function.name().into(),
+                        needed: "real arguments",
+                        found: t,
+                    })?;
+                }
+                result
+            }
+            Expr::Select(c, a, b) => {
+                truth("if", of(c)?)?;
+                joined("if", of(a)?, of(b)?)?
+            }
+            Expr::Reduce(r) => number(r.op.reduction_name(), of(&r.body)?)?,
+            Expr::Rule(rule, args) => {
+                let rule = &self.rules[*rule];
+                arity(&rule.name, rule.params.len(), args.len())?;
+                let types = args.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+                self.type_of(&rule.body, &types)?
+            }
+        })
+    }
+
+    /// The type of an element, after a check of its indices.
+    ///
+    /// # Errors
+    /// The wrong number of indices, an index that is no integer.
+    pub fn type_of_access(&self, access: &Access, rule_params: &[ExprType]) -> Result<ExprType, TypeError> {
+        let var = &self.vars[access.var];
+        if var.shape.len() != access.index.len() {
+            return Err(TypeError::Rank {
+                name: var.name.clone(),
+                needed: var.shape.len(),
+                found: access.index.len(),
+            });
+        }
+        for index in &access.index {
+            let found = self.type_of(index, rule_params)?;
+            if !found.is_integer() {
+                return Err(TypeError::Operand { op: var.name.clone(), needed: "integer indices", found });
+            }
+        }
+        Ok(ExprType::Scalar(var.ty))
+    }
+}
+
+fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {
+    if needed == found { Ok(()) } else { Err(TypeError::Arity { name: name.into(), needed, found }) }
+}
+
+fn number(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
+    match found {
+        ExprType::Bool => Err(TypeError::Operand { op: op.into(), needed: "a number", found }),
+        other => Ok(other),
+    }
+}
+
+fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
+    match found {
+        ExprType::Bool => Ok(ExprType::Bool),
+        _ => Err(TypeError::Operand { op: op.into(), needed: "a truth value", found }),
+    }
+}
+
+fn joined(op: &str, left: ExprType, right: ExprType) -> Result<ExprType, TypeError> {
+    left.join(right).ok_or(TypeError::Mismatch { op: op.into(), left, right })
+}
+
+fn type_of_binary(op: BinaryOp, left: ExprType, right: ExprType) -> Result<ExprType, TypeError> {
+    let name = op.symbol();
+    if op.is_logical() {
+        truth(name, left)?;
+        return truth(name, right);
+    }
+    let result = joined(name, left, right)?;
+    if op.is_comparison() {
+        return Ok(ExprType::Bool);
+    }
+    match op {
+        BinaryOp::Div if result == ExprType::Literal => Ok(ExprType::WeakReal),
+        BinaryOp::Div if !result.is_real() => Err(TypeError::Operand {
+            op: name.into(),
+            needed: "real operands (integers use floor_div)",
+            found: result,
+        }),
+        BinaryOp::FloorDiv | BinaryOp::Mod if !result.is_integer() => {
+            Err(TypeError::Operand { op: name.into(), needed: "integer operands", found: result })
+        }
+        _ if result == ExprType::Literal => Ok(ExprType::Literal),
+        _ => Ok(result),
+    }
+}

@@ -1,0 +1,387 @@
+//! What makes a kernel well formed.
+//!
+//! 1. Names are identifiers, none a keyword, and all different.
+//! 2. Every iname stands for exactly one loop or reduction; every instruction stands once in the tree.
+//! 3. A domain mentions its own iname, inames around it, parameters and integer scalars, no others,
+//!    and its own iname in every disjunct.
+//! 4. Expressions mention inames around them only and have types; what is stored fits its variable;
+//!    predicates are truth values.
+//! 5. Nothing writes to a parameter, an `in` argument, a table or constant memory.
+//! 6. Shapes and strides mention parameters only; tables have constant shapes and as many values.
+//! 7. Arguments are global (scalars are passed by value); temporaries are not `constant`.
+//! 8. Rules use earlier rules only, and neither inames nor reductions.
+//! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
+//! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis.
+
+use crate::affine::{Affine, Atom};
+use crate::domain::Domain;
+use crate::expr::Expr;
+use crate::ids::{Id, InameId, InsnId, VarId};
+use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Insn, Kernel, Node, VarKind};
+use crate::typing::{ExprType, TypeError};
+
+/// Words of the text format that cannot be names.
+pub const KEYWORDS: &[&str] = &[
+    "kernel",
+    "param",
+    "arg",
+    "temp",
+    "table",
+    "rule",
+    "assume",
+    "for",
+    "in",
+    "out",
+    "inout",
+    "if",
+    "else",
+    "where",
+    "and",
+    "or",
+    "not",
+    "sum",
+    "product",
+    "minimum",
+    "maximum",
+    "min",
+    "max",
+    "mod",
+    "floor_div",
+    "select",
+    "f32",
+    "f64",
+    "i32",
+    "i64",
+    "global",
+    "constant",
+    "local",
+    "private",
+    "injective",
+    "inf",
+    "nan",
+    "true",
+    "false",
+];
+
+/// Why a kernel is not well formed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // fields are named in the messages
+pub enum KernelError {
+    #[error("`{name}` is not a name: use a letter or `_`, then letters, digits and `_`, and no keyword")]
+    BadName { name: String },
+    #[error("`{name}` names two things; rename one")]
+    DuplicateName { name: String },
+    #[error("iname `{iname}` is a loop {count} times; every loop needs a name of its own")]
+    InameUses { iname: String, count: usize },
+    #[error("instruction `{insn}` stands {count} times in the loop tree, needed once")]
+    InsnUses { insn: String, count: usize },
+    #[error("{what} mentions `{name}`, which is not known there; {help}")]
+    OutOfScope { what: String, name: String, help: &'static str },
+    #[error("the domain of `{iname}` does not mention it; give it bounds")]
+    UnboundedIname { iname: String },
+    #[error("{what}: {source}")]
+    Type { what: String, source: TypeError },
+    #[error("`{insn}` stores {found} in `{var}`, which holds {needed}; cast the value")]
+    Store { insn: String, var: String, needed: crate::ScalarType, found: ExprType },
+    #[error("the predicate of `{insn}` is {found}, needed a truth value such as `i < n`")]
+    Predicate { insn: String, found: ExprType },
+    #[error("`{insn}` writes to `{var}`, which is {kind}; declare it `out`, `inout` or `temp`")]
+    ReadOnly { insn: String, var: String, kind: &'static str },
+    #[error("table `{var}` has {found} values of its type, its shape needs {needed}")]
+    TableSize { var: String, needed: String, found: usize },
+    #[error("`{var}` cannot live in {space} memory: {why}")]
+    Space { var: String, space: &'static str, why: &'static str },
+    #[error("`{var}`: {why}")]
+    Variable { var: String, why: &'static str },
+    #[error("rule `{rule}` {why}")]
+    Rule { rule: String, why: &'static str },
+    #[error("{what} has a coefficient beyond 2^40; use smaller numbers")]
+    Overflow { what: String },
+    #[error("loops `{outer}` and `{inner}` are nested and both tagged {tag}; give them different axes")]
+    NestedAxis { outer: String, inner: String, tag: AxisTag },
+}
+
+impl Kernel {
+    /// Checks the rules at the head of this module.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with the names concerned.
+    pub fn verify(&self) -> Result<(), KernelError> {
+        self.verify_names()?;
+        for var in self.vars.ids() {
+            self.verify_variable(var)?;
+        }
+        self.verify_rules()?;
+        for assumption in &self.assumptions {
+            match assumption {
+                Assumption::Params(c) => self.verify_parametric("an assumption", c.expr())?,
+                Assumption::Injective(v) => {
+                    let var = &self.vars[*v];
+                    if var.ty.is_float() || var.shape.is_empty() {
+                        let why = "injective needs an integer array";
+                        return Err(KernelError::Variable { var: var.name.clone(), why });
+                    }
+                }
+            }
+        }
+        let mut walk = Walk {
+            kernel: self,
+            iname_uses: vec![0; self.inames.len()],
+            insn_uses: vec![0; self.insns.len()],
+            scope: Vec::new(),
+        };
+        walk.nodes(&self.body)?;
+        walk.finish()
+    }
+
+    fn verify_names(&self) -> Result<(), KernelError> {
+        let mut names: Vec<&str> = self
+            .vars
+            .values()
+            .map(|v| &v.name)
+            .chain(self.inames.values().map(|i| &i.name))
+            .chain(self.insns.values().map(|i| &i.name))
+            .chain(self.rules.values().map(|r| &r.name))
+            .chain([&self.name])
+            .map(String::as_str)
+            .collect();
+        if let Some(name) = names.iter().find(|n| !is_name(n)) {
+            return Err(KernelError::BadName { name: (*name).to_owned() });
+        }
+        names.sort_unstable();
+        match names.windows(2).find(|w| w[0] == w[1]) {
+            Some(w) => Err(KernelError::DuplicateName { name: w[0].to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn verify_parametric(&self, what: &str, e: &Affine) -> Result<(), KernelError> {
+        if !e.in_bounds() {
+            return Err(KernelError::Overflow { what: what.into() });
+        }
+        let mut bad = None;
+        e.for_each_symbol(&mut |atom| match atom {
+            Atom::Var(v) if self.vars[*v].kind == VarKind::Param => {}
+            Atom::Var(v) => bad = Some(self.vars[*v].name.clone()),
+            Atom::Iname(i) => bad = Some(self.inames[*i].name.clone()),
+            Atom::Floor(..) => {}
+        });
+        match bad {
+            None => Ok(()),
+            Some(name) => Err(KernelError::OutOfScope {
+                what: what.into(),
+                name,
+                help: "only parameters may stand there",
+            }),
+        }
+    }
+
+    fn verify_variable(&self, id: VarId) -> Result<(), KernelError> {
+        let var = &self.vars[id];
+        let error = |why| Err(KernelError::Variable { var: var.name.clone(), why });
+        let strides = var.layout.strides.as_deref().unwrap_or_default();
+        for e in var.shape.iter().chain(strides) {
+            self.verify_parametric(&format!("the shape of `{}`", var.name), e)?;
+        }
+        if var.layout.strides.is_some() && strides.len() != var.shape.len() {
+            return error("as many strides as axes are needed");
+        }
+        if var.layout.vector_axis.is_some_and(|a| a as usize >= var.shape.len()) {
+            return error("the vector axis is not one of its axes");
+        }
+        let space = |why| Err(KernelError::Space { var: var.name.clone(), space: var.space.name(), why });
+        match &var.kind {
+            VarKind::Param if !var.is_integer_scalar() => error("a parameter is an integer scalar"),
+            VarKind::Param => Ok(()),
+            VarKind::Argument(Direction::In) if var.shape.is_empty() => Ok(()),
+            VarKind::Argument(_) if var.space != AddressSpace::Global => space("arguments are global"),
+            VarKind::Temporary if var.space == AddressSpace::Constant => {
+                space("constant memory is for tables")
+            }
+            VarKind::Argument(_) | VarKind::Temporary => Ok(()),
+            VarKind::Table(_) if matches!(var.space, AddressSpace::Local | AddressSpace::Private) => {
+                space("tables are global or constant")
+            }
+            VarKind::Table(data) => {
+                let size = var.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?));
+                if size == i64::try_from(data.len()).ok() && data.fits(var.ty) {
+                    return Ok(());
+                }
+                let needed = size.map_or_else(|| "constant extents".into(), |n| format!("{n}"));
+                Err(KernelError::TableSize { var: var.name.clone(), needed, found: data.len() })
+            }
+        }
+    }
+
+    fn verify_rules(&self) -> Result<(), KernelError> {
+        for (id, rule) in self.rules.iter() {
+            let mut problem = None;
+            rule.body.for_each(&mut |e| match e {
+                Expr::Rule(r, _) if r.index() >= id.index() => {
+                    problem = Some("uses a rule that is not before it")
+                }
+                Expr::Iname(_) => problem = Some("mentions a loop; make it a parameter of the rule"),
+                Expr::Reduce(_) => problem = Some("holds a reduction; write it where the rule is used"),
+                Expr::RuleParam(k) if *k as usize >= rule.params.len() => problem = Some("lacks a parameter"),
+                _ => {}
+            });
+            if let Some(why) = problem {
+                return Err(KernelError::Rule { rule: rule.name.clone(), why });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether text can name something.
+pub fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !KEYWORDS.contains(&text)
+        && crate::expr::MathFn::from_name(text).is_none()
+}
+
+struct Walk<'a> {
+    kernel: &'a Kernel,
+    iname_uses: Vec<usize>,
+    insn_uses: Vec<usize>,
+    scope: Vec<InameId>,
+}
+
+impl Walk<'_> {
+    fn nodes(&mut self, nodes: &[Node]) -> Result<(), KernelError> {
+        for node in nodes {
+            match node {
+                Node::Insn(insn) => self.insn(*insn)?,
+                Node::Loop(iname, body) => {
+                    self.enter(*iname)?;
+                    self.nodes(body)?;
+                    self.scope.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, iname: InameId) -> Result<(), KernelError> {
+        self.iname_uses[iname.index()] += 1;
+        let this = &self.kernel.inames[iname];
+        if matches!(this.tag, AxisTag::Group(_) | AxisTag::Local(_)) {
+            if let Some(outer) = self.scope.iter().find(|o| self.kernel.inames[**o].tag == this.tag) {
+                let outer = self.kernel.inames[*outer].name.clone();
+                return Err(KernelError::NestedAxis { outer, inner: this.name.clone(), tag: this.tag });
+            }
+        }
+        self.scope.push(iname);
+        self.domain(iname, &this.domain)
+    }
+
+    fn domain(&self, iname: InameId, domain: &Domain) -> Result<(), KernelError> {
+        let name = &self.kernel.inames[iname].name;
+        let own = |c: &crate::domain::Constraint| c.expr().mentions(iname);
+        if domain.disjuncts().iter().any(|d| !d.iter().any(own)) {
+            return Err(KernelError::UnboundedIname { iname: name.clone() });
+        }
+        let what = format!("the domain of `{name}`");
+        if domain.disjuncts().iter().flatten().any(|c| !c.expr().in_bounds()) {
+            return Err(KernelError::Overflow { what });
+        }
+        let mut bad = None;
+        domain.for_each_symbol(&mut |atom| match atom {
+            Atom::Iname(i) if !self.scope.contains(i) => bad = Some(self.kernel.inames[*i].name.clone()),
+            Atom::Var(v) if !self.kernel.vars[*v].is_integer_scalar() => {
+                bad = Some(self.kernel.vars[*v].name.clone());
+            }
+            Atom::Iname(_) | Atom::Var(_) | Atom::Floor(..) => {}
+        });
+        match bad {
+            None => Ok(()),
+            Some(name) => {
+                let help = "bounds mention loops around, parameters and integer scalars";
+                Err(KernelError::OutOfScope { what, name, help })
+            }
+        }
+    }
+
+    fn insn(&mut self, id: InsnId) -> Result<(), KernelError> {
+        self.insn_uses[id.index()] += 1;
+        let insn = &self.kernel.insns[id];
+        self.check_lhs(insn)?;
+        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+            self.expression(insn, e)?;
+        }
+        let typed = |e: &Expr| {
+            self.kernel
+                .type_of(e, &[])
+                .map_err(|source| KernelError::Type { what: format!("`{}`", insn.name), source })
+        };
+        self.kernel
+            .type_of_access(&insn.lhs, &[])
+            .map_err(|source| KernelError::Type { what: format!("`{}`", insn.name), source })?;
+        let found = typed(&insn.rhs)?;
+        let var = &self.kernel.vars[insn.lhs.var];
+        if !found.stores_in(var.ty) {
+            let (insn, var, needed) = (insn.name.clone(), var.name.clone(), var.ty);
+            return Err(KernelError::Store { insn, var, needed, found });
+        }
+        match insn.predicate.as_ref().map(typed).transpose()? {
+            None | Some(ExprType::Bool) => Ok(()),
+            Some(found) => Err(KernelError::Predicate { insn: insn.name.clone(), found }),
+        }
+    }
+
+    fn check_lhs(&self, insn: &Insn) -> Result<(), KernelError> {
+        let var = &self.kernel.vars[insn.lhs.var];
+        let kind = match &var.kind {
+            VarKind::Param => "a parameter",
+            VarKind::Argument(Direction::In) => "an input",
+            VarKind::Table(_) => "a table",
+            VarKind::Argument(Direction::Out | Direction::InOut) | VarKind::Temporary => return Ok(()),
+        };
+        Err(KernelError::ReadOnly { insn: insn.name.clone(), var: var.name.clone(), kind })
+    }
+
+    /// Scopes of inames in an expression; reductions open theirs on the way down.
+    fn expression(&mut self, insn: &Insn, e: &Expr) -> Result<(), KernelError> {
+        let depth = self.scope.len();
+        match e {
+            Expr::Iname(i) if !self.scope.contains(i) => {
+                let name = self.kernel.inames[*i].name.clone();
+                let what = format!("`{}`", insn.name);
+                let help = "put the instruction inside that loop";
+                return Err(KernelError::OutOfScope { what, name, help });
+            }
+            Expr::RuleParam(_) => {
+                let what = format!("`{}`", insn.name);
+                let help = "rule parameters stand in rules only";
+                return Err(KernelError::OutOfScope { what, name: "rule parameter".into(), help });
+            }
+            Expr::Reduce(r) => {
+                for iname in &r.inames {
+                    self.enter(*iname)?;
+                }
+            }
+            _ => {}
+        }
+        for operand in e.operands() {
+            self.expression(insn, operand)?;
+        }
+        self.scope.truncate(depth);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), KernelError> {
+        let k = self.kernel;
+        if let Some((id, _)) = k.inames.iter().find(|(id, _)| self.iname_uses[id.index()] != 1) {
+            let count = self.iname_uses[id.index()];
+            return Err(KernelError::InameUses { iname: k.inames[id].name.clone(), count });
+        }
+        match k.insns.iter().find(|(id, _)| self.insn_uses[id.index()] != 1) {
+            None => Ok(()),
+            Some((id, insn)) => {
+                Err(KernelError::InsnUses { insn: insn.name.clone(), count: self.insn_uses[id.index()] })
+            }
+        }
+    }
+}
