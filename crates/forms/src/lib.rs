@@ -1,1 +1,5 @@
 //! Variational forms, elements, quadrature, meshes, numberings, and their lowering to kernels.
+
+pub mod element;
+pub mod form;
+pub mod quadrature;

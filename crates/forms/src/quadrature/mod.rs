@@ -1,0 +1,145 @@
+//! Quadrature rules on the reference cells.
+//!
+//! ```
+//! use purlin_forms::element::CellShape;
+//! use purlin_forms::quadrature::{QuadratureScheme, rule};
+//!
+//! let rule = rule(CellShape::Tetrahedron, 6, QuadratureScheme::Default)?;
+//! assert_eq!(rule.n_points(), 23); // collapsed Gauss–Jacobi takes 4³ = 64
+//! let volume: f64 = rule.weights.iter().sum();
+//! assert!((volume - 1.0 / 6.0).abs() < 1e-15);
+//! # Ok::<(), purlin_forms::quadrature::QuadratureError>(())
+//! ```
+
+mod gauss_jacobi;
+mod tables;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::element::CellShape;
+pub use gauss_jacobi::gauss_jacobi;
+use tables::{JASKOWIEC_SUKUMAR, Table, XIAO_GIMBUTAS_TETRAHEDRON, XIAO_GIMBUTAS_TRIANGLE};
+
+/// Points and weights on a reference cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// The reference cell.
+    pub shape: CellShape,
+    /// The points, [points, dim] row-major, in reference coordinates, inside the cell.
+    pub points: Vec<f64>,
+    /// The weights, positive; their sum is the cell's volume (1/2 or 1/6).
+    pub weights: Vec<f64>,
+    /// The highest total degree that the rule integrates exactly.
+    pub degree: usize,
+    /// Family and size, as in `Xiao–Gimbutas degree 6`.
+    pub name: String,
+}
+
+impl Rule {
+    /// The number of points.
+    #[must_use]
+    pub fn n_points(&self) -> usize {
+        self.weights.len()
+    }
+}
+
+/// Which rule serves a degree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuadratureScheme {
+    /// The rule of at least the degree with the fewest points: Xiao–Gimbutas, Jaśkowiec–Sukumar on tetrahedra,
+    /// collapsed Gauss–Jacobi above degree 30 on triangles and 20 on tetrahedra.
+    #[default]
+    Default,
+    /// The rules of document 000: Xiao–Gimbutas to degree 30 on triangles and 15 on tetrahedra, collapsed
+    /// Gauss–Jacobi above.
+    Document,
+    /// Collapsed Gauss–Jacobi at every degree: `floor(degree/2) + 1` points along each direction.
+    CollapsedGaussJacobi,
+}
+
+impl fmt::Display for QuadratureScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Default => "default",
+            Self::Document => "document",
+            Self::CollapsedGaussJacobi => "collapsed_gauss_jacobi",
+        })
+    }
+}
+
+/// Why there is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum QuadratureError {
+    /// The degree is above the highest supported.
+    #[error(
+        "quadrature degree {degree} on a {shape}: the highest is {MAX_DEGREE}; lower the degree of the measure"
+    )]
+    Degree {
+        /// The shape asked for.
+        shape: CellShape,
+        /// The degree asked for.
+        degree: usize,
+    },
+    /// A bug of this crate: an embedded table cannot be read.
+    #[error("bug in purlin-forms: the table of {family} rules is broken at degree {degree}")]
+    Table {
+        /// The family of rules.
+        family: &'static str,
+        /// The degree looked for.
+        degree: usize,
+    },
+}
+
+/// The highest degree for which [`rule`] answers: collapsed rules are tested up to it.
+pub const MAX_DEGREE: usize = 60;
+
+/// The rule that integrates every polynomial of total degree `degree` on the reference cell.
+///
+/// Degrees 0 and 1 share the one-point rule at the centroid.
+///
+/// # Errors
+/// [`QuadratureError::Degree`] above [`MAX_DEGREE`].
+///
+/// # Source
+/// Xiao & Gimbutas, *Comput. Math. Appl.* 59 (2010); Jaśkowiec & Sukumar, *Int. J. Numer. Meth. Eng.* 121 (2020);
+/// document 000, section 6, for the scheme `Document`.
+pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result<Rule, QuadratureError> {
+    if degree > MAX_DEGREE {
+        return Err(QuadratureError::Degree { shape, degree });
+    }
+    let wanted = degree.max(1);
+    let table = match scheme {
+        QuadratureScheme::Default => smallest(shape, wanted),
+        QuadratureScheme::Document => exact_degree(shape, wanted),
+        QuadratureScheme::CollapsedGaussJacobi => None,
+    };
+    match table {
+        Some((table, degree)) => table.rule(shape, degree),
+        None => Ok(gauss_jacobi::collapsed(shape, degree)),
+    }
+}
+
+/// The table and degree with the fewest points among those of at least `degree`; on a tie the lower degree, then
+/// the earlier table.
+fn smallest(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> {
+    let tables: &[&'static Table] = match shape {
+        CellShape::Triangle => &[&XIAO_GIMBUTAS_TRIANGLE],
+        CellShape::Tetrahedron => &[&XIAO_GIMBUTAS_TETRAHEDRON, &JASKOWIEC_SUKUMAR],
+    };
+    let entries = tables.iter().flat_map(|table| table.entries().map(move |(d, points)| (points, d, *table)));
+    let best = entries.filter(|(_, d, _)| *d >= degree).min_by_key(|(points, d, _)| (*points, *d))?;
+    Some((best.2, best.1))
+}
+
+fn exact_degree(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> {
+    let table = match shape {
+        CellShape::Triangle => &XIAO_GIMBUTAS_TRIANGLE,
+        CellShape::Tetrahedron => &XIAO_GIMBUTAS_TETRAHEDRON,
+    };
+    table.entries().any(|(d, _)| d == degree).then_some((table, degree))
+}
