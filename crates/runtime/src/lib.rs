@@ -1,1 +1,37 @@
 //! Compiles, allocates, launches and times generated programs on CUDA, OpenCL and host C.
+//!
+//! A [`Program`](purlin_codegen::Program) carries its source and its launch plan. [`open`] gives a
+//! [`Device`] by name; the device compiles the program, holds the arrays, checks every launch against
+//! the plan and runs it:
+//!
+//! ```no_run
+//! # fn demo(program: &purlin_codegen::Program) -> Result<(), purlin_runtime::RuntimeError> {
+//! use purlin_runtime::{Arg, open};
+//! let device = open("opencl")?;
+//! let executable = device.compile(program)?;
+//! let x = device.allocate(8 * 1000)?;
+//! device.upload(&x, &[0; 8 * 1000])?;
+//! device.launch(&executable, &[("n", Arg::Param(1000)), ("x", Arg::Buffer(&x))])?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What is missing on a machine is an [`Unavailable`] that says how to get it; [`devices`] lists
+//! everything. This crate and `purlin-isl` are the only ones with `unsafe` code: here it calls drivers
+//! and compiled kernels.
+
+mod arguments;
+mod cache;
+mod device;
+mod driver;
+mod error;
+mod host;
+mod opencl;
+mod registry;
+mod timing;
+
+pub use cache::{Cache, CacheKey};
+pub use device::{Arg, Backend, Buffer, Device, DeviceInfo, Executable, Origin};
+pub use error::{RuntimeError, Unavailable};
+pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
+pub use timing::{Timing, TimingOptions};

@@ -1,0 +1,291 @@
+//! Checks the arguments of a launch against its plan and puts them in order.
+
+use crate::device::{Arg, Buffer, DeviceInfo, Shared};
+use crate::error::RuntimeError;
+use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, HostExpr};
+use purlin_ir::ScalarType;
+use std::collections::BTreeMap;
+
+/// An argument as the entry point takes it.
+#[derive(Clone, Copy)]
+pub(crate) enum Value<'a> {
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    Buffer(&'a Buffer),
+}
+
+/// A checked launch: values in the order of the signature, and the grid.
+pub(crate) struct Bound<'a> {
+    pub(crate) values: Vec<Value<'a>>,
+    pub(crate) grid: [u64; 3],
+}
+
+type Given<'a> = BTreeMap<&'a str, Arg<'a>>;
+type Params = BTreeMap<String, i64>;
+
+/// Checks `args` and evaluates the grid.
+pub(crate) fn bind<'a>(
+    exe: &'a Shared,
+    args: &[(&'a str, Arg<'a>)],
+    info: &DeviceInfo,
+) -> Result<Bound<'a>, RuntimeError> {
+    let given = collect(exe, args)?;
+    let params = parameters(exe, &given)?;
+    let mut values = Vec::with_capacity(exe.plan.args.len());
+    for (spec, table) in exe.plan.args.iter().zip(&exe.tables) {
+        values.push(match table {
+            Some(buffer) => Value::Buffer(buffer),
+            None => value(exe, spec, &given, &params, info)?,
+        });
+    }
+    check_aliases(exe, &given)?;
+    check_preconditions(exe, &params)?;
+    Ok(Bound { values, grid: grid(exe, &params, info)? })
+}
+
+/// The arguments by name; each is known to the plan and given once.
+fn collect<'a>(exe: &Shared, args: &[(&'a str, Arg<'a>)]) -> Result<Given<'a>, RuntimeError> {
+    let mut given = Given::new();
+    for &(name, arg) in args {
+        let known = exe.plan.args.iter().any(|s| s.name == name && !matches!(s.kind, ArgKind::Table(_)));
+        if !known {
+            return Err(RuntimeError::UnknownArgument {
+                entry: exe.entry.clone(),
+                name: name.into(),
+                expected: expected(exe),
+            });
+        }
+        if given.insert(name, arg).is_some() {
+            return Err(RuntimeError::RepeatedArgument { entry: exe.entry.clone(), name: name.into() });
+        }
+    }
+    for spec in &exe.plan.args {
+        if !matches!(spec.kind, ArgKind::Table(_)) && !given.contains_key(spec.name.as_str()) {
+            return Err(RuntimeError::MissingArgument {
+                entry: exe.entry.clone(),
+                name: spec.name.clone(),
+                kind: describe(spec),
+                expected: expected(exe),
+            });
+        }
+    }
+    Ok(given)
+}
+
+fn expected(exe: &Shared) -> String {
+    let names: Vec<_> = exe
+        .plan
+        .args
+        .iter()
+        .filter(|s| !matches!(s.kind, ArgKind::Table(_)))
+        .map(|s| format!("`{}`", s.name))
+        .collect();
+    if names.is_empty() { "no arguments".into() } else { names.join(", ") }
+}
+
+fn describe(spec: &ArgSpec) -> String {
+    match &spec.kind {
+        ArgKind::Param => "an integer parameter".into(),
+        ArgKind::Scalar => format!("a scalar of type `{}`", spec.ty),
+        ArgKind::Buffer { len, .. } => format!("a buffer of {len} elements of `{}`", spec.ty),
+        ArgKind::Table(_) => format!("a table of `{}`", spec.ty),
+    }
+}
+
+fn describe_given(arg: &Arg<'_>) -> String {
+    match arg {
+        Arg::Param(v) => format!("parameter {v}"),
+        Arg::F32(v) => format!("`f32` {v}"),
+        Arg::F64(v) => format!("`f64` {v}"),
+        Arg::I32(v) => format!("`i32` {v}"),
+        Arg::I64(v) => format!("`i64` {v}"),
+        Arg::Buffer(b) => format!("a buffer of {} bytes", b.bytes()),
+    }
+}
+
+fn wrong_type(exe: &Shared, spec: &ArgSpec, arg: &Arg<'_>) -> RuntimeError {
+    RuntimeError::ArgumentType {
+        entry: exe.entry.clone(),
+        name: spec.name.clone(),
+        expected: describe(spec),
+        found: describe_given(arg),
+    }
+}
+
+fn parameters(exe: &Shared, given: &Given<'_>) -> Result<Params, RuntimeError> {
+    let mut params = Params::new();
+    for spec in exe.plan.args.iter().filter(|s| matches!(s.kind, ArgKind::Param)) {
+        match given.get(spec.name.as_str()) {
+            Some(Arg::Param(v)) => {
+                params.insert(spec.name.clone(), *v);
+            }
+            Some(other) => return Err(wrong_type(exe, spec, other)),
+            None => {} // `collect` refused it
+        }
+    }
+    Ok(params)
+}
+
+/// The value of one argument that is no table.
+fn value<'a>(
+    exe: &Shared,
+    spec: &ArgSpec,
+    given: &Given<'a>,
+    params: &Params,
+    info: &DeviceInfo,
+) -> Result<Value<'a>, RuntimeError> {
+    let Some(arg) = given.get(spec.name.as_str()) else {
+        return Err(RuntimeError::MissingArgument {
+            entry: exe.entry.clone(),
+            name: spec.name.clone(),
+            kind: describe(spec),
+            expected: expected(exe),
+        });
+    };
+    match (&spec.kind, *arg) {
+        (ArgKind::Param, Arg::Param(v)) => param(spec, v).ok_or_else(|| wrong_range(exe, spec, v)),
+        (ArgKind::Scalar, Arg::F32(v)) if spec.ty == ScalarType::F32 => Ok(Value::F32(v)),
+        (ArgKind::Scalar, Arg::F64(v)) if spec.ty == ScalarType::F64 => Ok(Value::F64(v)),
+        (ArgKind::Scalar, Arg::I32(v)) if spec.ty == ScalarType::I32 => Ok(Value::I32(v)),
+        (ArgKind::Scalar, Arg::I64(v)) if spec.ty == ScalarType::I64 => Ok(Value::I64(v)),
+        (ArgKind::Buffer { len, .. }, Arg::Buffer(b)) => {
+            check_buffer(exe, spec, len, b, params, info)?;
+            Ok(Value::Buffer(b))
+        }
+        (ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } | ArgKind::Table(_), other) => {
+            Err(wrong_type(exe, spec, &other))
+        }
+    }
+}
+
+/// A parameter in the type of the signature, if it fits.
+fn param<'a>(spec: &ArgSpec, v: i64) -> Option<Value<'a>> {
+    match spec.ty {
+        ScalarType::I32 => i32::try_from(v).ok().map(Value::I32),
+        ScalarType::I64 => Some(Value::I64(v)),
+        ScalarType::F32 | ScalarType::F64 => None,
+    }
+}
+
+fn wrong_range(exe: &Shared, spec: &ArgSpec, v: i64) -> RuntimeError {
+    if spec.ty.is_float() {
+        return wrong_type(exe, spec, &Arg::Param(v));
+    }
+    RuntimeError::ParameterRange { name: spec.name.clone(), value: v, ty: spec.ty }
+}
+
+fn eval(exe: &Shared, what: &str, expr: &HostExpr, params: &Params) -> Result<i64, RuntimeError> {
+    expr.eval(params).map_err(|source| RuntimeError::Expression {
+        entry: exe.entry.clone(),
+        what: what.into(),
+        source,
+    })
+}
+
+fn check_buffer(
+    exe: &Shared,
+    spec: &ArgSpec,
+    len: &HostExpr,
+    buffer: &Buffer,
+    params: &Params,
+    info: &DeviceInfo,
+) -> Result<(), RuntimeError> {
+    if buffer.device != exe.device {
+        return Err(RuntimeError::OtherDevice {
+            what: format!("buffer `{}`", spec.name),
+            device: info.name.clone(),
+        });
+    }
+    let what = format!("length of `{}`", spec.name);
+    let elements = eval(exe, &what, len, params)?;
+    let needed =
+        u64::try_from(elements).ok().and_then(|n| n.checked_mul(spec.ty.bytes())).ok_or_else(|| {
+            RuntimeError::BadExtent { entry: exe.entry.clone(), what: what.clone(), value: elements }
+        })?;
+    if buffer.bytes < needed {
+        return Err(RuntimeError::BufferTooSmall {
+            entry: exe.entry.clone(),
+            name: spec.name.clone(),
+            found: buffer.bytes,
+            needed,
+            len: len.to_string(),
+            ty: spec.ty,
+        });
+    }
+    Ok(())
+}
+
+/// No buffer is passed twice if one of the two arguments is written.
+fn check_aliases(exe: &Shared, given: &Given<'_>) -> Result<(), RuntimeError> {
+    let mut seen: BTreeMap<u64, (&ArgSpec, BufferAccess)> = BTreeMap::new();
+    for spec in &exe.plan.args {
+        let (ArgKind::Buffer { access, .. }, Some(Arg::Buffer(b))) =
+            (&spec.kind, given.get(spec.name.as_str()))
+        else {
+            continue;
+        };
+        // The written argument stays in the map, so that a third use of the buffer is seen too.
+        let Some((first, earlier)) = seen.get(&b.id).copied() else {
+            seen.insert(b.id, (spec, *access));
+            continue;
+        };
+        let written = match (earlier, access) {
+            (BufferAccess::In, BufferAccess::In) => continue,
+            (BufferAccess::Out | BufferAccess::InOut, _) => first,
+            (BufferAccess::In, BufferAccess::Out | BufferAccess::InOut) => spec,
+        };
+        return Err(RuntimeError::Aliased {
+            entry: exe.entry.clone(),
+            first: first.name.clone(),
+            second: spec.name.clone(),
+            written: written.name.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn check_preconditions(exe: &Shared, params: &Params) -> Result<(), RuntimeError> {
+    for condition in &exe.plan.preconditions {
+        let value = eval(exe, &format!("condition `{}`", condition.text), &condition.value, params)?;
+        if value < 0 {
+            return Err(RuntimeError::Precondition {
+                entry: exe.entry.clone(),
+                condition: condition.text.clone(),
+                value,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn grid(exe: &Shared, params: &Params, info: &DeviceInfo) -> Result<[u64; 3], RuntimeError> {
+    let mut grid = [0; 3];
+    for (axis, expr) in exe.plan.grid.iter().enumerate() {
+        let what = format!("grid along g.{axis}");
+        let value = eval(exe, &what, expr, params)?;
+        grid[axis] = u64::try_from(value).map_err(|_| RuntimeError::BadExtent {
+            entry: exe.entry.clone(),
+            what,
+            value,
+        })?;
+    }
+    if grid.contains(&0) {
+        return Ok(grid);
+    }
+    for (axis, &groups) in grid.iter().enumerate() {
+        // Backends count work-items in 64 bits: groups times block has to fit as well.
+        let limit = info.max_grid[axis].min(i64::MAX as u64 / exe.plan.block[axis].max(1));
+        if groups > limit {
+            return Err(RuntimeError::GridTooLarge {
+                entry: exe.entry.clone(),
+                axis,
+                groups,
+                limit,
+                device: info.name.clone(),
+            });
+        }
+    }
+    Ok(grid)
+}

@@ -1,0 +1,241 @@
+//! The device trait and what passes through it: information, buffers, executables, arguments.
+
+use crate::error::RuntimeError;
+use crate::timing::{Timing, TimingOptions};
+use purlin_codegen::{LaunchPlan, Program, Target};
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// A family of devices with one driver interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Backend {
+    /// The host's cores through the system C compiler.
+    C,
+    /// OpenCL 1.2.
+    OpenCl,
+    /// The CUDA driver and NVRTC.
+    Cuda,
+}
+
+impl Backend {
+    /// Every backend, in the order of the enum.
+    pub const ALL: [Self; 3] = [Self::C, Self::OpenCl, Self::Cuda];
+
+    /// The language its devices take.
+    pub fn target(self) -> Target {
+        match self {
+            Self::C => Target::C,
+            Self::OpenCl => Target::OpenCl,
+            Self::Cuda => Target::Cuda,
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.target().fmt(f)
+    }
+}
+
+/// What a device is and what it can take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// The device's own name.
+    pub name: String,
+    /// Its backend.
+    pub backend: Backend,
+    /// Its position among the backend's devices: `open("opencl:1")` opens the one with index 1.
+    pub index: usize,
+    /// Vendor and driver or compiler, with version.
+    pub driver: String,
+    /// Cores, compute units or multiprocessors.
+    pub compute_units: u32,
+    /// Most work-items in a group.
+    pub max_work_group_size: u64,
+    /// Most work-items along each axis of a group.
+    pub max_work_item_sizes: [u64; 3],
+    /// Most work-groups along each axis.
+    pub max_grid: [u64; 3],
+    /// Local memory a group may declare, in bytes.
+    pub local_mem_bytes: u64,
+    /// Memory of the device, in bytes; 0 where it is not known.
+    pub global_mem_bytes: u64,
+    /// Whether it computes in double precision.
+    pub fp64: bool,
+    /// Whether it has 64-bit integer atomics.
+    pub int64_atomics: bool,
+    /// Highest clock in MHz; 0 where it is not known.
+    pub clock_mhz: u32,
+    /// Architecture the code is compiled for, such as `sm_90` or `x86_64`.
+    pub arch: String,
+}
+
+impl DeviceInfo {
+    /// The name that [`crate::open`] takes, such as `opencl:0`.
+    pub fn selector(&self) -> String {
+        match self.backend {
+            Backend::C => "c".into(),
+            Backend::OpenCl | Backend::Cuda => format!("{}:{}", self.backend, self.index),
+        }
+    }
+}
+
+/// Memory of a device.
+///
+/// It keeps what it needs of its device alive. Fresh memory holds poison: every byte is `0xFF`,
+/// which is NaN as `f32` and `f64` and -1 as an integer.
+pub struct Buffer {
+    pub(crate) id: u64,
+    pub(crate) device: u64,
+    pub(crate) bytes: u64,
+    pub(crate) memory: Box<dyn Any + Send + Sync>,
+}
+
+impl Buffer {
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer {{ id: {}, device: {}, bytes: {} }}", self.id, self.device, self.bytes)
+    }
+}
+
+/// Where the code of an executable came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The compiler ran.
+    Built,
+    /// A compiled object was found in the cache directory.
+    Disk,
+    /// This device had compiled the same program before.
+    Memory,
+}
+
+/// A compiled program, bound to the device that compiled it. Cloning shares the code.
+#[derive(Clone)]
+pub struct Executable {
+    pub(crate) origin: Origin,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The part of an executable that equal programs share.
+pub(crate) struct Shared {
+    pub(crate) device: u64,
+    pub(crate) entry: String,
+    pub(crate) plan: LaunchPlan,
+    pub(crate) code: Box<dyn Any + Send + Sync>,
+    /// One entry per argument of the plan; the uploaded table where it is one.
+    pub(crate) tables: Vec<Option<Buffer>>,
+}
+
+impl Executable {
+    /// Name of the entry point.
+    pub fn entry(&self) -> &str {
+        &self.shared.entry
+    }
+
+    /// The launch plan it was compiled with.
+    pub fn plan(&self) -> &LaunchPlan {
+        &self.shared.plan
+    }
+
+    /// Whether the compiler ran or a cache answered.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Executable {{ entry: {:?}, origin: {:?} }}", self.shared.entry, self.origin)
+    }
+}
+
+/// The value of one argument.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// An integer parameter; it is range checked where the source takes it as `i32`.
+    Param(i64),
+    /// A scalar of type `f32`.
+    F32(f32),
+    /// A scalar of type `f64`.
+    F64(f64),
+    /// A scalar of type `i32`.
+    I32(i32),
+    /// A scalar of type `i64`.
+    I64(i64),
+    /// An array.
+    Buffer(&'a Buffer),
+}
+
+/// A device that compiles and runs programs of one target.
+///
+/// Operations are blocking and run one at a time; a device can be shared between threads.
+pub trait Device: Send + Sync {
+    /// What the device is and what it can take.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Compiles `program` and uploads its constant tables.
+    ///
+    /// # Errors
+    /// A program for another target, a feature or limit the device lacks (before any compiler runs),
+    /// a table its type cannot hold, a compiler that is missing or refuses the source (with its log).
+    fn compile(&self, program: &Program) -> Result<Executable, RuntimeError>;
+
+    /// Allocates `bytes` bytes, all poison (`0xFF`).
+    ///
+    /// # Errors
+    /// The device has no such memory.
+    fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError>;
+
+    /// Copies `data` into `buffer`; both have the same size in bytes.
+    ///
+    /// # Errors
+    /// Sizes differ, a buffer of another device, a failing driver.
+    fn upload(&self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError>;
+
+    /// Copies `buffer` into `out`; both have the same size in bytes.
+    ///
+    /// # Errors
+    /// Sizes differ, a buffer of another device, a failing driver.
+    fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError>;
+
+    /// Sets every byte of `buffer` to `byte`; `0xFF` is poison (NaN, -1).
+    ///
+    /// # Errors
+    /// A buffer of another device, a failing driver.
+    fn fill(&self, buffer: &Buffer, byte: u8) -> Result<(), RuntimeError>;
+
+    /// Copies `from` into `to`; both have the same size in bytes.
+    ///
+    /// # Errors
+    /// Sizes differ, a buffer of another device, a failing driver.
+    fn copy(&self, from: &Buffer, to: &Buffer) -> Result<(), RuntimeError>;
+
+    /// Runs `executable` once and waits for it. A grid of zero groups succeeds without a launch.
+    ///
+    /// # Errors
+    /// An argument that is missing, unknown, given twice, of another type or out of range; a buffer that
+    /// is too small, aliased while written, or of another device; a broken precondition; a grid beyond the
+    /// device's limits; a failing driver.
+    fn launch(&self, executable: &Executable, args: &[(&str, Arg<'_>)]) -> Result<(), RuntimeError>;
+
+    /// Runs `executable` repeatedly and times each run by the device's clock, in seconds.
+    ///
+    /// Updates accumulate from run to run: the buffers hold no meaningful result afterwards.
+    ///
+    /// # Errors
+    /// As [`Device::launch`], and a grid of zero groups.
+    fn time(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'_>)],
+        options: &TimingOptions,
+    ) -> Result<Timing, RuntimeError>;
+}

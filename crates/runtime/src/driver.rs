@@ -1,0 +1,293 @@
+//! What a backend has to provide, and the checked device that is built on it.
+
+use crate::arguments::{Bound, Value, bind};
+use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Origin, Shared};
+use crate::error::RuntimeError;
+use crate::timing::{Timing, TimingOptions, sample};
+use purlin_codegen::{ArgKind, Feature, Program};
+use std::any::Any;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// A launch in terms of a backend's own memory.
+pub(crate) struct Call<'a, M> {
+    pub(crate) values: Vec<CallValue<'a, M>>,
+    pub(crate) grid: [u64; 3],
+    pub(crate) block: [u64; 3],
+}
+
+/// One argument of a [`Call`].
+pub(crate) enum CallValue<'a, M> {
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    Memory(&'a M),
+}
+
+/// A backend: everything arrives checked, one call at a time.
+pub(crate) trait Driver: Send + Sync {
+    type Code: Send + Sync + 'static;
+    type Memory: Send + Sync + 'static;
+
+    fn info(&self) -> &DeviceInfo;
+    fn build(&self, program: &Program) -> Result<(Self::Code, Origin), RuntimeError>;
+    /// `bytes` is at least 1.
+    fn allocate(&self, bytes: u64) -> Result<Self::Memory, RuntimeError>;
+    fn write(&self, memory: &Self::Memory, data: &[u8]) -> Result<(), RuntimeError>;
+    fn read(&self, memory: &Self::Memory, out: &mut [u8]) -> Result<(), RuntimeError>;
+    fn fill(&self, memory: &Self::Memory, byte: u8, bytes: u64) -> Result<(), RuntimeError>;
+    fn copy(&self, from: &Self::Memory, to: &Self::Memory, bytes: u64) -> Result<(), RuntimeError>;
+    /// Runs to the end and returns the seconds it took by the device's clock.
+    fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;
+}
+
+/// A device that checks everything before its driver sees it.
+pub(crate) struct Checked<D: Driver> {
+    id: u64,
+    driver: D,
+    /// Held by every operation: kernels keep their arguments between calls in OpenCL.
+    queue: Mutex<()>,
+    compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+fn next_id() -> u64 {
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The guarded data has no half-done state: a thread that panicked while holding it did no harm.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<D: Driver> Checked<D> {
+    pub(crate) fn new(driver: D) -> Self {
+        Self { id: next_id(), driver, queue: Mutex::new(()), compiled: Mutex::new(HashMap::new()) }
+    }
+
+    fn device_name(&self) -> String {
+        self.driver.info().name.clone()
+    }
+
+    fn memory<'a>(&self, buffer: &'a Buffer) -> Result<&'a D::Memory, RuntimeError> {
+        let memory = if buffer.device == self.id { buffer.memory.downcast_ref() } else { None };
+        memory.ok_or_else(|| RuntimeError::OtherDevice {
+            what: format!("a buffer of {} bytes", buffer.bytes),
+            device: self.device_name(),
+        })
+    }
+
+    fn code<'a>(&self, exe: &'a Shared) -> Result<&'a D::Code, RuntimeError> {
+        let code = if exe.device == self.id { exe.code.downcast_ref() } else { None };
+        code.ok_or_else(|| RuntimeError::OtherDevice {
+            what: format!("executable `{}`", exe.entry),
+            device: self.device_name(),
+        })
+    }
+
+    fn call<'a>(&self, exe: &Shared, bound: &Bound<'a>) -> Result<Call<'a, D::Memory>, RuntimeError> {
+        let mut values = Vec::with_capacity(bound.values.len());
+        for value in &bound.values {
+            values.push(match *value {
+                Value::I32(v) => CallValue::I32(v),
+                Value::I64(v) => CallValue::I64(v),
+                Value::F32(v) => CallValue::F32(v),
+                Value::F64(v) => CallValue::F64(v),
+                Value::Buffer(b) => CallValue::Memory(self.memory(b)?),
+            });
+        }
+        Ok(Call { values, grid: bound.grid, block: exe.plan.block })
+    }
+
+    fn upload_tables(&self, program: &Program) -> Result<Vec<Option<Buffer>>, RuntimeError> {
+        let mut tables = Vec::with_capacity(program.plan.args.len());
+        for spec in &program.plan.args {
+            tables.push(match &spec.kind {
+                ArgKind::Table(data) => {
+                    let bytes = data.to_bytes(spec.ty);
+                    let buffer = self.allocate(bytes.len() as u64)?;
+                    self.upload(&buffer, &bytes)?;
+                    Some(buffer)
+                }
+                ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } => None,
+            });
+        }
+        Ok(tables)
+    }
+}
+
+impl<D: Driver> Device for Checked<D> {
+    fn info(&self) -> &DeviceInfo {
+        self.driver.info()
+    }
+
+    fn compile(&self, program: &Program) -> Result<Executable, RuntimeError> {
+        check_limits(program, self.driver.info())?;
+        let key = program_key(program);
+        if let Some(shared) = lock(&self.compiled).get(&key).and_then(Weak::upgrade) {
+            return Ok(Executable { origin: Origin::Memory, shared });
+        }
+        let (code, origin) = {
+            let _queue = lock(&self.queue);
+            self.driver.build(program)?
+        };
+        let shared = Arc::new(Shared {
+            device: self.id,
+            entry: program.entry.clone(),
+            plan: program.plan.clone(),
+            code: Box::new(code) as Box<dyn Any + Send + Sync>,
+            tables: self.upload_tables(program)?,
+        });
+        lock(&self.compiled).insert(key, Arc::downgrade(&shared));
+        Ok(Executable { origin, shared })
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError> {
+        let _queue = lock(&self.queue);
+        // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
+        let real = bytes.max(1);
+        let memory = self.driver.allocate(real)?;
+        self.driver.fill(&memory, 0xFF, real)?;
+        Ok(Buffer { id: next_id(), device: self.id, bytes, memory: Box::new(memory) })
+    }
+
+    fn upload(&self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
+        let memory = self.memory(buffer)?;
+        same_size("upload", data.len() as u64, buffer.bytes)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let _queue = lock(&self.queue);
+        self.driver.write(memory, data)
+    }
+
+    fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
+        let memory = self.memory(buffer)?;
+        same_size("download", buffer.bytes, out.len() as u64)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let _queue = lock(&self.queue);
+        self.driver.read(memory, out)
+    }
+
+    fn fill(&self, buffer: &Buffer, byte: u8) -> Result<(), RuntimeError> {
+        let memory = self.memory(buffer)?;
+        let _queue = lock(&self.queue);
+        self.driver.fill(memory, byte, buffer.bytes.max(1))
+    }
+
+    fn copy(&self, from: &Buffer, to: &Buffer) -> Result<(), RuntimeError> {
+        let (source, target) = (self.memory(from)?, self.memory(to)?);
+        same_size("copy", from.bytes, to.bytes)?;
+        if from.id == to.id || from.bytes == 0 {
+            return Ok(());
+        }
+        let _queue = lock(&self.queue);
+        self.driver.copy(source, target, from.bytes)
+    }
+
+    fn launch(&self, executable: &Executable, args: &[(&str, Arg<'_>)]) -> Result<(), RuntimeError> {
+        let exe = &*executable.shared;
+        let code = self.code(exe)?;
+        let bound = bind(exe, args, self.info())?;
+        if bound.grid.contains(&0) {
+            return Ok(());
+        }
+        let call = self.call(exe, &bound)?;
+        let _queue = lock(&self.queue);
+        self.driver.run(code, &call).map(drop)
+    }
+
+    fn time(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'_>)],
+        options: &TimingOptions,
+    ) -> Result<Timing, RuntimeError> {
+        let exe = &*executable.shared;
+        let code = self.code(exe)?;
+        let bound = bind(exe, args, self.info())?;
+        if bound.grid.contains(&0) {
+            return Err(RuntimeError::NothingToTime { entry: exe.entry.clone() });
+        }
+        let call = self.call(exe, &bound)?;
+        let _queue = lock(&self.queue);
+        sample(options, || self.driver.run(code, &call))
+    }
+}
+
+fn same_size(operation: &'static str, from: u64, to: u64) -> Result<(), RuntimeError> {
+    if from == to { Ok(()) } else { Err(RuntimeError::TransferSize { operation, from, to }) }
+}
+
+/// Refuses a program the device cannot take, before any compiler runs.
+fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError> {
+    let (entry, device) = (program.entry.clone(), info.name.clone());
+    let needed = info.backend.target();
+    if program.target != needed {
+        return Err(RuntimeError::WrongTarget { entry, found: program.target, needed, device });
+    }
+    for &feature in &program.plan.features {
+        let has = match feature {
+            Feature::Fp64 => info.fp64,
+            Feature::Int64Atomics => info.int64_atomics,
+        };
+        if !has {
+            return Err(RuntimeError::MissingFeature { entry, feature, device });
+        }
+    }
+    check_group(program, info)?;
+    if program.plan.local_bytes > info.local_mem_bytes {
+        let (needed, limit) = (program.plan.local_bytes, info.local_mem_bytes);
+        return Err(RuntimeError::LocalMemory { entry, needed, limit, device });
+    }
+    for spec in &program.plan.args {
+        if let ArgKind::Table(data) = &spec.kind
+            && !data.fits(spec.ty)
+        {
+            return Err(RuntimeError::TableType { name: spec.name.clone(), ty: spec.ty });
+        }
+    }
+    Ok(())
+}
+
+fn check_group(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError> {
+    let block = program.plan.block;
+    let (entry, device) = (program.entry.clone(), info.name.clone());
+    let size = block.iter().fold(1u64, |a, &b| a.saturating_mul(b));
+    if size > info.max_work_group_size {
+        let limit = info.max_work_group_size;
+        return Err(RuntimeError::GroupTooLarge { entry, block, size, limit, device });
+    }
+    for (axis, (&size, &limit)) in block.iter().zip(&info.max_work_item_sizes).enumerate() {
+        if size == 0 || size > limit {
+            return Err(RuntimeError::GroupAxis { entry, axis, size, limit, device });
+        }
+    }
+    Ok(())
+}
+
+/// Feeds everything a program consists of into one digest.
+struct DigestHasher(blake3::Hasher);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0 // never asked for: the digest is read from the inner hasher
+    }
+}
+
+/// Key of the in-memory cache: source, entry, target and plan.
+fn program_key(program: &Program) -> [u8; 32] {
+    let mut hasher = DigestHasher(blake3::Hasher::new());
+    program.hash(&mut hasher);
+    *hasher.0.finalize().as_bytes()
+}

@@ -1,0 +1,410 @@
+//! What can go wrong between a program and its results, and how to mend it.
+
+use purlin_codegen::{Feature, Target, plan::HostExprError};
+use std::path::PathBuf;
+
+/// Why a backend cannot be used on this machine, and how to get it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// No C compiler was found.
+    #[error(
+        "no C compiler among {searched}; install one (Debian: `apt install gcc`) or set `CC` to its path"
+    )]
+    NoCompiler {
+        /// The names that were looked for.
+        searched: String,
+    },
+    /// A C compiler does not answer.
+    #[error("the C compiler `{path}` does not run: {reason}; set `CC` to one that does")]
+    BrokenCompiler {
+        /// The compiler.
+        path: PathBuf,
+        /// What happened.
+        reason: String,
+    },
+    /// The OpenCL loader is not installed.
+    #[error(
+        "no OpenCL library: {reason}; install a loader and a CPU device (Debian: `apt install ocl-icd-libopencl1 pocl-opencl-icd`) or set `OPENCL_DYLIB_PATH`"
+    )]
+    NoOpenClLibrary {
+        /// The loader's message.
+        reason: String,
+    },
+    /// There is an OpenCL loader, but no device behind it.
+    #[error(
+        "an OpenCL library, but no device: {reason}; install one (Debian: `apt install pocl-opencl-icd`)"
+    )]
+    NoOpenClDevice {
+        /// What the loader answered.
+        reason: String,
+    },
+    /// No NVIDIA driver.
+    #[error("no NVIDIA driver (`libcuda.so.1`); install the driver of the card")]
+    NoCudaDriver,
+    /// The NVIDIA driver lacks a function.
+    #[error("the NVIDIA driver has no `{symbol}`; install driver 580 or newer")]
+    OldCudaDriver {
+        /// The function.
+        symbol: &'static str,
+    },
+    /// The driver sees no card.
+    #[error("the NVIDIA driver sees no card ({reason}); check `nvidia-smi` and `CUDA_VISIBLE_DEVICES`")]
+    NoCudaDevice {
+        /// What the driver answered.
+        reason: String,
+    },
+    /// NVRTC was not found.
+    #[error(
+        "no NVRTC in {searched}; run scripts/cuda-wheels.sh, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds nvidia-cuda-nvrtc"
+    )]
+    NoNvrtc {
+        /// Where it was looked for.
+        searched: String,
+    },
+    /// ptxas was not found.
+    #[error(
+        "no ptxas in {searched}; run scripts/cuda-wheels.sh, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds nvidia-cuda-nvcc"
+    )]
+    NoPtxas {
+        /// Where it was looked for.
+        searched: String,
+    },
+    /// oclgrind was not found.
+    #[error(
+        "no oclgrind ICD (`liboclgrind-rt-icd.so`) in {searched}; install it (Debian: `apt install oclgrind`)"
+    )]
+    NoOclgrind {
+        /// Where it was looked for.
+        searched: String,
+    },
+}
+
+/// Why the runtime refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// A name that is no device.
+    #[error("no device `{name}`; there are: {known}")]
+    UnknownDevice {
+        /// What was asked for.
+        name: String,
+        /// What `open` takes here.
+        known: String,
+    },
+    /// A backend that this machine lacks.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+
+    /// The program is written for another backend.
+    #[error(
+        "`{entry}` is {found} source, the device `{device}` takes {needed}; generate it for target `{needed}`"
+    )]
+    WrongTarget {
+        /// The program.
+        entry: String,
+        /// Its language.
+        found: Target,
+        /// The language of the device.
+        needed: Target,
+        /// The device.
+        device: String,
+    },
+    /// The device lacks a feature.
+    #[error("`{entry}` needs {}, which `{device}` lacks; choose another device (`purlin devices`)", feature_text(*.feature))]
+    MissingFeature {
+        /// The program.
+        entry: String,
+        /// What it needs.
+        feature: Feature,
+        /// The device.
+        device: String,
+    },
+    /// Too many work-items in a group.
+    #[error("`{entry}` has work-groups of {} = {size} work-items, `{device}` takes at most {limit}; use smaller work-groups", product(.block))]
+    GroupTooLarge {
+        /// The program.
+        entry: String,
+        /// Work-items along each axis.
+        block: [u64; 3],
+        /// Their product (saturated).
+        size: u64,
+        /// The largest group of the device or of the compiled kernel.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// Too many work-items along one axis of a group, or none.
+    #[error(
+        "`{entry}` has {size} work-items along l.{axis}, `{device}` takes 1 to {limit}; split that axis differently"
+    )]
+    GroupAxis {
+        /// The program.
+        entry: String,
+        /// The axis.
+        axis: usize,
+        /// Work-items along it.
+        size: u64,
+        /// The most the device takes.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// Too much local memory.
+    #[error("`{entry}` needs {needed} bytes of local memory, `{device}` has {limit}; use smaller tiles")]
+    LocalMemory {
+        /// The program.
+        entry: String,
+        /// Bytes of one work-group.
+        needed: u64,
+        /// Bytes the device offers a group.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// A constant table whose values its type cannot hold.
+    #[error("table `{name}` holds values that `{ty}` cannot represent; give it another type")]
+    TableType {
+        /// The table.
+        name: String,
+        /// Its type.
+        ty: purlin_ir::ScalarType,
+    },
+    /// The device's compiler refused the source.
+    #[error("`{entry}` does not compile with {compiler}; this is its log:\n{log}")]
+    Compile {
+        /// The program.
+        entry: String,
+        /// The compiler.
+        compiler: String,
+        /// What it printed.
+        log: String,
+    },
+    /// The compiled code has no such function.
+    #[error("the compiled source has no `{symbol}`: {reason}; the entry point's name and the plan disagree")]
+    NoEntry {
+        /// The symbol.
+        symbol: String,
+        /// What the loader said.
+        reason: String,
+    },
+
+    /// An argument was not given.
+    #[error("`{entry}` needs argument `{name}` ({kind}), which was not given; it takes {expected}")]
+    MissingArgument {
+        /// The program.
+        entry: String,
+        /// The argument.
+        name: String,
+        /// What it is.
+        kind: String,
+        /// Every argument to give.
+        expected: String,
+    },
+    /// An argument that the program does not take.
+    #[error("`{entry}` takes no argument `{name}`; it takes {expected}")]
+    UnknownArgument {
+        /// The program.
+        entry: String,
+        /// What was given.
+        name: String,
+        /// Every argument to give.
+        expected: String,
+    },
+    /// An argument was given twice.
+    #[error("argument `{name}` of `{entry}` was given twice; give it once")]
+    RepeatedArgument {
+        /// The program.
+        entry: String,
+        /// The argument.
+        name: String,
+    },
+    /// An argument of another kind or type.
+    #[error("argument `{name}` of `{entry}` is {expected}, {found} was given; pass {expected}")]
+    ArgumentType {
+        /// The program.
+        entry: String,
+        /// The argument.
+        name: String,
+        /// What the plan says.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// A parameter beyond the range of its type.
+    #[error("parameter `{name}` = {value} does not fit `{ty}`; use a smaller size or 64-bit indices")]
+    ParameterRange {
+        /// The parameter.
+        name: String,
+        /// Its value.
+        value: i64,
+        /// Its type in the source.
+        ty: purlin_ir::ScalarType,
+    },
+    /// A buffer shorter than the program needs.
+    #[error(
+        "buffer `{name}` holds {found} bytes, `{entry}` needs {needed} ({len} elements of `{ty}`); allocate more"
+    )]
+    BufferTooSmall {
+        /// The program.
+        entry: String,
+        /// The argument.
+        name: String,
+        /// Bytes it has.
+        found: u64,
+        /// Bytes needed.
+        needed: u64,
+        /// The length as the plan states it.
+        len: String,
+        /// Element type.
+        ty: purlin_ir::ScalarType,
+    },
+    /// A length or grid that is negative or does not fit 64 bits in bytes.
+    #[error(
+        "{what} of `{entry}` is {value}; it must be from 0 to 2^63 bytes or groups: check the parameters"
+    )]
+    BadExtent {
+        /// The program.
+        entry: String,
+        /// Which quantity.
+        what: String,
+        /// Its value.
+        value: i64,
+    },
+    /// A plan's expression has no value.
+    #[error("{what} of `{entry}`: {source}")]
+    Expression {
+        /// The program.
+        entry: String,
+        /// Which quantity.
+        what: String,
+        /// Why.
+        source: HostExprError,
+    },
+    /// One buffer passed twice although the program writes through it.
+    #[error(
+        "`{entry}` got one buffer for `{first}` and `{second}` and writes `{written}`; pass distinct buffers"
+    )]
+    Aliased {
+        /// The program.
+        entry: String,
+        /// One argument.
+        first: String,
+        /// The other.
+        second: String,
+        /// The written one.
+        written: String,
+    },
+    /// A buffer or executable of another device.
+    #[error("{what} belongs to another device than `{device}`; make it with this one")]
+    OtherDevice {
+        /// What it is.
+        what: String,
+        /// The device.
+        device: String,
+    },
+    /// The parameters break a condition that the code relies on.
+    #[error(
+        "`{entry}` relies on `{condition}`, which these parameters break (it would be {value} >= 0); change them"
+    )]
+    Precondition {
+        /// The program.
+        entry: String,
+        /// The condition as written.
+        condition: String,
+        /// The value that had to be non-negative.
+        value: i64,
+    },
+    /// More work-groups than the device takes.
+    #[error(
+        "`{entry}` has {groups} work-groups along g.{axis}, `{device}` takes at most {limit}; split the loop over another axis"
+    )]
+    GridTooLarge {
+        /// The program.
+        entry: String,
+        /// The axis.
+        axis: usize,
+        /// Work-groups along it.
+        groups: u64,
+        /// The most the device takes.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// A launch without work-groups was to be timed.
+    #[error(
+        "`{entry}` has no work-group with these parameters, so there is nothing to time; use larger sizes"
+    )]
+    NothingToTime {
+        /// The program.
+        entry: String,
+    },
+
+    /// Source and destination differ in size.
+    #[error("{operation}: {from} bytes given, {to} bytes to receive them; the two must be equal")]
+    TransferSize {
+        /// `upload`, `download` or `copy`.
+        operation: &'static str,
+        /// Bytes at the source.
+        from: u64,
+        /// Bytes at the destination.
+        to: u64,
+    },
+    /// Memory could not be had.
+    #[error("cannot allocate {bytes} bytes on `{device}`: {reason}; use a smaller problem")]
+    Allocation {
+        /// How much.
+        bytes: u64,
+        /// The device.
+        device: String,
+        /// What the allocator said.
+        reason: String,
+    },
+    /// A call into a driver failed.
+    #[error(
+        "`{call}` failed with {code} on `{device}`; if it was a launch, the kernel may have read or written out of bounds"
+    )]
+    Driver {
+        /// The driver's function.
+        call: &'static str,
+        /// Its error, by name.
+        code: String,
+        /// The device.
+        device: String,
+    },
+    /// A file or process operation failed.
+    #[error("{action}: {source}; check that the directory exists and can be written")]
+    Io {
+        /// What was being done.
+        action: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A tool printed something that could not be understood.
+    #[error("{tool} printed no {missing}; this is its output:\n{output}")]
+    ToolOutput {
+        /// The tool.
+        tool: String,
+        /// What was looked for.
+        missing: &'static str,
+        /// What it printed.
+        output: String,
+    },
+}
+
+impl RuntimeError {
+    /// An i/o error with what was being done.
+    pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let action = action.into();
+        move |source| Self::Io { action, source }
+    }
+}
+
+fn feature_text(feature: Feature) -> &'static str {
+    match feature {
+        Feature::Fp64 => "double precision",
+        Feature::Int64Atomics => "64-bit integer atomics",
+    }
+}
+
+fn product(block: &[u64; 3]) -> String {
+    format!("{} x {} x {}", block[0], block[1], block[2])
+}

@@ -1,0 +1,121 @@
+//! The system's C compiler: found, identified, run.
+
+use crate::cache::{Cache, CacheKey};
+use crate::device::Origin;
+use crate::error::{RuntimeError, Unavailable};
+use purlin_codegen::Program;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// IEEE arithmetic is kept; contraction to fused multiply-add is allowed, as GPUs do it.
+const OPTIONS: [&str; 7] =
+    ["-O3", "-march=native", "-std=c11", "-ffp-contract=fast", "-fopenmp", "-fPIC", "-shared"];
+
+/// Names that are looked for when `CC` is not set.
+const NAMES: [&str; 3] = ["cc", "gcc", "clang"];
+
+/// A C compiler that answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiler {
+    path: PathBuf,
+    /// Words of `CC` after the first.
+    arguments: Vec<String>,
+    /// First line of `--version`.
+    pub(crate) version: String,
+}
+
+/// A compiled shared object, and the directory to keep if it is a temporary one.
+pub(crate) struct Object {
+    pub(crate) path: PathBuf,
+    pub(crate) keep: Option<tempfile::TempDir>,
+    pub(crate) origin: Origin,
+}
+
+impl Compiler {
+    /// `$CC`, else `cc`, `gcc` or `clang` in the search path.
+    pub(crate) fn find() -> Result<Self, Unavailable> {
+        let cc = std::env::var("CC").unwrap_or_default();
+        let mut words = cc.split_whitespace().map(str::to_owned);
+        if let Some(first) = words.next() {
+            let path =
+                in_path(&first).ok_or(Unavailable::NoCompiler { searched: format!("`CC` = `{first}`") })?;
+            return Self::at(path, words.collect());
+        }
+        let path = NAMES.iter().find_map(|name| in_path(name));
+        let searched = format!("`{}` in `PATH`", NAMES.join("`, `"));
+        Self::at(path.ok_or(Unavailable::NoCompiler { searched })?, Vec::new())
+    }
+
+    /// The compiler at `path`, asked for its version.
+    pub(crate) fn at(path: PathBuf, arguments: Vec<String>) -> Result<Self, Unavailable> {
+        let broken = |reason: String| Unavailable::BrokenCompiler { path: path.clone(), reason };
+        let output = Command::new(&path)
+            .args(&arguments)
+            .arg("--version")
+            .output()
+            .map_err(|e| broken(e.to_string()))?;
+        if !output.status.success() {
+            return Err(broken(format!("`--version` ended with {}", output.status)));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.lines().next().unwrap_or("unknown version").trim().to_owned();
+        Ok(Self { path, arguments, version })
+    }
+
+    /// The shared object of `program`: from `cache`, else compiled.
+    pub(crate) fn object(
+        &self,
+        program: &Program,
+        arch: &str,
+        cache: &Cache,
+    ) -> Result<Object, RuntimeError> {
+        let key = CacheKey::of(&[
+            "c",
+            &self.path.to_string_lossy(),
+            &self.arguments.join(" "),
+            &self.version,
+            arch,
+            &OPTIONS.join(" "),
+            &program.source,
+        ]);
+        if let Some(path) = cache.find(&key, "so") {
+            return Ok(Object { path, keep: None, origin: Origin::Disk });
+        }
+        let dir = tempfile::tempdir().map_err(RuntimeError::io("make a temporary directory"))?;
+        let path = self.run(program, dir.path())?;
+        let bytes = std::fs::read(&path).map_err(RuntimeError::io("read the compiled object"))?;
+        Ok(match cache.store(&key, "so", &bytes) {
+            Some(path) => Object { path, keep: None, origin: Origin::Built },
+            None => Object { path, keep: Some(dir), origin: Origin::Built },
+        })
+    }
+
+    fn run(&self, program: &Program, dir: &Path) -> Result<PathBuf, RuntimeError> {
+        let (source, object) = (dir.join("kernel.c"), dir.join("kernel.so"));
+        std::fs::write(&source, &program.source).map_err(RuntimeError::io("write the C source"))?;
+        let output = Command::new(&self.path)
+            .args(&self.arguments)
+            .args(OPTIONS)
+            .arg("-o")
+            .arg(&object)
+            .arg(&source)
+            .arg("-lm")
+            .output()
+            .map_err(RuntimeError::io(format!("run `{}`", self.path.display())))?;
+        if output.status.success() {
+            return Ok(object);
+        }
+        // Paths of the temporary directory would differ from run to run.
+        let log = String::from_utf8_lossy(&output.stderr).replace(&format!("{}/", dir.display()), "");
+        Err(RuntimeError::Compile { entry: program.entry.clone(), compiler: self.version.clone(), log })
+    }
+}
+
+/// The file that running `name` would start.
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|p| p.is_file());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|p| p.is_file())
+}

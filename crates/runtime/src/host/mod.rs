@@ -1,0 +1,201 @@
+//! Host C: the cores of this machine through the system's C compiler and OpenMP.
+//!
+//! The source of a program for this backend defines, besides its kernel,
+//!
+//! ```c
+//! void <entry>_launch(void *const *args, const int64_t *grid);
+//! ```
+//!
+//! where `args[i]` points to the value of argument `i` (for a buffer: to the pointer to its first
+//! element) and `grid[0..3]` are the numbers of work-groups. The kernel loops over groups itself.
+
+mod compiler;
+mod memory;
+mod openmp;
+
+use crate::cache::Cache;
+use crate::device::{Backend, DeviceInfo, Origin};
+use crate::driver::{Call, CallValue, Driver};
+use crate::error::{RuntimeError, Unavailable};
+use compiler::Compiler;
+use memory::HostMemory;
+use purlin_codegen::Program;
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Local arrays live on the stacks of the OpenMP threads, which hold at least 2 MiB.
+const LOCAL_BYTES: u64 = 1 << 20;
+
+/// Work-items are iterations of a loop; the bound keeps their private arrays within a stack.
+const MAX_GROUP: u64 = 4096;
+
+type Launch = unsafe extern "C" fn(*const *const c_void, *const i64);
+
+/// The host's cores.
+pub(crate) struct HostDriver {
+    info: DeviceInfo,
+    compiler: Compiler,
+    cache: Cache,
+    /// What `-march=native` means here: a cache may be shared by machines.
+    arch_key: String,
+}
+
+/// A loaded shared object.
+pub(crate) struct HostCode {
+    launch: Launch,
+    /// Declared before the directory: the object is unloaded before its file goes.
+    _library: libloading::Library,
+    _keep: Option<tempfile::TempDir>,
+}
+
+impl HostDriver {
+    /// The host with the compiler of the environment.
+    pub(crate) fn open(cache: Cache) -> Result<Self, RuntimeError> {
+        Ok(Self::with(Compiler::find()?, cache))
+    }
+
+    /// The host with the compiler at `path`.
+    pub(crate) fn with_compiler(path: PathBuf, cache: Cache) -> Result<Self, RuntimeError> {
+        Ok(Self::with(Compiler::at(path, Vec::new())?, cache))
+    }
+
+    fn with(compiler: Compiler, cache: Cache) -> Self {
+        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let features = field(&cpu, "flags").or_else(|| field(&cpu, "Features")).unwrap_or_default();
+        let name = field(&cpu, "model name").unwrap_or("host processor").to_owned();
+        let arch_key = format!("{} {name} {features}", std::env::consts::ARCH);
+        Self { info: host_info(name, &cpu, &compiler), compiler, cache, arch_key }
+    }
+}
+
+fn host_info(name: String, cpu: &str, compiler: &Compiler) -> DeviceInfo {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    DeviceInfo {
+        name,
+        backend: Backend::C,
+        index: 0,
+        driver: compiler.version.clone(),
+        compute_units: u32::try_from(cores).unwrap_or(u32::MAX),
+        max_work_group_size: MAX_GROUP,
+        max_work_item_sizes: [MAX_GROUP; 3],
+        max_grid: [i64::MAX as u64; 3],
+        local_mem_bytes: LOCAL_BYTES,
+        global_mem_bytes: memory_total(),
+        fp64: true,
+        int64_atomics: true,
+        clock_mhz: field(cpu, "cpu MHz").and_then(|s| s.parse::<f64>().ok()).map_or(0, |mhz| mhz as u32),
+        arch: std::env::consts::ARCH.into(),
+    }
+}
+
+/// The first value of `name` in `/proc/cpuinfo`.
+fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+/// Bytes of memory of this machine; 0 if the system does not say.
+fn memory_total() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = field(&text, "MemTotal").and_then(|v| v.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+impl Driver for HostDriver {
+    type Code = HostCode;
+    type Memory = HostMemory;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn build(&self, program: &Program) -> Result<(HostCode, Origin), RuntimeError> {
+        let object = self.compiler.object(program, &self.arch_key, &self.cache)?;
+        let symbol = format!("{}_launch", program.entry);
+        let missing =
+            |e: libloading::Error| RuntimeError::NoEntry { symbol: symbol.clone(), reason: e.to_string() };
+        // SAFETY: the object was compiled from a kernel, which has no initialisers with side effects.
+        let library = unsafe { libloading::Library::new(&object.path) }.map_err(missing)?;
+        // SAFETY: the module documentation fixes the type of this symbol; the library outlives it.
+        let launch = unsafe { *library.get::<Launch>(symbol.as_bytes()).map_err(missing)? };
+        openmp::keep_loaded();
+        Ok((HostCode { launch, _library: library, _keep: object.keep }, object.origin))
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<HostMemory, RuntimeError> {
+        HostMemory::new(bytes).ok_or_else(|| RuntimeError::Allocation {
+            bytes,
+            device: self.info.name.clone(),
+            reason: format!("the machine has {} bytes in all", self.info.global_mem_bytes),
+        })
+    }
+
+    fn write(&self, memory: &HostMemory, data: &[u8]) -> Result<(), RuntimeError> {
+        // SAFETY: sizes were compared; `min` guards the block anyway. Regions of two owners never overlap.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), memory.pointer(), data.len().min(memory.len()))
+        }
+        Ok(())
+    }
+
+    fn read(&self, memory: &HostMemory, out: &mut [u8]) -> Result<(), RuntimeError> {
+        // SAFETY: as in `write`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(memory.pointer(), out.as_mut_ptr(), out.len().min(memory.len()))
+        }
+        Ok(())
+    }
+
+    fn fill(&self, memory: &HostMemory, byte: u8, bytes: u64) -> Result<(), RuntimeError> {
+        let n = usize::try_from(bytes).unwrap_or(usize::MAX).min(memory.len());
+        // SAFETY: `n` is within the block.
+        unsafe { std::ptr::write_bytes(memory.pointer(), byte, n) }
+        Ok(())
+    }
+
+    fn copy(&self, from: &HostMemory, to: &HostMemory, bytes: u64) -> Result<(), RuntimeError> {
+        let n = usize::try_from(bytes).unwrap_or(usize::MAX).min(from.len()).min(to.len());
+        // SAFETY: `n` is within both blocks, which are distinct allocations (`Checked::copy`).
+        unsafe { std::ptr::copy_nonoverlapping(from.pointer(), to.pointer(), n) }
+        Ok(())
+    }
+
+    fn run(&self, code: &HostCode, call: &Call<'_, HostMemory>) -> Result<f64, RuntimeError> {
+        let pointers: Vec<*mut u8> = call
+            .values
+            .iter()
+            .map(|v| match v {
+                CallValue::Memory(m) => m.pointer(),
+                CallValue::I32(_) | CallValue::I64(_) | CallValue::F32(_) | CallValue::F64(_) => {
+                    std::ptr::null_mut()
+                }
+            })
+            .collect();
+        let args: Vec<*const c_void> = call
+            .values
+            .iter()
+            .zip(&pointers)
+            .map(|(value, pointer)| match value {
+                CallValue::I32(v) => std::ptr::from_ref(v).cast(),
+                CallValue::I64(v) => std::ptr::from_ref(v).cast(),
+                CallValue::F32(v) => std::ptr::from_ref(v).cast(),
+                CallValue::F64(v) => std::ptr::from_ref(v).cast(),
+                CallValue::Memory(_) => std::ptr::from_ref(pointer).cast(),
+            })
+            .collect();
+        // `Checked` keeps every extent below `i64::MAX`.
+        let grid = call.grid.map(|g| i64::try_from(g).unwrap_or(i64::MAX));
+        let start = Instant::now();
+        // SAFETY: the arguments match the plan (`bind`), and the plan is the source's own.
+        unsafe { (code.launch)(args.as_ptr(), grid.as_ptr()) };
+        Ok(start.elapsed().as_secs_f64())
+    }
+}
+
+/// The one device of this backend.
+pub(crate) fn list() -> Result<Vec<DeviceInfo>, Unavailable> {
+    Ok(vec![HostDriver::with(Compiler::find()?, Cache::disabled()).info])
+}

@@ -1,0 +1,75 @@
+//! Which OpenCL devices there are.
+
+use crate::device::{Backend, DeviceInfo};
+use crate::error::{RuntimeError, Unavailable};
+use opencl3::device::{CL_DEVICE_TYPE_ALL, Device};
+use opencl3::error_codes::{ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
+use opencl3::platform::{Platform, get_platforms};
+
+/// Every device of every platform, in the loader's order.
+pub(crate) fn list() -> Result<Vec<DeviceInfo>, Unavailable> {
+    let devices = devices()?;
+    let infos: Vec<_> = devices.iter().enumerate().filter_map(|(i, (p, d))| info(i, p, d).ok()).collect();
+    if infos.is_empty() {
+        return Err(Unavailable::NoOpenClDevice { reason: "no device answers".into() });
+    }
+    Ok(infos)
+}
+
+/// The device at `index`.
+pub(crate) fn nth(index: usize) -> Result<(Device, DeviceInfo), RuntimeError> {
+    let mut devices = devices()?;
+    if index >= devices.len() {
+        return Err(RuntimeError::UnknownDevice {
+            name: format!("opencl:{index}"),
+            known: (0..devices.len()).map(|i| format!("`opencl:{i}`")).collect::<Vec<_>>().join(", "),
+        });
+    }
+    let (platform, device) = devices.swap_remove(index);
+    let info = info(index, &platform, &device)
+        .map_err(|e| super::driver_error(&format!("opencl:{index}"), "clGetDeviceInfo", e))?;
+    Ok((device, info))
+}
+
+fn devices() -> Result<Vec<(Platform, Device)>, Unavailable> {
+    let platforms = get_platforms().map_err(|e| match e.0 {
+        DLOPEN_RUNTIME_LOAD_FAILED | DLOPEN_FUNCTION_NOT_AVAILABLE => {
+            Unavailable::NoOpenClLibrary { reason: e.to_string() }
+        }
+        _ => Unavailable::NoOpenClDevice { reason: e.to_string() },
+    })?;
+    let mut found = Vec::new();
+    for platform in platforms {
+        // A platform without devices answers with an error; the others still count.
+        for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
+            found.push((platform, Device::new(id)));
+        }
+    }
+    if found.is_empty() {
+        return Err(Unavailable::NoOpenClDevice { reason: "no platform has one".into() });
+    }
+    Ok(found)
+}
+
+fn info(index: usize, platform: &Platform, device: &Device) -> Result<DeviceInfo, ClError> {
+    let extensions = device.extensions()?;
+    let has = |name: &str| extensions.split_whitespace().any(|e| e == name);
+    let sizes = device.max_work_item_sizes()?;
+    let size = |axis: usize| sizes.get(axis).map_or(1, |&s| s as u64);
+    Ok(DeviceInfo {
+        name: device.name()?.trim().to_owned(),
+        backend: Backend::OpenCl,
+        index,
+        driver: format!("{}, {}", platform.version()?.trim(), device.driver_version()?.trim()),
+        compute_units: device.max_compute_units()?,
+        max_work_group_size: device.max_work_group_size()? as u64,
+        max_work_item_sizes: [size(0), size(1), size(2)],
+        max_grid: [i64::MAX as u64; 3],
+        local_mem_bytes: device.local_mem_size()?,
+        global_mem_bytes: device.global_mem_size()?,
+        fp64: has("cl_khr_fp64"),
+        int64_atomics: has("cl_khr_int64_base_atomics"),
+        clock_mhz: device.max_clock_frequency()?,
+        arch: device.opencl_c_version()?.trim().to_owned(),
+    })
+}

@@ -1,0 +1,195 @@
+//! OpenCL 1.2 through the system's loader.
+
+mod enumerate;
+
+pub(crate) use enumerate::list;
+
+use crate::device::{DeviceInfo, Origin};
+use crate::driver::{Call, CallValue, Driver};
+use crate::error::RuntimeError;
+use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
+use opencl3::context::Context;
+use opencl3::error_codes::ClError;
+use opencl3::kernel::Kernel;
+use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
+use opencl3::types::{CL_BLOCKING, cl_mem, cl_uint};
+use purlin_codegen::Program;
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Without them a compiler may take another version of the language than the printer wrote.
+const OPTIONS: &str = "-cl-std=CL1.2";
+
+/// One OpenCL device with its context and an in-order queue that records times.
+pub(crate) struct OpenClDriver {
+    info: DeviceInfo,
+    device: opencl3::device::Device,
+    context: Context,
+    queue: CommandQueue,
+}
+
+/// A built kernel, behind a lock because its arguments are part of it.
+pub(crate) struct OpenClCode(Mutex<Kernel>);
+
+/// A buffer, behind a lock because opencl3 wants it exclusively for writing.
+pub(crate) struct OpenClMemory(Mutex<Buffer<u8>>);
+
+impl OpenClMemory {
+    fn get(&self) -> MutexGuard<'_, Buffer<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenClDriver {
+    /// The device at `index` among all devices of all platforms.
+    pub(crate) fn open(index: usize) -> Result<Self, RuntimeError> {
+        let (device, info) = enumerate::nth(index)?;
+        let name = info.name.clone();
+        let failed = |call, e: ClError| driver_error(&name, call, e);
+        let context = Context::from_device(&device).map_err(|e| failed("clCreateContext", e))?;
+        // SAFETY: the device is the one the context was made for.
+        let queue = unsafe { CommandQueue::create(&context, device.id(), CL_QUEUE_PROFILING_ENABLE) }
+            .map_err(|e| failed("clCreateCommandQueue", e))?;
+        Ok(Self { info, device, context, queue })
+    }
+
+    fn failed(&self, call: &'static str) -> impl Fn(ClError) -> RuntimeError {
+        let name = self.info.name.clone();
+        move |e| driver_error(&name, call, e)
+    }
+
+    /// The group size that this kernel can have may be less than the device's.
+    fn check_kernel(&self, program: &Program, kernel: &Kernel) -> Result<(), RuntimeError> {
+        let limit =
+            kernel.get_work_group_size(self.device.id()).map_err(self.failed("clGetKernelWorkGroupInfo"))?;
+        let block = program.plan.block;
+        let (size, limit) = (block.iter().product::<u64>(), limit as u64);
+        if size <= limit {
+            return Ok(());
+        }
+        let (entry, device) = (program.entry.clone(), self.info.name.clone());
+        Err(RuntimeError::GroupTooLarge { entry, block, size, limit, device })
+    }
+
+    fn set_arguments(&self, kernel: &Kernel, call: &Call<'_, OpenClMemory>) -> Result<(), RuntimeError> {
+        for (i, value) in (0 as cl_uint..).zip(&call.values) {
+            // SAFETY: index, size and type were checked against the plan, which is the source's own.
+            let set = unsafe {
+                match value {
+                    CallValue::I32(v) => kernel.set_arg(i, v),
+                    CallValue::I64(v) => kernel.set_arg(i, v),
+                    CallValue::F32(v) => kernel.set_arg(i, v),
+                    CallValue::F64(v) => kernel.set_arg(i, v),
+                    CallValue::Memory(m) => {
+                        let handle: cl_mem = m.get().get();
+                        kernel.set_arg(i, &handle)
+                    }
+                }
+            };
+            set.map_err(self.failed("clSetKernelArg"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A failed call with the name of its error code.
+pub(crate) fn driver_error(device: &str, call: &'static str, error: ClError) -> RuntimeError {
+    RuntimeError::Driver { call, code: format!("{error} ({})", error.0), device: device.to_owned() }
+}
+
+impl Driver for OpenClDriver {
+    type Code = OpenClCode;
+    type Memory = OpenClMemory;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn build(&self, program: &Program) -> Result<(OpenClCode, Origin), RuntimeError> {
+        let refused = |log: String| RuntimeError::Compile {
+            entry: program.entry.clone(),
+            compiler: self.info.driver.clone(),
+            log,
+        };
+        // opencl3 panics on a NUL inside source or name.
+        if program.source.contains('\0') || program.entry.contains('\0') {
+            return Err(refused("the source or the entry's name contains a NUL byte".into()));
+        }
+        let mut built = opencl3::program::Program::create_from_source(&self.context, &program.source)
+            .map_err(self.failed("clCreateProgramWithSource"))?;
+        if let Err(e) = built.build(&[self.device.id()], OPTIONS) {
+            let log = built.get_build_log(self.device.id()).unwrap_or_default();
+            return Err(refused(if log.trim().is_empty() { format!("{e} (no log)") } else { log }));
+        }
+        let kernel = Kernel::create(&built, &program.entry)
+            .map_err(|e| RuntimeError::NoEntry { symbol: program.entry.clone(), reason: e.to_string() })?;
+        self.check_kernel(program, &kernel)?;
+        Ok((OpenClCode(Mutex::new(kernel)), Origin::Built))
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<OpenClMemory, RuntimeError> {
+        let failed =
+            |reason: String| RuntimeError::Allocation { bytes, device: self.info.name.clone(), reason };
+        let size = usize::try_from(bytes).map_err(|e| failed(e.to_string()))?;
+        // SAFETY: no host pointer is given, so nothing is borrowed.
+        let buffer = unsafe {
+            Buffer::<u8>::create(&self.context, CL_MEM_READ_WRITE, size, std::ptr::null_mut::<c_void>())
+        }
+        .map_err(|e| failed(e.to_string()))?;
+        Ok(OpenClMemory(Mutex::new(buffer)))
+    }
+
+    fn write(&self, memory: &OpenClMemory, data: &[u8]) -> Result<(), RuntimeError> {
+        // SAFETY: sizes were compared, and the call blocks until `data` has been read.
+        unsafe { self.queue.enqueue_write_buffer(&mut memory.get(), CL_BLOCKING, 0, data, &[]) }
+            .map(drop)
+            .map_err(self.failed("clEnqueueWriteBuffer"))
+    }
+
+    fn read(&self, memory: &OpenClMemory, out: &mut [u8]) -> Result<(), RuntimeError> {
+        // SAFETY: sizes were compared, and the call blocks until `out` has been written.
+        unsafe { self.queue.enqueue_read_buffer(&memory.get(), CL_BLOCKING, 0, out, &[]) }
+            .map(drop)
+            .map_err(self.failed("clEnqueueReadBuffer"))
+    }
+
+    fn fill(&self, memory: &OpenClMemory, byte: u8, bytes: u64) -> Result<(), RuntimeError> {
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // SAFETY: `bytes` is the size the buffer was made with; the pattern is copied by the call.
+        unsafe { self.queue.enqueue_fill_buffer(&mut memory.get(), &[byte], 0, size, &[]) }
+            .and_then(|event| event.wait())
+            .map_err(self.failed("clEnqueueFillBuffer"))
+    }
+
+    fn copy(&self, from: &OpenClMemory, to: &OpenClMemory, bytes: u64) -> Result<(), RuntimeError> {
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // SAFETY: both buffers have this size and differ (`Checked::copy`).
+        unsafe { self.queue.enqueue_copy_buffer(&from.get(), &mut to.get(), 0, 0, size, &[]) }
+            .and_then(|event| event.wait())
+            .map_err(self.failed("clEnqueueCopyBuffer"))
+    }
+
+    fn run(&self, code: &OpenClCode, call: &Call<'_, OpenClMemory>) -> Result<f64, RuntimeError> {
+        let kernel = code.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set_arguments(&kernel, call)?;
+        // `bind` checked that groups times block fits 63 bits.
+        let block = call.block.map(|b| b as usize);
+        let global = [0, 1, 2].map(|i| (call.grid[i] * call.block[i]) as usize);
+        // SAFETY: three sizes each, alive during the call; the arguments are set.
+        let event = unsafe {
+            self.queue.enqueue_nd_range_kernel(
+                kernel.get(),
+                3,
+                std::ptr::null(),
+                global.as_ptr(),
+                block.as_ptr(),
+                &[],
+            )
+        }
+        .map_err(self.failed("clEnqueueNDRangeKernel"))?;
+        event.wait().map_err(self.failed("clWaitForEvents"))?;
+        let start = event.profiling_command_start().map_err(self.failed("clGetEventProfilingInfo"))?;
+        let end = event.profiling_command_end().map_err(self.failed("clGetEventProfilingInfo"))?;
+        Ok(end.saturating_sub(start) as f64 * 1e-9)
+    }
+}

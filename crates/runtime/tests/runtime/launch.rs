@@ -1,0 +1,140 @@
+//! Results, timing, memory.
+
+use crate::programs::*;
+use purlin_runtime::{Arg, RuntimeError, TimingOptions};
+
+#[test]
+fn axpy_equals_the_host() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        for n in [1usize, 63, 64, 65, 10_000] {
+            let (x, y, a) = (fresh(n), fresh(n), 1.75);
+            let (bx, by) = (put(device, &x), put(device, &y));
+            let args = [
+                ("y", Arg::Buffer(&by)),
+                ("x", Arg::Buffer(&bx)),
+                ("n", Arg::Param(n as i64)),
+                ("a", Arg::F64(a)),
+            ];
+            device.launch(&exe, &args).unwrap();
+            for (i, got) in get(device, &by).into_iter().enumerate() {
+                let want = y[i] + (a * x[i] + SHIFT[i % 4]);
+                // 4 roundings of values below 8, contracted or not: 4 * 8 * 2^-53
+                assert!((got - want).abs() < 4e-15, "{target} n={n} i={i}: {got} {want}");
+            }
+        }
+    });
+}
+
+#[test]
+fn atomic_sums_equal_the_host() {
+    each_device(|device, target| {
+        let exe = device.compile(&histogram(target)).unwrap();
+        let n = 5000;
+        // Multiples of 2^-10 below 1: every partial sum is exact, so the order does not matter.
+        let x: Vec<f64> = fresh(n).iter().map(|v| (v * 1024.0).round() / 1024.0).collect();
+        let (bx, sums) = (put(device, &x), put(device, &[0.0; 3]));
+        let args = [("n", Arg::Param(n as i64)), ("x", Arg::Buffer(&bx)), ("sums", Arg::Buffer(&sums))];
+        device.launch(&exe, &args).unwrap();
+        let want: Vec<f64> = (0..3).map(|r| x.iter().skip(r).step_by(3).sum()).collect();
+        assert_eq!(get(device, &sums), want, "{target}");
+    });
+}
+
+#[test]
+fn a_grid_of_zero_groups_runs_nothing_and_cannot_be_timed() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        let (x, y) = (device.allocate(0).unwrap(), device.allocate(0).unwrap());
+        let args =
+            [("n", Arg::Param(0)), ("a", Arg::F64(1.0)), ("x", Arg::Buffer(&x)), ("y", Arg::Buffer(&y))];
+        device.launch(&exe, &args).unwrap();
+        let error = device.time(&exe, &args, &TimingOptions::default()).unwrap_err();
+        assert!(matches!(error, RuntimeError::NothingToTime { .. }), "{error}");
+    });
+}
+
+#[test]
+fn timing_counts_runs_and_seconds() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        let n = 100_000;
+        let (x, y) = (put(device, &vec![1.0; n]), put(device, &vec![0.0; n]));
+        let args = [
+            ("n", Arg::Param(n as i64)),
+            ("a", Arg::F64(1.0)),
+            ("x", Arg::Buffer(&x)),
+            ("y", Arg::Buffer(&y)),
+        ];
+        let options = TimingOptions { warm_up: 2, min_runs: 5, min_seconds: 0.0, max_runs: 100 };
+        let timing = device.time(&exe, &args, &options).unwrap();
+        assert_eq!((timing.runs, timing.seconds.len()), (5, 5));
+        assert!(0.0 < timing.min_s && timing.min_s <= timing.median_s && timing.median_s <= timing.max_s);
+        // 7 runs added 1 + SHIFT[0] each, so the runs really happened.
+        assert_eq!(get(device, &y)[0], 7.0 * 1.5);
+    });
+}
+
+#[test]
+fn memory_is_poisoned_filled_and_copied() {
+    each_device(|device, target| {
+        let n = 1000;
+        let a = device.allocate(8 * n as u64).unwrap();
+        assert!(get(device, &a).iter().all(|v| v.is_nan()), "{target}");
+        let values = fresh(n);
+        let b = put(device, &values);
+        device.copy(&b, &a).unwrap();
+        assert_eq!(get(device, &a), values);
+        device.fill(&b, 0).unwrap();
+        assert_eq!(get(device, &b), vec![0.0; n]);
+        let error = device.upload(&a, &[0; 7]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "upload: 7 bytes given, 8000 bytes to receive them; the two must be equal"
+        );
+        let small = device.allocate(8).unwrap();
+        assert!(matches!(device.copy(&a, &small), Err(RuntimeError::TransferSize { .. })));
+        assert!(matches!(device.download(&a, &mut [0; 9]), Err(RuntimeError::TransferSize { .. })));
+    });
+}
+
+#[test]
+fn an_impossible_allocation_is_refused() {
+    each_device(|device, target| {
+        let error = device.allocate(1 << 60).unwrap_err();
+        assert!(matches!(error, RuntimeError::Allocation { .. }), "{target}: {error}");
+    });
+}
+
+#[test]
+fn a_compile_error_shows_the_log() {
+    each_device(|device, target| {
+        let mut program = axpy(target);
+        program.source = program.source.replace("shift[i % 4]", "planted_mistake");
+        let error = device.compile(&program).unwrap_err();
+        assert!(matches!(error, RuntimeError::Compile { .. }), "{target}: {error}");
+        assert!(error.to_string().contains("planted_mistake"), "{target}: {error}");
+    });
+}
+
+#[test]
+fn a_wrong_entry_point_is_named() {
+    each_device(|device, target| {
+        let mut program = axpy(target);
+        program.entry = "other".into();
+        let error = device.compile(&program).unwrap_err();
+        assert!(matches!(error, RuntimeError::NoEntry { .. }), "{target}: {error}");
+        assert!(error.to_string().contains("`other"), "{target}: {error}");
+    });
+}
+
+#[test]
+fn devices_and_unknown_names_are_listed() {
+    let entries = purlin_runtime::devices();
+    assert!(entries.iter().any(|e| e.device.as_ref().is_ok_and(|d| d.selector() == "c")));
+    for name in ["vulkan", "opencl:x", "opencl:999", "c:1"] {
+        let Err(error) = purlin_runtime::open(name) else { panic!("`{name}` opened") };
+        assert!(matches!(error, RuntimeError::UnknownDevice { .. }), "{error}");
+        assert!(error.to_string().contains(name) && error.to_string().contains("there are: `"), "{error}");
+    }
+}
