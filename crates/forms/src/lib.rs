@@ -2,4 +2,6 @@
 
 pub mod element;
 pub mod form;
+pub mod mesh;
+pub mod numbering;
 pub mod quadrature;

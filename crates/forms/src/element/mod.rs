@@ -21,3 +21,5 @@ mod orthonormal;
 pub use cell::CellShape;
 pub use lagrange::{ElementError, LagrangeElement, Tabulation};
 pub use orthonormal::{OrthonormalTable, orthonormal};
+
+pub(crate) use lattice::interior_lattice;

@@ -1,0 +1,76 @@
+//! Why a mesh was refused.
+
+use thiserror::Error;
+
+/// Why a mesh was refused. Cells are counted from 0; messages about files also give the file's own tag.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum MeshError {
+    /// A list does not hold whole rows.
+    #[error("`{list}` has {length} entries, which are not whole rows of {row}")]
+    Rows {
+        /// Which list.
+        list: &'static str,
+        /// Its length.
+        length: usize,
+        /// The length of a row.
+        row: usize,
+    },
+    /// There are no cells.
+    #[error("the mesh has no cells")]
+    Empty,
+    /// There is not one tag a cell.
+    #[error("{tags} tags for {cells} cells: give one a cell, or none at all")]
+    Tags {
+        /// The number of tags.
+        tags: usize,
+        /// The number of cells.
+        cells: usize,
+    },
+    /// A coordinate is infinite or not a number.
+    #[error("vertex {vertex} has a coordinate that is not finite")]
+    NotFinite {
+        /// The vertex.
+        vertex: usize,
+    },
+    /// A cell names a vertex that does not exist.
+    #[error("cell {cell} has vertex {vertex}, but there are only {n_vertices} vertices")]
+    NoSuchVertex {
+        /// The cell.
+        cell: usize,
+        /// The vertex it names.
+        vertex: u32,
+        /// The number of vertices.
+        n_vertices: usize,
+    },
+    /// A cell is flat.
+    #[error(
+        "cell {cell} is degenerate: determinant {determinant:e} with a longest edge of {longest_edge:e}; remesh, or merge its vertices"
+    )]
+    Degenerate {
+        /// The cell.
+        cell: usize,
+        /// The determinant of its edge vectors.
+        determinant: f64,
+        /// The length of its longest edge.
+        longest_edge: f64,
+    },
+    /// A cell is turned inside out.
+    #[error("cell {cell} is inverted: determinant {determinant:e}; swap two of its vertices")]
+    Inverted {
+        /// The cell.
+        cell: usize,
+        /// The determinant of its edge vectors.
+        determinant: f64,
+    },
+    /// The mesh has more vertices or cells than 32-bit numbers can name, or none.
+    #[error("{n} divisions of the unit {domain}: from 1 to {max} are supported")]
+    Divisions {
+        /// `square` or `cube`.
+        domain: &'static str,
+        /// The number asked for.
+        n: usize,
+        /// The highest number supported.
+        max: usize,
+    },
+}

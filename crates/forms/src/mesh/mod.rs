@@ -1,0 +1,194 @@
+//! Meshes of triangles or tetrahedra with straight sides.
+//!
+//! ```
+//! use purlin_forms::mesh::Mesh;
+//!
+//! let mesh = Mesh::unit_cube(2)?;
+//! assert_eq!((mesh.n_vertices(), mesh.n_cells()), (27, 48));
+//! assert!((mesh.volume() - 1.0).abs() < 1e-15);
+//! # Ok::<(), purlin_forms::mesh::MeshError>(())
+//! ```
+
+mod error;
+mod locality;
+mod unit;
+
+pub use error::MeshError;
+
+use crate::element::CellShape;
+
+/// A conforming mesh of affine cells, all positively oriented.
+///
+/// A cell lists its vertices in any order with a positive determinant of the edges from its first vertex. Nothing
+/// else is asked of the order: numberings orient edges and faces by the vertices' numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mesh {
+    shape: CellShape,
+    coordinates: Vec<f64>,
+    cells: Vec<u32>,
+    tags: Option<Vec<i32>>,
+}
+
+/// A cell is degenerate if the determinant of its edge vectors is at most this part of its longest edge to the power
+/// of the dimension: below it, rounding in the coordinates decides the sign.
+const DEGENERATE: f64 = 1e-13;
+
+impl Mesh {
+    /// A mesh from its parts, checked.
+    ///
+    /// # Shapes and units
+    /// `coordinates` is [vertices, dim] and `cells` is [cells, dim + 1], both row-major; `tags` has one entry a cell.
+    ///
+    /// # Errors
+    /// [`MeshError`] if a list has an incomplete row, a vertex does not exist, a coordinate is not finite, or a cell
+    /// is degenerate or inverted; a cell is named by its number, counted from 0.
+    pub fn new(
+        shape: CellShape,
+        coordinates: Vec<f64>,
+        cells: Vec<u32>,
+        tags: Option<Vec<i32>>,
+    ) -> Result<Self, MeshError> {
+        let mesh = Self { shape, coordinates, cells, tags };
+        mesh.check_lists()?;
+        for cell in 0..mesh.n_cells() {
+            mesh.check_cell(cell)?;
+        }
+        Ok(mesh)
+    }
+
+    fn check_lists(&self) -> Result<(), MeshError> {
+        let (dim, corners) = (self.shape.dim(), self.shape.n_vertices());
+        for (list, length, row) in
+            [("coordinates", self.coordinates.len(), dim), ("cells", self.cells.len(), corners)]
+        {
+            if !length.is_multiple_of(row) {
+                return Err(MeshError::Rows { list, length, row });
+            }
+        }
+        if self.cells.is_empty() {
+            return Err(MeshError::Empty);
+        }
+        if let Some(vertex) = self.coordinates.iter().position(|x| !x.is_finite()) {
+            return Err(MeshError::NotFinite { vertex: vertex / dim });
+        }
+        let n_vertices = self.n_vertices();
+        if let Some(at) = self.cells.iter().position(|v| *v as usize >= n_vertices) {
+            return Err(MeshError::NoSuchVertex { cell: at / corners, vertex: self.cells[at], n_vertices });
+        }
+        match &self.tags {
+            Some(tags) if tags.len() != self.n_cells() => {
+                Err(MeshError::Tags { tags: tags.len(), cells: self.n_cells() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn check_cell(&self, cell: usize) -> Result<(), MeshError> {
+        let determinant = self.determinant(cell);
+        let longest = self.longest_edge(cell);
+        let bound = DEGENERATE * longest.powi(self.shape.dim() as i32);
+        // Not a number: coordinates so large that the products overflow.
+        if determinant.is_nan() || determinant.abs() <= bound {
+            return Err(MeshError::Degenerate { cell, determinant, longest_edge: longest });
+        }
+        if determinant < 0.0 {
+            return Err(MeshError::Inverted { cell, determinant });
+        }
+        Ok(())
+    }
+
+    /// The shape of the cells.
+    #[must_use]
+    pub const fn shape(&self) -> CellShape {
+        self.shape
+    }
+
+    /// The number of cells.
+    #[must_use]
+    pub fn n_cells(&self) -> usize {
+        self.cells.len() / self.shape.n_vertices()
+    }
+
+    /// The number of vertices.
+    #[must_use]
+    pub fn n_vertices(&self) -> usize {
+        self.coordinates.len() / self.shape.dim()
+    }
+
+    /// The coordinates of the vertices, [vertices, dim] row-major.
+    #[must_use]
+    pub fn coordinates(&self) -> &[f64] {
+        &self.coordinates
+    }
+
+    /// The vertices of the cells, [cells, dim + 1] row-major.
+    #[must_use]
+    pub fn cells(&self) -> &[u32] {
+        &self.cells
+    }
+
+    /// One number a cell, from the file the mesh was read from: the physical group, or else the geometric entity.
+    #[must_use]
+    pub fn tags(&self) -> Option<&[i32]> {
+        self.tags.as_deref()
+    }
+
+    /// The coordinates of a vertex; empty if there is no such vertex.
+    #[must_use]
+    pub fn vertex(&self, vertex: u32) -> &[f64] {
+        let dim = self.shape.dim();
+        self.coordinates.get(vertex as usize * dim..(vertex as usize + 1) * dim).unwrap_or(&[])
+    }
+
+    /// The vertices of a cell; empty if there is no such cell.
+    #[must_use]
+    pub fn cell(&self, cell: usize) -> &[u32] {
+        let corners = self.shape.n_vertices();
+        self.cells.get(cell * corners..(cell + 1) * corners).unwrap_or(&[])
+    }
+
+    /// The point of `cell` with reference coordinates `reference`, [dim]; empty if there is no such cell.
+    #[must_use]
+    pub fn point(&self, cell: usize, reference: &[f64]) -> Vec<f64> {
+        let Some((origin, others)) = self.cell(cell).split_first() else { return Vec::new() };
+        let origin = self.vertex(*origin);
+        let mut point = origin.to_vec();
+        for (corner, factor) in others.iter().zip(reference) {
+            for (axis, x) in self.vertex(*corner).iter().enumerate() {
+                point[axis] += factor * (x - origin[axis]);
+            }
+        }
+        point
+    }
+
+    /// The determinant of the edge vectors from the first vertex of a cell: its volume times 2 or 6, positive in a
+    /// checked mesh; 0 if there is no such cell.
+    #[must_use]
+    pub fn determinant(&self, cell: usize) -> f64 {
+        let Some((origin, others)) = self.cell(cell).split_first() else { return 0.0 };
+        let origin = self.vertex(*origin);
+        let edge = |i: usize, axis: usize| self.vertex(others[i])[axis] - origin[axis];
+        let minor = |a: usize, b: usize| edge(1, a) * edge(2, b) - edge(1, b) * edge(2, a);
+        match self.shape {
+            CellShape::Triangle => edge(0, 0) * edge(1, 1) - edge(0, 1) * edge(1, 0),
+            CellShape::Tetrahedron => {
+                edge(0, 0) * minor(1, 2) + edge(0, 1) * minor(2, 0) + edge(0, 2) * minor(0, 1)
+            }
+        }
+    }
+
+    /// The area or volume of the mesh.
+    #[must_use]
+    pub fn volume(&self) -> f64 {
+        (0..self.n_cells()).map(|cell| self.determinant(cell)).sum::<f64>() * self.shape.volume()
+    }
+
+    fn longest_edge(&self, cell: usize) -> f64 {
+        let vertices = self.cell(cell);
+        let length = |edge: &&[usize]| {
+            let ends = self.vertex(vertices[edge[0]]).iter().zip(self.vertex(vertices[edge[1]]));
+            ends.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+        };
+        self.shape.edges().iter().map(length).fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,123 @@
+//! Unit meshes, checks and reordering.
+#![allow(clippy::unwrap_used)]
+
+use purlin_forms::element::CellShape;
+use purlin_forms::mesh::{Mesh, MeshError};
+
+#[test]
+fn unit_meshes_are_checked_meshes_of_volume_one() {
+    for n in [1, 2, 7] {
+        for mesh in [Mesh::unit_square(n).unwrap(), Mesh::unit_cube(n).unwrap()] {
+            let dim = mesh.shape().dim();
+            assert_eq!(mesh.n_cells(), if dim == 2 { 2 * n * n } else { 6 * n * n * n });
+            assert_eq!(mesh.n_vertices(), (n + 1).pow(dim as u32));
+            let checked =
+                Mesh::new(mesh.shape(), mesh.coordinates().to_vec(), mesh.cells().to_vec(), None).unwrap();
+            assert_eq!(checked, mesh);
+            // 1e-13: at most 2058 determinants, each with the rounding of i/n.
+            assert!((mesh.volume() - 1.0).abs() < 1e-13);
+        }
+    }
+}
+
+#[test]
+fn unit_meshes_refuse_no_divisions_and_too_many() {
+    assert_eq!(
+        Mesh::unit_square(0).unwrap_err().to_string(),
+        "0 divisions of the unit square: from 1 to 65534 are supported"
+    );
+    assert_eq!(
+        Mesh::unit_cube(1625).unwrap_err(),
+        MeshError::Divisions { domain: "cube", n: 1625, max: 1624 }
+    );
+}
+
+fn two_triangles(coordinates: [f64; 8], cells: [u32; 6]) -> Result<Mesh, MeshError> {
+    Mesh::new(CellShape::Triangle, coordinates.to_vec(), cells.to_vec(), None)
+}
+
+const SQUARE: [f64; 8] = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0];
+
+#[test]
+fn refuses_an_inverted_cell_by_number() {
+    let error = two_triangles(SQUARE, [0, 1, 2, 0, 3, 2]).unwrap_err();
+    assert_eq!(error, MeshError::Inverted { cell: 1, determinant: -1.0 });
+    assert_eq!(error.to_string(), "cell 1 is inverted: determinant -1e0; swap two of its vertices");
+}
+
+#[test]
+fn refuses_a_degenerate_cell_by_number() {
+    let flat = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 3.0, 3.0 + 1e-15];
+    assert!(matches!(
+        two_triangles(flat, [0, 1, 2, 0, 2, 3]).unwrap_err(),
+        MeshError::Degenerate { cell: 1, .. }
+    ));
+    assert!(matches!(
+        two_triangles(SQUARE, [0, 1, 2, 0, 2, 2]).unwrap_err(),
+        MeshError::Degenerate { cell: 1, .. }
+    ));
+    let huge = SQUARE.map(|x| (x - 0.5) * 1e300);
+    assert!(matches!(
+        two_triangles(huge, [0, 1, 2, 0, 2, 3]).unwrap_err(),
+        MeshError::Degenerate { cell: 0, .. }
+    ));
+}
+
+#[test]
+fn accepts_cells_of_any_size() {
+    for scale in [1e-100, 1e-6, 1e100] {
+        two_triangles(SQUARE.map(|x| x * scale), [0, 1, 2, 0, 2, 3]).unwrap();
+    }
+}
+
+#[test]
+fn refuses_lists_that_do_not_fit() {
+    let shape = CellShape::Triangle;
+    let new =
+        |x: &[f64], cells: &[u32], tags| Mesh::new(shape, x.to_vec(), cells.to_vec(), tags).unwrap_err();
+    assert_eq!(
+        new(&SQUARE[..7], &[0, 1, 2], None),
+        MeshError::Rows { list: "coordinates", length: 7, row: 2 }
+    );
+    assert_eq!(new(&SQUARE, &[0, 1], None), MeshError::Rows { list: "cells", length: 2, row: 3 });
+    assert_eq!(new(&SQUARE, &[], None), MeshError::Empty);
+    assert_eq!(
+        new(&SQUARE, &[0, 1, 2, 0, 2, 4], None),
+        MeshError::NoSuchVertex { cell: 1, vertex: 4, n_vertices: 4 }
+    );
+    assert_eq!(new(&SQUARE, &[0, 1, 2], Some(vec![1, 2])), MeshError::Tags { tags: 2, cells: 1 });
+    let mut lost = SQUARE;
+    lost[5] = f64::NAN;
+    assert_eq!(new(&lost, &[0, 1, 3], None), MeshError::NotFinite { vertex: 2 });
+}
+
+/// The mean distance of the numbers of a cell's vertices.
+fn spread(mesh: &Mesh) -> f64 {
+    let range = |cell: &[u32]| f64::from(cell.iter().max().unwrap() - cell.iter().min().unwrap());
+    mesh.cells().chunks(mesh.shape().n_vertices()).map(range).sum::<f64>() / mesh.n_cells() as f64
+}
+
+#[test]
+fn reordering_keeps_the_mesh_and_brings_neighbours_together() {
+    let mesh = Mesh::unit_cube(12).unwrap();
+    // A stride coprime to the number of vertices scatters them, and their cells with them.
+    let n = mesh.n_vertices();
+    let far = |v: usize| v * 1009 % n;
+    let mut coordinates = vec![0.0; 3 * n];
+    for v in 0..n {
+        coordinates[3 * far(v)..3 * far(v) + 3].copy_from_slice(mesh.vertex(v as u32));
+    }
+    let cells: Vec<u32> = mesh.cells().iter().map(|v| far(*v as usize) as u32).collect();
+    let tags = (0..mesh.n_cells() as i32).collect();
+    let scattered = Mesh::new(mesh.shape(), coordinates, cells, Some(tags)).unwrap();
+    let reordered = scattered.reorder_for_locality();
+    assert!(spread(&reordered) < 0.25 * spread(&scattered), "{} {}", spread(&reordered), spread(&scattered));
+    for (cell, tag) in reordered.tags().unwrap().iter().enumerate() {
+        for (new, old) in reordered.cell(cell).iter().zip(scattered.cell(*tag as usize)) {
+            assert_eq!(reordered.vertex(*new), scattered.vertex(*old));
+        }
+    }
+    let mut seen: Vec<i32> = reordered.tags().unwrap().to_vec();
+    seen.sort_unstable();
+    assert!(seen.iter().enumerate().all(|(i, tag)| i as i32 == *tag));
+}

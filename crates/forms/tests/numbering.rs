@@ -1,0 +1,213 @@
+//! Numberings: continuity across facets, exact interpolation, counts.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::Rng;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use purlin_forms::element::{CellShape, LagrangeElement};
+use purlin_forms::mesh::Mesh;
+use purlin_forms::numbering::{Numbering, NumberingError};
+
+/// Fresh numbers on every run; a failure prints what it needs to be understood.
+struct Random(TestRng);
+
+impl Random {
+    fn new() -> Self {
+        let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+        let mut seed = [0; 32];
+        seed[..16].copy_from_slice(&nanos.to_le_bytes());
+        println!("seed {nanos}");
+        Self(TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
+    }
+
+    fn unit(&mut self) -> f64 {
+        f64::from(self.0.next_u32()) / f64::from(u32::MAX)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.0.next_u32() as usize % n
+    }
+
+    fn shuffled(&mut self, n: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..n).collect();
+        for i in (1..n).rev() {
+            order.swap(i, self.below(i + 1));
+        }
+        order
+    }
+
+    /// A point of the simplex by its `n` barycentric coordinates.
+    fn barycentric(&mut self, n: usize) -> Vec<f64> {
+        let parts: Vec<f64> = (0..n).map(|_| 0.05 + self.unit()).collect();
+        let total: f64 = parts.iter().sum();
+        parts.iter().map(|p| p / total).collect()
+    }
+}
+
+/// The mesh with its vertices renumbered and the vertices of each cell permuted evenly, all at random.
+fn scrambled(mesh: &Mesh, random: &mut Random) -> Mesh {
+    let dim = mesh.shape().dim();
+    let order = random.shuffled(mesh.n_vertices());
+    let mut coordinates = vec![0.0; mesh.coordinates().len()];
+    for (old, new) in order.iter().enumerate() {
+        coordinates[new * dim..(new + 1) * dim].copy_from_slice(mesh.vertex(old as u32));
+    }
+    let mut cells = Vec::new();
+    for cell in random.shuffled(mesh.n_cells()) {
+        let permutation = loop {
+            let permutation = random.shuffled(dim + 1);
+            let inversions = (0..=dim).flat_map(|j| (0..j).map(move |i| (i, j)));
+            if inversions.filter(|(i, j)| permutation[*i] > permutation[*j]).count() % 2 == 0 {
+                break permutation;
+            }
+        };
+        cells.extend(permutation.iter().map(|i| order[mesh.cell(cell)[*i] as usize] as u32));
+    }
+    Mesh::new(mesh.shape(), coordinates, cells, None).unwrap()
+}
+
+fn meshes(random: &mut Random) -> Vec<Mesh> {
+    let unit = [Mesh::unit_square(3).unwrap(), Mesh::unit_cube(2).unwrap()];
+    unit.iter().flat_map(|mesh| [mesh.clone(), scrambled(mesh, random)]).collect()
+}
+
+/// The value at a point of a cell, given by barycentric coordinates of its vertices, of the function with these
+/// coefficients.
+fn evaluate(numbering: &Numbering, cell: usize, barycentric: &[f64], coefficients: &[f64]) -> f64 {
+    let table = numbering.element().tabulate(&barycentric[1..]).unwrap();
+    table.values.iter().zip(numbering.cell(cell)).map(|(v, dof)| v * coefficients[*dof as usize]).sum()
+}
+
+/// For each interior facet, by its ascending vertices, the cells on its two sides.
+fn interior_facets(mesh: &Mesh) -> Vec<(Vec<u32>, Vec<usize>)> {
+    let mut facets: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
+    for cell in 0..mesh.n_cells() {
+        for facet in mesh.shape().entities(mesh.shape().dim() - 1) {
+            let mut vertices: Vec<u32> = facet.iter().map(|v| mesh.cell(cell)[*v]).collect();
+            vertices.sort_unstable();
+            facets.entry(vertices).or_default().push(cell);
+        }
+    }
+    facets.into_iter().filter(|(_, cells)| cells.len() == 2).collect()
+}
+
+fn check_continuity(mesh: &Mesh, degree: usize, facets: &[(Vec<u32>, Vec<usize>)], random: &mut Random) {
+    let numbering = Numbering::new(mesh, degree).unwrap();
+    let coefficients: Vec<f64> = (0..numbering.n_dofs()).map(|_| 2.0 * random.unit() - 1.0).collect();
+    for (vertices, cells) in facets {
+        let weights = random.barycentric(vertices.len());
+        let sides: Vec<f64> = cells
+            .iter()
+            .map(|cell| {
+                let place = |v: &u32| vertices.iter().position(|w| w == v).map_or(0.0, |i| weights[i]);
+                let barycentric: Vec<f64> = mesh.cell(*cell).iter().map(place).collect();
+                evaluate(&numbering, *cell, &barycentric, &coefficients)
+            })
+            .collect();
+        // 1e-12: two sums of at most 84 terms of size at most 10, with tables good to 1e-13.
+        assert!(
+            (sides[0] - sides[1]).abs() < 1e-12,
+            "{} P{degree} facet {vertices:?}: {sides:?}",
+            mesh.shape()
+        );
+    }
+}
+
+#[test]
+fn functions_are_continuous_across_facets() {
+    let mut random = Random::new();
+    for mesh in meshes(&mut random) {
+        let facets = interior_facets(&mesh);
+        assert!(facets.len() > 20);
+        for degree in 1..=LagrangeElement::max_degree(mesh.shape()) {
+            check_continuity(&mesh, degree, &facets, &mut random);
+        }
+    }
+}
+
+#[test]
+fn polynomials_are_interpolated_exactly() {
+    let mut random = Random::new();
+    for mesh in meshes(&mut random) {
+        let dim = mesh.shape().dim();
+        for degree in 1..=LagrangeElement::max_degree(mesh.shape()) {
+            let numbering = Numbering::new(&mesh, degree).unwrap();
+            let slope: Vec<f64> = (0..dim).map(|_| random.unit()).collect();
+            let f =
+                |x: &[f64]| (0.3 + x.iter().zip(&slope).map(|(x, s)| x * s).sum::<f64>()).powi(degree as i32);
+            let coefficients: Vec<f64> = numbering.dof_points(&mesh).chunks(dim).map(f).collect();
+            for cell in 0..mesh.n_cells() {
+                let barycentric = random.barycentric(dim + 1);
+                let found = evaluate(&numbering, cell, &barycentric, &coefficients);
+                let expected = f(&mesh.point(cell, &barycentric[1..]));
+                let scale = 3.3_f64.powi(degree as i32);
+                // 1e-12 of the largest value: a sum of at most 84 terms with tables good to 1e-13.
+                assert!((found - expected).abs() < 1e-12 * scale, "{} P{degree}", mesh.shape());
+            }
+        }
+    }
+}
+
+/// Numbers of edges and of triangles, by brute force.
+fn count_entities(mesh: &Mesh) -> (usize, usize) {
+    let count = |entities: &[&[usize]]| {
+        let mut all = BTreeSet::new();
+        for cell in 0..mesh.n_cells() {
+            for entity in entities {
+                all.insert(entity.iter().map(|v| mesh.cell(cell)[*v]).collect::<BTreeSet<_>>());
+            }
+        }
+        all.len()
+    };
+    (count(mesh.shape().edges()), count(mesh.shape().faces()))
+}
+
+#[test]
+fn counts_are_those_of_the_entities() {
+    let mut random = Random::new();
+    for mesh in meshes(&mut random) {
+        let (edges, faces) = count_entities(&mesh);
+        let solids = if mesh.shape() == CellShape::Tetrahedron { mesh.n_cells() } else { 0 };
+        assert_eq!(mesh.n_vertices() + faces, edges + solids + 1, "Euler's formula of a ball");
+        for degree in 1..=LagrangeElement::max_degree(mesh.shape()) {
+            let (a, b, c) = (degree - 1, degree.saturating_sub(2), degree.saturating_sub(3));
+            let expected = mesh.n_vertices() + edges * a + faces * (a * b / 2) + solids * (a * b * c / 6);
+            let numbering = Numbering::new(&mesh, degree).unwrap();
+            assert_eq!(numbering.n_dofs(), expected);
+            let used: BTreeSet<i32> = numbering.dofs().iter().copied().collect();
+            assert_eq!(used.len(), expected, "every number is used");
+            assert_eq!((used.first(), used.last()), (Some(&0), Some(&(expected as i32 - 1))));
+        }
+    }
+}
+
+#[test]
+fn unit_meshes_have_the_nodes_of_a_lattice() {
+    for (mesh, n) in [(Mesh::unit_square(5).unwrap(), 5_usize), (Mesh::unit_cube(3).unwrap(), 3)] {
+        for degree in 1..=LagrangeElement::max_degree(mesh.shape()) {
+            let expected = (n * degree + 1).pow(mesh.shape().dim() as u32);
+            assert_eq!(Numbering::new(&mesh, degree).unwrap().n_dofs(), expected);
+        }
+    }
+}
+
+#[test]
+fn numbers_are_given_in_order_of_first_touch() {
+    let numbering = Numbering::new(&Mesh::unit_cube(2).unwrap(), 4).unwrap();
+    let mut top = -1;
+    for cell in 0..48 {
+        let new = numbering.cell(cell).iter().filter(|dof| **dof > top).count() as i32;
+        let highest = *numbering.cell(cell).iter().max().unwrap();
+        assert!(highest <= top + new, "a cell's new numbers follow those given before");
+        top = top.max(highest);
+    }
+}
+
+#[test]
+fn refuses_a_degree_without_element() {
+    let mesh = Mesh::unit_cube(1).unwrap();
+    let error = Numbering::new(&mesh, 7).unwrap_err();
+    assert!(matches!(error, NumberingError::Element(_)));
+    assert_eq!(error.to_string(), "Lagrange degree 7 on a tetrahedron: supported are 1 to 6");
+}
