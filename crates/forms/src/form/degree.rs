@@ -1,0 +1,74 @@
+//! Estimation of the polynomial degree of integrands.
+
+use super::error::FormError;
+use super::expand::{ExpandedForm, expand};
+use super::integral::Form;
+use super::scalar::{Field, Scalar, ScalarGraph, ScalarId};
+
+impl Form {
+    /// The quadrature degree of each integral: as given with its measure, else estimated.
+    ///
+    /// The estimate follows UFL: sums take the larger degree, products add, derivatives take one
+    /// off, quotients add, integer powers multiply, other powers and functions add two,
+    /// conditionals take the larger branch.
+    ///
+    /// # Errors
+    /// Any mistake in the form.
+    pub fn quadrature_degrees(&self) -> Result<Vec<usize>, FormError> {
+        Ok(expand(self)?.quadrature_degrees())
+    }
+}
+
+impl ExpandedForm {
+    /// As [`Form::quadrature_degrees`].
+    pub fn quadrature_degrees(&self) -> Vec<usize> {
+        let degrees = node_degrees(self);
+        let degree =
+            |(measure, root): &(super::Measure, ScalarId)| measure.degree().unwrap_or(degrees[root.index()]);
+        self.integrals.iter().map(degree).collect()
+    }
+}
+
+/// Degree of every node.
+fn node_degrees(form: &ExpandedForm) -> Vec<usize> {
+    let mut degrees: Vec<usize> = Vec::with_capacity(form.graph.nodes().len());
+    for node in form.graph.nodes() {
+        let degree = node_degree(form, node, &|id: ScalarId| degrees[id.index()]);
+        degrees.push(degree);
+    }
+    degrees
+}
+
+fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usize) -> usize {
+    match *node {
+        Scalar::Literal(_) | Scalar::Constant(..) => 0,
+        Scalar::Coordinate(_) => 1, // cells are affine
+        Scalar::Jet(jet) => {
+            let space = match jet.field {
+                Field::Coefficient(k) => Some(form.graph.coefficients()[k].space),
+                Field::Trial => form.trial,
+                Field::Test => form.test,
+            };
+            space.map_or(0, |s| s.degree().saturating_sub(jet.order()))
+        }
+        Scalar::Variable(_, _, a) | Scalar::Negate(a) => of(a),
+        Scalar::Add(a, b) | Scalar::Subtract(a, b) => of(a).max(of(b)),
+        Scalar::Multiply(a, b) | Scalar::Divide(a, b) => of(a) + of(b),
+        Scalar::Power(a, b) => match whole(&form.graph, b) {
+            Some(exponent) => of(a).saturating_mul(exponent),
+            None => of(a) + 2,
+        },
+        Scalar::Math(_, a) => match of(a) {
+            0 => 0,
+            degree => degree + 2,
+        },
+        Scalar::Conditional(_, list) => of(list[2]).max(of(list[3])),
+    }
+}
+
+/// The number, if it is whole and not negative.
+fn whole(graph: &ScalarGraph, id: ScalarId) -> Option<usize> {
+    let value = graph.literal_value(id)?;
+    // Degrees beyond 1000 are refused by the quadrature anyway.
+    ((0.0..=1000.0).contains(&value) && value.fract() == 0.0).then_some(value as usize)
+}

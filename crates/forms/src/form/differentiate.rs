@@ -1,0 +1,115 @@
+//! Symbolic differentiation of scalar graphs by the chain rule.
+
+use super::condition::Comparison;
+use super::expr::MathFunction;
+use super::scalar::{Scalar, ScalarGraph, ScalarId};
+use std::collections::HashMap;
+
+/// What the derivative is taken by: gives the derivative of a terminal or variable, or nothing
+/// where the rule for its value applies (variables) or it is zero (terminals).
+pub(crate) type Seed<'a> = dyn FnMut(&mut ScalarGraph, Scalar) -> Option<ScalarId> + 'a;
+
+/// Derivative of `node`; `done` holds the derivatives by the same seed that are known already.
+pub(crate) fn differentiate(
+    graph: &mut ScalarGraph,
+    node: ScalarId,
+    seed: &mut Seed<'_>,
+    done: &mut HashMap<ScalarId, ScalarId>,
+) -> ScalarId {
+    if let Some(known) = done.get(&node) {
+        return *known;
+    }
+    let top = graph.node(node);
+    let operands = top.operands();
+    let result = match top {
+        Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Coordinate(_) | Scalar::Jet(_) => {
+            seed(graph, top).unwrap_or_else(|| graph.literal(0.0))
+        }
+        Scalar::Variable(_, _, value) => match seed(graph, top) {
+            Some(derivative) => derivative,
+            None => differentiate(graph, value, seed, done),
+        },
+        _ => {
+            let d: Vec<ScalarId> = operands.iter().map(|o| differentiate(graph, *o, seed, done)).collect();
+            chain(graph, node, &d)
+        }
+    };
+    done.insert(node, result);
+    result
+}
+
+/// Derivative of an operation whose operands have the derivatives `d`.
+fn chain(graph: &mut ScalarGraph, node: ScalarId, d: &[ScalarId]) -> ScalarId {
+    match graph.node(node) {
+        Scalar::Literal(_)
+        | Scalar::Constant(..)
+        | Scalar::Coordinate(_)
+        | Scalar::Jet(_)
+        | Scalar::Variable(..) => graph.literal(0.0),
+        Scalar::Negate(_) => graph.negate(d[0]),
+        Scalar::Add(..) => graph.add(d[0], d[1]),
+        Scalar::Subtract(..) => graph.subtract(d[0], d[1]),
+        Scalar::Multiply(a, b) => {
+            let left = graph.multiply(d[0], b);
+            let right = graph.multiply(a, d[1]);
+            graph.add(left, right)
+        }
+        Scalar::Divide(_, b) => {
+            // (a/b)' = (a' - (a/b) b') / b
+            let correction = graph.multiply(node, d[1]);
+            let numerator = graph.subtract(d[0], correction);
+            graph.divide(numerator, b)
+        }
+        Scalar::Power(a, b) => power(graph, node, (a, b), (d[0], d[1])),
+        Scalar::Math(function, a) => {
+            let slope = slope(graph, function, node, a);
+            graph.multiply(slope, d[0])
+        }
+        Scalar::Conditional(comparison, list) => branch(graph, comparison, list, d),
+    }
+}
+
+fn branch(graph: &mut ScalarGraph, comparison: Comparison, list: [ScalarId; 4], d: &[ScalarId]) -> ScalarId {
+    graph.conditional(comparison, [list[0], list[1], d[2], d[3]])
+}
+
+/// `(a^b)' = b a^(b-1) a' + ln(a) a^b b'`.
+fn power(
+    graph: &mut ScalarGraph,
+    node: ScalarId,
+    (a, b): (ScalarId, ScalarId),
+    d: (ScalarId, ScalarId),
+) -> ScalarId {
+    let one = graph.literal(1.0);
+    let lower = graph.subtract(b, one);
+    let lowered = graph.power(a, lower);
+    let slope = graph.multiply(b, lowered);
+    let by_base = graph.multiply(slope, d.0);
+    if graph.is_zero(d.1) {
+        return by_base;
+    }
+    let logarithm = graph.math(MathFunction::Ln, a);
+    let slope = graph.multiply(logarithm, node);
+    let by_exponent = graph.multiply(slope, d.1);
+    graph.add(by_base, by_exponent)
+}
+
+/// Derivative of a function at `a`, where `node` is the function's value.
+fn slope(graph: &mut ScalarGraph, function: MathFunction, node: ScalarId, a: ScalarId) -> ScalarId {
+    match function {
+        MathFunction::Exp => node,
+        MathFunction::Ln => {
+            let one = graph.literal(1.0);
+            graph.divide(one, a)
+        }
+        MathFunction::Sqrt => {
+            let half = graph.literal(0.5);
+            graph.divide(half, node)
+        }
+        MathFunction::Sin => graph.math(MathFunction::Cos, a),
+        MathFunction::Cos => {
+            let sine = graph.math(MathFunction::Sin, a);
+            graph.negate(sine)
+        }
+    }
+}

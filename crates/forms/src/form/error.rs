@@ -1,0 +1,133 @@
+//! What can be wrong with a form.
+
+use super::shape::Shape;
+use crate::element::CellShape;
+
+/// A mistake in a form, named after the operation as it was written.
+///
+/// Operators on expressions do not return it: they carry it inside the expression, and it comes
+/// out of the first call that needs a correct form ([`Form::check`](super::Form::check), lowering,
+/// the reference).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FormError {
+    /// Two operands that do not fit each other.
+    #[error("`{operation}`: found {left} and {right}, needed {needed}")]
+    Shapes {
+        /// The operation as written.
+        operation: &'static str,
+        /// Shape of the first operand.
+        left: Shape,
+        /// Shape of the second operand.
+        right: Shape,
+        /// What would have been accepted.
+        needed: &'static str,
+    },
+    /// An operand that the operation does not take.
+    #[error("`{operation}`: found {found}, needed {needed}")]
+    Operand {
+        /// The operation as written.
+        operation: &'static str,
+        /// Shape of the operand.
+        found: Shape,
+        /// What would have been accepted.
+        needed: &'static str,
+    },
+    /// An index that does not exist.
+    #[error(
+        "index [{index}] of `{expr}`: its shape is {shape}; count from 0 and give as many indices as it has"
+    )]
+    Index {
+        /// The index as written.
+        index: String,
+        /// The indexed expression.
+        expr: String,
+        /// Its shape.
+        shape: Shape,
+    },
+    /// The second argument of `derivative` is not a coefficient.
+    #[error("`derivative`: cannot differentiate by `{found}`, needed a coefficient")]
+    NotACoefficient {
+        /// What was given.
+        found: String,
+    },
+    /// The second argument of `diff` is not a variable.
+    #[error("`diff`: cannot differentiate by `{found}`, wrap it once with `variable(..)` and use the result")]
+    NotAVariable {
+        /// What was given.
+        found: String,
+    },
+    /// `action` of a form without trial function.
+    #[error("`action`: the form holds no trial function to be replaced")]
+    NoTrial,
+    /// A form to be lowered or evaluated still holds a trial function.
+    #[error(
+        "the form holds a trial function, needed a linear form; take its `action(form, coefficient)` first"
+    )]
+    TrialLeft,
+    /// A form without test function.
+    #[error("`{term}` holds no test function, needed a form that is linear in one")]
+    NoTest {
+        /// The offending part of the integrand.
+        term: String,
+    },
+    /// The test function occurs in a way that is not linear.
+    #[error("the form is not linear in the test function: it occurs in {place}")]
+    NotLinear {
+        /// Where it occurs.
+        place: String,
+    },
+    /// The form mixes cell shapes.
+    #[error("the form mixes functions on a {first} and on a {second}, needed one cell shape")]
+    MixedCells {
+        /// One cell shape.
+        first: CellShape,
+        /// Another.
+        second: CellShape,
+    },
+    /// Nothing in the form says which cells it is on.
+    #[error("the form holds no function, so its cells are unknown; multiply by a test function")]
+    NoFunction,
+    /// Two different functions or constants have one name.
+    #[error("`{name}` names two different things in the form; give one of them another name")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A form without integrals.
+    #[error("the form has no integral, multiply an expression by `dx()`")]
+    Empty,
+    /// Operations that nest deeper than supported.
+    #[error("`{term}`: derivative of order {order}, needed order at most {limit}; integrate by parts")]
+    Order {
+        /// The derivative.
+        term: String,
+        /// Its order.
+        order: usize,
+        /// The highest supported order.
+        limit: usize,
+    },
+    /// A field or constant that has to be given was not.
+    #[error("no value for `{name}`, needed {needed}")]
+    Missing {
+        /// Name of the coefficient or constant.
+        name: String,
+        /// What is needed.
+        needed: String,
+    },
+    /// A field of the wrong length.
+    #[error("`{name}` has {found} values, needed {needed}")]
+    Length {
+        /// Name of the coefficient or constant.
+        name: String,
+        /// Length found.
+        found: usize,
+        /// Length needed.
+        needed: String,
+    },
+    /// An element, a quadrature rule or a numbering that does not exist.
+    #[error("{0}")]
+    Discretisation(String),
+    /// A kernel that breaks a rule of the kernel language: a bug of Purlin.
+    #[error("bug in the lowering of forms, please report it with the form: {0}")]
+    Bug(String),
+}

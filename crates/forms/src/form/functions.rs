@@ -1,0 +1,284 @@
+//! The words of the language: terminals, tensor algebra, differential operators, functions.
+
+use super::arithmetic::binary;
+use super::error::FormError;
+use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Unary, fresh_label};
+use super::shape::Shape;
+use super::space::FunctionSpace;
+use crate::element::CellShape;
+use std::sync::Arc;
+
+fn value_shape(space: &FunctionSpace) -> Shape {
+    if space.is_vector() { Shape::Vector(space.dim()) } else { Shape::Scalar }
+}
+
+/// The test function of a space.
+pub fn test(space: &FunctionSpace) -> Expr {
+    Expr::terminal(Kind::Argument(Role::Test, *space), value_shape(space), Some(space.cell()))
+}
+
+/// The trial function of a space.
+pub fn trial(space: &FunctionSpace) -> Expr {
+    Expr::terminal(Kind::Argument(Role::Trial, *space), value_shape(space), Some(space.cell()))
+}
+
+/// A function in a space that is given at run time under this name.
+pub fn coefficient(name: impl Into<String>, space: &FunctionSpace) -> Expr {
+    let coefficient = Coefficient { name: name.into(), space: *space };
+    Expr::terminal(Kind::Coefficient(Arc::new(coefficient)), value_shape(space), Some(space.cell()))
+}
+
+/// A number that is given at run time under this name.
+pub fn constant(name: impl Into<String>) -> Expr {
+    constant_of(name.into(), Shape::Scalar, None)
+}
+
+/// A number that is given at run time under this name, or else is `default`.
+pub fn constant_with_default(name: impl Into<String>, default: f64) -> Expr {
+    constant_of(name.into(), Shape::Scalar, Some(vec![default]))
+}
+
+/// A vector of `n` numbers that is given at run time under this name.
+pub fn vector_constant(name: impl Into<String>, n: usize) -> Expr {
+    constant_of(name.into(), Shape::Vector(n), None)
+}
+
+fn constant_of(name: String, shape: Shape, default: Option<Vec<f64>>) -> Expr {
+    Expr::terminal(Kind::Constant(Arc::new(Constant { name, shape, default })), shape, None)
+}
+
+/// The position in space, a vector.
+pub fn coordinate(cell: CellShape) -> Expr {
+    Expr::terminal(Kind::Coordinate, Shape::Vector(cell.dim()), Some(cell))
+}
+
+/// The identity matrix with `n` rows.
+pub fn identity(n: usize) -> Expr {
+    Expr::terminal(Kind::Identity(n), Shape::Matrix(n, n), None)
+}
+
+/// A vector of scalars.
+///
+/// # Errors
+/// A component that is no scalar, or no component at all.
+pub fn as_vector<T: Into<Expr>>(components: impl IntoIterator<Item = T>) -> Expr {
+    let components: Vec<Expr> = components.into_iter().map(Into::into).collect();
+    let n = components.len();
+    put_together("as_vector", components, Shape::Vector(n))
+}
+
+/// A matrix with `rows` rows of scalars, given row by row.
+///
+/// # Errors
+/// A component that is no scalar, or a number of components that `rows` does not divide.
+pub fn as_matrix<T: Into<Expr>>(rows: usize, components: impl IntoIterator<Item = T>) -> Expr {
+    let components: Vec<Expr> = components.into_iter().map(Into::into).collect();
+    let columns = components.len().checked_div(rows).unwrap_or(0);
+    if columns * rows != components.len() {
+        let found = Shape::Vector(components.len());
+        let needed = "a number of components that the number of rows divides";
+        return Expr::poison(FormError::Operand { operation: "as_matrix", found, needed });
+    }
+    put_together("as_matrix", components, Shape::Matrix(rows, columns))
+}
+
+fn put_together(operation: &'static str, components: Vec<Expr>, shape: Shape) -> Expr {
+    let wrong = components.iter().map(Expr::shape).find(|s| *s != Shape::Scalar);
+    let shape = match wrong {
+        Some(found) => Err(FormError::Operand { operation, found, needed: "scalar components" }),
+        None if components.is_empty() => {
+            Err(FormError::Operand { operation, found: shape, needed: "at least one component" })
+        }
+        None => Ok(shape),
+    };
+    let operands: Vec<&Expr> = components.iter().collect();
+    Expr::build(&operands, shape, Kind::Components(components.clone()))
+}
+
+fn unary(name: &'static str, operation: Unary, a: Expr, needed: &'static str, shape: Option<Shape>) -> Expr {
+    let shape = shape.ok_or(FormError::Operand { operation: name, found: a.shape(), needed });
+    Expr::build(&[&a], shape, Kind::Unary(operation, a.clone()))
+}
+
+/// Like [`unary`] for differential operators, which need to know the dimension of space.
+fn differential(
+    name: &'static str,
+    operation: Unary,
+    a: Expr,
+    needed: &'static str,
+    shape: impl Fn(Shape, usize) -> Option<Shape>,
+) -> Expr {
+    if a.error().is_some() {
+        return a;
+    }
+    let Some(cell) = a.cell() else { return Expr::poison(FormError::NoFunction) };
+    let shape = shape(a.shape(), cell.dim());
+    unary(name, operation, a, needed, shape)
+}
+
+/// Gradient, derivatives last: `grad(u)[(i, j)]` is the derivative of `u[i]` by coordinate `j`.
+///
+/// # Errors
+/// Gradients of matrices, and of what does not live on cells.
+pub fn grad(a: impl Into<Expr>) -> Expr {
+    differential("grad", Unary::Gradient, a.into(), "a scalar or a vector", |s, d| s.join(Shape::Vector(d)))
+}
+
+/// Divergence of a vector, or of each row of a matrix.
+///
+/// # Errors
+/// Scalars, or as many components (columns) as space does not have dimensions.
+pub fn div(a: impl Into<Expr>) -> Expr {
+    let needed = "a vector or matrix with as many components (columns) as dimensions";
+    differential("div", Unary::Divergence, a.into(), needed, |s, d| match s {
+        Shape::Vector(n) if n == d => Some(Shape::Scalar),
+        Shape::Matrix(m, n) if n == d => Some(Shape::Vector(m)),
+        Shape::Scalar | Shape::Vector(_) | Shape::Matrix(..) => None,
+    })
+}
+
+/// Rotation: of a vector in space; in the plane, of a vector (`∂_0 u_1 - ∂_1 u_0`) or of a scalar
+/// (`(∂_1 u, -∂_0 u)`).
+///
+/// # Errors
+/// Other shapes.
+pub fn curl(a: impl Into<Expr>) -> Expr {
+    let needed = "a vector with as many components as dimensions, or a scalar in the plane";
+    differential("curl", Unary::Curl, a.into(), needed, |s, d| match (s, d) {
+        (Shape::Vector(3), 3) => Some(Shape::Vector(3)),
+        (Shape::Vector(2), 2) => Some(Shape::Scalar),
+        (Shape::Scalar, 2) => Some(Shape::Vector(2)),
+        (Shape::Scalar | Shape::Vector(_) | Shape::Matrix(..), _) => None,
+    })
+}
+
+/// Sum of the products of all components.
+///
+/// # Errors
+/// Different shapes.
+pub fn inner(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
+    binary(Binary::Inner, &a.into(), &b.into())
+}
+
+/// Sum over the last index of `a` and the first of `b`.
+///
+/// # Errors
+/// Extents that differ.
+pub fn dot(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
+    binary(Binary::Dot, &a.into(), &b.into())
+}
+
+/// All products of components, the indices of `a` first.
+///
+/// # Errors
+/// More than two indices in all.
+pub fn outer(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
+    binary(Binary::Outer, &a.into(), &b.into())
+}
+
+/// Trace of a square matrix.
+///
+/// # Errors
+/// Other shapes.
+pub fn tr(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    let shape = a.shape().square().map(|_| Shape::Scalar);
+    unary("tr", Unary::Trace, a, "a square matrix", shape)
+}
+
+/// Determinant of a square matrix with at most 3 rows.
+///
+/// # Errors
+/// Other shapes.
+pub fn det(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    let shape = a.shape().square().filter(|n| (1..=3).contains(n)).map(|_| Shape::Scalar);
+    unary("det", Unary::Determinant, a, "a square matrix with 1 to 3 rows", shape)
+}
+
+/// Inverse of a square matrix with at most 3 rows.
+///
+/// # Errors
+/// Other shapes.
+pub fn inv(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    let shape = a.shape().square().filter(|n| (1..=3).contains(n)).map(|_| a.shape());
+    unary("inv", Unary::Inverse, a, "a square matrix with 1 to 3 rows", shape)
+}
+
+/// Symmetric part of a square matrix.
+///
+/// # Errors
+/// Other shapes.
+pub fn sym(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    let shape = a.shape().square().map(|_| a.shape());
+    unary("sym", Unary::Symmetric, a, "a square matrix", shape)
+}
+
+/// Transposed matrix.
+///
+/// # Errors
+/// Other shapes.
+pub fn transpose(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    let shape = match a.shape() {
+        Shape::Matrix(m, n) => Some(Shape::Matrix(n, m)),
+        Shape::Scalar | Shape::Vector(_) => None,
+    };
+    unary("transpose", Unary::Transpose, a, "a matrix", shape)
+}
+
+/// An expression that [`diff`] can differentiate by: the result, not `a`, is the variable.
+pub fn variable(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    Expr::build(&[&a], Ok(a.shape()), Kind::Variable(fresh_label(), a.clone()))
+}
+
+/// Derivative of `f` by a variable, the indices of the variable last; its components count as
+/// independent of one another.
+///
+/// # Errors
+/// Something that [`variable`] did not make, or more than two indices in all.
+pub fn diff(f: impl Into<Expr>, by: impl Into<Expr>) -> Expr {
+    let (f, by) = (f.into(), by.into());
+    if by.error().is_none() && !matches!(by.kind(), Kind::Variable(..)) {
+        return Expr::poison(FormError::NotAVariable { found: by.to_string() });
+    }
+    let (left, right, needed) = (f.shape(), by.shape(), "at most two indices in all");
+    let shape = left.join(right).ok_or(FormError::Shapes { operation: "diff", left, right, needed });
+    Expr::build(&[&f, &by], shape, Kind::Diff(f.clone(), by.clone()))
+}
+
+fn math(name: &'static str, function: MathFunction, a: Expr) -> Expr {
+    let shape = match a.shape() {
+        Shape::Scalar => Ok(Shape::Scalar),
+        found => Err(FormError::Operand { operation: name, found, needed: "a scalar" }),
+    };
+    Expr::build(&[&a], shape, Kind::Math(function, a.clone()))
+}
+
+/// Exponential of a scalar.
+pub fn exp(a: impl Into<Expr>) -> Expr {
+    math("exp", MathFunction::Exp, a.into())
+}
+
+/// Natural logarithm of a scalar.
+pub fn ln(a: impl Into<Expr>) -> Expr {
+    math("ln", MathFunction::Ln, a.into())
+}
+
+/// Square root of a scalar.
+pub fn sqrt(a: impl Into<Expr>) -> Expr {
+    math("sqrt", MathFunction::Sqrt, a.into())
+}
+
+/// Sine of a scalar.
+pub fn sin(a: impl Into<Expr>) -> Expr {
+    math("sin", MathFunction::Sin, a.into())
+}
+
+/// Cosine of a scalar.
+pub fn cos(a: impl Into<Expr>) -> Expr {
+    math("cos", MathFunction::Cos, a.into())
+}

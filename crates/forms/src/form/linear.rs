@@ -1,0 +1,122 @@
+//! Forms as sums of a coefficient times a component or derivative of the test function.
+
+use super::error::FormError;
+use super::scalar::{Field, Jet, Scalar, ScalarGraph, ScalarId};
+use std::collections::BTreeMap;
+
+/// The terms of an integrand that is linear in the test function: what stands before each of its
+/// components and derivatives (the `g_j` of document 000, equation 15).
+///
+/// # Errors
+/// [`FormError::NotLinear`] and [`FormError::NoTest`].
+pub fn linear_terms(graph: &mut ScalarGraph, root: ScalarId) -> Result<BTreeMap<Jet, ScalarId>, FormError> {
+    let mut holds = Vec::with_capacity(graph.nodes().len());
+    for node in graph.nodes() {
+        let itself = matches!(node, Scalar::Jet(jet) if jet.field == Field::Test);
+        holds.push(itself || node.operands().iter().any(|o| holds[o.index()]));
+    }
+    if graph.is_zero(root) {
+        return Ok(BTreeMap::new());
+    }
+    if !holds[root.index()] {
+        return Err(FormError::NoTest { term: "the integrand".into() });
+    }
+    let mut split = Split { graph, holds, done: BTreeMap::new() };
+    let mut terms = split.terms(root)?;
+    terms.retain(|_, c| !graph.is_zero(*c));
+    Ok(terms)
+}
+
+type Terms = BTreeMap<Jet, ScalarId>;
+
+struct Split<'a> {
+    graph: &'a mut ScalarGraph,
+    /// Whether the test function occurs in a node (of the nodes that were there at the start).
+    holds: Vec<bool>,
+    done: BTreeMap<ScalarId, Terms>,
+}
+
+fn not_linear(place: &str) -> FormError {
+    FormError::NotLinear { place: place.into() }
+}
+
+impl Split<'_> {
+    fn holds(&self, id: ScalarId) -> bool {
+        self.holds.get(id.index()).copied().unwrap_or(false)
+    }
+
+    /// Terms of a node that holds the test function.
+    fn terms(&mut self, id: ScalarId) -> Result<Terms, FormError> {
+        if let Some(known) = self.done.get(&id) {
+            return Ok(known.clone());
+        }
+        let terms = self.split(id)?;
+        self.done.insert(id, terms.clone());
+        Ok(terms)
+    }
+
+    fn split(&mut self, id: ScalarId) -> Result<Terms, FormError> {
+        match self.graph.node(id) {
+            Scalar::Jet(jet) => Ok(Terms::from([(jet, self.graph.literal(1.0))])),
+            Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Coordinate(_) => Ok(Terms::new()),
+            Scalar::Variable(_, _, a) => self.terms(a),
+            Scalar::Negate(a) => self.map(a, |graph, c| graph.negate(c)),
+            Scalar::Add(a, b) => self.sum(a, b, false),
+            Scalar::Subtract(a, b) => self.sum(a, b, true),
+            Scalar::Multiply(a, b) => match (self.holds(a), self.holds(b)) {
+                (true, true) => Err(not_linear("both factors of a product")),
+                (true, false) => self.map(a, |graph, c| graph.multiply(c, b)),
+                (false, _) => self.map(b, |graph, c| graph.multiply(a, c)),
+            },
+            Scalar::Divide(_, b) if self.holds(b) => Err(not_linear("a denominator")),
+            Scalar::Divide(a, b) => self.map(a, |graph, c| graph.divide(c, b)),
+            Scalar::Power(..) => Err(not_linear("a power")),
+            Scalar::Math(..) => Err(not_linear("the argument of a function")),
+            Scalar::Conditional(comparison, [l, r, a, b]) => {
+                if self.holds(l) || self.holds(r) {
+                    return Err(not_linear("a condition"));
+                }
+                let (then, otherwise) = (self.branch(a)?, self.branch(b)?);
+                let zero = self.graph.literal(0.0);
+                let mut terms = Terms::new();
+                for jet in then.keys().chain(otherwise.keys()) {
+                    let c = then.get(jet).copied().unwrap_or(zero);
+                    let d = otherwise.get(jet).copied().unwrap_or(zero);
+                    terms.insert(*jet, self.graph.conditional(comparison, [l, r, c, d]));
+                }
+                Ok(terms)
+            }
+        }
+    }
+
+    fn map(
+        &mut self,
+        id: ScalarId,
+        f: impl Fn(&mut ScalarGraph, ScalarId) -> ScalarId,
+    ) -> Result<Terms, FormError> {
+        let terms = self.terms(id)?;
+        Ok(terms.into_iter().map(|(jet, c)| (jet, f(self.graph, c))).collect())
+    }
+
+    /// Terms of a summand or branch: zero is linear, anything else without test function is not.
+    fn branch(&mut self, id: ScalarId) -> Result<Terms, FormError> {
+        if self.graph.is_zero(id) {
+            return Ok(Terms::new());
+        }
+        if !self.holds(id) {
+            return Err(FormError::NoTest { term: "a term of a sum".into() });
+        }
+        self.terms(id)
+    }
+
+    fn sum(&mut self, a: ScalarId, b: ScalarId, subtract: bool) -> Result<Terms, FormError> {
+        let (mut terms, right) = (self.branch(a)?, self.branch(b)?);
+        let zero = self.graph.literal(0.0);
+        for (jet, c) in right {
+            let left = terms.get(&jet).copied().unwrap_or(zero);
+            let total = if subtract { self.graph.subtract(left, c) } else { self.graph.add(left, c) };
+            terms.insert(jet, total);
+        }
+        Ok(terms)
+    }
+}

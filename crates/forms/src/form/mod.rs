@@ -1,0 +1,54 @@
+//! The form language: variational forms as Rust expressions.
+//!
+//! ```
+//! use purlin_forms::element::CellShape;
+//! use purlin_forms::form::*;
+//!
+//! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+//! let (u, v) = (trial(&space), test(&space));
+//! let laplace = inner(grad(&u), grad(&v)) * dx();
+//! let applied = action(laplace, coefficient("u", &space));
+//! assert_eq!(applied.to_string(), "inner(grad(u), grad(test)) * dx");
+//!
+//! let wrong = (grad(&u) + &v) * dx();
+//! assert_eq!(
+//!     wrong.check().unwrap_err().to_string(),
+//!     "`+`: found vector(2) and scalar, needed equal shapes"
+//! );
+//! ```
+//!
+//! Its words are those of UFL. Differentiation ([`diff`], [`derivative`], [`grad`] of anything) is written
+//! down and carried out later: symbolically for lowering, by nilpotent numbers in the reference.
+
+mod arithmetic;
+mod condition;
+mod degree;
+mod differentiate;
+mod display;
+mod error;
+mod expand;
+mod expr;
+mod functions;
+mod integral;
+mod linear;
+mod replace;
+mod scalar;
+mod shape;
+mod space;
+mod tensor;
+pub(crate) mod walk;
+
+pub use condition::{Comparison, Condition, conditional, eq, ge, gt, le, lt, ne};
+pub use error::FormError;
+pub use expand::{ExpandedForm, expand};
+pub use expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Unary};
+pub use functions::{
+    as_matrix, as_vector, coefficient, constant, constant_with_default, coordinate, cos, curl, det, diff,
+    div, dot, exp, grad, identity, inner, inv, ln, outer, sin, sqrt, sym, test, tr, transpose, trial,
+    variable, vector_constant,
+};
+pub use integral::{Form, Integral, Measure, action, derivative, dx, gateaux};
+pub use linear::linear_terms;
+pub use scalar::{Bits, Field, Jet, Scalar, ScalarGraph, ScalarId};
+pub use shape::Shape;
+pub use space::FunctionSpace;
