@@ -8,6 +8,7 @@ pub mod domain;
 pub mod expr;
 pub mod ids;
 pub mod kernel;
+pub mod text;
 pub mod types;
 pub mod typing;
 pub mod verify;

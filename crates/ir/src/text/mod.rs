@@ -1,0 +1,67 @@
+//! The text format: [`print`] writes a kernel, `parse` reads it back.
+//!
+//! The text reads like a loop program. Blocks are indented; the values of tables stand after the
+//! body, so that the program reads first.
+//!
+//! ```text
+//! kernel laplace
+//!
+//! param n_cells: i32
+//! arg u: f64[n_dofs] in                     # global; a scalar `in` argument is passed by value
+//! arg y: f64[n_dofs] inout
+//! arg dof: i32[n_cells, 35] in
+//! temp l: f64[35] private
+//! temp buf: f64[8, 9] local strides(9, 1) vector(1) storage(shared)
+//! table phi: f64[24, 35] global
+//! rule square(x) := x*x
+//! assume n_cells >= 1
+//! assume injective(dof)
+//!
+//! for cell in 0..n_cells {g.0}
+//!   for j in 0..35 {unroll}
+//!     gather: l[j] = u[dof[cell, j]] {stage_gather}
+//!   for i_o in 0..ceil(n/4)                     # exactly 0 <= i_o and 4*i_o < n
+//!     for i_i in 0..min(4, n - 4*i_o)
+//!       for k in max(0, i_i - 2)..n where (k + i_i) mod 2 == 0
+//!         e: acc[k] = sum(q in 0..24, r in 0..q: phi[q, k]*l[r])
+//!   for j_1 where (j_1 >= 0 and j_1 < 3) or (j_1 >= 9 and j_1 < n)
+//!     s: y[dof[cell, j_1]] += l[j_1] if j_1 < n {scatter, atomic}
+//!
+//! table phi = [
+//!   0.1, 0.2, ...
+//! ]
+//! ```
+//!
+//! | item | form |
+//! |---|---|
+//! | declaration | `param`, `arg`, `temp`, `table` `name: type[shape]`, then any of `in` `out` `inout`, an address space, `strides(...)`, `vector(axis)`, `storage(name)` |
+//! | loop | `for name in lo..hi`, or `for name where set`, or both; then `{tag}` |
+//! | lower bound | an affine expression, `ceil(affine/c)`, or `max(...)` of several |
+//! | upper bound (excluded) | the same with `min(...)` |
+//! | set | comparisons of affine expressions (`mod` and `floor_div` by constants included) under `and` and `or` |
+//! | instruction | `name: lhs = rhs` or `lhs += rhs`, `*=`, `min=`, `max=`; then `if predicate`; then `{tags}` |
+//! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |
+//! | conditional, cast | `select(condition, a, b)`, `f64(i)` |
+//! | integer division | `floor_div(a, b)`, `a mod b`, both rounding down |
+//! | literals | `3` is an integer, `3.0` a real, also `inf` and `nan`; `-3` is a literal, `-(3)` a negation |
+//!
+//! `atomic` among the tags of an update makes it atomic; a label of that name is written `"atomic"`,
+//! in quotes, as any tag that is not an identifier.
+
+mod number;
+mod print;
+mod show;
+
+pub use print::{PrintOptions, TableStyle, print, print_with};
+pub use show::Shown;
+
+use crate::kernel::Kernel;
+
+impl Kernel {
+    /// The blake3 hash, in hexadecimal, of the kernel's full text.
+    ///
+    /// Equal canonical kernels have equal hashes, in every run and on every machine.
+    pub fn content_hash(&self) -> String {
+        blake3::hash(print(self).as_bytes()).to_hex().to_string()
+    }
+}

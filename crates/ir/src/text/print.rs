@@ -1,0 +1,231 @@
+//! Kernels as text.
+
+use super::number::write_table_real;
+use super::show::{Names, write_label};
+use crate::constant::{Real, TableData};
+use crate::ids::VarId;
+use crate::kernel::{AddressSpace, Direction, Kernel, Node, Rule, VarKind, Variable};
+use crate::types::ScalarType;
+use std::fmt;
+
+/// How a kernel is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PrintOptions {
+    /// The values of tables.
+    pub tables: TableStyle,
+}
+
+/// How the values of a table are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TableStyle {
+    /// Every value, so that the text parses back.
+    #[default]
+    Full,
+    /// The first few values, their number and a hash: for people and snapshots. The parser refuses it.
+    Abridged,
+}
+
+/// The full text of a kernel, which `parse` reads back to an equal kernel.
+pub fn print(kernel: &Kernel) -> String {
+    kernel.to_string()
+}
+
+/// The text of a kernel with its tables in the chosen style.
+pub fn print_with(kernel: &Kernel, options: PrintOptions) -> String {
+    Printed { kernel, options }.to_string()
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Printed { kernel: self, options: PrintOptions::default() }.fmt(f)
+    }
+}
+
+struct Printed<'k> {
+    kernel: &'k Kernel,
+    options: PrintOptions,
+}
+
+impl fmt::Display for Printed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let k = self.kernel;
+        writeln!(f, "kernel {}", k.name)?;
+        if k.vars.len() + k.rules.len() + k.assumptions.len() > 0 {
+            writeln!(f)?;
+        }
+        let names = Names { kernel: k, rule: None };
+        for (id, _) in k.vars.iter() {
+            declaration(f, &names, id)?;
+        }
+        for rule in k.rules.values() {
+            substitution(f, k, rule)?;
+        }
+        for assumption in &k.assumptions {
+            f.write_str("assume ")?;
+            names.assumption(f, assumption)?;
+            writeln!(f)?;
+        }
+        if !k.body.is_empty() {
+            writeln!(f)?;
+            nodes(f, &names, &k.body, 0)?;
+        }
+        for var in k.vars.values() {
+            if let VarKind::Table(data) = &var.kind {
+                table(f, var, data, self.options.tables)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: VarId) -> fmt::Result {
+    let var = &names.kernel.vars[id];
+    let (keyword, direction) = match var.kind {
+        VarKind::Param => ("param", ""),
+        VarKind::Argument(direction) => ("arg", direction_name(direction)),
+        VarKind::Temporary => ("temp", ""),
+        VarKind::Table(_) => ("table", ""),
+    };
+    write!(f, "{keyword} {}: {}", var.name, var.ty)?;
+    if !var.shape.is_empty() {
+        list(f, names, &var.shape, "[", "]")?;
+    }
+    if !direction.is_empty() {
+        write!(f, " {direction}")?;
+    }
+    let implied = match var.kind {
+        VarKind::Param | VarKind::Argument(_) => var.space == default_space(&var.kind, var.shape.is_empty()),
+        VarKind::Temporary | VarKind::Table(_) => false, // where it lives is what a reader wants to know
+    };
+    if !implied {
+        write!(f, " {}", var.space.name())?;
+    }
+    if let Some(strides) = &var.layout.strides {
+        f.write_str(" strides")?;
+        list(f, names, strides, "(", ")")?;
+    }
+    if let Some(axis) = var.layout.vector_axis {
+        write!(f, " vector({axis})")?;
+    }
+    if let Some(storage) = &var.storage {
+        f.write_str(" storage(")?;
+        write_label(f, storage)?;
+        f.write_str(")")?;
+    }
+    writeln!(f)
+}
+
+fn list(
+    f: &mut fmt::Formatter<'_>,
+    names: &Names<'_>,
+    items: &[crate::affine::Affine],
+    open: &str,
+    close: &str,
+) -> fmt::Result {
+    f.write_str(open)?;
+    for (k, e) in items.iter().enumerate() {
+        f.write_str(if k > 0 { ", " } else { "" })?;
+        names.affine(f, e)?;
+    }
+    f.write_str(close)
+}
+
+/// Name of a direction in the text format.
+pub(super) fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+        Direction::InOut => "inout",
+    }
+}
+
+/// Where a variable lives if its declaration does not say.
+pub(super) fn default_space(kind: &VarKind, is_scalar: bool) -> AddressSpace {
+    match kind {
+        VarKind::Param | VarKind::Temporary => AddressSpace::Private,
+        VarKind::Argument(Direction::In) if is_scalar => AddressSpace::Private,
+        VarKind::Argument(_) | VarKind::Table(_) => AddressSpace::Global,
+    }
+}
+
+fn substitution(f: &mut fmt::Formatter<'_>, kernel: &Kernel, rule: &Rule) -> fmt::Result {
+    write!(f, "rule {}({}) := ", rule.name, rule.params.join(", "))?;
+    Names { kernel, rule: Some(rule) }.expr(f, &rule.body, super::show::Level::Or)?;
+    writeln!(f)
+}
+
+fn nodes(f: &mut fmt::Formatter<'_>, names: &Names<'_>, body: &[Node], depth: usize) -> fmt::Result {
+    for node in body {
+        for _ in 0..depth {
+            f.write_str("  ")?;
+        }
+        match node {
+            Node::Insn(insn) => {
+                names.insn(f, &names.kernel.insns[*insn])?;
+                writeln!(f)?;
+            }
+            Node::Loop(iname, inner) => {
+                f.write_str("for ")?;
+                names.loop_header(f, *iname)?;
+                writeln!(f)?;
+                nodes(f, names, inner, depth + 1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Values on one line of a table.
+const VALUES_PER_LINE: usize = 16;
+/// Values of an abridged table.
+const VALUES_ABRIDGED: usize = 4;
+/// Hexadecimal digits of the hash of an abridged table.
+const HASH_DIGITS: usize = 16;
+
+fn table(f: &mut fmt::Formatter<'_>, var: &Variable, data: &TableData, style: TableStyle) -> fmt::Result {
+    write!(f, "\ntable {} = [", var.name)?;
+    match style {
+        TableStyle::Abridged if data.len() > VALUES_ABRIDGED => {
+            values(f, var.ty, data, 0..VALUES_ABRIDGED)?;
+            let hash = blake3::hash(&data.to_bytes(var.ty)).to_hex();
+            writeln!(f, ", ... {} values, blake3 {}]", data.len(), &hash[..HASH_DIGITS])
+        }
+        TableStyle::Full | TableStyle::Abridged if data.len() <= VALUES_PER_LINE => {
+            values(f, var.ty, data, 0..data.len())?;
+            writeln!(f, "]")
+        }
+        TableStyle::Full | TableStyle::Abridged => {
+            writeln!(f)?;
+            let row =
+                var.shape.last().and_then(|n| usize::try_from(n.as_constant()?).ok()).unwrap_or(1).max(1);
+            let mut start = 0;
+            while start < data.len() {
+                // a row of the last axis starts a line
+                let end = (start + VALUES_PER_LINE).min(start / row * row + row).min(data.len());
+                f.write_str("  ")?;
+                values(f, var.ty, data, start..end)?;
+                writeln!(f, ",")?;
+                start = end;
+            }
+            writeln!(f, "]")
+        }
+    }
+}
+
+fn values(
+    f: &mut fmt::Formatter<'_>,
+    ty: ScalarType,
+    data: &TableData,
+    range: std::ops::Range<usize>,
+) -> fmt::Result {
+    for k in range.clone() {
+        if k > range.start {
+            f.write_str(", ")?;
+        }
+        match data {
+            TableData::Real(v) => write_table_real(f, v.get(k).copied().unwrap_or(Real(0.0)), ty)?,
+            TableData::Int(v) => write!(f, "{}", v.get(k).copied().unwrap_or(0))?,
+        }
+    }
+    Ok(())
+}

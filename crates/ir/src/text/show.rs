@@ -1,0 +1,595 @@
+//! Expressions, accesses, affine expressions and domains as text, with the kernel's names.
+
+use super::number::write_real;
+use crate::affine::{Affine, Atom};
+use crate::domain::{Constraint, Domain};
+use crate::expr::{Access, BinaryOp, Expr, Reduction, UnaryOp};
+use crate::ids::{InameId, RuleId, VarId};
+use crate::kernel::{Assumption, AxisTag, Insn, Kernel, Rule, WriteOp};
+use std::fmt;
+
+/// A part of a kernel that prints with the kernel's names.
+#[derive(Clone, Copy)]
+pub struct Shown<'k> {
+    pub(super) names: Names<'k>,
+    item: Item<'k>,
+}
+
+#[derive(Clone, Copy)]
+enum Item<'k> {
+    Expr(&'k Expr),
+    Access(&'k Access),
+    Affine(&'k Affine),
+    Constraint(&'k Constraint),
+    Domain(InameId, &'k Domain),
+    Insn(&'k Insn),
+    Assumption(&'k Assumption),
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.item {
+            Item::Expr(e) => self.names.expr(f, e, Level::Or),
+            Item::Access(a) => self.names.access(f, a),
+            Item::Affine(e) => self.names.affine(f, e),
+            Item::Constraint(c) => self.names.constraint(f, c),
+            Item::Domain(i, d) => {
+                self.names.iname(f, i)?;
+                self.names.domain(f, i, d)
+            }
+            Item::Insn(insn) => self.names.insn(f, insn),
+            Item::Assumption(a) => self.names.assumption(f, a),
+        }
+    }
+}
+
+impl Kernel {
+    fn shown<'k>(&'k self, item: Item<'k>) -> Shown<'k> {
+        Shown { names: Names { kernel: self, rule: None }, item }
+    }
+
+    /// An expression in the text format.
+    pub fn show_expr<'k>(&'k self, e: &'k Expr) -> Shown<'k> {
+        self.shown(Item::Expr(e))
+    }
+
+    /// An access in the text format.
+    pub fn show_access<'k>(&'k self, access: &'k Access) -> Shown<'k> {
+        self.shown(Item::Access(access))
+    }
+
+    /// A quasi-affine expression in the text format.
+    pub fn show_affine<'k>(&'k self, e: &'k Affine) -> Shown<'k> {
+        self.shown(Item::Affine(e))
+    }
+
+    /// A constraint in the text format, as a comparison.
+    pub fn show_constraint<'k>(&'k self, c: &'k Constraint) -> Shown<'k> {
+        self.shown(Item::Constraint(c))
+    }
+
+    /// The domain of an iname as it stands after `for`: `j in 0..n where j mod 2 == 0`.
+    pub fn show_domain<'k>(&'k self, iname: InameId, domain: &'k Domain) -> Shown<'k> {
+        self.shown(Item::Domain(iname, domain))
+    }
+
+    /// An instruction as one line of the text format.
+    pub fn show_insn<'k>(&'k self, insn: &'k Insn) -> Shown<'k> {
+        self.shown(Item::Insn(insn))
+    }
+
+    /// An assumption as it stands after `assume`.
+    pub fn show_assumption<'k>(&'k self, assumption: &'k Assumption) -> Shown<'k> {
+        self.shown(Item::Assumption(assumption))
+    }
+}
+
+/// How tightly an operator binds; an operand that binds less tightly stands in brackets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Or,
+    And,
+    Not,
+    Comparison,
+    Sum,
+    Product,
+    Unary,
+    Atom,
+}
+
+/// Where names are looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) rule: Option<&'k Rule>,
+}
+
+type Out<'a, 'b> = &'a mut fmt::Formatter<'b>;
+
+impl Names<'_> {
+    fn iname(&self, f: Out<'_, '_>, id: InameId) -> fmt::Result {
+        match self.kernel.inames.get(id) {
+            Some(iname) => f.write_str(&iname.name),
+            None => write!(f, "{id:?}"), // a foreign id, in a message about a kernel that is not well formed
+        }
+    }
+
+    fn var(&self, f: Out<'_, '_>, id: VarId) -> fmt::Result {
+        match self.kernel.vars.get(id) {
+            Some(var) => f.write_str(&var.name),
+            None => write!(f, "{id:?}"),
+        }
+    }
+
+    fn rule_name(&self, f: Out<'_, '_>, id: RuleId) -> fmt::Result {
+        match self.kernel.rules.get(id) {
+            Some(rule) => f.write_str(&rule.name),
+            None => write!(f, "{id:?}"),
+        }
+    }
+
+    /// Writes `e`, in brackets if its operator binds less tightly than `needed`.
+    pub(super) fn expr(&self, f: Out<'_, '_>, e: &Expr, needed: Level) -> fmt::Result {
+        if level(e) < needed {
+            f.write_str("(")?;
+            self.bare_expr(f, e)?;
+            return f.write_str(")");
+        }
+        self.bare_expr(f, e)
+    }
+
+    fn bare_expr(&self, f: Out<'_, '_>, e: &Expr) -> fmt::Result {
+        match e {
+            Expr::Int(value) => write!(f, "{value}"),
+            Expr::Real(value) => write_real(f, *value),
+            Expr::Iname(iname) => self.iname(f, *iname),
+            Expr::Load(access) => self.access(f, access),
+            Expr::Unary(UnaryOp::Neg, a) => self.negation(f, a),
+            Expr::Unary(UnaryOp::Not, a) => {
+                f.write_str("not ")?;
+                self.expr(f, a, Level::Not)
+            }
+            Expr::Binary(op, a, b) => self.binary(f, *op, a, b),
+            Expr::Call(function, args) => {
+                f.write_str(function.name())?;
+                self.arguments(f, args)
+            }
+            Expr::Cast(ty, a) => {
+                write!(f, "{ty}(")?;
+                self.expr(f, a, Level::Or)?;
+                f.write_str(")")
+            }
+            Expr::Select(c, a, b) => {
+                f.write_str("select(")?;
+                self.list(f, [&**c, a, b].into_iter())?;
+                f.write_str(")")
+            }
+            Expr::Reduce(reduction) => self.reduction(f, reduction),
+            Expr::Rule(rule, args) => {
+                self.rule_name(f, *rule)?;
+                self.arguments(f, args)
+            }
+            Expr::RuleParam(k) => match self.rule.and_then(|r| r.params.get(*k as usize)) {
+                Some(name) => f.write_str(name),
+                None => write!(f, "${k}"),
+            },
+        }
+    }
+
+    /// `-3` is a literal, so the negation of a literal is written `-(3)`.
+    fn negation(&self, f: Out<'_, '_>, a: &Expr) -> fmt::Result {
+        f.write_str("-")?;
+        match a {
+            Expr::Int(_) | Expr::Real(_) => {
+                f.write_str("(")?;
+                self.bare_expr(f, a)?;
+                f.write_str(")")
+            }
+            _ => self.expr(f, a, Level::Unary),
+        }
+    }
+
+    fn binary(&self, f: Out<'_, '_>, op: BinaryOp, a: &Expr, b: &Expr) -> fmt::Result {
+        let (left, right, spaced) = match op {
+            BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv => {
+                write!(f, "{}(", op.symbol())?;
+                self.list(f, [a, b].into_iter())?;
+                return f.write_str(")");
+            }
+            BinaryOp::Or => (Level::Or, Level::And, true),
+            BinaryOp::And => (Level::And, Level::Not, true),
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => (Level::Sum, Level::Sum, true),
+            BinaryOp::Add | BinaryOp::Sub => (Level::Sum, Level::Product, true),
+            BinaryOp::Mul | BinaryOp::Div => (Level::Product, Level::Unary, false),
+            // brackets that the grammar does not need: few people know whether `a*b mod c` is `(a*b) mod c`
+            BinaryOp::Mod => (Level::Unary, Level::Unary, true),
+        };
+        self.expr(f, a, left)?;
+        if spaced {
+            write!(f, " {} ", op.symbol())?;
+        } else {
+            f.write_str(op.symbol())?;
+        }
+        self.expr(f, b, right)
+    }
+
+    fn arguments(&self, f: Out<'_, '_>, args: &[Expr]) -> fmt::Result {
+        f.write_str("(")?;
+        self.list(f, args.iter())?;
+        f.write_str(")")
+    }
+
+    fn list<'e>(&self, f: Out<'_, '_>, items: impl Iterator<Item = &'e Expr>) -> fmt::Result {
+        for (k, e) in items.enumerate() {
+            if k > 0 {
+                f.write_str(", ")?;
+            }
+            self.expr(f, e, Level::Or)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn access(&self, f: Out<'_, '_>, access: &Access) -> fmt::Result {
+        self.var(f, access.var)?;
+        if access.index.is_empty() {
+            return Ok(());
+        }
+        f.write_str("[")?;
+        self.list(f, access.index.iter())?;
+        f.write_str("]")
+    }
+
+    fn reduction(&self, f: Out<'_, '_>, reduction: &Reduction) -> fmt::Result {
+        write!(f, "{}(", reduction.op.reduction_name())?;
+        for (k, iname) in reduction.inames.iter().enumerate() {
+            if k > 0 {
+                f.write_str(", ")?;
+            }
+            self.loop_header(f, *iname)?;
+        }
+        f.write_str(": ")?;
+        self.expr(f, &reduction.body, Level::Or)?;
+        f.write_str(")")
+    }
+
+    /// `name in lo..hi where set {tag}`.
+    pub(super) fn loop_header(&self, f: Out<'_, '_>, id: InameId) -> fmt::Result {
+        self.iname(f, id)?;
+        let Some(iname) = self.kernel.inames.get(id) else { return Ok(()) };
+        self.domain(f, id, &iname.domain)?;
+        match iname.tag {
+            AxisTag::Sequential => Ok(()),
+            tag => write!(f, " {{{tag}}}"),
+        }
+    }
+
+    pub(super) fn insn(&self, f: Out<'_, '_>, insn: &Insn) -> fmt::Result {
+        write!(f, "{}: ", insn.name)?;
+        self.access(f, &insn.lhs)?;
+        let (symbol, atomic) = match insn.op {
+            WriteOp::Assign => ("=", false),
+            WriteOp::Update { op, atomic } => (op.update_symbol(), atomic),
+        };
+        write!(f, " {symbol} ")?;
+        self.expr(f, &insn.rhs, Level::Or)?;
+        if let Some(predicate) = &insn.predicate {
+            f.write_str(" if ")?;
+            self.expr(f, predicate, Level::Or)?;
+        }
+        if insn.tags.is_empty() && !atomic {
+            return Ok(());
+        }
+        f.write_str(" {")?;
+        for (k, tag) in insn.tags.iter().enumerate() {
+            f.write_str(if k > 0 { ", " } else { "" })?;
+            write_label(f, tag)?;
+        }
+        if atomic {
+            f.write_str(if insn.tags.is_empty() { "atomic" } else { ", atomic" })?;
+        }
+        f.write_str("}")
+    }
+
+    pub(super) fn assumption(&self, f: Out<'_, '_>, assumption: &Assumption) -> fmt::Result {
+        match assumption {
+            Assumption::Params(c) => self.constraint(f, c),
+            Assumption::Injective(var) => {
+                f.write_str("injective(")?;
+                self.var(f, *var)?;
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+fn level(e: &Expr) -> Level {
+    match e {
+        Expr::Binary(op, ..) => match op {
+            BinaryOp::Or => Level::Or,
+            BinaryOp::And => Level::And,
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => Level::Comparison,
+            BinaryOp::Add | BinaryOp::Sub => Level::Sum,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Level::Product,
+            BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv => Level::Atom,
+        },
+        Expr::Unary(UnaryOp::Not, _) => Level::Not,
+        Expr::Unary(UnaryOp::Neg, _) => Level::Unary,
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => Level::Atom,
+    }
+}
+
+/// Writes a label or the name of a buffer: bare if it is an identifier, else in quotes.
+pub(super) fn write_label(f: &mut dyn fmt::Write, label: &str) -> fmt::Result {
+    if is_bare_label(label) {
+        return f.write_str(label);
+    }
+    f.write_str("\"")?;
+    for c in label.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            c if c.is_control() => write!(f, "\\u{{{:x}}}", u32::from(c))?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_str("\"")
+}
+
+fn is_bare_label(label: &str) -> bool {
+    let mut chars = label.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && label != "atomic"
+}
+
+/// Positive terms first, then negative ones, then the constant; `x - d*floor_div(x, d)` as `x mod d`.
+impl Names<'_> {
+    pub(super) fn affine(&self, f: Out<'_, '_>, e: &Affine) -> fmt::Result {
+        let (remainders, rest) = split_remainders(e);
+        let mut sum = Sum { names: self, first: true };
+        for (positive, sign) in [(true, 1), (false, -1)] {
+            if !positive && sum.first && rest.constant_term() > 0 {
+                sum.constant(f, rest.constant_term())?; // `4 - i` rather than `-i + 4`
+            }
+            for (x, d, c) in remainders.iter().filter(|(_, _, c)| c.signum() == sign) {
+                sum.sign(f, *c)?;
+                sum.remainder(f, x, *d, *c)?;
+            }
+            for (atom, c) in rest.terms().iter().filter(|(_, c)| c.signum() == sign) {
+                sum.sign(f, *c)?;
+                sum.atom(f, atom)?;
+            }
+        }
+        let written_first = rest.constant_term() > 0 && is_all_negative(&remainders, &rest);
+        if !written_first && (rest.constant_term() != 0 || sum.first) {
+            sum.constant(f, rest.constant_term())?;
+        }
+        Ok(())
+    }
+
+    /// `a < b`, `a <= b`, `a >= c` or `a == b`.
+    pub(super) fn constraint(&self, f: Out<'_, '_>, c: &Constraint) -> fmt::Result {
+        let (remainders, rest) = split_remainders(c.expr());
+        // sides without the constant: expr = plus - minus + constant
+        let (mut plus, mut minus) = (Affine::default(), Affine::default());
+        for (x, d, k) in &remainders {
+            let term = x.modulo(*d).times(k.saturating_abs());
+            if *k > 0 { plus = plus.plus(&term) } else { minus = minus.plus(&term) }
+        }
+        for (atom, k) in rest.terms() {
+            let term = of_atom(atom).times(k.saturating_abs());
+            if *k > 0 { plus = plus.plus(&term) } else { minus = minus.plus(&term) }
+        }
+        let k = rest.constant_term();
+        let (left, symbol, right) = match c {
+            Constraint::Zero(_) if k > 0 && minus == Affine::default() => (plus, "==", Affine::constant(-k)),
+            Constraint::Zero(_) if k > 0 => (plus.plus_constant(k), "==", minus),
+            Constraint::Zero(_) => (plus, "==", minus.plus_constant(k.saturating_neg())),
+            Constraint::NonNegative(_) if minus == Affine::default() && plus != minus => {
+                (plus, ">=", Affine::constant(k.saturating_neg()))
+            }
+            Constraint::NonNegative(_) if k == -1 => (minus, "<", plus),
+            Constraint::NonNegative(_) if k >= 0 => (minus, "<=", plus.plus_constant(k)),
+            Constraint::NonNegative(_) => (minus.plus_constant(k.saturating_neg()), "<=", plus),
+        };
+        self.affine(f, &left)?;
+        write!(f, " {symbol} ")?;
+        self.affine(f, &right)
+    }
+
+    /// What stands after the name of a loop: ` in lo..hi`, ` where set`, or both.
+    pub(super) fn domain(&self, f: Out<'_, '_>, iname: InameId, domain: &Domain) -> fmt::Result {
+        let disjuncts = domain.disjuncts();
+        let [only] = disjuncts else {
+            f.write_str(" where ")?;
+            if disjuncts.is_empty() {
+                return f.write_str("false");
+            }
+            for (k, conjunction) in disjuncts.iter().enumerate() {
+                f.write_str(if k > 0 { ") or (" } else { "(" })?;
+                self.conjunction(f, conjunction.iter())?;
+            }
+            return f.write_str(")");
+        };
+        let bounds: Vec<_> = only.iter().map(|c| bound(c, iname)).collect();
+        let is = |low: bool| bounds.iter().flatten().filter(move |b| b.low == low).collect::<Vec<_>>();
+        let (lower, upper) = (is(true), is(false));
+        if lower.is_empty() || upper.is_empty() {
+            f.write_str(" where ")?;
+            return self.conjunction(f, only.iter());
+        }
+        f.write_str(" in ")?;
+        self.bounds(f, "max", &lower)?;
+        f.write_str("..")?;
+        self.bounds(f, "min", &upper)?;
+        let rest: Vec<_> = only.iter().zip(&bounds).filter(|(_, b)| b.is_none()).map(|(c, _)| c).collect();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" where ")?;
+        self.conjunction(f, rest.into_iter())
+    }
+
+    fn conjunction<'c>(
+        &self,
+        f: Out<'_, '_>,
+        constraints: impl Iterator<Item = &'c Constraint>,
+    ) -> fmt::Result {
+        let mut none = true;
+        for c in constraints {
+            if !none {
+                f.write_str(" and ")?;
+            }
+            self.constraint(f, c)?;
+            none = false;
+        }
+        if none { f.write_str("true") } else { Ok(()) }
+    }
+
+    fn bounds(&self, f: Out<'_, '_>, function: &str, bounds: &[&Bound]) -> fmt::Result {
+        if let [only] = bounds {
+            return self.bound(f, only);
+        }
+        write!(f, "{function}(")?;
+        for (k, bound) in bounds.iter().enumerate() {
+            f.write_str(if k > 0 { ", " } else { "" })?;
+            self.bound(f, bound)?;
+        }
+        f.write_str(")")
+    }
+
+    fn bound(&self, f: Out<'_, '_>, bound: &Bound) -> fmt::Result {
+        if bound.divisor == 1 {
+            return self.affine(f, &bound.value);
+        }
+        f.write_str("ceil(")?;
+        self.in_brackets_unless_symbol(f, &bound.value)?;
+        write!(f, "/{})", bound.divisor)
+    }
+}
+
+impl Names<'_> {
+    fn in_brackets_unless_symbol(&self, f: Out<'_, '_>, e: &Affine) -> fmt::Result {
+        let symbol = match e.terms() {
+            [(Atom::Iname(_) | Atom::Var(_), 1)] => e.constant_term() == 0,
+            [(Atom::Floor(..), 1)] => e.constant_term() == 0, // `floor_div(...)` has its brackets
+            _ => false,
+        };
+        f.write_str(if symbol { "" } else { "(" })?;
+        self.affine(f, e)?;
+        f.write_str(if symbol { "" } else { ")" })
+    }
+}
+
+/// `iname >= ceil(value/divisor)` if low, `iname < ceil(value/divisor)` if not.
+struct Bound {
+    low: bool,
+    value: Affine,
+    divisor: i64,
+}
+
+/// The bound a constraint puts on the iname, if it is one.
+fn bound(c: &Constraint, iname: InameId) -> Option<Bound> {
+    let Constraint::NonNegative(e) = c else { return None };
+    let k = e.coefficient(&Atom::Iname(iname));
+    let rest = e.minus(&Affine::iname(iname).times(k));
+    if k == 0 || rest.mentions(iname) {
+        return None;
+    }
+    // k*i + rest >= 0: i >= ceil(-rest/k) for k > 0; |k|*i < rest + 1, so i < ceil((rest+1)/|k|), for k < 0
+    Some(if k > 0 {
+        Bound { low: true, value: rest.times(-1), divisor: k }
+    } else {
+        Bound { low: false, value: rest.plus_constant(1), divisor: k.saturating_neg() }
+    })
+}
+
+/// Remainders `(x, d, c)`, each meaning `c*(x mod d)`, and what is left of the expression.
+fn split_remainders(e: &Affine) -> (Vec<(Affine, i64, i64)>, Affine) {
+    let (mut remainders, mut rest) = (Vec::new(), e.clone());
+    for (atom, c) in e.terms() {
+        let Atom::Floor(x, d) = atom else { continue };
+        if c % d != 0 {
+            continue;
+        }
+        // c*floor(x/d) = k*(x mod d) - k*x for k = -c/d: worth it where -k*x cancels something
+        let k = -(c / d);
+        let without = rest.minus(&x.modulo(*d).times(k));
+        if without.terms().len() + 1 < rest.terms().len() {
+            remainders.push(((**x).clone(), *d, k));
+            rest = without;
+        }
+    }
+    (remainders, rest)
+}
+
+fn is_all_negative(remainders: &[(Affine, i64, i64)], rest: &Affine) -> bool {
+    remainders.iter().all(|(_, _, c)| *c < 0) && rest.terms().iter().all(|(_, c)| *c < 0)
+}
+
+fn of_atom(atom: &Atom) -> Affine {
+    match atom {
+        Atom::Iname(i) => Affine::iname(*i),
+        Atom::Var(v) => Affine::var(*v),
+        Atom::Floor(n, d) => n.floor_div(*d),
+    }
+}
+
+/// Writes a sum term by term.
+struct Sum<'n, 'k> {
+    names: &'n Names<'k>,
+    first: bool,
+}
+
+impl Sum<'_, '_> {
+    fn operator(&mut self, c: i64) -> &'static str {
+        match (std::mem::take(&mut self.first), c < 0) {
+            (true, false) => "",
+            (true, true) => "-",
+            (false, false) => " + ",
+            (false, true) => " - ",
+        }
+    }
+
+    /// The operator before a term and the term's factor.
+    fn sign(&mut self, f: Out<'_, '_>, c: i64) -> fmt::Result {
+        f.write_str(self.operator(c))?;
+        match c.unsigned_abs() {
+            1 => Ok(()),
+            magnitude => write!(f, "{magnitude}*"),
+        }
+    }
+
+    fn constant(&mut self, f: Out<'_, '_>, c: i64) -> fmt::Result {
+        write!(f, "{}{}", self.operator(c), c.unsigned_abs())
+    }
+
+    fn atom(&self, f: Out<'_, '_>, atom: &Atom) -> fmt::Result {
+        match atom {
+            Atom::Iname(i) => self.names.iname(f, *i),
+            Atom::Var(v) => self.names.var(f, *v),
+            Atom::Floor(numerator, d) => {
+                f.write_str("floor_div(")?;
+                self.names.affine(f, numerator)?;
+                write!(f, ", {d})")
+            }
+        }
+    }
+
+    /// `2*(k mod 4)`, `(k + j) mod 2`: in brackets after a factor or a sign.
+    fn remainder(&self, f: Out<'_, '_>, x: &Affine, d: i64, factor: i64) -> fmt::Result {
+        f.write_str(if factor == 1 { "" } else { "(" })?;
+        self.names.in_brackets_unless_symbol(f, x)?;
+        write!(f, " mod {d}")?;
+        f.write_str(if factor == 1 { "" } else { ")" })
+    }
+}
