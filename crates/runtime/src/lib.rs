@@ -22,6 +22,7 @@
 
 mod arguments;
 mod cache;
+pub mod cuda;
 mod device;
 mod driver;
 mod error;

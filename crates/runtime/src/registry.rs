@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::device::{Backend, Device, DeviceInfo};
 use crate::driver::Checked;
 use crate::error::{RuntimeError, Unavailable};
-use crate::{host, opencl};
+use crate::{cuda, host, opencl};
 use std::path::PathBuf;
 
 /// A device, or a backend that cannot be used here.
@@ -34,7 +34,7 @@ fn list(backend: Backend) -> Result<Vec<DeviceInfo>, Unavailable> {
     match backend {
         Backend::C => host::list(),
         Backend::OpenCl => opencl::list(),
-        Backend::Cuda => Err(Unavailable::NoCudaDriver),
+        Backend::Cuda => cuda::list(),
     }
 }
 
@@ -59,7 +59,7 @@ pub fn open_with_cache(name: &str, cache: Cache) -> Result<Box<dyn Device>, Runt
     match backend {
         "c" if index == 0 => Ok(Box::new(Checked::new(host::HostDriver::open(cache)?))),
         "opencl" => Ok(Box::new(Checked::new(opencl::OpenClDriver::open(index)?))),
-        "cuda" => Err(Unavailable::NoCudaDriver.into()),
+        "cuda" => Ok(Box::new(Checked::new(cuda::CudaDriver::open(index, cache)?))),
         _ => Err(unknown()),
     }
 }

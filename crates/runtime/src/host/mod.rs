@@ -13,6 +13,8 @@ mod compiler;
 mod memory;
 mod openmp;
 
+pub(crate) use compiler::in_path;
+
 use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Origin};
 use crate::driver::{Call, CallValue, Driver};

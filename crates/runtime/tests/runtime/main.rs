@@ -3,5 +3,6 @@
 
 mod arguments;
 mod cache;
+mod cuda;
 mod launch;
 mod programs;

@@ -1,0 +1,207 @@
+//! The driver's primary context, and the guards that free what is made in it.
+
+use crate::error::{RuntimeError, Unavailable};
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
+use std::sync::Arc;
+
+/// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing one.
+const SYMBOLS: [&str; 25] = [
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuDeviceGet",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDeviceGetAttribute",
+    "cuDeviceTotalMem_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxSetCurrent",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemsetD8_v2",
+    "cuMemcpyHtoD_v2",
+    "cuMemcpyDtoH_v2",
+    "cuMemcpyDtoD_v2",
+    "cuModuleLoadData",
+    "cuModuleGetFunction",
+    "cuModuleUnload",
+    "cuFuncGetAttribute",
+    "cuLaunchKernel",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventSynchronize",
+    "cuEventElapsedTime_v2",
+];
+
+/// The number of cards, after every check that makes the driver's functions callable.
+pub(crate) fn count() -> Result<usize, Unavailable> {
+    // SAFETY: opens and closes the driver's library, which has no preconditions.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Unavailable::NoCudaDriver);
+    }
+    for symbol in SYMBOLS {
+        // SAFETY: the library is present, so `culib` does not panic; the symbol is not called here.
+        if unsafe { sys::culib().get::<unsafe extern "C" fn()>(symbol.as_bytes()) }.is_err() {
+            return Err(Unavailable::OldCudaDriver { symbol });
+        }
+    }
+    let none = |e: DriverError| Unavailable::NoCudaDevice { reason: format!("{:?}", e.0) };
+    result::init().map_err(none)?;
+    let count = usize::try_from(result::device::get_count().map_err(none)?).unwrap_or(0);
+    if count == 0 {
+        return Err(Unavailable::NoCudaDevice { reason: "it counts 0".into() });
+    }
+    Ok(count)
+}
+
+/// The primary context of one card; alive as long as anything made in it.
+pub(crate) struct Context {
+    pub(crate) name: String,
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+}
+
+// SAFETY: the driver's handles may be used from any thread once the context is current there, which
+// `enter` does before every call.
+unsafe impl Send for Context {}
+// SAFETY: as above; the driver locks its own state.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(crate) fn new(device: sys::CUdevice, name: String) -> Result<Arc<Self>, RuntimeError> {
+        // SAFETY: the device came from the driver.
+        let context = unsafe { result::primary_ctx::retain(device) }
+            .map_err(|e| driver_error(&name, "cuDevicePrimaryCtxRetain", e))?;
+        Ok(Arc::new(Self { name, device, context }))
+    }
+
+    /// Makes the context current on this thread.
+    pub(crate) fn enter(&self) -> Result<(), RuntimeError> {
+        // SAFETY: retained in `new`, released only when this value goes.
+        unsafe { result::ctx::set_current(self.context) }.map_err(self.failed("cuCtxSetCurrent"))
+    }
+
+    pub(crate) fn failed(&self, call: &'static str) -> impl Fn(DriverError) -> RuntimeError {
+        let name = self.name.clone();
+        move |e| driver_error(&name, call, e)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained once in `new`. There is nobody to tell of a failure.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+pub(crate) fn driver_error(device: &str, call: &'static str, error: DriverError) -> RuntimeError {
+    RuntimeError::Driver { call, code: format!("{:?}", error.0), device: device.to_owned() }
+}
+
+/// Device memory.
+pub(crate) struct CudaMemory {
+    pub(crate) pointer: sys::CUdeviceptr,
+    context: Arc<Context>,
+}
+
+impl CudaMemory {
+    pub(crate) fn new(context: &Arc<Context>, bytes: u64) -> Result<Self, RuntimeError> {
+        let failed =
+            |reason: String| RuntimeError::Allocation { bytes, device: context.name.clone(), reason };
+        let size = usize::try_from(bytes).map_err(|e| failed(e.to_string()))?;
+        context.enter()?;
+        // SAFETY: the context is current; nothing reads the memory before it is filled.
+        let pointer = unsafe { result::malloc_sync(size) }.map_err(|e| failed(format!("{:?}", e.0)))?;
+        Ok(Self { pointer, context: Arc::clone(context) })
+    }
+}
+
+impl Drop for CudaMemory {
+    fn drop(&mut self) {
+        if self.context.enter().is_ok() {
+            // SAFETY: allocated in `new`, freed once; every launch was waited for.
+            let _ = unsafe { result::free_sync(self.pointer) };
+        }
+    }
+}
+
+/// A loaded module and its entry point.
+pub(crate) struct CudaCode {
+    pub(crate) function: sys::CUfunction,
+    module: sys::CUmodule,
+    context: Arc<Context>,
+}
+
+// SAFETY: handles of the driver, used only with the context current.
+unsafe impl Send for CudaCode {}
+// SAFETY: as above.
+unsafe impl Sync for CudaCode {}
+
+impl CudaCode {
+    pub(crate) fn new(context: &Arc<Context>, cubin: &[u8], entry: &str) -> Result<Self, RuntimeError> {
+        context.enter()?;
+        // SAFETY: the image is what NVRTC made for this architecture, or passed its digest in the cache.
+        let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }
+            .map_err(context.failed("cuModuleLoadData"))?;
+        let no_entry = |reason: String| RuntimeError::NoEntry { symbol: entry.into(), reason };
+        // The guard exists before the look-up, so that a wrong name unloads the module.
+        let mut code = Self { function: std::ptr::null_mut(), module, context: Arc::clone(context) };
+        let name = std::ffi::CString::new(entry).map_err(|e| no_entry(e.to_string()))?;
+        // SAFETY: the module is loaded.
+        code.function = unsafe { result::module::get_function(module, name) }
+            .map_err(|e| no_entry(format!("{:?}", e.0)))?;
+        Ok(code)
+    }
+}
+
+impl Drop for CudaCode {
+    fn drop(&mut self) {
+        if self.context.enter().is_ok() {
+            // SAFETY: loaded in `new`, unloaded once; every launch was waited for.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}
+
+/// A pair of events around a launch.
+pub(crate) struct Stopwatch {
+    start: sys::CUevent,
+    end: sys::CUevent,
+}
+
+// SAFETY: handles of the driver, used under the device's queue lock with the context current.
+unsafe impl Send for Stopwatch {}
+// SAFETY: as above.
+unsafe impl Sync for Stopwatch {}
+
+impl Stopwatch {
+    /// Two events in the current context, which lives as long as the process keeps it.
+    pub(crate) fn new(context: &Context) -> Result<Self, RuntimeError> {
+        let create = || {
+            result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
+                .map_err(context.failed("cuEventCreate"))
+        };
+        Ok(Self { start: create()?, end: create()? })
+    }
+
+    /// Seconds between the start and the end of what `work` puts on the default stream.
+    pub(crate) fn measure(
+        &self,
+        context: &Context,
+        work: impl FnOnce() -> Result<(), RuntimeError>,
+    ) -> Result<f64, RuntimeError> {
+        let stream = result::stream::null();
+        // SAFETY: both events were made in this context.
+        unsafe { result::event::record(self.start, stream) }.map_err(context.failed("cuEventRecord"))?;
+        work()?;
+        // SAFETY: as above.
+        unsafe { result::event::record(self.end, stream) }.map_err(context.failed("cuEventRecord"))?;
+        // SAFETY: as above.
+        unsafe { result::event::synchronize(self.end) }.map_err(context.failed("cuEventSynchronize"))?;
+        // SAFETY: both events have been reached.
+        let ms = unsafe { result::event::elapsed(self.start, self.end) }
+            .map_err(context.failed("cuEventElapsedTime"))?;
+        Ok(f64::from(ms) * 1e-3)
+    }
+}

@@ -1,0 +1,255 @@
+//! NVRTC: CUDA source to PTX and machine code, with or without a GPU.
+//!
+//! The library is loaded here and not by `cudarc`, whose loader looks only on the system's search path,
+//! takes the first version it meets, and panics where a symbol is missing.
+
+use super::ptxas::{self, Resources};
+use super::toolkit;
+use crate::cache::{Cache, CacheKey};
+use crate::device::Origin;
+use crate::error::{RuntimeError, Unavailable};
+use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
+use libloading::Library;
+use std::ffi::{CString, c_char, c_int};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What NVRTC is told besides the architecture. `fmad` is its default, written down because results
+/// depend on it; the last option makes ptxas report registers and spills in the log.
+const OPTIONS: [&str; 3] = ["--std=c++17", "--fmad=true", "--ptxas-options=-v"];
+
+type Create = unsafe extern "C" fn(
+    *mut nvrtcProgram,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const *const c_char,
+) -> nvrtcResult;
+type Compile = unsafe extern "C" fn(nvrtcProgram, c_int, *const *const c_char) -> nvrtcResult;
+type Destroy = unsafe extern "C" fn(*mut nvrtcProgram) -> nvrtcResult;
+type Size = unsafe extern "C" fn(nvrtcProgram, *mut usize) -> nvrtcResult;
+type Bytes = unsafe extern "C" fn(nvrtcProgram, *mut c_char) -> nvrtcResult;
+type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> nvrtcResult;
+
+/// A loaded NVRTC.
+struct Nvrtc {
+    version: (i32, i32),
+    create: Create,
+    compile: Compile,
+    destroy: Destroy,
+    log: (Size, Bytes),
+    ptx: (Size, Bytes),
+    cubin: (Size, Bytes),
+    /// Never dropped: the value lives in a static.
+    _libraries: Vec<Library>,
+}
+
+/// CUDA source compiled for one architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CudaObject {
+    /// The architecture, such as `sm_90`.
+    pub arch: String,
+    /// The compiler, such as `NVRTC 13.0`.
+    pub compiler: String,
+    /// PTX text.
+    pub ptx: String,
+    /// Machine code, an ELF image.
+    pub cubin: Vec<u8>,
+    /// What NVRTC and the ptxas in it printed.
+    pub log: String,
+    /// Registers, spills and memory of each entry point, in the log's order; empty if the log has none.
+    pub resources: Vec<Resources>,
+    /// Whether NVRTC ran or the cache answered.
+    pub origin: Origin,
+}
+
+/// Name and version of the NVRTC found here.
+///
+/// # Errors
+/// There is none; the message says how to get it.
+pub fn version() -> Result<String, Unavailable> {
+    let nvrtc = load()?;
+    Ok(format!("NVRTC {}.{}", nvrtc.version.0, nvrtc.version.1))
+}
+
+/// Compiles `source` for `arch` (`sm_90`) without a GPU; `name` stands for it in messages.
+///
+/// # Errors
+/// No NVRTC, or a source or architecture it refuses (with its log).
+pub fn compile_for(arch: &str, name: &str, source: &str, cache: &Cache) -> Result<CudaObject, RuntimeError> {
+    let compiler = version()?;
+    let key = CacheKey::of(&["cuda", &compiler, arch, &OPTIONS.join(" "), source]);
+    if let (Some(ptx), Some(cubin), Some(log)) =
+        (cache.load(&key, "ptx"), cache.load(&key, "cubin"), cache.load(&key, "log"))
+    {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let (ptx, log) = (text(ptx), text(log));
+        return Ok(object(arch, compiler, ptx, cubin, log, Origin::Disk));
+    }
+    let (ptx, cubin, log) = load()?.run(arch, name, source, &compiler)?;
+    cache.store(&key, "ptx", ptx.as_bytes());
+    cache.store(&key, "cubin", &cubin);
+    cache.store(&key, "log", log.as_bytes());
+    Ok(object(arch, compiler, ptx, cubin, log, Origin::Built))
+}
+
+fn object(
+    arch: &str,
+    compiler: String,
+    ptx: String,
+    cubin: Vec<u8>,
+    log: String,
+    origin: Origin,
+) -> CudaObject {
+    let resources = ptxas::parse(&log);
+    CudaObject { arch: arch.into(), compiler, ptx, cubin, log, resources, origin }
+}
+
+fn load() -> Result<&'static Nvrtc, Unavailable> {
+    static NVRTC: OnceLock<Result<Nvrtc, Unavailable>> = OnceLock::new();
+    let find = || candidates().into_iter().find_map(|path| Nvrtc::open(&path));
+    NVRTC
+        .get_or_init(|| find().ok_or_else(|| Unavailable::NoNvrtc { searched: toolkit::searched() }))
+        .as_ref()
+        .map_err(Clone::clone)
+}
+
+/// Files and bare names to try, in the order of the search.
+fn candidates() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for place in toolkit::places() {
+        if place.system {
+            found.extend(["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"].map(PathBuf::from));
+        }
+        for dir in &place.libraries {
+            found.extend(newest(dir, "libnvrtc.so"));
+        }
+    }
+    found
+}
+
+/// The file in `dir` whose name starts with `prefix` and sorts last, that is the highest major version.
+fn newest(dir: &Path, prefix: &str) -> Option<PathBuf> {
+    let names = std::fs::read_dir(dir).ok()?.flatten();
+    names.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).map(|e| e.path()).max()
+}
+
+impl Nvrtc {
+    /// The library at `path`, if it loads and has every function.
+    fn open(path: &Path) -> Option<Self> {
+        let mut libraries = Vec::new();
+        // NVRTC opens its built-ins by bare name: outside the loader's path they must be there first.
+        let builtins = path.parent().filter(|d| !d.as_os_str().is_empty());
+        if let Some(file) = builtins.and_then(|d| newest(d, "libnvrtc-builtins.so")) {
+            // SAFETY: NVIDIA's library; its initialisers have no preconditions.
+            libraries.extend(unsafe { Library::new(file) });
+        }
+        // SAFETY: as above.
+        let library = unsafe { Library::new(path) }.ok()?;
+        // SAFETY: the types are those of NVRTC's header, which has kept them since CUDA 11.1.
+        let nvrtc = unsafe {
+            let get = |name: &str| -> Option<(Size, Bytes)> {
+                let size = *library.get::<Size>(format!("{name}Size").as_bytes()).ok()?;
+                Some((size, *library.get::<Bytes>(name.as_bytes()).ok()?))
+            };
+            Self {
+                version: version_of(*library.get::<Version>(b"nvrtcVersion").ok()?)?,
+                create: *library.get::<Create>(b"nvrtcCreateProgram").ok()?,
+                compile: *library.get::<Compile>(b"nvrtcCompileProgram").ok()?,
+                destroy: *library.get::<Destroy>(b"nvrtcDestroyProgram").ok()?,
+                log: get("nvrtcGetProgramLog")?,
+                ptx: get("nvrtcGetPTX")?,
+                cubin: get("nvrtcGetCUBIN")?,
+                _libraries: Vec::new(),
+            }
+        };
+        libraries.push(library);
+        Some(Self { _libraries: libraries, ..nvrtc })
+    }
+
+    fn run(
+        &self,
+        arch: &str,
+        name: &str,
+        source: &str,
+        compiler: &str,
+    ) -> Result<(String, Vec<u8>, String), RuntimeError> {
+        let refused = |log: String| RuntimeError::Compile {
+            entry: name.into(),
+            compiler: format!("{compiler} for {arch}"),
+            log,
+        };
+        let text = |s: &str| CString::new(s).map_err(|_| refused("a NUL byte in source or options".into()));
+        let program = Compilation::new(self, &text(source)?, &text(&format!("{name}.cu"))?)
+            .map_err(|e| refused(format!("nvrtcCreateProgram: {e:?}")))?;
+        let mut options = vec![text(&format!("--gpu-architecture={arch}"))?];
+        for option in OPTIONS {
+            options.push(text(option)?);
+        }
+        let result = program.compile(&options);
+        let log = program.text(self.log).unwrap_or_default();
+        if result != nvrtcResult::NVRTC_SUCCESS {
+            return Err(refused(if log.trim().is_empty() { format!("{result:?}") } else { log }));
+        }
+        let failed = |e: nvrtcResult| refused(format!("no code: {e:?}"));
+        let (ptx, cubin) =
+            (program.text(self.ptx).map_err(failed)?, program.bytes(self.cubin).map_err(failed)?);
+        Ok((ptx, cubin, log))
+    }
+}
+
+fn version_of(call: Version) -> Option<(i32, i32)> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: two valid pointers, as the header asks.
+    let result = unsafe { call(&mut major, &mut minor) };
+    (result == nvrtcResult::NVRTC_SUCCESS).then_some((major, minor))
+}
+
+/// An NVRTC program, destroyed when it goes.
+struct Compilation<'a> {
+    nvrtc: &'a Nvrtc,
+    program: nvrtcProgram,
+}
+
+impl<'a> Compilation<'a> {
+    fn new(nvrtc: &'a Nvrtc, source: &CString, name: &CString) -> Result<Self, nvrtcResult> {
+        let mut program: nvrtcProgram = std::ptr::null_mut();
+        let none = std::ptr::null();
+        // SAFETY: both strings end in NUL and are copied by the call; there are no headers.
+        let result = unsafe { (nvrtc.create)(&mut program, source.as_ptr(), name.as_ptr(), 0, none, none) };
+        if result == nvrtcResult::NVRTC_SUCCESS { Ok(Self { nvrtc, program }) } else { Err(result) }
+    }
+
+    fn compile(&self, options: &[CString]) -> nvrtcResult {
+        let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
+        // SAFETY: as many valid strings as told; the program is alive.
+        unsafe { (self.nvrtc.compile)(self.program, pointers.len() as c_int, pointers.as_ptr()) }
+    }
+
+    /// What a size function and its partner give.
+    fn bytes(&self, (size, get): (Size, Bytes)) -> Result<Vec<u8>, nvrtcResult> {
+        let mut n = 0usize;
+        // SAFETY: a valid pointer and a live program.
+        let result = unsafe { size(self.program, &mut n) };
+        if result != nvrtcResult::NVRTC_SUCCESS {
+            return Err(result);
+        }
+        let mut out = vec![0u8; n];
+        // SAFETY: `out` has the size the library asked for.
+        let result = unsafe { get(self.program, out.as_mut_ptr().cast()) };
+        if result == nvrtcResult::NVRTC_SUCCESS { Ok(out) } else { Err(result) }
+    }
+
+    fn text(&self, call: (Size, Bytes)) -> Result<String, nvrtcResult> {
+        let bytes = self.bytes(call)?;
+        Ok(String::from_utf8_lossy(bytes.strip_suffix(&[0]).unwrap_or(&bytes)).into_owned())
+    }
+}
+
+impl Drop for Compilation<'_> {
+    fn drop(&mut self) {
+        // SAFETY: created in `new` and destroyed once.
+        unsafe { (self.nvrtc.destroy)(&mut self.program) };
+    }
+}

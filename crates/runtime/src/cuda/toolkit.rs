@@ -1,0 +1,72 @@
+//! Where the CUDA compiler's parts lie: a toolkit, or the Python wheels that hold them.
+
+use std::path::{Path, PathBuf};
+
+/// One place that may hold libraries and tools, in the order of the search.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// As it is named in messages.
+    pub(crate) name: String,
+    pub(crate) libraries: Vec<PathBuf>,
+    pub(crate) tools: Vec<PathBuf>,
+    /// Whether the system's own search comes here.
+    pub(crate) system: bool,
+}
+
+/// `PURLIN_CUDA_WHEELS`, `CUDA_HOME` and `CUDA_PATH`, the system's search path, `.venv` here and
+/// above, `/usr/local/cuda`: what was set on purpose comes first.
+pub(crate) fn places() -> Vec<Place> {
+    let mut places = Vec::new();
+    if let Some(paths) = std::env::var_os("PURLIN_CUDA_WHEELS") {
+        places.extend(std::env::split_paths(&paths).map(|p| wheels("`PURLIN_CUDA_WHEELS`", &p)));
+    }
+    for name in ["CUDA_HOME", "CUDA_PATH"] {
+        if let Some(root) = std::env::var_os(name).filter(|v| !v.is_empty()) {
+            places.push(toolkit(&format!("`{name}`"), Path::new(&root)));
+        }
+    }
+    let name = "the system's search path".into();
+    places.push(Place { name, libraries: vec![], tools: vec![], system: true });
+    let here = std::env::current_dir().unwrap_or_default();
+    if let Some(venv) = here.ancestors().map(|d| d.join(".venv")).find(|v| v.is_dir()) {
+        places.push(wheels("`.venv`", &venv));
+    }
+    places.push(toolkit("`/usr/local/cuda`", Path::new("/usr/local/cuda")));
+    places
+}
+
+fn toolkit(name: &str, root: &Path) -> Place {
+    Place {
+        name: name.into(),
+        libraries: vec![root.join("lib64"), root.join("lib"), root.join("targets/x86_64-linux/lib")],
+        tools: vec![root.join("bin")],
+        system: false,
+    }
+}
+
+/// `root` is a `site-packages` or a virtual environment.
+fn wheels(name: &str, root: &Path) -> Place {
+    let mut sites = vec![root.to_path_buf()];
+    if let Ok(entries) = std::fs::read_dir(root.join("lib")) {
+        let mut found: Vec<_> = entries.flatten().map(|e| e.path().join("site-packages")).collect();
+        found.sort();
+        sites.extend(found);
+    }
+    // CUDA 13 wheels share one folder, those of CUDA 12 have one each.
+    let below = |parts: [&str; 2], leaf: &str| -> Vec<PathBuf> {
+        sites.iter().flat_map(|s| parts.map(|p| s.join("nvidia").join(p).join(leaf))).collect()
+    };
+    Place {
+        name: name.into(),
+        libraries: below(["cu13", "cuda_nvrtc"], "lib"),
+        tools: below(["cu13", "cuda_nvcc"], "bin"),
+        system: false,
+    }
+}
+
+/// Names of the places, for messages.
+pub(crate) fn searched() -> String {
+    let mut names: Vec<_> = places().into_iter().map(|p| p.name).collect();
+    names.dedup();
+    names.join(", ")
+}
