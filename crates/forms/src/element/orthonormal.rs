@@ -59,6 +59,7 @@ impl Mul<f64> for Jet {
 
 impl Mul for Jet {
     type Output = Self;
+    #[expect(clippy::suspicious_arithmetic_impl, reason = "the product rule adds")]
     fn mul(self, other: Self) -> Self {
         let gradient =
             std::array::from_fn(|a| self.gradient[a] * other.value + self.value * other.gradient[a]);

@@ -9,11 +9,15 @@
 //! # Ok::<(), purlin_forms::mesh::MeshError>(())
 //! ```
 
+mod cursor;
 mod error;
+mod gmsh;
 mod locality;
 mod unit;
 
+pub use cursor::Place;
 pub use error::MeshError;
+pub use gmsh::GmshError;
 
 use crate::element::CellShape;
 

@@ -1,4 +1,4 @@
-//! The unit square and cube, split as in document 000's experiments.
+//! The unit square and cube, split as in the experiments of document 000, section 6.2.
 
 use super::{Mesh, MeshError};
 use crate::element::CellShape;
@@ -17,7 +17,7 @@ impl Mesh {
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
     ///
     /// # Source
-    /// Document 000, section 6: 2·n² triangles.
+    /// Document 000, section 6.2: 2·n² triangles.
     pub fn unit_square(n: usize) -> Result<Self, MeshError> {
         check("square", n, MAX_SQUARE)?;
         let axis = |i: usize| i as f64 / n as f64;
@@ -43,7 +43,7 @@ impl Mesh {
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
     ///
     /// # Source
-    /// Document 000, section 6: 6·n³ tetrahedra.
+    /// Document 000, section 6.2: 6·n³ tetrahedra.
     pub fn unit_cube(n: usize) -> Result<Self, MeshError> {
         check("cube", n, MAX_CUBE)?;
         let axis = |i: usize| i as f64 / n as f64;

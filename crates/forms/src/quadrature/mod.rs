@@ -107,7 +107,7 @@ pub const MAX_DEGREE: usize = 60;
 ///
 /// # Source
 /// Xiao & Gimbutas, *Comput. Math. Appl.* 59 (2010); Jaśkowiec & Sukumar, *Int. J. Numer. Meth. Eng.* 121 (2020);
-/// document 000, section 6, for the scheme `Document`.
+/// for the scheme `Document`, the numbers of points that the data archived with document 000 (section 6.4) imply.
 pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result<Rule, QuadratureError> {
     if degree > MAX_DEGREE {
         return Err(QuadratureError::Degree { shape, degree });
