@@ -1,0 +1,275 @@
+//! The isl context of the thread, owned pointers into it, and the check that every call goes through.
+
+use std::ffi::{CStr, CString, c_int};
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use crate::error::IslError;
+use crate::ffi;
+
+/// One isl context; freed when the thread and all its objects are gone.
+pub(crate) struct Context {
+    ptr: NonNull<ffi::isl_ctx>,
+}
+
+impl Context {
+    fn new() -> Option<Context> {
+        // SAFETY: no arguments; a null result is handled below.
+        let ptr = NonNull::new(unsafe { ffi::isl_ctx_alloc() })?;
+        // SAFETY: `ptr` is a live context.
+        unsafe { ffi::isl_options_set_on_error(ptr.as_ptr(), ffi::ON_ERROR_CONTINUE) };
+        Some(Context { ptr })
+    }
+
+    /// The raw context, valid as long as `self`.
+    pub(crate) fn raw(&self) -> *mut ffi::isl_ctx {
+        self.ptr.as_ptr()
+    }
+
+    /// Takes isl's last error and clears it.
+    pub(crate) fn take_error(&self, operation: &'static str) -> IslError {
+        // SAFETY: the context is live; the message is a C string or null and is copied before the reset.
+        unsafe {
+            let kind = ffi::isl_ctx_last_error(self.raw());
+            let text = ffi::isl_ctx_last_error_msg(self.raw());
+            let message = if text.is_null() {
+                "no message".to_owned()
+            } else {
+                CStr::from_ptr(text).to_string_lossy().into_owned()
+            };
+            ffi::isl_ctx_reset_error(self.raw());
+            if kind == ffi::ERROR_QUOTA {
+                return IslError::Quota { operation, limit: ffi::isl_ctx_get_max_operations(self.raw()) };
+            }
+            IslError::Solver { operation, message }
+        }
+    }
+
+    /// `isl_bool` to `bool`.
+    pub(crate) fn truth(&self, value: c_int, operation: &'static str) -> Result<bool, IslError> {
+        if value < 0 { Err(self.take_error(operation)) } else { Ok(value != 0) }
+    }
+
+    /// `isl_size` to `usize`.
+    pub(crate) fn size(&self, value: c_int, operation: &'static str) -> Result<usize, IslError> {
+        usize::try_from(value).map_err(|_| self.take_error(operation))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: every object holds an `Rc` of its context, so none is left when this runs.
+        unsafe { ffi::isl_ctx_free(self.raw()) }
+    }
+}
+
+thread_local! {
+    static CONTEXT: Option<Rc<Context>> = Context::new().map(Rc::new);
+}
+
+/// The context of this thread.
+///
+/// # Errors
+/// [`IslError::Solver`] when memory is exhausted or the thread is ending.
+pub(crate) fn context() -> Result<Rc<Context>, IslError> {
+    CONTEXT.try_with(Clone::clone).ok().flatten().ok_or_else(|| IslError::Solver {
+        operation: "allocate a context",
+        message: "out of memory, or the thread is ending".to_owned(),
+    })
+}
+
+/// Runs `work` with at most `limit` solver operations on this thread (isl's own count of elementary steps).
+///
+/// # Errors
+/// Calls inside fail with [`IslError::Quota`] once the limit is reached; `work` decides what that means.
+pub fn with_operation_limit<T>(
+    limit: u64,
+    work: impl FnOnce() -> Result<T, IslError>,
+) -> Result<T, IslError> {
+    struct Restore(Rc<Context>, u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            // SAFETY: the context is live: this holds it.
+            unsafe { set_limit(&self.0, self.1) }
+        }
+    }
+    let ctx = context()?;
+    // SAFETY: the context is live.
+    let before = unsafe { ffi::isl_ctx_get_max_operations(ctx.raw()) };
+    // SAFETY: as above.
+    unsafe { set_limit(&ctx, limit) };
+    let _restore = Restore(ctx, before);
+    work()
+}
+
+/// Sets the limit and starts counting anew.
+///
+/// # Safety
+/// `ctx` is a live context of this thread (it is by construction).
+unsafe fn set_limit(ctx: &Context, limit: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        ffi::isl_ctx_set_max_operations(ctx.raw(), limit);
+        ffi::isl_ctx_reset_operations(ctx.raw());
+    }
+}
+
+/// An isl type that is reference counted.
+pub(crate) trait Object {
+    /// One more reference to a live object.
+    unsafe fn copy(ptr: *mut Self) -> *mut Self;
+    /// Gives one reference back.
+    unsafe fn release(ptr: *mut Self);
+}
+
+macro_rules! objects {
+    ($($t:ident: $copy:ident, $free:ident;)*) => { $(
+        impl Object for ffi::$t {
+            unsafe fn copy(ptr: *mut Self) -> *mut Self {
+                // SAFETY: the caller passes a live object.
+                unsafe { ffi::$copy(ptr) }
+            }
+            unsafe fn release(ptr: *mut Self) {
+                // SAFETY: the caller passes a reference it owns.
+                unsafe { ffi::$free(ptr) };
+            }
+        }
+    )* };
+}
+
+objects! {
+    isl_id: isl_id_copy, isl_id_free;
+    isl_space: isl_space_copy, isl_space_free;
+    isl_mat: isl_mat_copy, isl_mat_free;
+    isl_val: isl_val_copy, isl_val_free;
+    isl_aff: isl_aff_copy, isl_aff_free;
+    isl_pw_aff: isl_pw_aff_copy, isl_pw_aff_free;
+    isl_point: isl_point_copy, isl_point_free;
+    isl_basic_set: isl_basic_set_copy, isl_basic_set_free;
+    isl_basic_map: isl_basic_map_copy, isl_basic_map_free;
+    isl_set: isl_set_copy, isl_set_free;
+    isl_map: isl_map_copy, isl_map_free;
+    isl_basic_set_list: isl_basic_set_list_copy, isl_basic_set_list_free;
+    isl_map_list: isl_map_list_copy, isl_map_list_free;
+    isl_union_map: isl_union_map_copy, isl_union_map_free;
+    isl_union_access_info: isl_union_access_info_copy, isl_union_access_info_free;
+    isl_union_flow: isl_union_flow_copy, isl_union_flow_free;
+}
+
+/// One reference to an isl object, never null, that keeps its context alive. Not `Send`: neither is `Rc`.
+pub(crate) struct Owned<T: Object> {
+    ptr: NonNull<T>,
+    ctx: Rc<Context>,
+}
+
+impl<T: Object> Owned<T> {
+    /// Takes ownership of a result of isl.
+    ///
+    /// # Safety
+    /// `ptr` is null or a reference owned by the caller, of an object of `ctx`.
+    ///
+    /// # Errors
+    /// isl's last error when `ptr` is null.
+    pub(crate) unsafe fn new(
+        ctx: &Rc<Context>,
+        ptr: *mut T,
+        operation: &'static str,
+    ) -> Result<Owned<T>, IslError> {
+        match NonNull::new(ptr) {
+            Some(ptr) => Ok(Owned { ptr, ctx: Rc::clone(ctx) }),
+            None => Err(ctx.take_error(operation)),
+        }
+    }
+
+    /// Borrows the object for an argument that isl keeps.
+    pub(crate) fn keep(&self) -> *mut T {
+        self.ptr.as_ptr()
+    }
+
+    /// A new reference for an argument that isl takes.
+    pub(crate) fn give(&self) -> *mut T {
+        // SAFETY: the object is live; counting up a live object does not fail.
+        unsafe { T::copy(self.ptr.as_ptr()) }
+    }
+
+    /// Hands this reference to an argument that isl takes.
+    pub(crate) fn into_raw(self) -> *mut T {
+        // The extra reference outlives the drop of `self` at the end of this function.
+        self.give()
+    }
+
+    /// The context of the object.
+    pub(crate) fn ctx(&self) -> &Rc<Context> {
+        &self.ctx
+    }
+}
+
+impl<T: Object> Clone for Owned<T> {
+    fn clone(&self) -> Owned<T> {
+        // SAFETY: the object is live; `give` on a live object is not null.
+        Owned { ptr: unsafe { NonNull::new_unchecked(self.give()) }, ctx: Rc::clone(&self.ctx) }
+    }
+}
+
+impl<T: Object> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: this is the reference that `self` owns; `ctx` is dropped after it.
+        unsafe { T::release(self.ptr.as_ptr()) }
+    }
+}
+
+/// An isl identifier for `name`; equal names give the same identifier.
+pub(crate) fn identifier(ctx: &Rc<Context>, name: &str) -> Result<Owned<ffi::isl_id>, IslError> {
+    let invalid = || IslError::InvalidName { name: name.to_owned() };
+    if name.is_empty() {
+        return Err(invalid());
+    }
+    let text = CString::new(name).map_err(|_| invalid())?;
+    // SAFETY: isl copies the C string; there is no user pointer.
+    unsafe {
+        let id = ffi::isl_id_alloc(ctx.raw(), text.as_ptr(), std::ptr::null_mut());
+        Owned::new(ctx, id, "make an identifier")
+    }
+}
+
+/// The name of an identifier.
+pub(crate) fn identifier_name(id: &Owned<ffi::isl_id>) -> Option<String> {
+    // SAFETY: `id` is live and owns the C string, which is copied here.
+    unsafe {
+        let text = ffi::isl_id_get_name(id.keep());
+        (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+    }
+}
+
+/// An integer value of isl.
+pub(crate) fn value(ctx: &Rc<Context>, number: i64) -> Result<Owned<ffi::isl_val>, IslError> {
+    // SAFETY: plain arguments.
+    unsafe { Owned::new(ctx, ffi::isl_val_int_from_si(ctx.raw(), number), "make a number") }
+}
+
+/// Numerator and denominator of a value that isl handed out.
+///
+/// # Safety
+/// `ptr` is null or a value of `ctx` owned by the caller.
+///
+/// # Errors
+/// [`IslError::Overflow`] beyond 64 bits; isl's error when `ptr` is null.
+pub(crate) unsafe fn fraction(
+    ctx: &Rc<Context>,
+    ptr: *mut ffi::isl_val,
+    operation: &'static str,
+) -> Result<(i64, i64), IslError> {
+    // SAFETY: the caller's promise; both getters keep their argument.
+    let (num, den) = unsafe {
+        let value = Owned::new(ctx, ptr, operation)?;
+        (ffi::isl_val_get_num_si(value.keep()), ffi::isl_val_get_den_si(value.keep()))
+    };
+    // isl signals overflow (and infinities) only through the context; a numerator of 0 is what it returns then.
+    // SAFETY: the context is live.
+    if num == 0 && unsafe { ffi::isl_ctx_last_error(ctx.raw()) } != 0 {
+        // SAFETY: as above.
+        unsafe { ffi::isl_ctx_reset_error(ctx.raw()) };
+        return Err(IslError::Overflow { operation, needed: "`i64`" });
+    }
+    Ok((num, den))
+}

@@ -1,0 +1,410 @@
+//! Algebra of sets.
+
+use std::rc::Rc;
+
+use crate::context::{Owned, identifier, value};
+use crate::error::IslError;
+use crate::ffi::{self, PARAM, SET};
+use crate::set::{Place, Set, SetShape};
+use crate::space::{SetSpace, check_names};
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Set { $(
+        $(#[$doc])*
+        pub fn $name(&self) -> Result<Set, IslError> {
+            // SAFETY: a new reference is handed over.
+            let raw = unsafe { ffi::$call(self.raw.give()) };
+            // SAFETY: the result has the same space.
+            unsafe { Set::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
+        }
+    )* } };
+}
+
+unary! {
+    /// The lexicographically smallest point for each value of the parameters.
+    ///
+    /// # Errors
+    /// [`IslError::Solver`] when some dimension is unbounded below.
+    lexmin = isl_set_lexmin;
+    /// The lexicographically greatest point for each value of the parameters.
+    ///
+    /// # Errors
+    /// [`IslError::Solver`] when some dimension is unbounded above.
+    lexmax = isl_set_lexmax;
+    /// The same points in fewer disjuncts where isl finds a way.
+    coalesce = isl_set_coalesce;
+    /// The same points without redundant constraints.
+    remove_redundancies = isl_set_remove_redundancies;
+    /// The same points with implicit equalities made explicit.
+    detect_equalities = isl_set_detect_equalities;
+    /// The same points in disjoint disjuncts.
+    make_disjoint = isl_set_make_disjoint;
+    /// The points of the space that are not in the set.
+    complement = isl_set_complement;
+    /// The same points without the parameters that no constraint mentions.
+    drop_unused_params = isl_set_drop_unused_params;
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Set { $(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`IslError::SpaceMismatch`].
+        pub fn $name(&self, other: &Set) -> Result<Set, IslError> {
+            let right = self.aligned(other, stringify!($name))?;
+            // SAFETY: two references are handed over.
+            let raw = unsafe { ffi::$call(self.raw.give(), right.into_raw()) };
+            // SAFETY: the result has the space of `self`, up to parameters.
+            unsafe { Set::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
+        }
+    )* } };
+}
+
+binary! {
+    /// The points of both.
+    intersect = isl_set_intersect;
+    /// The points of either.
+    union = isl_set_union;
+    /// The points of `self` that are not in `other`.
+    subtract = isl_set_subtract;
+    /// Constraints that, inside `other`, say the same as `self`.
+    gist = isl_set_gist;
+}
+
+macro_rules! compare {
+    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Set { $(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`IslError::SpaceMismatch`].
+        pub fn $name(&self, other: &Set) -> Result<bool, IslError> {
+            let right = self.aligned(other, stringify!($name))?;
+            // SAFETY: isl keeps both.
+            self.raw.ctx().truth(unsafe { ffi::$call(self.raw.keep(), right.keep()) }, stringify!($name))
+        }
+    )* } };
+}
+
+compare! {
+    /// Whether every point of `self` is in `other`, for all parameters.
+    is_subset = isl_set_is_subset;
+    /// Whether both have the same points, for all parameters.
+    is_equal = isl_set_is_equal;
+    /// Whether they share no point, for any parameters.
+    is_disjoint = isl_set_is_disjoint;
+}
+
+impl Set {
+    /// Whether there is no point, for any parameters.
+    pub fn is_empty(&self) -> Result<bool, IslError> {
+        // SAFETY: isl keeps the set.
+        self.raw.ctx().truth(unsafe { ffi::isl_set_is_empty(self.raw.keep()) }, "is_empty")
+    }
+
+    /// Whether every dimension is bounded for each value of the parameters.
+    pub fn is_bounded(&self) -> Result<bool, IslError> {
+        // SAFETY: isl keeps the set.
+        self.raw.ctx().truth(unsafe { ffi::isl_set_is_bounded(self.raw.keep()) }, "is_bounded")
+    }
+
+    /// A single conjunction that contains the set, built from translates of its constraints.
+    pub fn simple_hull(&self) -> Result<Set, IslError> {
+        // SAFETY: a new reference is handed over; a null hull gives a null set; the space stays.
+        unsafe {
+            let raw = ffi::isl_set_from_basic_set(ffi::isl_set_simple_hull(self.raw.give()));
+            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, "simple_hull")
+        }
+    }
+
+    /// The equalities that hold on the whole set.
+    pub fn affine_hull(&self) -> Result<Set, IslError> {
+        // SAFETY: as in `simple_hull`.
+        unsafe {
+            let raw = ffi::isl_set_from_basic_set(ffi::isl_set_affine_hull(self.raw.give()));
+            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, "affine_hull")
+        }
+    }
+
+    /// The points where the parameters lie in `params`, a set without dimensions.
+    ///
+    /// # Errors
+    /// [`IslError::SpaceMismatch`] when `params` has dimensions.
+    pub fn intersect_params(&self, params: &Set) -> Result<Set, IslError> {
+        let right = params.as_params("intersect_params")?;
+        // SAFETY: two references are handed over; the dimensions stay.
+        let result = unsafe {
+            let raw = ffi::isl_set_intersect_params(self.raw.give(), right.raw.into_raw());
+            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, "intersect_params")?
+        };
+        let space = result.space()?;
+        space.check().map(|()| result)
+    }
+
+    /// The set as a condition on parameters alone, in the form that isl asks for.
+    pub(crate) fn as_params(&self, operation: &'static str) -> Result<Set, IslError> {
+        if !self.shape.dims.is_empty() {
+            return Err(IslError::SpaceMismatch {
+                operation,
+                left: "a set of parameters, without dimensions".to_owned(),
+                right: self.space()?.to_string(),
+            });
+        }
+        // SAFETY: a new reference is handed over.
+        unsafe {
+            let raw = ffi::isl_set_params(self.raw.give());
+            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, operation)
+        }
+    }
+
+    /// The parameter values for which the set has a point, as a set without dimensions.
+    pub fn nonempty_params(&self) -> Result<Set, IslError> {
+        let all: Vec<&str> = self.shape.dims.iter().map(String::as_str).collect();
+        self.project_out(&all)
+    }
+
+    /// The points where `name` equals `number`; the name stays.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`].
+    pub fn fix(&self, name: &str, number: i64) -> Result<Set, IslError> {
+        let place = self.place(name)?;
+        let ctx = self.raw.ctx();
+        let number = value(ctx, number)?;
+        // SAFETY: both references are handed over; the place is in range.
+        unsafe {
+            let raw =
+                ffi::isl_set_fix_val(self.raw.give(), place.kind, place.position, number.into_raw());
+            Set::wrap_raw(ctx, raw, &self.shape, "fix")
+        }
+    }
+
+    /// Places of names, highest position first so that removing one leaves the others where they are.
+    fn places(&self, names: &[&str]) -> Result<Vec<Place>, IslError> {
+        let mut places = names.iter().map(|name| self.place(name)).collect::<Result<Vec<_>, _>>()?;
+        places.sort_by_key(|place| std::cmp::Reverse((place.kind, place.position)));
+        places.dedup();
+        Ok(places)
+    }
+
+    /// The set without the dimensions or parameters `names` (existentially quantified).
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`].
+    pub fn project_out(&self, names: &[&str]) -> Result<Set, IslError> {
+        let ctx = self.raw.ctx();
+        let mut dims = self.shape.dims.clone();
+        let mut raw = self.raw.clone();
+        for (kind, first, n) in runs(&self.places(names)?) {
+            if kind == SET {
+                dims.drain(first as usize..(first + n) as usize);
+            }
+            // SAFETY: the reference is handed over; the range is in range.
+            raw = unsafe {
+                let next = ffi::isl_set_project_out(raw.into_raw(), kind, first, n);
+                Owned::new(ctx, next, "project_out")?
+            };
+        }
+        Ok(Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) })
+    }
+
+    /// The set projected onto the dimensions `names`, in that order; parameters stay.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`], [`IslError::DuplicateName`].
+    pub fn project_onto(&self, names: &[&str]) -> Result<Set, IslError> {
+        let others = self.shape.dims.iter().map(String::as_str).filter(|dim| !names.contains(dim));
+        self.project_out(&others.collect::<Vec<_>>())?.reorder(names)
+    }
+
+    /// The set with the constraints on `names` removed (existentially quantified); the names stay.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`].
+    pub fn eliminate(&self, names: &[&str]) -> Result<Set, IslError> {
+        let ctx = self.raw.ctx();
+        let mut raw = self.raw.clone();
+        for (kind, first, n) in runs(&self.places(names)?) {
+            // SAFETY: the reference is handed over; the range is in range.
+            raw = unsafe {
+                let next = ffi::isl_set_eliminate(raw.into_raw(), kind, first, n);
+                Owned::new(ctx, next, "eliminate")?
+            };
+        }
+        Ok(Set { raw, shape: Rc::clone(&self.shape) })
+    }
+
+    /// The set with names replaced, all at once: pairs are (old, new).
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`], [`IslError::DuplicateName`], [`IslError::InvalidName`].
+    pub fn rename(&self, pairs: &[(&str, &str)]) -> Result<Set, IslError> {
+        let mut dims = self.shape.dims.clone();
+        let mut raw = self.raw.clone();
+        let ctx = self.raw.ctx();
+        for (old, new) in pairs {
+            let place = self.place(old)?;
+            let id = identifier(ctx, new)?;
+            if place.kind == SET {
+                dims[place.position as usize] = (*new).to_owned();
+                continue;
+            }
+            // SAFETY: both references are handed over.
+            raw = unsafe {
+                let next = ffi::isl_set_set_dim_id(raw.into_raw(), PARAM, place.position, id.into_raw());
+                Owned::new(ctx, next, "rename")?
+            };
+        }
+        self.reshaped(raw, dims)
+    }
+
+    /// `raw` under new dimension names, which are checked against the parameters.
+    fn reshaped(
+        &self,
+        raw: Owned<ffi::isl_set>,
+        dims: Vec<String>,
+    ) -> Result<Set, IslError> {
+        let set = Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) };
+        let space: SetSpace = set.space()?;
+        check_names(&[&space.params, &space.dims], &space)?;
+        Ok(set)
+    }
+
+    /// The same points under another tuple name.
+    pub fn with_tuple(&self, tuple: Option<&str>) -> Set {
+        let shape = SetShape { tuple: tuple.map(str::to_owned), dims: self.shape.dims.clone() };
+        Set { raw: self.raw.clone(), shape: Rc::new(shape) }
+    }
+
+    /// The set with further, unconstrained dimensions at the end.
+    ///
+    /// # Errors
+    /// [`IslError::DuplicateName`], [`IslError::InvalidName`].
+    pub fn add_dims(&self, names: &[&str]) -> Result<Set, IslError> {
+        let mut dims = self.shape.dims.clone();
+        dims.extend(names.iter().map(|name| (*name).to_owned()));
+        // SAFETY: a new reference is handed over.
+        let raw = unsafe {
+            let raw = ffi::isl_set_add_dims(self.raw.give(), SET, names.len() as u32);
+            Owned::new(self.raw.ctx(), raw, "add_dims")?
+        };
+        self.reshaped(raw, dims)
+    }
+
+    /// The set with further, unconstrained parameters; those it has already are left alone.
+    ///
+    /// # Errors
+    /// [`IslError::DuplicateName`] when a name is a dimension, [`IslError::InvalidName`].
+    pub fn add_params(&self, names: &[&str]) -> Result<Set, IslError> {
+        let mut present = self.params()?;
+        let mut raw = self.raw.clone();
+        let ctx = self.raw.ctx();
+        for name in names {
+            if present.iter().any(|param| param == name) {
+                continue;
+            }
+            let id = identifier(ctx, name)?;
+            // SAFETY: all references are handed over; null passes through isl's calls.
+            raw = unsafe {
+                let next = ffi::isl_set_add_dims(raw.into_raw(), PARAM, 1);
+                let next = ffi::isl_set_set_dim_id(next, PARAM, present.len() as u32, id.into_raw());
+                Owned::new(ctx, next, "add_params")?
+            };
+            present.push((*name).to_owned());
+        }
+        self.reshaped(raw, self.shape.dims.clone())
+    }
+
+    /// The set with its dimensions in the order of `names`, which must be all of them.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`], [`IslError::SpaceMismatch`] when one is missing.
+    pub fn reorder(&self, names: &[&str]) -> Result<Set, IslError> {
+        let find = |name: &&str| {
+            self.shape.dims.iter().position(|dim| dim == name).ok_or_else(|| IslError::UnknownName {
+                name: (*name).to_owned(),
+                space: format!("the dimensions `{}`", self.shape.dims.join(", ")),
+            })
+        };
+        let permutation = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let dims = crate::space::owned_names(names);
+        if names.len() != self.shape.dims.len() {
+            let right = SetSpace { tuple: None, dims, params: Vec::new() }.to_string();
+            let left = self.space()?.to_string();
+            return Err(IslError::SpaceMismatch { operation: "reorder", left, right });
+        }
+        let raw = if dims == self.shape.dims { self.raw.clone() } else { self.permuted(&permutation)? };
+        self.reshaped(raw, dims)
+    }
+
+    /// The set with the dimensions `names` turned into parameters.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`] for anything that is not a dimension.
+    pub fn move_to_params(&self, names: &[&str]) -> Result<Set, IslError> {
+        let ctx = self.raw.ctx();
+        let mut dims = self.shape.dims.clone();
+        let mut raw = self.raw.clone();
+        let mut n_param = self.params()?.len() as u32;
+        for name in names {
+            let Some(position) = dims.iter().position(|dim| dim == name) else {
+                return Err(IslError::UnknownName {
+                    name: (*name).to_owned(),
+                    space: format!("the dimensions `{}`", self.shape.dims.join(", ")),
+                });
+            };
+            dims.remove(position);
+            let id = identifier(ctx, name)?;
+            // SAFETY: all references are handed over; null passes through isl's calls.
+            raw = unsafe {
+                let next = ffi::isl_set_move_dims(raw.into_raw(), PARAM, n_param, SET, position as u32, 1);
+                let next = ffi::isl_set_set_dim_id(next, PARAM, n_param, id.into_raw());
+                Owned::new(ctx, next, "move_to_params")?
+            };
+            n_param += 1;
+        }
+        Ok(Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) })
+    }
+
+    /// The set with the parameters `names` turned into leading dimensions, in that order.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`] for anything that is not a parameter.
+    pub fn params_to_dims(&self, names: &[&str]) -> Result<Set, IslError> {
+        let ctx = self.raw.ctx();
+        let mut params = self.params()?;
+        let mut dims = self.shape.dims.clone();
+        let mut raw = self.raw.clone();
+        for (target, name) in names.iter().enumerate() {
+            let Some(position) = params.iter().position(|param| param == name) else {
+                return Err(IslError::UnknownName {
+                    name: (*name).to_owned(),
+                    space: format!("the parameters `{}`", params.join(", ")),
+                });
+            };
+            dims.insert(target, params.remove(position));
+            // SAFETY: the reference is handed over; both positions are in range.
+            raw = unsafe {
+                let next =
+                    ffi::isl_set_move_dims(raw.into_raw(), SET, target as u32, PARAM, position as u32, 1);
+                Owned::new(ctx, next, "params_to_dims")?
+            };
+        }
+        Ok(Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) })
+    }
+}
+
+/// Groups places, sorted downwards, into runs `(kind, first, n)` that isl can treat in one call.
+pub(crate) fn runs(places: &[Place]) -> Vec<(ffi::DimType, u32, u32)> {
+    let mut result: Vec<(ffi::DimType, u32, u32)> = Vec::new();
+    for place in places {
+        match result.last_mut() {
+            Some((kind, first, n)) if *kind == place.kind && *first == place.position + 1 => {
+                *first = place.position;
+                *n += 1;
+            }
+            _ => result.push((place.kind, place.position, 1)),
+        }
+    }
+    result
+}
