@@ -5,3 +5,4 @@ pub mod form;
 pub mod mesh;
 pub mod numbering;
 pub mod quadrature;
+pub mod reference;

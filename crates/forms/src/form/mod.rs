@@ -52,3 +52,6 @@ pub use linear::linear_terms;
 pub use scalar::{Bits, Field, Jet, Scalar, ScalarGraph, ScalarId};
 pub use shape::Shape;
 pub use space::FunctionSpace;
+
+#[cfg(test)]
+mod tests;
