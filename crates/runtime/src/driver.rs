@@ -33,6 +33,14 @@ pub(crate) trait Driver: Send + Sync {
     type Memory: Send + Sync + 'static;
 
     fn info(&self) -> &DeviceInfo;
+    /// The lock that operations hold; devices that cannot run beside each other share one.
+    fn queue(&self) -> Arc<Mutex<()>> {
+        Arc::default()
+    }
+    /// Whether fresh memory is filled with poison; a checker that tracks what was written wants it bare.
+    fn poisons(&self) -> bool {
+        true
+    }
     fn build(&self, program: &Program) -> Result<(Self::Code, Origin), RuntimeError>;
     /// `bytes` is at least 1.
     fn allocate(&self, bytes: u64) -> Result<Self::Memory, RuntimeError>;
@@ -49,7 +57,7 @@ pub(crate) struct Checked<D: Driver> {
     id: u64,
     driver: D,
     /// Held by every operation: kernels keep their arguments between calls in OpenCL.
-    queue: Mutex<()>,
+    queue: Arc<Mutex<()>>,
     compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
 }
 
@@ -66,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<D: Driver> Checked<D> {
     pub(crate) fn new(driver: D) -> Self {
-        Self { id: next_id(), driver, queue: Mutex::new(()), compiled: Mutex::new(HashMap::new()) }
+        Self { id: next_id(), queue: driver.queue(), driver, compiled: Mutex::new(HashMap::new()) }
     }
 
     fn device_name(&self) -> String {
@@ -151,7 +159,9 @@ impl<D: Driver> Device for Checked<D> {
         // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
         let real = bytes.max(1);
         let memory = self.driver.allocate(real)?;
-        self.driver.fill(&memory, 0xFF, real)?;
+        if self.driver.poisons() {
+            self.driver.fill(&memory, 0xFF, real)?;
+        }
         Ok(Buffer { id: next_id(), device: self.id, bytes, memory: Box::new(memory) })
     }
 

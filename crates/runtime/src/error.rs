@@ -338,6 +338,13 @@ pub enum RuntimeError {
         entry: String,
     },
 
+    /// A device on which time means nothing.
+    #[error("`{device}` checks kernels and is no measure of speed; choose another device (`purlin devices`)")]
+    NotMeasurable {
+        /// The device.
+        device: String,
+    },
+
     /// Source and destination differ in size.
     #[error("{operation}: {from} bytes given, {to} bytes to receive them; the two must be equal")]
     TransferSize {

@@ -22,16 +22,19 @@
 
 mod arguments;
 mod cache;
+mod ceilings;
 pub mod cuda;
 mod device;
 mod driver;
 mod error;
 mod host;
+pub mod oclgrind;
 mod opencl;
 mod registry;
 mod timing;
 
 pub use cache::{Cache, CacheKey};
+pub use ceilings::{Ceilings, measure_ceilings};
 pub use device::{Arg, Backend, Buffer, Device, DeviceInfo, Executable, Origin};
 pub use error::{RuntimeError, Unavailable};
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};

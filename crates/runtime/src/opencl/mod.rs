@@ -15,7 +15,7 @@ use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::types::{CL_BLOCKING, cl_mem, cl_uint};
 use purlin_codegen::Program;
 use std::ffi::c_void;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Without them a compiler may take another version of the language than the printer wrote.
 const OPTIONS: &str = "-cl-std=CL1.2";
@@ -51,6 +51,10 @@ impl OpenClDriver {
         let queue = unsafe { CommandQueue::create(&context, device.id(), CL_QUEUE_PROFILING_ENABLE) }
             .map_err(|e| failed("clCreateCommandQueue", e))?;
         Ok(Self { info, device, context, queue })
+    }
+
+    fn is_oclgrind(&self) -> bool {
+        self.info.driver.contains("Oclgrind")
     }
 
     fn failed(&self, call: &'static str) -> impl Fn(ClError) -> RuntimeError {
@@ -103,6 +107,17 @@ impl Driver for OpenClDriver {
 
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn queue(&self) -> Arc<Mutex<()>> {
+        // oclgrind 21.10 keeps one pool of workers for the process: kernels of two queues at once give
+        // wrong results.
+        static OCLGRIND: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
+        if self.is_oclgrind() { Arc::clone(&OCLGRIND) } else { Arc::default() }
+    }
+
+    fn poisons(&self) -> bool {
+        !self.is_oclgrind()
     }
 
     fn build(&self, program: &Program) -> Result<(OpenClCode, Origin), RuntimeError> {

@@ -3,6 +3,8 @@
 
 mod arguments;
 mod cache;
+mod ceilings;
 mod cuda;
 mod launch;
+mod oclgrind;
 mod programs;

@@ -1,0 +1,172 @@
+//! What a device can do at most, measured: memory bandwidth, fused multiply-adds, local memory.
+
+mod programs;
+
+use crate::cache::{Cache, CacheKey};
+use crate::device::{Arg, Backend, Buffer, Device, DeviceInfo};
+use crate::error::RuntimeError;
+use crate::timing::TimingOptions;
+use programs::Variant;
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds for which a stored measurement holds.
+const VALID_S: u64 = 24 * 3600;
+
+/// Changes when the measuring programs do.
+const METHOD: &str = "ceilings 1";
+
+/// Bytes of one array on a device with its own memory; L2 caches of such devices hold up to 128 MiB.
+const ARRAY_DEVICE: u64 = 512 << 20;
+
+/// Least and most bytes of one array in the memory of the host.
+const ARRAY_HOST: (u64, u64) = (128 << 20, 512 << 20);
+
+/// Few runs and the best of them: a ceiling is not an average.
+const TIMING: TimingOptions = TimingOptions { warm_up: 1, min_runs: 5, min_seconds: 0.1, max_runs: 50 };
+
+/// Measured ceilings of one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ceilings {
+    /// The device's name.
+    pub device: String,
+    /// Its driver or compiler.
+    pub driver: String,
+    /// Clock in MHz as the device states it; 0 where it is not known.
+    pub clock_mhz: u32,
+    /// Bytes a second of a triad `a = b + s*c` or of a sum, whichever is more, counting each element
+    /// read or written once (a cache that reads a line before writing it moves a third more in a triad).
+    pub stream_bytes_per_s: f64,
+    /// Bytes of each array of the stream measurement.
+    pub stream_array_bytes: u64,
+    /// Double-precision operations a second in independent chains of fused multiply-adds on all cores,
+    /// two operations each.
+    pub fma_flops_per_s: f64,
+    /// Bytes a second read from local memory by all cores; none where local memory is ordinary memory.
+    pub local_bytes_per_s: Option<f64>,
+    /// When it was measured, in seconds since 1970.
+    pub measured_unix_s: u64,
+}
+
+/// The ceilings of `device`: from `cache` if a measurement there is less than a day old, else measured.
+///
+/// `remeasure` ignores what is stored. A measurement takes a few seconds and needs three arrays of at
+/// most 512 MiB; the device should be idle.
+///
+/// # Errors
+/// The device cannot run the measuring programs (no double precision, no compiler, too little memory), or
+/// is a checker for which time means nothing.
+pub fn measure_ceilings(
+    device: &dyn Device,
+    cache: &Cache,
+    remeasure: bool,
+) -> Result<Ceilings, RuntimeError> {
+    let info = device.info();
+    if info.driver.contains("Oclgrind") {
+        return Err(RuntimeError::NotMeasurable { device: info.name.clone() });
+    }
+    let key = CacheKey::of(&[METHOD, &info.selector(), &info.name, &info.driver, &info.arch]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    if !remeasure && let Some(stored) = stored(cache, &key, now) {
+        return Ok(stored);
+    }
+    let (stream_bytes_per_s, stream_array_bytes) = stream(device)?;
+    let ceilings = Ceilings {
+        device: info.name.clone(),
+        driver: info.driver.clone(),
+        clock_mhz: info.clock_mhz,
+        stream_bytes_per_s,
+        stream_array_bytes,
+        fma_flops_per_s: best(device, &programs::fma(info))?.unwrap_or(0.0),
+        local_bytes_per_s: best(device, &programs::local(info))?,
+        measured_unix_s: now,
+    };
+    if let Ok(text) = serde_json::to_vec_pretty(&ceilings) {
+        cache.store(&key, "json", &text);
+    }
+    Ok(ceilings)
+}
+
+fn stored(cache: &Cache, key: &CacheKey, now: u64) -> Option<Ceilings> {
+    let found: Ceilings = serde_json::from_slice(&cache.load(key, "json")?).ok()?;
+    // A clock that was set back makes a measurement from the future: not valid either.
+    now.checked_sub(found.measured_unix_s).filter(|&age| age < VALID_S).map(|_| found)
+}
+
+/// Bytes a second of the faster of triad and sum, and the bytes of one array.
+fn stream(device: &dyn Device) -> Result<(f64, u64), RuntimeError> {
+    let info = device.info();
+    let bytes = array_bytes(info) / programs::STREAM_CHUNK_BYTES * programs::STREAM_CHUNK_BYTES;
+    let n = i64::try_from(bytes / 8).unwrap_or(0);
+    let make = || -> Result<Buffer, RuntimeError> {
+        let buffer = device.allocate(bytes)?;
+        device.fill(&buffer, 0)?; // poison would make the sums NaN, which some processors add slowly
+        Ok(buffer)
+    };
+    let (a, b, c) = (make()?, make()?, make()?);
+    let triad = [
+        ("n", Arg::Param(n)),
+        ("s", Arg::F64(0.5)),
+        ("a", Arg::Buffer(&a)),
+        ("b", Arg::Buffer(&b)),
+        ("c", Arg::Buffer(&c)),
+    ];
+    let sum = [("n", Arg::Param(n)), ("x", Arg::Buffer(&b)), ("out", Arg::Buffer(&a))];
+    let target = info.backend.target();
+    let triad_s = device.time(&device.compile(&programs::triad(target))?, &triad, &TIMING)?.min_s;
+    let sum_s = device.time(&device.compile(&programs::sum(target))?, &sum, &TIMING)?.min_s;
+    let bytes_f = bytes as f64;
+    Ok(((3.0 * bytes_f / triad_s).max(bytes_f / sum_s), bytes))
+}
+
+/// Several times the last cache, and no more than a small machine has.
+fn array_bytes(info: &DeviceInfo) -> u64 {
+    let wanted = match info.backend {
+        Backend::Cuda => ARRAY_DEVICE,
+        Backend::C | Backend::OpenCl => (4 * host_cache()).clamp(ARRAY_HOST.0, ARRAY_HOST.1),
+    };
+    let most = if info.global_mem_bytes == 0 { wanted } else { info.global_mem_bytes / 16 };
+    wanted.min(most).max(programs::STREAM_CHUNK_BYTES)
+}
+
+/// Bytes of the last-level cache of the first core; 0 where the system does not say.
+fn host_cache() -> u64 {
+    (0..8)
+        .filter_map(|i| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{i}/size");
+            let text = std::fs::read_to_string(path).ok()?;
+            Some(1024 * text.trim().strip_suffix('K')?.parse::<u64>().ok()?)
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// The highest rate among `variants`, in their units a second; none if there are none.
+fn best(device: &dyn Device, variants: &[Variant]) -> Result<Option<f64>, RuntimeError> {
+    let mut best = None;
+    for variant in variants {
+        let rate = rate(device, variant)?;
+        best = Some(best.map_or(rate, |b: f64| b.max(rate)));
+    }
+    Ok(best)
+}
+
+fn rate(device: &dyn Device, variant: &Variant) -> Result<f64, RuntimeError> {
+    let items = variant.groups * variant.program.plan.block.iter().product::<u64>();
+    let out = device.allocate(8 * items)?;
+    let args = [
+        ("groups", Arg::Param(i64::try_from(variant.groups).unwrap_or(i64::MAX))),
+        ("iterations", Arg::Param(variant.iterations as i64)),
+        ("p", Arg::F64(0.999_999)),
+        ("q", Arg::F64(1e-6)),
+        ("out", Arg::Buffer(&out)),
+    ];
+    let executable = device.compile(&variant.program)?;
+    let seconds = device.time(&executable, &args, &TIMING)?.min_s;
+    // The kernel writes how many units one iteration of one work-item is worth: the width of the
+    // host's vectors is known to its compiler alone.
+    let mut bytes = vec![0; 8 * items as usize];
+    device.download(&out, &mut bytes)?;
+    let first: [u8; 8] = std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0));
+    Ok(f64::from_le_bytes(first) * items as f64 * variant.iterations as f64 / seconds)
+}
