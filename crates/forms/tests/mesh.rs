@@ -100,14 +100,15 @@ fn spread(mesh: &Mesh) -> f64 {
 #[test]
 fn reordering_keeps_the_mesh_and_brings_neighbours_together() {
     let mesh = Mesh::unit_cube(12).unwrap();
-    // A stride coprime to the number of vertices scatters them, and their cells with them.
+    // A stride coprime to the numbers of vertices and cells scatters both.
     let n = mesh.n_vertices();
     let far = |v: usize| v * 1009 % n;
     let mut coordinates = vec![0.0; 3 * n];
     for v in 0..n {
         coordinates[3 * far(v)..3 * far(v) + 3].copy_from_slice(mesh.vertex(v as u32));
     }
-    let cells: Vec<u32> = mesh.cells().iter().map(|v| far(*v as usize) as u32).collect();
+    let cells = (0..mesh.n_cells()).flat_map(|i| mesh.cell(i * 1009 % mesh.n_cells()));
+    let cells: Vec<u32> = cells.map(|v| far(*v as usize) as u32).collect();
     let tags = (0..mesh.n_cells() as i32).collect();
     let scattered = Mesh::new(mesh.shape(), coordinates, cells, Some(tags)).unwrap();
     let reordered = scattered.reorder_for_locality();

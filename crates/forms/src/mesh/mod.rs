@@ -154,15 +154,21 @@ impl Mesh {
     /// The point of `cell` with reference coordinates `reference`, [dim]; empty if there is no such cell.
     #[must_use]
     pub fn point(&self, cell: usize, reference: &[f64]) -> Vec<f64> {
-        let Some((origin, others)) = self.cell(cell).split_first() else { return Vec::new() };
+        let mut point = if cell < self.n_cells() { vec![0.0; self.shape.dim()] } else { Vec::new() };
+        self.map_point(cell, reference, &mut point);
+        point
+    }
+
+    /// [`Mesh::point`] into an array of length dim, without an allocation.
+    pub(crate) fn map_point(&self, cell: usize, reference: &[f64], point: &mut [f64]) {
+        let Some((origin, others)) = self.cell(cell).split_first() else { return };
         let origin = self.vertex(*origin);
-        let mut point = origin.to_vec();
+        point.copy_from_slice(origin);
         for (corner, factor) in others.iter().zip(reference) {
-            for (axis, x) in self.vertex(*corner).iter().enumerate() {
-                point[axis] += factor * (x - origin[axis]);
+            for ((x, start), end) in point.iter_mut().zip(origin).zip(self.vertex(*corner)) {
+                *x += factor * (end - start);
             }
         }
-        point
     }
 
     /// The determinant of the edge vectors from the first vertex of a cell: its volume times 2 or 6, positive in a

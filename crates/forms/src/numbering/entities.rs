@@ -4,8 +4,8 @@ use crate::element::interior_lattice;
 
 /// A map from the set of two or three vertices of an edge or face to a number.
 ///
-/// A chained hash table of its own: with std's the keys of 10 million look-ups would be hashed against adversaries,
-/// which took most of the time of a numbering.
+/// A chained hash table of its own, because std's spends its time on a hash that withstands adversaries: 1.05 million
+/// tetrahedra look up 10 million edges and faces.
 pub(super) struct EntityTable {
     /// The first entry of each bucket, or [`END`].
     heads: Vec<u32>,

@@ -113,14 +113,15 @@ impl Numbering {
         let mut points = vec![0.0; self.n_dofs * dim];
         let mut next = 0;
         for cell in 0..mesh.n_cells() {
-            for (dof, node) in self.cell(cell).iter().zip(self.element.points().chunks_exact(dim)) {
+            let dofs = self.cell(cell);
+            for (dof, node) in dofs.iter().zip(self.element.points().chunks_exact(dim)) {
                 // A cell's new numbers all lie above those given before it.
                 let at = *dof as usize;
                 if at >= next {
-                    points[at * dim..(at + 1) * dim].copy_from_slice(&mesh.point(cell, node));
+                    mesh.map_point(cell, node, &mut points[at * dim..(at + 1) * dim]);
                 }
             }
-            next = self.cell(cell).iter().fold(next, |next, dof| next.max(*dof as usize + 1));
+            next = dofs.iter().fold(next, |next, dof| next.max(*dof as usize + 1));
         }
         points
     }
