@@ -1,0 +1,182 @@
+//! The internal form of a kernel at fixed parameters: typed trees, everything by position.
+//!
+//! Parameters are literals, rules are expanded, implicit conversions are explicit. A real value is
+//! held as an `f64` whatever its type; `single` marks operations that round to `f32`.
+
+use crate::expr::{MathFn, UpdateOp};
+use crate::ids::{InameId, InsnId, VarId};
+use crate::stats::Tally;
+use crate::types::ScalarType;
+
+/// An element of a variable.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) var: VarId,
+    pub(crate) index: Vec<Int>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RealOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Min,
+    Max,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IntOp {
+    Add,
+    Sub,
+    Mul,
+    FloorDiv,
+    Mod,
+    Min,
+    Max,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Lt,
+    Le,
+    Eq,
+    Ne,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Real {
+    Const(f64),
+    Load(Place),
+    FromInt(Box<Int>, bool),
+    /// Rounds to `f32`.
+    Round(Box<Real>),
+    Neg(Box<Real>, Tally),
+    Arith {
+        op: RealOp,
+        single: bool,
+        tally: Tally,
+        a: Box<Real>,
+        b: Box<Real>,
+    },
+    Call {
+        function: MathFn,
+        single: bool,
+        tally: Tally,
+        args: Vec<Real>,
+    },
+    Select(Box<Truth>, Box<Real>, Box<Real>),
+    Reduce {
+        op: UpdateOp,
+        inames: Vec<InameId>,
+        single: bool,
+        tally: Tally,
+        body: Box<Real>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Int {
+    Const(i64),
+    Iname(InameId),
+    Load(Place),
+    /// Rounds towards zero; the result must fit the type.
+    FromReal(Box<Real>, ScalarType),
+    /// The value must fit `i32`.
+    Narrow(Box<Int>),
+    Neg(Box<Int>, Tally),
+    Arith {
+        op: IntOp,
+        tally: Tally,
+        a: Box<Int>,
+        b: Box<Int>,
+    },
+    Select(Box<Truth>, Box<Int>, Box<Int>),
+    Reduce {
+        op: UpdateOp,
+        inames: Vec<InameId>,
+        neutral: i64,
+        tally: Tally,
+        body: Box<Int>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Truth {
+    Real { op: Comparison, tally: Tally, a: Real, b: Real },
+    Int { op: Comparison, tally: Tally, a: Int, b: Int },
+    Not(Box<Truth>),
+    And(Box<Truth>, Box<Truth>),
+    Or(Box<Truth>, Box<Truth>),
+}
+
+/// A right-hand side.
+#[derive(Clone, Debug)]
+pub(crate) enum Number {
+    Real(Real),
+    Int(Int),
+}
+
+/// An instruction; `update` is the operator and its tally.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    pub(crate) lhs: Place,
+    pub(crate) update: Option<(UpdateOp, Tally)>,
+    pub(crate) rhs: Number,
+    pub(crate) predicate: Option<Truth>,
+    /// Loops around it, outer first.
+    pub(crate) loops: Vec<InameId>,
+}
+
+/// `constant + sum of coefficient * symbol + sum of coefficient * floor(form / divisor)`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) constant: i64,
+    pub(crate) inames: Vec<(InameId, i64)>,
+    pub(crate) vars: Vec<(VarId, i64)>,
+    pub(crate) floors: Vec<(Form, i64, i64)>,
+}
+
+/// `form == 0` or `form >= 0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) equal: bool,
+    pub(crate) form: Form,
+}
+
+/// `coefficient * iname + rest >= 0`, or `== 0`.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub(crate) equal: bool,
+    pub(crate) coefficient: i64,
+    pub(crate) rest: Form,
+}
+
+/// A conjunction of the domain of a loop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disjunct {
+    /// Linear in the iname.
+    pub(crate) bounds: Vec<Bound>,
+    /// The iname stands inside floors, or does not occur.
+    pub(crate) checks: Vec<Condition>,
+}
+
+/// The whole kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// By instruction.
+    pub(crate) statements: Vec<Statement>,
+    /// By iname.
+    pub(crate) domains: Vec<Vec<Disjunct>>,
+    /// By variable: the extents.
+    pub(crate) shapes: Vec<Vec<usize>>,
+    /// The loop tree.
+    pub(crate) body: Vec<Step>,
+}
+
+/// A node of the loop tree.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Loop { iname: InameId, outer: Vec<InameId>, body: Vec<Step> },
+    Insn(InsnId),
+}

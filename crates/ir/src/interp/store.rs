@@ -1,0 +1,141 @@
+//! Elements of the variables of a run and which of them have a value.
+
+use super::error::InterpError;
+use super::memory::{Memory, Value};
+use super::node::Program;
+use crate::constant::TableData;
+use crate::ids::Id;
+use crate::kernel::{Assumption, Direction, Kernel, VarKind, Variable};
+use crate::types::ScalarType;
+use std::collections::HashMap;
+
+/// Elements of either kind; reals of type `f32` are kept as `f64`.
+#[derive(Clone, Debug)]
+pub(super) enum Elements {
+    Real(Vec<f64>),
+    Int(Vec<i64>),
+}
+
+/// A variable during a run.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) elements: Elements,
+    /// Which elements have a value; all of them if absent.
+    pub(super) defined: Option<Vec<bool>>,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+}
+
+/// `name[2, 3]` for the element at a row-major position.
+pub(super) fn element_name(name: &str, shape: &[usize], mut at: usize) -> String {
+    let mut index = vec![0; shape.len()];
+    for (k, extent) in index.iter_mut().zip(shape).rev() {
+        *k = at % extent.max(&1);
+        at /= extent.max(&1);
+    }
+    if index.is_empty() { name.to_owned() } else { format!("{name}{index:?}") }
+}
+
+fn from_value(value: &Value) -> Elements {
+    match value {
+        Value::F64(v) => Elements::Real(v.clone()),
+        Value::F32(v) => Elements::Real(v.iter().map(|x| f64::from(*x)).collect()),
+        Value::I32(v) => Elements::Int(v.iter().map(|x| i64::from(*x)).collect()),
+        Value::I64(v) => Elements::Int(v.clone()),
+    }
+}
+
+fn from_table(data: &TableData) -> Elements {
+    match data {
+        TableData::Real(v) => Elements::Real(v.iter().map(|x| x.0).collect()),
+        TableData::Int(v) => Elements::Int(v.to_vec()),
+    }
+}
+
+/// The elements as `ty`: integers were checked when they were stored.
+fn to_value(elements: Elements, ty: ScalarType) -> Value {
+    match (elements, ty) {
+        (Elements::Real(v), ScalarType::F32) => Value::F32(v.into_iter().map(|x| x as f32).collect()),
+        (Elements::Real(v), _) => Value::F64(v),
+        (Elements::Int(v), ScalarType::I32) => Value::I32(v.into_iter().map(|x| x as i32).collect()),
+        (Elements::Int(v), _) => Value::I64(v),
+    }
+}
+
+/// The slots of a kernel, arguments taken from `memory`.
+pub(super) fn load(kernel: &Kernel, program: &Program, memory: &Memory) -> Result<Vec<Slot>, InterpError> {
+    let mut slots = Vec::with_capacity(kernel.vars.len());
+    for (id, var) in kernel.vars.iter() {
+        let shape = &program.shapes[id.index()];
+        let len = shape.iter().product();
+        let zeros = || from_value(&Value::zeros(var.ty, len));
+        let (elements, defined) = match &var.kind {
+            VarKind::Param => (Elements::Int(Vec::new()), None),
+            VarKind::Table(data) => (from_table(data), None),
+            VarKind::Temporary => (zeros(), Some(vec![false; len])),
+            VarKind::Argument(direction) => {
+                let given = memory.get(&var.name);
+                let value = given.map(|v| checked(var, v, shape, len)).transpose()?.map(from_value);
+                match (direction, value) {
+                    (Direction::Out, value) => (value.unwrap_or_else(zeros), Some(vec![false; len])),
+                    (Direction::In | Direction::InOut, Some(value)) => (value, None),
+                    (Direction::In | Direction::InOut, None) => {
+                        return Err(InterpError::Missing { kind: "argument", name: var.name.clone() });
+                    }
+                }
+            }
+        };
+        slots.push(Slot { elements, defined, reads: 0, writes: 0 });
+    }
+    check_injective(kernel, &slots)?;
+    Ok(slots)
+}
+
+fn checked<'v>(
+    var: &Variable,
+    value: &'v Value,
+    shape: &[usize],
+    needed: usize,
+) -> Result<&'v Value, InterpError> {
+    let name = || var.name.clone();
+    if value.ty() != var.ty {
+        return Err(InterpError::WrongType { name: name(), needed: var.ty, found: value.ty() });
+    }
+    if value.len() != needed {
+        let (found, shape) = (value.len(), format!("{shape:?}"));
+        return Err(InterpError::WrongLength { name: name(), needed, found, shape });
+    }
+    Ok(value)
+}
+
+/// Arrays assumed injective that have values from the start must be.
+fn check_injective(kernel: &Kernel, slots: &[Slot]) -> Result<(), InterpError> {
+    for assumption in &kernel.assumptions {
+        let Assumption::Injective(var) = assumption else { continue };
+        let slot = &slots[var.index()];
+        let Elements::Int(elements) = &slot.elements else { continue };
+        if slot.defined.is_some() {
+            continue;
+        }
+        let mut seen = HashMap::with_capacity(elements.len());
+        for (second, value) in elements.iter().enumerate() {
+            if let Some(first) = seen.insert(*value, second) {
+                let name = kernel.vars[*var].name.clone();
+                return Err(InterpError::NotInjective { name, first, second, value: *value });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes `out` and `inout` arguments back.
+pub(super) fn unload(kernel: &Kernel, slots: Vec<Slot>, memory: &mut Memory) {
+    for (var, slot) in kernel.vars.values().zip(slots) {
+        match var.kind {
+            VarKind::Argument(Direction::Out | Direction::InOut) => {
+                memory.set(var.name.clone(), to_value(slot.elements, var.ty));
+            }
+            VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => {}
+        }
+    }
+}
