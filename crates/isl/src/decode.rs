@@ -45,9 +45,8 @@ pub(crate) fn quotient(
         let coefficient = scaled(coefficient(ctx, aff, DIV, position)?)?;
         if coefficient != 0 {
             // SAFETY: isl keeps `aff`; the position is in range; null is checked.
-            let div = unsafe {
-                Owned::new(ctx, ffi::isl_aff_get_div(aff.keep(), position as i32), OPERATION)?
-            };
+            let div =
+                unsafe { Owned::new(ctx, ffi::isl_aff_get_div(aff.keep(), position as i32), OPERATION)? };
             result.divs.push((floor_div(ctx, &div, columns)?, coefficient));
         }
     }
@@ -84,9 +83,8 @@ fn basic_set(
     let mut divs = Vec::with_capacity(n_div);
     for position in 0..n_div {
         // SAFETY: isl keeps `set`; the position is in range; an unknown division gives null.
-        let div = unsafe {
-            Owned::new(ctx, ffi::isl_basic_set_get_div(set.keep(), position as i32), OPERATION)?
-        };
+        let div =
+            unsafe { Owned::new(ctx, ffi::isl_basic_set_get_div(set.keep(), position as i32), OPERATION)? };
         divs.push(floor_div(ctx, &div, columns)?);
     }
     // SAFETY: isl keeps `set`; the four kinds are a permutation of its columns.

@@ -201,7 +201,8 @@ unsafe extern "C" {
     ) -> *mut isl_space;
 
     pub fn isl_mat_alloc(ctx: *mut isl_ctx, rows: c_uint, columns: c_uint) -> *mut isl_mat;
-    pub fn isl_mat_set_element_si(mat: *mut isl_mat, row: c_int, column: c_int, value: c_int) -> *mut isl_mat;
+    pub fn isl_mat_set_element_si(mat: *mut isl_mat, row: c_int, column: c_int, value: c_int)
+    -> *mut isl_mat;
     pub fn isl_mat_set_element_val(
         mat: *mut isl_mat,
         row: c_int,
@@ -258,8 +259,10 @@ unsafe extern "C" {
     pub fn isl_map_has_dim_id(map: *mut isl_map, kind: DimType, pos: c_uint) -> c_int;
     pub fn isl_set_get_dim_id(set: *mut isl_set, kind: DimType, pos: c_uint) -> *mut isl_id;
     pub fn isl_map_get_dim_id(map: *mut isl_map, kind: DimType, pos: c_uint) -> *mut isl_id;
-    pub fn isl_set_set_dim_id(set: *mut isl_set, kind: DimType, pos: c_uint, id: *mut isl_id) -> *mut isl_set;
-    pub fn isl_map_set_dim_id(map: *mut isl_map, kind: DimType, pos: c_uint, id: *mut isl_id) -> *mut isl_map;
+    pub fn isl_set_set_dim_id(set: *mut isl_set, kind: DimType, pos: c_uint, id: *mut isl_id)
+    -> *mut isl_set;
+    pub fn isl_map_set_dim_id(map: *mut isl_map, kind: DimType, pos: c_uint, id: *mut isl_id)
+    -> *mut isl_map;
     pub fn isl_set_add_dims(set: *mut isl_set, kind: DimType, n: c_uint) -> *mut isl_set;
     pub fn isl_map_add_dims(map: *mut isl_map, kind: DimType, n: c_uint) -> *mut isl_map;
     pub fn isl_set_move_dims(
@@ -285,8 +288,18 @@ unsafe extern "C" {
         kind2: DimType,
         pos2: c_int,
     ) -> *mut isl_map;
-    pub fn isl_set_fix_val(set: *mut isl_set, kind: DimType, pos: c_uint, value: *mut isl_val) -> *mut isl_set;
-    pub fn isl_map_fix_val(map: *mut isl_map, kind: DimType, pos: c_uint, value: *mut isl_val) -> *mut isl_map;
+    pub fn isl_set_fix_val(
+        set: *mut isl_set,
+        kind: DimType,
+        pos: c_uint,
+        value: *mut isl_val,
+    ) -> *mut isl_set;
+    pub fn isl_map_fix_val(
+        map: *mut isl_map,
+        kind: DimType,
+        pos: c_uint,
+        value: *mut isl_val,
+    ) -> *mut isl_map;
     pub fn isl_set_has_tuple_id(set: *mut isl_set) -> c_int;
     pub fn isl_map_has_tuple_id(map: *mut isl_map, kind: DimType) -> c_int;
     pub fn isl_set_get_tuple_id(set: *mut isl_set) -> *mut isl_id;
@@ -301,6 +314,8 @@ unsafe extern "C" {
     pub fn isl_map_read_from_str(ctx: *mut isl_ctx, text: *const c_char) -> *mut isl_map;
     pub fn isl_set_dim_min(set: *mut isl_set, pos: c_int) -> *mut isl_pw_aff;
     pub fn isl_set_dim_max(set: *mut isl_set, pos: c_int) -> *mut isl_pw_aff;
+    pub fn isl_set_dim_has_lower_bound(set: *mut isl_set, kind: DimType, pos: c_uint) -> c_int;
+    pub fn isl_set_dim_has_upper_bound(set: *mut isl_set, kind: DimType, pos: c_uint) -> c_int;
     pub fn isl_set_dim_min_val(set: *mut isl_set, pos: c_int) -> *mut isl_val;
     pub fn isl_set_dim_max_val(set: *mut isl_set, pos: c_int) -> *mut isl_val;
     pub fn isl_set_foreach_point(set: *mut isl_set, f: PointCallback, user: *mut c_void) -> c_int;

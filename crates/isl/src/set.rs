@@ -95,7 +95,9 @@ impl Set {
         let ctx = context()?;
         let raw = raw_space(&ctx, space)?;
         // SAFETY: the space is handed over.
-        unsafe { Set::wrap_raw(&ctx, ffi::isl_set_universe(raw.into_raw()), &Set::shape_of(space), "universe") }
+        unsafe {
+            Set::wrap_raw(&ctx, ffi::isl_set_universe(raw.into_raw()), &Set::shape_of(space), "universe")
+        }
     }
 
     /// No point of the space.
@@ -213,7 +215,8 @@ impl Set {
         if Rc::ptr_eq(&self.shape, &other.shape) || self.shape == other.shape {
             return Ok(other.raw.clone());
         }
-        other.aligned_to(self.tuple(), self.dims(), operation, &|| self.space().map(|space| space.to_string()))
+        other
+            .aligned_to(self.tuple(), self.dims(), operation, &|| self.space().map(|space| space.to_string()))
     }
 
     /// This set with its dimensions in the order of `dims`; `left` prints the other operand for an error.
@@ -235,7 +238,10 @@ impl Set {
         };
         if dims != self.dims() {
             let params = self.params()?;
-            check_names(&[&params, dims], &SetSpace { tuple: None, dims: dims.to_vec(), params: params.clone() })?;
+            check_names(
+                &[&params, dims],
+                &SetSpace { tuple: None, dims: dims.to_vec(), params: params.clone() },
+            )?;
         }
         Ok(raw)
     }

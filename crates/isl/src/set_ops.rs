@@ -173,8 +173,7 @@ impl Set {
         let number = value(ctx, number)?;
         // SAFETY: both references are handed over; the place is in range.
         unsafe {
-            let raw =
-                ffi::isl_set_fix_val(self.raw.give(), place.kind, place.position, number.into_raw());
+            let raw = ffi::isl_set_fix_val(self.raw.give(), place.kind, place.position, number.into_raw());
             Set::wrap_raw(ctx, raw, &self.shape, "fix")
         }
     }
@@ -259,11 +258,7 @@ impl Set {
     }
 
     /// `raw` under new dimension names, which are checked against the parameters.
-    fn reshaped(
-        &self,
-        raw: Owned<ffi::isl_set>,
-        dims: Vec<String>,
-    ) -> Result<Set, IslError> {
+    fn reshaped(&self, raw: Owned<ffi::isl_set>, dims: Vec<String>) -> Result<Set, IslError> {
         let set = Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) };
         let space: SetSpace = set.space()?;
         check_names(&[&space.params, &space.dims], &space)?;

@@ -137,8 +137,7 @@ pub(crate) fn match_names(left: &[String], right: &[String]) -> Option<Matching>
         let distinct = (0..found.len()).all(|k| !found[..k].contains(&found[k]));
         distinct.then_some(found)
     };
-    let permutation =
-        find(&|a, b| a == b).or_else(|| find(&|a, b| unprimed(a) == unprimed(b)))?;
+    let permutation = find(&|a, b| a == b).or_else(|| find(&|a, b| unprimed(a) == unprimed(b)))?;
     if permutation.iter().enumerate().all(|(k, position)| k == *position) {
         return Some(Matching::Same);
     }

@@ -1,0 +1,336 @@
+//! Algebra of maps on one space.
+
+use std::rc::Rc;
+
+use crate::context::{Owned, identifier, value};
+use crate::error::IslError;
+use crate::ffi::{self, IN, OUT, PARAM};
+use crate::map::{Map, MapShape};
+use crate::points::Point;
+use crate::set::{Place, Set};
+use crate::set_ops::runs;
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
+        $(#[$doc])*
+        pub fn $name(&self) -> Result<Map, IslError> {
+            // SAFETY: a new reference is handed over.
+            let raw = unsafe { ffi::$call(self.raw.give()) };
+            // SAFETY: the result has the same space.
+            unsafe { Map::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
+        }
+    )* } };
+}
+
+unary! {
+    /// Each input with its lexicographically smallest output.
+    ///
+    /// # Errors
+    /// [`IslError::Solver`] when there is none because outputs are unbounded below.
+    lexmin = isl_map_lexmin;
+    /// Each input with its lexicographically greatest output.
+    ///
+    /// # Errors
+    /// [`IslError::Solver`] when there is none because outputs are unbounded above.
+    lexmax = isl_map_lexmax;
+    /// The same pairs in fewer disjuncts where isl finds a way.
+    coalesce = isl_map_coalesce;
+    /// The same pairs without redundant constraints.
+    remove_redundancies = isl_map_remove_redundancies;
+    /// The same pairs with implicit equalities made explicit.
+    detect_equalities = isl_map_detect_equalities;
+    /// The same pairs in disjoint disjuncts.
+    make_disjoint = isl_map_make_disjoint;
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`IslError::SpaceMismatch`].
+        pub fn $name(&self, other: &Map) -> Result<Map, IslError> {
+            let right = self.aligned(other, stringify!($name))?;
+            // SAFETY: two references are handed over.
+            let raw = unsafe { ffi::$call(self.raw.give(), right.into_raw()) };
+            // SAFETY: the result has the space of `self`, up to parameters.
+            unsafe { Map::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
+        }
+    )* } };
+}
+
+binary! {
+    /// The pairs of both.
+    intersect = isl_map_intersect;
+    /// The pairs of either.
+    union = isl_map_union;
+    /// The pairs of `self` that are not in `other`.
+    subtract = isl_map_subtract;
+    /// Constraints that, inside `other`, say the same as `self`.
+    gist = isl_map_gist;
+}
+
+macro_rules! compare {
+    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`IslError::SpaceMismatch`].
+        pub fn $name(&self, other: &Map) -> Result<bool, IslError> {
+            let right = self.aligned(other, stringify!($name))?;
+            // SAFETY: isl keeps both.
+            self.raw.ctx().truth(unsafe { ffi::$call(self.raw.keep(), right.keep()) }, stringify!($name))
+        }
+    )* } };
+}
+
+compare! {
+    /// Whether every pair of `self` is in `other`, for all parameters.
+    is_subset = isl_map_is_subset;
+    /// Whether both have the same pairs, for all parameters.
+    is_equal = isl_map_is_equal;
+    /// Whether they share no pair, for any parameters.
+    is_disjoint = isl_map_is_disjoint;
+}
+
+macro_rules! test {
+    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
+        $(#[$doc])*
+        pub fn $name(&self) -> Result<bool, IslError> {
+            // SAFETY: isl keeps the map.
+            self.raw.ctx().truth(unsafe { ffi::$call(self.raw.keep()) }, stringify!($name))
+        }
+    )* } };
+}
+
+test! {
+    /// Whether there is no pair, for any parameters.
+    is_empty = isl_map_is_empty;
+    /// Whether no output belongs to two inputs, for each value of the parameters.
+    is_injective = isl_map_is_injective;
+    /// Whether no input has two outputs, for each value of the parameters.
+    is_single_valued = isl_map_is_single_valued;
+}
+
+/// A pair of a map, by names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pair {
+    /// Values of the input dimensions, in order.
+    pub input: Point,
+    /// Values of the output dimensions, in order.
+    pub output: Point,
+    /// Values of the parameters.
+    pub params: Point,
+}
+
+impl Map {
+    /// The pairs where `name` equals `number`; the name stays.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`].
+    pub fn fix(&self, name: &str, number: i64) -> Result<Map, IslError> {
+        let place = self.place(name)?;
+        let ctx = self.raw.ctx();
+        let number = value(ctx, number)?;
+        // SAFETY: both references are handed over; the place is in range.
+        unsafe {
+            let raw = ffi::isl_map_fix_val(self.raw.give(), place.kind, place.position, number.into_raw());
+            Map::wrap_raw(ctx, raw, &self.shape, "fix")
+        }
+    }
+
+    fn places(&self, names: &[&str]) -> Result<Vec<Place>, IslError> {
+        let mut places = names.iter().map(|name| self.place(name)).collect::<Result<Vec<_>, _>>()?;
+        places.sort_by_key(|place| std::cmp::Reverse((place.kind, place.position)));
+        places.dedup();
+        Ok(places)
+    }
+
+    /// The map without the dimensions or parameters `names` (existentially quantified).
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`].
+    pub fn project_out(&self, names: &[&str]) -> Result<Map, IslError> {
+        let ctx = self.raw.ctx();
+        let (mut in_dims, mut out_dims) = (self.in_dims().to_vec(), self.out_dims().to_vec());
+        let mut raw = self.raw.clone();
+        for (kind, first, n) in runs(&self.places(names)?) {
+            let range = first as usize..(first + n) as usize;
+            match kind {
+                IN => drop(in_dims.drain(range)),
+                OUT => drop(out_dims.drain(range)),
+                _ => {}
+            }
+            // SAFETY: the reference is handed over; the range is in range.
+            raw = unsafe {
+                let next = ffi::isl_map_project_out(raw.into_raw(), kind, first, n);
+                Owned::new(ctx, next, "project_out")?
+            };
+        }
+        Ok(Map { raw, shape: self.shape_with(in_dims, out_dims) })
+    }
+
+    /// The map with the constraints on `names` removed (existentially quantified); the names stay.
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`].
+    pub fn eliminate(&self, names: &[&str]) -> Result<Map, IslError> {
+        let ctx = self.raw.ctx();
+        let mut raw = self.raw.clone();
+        for (kind, first, n) in runs(&self.places(names)?) {
+            // SAFETY: the reference is handed over; the range is in range.
+            raw = unsafe {
+                Owned::new(ctx, ffi::isl_map_eliminate(raw.into_raw(), kind, first, n), "eliminate")?
+            };
+        }
+        Ok(Map { raw, shape: Rc::clone(&self.shape) })
+    }
+
+    /// The shape with other dimension names.
+    pub(crate) fn shape_with(&self, in_dims: Vec<String>, out_dims: Vec<String>) -> Rc<MapShape> {
+        let (in_tuple, out_tuple) = (self.shape.in_tuple.clone(), self.shape.out_tuple.clone());
+        Rc::new(MapShape { in_tuple, in_dims, out_tuple, out_dims })
+    }
+
+    /// The map with names replaced, all at once: pairs are (old, new).
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`], [`IslError::DuplicateName`], [`IslError::InvalidName`].
+    pub fn rename(&self, pairs: &[(&str, &str)]) -> Result<Map, IslError> {
+        let (mut in_dims, mut out_dims) = (self.in_dims().to_vec(), self.out_dims().to_vec());
+        let mut raw = self.raw.clone();
+        let ctx = self.raw.ctx();
+        for (old, new) in pairs {
+            let place = self.place(old)?;
+            let position = place.position as usize;
+            let id = identifier(ctx, new)?;
+            match place.kind {
+                IN => (*new).clone_into(&mut in_dims[position]),
+                OUT => (*new).clone_into(&mut out_dims[position]),
+                _ => {
+                    // SAFETY: both references are handed over.
+                    raw = unsafe {
+                        let next =
+                            ffi::isl_map_set_dim_id(raw.into_raw(), PARAM, place.position, id.into_raw());
+                        Owned::new(ctx, next, "rename")?
+                    };
+                }
+            }
+        }
+        Map { raw, shape: self.shape_with(in_dims, out_dims) }.checked_names()
+    }
+
+    /// Checks that all names differ.
+    pub(crate) fn checked_names(self) -> Result<Map, IslError> {
+        self.space()?.check()?;
+        Ok(self)
+    }
+
+    /// The same pairs under other tuple names.
+    pub fn with_tuples(&self, input: Option<&str>, output: Option<&str>) -> Map {
+        let shape = MapShape {
+            in_tuple: input.map(str::to_owned),
+            in_dims: self.in_dims().to_vec(),
+            out_tuple: output.map(str::to_owned),
+            out_dims: self.out_dims().to_vec(),
+        };
+        Map { raw: self.raw.clone(), shape: Rc::new(shape) }
+    }
+
+    /// The map with further, unconstrained parameters; those it has already are left alone.
+    ///
+    /// # Errors
+    /// [`IslError::DuplicateName`] when a name is a dimension, [`IslError::InvalidName`].
+    pub fn add_params(&self, names: &[&str]) -> Result<Map, IslError> {
+        let mut present = self.params()?;
+        let mut raw = self.raw.clone();
+        let ctx = self.raw.ctx();
+        for name in names {
+            if present.iter().any(|param| param == name) {
+                continue;
+            }
+            let id = identifier(ctx, name)?;
+            // SAFETY: all references are handed over; null passes through isl's calls.
+            raw = unsafe {
+                let next = ffi::isl_map_add_dims(raw.into_raw(), PARAM, 1);
+                let next = ffi::isl_map_set_dim_id(next, PARAM, present.len() as u32, id.into_raw());
+                Owned::new(ctx, next, "add_params")?
+            };
+            present.push((*name).to_owned());
+        }
+        Map { raw, shape: Rc::clone(&self.shape) }.checked_names()
+    }
+
+    /// A single conjunction that contains the map, built from translates of its constraints.
+    pub fn simple_hull(&self) -> Result<Map, IslError> {
+        // SAFETY: a new reference is handed over; a null hull gives a null map; the space stays.
+        unsafe {
+            let raw = ffi::isl_map_from_basic_map(ffi::isl_map_simple_hull(self.raw.give()));
+            Map::wrap_raw(self.raw.ctx(), raw, &self.shape, "simple_hull")
+        }
+    }
+
+    /// The equalities that hold on the whole map.
+    pub fn affine_hull(&self) -> Result<Map, IslError> {
+        // SAFETY: as in `simple_hull`.
+        unsafe {
+            let raw = ffi::isl_map_from_basic_map(ffi::isl_map_affine_hull(self.raw.give()));
+            Map::wrap_raw(self.raw.ctx(), raw, &self.shape, "affine_hull")
+        }
+    }
+
+    /// Some pair with values for the parameters, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
+    pub fn sample_pair(&self) -> Result<Option<Pair>, IslError> {
+        Ok(self.wrap()?.sample_point()?.map(|point| self.split_point(point)))
+    }
+
+    /// The smallest pair in lexicographic order of parameters, input, output; see [`Set::lexmin_point`].
+    ///
+    /// # Errors
+    /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
+    pub fn lexmin_pair(&self) -> Result<Option<Pair>, IslError> {
+        Ok(self.wrap()?.lexmin_point()?.map(|point| self.split_point(point)))
+    }
+
+    /// Splits a point of the wrapped map: parameters come first, then inputs, then outputs.
+    fn split_point(&self, point: Point) -> Pair {
+        let (n_in, n_out) = (self.in_dims().len(), self.out_dims().len());
+        let mut params = point;
+        let output = params.split_off(params.len().saturating_sub(n_out));
+        let input = params.split_off(params.len().saturating_sub(n_in));
+        Pair { input, output, params }
+    }
+}
+
+impl Set {
+    /// The map from the dimensions `inputs` to the remaining ones, in their order; the inverse of [`Map::wrap`].
+    ///
+    /// # Errors
+    /// [`IslError::UnknownName`] for anything that is not a dimension.
+    pub fn to_map(
+        &self,
+        inputs: &[&str],
+        in_tuple: Option<&str>,
+        out_tuple: Option<&str>,
+    ) -> Result<Map, IslError> {
+        let rest = self.dims().iter().map(String::as_str).filter(|dim| !inputs.contains(dim));
+        let rest: Vec<&str> = rest.collect();
+        let sorted = self.reorder(&[inputs, &rest].concat())?;
+        let ctx = self.raw.ctx();
+        let shape = MapShape {
+            in_tuple: in_tuple.map(str::to_owned),
+            in_dims: crate::space::owned_names(inputs),
+            out_tuple: out_tuple.map(str::to_owned),
+            out_dims: crate::space::owned_names(&rest),
+        };
+        // SAFETY: references are handed over; null passes through; the leading dimensions are the inputs.
+        unsafe {
+            let raw = ffi::isl_map_from_range(sorted.raw.give());
+            let raw = ffi::isl_map_move_dims(raw, IN, 0, OUT, 0, inputs.len() as u32);
+            Map::wrap_raw(ctx, raw, &Rc::new(shape), "to_map")
+        }
+    }
+}
