@@ -64,6 +64,22 @@ fn refuses_a_degenerate_cell_by_number() {
 }
 
 #[test]
+fn refuses_cells_on_one_side_of_a_facet() {
+    let twice = two_triangles(SQUARE, [0, 1, 2, 1, 2, 0]).unwrap_err();
+    assert_eq!(twice, MeshError::Overlap { cell: 1, other: 0 });
+    let fold = two_triangles(SQUARE, [0, 1, 2, 0, 1, 3]).unwrap_err();
+    assert_eq!(
+        fold.to_string(),
+        "cells 0 and 1 lie on the same side of a facet they share; one is a duplicate, or they overlap"
+    );
+    let cube = Mesh::unit_cube(1).unwrap();
+    let mut cells = cube.cells().to_vec();
+    cells.extend_from_slice(cube.cell(2));
+    let error = Mesh::new(cube.shape(), cube.coordinates().to_vec(), cells, None).unwrap_err();
+    assert_eq!(error, MeshError::Overlap { cell: 6, other: 2 });
+}
+
+#[test]
 fn accepts_cells_of_any_size() {
     for scale in [1e-100, 1e-6, 1e100] {
         two_triangles(SQUARE.map(|x| x * scale), [0, 1, 2, 0, 2, 3]).unwrap();

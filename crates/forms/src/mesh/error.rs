@@ -63,6 +63,16 @@ pub enum MeshError {
         /// The determinant of its edge vectors.
         determinant: f64,
     },
+    /// Two cells share a facet and lie on the same side of it.
+    #[error(
+        "cells {other} and {cell} lie on the same side of a facet they share; one is a duplicate, or they overlap"
+    )]
+    Overlap {
+        /// The later cell.
+        cell: usize,
+        /// The earlier cell.
+        other: usize,
+    },
     /// The mesh has more vertices or cells than 32-bit numbers can name, or none.
     #[error("{n} divisions of the unit {domain}: from 1 to {max} are supported")]
     Divisions {

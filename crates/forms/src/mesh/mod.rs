@@ -9,6 +9,7 @@
 //! # Ok::<(), purlin_forms::mesh::MeshError>(())
 //! ```
 
+mod check;
 mod cursor;
 mod error;
 mod gmsh;
@@ -33,10 +34,6 @@ pub struct Mesh {
     tags: Option<Vec<i32>>,
 }
 
-/// A cell is degenerate if the determinant of its edge vectors is at most this part of its longest edge to the power
-/// of the dimension: below it, rounding in the coordinates decides the sign.
-const DEGENERATE: f64 = 1e-13;
-
 impl Mesh {
     /// A mesh from its parts, checked.
     ///
@@ -44,8 +41,8 @@ impl Mesh {
     /// `coordinates` is [vertices, dim] and `cells` is [cells, dim + 1], both row-major; `tags` has one entry a cell.
     ///
     /// # Errors
-    /// [`MeshError`] if a list has an incomplete row, a vertex does not exist, a coordinate is not finite, or a cell
-    /// is degenerate or inverted; a cell is named by its number, counted from 0.
+    /// [`MeshError`] if a list has an incomplete row, a vertex does not exist, a coordinate is not finite, a cell is
+    /// degenerate or inverted, or two cells lie on one side of a facet; a cell is named by its number, counted from 0.
     pub fn new(
         shape: CellShape,
         coordinates: Vec<f64>,
@@ -53,52 +50,8 @@ impl Mesh {
         tags: Option<Vec<i32>>,
     ) -> Result<Self, MeshError> {
         let mesh = Self { shape, coordinates, cells, tags };
-        mesh.check_lists()?;
-        for cell in 0..mesh.n_cells() {
-            mesh.check_cell(cell)?;
-        }
+        mesh.check()?;
         Ok(mesh)
-    }
-
-    fn check_lists(&self) -> Result<(), MeshError> {
-        let (dim, corners) = (self.shape.dim(), self.shape.n_vertices());
-        for (list, length, row) in
-            [("coordinates", self.coordinates.len(), dim), ("cells", self.cells.len(), corners)]
-        {
-            if !length.is_multiple_of(row) {
-                return Err(MeshError::Rows { list, length, row });
-            }
-        }
-        if self.cells.is_empty() {
-            return Err(MeshError::Empty);
-        }
-        if let Some(vertex) = self.coordinates.iter().position(|x| !x.is_finite()) {
-            return Err(MeshError::NotFinite { vertex: vertex / dim });
-        }
-        let n_vertices = self.n_vertices();
-        if let Some(at) = self.cells.iter().position(|v| *v as usize >= n_vertices) {
-            return Err(MeshError::NoSuchVertex { cell: at / corners, vertex: self.cells[at], n_vertices });
-        }
-        match &self.tags {
-            Some(tags) if tags.len() != self.n_cells() => {
-                Err(MeshError::Tags { tags: tags.len(), cells: self.n_cells() })
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    fn check_cell(&self, cell: usize) -> Result<(), MeshError> {
-        let determinant = self.determinant(cell);
-        let longest = self.longest_edge(cell);
-        let bound = DEGENERATE * longest.powi(self.shape.dim() as i32);
-        // Not a number: coordinates so large that the products overflow.
-        if determinant.is_nan() || determinant.abs() <= bound {
-            return Err(MeshError::Degenerate { cell, determinant, longest_edge: longest });
-        }
-        if determinant < 0.0 {
-            return Err(MeshError::Inverted { cell, determinant });
-        }
-        Ok(())
     }
 
     /// The shape of the cells.
@@ -191,14 +144,5 @@ impl Mesh {
     #[must_use]
     pub fn volume(&self) -> f64 {
         (0..self.n_cells()).map(|cell| self.determinant(cell)).sum::<f64>() * self.shape.volume()
-    }
-
-    fn longest_edge(&self, cell: usize) -> f64 {
-        let vertices = self.cell(cell);
-        let length = |edge: &&[usize]| {
-            let ends = self.vertex(vertices[edge[0]]).iter().zip(self.vertex(vertices[edge[1]]));
-            ends.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
-        };
-        self.shape.edges().iter().map(length).fold(0.0, f64::max)
     }
 }

@@ -212,3 +212,23 @@ fn take(next: &mut i32, size: usize) -> Option<i32> {
     *next = first.checked_add(i32::try_from(size).ok()?)?;
     Some(first)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mesh with 2³¹ degrees of freedom does not fit a test machine; the counter behind the error does.
+    #[test]
+    fn numbers_run_out_at_the_last_32_bit_one() {
+        let mut next = i32::MAX - 3;
+        assert_eq!(take(&mut next, 3), Some(i32::MAX - 3));
+        assert_eq!(next, i32::MAX);
+        assert_eq!(take(&mut next, 1), None);
+        assert_eq!(take(&mut 0, usize::MAX), None);
+        let error = NumberingError::TooMany { degree: 8, cells: 134_480_000 };
+        assert_eq!(
+            error.to_string(),
+            "P8 on 134480000 cells has more than 2147483647 degrees of freedom, which 32-bit maps cannot name; lower the degree or split the mesh"
+        );
+    }
+}
