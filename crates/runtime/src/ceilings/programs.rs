@@ -4,7 +4,7 @@ use crate::device::{Backend, DeviceInfo};
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Program, Target};
 use purlin_ir::ScalarType;
 
-/// Elements that one group of [`triad`] and [`sum`] handles: 64 work-items, 16 elements each.
+/// Elements that one group of [`triads`] and [`sums`] handles.
 const CHUNK: i64 = 1024;
 
 /// Arrays of the stream measurement are multiples of this many bytes.
@@ -49,13 +49,21 @@ fn chunks() -> HostExpr {
     HostExpr::FloorDiv(Box::new(HostExpr::Param("n".into())), Box::new(HostExpr::Const(CHUNK)))
 }
 
-/// `a[i] = b[i] + s*c[i]` for i in 0..n, n a multiple of 1024.
-pub(crate) fn triad(target: Target) -> Program {
-    let source = match target {
-        Target::C => TRIAD_C.into(),
-        Target::OpenCl => FP64.to_owned() + TRIAD_OPENCL,
-        Target::Cuda => TRIAD_CUDA.into(),
-    };
+/// Programs for `a[i] = b[i] + s*c[i]`, i in 0..n, n a multiple of 1024; the fastest counts.
+pub(crate) fn triads(target: Target) -> Vec<Program> {
+    match target {
+        Target::C => vec![triad(target, TRIAD_C.into(), 1)],
+        Target::OpenCl => {
+            vec![
+                triad(target, format!("{FP64}{TRIAD_OPENCL}"), 64),
+                triad(target, format!("{FP64}{TRIAD_WIDE}"), 1),
+            ]
+        }
+        Target::Cuda => vec![triad(target, TRIAD_CUDA.into(), 64)],
+    }
+}
+
+fn triad(target: Target, source: String, block: u64) -> Program {
     let n = || HostExpr::Param("n".into());
     let args = vec![
         arg("n", ScalarType::I64, ArgKind::Param),
@@ -64,23 +72,28 @@ pub(crate) fn triad(target: Target) -> Program {
         buffer("b", n(), BufferAccess::In),
         buffer("c", n(), BufferAccess::In),
     ];
-    program(target, "triad", source, args, chunks(), 64)
+    program(target, "triad", source, args, chunks(), block)
 }
 
-/// `out[j] = sum of 16 elements of x`, every element read once; n a multiple of 1024.
-pub(crate) fn sum(target: Target) -> Program {
-    let source = match target {
-        Target::C => SUM_C.into(),
-        Target::OpenCl => FP64.to_owned() + SUM_OPENCL,
-        Target::Cuda => SUM_CUDA.into(),
-    };
+/// Programs that sum `x` in pieces, every element read once; n a multiple of 1024; the fastest counts.
+pub(crate) fn sums(target: Target) -> Vec<Program> {
+    match target {
+        Target::C => vec![sum(target, SUM_C.into(), 1)],
+        Target::OpenCl => {
+            vec![sum(target, format!("{FP64}{SUM_OPENCL}"), 64), sum(target, format!("{FP64}{SUM_WIDE}"), 1)]
+        }
+        Target::Cuda => vec![sum(target, SUM_CUDA.into(), 64)],
+    }
+}
+
+fn sum(target: Target, source: String, block: u64) -> Program {
     let n = || HostExpr::Param("n".into());
     let args = vec![
         arg("n", ScalarType::I64, ArgKind::Param),
         buffer("x", n(), BufferAccess::In),
         buffer("out", n(), BufferAccess::Out),
     ];
-    program(target, "sum", source, args, chunks(), 64)
+    program(target, "sum", source, args, chunks(), block)
 }
 
 const FP64: &str = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
@@ -103,6 +116,15 @@ __kernel void triad(long n, double s, __global double *restrict a, __global cons
                     __global const double *restrict c) {
   const long i = 1024 * (long)get_group_id(0) + get_local_id(0);
   for (int k = 0; k < 16; ++k) a[i + 64 * k] = b[i + 64 * k] + s * c[i + 64 * k];
+}
+";
+
+/// For processors: one work-item a group, whole vectors.
+const TRIAD_WIDE: &str = "\
+__kernel void triad(long n, double s, __global double *restrict a, __global const double *restrict b,
+                    __global const double *restrict c) {
+  const long i = 128 * (long)get_group_id(0);
+  for (int k = 0; k < 128; ++k) vstore8(vload8(i + k, b) + s * vload8(i + k, c), i + k, a);
 }
 ";
 
@@ -137,6 +159,20 @@ __kernel void sum(long n, __global const double *restrict x, __global double *re
   double t = 0.0;
   for (int k = 0; k < 16; ++k) t += x[i + 64 * k];
   out[64 * (long)get_group_id(0) + get_local_id(0)] = t;
+}
+";
+
+/// For processors: one work-item a group, whole vectors, four chains of additions.
+const SUM_WIDE: &str = "\
+__kernel void sum(long n, __global const double *restrict x, __global double *restrict out) {
+  const long i = 128 * (long)get_group_id(0);
+  double8 t0 = 0.0, t1 = 0.0, t2 = 0.0, t3 = 0.0;
+  for (int k = 0; k < 128; k += 4) {
+    t0 += vload8(i + k, x); t1 += vload8(i + k + 1, x);
+    t2 += vload8(i + k + 2, x); t3 += vload8(i + k + 3, x);
+  }
+  const double8 t = t0 + t1 + t2 + t3;
+  out[get_group_id(0)] = t.s0 + t.s1 + t.s2 + t.s3 + t.s4 + t.s5 + t.s6 + t.s7;
 }
 ";
 
