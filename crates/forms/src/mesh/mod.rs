@@ -104,7 +104,7 @@ impl Mesh {
         self.cells.get(cell * corners..(cell + 1) * corners).unwrap_or(&[])
     }
 
-    /// The point of `cell` with reference coordinates `reference`, [dim]; empty if there is no such cell.
+    /// The point of `cell` with reference coordinates `reference`, one for each axis; empty if there is no such cell.
     #[must_use]
     pub fn point(&self, cell: usize, reference: &[f64]) -> Vec<f64> {
         let mut point = if cell < self.n_cells() { vec![0.0; self.shape.dim()] } else { Vec::new() };
