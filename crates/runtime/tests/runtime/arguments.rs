@@ -154,3 +154,18 @@ fn limits_are_checked_before_the_compiler_runs() {
         }
     });
 }
+
+#[test]
+fn a_grid_beyond_the_device_is_refused() {
+    each_device(|device, target| {
+        let limit = device.info().max_grid[1];
+        let mut program = axpy(target);
+        program.plan.grid[1] = HostExpr::Const(i64::try_from(limit).unwrap().saturating_add(1));
+        // Where 64 bits are the limit, the block makes the number of work-items overflow.
+        program.plan.block = [1, 2, 1];
+        let exe = device.compile(&program).unwrap();
+        let (x, y) = (put(device, &[0.0; 8]), put(device, &[0.0; 8]));
+        let error = device.launch(&exe, &good(8, &x, &y)).unwrap_err();
+        assert!(matches!(error, RuntimeError::GridTooLarge { axis: 1, .. }), "{target}: {error}");
+    });
+}

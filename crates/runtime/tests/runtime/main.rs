@@ -6,5 +6,6 @@ mod cache;
 mod ceilings;
 mod cuda;
 mod launch;
+mod missing;
 mod oclgrind;
 mod programs;

@@ -202,11 +202,13 @@ pub fn get(device: &dyn Device, buffer: &Buffer) -> Vec<f64> {
     out.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap())).collect()
 }
 
-/// Every device of this machine that can run a program.
+/// Every device of this machine that can run a program; `PURLIN_TEST_DEVICES=cuda` picks some.
 pub fn each_device(mut test: impl FnMut(&dyn Device, Target)) {
-    for name in ["c", "opencl", "cuda"] {
+    let names = std::env::var("PURLIN_TEST_DEVICES").unwrap_or_else(|_| "c,opencl,cuda".into());
+    for name in names.split(',') {
         match purlin_runtime::open(name) {
             Ok(device) => test(&*device, device.info().backend.target()),
+            // Processors always run; a card may be absent.
             Err(purlin_runtime::RuntimeError::Unavailable(e)) if name == "cuda" => {
                 println!("skipped: no CUDA device ({e})");
             }
