@@ -3,13 +3,18 @@
 use crate::affine::{Affine, Atom};
 use crate::expr::{Access, Expr};
 use crate::ids::{Id, InameId, InsnId};
-use crate::kernel::{Kernel, Node};
+use crate::kernel::{Assumption, Kernel, Node};
 
 impl Kernel {
     /// Renumbers inames and instructions in order of appearance and drops those the tree does not
-    /// reach. Two kernels that print alike are equal after this.
+    /// reach; brings assumptions to their normal form. Two kernels that print alike are equal after this.
     #[must_use]
     pub fn canonical(mut self) -> Self {
+        for assumption in &mut self.assumptions {
+            if let Assumption::Params(c) = assumption {
+                *c = c.clone().normalised();
+            }
+        }
         let order = appearance(&self);
         let insns: Vec<InsnId> = self.schedule().into_iter().map(|(insn, _)| insn).collect();
         if in_order(&order, self.inames.len()) && in_order(&insns, self.insns.len()) {

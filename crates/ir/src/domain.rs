@@ -56,7 +56,8 @@ impl Constraint {
 
     /// Divides by the common factor of the coefficients (rounding the constant of an inequality
     /// down, which drops no integer point) and makes the first coefficient of an equality positive.
-    fn normalised(self) -> Self {
+    #[must_use]
+    pub fn normalised(self) -> Self {
         let common = self.expr().terms().iter().fold(0, |g, (_, c)| gcd(g, *c));
         match self {
             Self::NonNegative(e) if common > 1 => Self::NonNegative(divide(&e, common)),
@@ -189,6 +190,8 @@ fn canonical_conjunction(mut constraints: Vec<Constraint>) -> Option<Vec<Constra
         return None;
     }
     constraints.retain(|c| c.as_constant().is_none());
+    // the variants of `Constraint` are public: what is built by hand gets the form that all others have
+    let mut constraints: Vec<_> = constraints.into_iter().map(Constraint::normalised).collect();
     constraints.sort();
     constraints.dedup();
     Some(constraints)

@@ -9,16 +9,27 @@
 //! 5. Nothing writes to a parameter, an `in` argument, a table or constant memory.
 //! 6. Shapes and strides mention parameters only; tables have constant shapes and as many values.
 //! 7. Arguments are global (scalars are passed by value); temporaries are not `constant`.
-//! 8. Rules use earlier rules only, and neither inames nor reductions.
+//! 8. Rules use earlier rules only, and neither inames nor reductions; the names of their parameters
+//!    are names, all different, and name nothing else. Expanded, a rule is at most [`MAX_DEPTH`]
+//!    operations deep and holds at most a million.
 //! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
 //! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis.
+//! 11. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that
+//!     recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
 use crate::domain::Domain;
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
-use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Insn, Kernel, Node, VarKind};
+use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Insn, Kernel, Node, Rule, VarKind};
 use crate::typing::{ExprType, TypeError};
+
+/// Most operations on a path from the root of an expression to a leaf.
+pub const MAX_DEPTH: usize = 400;
+/// Most loops around an instruction, reductions included.
+pub const MAX_LOOP_DEPTH: usize = 64;
+/// Most operations of a rule when the rules it uses are expanded.
+const MAX_RULE_SIZE: usize = 1_000_000;
 
 /// Words of the text format that cannot be names.
 pub const KEYWORDS: &[&str] = &[
@@ -99,6 +110,8 @@ pub enum KernelError {
     Overflow { what: String },
     #[error("loops `{outer}` and `{inner}` are nested and both tagged {tag}; give them different axes")]
     NestedAxis { outer: String, inner: String, tag: AxisTag },
+    #[error("{what} is more than {limit} {unit} deep; split it")]
+    TooDeep { what: String, limit: usize, unit: &'static str },
 }
 
 impl Kernel {
@@ -214,7 +227,15 @@ impl Kernel {
     }
 
     fn verify_rules(&self) -> Result<(), KernelError> {
+        let mut extents = Vec::with_capacity(self.rules.len());
         for (id, rule) in self.rules.iter() {
+            self.verify_rule_params(rule)?;
+            let extent = Extent::of(&rule.body, &extents);
+            if extent.depth > MAX_DEPTH || extent.size > MAX_RULE_SIZE {
+                let why = "is too large once the rules it uses are expanded";
+                return Err(KernelError::Rule { rule: rule.name.clone(), why });
+            }
+            extents.push(extent);
             let mut problem = None;
             rule.body.for_each(&mut |e| match e {
                 Expr::Rule(r, _) if r.index() >= id.index() => {
@@ -230,6 +251,48 @@ impl Kernel {
             }
         }
         Ok(())
+    }
+}
+
+impl Kernel {
+    fn verify_rule_params(&self, rule: &Rule) -> Result<(), KernelError> {
+        for (k, param) in rule.params.iter().enumerate() {
+            if !is_name(param) {
+                return Err(KernelError::BadName { name: param.clone() });
+            }
+            // inames and instructions do not stand in rules, so only these could be confused
+            if rule.params[..k].contains(param) || self.var(param).is_some() || self.rule(param).is_some() {
+                return Err(KernelError::DuplicateName { name: param.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How large an expression is when rules are expanded.
+#[derive(Clone, Copy)]
+struct Extent {
+    depth: usize,
+    size: usize,
+}
+
+impl Extent {
+    /// Without recursion: the expression may be too deep for it.
+    fn of(e: &Expr, rules: &[Self]) -> Self {
+        let mut extent = Self { depth: 0, size: 0 };
+        let mut open = vec![(e, 1_usize)];
+        while let Some((e, depth)) = open.pop() {
+            let used = match e {
+                Expr::Rule(rule, _) => rules.get(rule.index()).copied(),
+                _ => None,
+            };
+            let inside = used.unwrap_or(Self { depth: 0, size: 0 });
+            let depth_here = depth.saturating_add(inside.depth);
+            extent.depth = extent.depth.max(depth_here);
+            extent.size = extent.size.saturating_add(1).saturating_add(inside.size);
+            open.extend(e.operands().into_iter().map(|operand| (operand, depth_here + 1)));
+        }
+        extent
     }
 }
 
@@ -274,6 +337,10 @@ impl Walk<'_> {
             }
         }
         self.scope.push(iname);
+        if self.scope.len() > MAX_LOOP_DEPTH {
+            let what = format!("the nest around `{}`", this.name);
+            return Err(KernelError::TooDeep { what, limit: MAX_LOOP_DEPTH, unit: "loops" });
+        }
         self.domain(iname, &this.domain)
     }
 
@@ -308,6 +375,17 @@ impl Walk<'_> {
         self.insn_uses[id.index()] += 1;
         let insn = &self.kernel.insns[id];
         self.check_lhs(insn)?;
+        if insn
+            .lhs
+            .index
+            .iter()
+            .chain([&insn.rhs])
+            .chain(&insn.predicate)
+            .any(|e| Extent::of(e, &[]).depth > MAX_DEPTH)
+        {
+            let what = format!("an expression of `{}`", insn.name);
+            return Err(KernelError::TooDeep { what, limit: MAX_DEPTH, unit: "operations" });
+        }
         for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
             self.expression(insn, e)?;
         }

@@ -1,4 +1,4 @@
-//! The text format: [`print`] writes a kernel, `parse` reads it back.
+//! The text format: [`print()`] writes a kernel, [`parse()`] reads it back.
 //!
 //! The text reads like a loop program. Blocks are indented; the values of tables stand after the
 //! body, so that the program reads first.
@@ -48,10 +48,21 @@
 //! `atomic` among the tags of an update makes it atomic; a label of that name is written `"atomic"`,
 //! in quotes, as any tag that is not an identifier.
 
+mod cursor;
+mod declaration;
+mod error;
+mod expression;
+mod lex;
+mod line;
+mod names;
 mod number;
+mod parse;
 mod print;
+mod set;
 mod show;
 
+pub use error::{ParseError, ParseErrors};
+pub use parse::parse;
 pub use print::{PrintOptions, TableStyle, print, print_with};
 pub use show::Shown;
 

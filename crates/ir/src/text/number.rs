@@ -30,3 +30,25 @@ fn write_nan(f: &mut dyn fmt::Write, x: f64) -> fmt::Result {
         write!(f, "nan(0x{:016x})", x.to_bits())
     }
 }
+
+/// Reads the digits of an integer literal; `None` if 64 bits do not hold it.
+pub(super) fn read_int(digits: &str, negative: bool) -> Option<i64> {
+    let magnitude: u64 = digits.parse().ok()?;
+    if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+/// Reads a decimal; `None` if it is beyond the largest number of the type.
+pub(super) fn read_real(digits: &str, negative: bool, ty: ScalarType) -> Option<Real> {
+    let magnitude = match ty {
+        // straight to f32: through f64 it would be rounded twice
+        ScalarType::F32 => f64::from(digits.parse::<f32>().ok()?),
+        ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => digits.parse::<f64>().ok()?,
+    };
+    magnitude.is_finite().then_some(Real(if negative { -magnitude } else { magnitude }))
+}
+
+/// Reads the bits of a number that is not a number.
+pub(super) fn read_nan(hex: &str) -> Option<Real> {
+    let x = f64::from_bits(u64::from_str_radix(hex, 16).ok()?);
+    x.is_nan().then_some(Real(x))
+}

@@ -302,16 +302,22 @@ impl Names<'_> {
     }
 }
 
+/// How tightly a binary operator binds where it stands between its operands.
+pub(super) fn level_of(op: BinaryOp) -> Level {
+    match op {
+        BinaryOp::Or => Level::Or,
+        BinaryOp::And => Level::And,
+        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => Level::Comparison,
+        BinaryOp::Add | BinaryOp::Sub => Level::Sum,
+        BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Level::Product,
+        BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv => Level::Atom,
+    }
+}
+
 fn level(e: &Expr) -> Level {
     match e {
-        Expr::Binary(op, ..) => match op {
-            BinaryOp::Or => Level::Or,
-            BinaryOp::And => Level::And,
-            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => Level::Comparison,
-            BinaryOp::Add | BinaryOp::Sub => Level::Sum,
-            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod => Level::Product,
-            BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv => Level::Atom,
-        },
+        Expr::Binary(BinaryOp::Min | BinaryOp::Max | BinaryOp::FloorDiv, ..) => Level::Atom,
+        Expr::Binary(op, ..) => level_of(*op),
         Expr::Unary(UnaryOp::Not, _) => Level::Not,
         Expr::Unary(UnaryOp::Neg, _) => Level::Unary,
         Expr::Int(_)

@@ -1,0 +1,289 @@
+//! Declarations: variables, substitution rules, assumptions, values of tables.
+
+use super::cursor::Cursor;
+use super::error::{Fail, fail, fail_help};
+use super::lex::{Kind, Span};
+use super::names::{Entity, check_name};
+use super::number::read_int;
+use super::parse::Parser;
+use super::print::default_space;
+use crate::affine::Affine;
+use crate::constant::{Real, TableData};
+use crate::expr::Expr;
+use crate::ids::{RuleId, VarId};
+use crate::kernel::{AddressSpace, Assumption, Direction, Rule, VarKind, Variable};
+use crate::types::ScalarType;
+
+type Result<T> = std::result::Result<T, Fail>;
+
+/// Words that start the declaration of a variable.
+pub(super) const VARIABLE_WORDS: [&str; 4] = ["param", "arg", "temp", "table"];
+
+impl<'s> Parser<'s> {
+    /// Declares the name of a variable; [`Self::variable_declaration`] reads the rest once all names
+    /// are known.
+    pub(super) fn declare_variable(&mut self, name: &'s str, span: Span) -> Result<VarId> {
+        let placeholder = Variable::new(name, ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
+        let id = self.kernel.vars.push(placeholder);
+        self.names.declare(name, span, Entity::Var(id)).map(|()| id)
+    }
+
+    /// Reads `param name: type[shape] attributes` and the like, from its first word.
+    pub(super) fn variable_declaration(&mut self, c: &mut Cursor<'_, 's>, id: VarId) -> Result<()> {
+        let (keyword, keyword_span) = c.expect_word("a declaration")?;
+        let (name, _) = c.expect_word("a name")?;
+        c.expect_symbol(":", "and a type")?;
+        let ty = scalar_type(c)?;
+        let shape = if c.take_symbol("[") { self.affine_list(c, "]")? } else { Vec::new() };
+        let kind = match keyword {
+            "param" => VarKind::Param,
+            "arg" => VarKind::Argument(Direction::In),
+            "temp" => VarKind::Temporary,
+            _ if ty.is_float() => VarKind::Table(TableData::real([])),
+            _ => VarKind::Table(TableData::int([])),
+        };
+        let mut attributes = Attributes::default();
+        let mut var = Variable::new(name, ty, kind, shape, AddressSpace::Private);
+        while !c.is_at_end() {
+            self.attribute(c, &mut var, &mut attributes)?;
+        }
+        if let VarKind::Argument(direction) = &mut var.kind {
+            let missing = || {
+                let help = format!("write `in`, `out` or `inout` after the type of `{name}`");
+                fail_help(keyword_span.to(c.last_span()), format!("argument `{name}` has no direction"), help)
+            };
+            *direction = attributes.direction.ok_or_else(missing)?;
+        } else if attributes.direction.is_some() {
+            let message = format!("`{name}` is a {keyword} and has no direction");
+            return Err(fail_help(c.whole_span(), message, "only `arg` has one"));
+        }
+        var.space = attributes.space.unwrap_or_else(|| default_space(&var.kind, var.shape.is_empty()));
+        self.kernel.vars[id] = var;
+        Ok(())
+    }
+
+    fn attribute(&mut self, c: &mut Cursor<'_, 's>, var: &mut Variable, seen: &mut Attributes) -> Result<()> {
+        let (word, span) = c.expect_word("`in`, `out`, `inout`, an address space, or a layout")?;
+        let space = AddressSpace::ALL.into_iter().find(|s| s.name() == word);
+        let repeated = match word {
+            "in" => seen.direction.replace(Direction::In).is_some(),
+            "out" => seen.direction.replace(Direction::Out).is_some(),
+            "inout" => seen.direction.replace(Direction::InOut).is_some(),
+            "strides" => {
+                c.expect_symbol("(", "and the strides")?;
+                let strides = self.affine_list(c, ")")?;
+                var.layout.strides.replace(strides).is_some()
+            }
+            "vector" => var.layout.vector_axis.replace(vector_axis(c)?).is_some(),
+            "storage" => {
+                c.expect_symbol("(", "and the name of the buffer")?;
+                let (label, _) = label(c, "the name of the buffer")?;
+                c.expect_symbol(")", "after the name of the buffer")?;
+                var.storage.replace(label).is_some()
+            }
+            _ if space.is_some() => std::mem::replace(&mut seen.space, space).is_some(),
+            _ => {
+                let known = ["in", "out", "inout", "global", "constant", "local", "private"];
+                let known = known.into_iter().chain(["strides", "vector", "storage"]);
+                let mut error = fail(span, format!("`{word}` is not an attribute of variables"));
+                error.help = super::error::suggestion(word, known);
+                return Err(error);
+            }
+        };
+        if repeated {
+            return Err(fail_help(span, format!("`{word}` says a second time what was said"), "remove one"));
+        }
+        Ok(())
+    }
+
+    fn affine_list(&mut self, c: &mut Cursor<'_, 's>, close: &str) -> Result<Vec<Affine>> {
+        let mut list = Vec::new();
+        while !c.take_symbol(close) {
+            list.push(self.affine(c)?);
+            if !c.is_symbol(close) {
+                c.expect_symbol(",", &format!("or `{close}`"))?;
+            }
+        }
+        Ok(list)
+    }
+
+    /// Declares the name and the parameters of a rule; its body is read once all names are known.
+    pub(super) fn declare_rule(&mut self, c: &mut Cursor<'_, 's>) -> Result<RuleId> {
+        c.advance();
+        let (name, span) = c.expect_word("the name of the rule")?;
+        let rule = Rule { name: name.to_owned(), params: Vec::new(), body: Expr::Int(0) };
+        let id = self.kernel.rules.push(rule);
+        self.names.declare(name, span, Entity::Rule(id))?;
+        let params = rule_params(c)?;
+        self.kernel.rules[id].params = params.into_iter().map(|(p, _)| p.to_owned()).collect();
+        Ok(id)
+    }
+
+    /// Reads `rule name(params) := body` from its first word.
+    pub(super) fn rule_body(&mut self, c: &mut Cursor<'_, 's>, id: RuleId) -> Result<()> {
+        c.advance();
+        c.advance();
+        let params = rule_params(c)?;
+        for (param, span) in &params {
+            if matches!(self.names.get(param), Some(Entity::Var(_) | Entity::Rule(_))) {
+                let message = format!("the parameter `{param}` has the name of something else");
+                return Err(fail_help(*span, message, "rename the parameter"));
+            }
+        }
+        c.expect_symbol(":=", "and the body of the rule")?;
+        self.names.rule_params = params.into_iter().map(|(p, _)| p).collect();
+        let body = self.expression(c);
+        self.names.rule_params.clear();
+        self.kernel.rules[id].body = body?;
+        c.expect_end("the rule")
+    }
+
+    /// Reads `assume ...` from its first word.
+    pub(super) fn assumption(&mut self, c: &mut Cursor<'_, 's>) -> Result<()> {
+        c.advance();
+        let assumption = if c.take_word("injective") {
+            c.expect_symbol("(", "and an array")?;
+            let (name, span) = c.expect_word("the name of an array")?;
+            let var = self.variable(name, span)?;
+            c.expect_symbol(")", "after the array")?;
+            Assumption::Injective(var)
+        } else {
+            Assumption::Params(self.constraint(c)?)
+        };
+        c.expect_end("the assumption")?;
+        self.kernel.assumptions.push(assumption);
+        Ok(())
+    }
+
+    /// Reads `table name = [values]` from its first word.
+    pub(super) fn table_values(&mut self, c: &mut Cursor<'_, 's>) -> Result<()> {
+        c.advance();
+        let (name, span) = c.expect_word("the name of a table")?;
+        let id = self.variable(name, span)?;
+        let var = &self.kernel.vars[id];
+        let (ty, is_table) = (var.ty, matches!(var.kind, VarKind::Table(_)));
+        let needed = var.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?));
+        if !is_table {
+            let help = format!("declare it with `table {name}: ...`");
+            return Err(fail_help(span, format!("`{name}` is not a table"), help));
+        }
+        if self.filled.contains(&id) {
+            return Err(fail(span, format!("table `{name}` has its values already")));
+        }
+        self.filled.insert(id); // also if the values are wrong: one error is enough
+        c.expect_symbol("=", "and the values")?;
+        let data = if ty.is_float() {
+            TableData::Real(self.value_list(c, name, |p, c, negative| p.real_value(c, negative, ty))?.into())
+        } else {
+            TableData::Int(self.value_list(c, name, |_, c, negative| int_value(c, negative, ty))?.into())
+        };
+        c.expect_end("the table")?;
+        if let Some(needed) = needed {
+            if usize::try_from(needed).ok() != Some(data.len()) {
+                let message = format!("table `{name}` has {} values, its shape needs {needed}", data.len());
+                return Err(fail(span, message));
+            }
+        }
+        self.kernel.vars[id].kind = VarKind::Table(data);
+        Ok(())
+    }
+
+    fn value_list<T>(
+        &self,
+        c: &mut Cursor<'_, 's>,
+        name: &str,
+        value: impl Fn(&Self, &mut Cursor<'_, 's>, bool) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        c.expect_symbol("[", "and the values")?;
+        let mut list = Vec::new();
+        while !c.take_symbol("]") {
+            if c.is_symbol("...") {
+                let message = format!("the values of table `{name}` are abridged");
+                return Err(fail_help(c.span(), message, "print the kernel with its tables in full"));
+            }
+            let negative = c.take_symbol("-");
+            list.push(value(self, c, negative)?);
+            if !c.is_symbol("]") {
+                c.expect_symbol(",", "or `]`")?;
+            }
+        }
+        Ok(list)
+    }
+
+    fn real_value(&self, c: &mut Cursor<'_, 's>, negative: bool, ty: ScalarType) -> Result<Real> {
+        if let Some(Kind::Int(digits)) = c.peek() {
+            let value = super::number::read_real(digits, negative, ty);
+            let value =
+                value.ok_or_else(|| fail(c.span(), format!("`{digits}` is beyond the largest {ty}")))?;
+            c.advance();
+            return Ok(value);
+        }
+        self.real_literal(c, negative, ty)?.ok_or_else(|| c.expected("a number"))
+    }
+}
+
+#[derive(Default)]
+struct Attributes {
+    direction: Option<Direction>,
+    space: Option<AddressSpace>,
+}
+
+fn scalar_type(c: &mut Cursor<'_, '_>) -> Result<ScalarType> {
+    let (word, span) = c.expect_word("a type: `f32`, `f64`, `i32` or `i64`")?;
+    ScalarType::ALL.into_iter().find(|ty| ty.name() == word).ok_or_else(|| {
+        fail_help(span, format!("`{word}` is not a type"), "the types are `f32`, `f64`, `i32` and `i64`")
+    })
+}
+
+fn vector_axis(c: &mut Cursor<'_, '_>) -> Result<u32> {
+    c.expect_symbol("(", "and the number of an axis")?;
+    let axis = match c.peek() {
+        Some(Kind::Int(digits)) => digits.parse().ok(),
+        _ => None,
+    };
+    let axis = axis.ok_or_else(|| c.expected("the number of an axis, from 0"))?;
+    c.advance();
+    c.expect_symbol(")", "after the axis")?;
+    Ok(axis)
+}
+
+/// Reads a name or a string; says which it was.
+pub(super) fn label(c: &mut Cursor<'_, '_>, role: &str) -> Result<(String, bool)> {
+    let (label, quoted) = match c.peek() {
+        Some(Kind::Name(name)) => ((*name).to_owned(), false),
+        Some(Kind::Text(text)) => (text.clone(), true),
+        _ => return Err(c.expected(role)),
+    };
+    c.advance();
+    Ok((label, quoted))
+}
+
+fn rule_params<'s>(c: &mut Cursor<'_, 's>) -> Result<Vec<(&'s str, Span)>> {
+    c.expect_symbol("(", "and the parameters of the rule")?;
+    let mut params: Vec<(&str, Span)> = Vec::new();
+    while !c.take_symbol(")") {
+        let (name, span) = c.expect_word("the name of a parameter")?;
+        check_name(name, span)?;
+        if params.iter().any(|(p, _)| *p == name) {
+            return Err(fail_help(span, format!("`{name}` names two parameters"), "rename one"));
+        }
+        params.push((name, span));
+        if !c.is_symbol(")") {
+            c.expect_symbol(",", "or `)`")?;
+        }
+    }
+    Ok(params)
+}
+
+fn int_value(c: &mut Cursor<'_, '_>, negative: bool, ty: ScalarType) -> Result<i64> {
+    let Some(Kind::Int(digits)) = c.peek() else {
+        return Err(c.expected(&format!("an integer, as the table holds {ty}")));
+    };
+    let fits = |value: &i64| ty != ScalarType::I32 || i32::try_from(*value).is_ok();
+    let sign = if negative { "-" } else { "" };
+    let value = read_int(digits, negative)
+        .filter(fits)
+        .ok_or_else(|| fail(c.span(), format!("the integer `{sign}{digits}` does not fit {ty}")))?;
+    c.advance();
+    Ok(value)
+}

@@ -1,0 +1,80 @@
+//! The names of a text and what they stand for.
+
+use super::error::{Fail, fail, fail_help, suggestion};
+use super::lex::Span;
+use crate::expr::MathFn;
+use crate::ids::{InameId, RuleId, VarId};
+use crate::verify::{KEYWORDS, is_name};
+use std::collections::{HashMap, HashSet};
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entity {
+    Kernel,
+    Var(VarId),
+    Rule(RuleId),
+    Iname(InameId),
+    Insn,
+}
+
+/// Names with the places where they are declared.
+#[derive(Default)]
+pub(super) struct NameTable<'s> {
+    entities: HashMap<&'s str, (Entity, Span)>,
+    /// Names in the order of the text: a hash map has none.
+    order: Vec<&'s str>,
+    /// Names whose declaration failed: their uses are not reported again.
+    broken: HashSet<&'s str>,
+    /// Loops and reductions around the current place, outer first.
+    pub scope: Vec<InameId>,
+    /// Parameters of the rule that is being read.
+    pub rule_params: Vec<&'s str>,
+}
+
+impl<'s> NameTable<'s> {
+    /// Declares a name.
+    pub fn declare(&mut self, name: &'s str, span: Span, entity: Entity) -> Result<(), Fail> {
+        check_name(name, span)?;
+        // later uses mean the later declaration, so that a repeated name is one error, not many
+        if self.entities.insert(name, (entity, span)).is_some() {
+            return Err(fail_help(span, format!("`{name}` names two things"), "rename one"));
+        }
+        self.order.push(name);
+        Ok(())
+    }
+
+    /// Notes that a declaration failed.
+    pub fn mark_broken(&mut self, name: &'s str) {
+        self.broken.insert(name);
+    }
+
+    pub fn get(&self, name: &str) -> Option<Entity> {
+        self.entities.get(name).map(|(entity, _)| *entity)
+    }
+
+    /// Where a name is declared.
+    pub fn span_of(&self, name: &str) -> Option<Span> {
+        self.entities.get(name).map(|(_, span)| *span)
+    }
+
+    /// The error of a name that stands for nothing; `None` inside is for names already reported.
+    pub fn unknown(&self, name: &str, span: Span, what: &str) -> Fail {
+        if self.broken.contains(name) {
+            return fail(span, String::new()); // dropped by the parser
+        }
+        let known = self.order.iter().copied().chain(self.rule_params.iter().copied());
+        let functions = MathFn::ALL.iter().map(|f| f.name());
+        let mut error = fail(span, format!("{what} `{name}` is not known"));
+        error.help = suggestion(name, known.chain(functions).chain(KEYWORDS.iter().copied()));
+        error
+    }
+}
+
+/// Checks that a word may be a name.
+pub(super) fn check_name(name: &str, span: Span) -> Result<(), Fail> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let kind = if MathFn::from_name(name).is_some() { "a function" } else { "a keyword" };
+    Err(fail_help(span, format!("`{name}` is {kind} and cannot be a name"), "choose another name"))
+}

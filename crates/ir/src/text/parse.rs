@@ -1,0 +1,441 @@
+//! Text to kernels.
+
+use super::cursor::Cursor;
+use super::declaration::{VARIABLE_WORDS, label};
+use super::error::{Fail, ParseError, ParseErrors, fail, fail_help, suggestion};
+use super::lex::{Kind, Span, tokens};
+use super::line::{Line, lines};
+use super::names::{Entity, NameTable};
+use crate::expr::UpdateOp;
+use crate::ids::{Arena, InameId, RuleId, VarId};
+use crate::kernel::{Insn, Kernel, Node, VarKind, WriteOp};
+use crate::verify::{KernelError, MAX_LOOP_DEPTH};
+use std::collections::{BTreeSet, HashMap};
+
+/// Reads a kernel.
+///
+/// The kernel is verified and canonical: `parse(&print(k))` is `k` for every canonical kernel.
+///
+/// # Errors
+/// Everything that is wrong with the text, statement by statement, each with its place; or else the
+/// first rule of [`crate::verify`] that is broken.
+///
+/// ```
+/// let kernel = purlin_ir::text::parse("
+/// kernel scale
+/// param n: i32
+/// arg x: f64[n] inout
+///
+/// for i in 0..n
+///   s: x[i] *= 2
+/// ")?;
+/// assert_eq!(purlin_ir::text::parse(&kernel.to_string())?, kernel);
+/// # Ok::<(), purlin_ir::text::ParseErrors>(())
+/// ```
+pub fn parse(source: &str) -> Result<Kernel, ParseErrors> {
+    let (tokens, mut errors) = tokens(source);
+    let (lines, unbalanced) = lines(tokens, source);
+    errors.extend(unbalanced);
+    let mut parser = Parser::new(errors);
+    parser.run(&lines);
+    parser.finish(source)
+}
+
+/// What has been read so far.
+pub(super) struct Parser<'s> {
+    pub(super) kernel: Kernel,
+    pub(super) names: NameTable<'s>,
+    /// Tables whose values have been read.
+    pub(super) filled: BTreeSet<VarId>,
+    /// The statement that declares a name, for errors of the verifier.
+    statements: HashMap<&'s str, Span>,
+    errors: Vec<ParseError>,
+    named: bool,
+}
+
+/// A block of the loop tree that is still open.
+struct Block {
+    /// Indentation of its statements, once there is one.
+    indent: Option<usize>,
+    /// Indentation of the line that opened it.
+    opened_at: usize,
+    iname: Option<InameId>,
+    nodes: Vec<Node>,
+}
+
+impl<'s> Parser<'s> {
+    fn new(errors: Vec<Fail>) -> Self {
+        let kernel = Kernel {
+            name: String::new(),
+            vars: Arena::default(),
+            inames: Arena::default(),
+            insns: Arena::default(),
+            rules: Arena::default(),
+            assumptions: Vec::new(),
+            body: Vec::new(),
+        };
+        Self {
+            kernel,
+            names: NameTable::default(),
+            filled: BTreeSet::new(),
+            statements: HashMap::new(),
+            errors: errors.into_iter().map(|e| *e).collect(),
+            named: false,
+        }
+    }
+
+    fn note<T>(&mut self, result: Result<T, Fail>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.errors.push(*error);
+                None
+            }
+        }
+    }
+
+    /// Names first, then declarations, then rules and assumptions, then the loop tree: what a
+    /// statement mentions may stand below it.
+    fn run(&mut self, lines: &[Line<'s>]) {
+        let (mut variables, mut rules, mut assumptions, mut body) = (vec![], vec![], vec![], vec![]);
+        for (k, line) in lines.iter().enumerate() {
+            match statement(line) {
+                Statement::Kernel => self.kernel_line(line, k == 0),
+                Statement::Variable => variables.extend(self.declare_line(line).map(|id| (line, id))),
+                Statement::Rule => rules.extend(self.declare_rule_line(line).map(|id| (line, id))),
+                Statement::Assume => assumptions.push(line),
+                Statement::Values | Statement::Loop | Statement::Insn => body.push(line),
+            }
+            let top_level = matches!(statement(line), Statement::Loop | Statement::Insn);
+            if !top_level && line.indent > 0 {
+                let span = Cursor::new(&line.tokens).span();
+                let message = "only what is inside a `for` is indented";
+                self.errors.push(*fail_help(span, message, "start the declaration at the left margin"));
+            }
+        }
+        if !self.named && lines.iter().all(|l| statement(l) != Statement::Kernel) {
+            let start = Span { start: 0, end: 0 };
+            self.errors.push(*fail_help(start, "the kernel has no name", "start with `kernel name`"));
+        }
+        for (line, id) in variables {
+            self.variable_line(line, id);
+        }
+        for (line, id) in rules {
+            self.whole_line(line, |p, c| p.rule_body(c, id));
+        }
+        for line in assumptions {
+            self.whole_line(line, Self::assumption);
+        }
+        self.body(&body);
+        self.check_tables();
+    }
+
+    /// Reads a line whose brackets match; the others have been reported.
+    fn whole_line<T>(
+        &mut self,
+        line: &Line<'s>,
+        read: impl FnOnce(&mut Self, &mut Cursor<'_, 's>) -> Result<T, Fail>,
+    ) -> Option<T> {
+        if !line.sound {
+            return None;
+        }
+        let result = read(self, &mut Cursor::new(&line.tokens));
+        self.note(result)
+    }
+
+    fn kernel_line(&mut self, line: &Line<'s>, first: bool) {
+        let mut c = Cursor::new(&line.tokens);
+        c.advance();
+        let span = c.whole_span();
+        let result = c.expect_word("the name of the kernel").and_then(|(name, at)| {
+            if self.named {
+                return Err(fail_help(span, "a second kernel", "put each kernel into a file of its own"));
+            }
+            if !first {
+                return Err(fail(span, "`kernel` is not the first statement"));
+            }
+            self.named = true;
+            self.kernel.name = name.to_owned();
+            self.statements.insert(name, span);
+            self.names.declare(name, at, Entity::Kernel)?;
+            c.expect_end("the name")
+        });
+        self.note(result);
+    }
+
+    fn declare_line(&mut self, line: &Line<'s>) -> Option<VarId> {
+        let mut c = Cursor::new(&line.tokens);
+        c.advance();
+        let result = c.expect_word("a name after the keyword").and_then(|(name, span)| {
+            self.statements.entry(name).or_insert(c.whole_span());
+            self.declare_variable(name, span)
+        });
+        self.note(result)
+    }
+
+    fn variable_line(&mut self, line: &Line<'s>, id: VarId) {
+        let done = self.whole_line(line, |p, c| p.variable_declaration(c, id));
+        if done.is_none() {
+            self.broken(line);
+        }
+    }
+
+    fn declare_rule_line(&mut self, line: &Line<'s>) -> Option<RuleId> {
+        if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
+            self.statements.entry(name).or_insert(Cursor::new(&line.tokens).whole_span());
+        }
+        let id = self.whole_line(line, |p, c| p.declare_rule(c));
+        if id.is_none() {
+            self.broken(line);
+        }
+        id
+    }
+
+    /// Takes the name that a failed declaration introduces out of use.
+    fn broken(&mut self, line: &Line<'s>) {
+        if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
+            self.names.mark_broken(name);
+        }
+    }
+
+    fn body(&mut self, lines: &[&Line<'s>]) {
+        let root = Block { indent: Some(0), opened_at: 0, iname: None, nodes: Vec::new() };
+        let mut blocks = vec![root];
+        for line in lines {
+            match statement(line) {
+                Statement::Values => {
+                    self.whole_line(line, Self::table_values);
+                }
+                Statement::Loop => {
+                    self.place(line, &mut blocks);
+                    self.open_loop(line, &mut blocks);
+                }
+                _ => {
+                    self.place(line, &mut blocks);
+                    if let (Some(insn), Some(block)) = (self.instruction_line(line), blocks.last_mut()) {
+                        block.nodes.push(Node::Insn(self.kernel.insns.push(insn)));
+                    }
+                }
+            }
+        }
+        while blocks.len() > 1 {
+            self.close(&mut blocks);
+        }
+        self.kernel.body = blocks.pop().map(|b| b.nodes).unwrap_or_default();
+    }
+
+    /// Closes the blocks that a line is not in.
+    fn place(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
+        while let Some(block) = blocks.last_mut() {
+            let inside = line.indent > block.opened_at || block.iname.is_none();
+            let indent = *block.indent.get_or_insert(line.indent);
+            if inside && line.indent >= indent {
+                if line.indent > indent {
+                    let span = Cursor::new(&line.tokens).span();
+                    let message = format!("indented by {}, this block by {indent}", line.indent);
+                    let help = "only what is inside a `for` is indented further";
+                    self.errors.push(*fail_help(span, message, help));
+                }
+                return;
+            }
+            if inside {
+                let span = Cursor::new(&line.tokens).span();
+                let message = format!("indented by {}, no block around is", line.indent);
+                let help = format!("this block is indented by {indent}");
+                self.errors.push(*fail_help(span, message, help));
+                return;
+            }
+            self.close(blocks);
+        }
+    }
+
+    fn close(&mut self, blocks: &mut Vec<Block>) {
+        let Some(Block { iname: Some(iname), nodes, .. }) = blocks.pop() else { return };
+        self.names.scope.pop();
+        if let Some(outer) = blocks.last_mut() {
+            outer.nodes.push(Node::Loop(iname, nodes));
+        }
+    }
+
+    fn open_loop(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
+        let depth = self.names.scope.len();
+        if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
+            self.statements.entry(name).or_insert(Cursor::new(&line.tokens).whole_span());
+        }
+        self.whole_line(line, |p, c| {
+            c.advance();
+            p.loop_header(c)?;
+            if c.take_symbol(":") {
+                return Err(fail_help(c.last_span(), "a loop ends without `:`", "remove it"));
+            }
+            c.expect_end("the loop")
+        });
+        // a loop that failed still opens a block, so that what is inside is not reported as well
+        if self.names.scope.len() == depth {
+            self.broken(line);
+            let placeholder = crate::kernel::Iname {
+                name: String::new(),
+                domain: crate::domain::Domain::universe(),
+                tag: crate::kernel::AxisTag::Sequential,
+            };
+            let id = self.kernel.inames.push(placeholder);
+            self.names.scope.push(id);
+        }
+        self.names.scope.truncate(depth + 1);
+        if blocks.len() > MAX_LOOP_DEPTH {
+            let message = format!("more than {MAX_LOOP_DEPTH} loops are nested");
+            self.errors.push(*fail(Cursor::new(&line.tokens).whole_span(), message));
+            self.names.scope.truncate(depth);
+            return;
+        }
+        let iname = self.names.scope.last().copied();
+        blocks.push(Block { indent: None, opened_at: line.indent, iname, nodes: Vec::new() });
+    }
+
+    fn instruction_line(&mut self, line: &Line<'s>) -> Option<Insn> {
+        let depth = self.names.scope.len();
+        let insn = self.whole_line(line, Self::instruction);
+        self.names.scope.truncate(depth); // a reduction that failed leaves its loops
+        insn
+    }
+
+    /// Reads `name: lhs op rhs if predicate {tags}`.
+    fn instruction(&mut self, c: &mut Cursor<'_, 's>) -> Result<Insn, Fail> {
+        if c.peek_second() != Some(&Kind::Symbol(":")) {
+            return Err(not_a_statement(c));
+        }
+        let (name, span) = c.expect_word("a statement")?;
+        self.statements.entry(name).or_insert(c.whole_span());
+        self.names.declare(name, span, Entity::Insn)?;
+        c.advance();
+        let (lhs, _) = self.access(c)?;
+        let mut op = write_op(c)?;
+        let rhs = self.expression(c)?;
+        let predicate = if c.take_word("if") { Some(self.expression(c)?) } else { None };
+        let mut tags = BTreeSet::new();
+        if c.take_symbol("{") {
+            instruction_tags(c, &mut op, &mut tags)?;
+        }
+        c.expect_end("the instruction")?;
+        Ok(Insn { name: name.to_owned(), lhs, op, rhs, predicate, tags })
+    }
+
+    fn check_tables(&mut self) {
+        for (id, var) in self.kernel.vars.iter() {
+            if matches!(var.kind, VarKind::Table(_)) && !self.filled.contains(&id) {
+                let span = self.names.span_of(&var.name).unwrap_or(Span { start: 0, end: 0 });
+                let help = format!("add `table {} = [...]` after the body", var.name);
+                self.errors.push(*fail_help(span, format!("table `{}` has no values", var.name), help));
+            }
+        }
+    }
+
+    fn finish(mut self, source: &str) -> Result<Kernel, ParseErrors> {
+        self.errors.retain(|e| !e.message.is_empty()); // uses of names whose declaration failed
+        if self.errors.is_empty() {
+            match self.kernel.verify() {
+                Ok(()) => return Ok(self.kernel.canonical()),
+                Err(error) => self.errors.push(*self.located(&error)),
+            }
+        }
+        Err(ParseErrors::new(self.errors, source))
+    }
+
+    /// The error of the verifier at the first statement it names.
+    fn located(&self, error: &KernelError) -> Fail {
+        let message = error.to_string();
+        let named = message.split('`').skip(1).step_by(2).find_map(|name| self.statements.get(name));
+        let span = named.copied().unwrap_or(Span { start: 0, end: 0 });
+        match message.split_once("; ") {
+            Some((what, help)) => fail_help(span, what, help),
+            None => fail(span, message),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Statement {
+    Kernel,
+    Variable,
+    Rule,
+    Assume,
+    Values,
+    Loop,
+    Insn,
+}
+
+fn statement(line: &Line<'_>) -> Statement {
+    let kind = |k: usize| line.tokens.get(k).map(|t| &t.kind);
+    match kind(0) {
+        _ if kind(1) == Some(&Kind::Symbol(":")) => Statement::Insn,
+        Some(Kind::Name("table")) if kind(2) == Some(&Kind::Symbol("=")) => Statement::Values,
+        Some(Kind::Name(word)) if VARIABLE_WORDS.contains(word) => Statement::Variable,
+        Some(Kind::Name("kernel")) => Statement::Kernel,
+        Some(Kind::Name("rule")) => Statement::Rule,
+        Some(Kind::Name("assume")) => Statement::Assume,
+        Some(Kind::Name("for")) => Statement::Loop,
+        _ => Statement::Insn,
+    }
+}
+
+fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
+    let words = ["kernel", "param", "arg", "temp", "table", "rule", "assume", "for"];
+    let found = match c.peek() {
+        Some(Kind::Name(word)) => suggestion(word, words),
+        _ => None,
+    };
+    let help = "an instruction needs a name, as in `s: y[i] = x[i]`".to_owned();
+    fail_help(c.span(), format!("expected a statement, found {}", c.found()), found.unwrap_or(help))
+}
+
+fn write_op(c: &mut Cursor<'_, '_>) -> Result<WriteOp, Fail> {
+    let update = |op| WriteOp::Update { op, atomic: false };
+    let op = match (c.peek(), c.peek_second()) {
+        (Some(Kind::Symbol("=")), _) => WriteOp::Assign,
+        (Some(Kind::Symbol("+=")), _) => update(UpdateOp::Add),
+        (Some(Kind::Symbol("*=")), _) => update(UpdateOp::Mul),
+        (Some(Kind::Name("min")), Some(Kind::Symbol("="))) => update(UpdateOp::Min),
+        (Some(Kind::Name("max")), Some(Kind::Symbol("="))) => update(UpdateOp::Max),
+        (found, next) => {
+            let mut error = c.expected("`=`, `+=`, `*=`, `min=` or `max=`");
+            error.help = match (found, next) {
+                (Some(Kind::Symbol("==")), _) => Some("`==` compares; write `=` to store".into()),
+                (Some(Kind::Symbol("-")), Some(Kind::Symbol("="))) => Some("write `+= -(...)`".into()),
+                (Some(Kind::Symbol(":=")), _) => Some("`:=` is for rules; write `=` to store".into()),
+                _ => None,
+            };
+            return Err(error);
+        }
+    };
+    if c.peek() == Some(&Kind::Name("min")) || c.peek() == Some(&Kind::Name("max")) {
+        c.advance();
+    }
+    c.advance();
+    Ok(op)
+}
+
+/// Reads what follows `{` after an instruction.
+fn instruction_tags(
+    c: &mut Cursor<'_, '_>,
+    op: &mut WriteOp,
+    tags: &mut BTreeSet<String>,
+) -> Result<(), Fail> {
+    while !c.take_symbol("}") {
+        let span = c.span();
+        let (tag, quoted) = label(c, "a tag")?;
+        match op {
+            _ if quoted || tag != "atomic" => {
+                tags.insert(tag);
+            }
+            WriteOp::Update { atomic, .. } => *atomic = true,
+            WriteOp::Assign => {
+                let help = "write an update such as `+=`, or `\"atomic\"` in quotes for a label of that name";
+                return Err(fail_help(span, "a plain store cannot be atomic", help));
+            }
+        }
+        if !c.is_symbol("}") {
+            c.expect_symbol(",", "or `}`")?;
+        }
+    }
+    Ok(())
+}
