@@ -340,7 +340,12 @@ impl Map {
             let shape = Map::primed_shape(in_tuple, &in_dims, out_tuple, &out_dims);
             let raw = ffi::isl_map_reset_tuple_id(raw.into_raw(), IN);
             let raw = ffi::isl_map_reset_tuple_id(raw, OUT);
-            Map::wrap_raw(&ctx, raw, &Rc::new(shape), OPERATION)
+            let map = Map::wrap_raw(&ctx, raw, &Rc::new(shape), OPERATION)?;
+            // isl's reader drops primes, so that a parameter `i` and a dimension `i'` come back as one name.
+            let params = map.params()?;
+            let in_dims = primed_apart(map.in_dims(), &[&params]);
+            let out_dims = primed_apart(map.out_dims(), &[&params, &in_dims]);
+            Ok(Map { shape: map.shape_with(in_dims, out_dims), raw: map.raw })
         }
     }
 

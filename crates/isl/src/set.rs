@@ -10,7 +10,7 @@ use crate::decode::{self, Columns};
 use crate::encode;
 use crate::error::IslError;
 use crate::ffi::{self, CST, DIV, PARAM, SET};
-use crate::space::{Matching, SetSpace, check_names, match_names};
+use crate::space::{Matching, SetSpace, check_names, match_names, primed_apart};
 
 /// Tuple and dimensions of a set, kept on our side: isl forgets dimension names in many operations.
 #[derive(Debug, PartialEq, Eq)]
@@ -288,7 +288,10 @@ impl Set {
                 None
             };
             let raw = ffi::isl_set_reset_tuple_id(raw.into_raw());
-            Set::wrap_raw(&ctx, raw, &Rc::new(SetShape { tuple, dims }), OPERATION)
+            let set = Set::wrap_raw(&ctx, raw, &Rc::new(SetShape { tuple: tuple.clone(), dims }), OPERATION)?;
+            // isl's reader drops primes, so that `[i] -> { [i'] }` comes back as two names `i`.
+            let dims = primed_apart(set.dims(), &[&set.params()?]);
+            Ok(Set { raw: set.raw, shape: Rc::new(SetShape { tuple, dims }) })
         }
     }
 

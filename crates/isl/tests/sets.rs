@@ -51,3 +51,125 @@ fn unknown_and_duplicate_names_are_errors() {
     let error = Set::universe(&SetSpace::new(&["i"], &[""])).unwrap_err();
     assert!(matches!(error, IslError::InvalidName { .. }), "{error}");
 }
+
+#[test]
+fn algebra_follows_isl() {
+    let (a, b) = (set("{ [i] : 0 <= i < 10 }"), set("{ [i] : 5 <= i < 20 }"));
+    assert!(a.intersect(&b).unwrap().is_equal(&set("{ [i] : 5 <= i < 10 }")).unwrap());
+    assert!(a.union(&b).unwrap().coalesce().unwrap().is_equal(&set("{ [i] : 0 <= i < 20 }")).unwrap());
+    assert!(a.subtract(&b).unwrap().is_equal(&set("{ [i] : 0 <= i < 5 }")).unwrap());
+    assert!(a.gist(&set("{ [i] : i >= 0 }")).unwrap().is_equal(&set("{ [i] : i < 10 }")).unwrap());
+    assert!(!a.is_disjoint(&b).unwrap() && !a.is_subset(&b).unwrap() && !a.is_empty().unwrap());
+    assert!(a.subtract(&a).unwrap().is_empty().unwrap());
+    assert!(a.complement().unwrap().is_disjoint(&a).unwrap());
+    assert!(set("{ [i] : i = 0 or i = 9 }").simple_hull().unwrap().is_equal(&a).unwrap());
+    assert!(a.lexmin().unwrap().is_equal(&set("{ [0] }").rename(&[("d0", "i")]).unwrap()).unwrap());
+    assert!(a.fix("i", 3).unwrap().is_subset(&a.lexmax().unwrap().union(&a).unwrap()).unwrap());
+    let redundant = set("{ [i] : 0 <= i < 10 and 2i <= 30 }").remove_redundancies().unwrap();
+    assert_eq!(redundant.disjuncts().unwrap()[0].len(), 2);
+}
+
+#[test]
+fn operands_match_by_name() {
+    let a = set("{ S[i, j] : 0 <= i < 3 and 0 <= j < 5 }");
+    let swapped = set("{ S[j, i] : 0 <= i < 3 and 0 <= j < 5 }");
+    assert!(a.is_equal(&swapped).unwrap());
+    assert!(a.is_equal(&swapped.rename(&[("i", "i'"), ("j", "j'")]).unwrap()).unwrap());
+    let cycle = set("{ S[a, b, c] : a < b < c }");
+    assert!(cycle.is_equal(&cycle.reorder(&["c", "a", "b"]).unwrap()).unwrap());
+    assert_eq!(cycle.reorder(&["c", "a", "b"]).unwrap().dims(), ["c", "a", "b"]);
+    for other in ["{ S[i, k] }", "{ S[i] }", "{ T[i, j] }", "{ [i, j] }"] {
+        let error = a.intersect(&set(other)).unwrap_err();
+        assert!(matches!(error, IslError::SpaceMismatch { .. }), "{error}");
+    }
+    // `i` is a parameter there: after matching `i'` with `i` the names would clash.
+    let error = set("{ [i] }").intersect(&set("[i] -> { [i'] : i' = i }")).unwrap_err();
+    assert!(matches!(error, IslError::DuplicateName { .. }), "{error}");
+}
+
+#[test]
+fn names_can_be_any_text() {
+    let space = SetSpace::new(&["ζ", "i o"], &["größe"]);
+    let one = Set::from_constraints(&space, &range("ζ", Affine::name("größe"), Affine::constant(7))).unwrap();
+    let point = one.fix("i o", -2).unwrap().fix("größe", 3).unwrap().lexmin_point().unwrap().unwrap();
+    assert_eq!(point, [("größe".to_owned(), 3), ("ζ".to_owned(), 3), ("i o".to_owned(), -2)]);
+}
+
+#[test]
+fn dimensions_can_be_added_removed_renamed_and_moved() {
+    let a = set("[N] -> { S[i, j] : 0 <= i < N and i <= j < N }");
+    assert!(a.project_out(&["j"]).unwrap().is_equal(&set("[N] -> { S[i] : 0 <= i < N }")).unwrap());
+    assert!(a.project_out(&["i", "j"]).unwrap().params().unwrap() == ["N"]);
+    let no_n = a.project_out(&["N", "i"]).unwrap();
+    assert!(no_n.is_equal(&set("{ S[j] : j >= 0 }")).unwrap());
+    assert_eq!(a.project_onto(&["j"]).unwrap().dims(), ["j"]);
+    assert!(a.eliminate(&["i"]).unwrap().is_equal(&set("[N] -> { S[i, j] : 0 <= j < N }")).unwrap());
+    let renamed = a.rename(&[("i", "j"), ("j", "i"), ("N", "M")]).unwrap();
+    assert!(renamed.is_equal(&set("[M] -> { S[j, i] : 0 <= j < M and j <= i < M }")).unwrap());
+    assert!(matches!(a.rename(&[("i", "j")]).unwrap_err(), IslError::DuplicateName { .. }));
+    assert!(matches!(a.rename(&[("k", "l")]).unwrap_err(), IslError::UnknownName { .. }));
+    let moved = a.move_to_params(&["i"]).unwrap();
+    assert!(moved.is_equal(&set("[N, i] -> { S[j] : 0 <= i < N and i <= j < N }")).unwrap());
+    let back = moved.params_to_dims(&["i", "N"]).unwrap();
+    assert_eq!(
+        (back.dims(), back.params().unwrap().len()),
+        (["i", "N", "j"].map(String::from).as_slice(), 0)
+    );
+    assert!(a.move_to_params(&["N"]).is_err() && a.params_to_dims(&["i"]).is_err());
+    let grown = a.add_dims(&["k"]).unwrap().add_params(&["M", "N"]).unwrap();
+    assert_eq!(grown.space().unwrap().params, ["N", "M"]);
+    assert!(a.add_dims(&["N"]).is_err() && a.add_params(&["i"]).is_err());
+    assert!(a.reorder(&["i"]).is_err() && a.reorder(&["i", "i"]).is_err());
+    let context = set("[N] -> { [] : N = 2 }");
+    assert!(a.intersect_params(&context).unwrap().is_equal(&a.fix("N", 2).unwrap()).unwrap());
+    assert!(a.nonempty_params().unwrap().with_tuple(None).is_equal(&set("[N] -> { [] : N > 0 }")).unwrap());
+    assert_eq!(a.with_tuple(Some("T")).to_string(), "[N] -> { T[i, j] : 0 <= i < N and i <= j < N }");
+}
+
+#[test]
+fn disjuncts_round_trip_with_nested_divisions() {
+    let texts = [
+        "[N] -> { [i, j] : i mod 3 = 1 and j = floor((i + floor(N/2))/5) and 0 <= i < N }",
+        "[N] -> { [i, j] : exists e : 2i = 3e + j and 0 <= j < 7 and e > N }",
+        "{ [i, j] : i = 1 or j = 2 }",
+        "{ [i, j] : false }",
+        "{ [i, j] }",
+    ];
+    for text in texts {
+        let original = set(text);
+        let disjuncts = original.disjuncts().unwrap();
+        let again = Set::from_disjuncts(&original.space().unwrap(), &disjuncts).unwrap();
+        assert!(again.is_equal(&original).unwrap(), "{text}: {disjuncts:?}");
+    }
+}
+
+#[test]
+fn large_coefficients_survive() {
+    let space = SetSpace::new(&["i"], &[] as &[&str]);
+    let big = 1_i64 << 40;
+    let one = Set::from_constraints(&space, &[Constraint::zero(Affine::name("i").offset(-big))]).unwrap();
+    assert_eq!(one.lexmin_point().unwrap().unwrap(), [("i".to_owned(), big)]);
+    let two = one.rename(&[("i", "j")]).unwrap().flat_product(&one).unwrap();
+    assert_eq!(two.points(9).unwrap(), [vec![big, big]]);
+    let error = Set::from_constraints(
+        &space,
+        &[ge(Affine { terms: vec![("i".into(), i64::MAX); 2], ..Affine::default() })],
+    );
+    assert!(matches!(error.unwrap_err(), IslError::Overflow { .. }));
+    let zero = Affine::name("i").floor_div(0);
+    let error = Set::from_constraints(&space, &[ge(zero)]).unwrap_err();
+    assert_eq!(error, IslError::Denominator { denominator: 0 });
+}
+
+#[test]
+fn syntax_errors_and_limits_are_errors() {
+    assert!(matches!(Set::read_str("{ [i : }").unwrap_err(), IslError::Solver { .. }));
+    assert!(Set::read_str("{ [a[i] -> b[j]] }").is_err());
+    // The failed call leaves nothing behind.
+    assert!(!set("{ [i] }").is_empty().unwrap());
+    let hard =
+        set("{ [a,b,c,d] : 7a + 11b + 13c + 17d = 5 and 3a > 2b and 5c < 4d and a + b + c + d > 100 }");
+    let error = purlin_isl::with_operation_limit(1, || hard.lexmin_point()).unwrap_err();
+    assert!(matches!(error, IslError::Quota { limit: 1, .. }), "{error}");
+    assert!(hard.sample_point().unwrap().is_some());
+}
