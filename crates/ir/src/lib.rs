@@ -4,16 +4,21 @@ pub mod affine;
 pub mod build;
 pub mod canonical;
 pub mod constant;
+pub mod deps;
 pub mod domain;
 pub mod expr;
 pub mod ids;
 pub mod interp;
 pub mod kernel;
+pub mod placement;
+pub mod polyhedral;
+pub mod rules;
 pub mod stats;
 pub mod text;
 pub mod types;
 pub mod typing;
 pub mod verify;
+pub mod witness;
 
 pub use affine::{Affine, Atom};
 pub use build::KernelBuilder;
@@ -28,3 +33,4 @@ pub use kernel::{
 pub use types::ScalarType;
 pub use typing::{ExprType, TypeError};
 pub use verify::KernelError;
+pub use witness::{Instance, Witness};

@@ -1,0 +1,129 @@
+//! Accesses of a kernel in textual order.
+
+use crate::affine::Affine;
+use crate::expr::{Access, Expr, UpdateOp};
+use crate::ids::{Id, InameId, InsnId};
+use crate::kernel::{Kernel, WriteOp};
+use crate::polyhedral::Polyhedral;
+
+/// How an access touches its element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Reads it.
+    Read,
+    /// Overwrites it.
+    Assign,
+    /// Reads and writes it by a commuting operator.
+    Update(UpdateOp),
+}
+
+/// One access of one instruction.
+#[derive(Clone, Debug)]
+pub struct AccessSite<'k> {
+    /// The instruction.
+    pub insn: InsnId,
+    /// What it touches.
+    pub access: &'k Access,
+    /// How.
+    pub mode: Mode,
+    /// Reduction loops around the access, inside the instruction.
+    pub reduction: Vec<InameId>,
+    /// Each index as a quasi-affine value of loops and symbols, if it is one.
+    pub index: Vec<Option<Affine>>,
+}
+
+impl AccessSite<'_> {
+    /// Whether every index is quasi-affine.
+    pub fn is_affine(&self) -> bool {
+        self.index.iter().all(Option::is_some)
+    }
+
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        self.mode != Mode::Read
+    }
+}
+
+/// The accesses of each variable in textual order; of one instruction the reads come before the write.
+pub fn access_sites<'k>(poly: &Polyhedral<'k>) -> Vec<Vec<AccessSite<'k>>> {
+    let kernel = poly.kernel;
+    let mut sites: Vec<Vec<AccessSite<'k>>> = vec![Vec::new(); kernel.vars.len()];
+    for (id, _) in kernel.schedule() {
+        let insn = &kernel.insns[id];
+        let mut found = Vec::new();
+        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+            collect(poly, id, e, &mut Vec::new(), &mut found);
+        }
+        collect_bounds(kernel, poly, id, &mut sites);
+        let mode = match insn.op {
+            WriteOp::Assign => Mode::Assign,
+            WriteOp::Update { op, .. } => Mode::Update(op),
+        };
+        found.push(site(poly, id, &insn.lhs, mode, Vec::new()));
+        for s in found {
+            sites[s.access.var.index()].push(s);
+        }
+    }
+    sites
+}
+
+fn collect<'k>(
+    poly: &Polyhedral<'k>,
+    insn: InsnId,
+    e: &'k Expr,
+    reduction: &mut Vec<InameId>,
+    found: &mut Vec<AccessSite<'k>>,
+) {
+    let depth = reduction.len();
+    match e {
+        Expr::Load(access) => found.push(site(poly, insn, access, Mode::Read, reduction.clone())),
+        Expr::Reduce(r) => reduction.extend(&r.inames),
+        _ => {}
+    }
+    for operand in e.operands() {
+        collect(poly, insn, operand, reduction, found);
+    }
+    reduction.truncate(depth);
+}
+
+/// Scalars in the bounds of the loops around an instruction count as read by it: the loop reads them
+/// on entry, which no write may overtake.
+fn collect_bounds<'k>(
+    kernel: &'k Kernel,
+    poly: &Polyhedral<'k>,
+    insn: InsnId,
+    sites: &mut [Vec<AccessSite<'k>>],
+) {
+    let mut reduction = Vec::new();
+    let stmt = &kernel.insns[insn];
+    for e in stmt.lhs.index.iter().chain([&stmt.rhs]).chain(&stmt.predicate) {
+        e.for_each(&mut |e| {
+            if let Expr::Reduce(r) = e {
+                reduction.extend(r.inames.iter().copied());
+            }
+        });
+    }
+    for iname in poly.loops(insn).iter().chain(&reduction) {
+        kernel.inames[*iname].domain.for_each_symbol(&mut |atom| {
+            if let crate::affine::Atom::Var(v) = atom
+                && !crate::polyhedral::is_symbol(kernel, *v)
+                && let Some(writer) = kernel.insns.values().find(|i| i.lhs.var == *v)
+            {
+                // A scalar's left-hand side is the access itself: no index.
+                sites[v.index()].push(site(poly, insn, &writer.lhs, Mode::Read, Vec::new()));
+            }
+        });
+    }
+}
+
+fn site<'k>(
+    poly: &Polyhedral<'k>,
+    insn: InsnId,
+    access: &'k Access,
+    mode: Mode,
+    reduction: Vec<InameId>,
+) -> AccessSite<'k> {
+    let symbolic = |a: &Affine| poly.affine(a, crate::polyhedral::Side::Source).is_some();
+    let index = access.index.iter().map(|e| e.as_affine().filter(symbolic)).collect();
+    AccessSite { insn, access, mode, reduction, index }
+}

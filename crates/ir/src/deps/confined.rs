@@ -1,0 +1,162 @@
+//! Variables whose values do not live from one iteration of the surrounding loops to another.
+
+use crate::affine::Atom;
+use crate::deps::access::{AccessSite, Mode};
+use crate::expr::Expr;
+use crate::ids::InameId;
+use crate::polyhedral::{Polyhedral, Side, cross, difference};
+use purlin_isl as isl;
+
+/// The loops around all accesses, if every iteration of them starts with a certain write of all the
+/// elements it touches.
+///
+/// Formula: with `C` the common loops and `W` the first access,
+/// `{ [C, e] : e read or updated in C }  subset of  { [C, e] : e written by W in C }`.
+pub fn confining_loops(
+    poly: &Polyhedral,
+    sites: &[AccessSite],
+) -> Result<Option<Vec<InameId>>, isl::IslError> {
+    let Some(first) = sites.first().filter(|s| is_certain_write(poly, s)) else { return Ok(None) };
+    let common = common_loops(poly, sites);
+    // The first write must be finished before anything else touches the variable: it and the next
+    // access part ways directly below the common loops.
+    let alone = |s: &AccessSite| poly.common_loops(first.insn, s.insn).len() == common.len();
+    if sites[1..].iter().any(|s| s.insn == first.insn || !alone(s)) {
+        return Ok(None);
+    }
+    if sites[1..].iter().all(|s| covers_syntactically(poly, first, s, &common)) {
+        return Ok(Some(common));
+    }
+    let written = footprint(poly, first, &common)?;
+    for site in sites[1..].iter().filter(|s| s.mode != Mode::Assign) {
+        if !site.is_affine() {
+            let whole = whole_array(poly, site, &common)?;
+            if !whole.is_subset(&written)? {
+                return Ok(None);
+            }
+        } else if !footprint(poly, site, &common)?.is_subset(&written)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(common))
+}
+
+fn common_loops(poly: &Polyhedral, sites: &[AccessSite]) -> Vec<InameId> {
+    let mut common = poly.loops(sites[0].insn).to_vec();
+    for site in sites {
+        common.truncate(poly.common_loops(sites[0].insn, site.insn).len().min(common.len()));
+    }
+    common
+}
+
+/// Whether the write happens at every point of its loops, on a known element.
+pub fn is_certain_write(poly: &Polyhedral, site: &AccessSite) -> bool {
+    site.mode == Mode::Assign
+        && site.is_affine()
+        && poly.kernel.insns[site.insn].predicate.is_none()
+        && poly.domains(poly.loops(site.insn), Side::Source).1
+}
+
+/// Whether both touch the same element in an iteration of `common`, which the write, directly in
+/// `common`, has then just defined.
+fn covers_syntactically(
+    poly: &Polyhedral,
+    write: &AccessSite,
+    site: &AccessSite,
+    common: &[InameId],
+) -> bool {
+    poly.loops(write.insn) == common && write.index == site.index && site.is_affine()
+}
+
+/// `{ [C, e] : e touched in C }`; an index that is not affine touches its whole axis.
+fn footprint(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Result<isl::Set, isl::IslError> {
+    let (dims, inner, mut all) = element_space(poly, site, common);
+    for (axis, index) in site.index.iter().enumerate() {
+        if let Some(index) = index.as_ref().and_then(|i| poly.affine(i, Side::Source)) {
+            let element = isl::Affine::name(element_name(axis));
+            let equal = vec![vec![isl::Constraint::zero(difference(&element, &index))]];
+            all = cross(&all, &equal);
+        }
+    }
+    let mut names = dims;
+    names.extend(inner.iter().cloned());
+    let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&names, &poly.params), &poly.in_context(all))?;
+    let inner: Vec<_> = inner.iter().map(String::as_str).collect();
+    if inner.is_empty() { Ok(set) } else { set.project_out(&inner) }
+}
+
+fn whole_array(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Result<isl::Set, isl::IslError> {
+    let shape = &poly.kernel.vars[site.access.var].shape;
+    let in_range = shape.iter().enumerate().filter_map(|(axis, extent)| {
+        let extent = poly.affine(extent, Side::Source)?;
+        let e = isl::Affine::name(element_name(axis));
+        Some([
+            isl::Constraint::non_negative(e.clone()),
+            isl::Constraint::non_negative(difference(&extent, &e).offset(-1)),
+        ])
+    });
+    let in_range: Vec<_> = in_range.flatten().collect();
+    let (dims, inner, all) = element_space(poly, site, common);
+    let mut names = dims;
+    names.extend(inner.iter().cloned());
+    let all = poly.in_context(cross(&all, &[in_range]));
+    let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&names, &poly.params), &all)?;
+    let inner: Vec<_> = inner.iter().map(String::as_str).collect();
+    if inner.is_empty() { Ok(set) } else { set.project_out(&inner) }
+}
+
+/// Names of the common loops and the axes, names of the inner loops, and the domain.
+fn element_space(
+    poly: &Polyhedral,
+    site: &AccessSite,
+    common: &[InameId],
+) -> (Vec<String>, Vec<String>, crate::polyhedral::Disjuncts) {
+    let mut dims = poly.names(common, Side::Source);
+    dims.extend((0..site.index.len()).map(element_name));
+    let mut inner = poly.names(&poly.loops(site.insn)[common.len()..], Side::Source);
+    inner.extend(poly.names(&site.reduction, Side::Source));
+    let (loops, _) = poly.instances(site.insn, Side::Source);
+    let (reduction, _) = poly.domains(&site.reduction, Side::Source);
+    (dims, inner, cross(&loops, &reduction))
+}
+
+/// A name that no iname has: `#` cannot stand in names.
+fn element_name(axis: usize) -> String {
+    format!("#{axis}")
+}
+
+/// Whether different iterations of `common` touch different elements because every one of these loops
+/// is an index by itself.
+pub fn is_injective_on(common: &[InameId], site: &AccessSite) -> bool {
+    common.iter().all(|l| site.index.iter().flatten().any(|i| i.as_iname() == Some(*l)))
+}
+
+/// Whether a pair inside an iteration of `common` needs no emptiness test and no subtraction: the same
+/// element, found by the same indices of common loops, at every point.
+pub fn is_certainly_nonempty(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, common: &[InameId]) -> bool {
+    let only_common = |site: &AccessSite| {
+        site.index.iter().flatten().all(|i| {
+            let mut ok = true;
+            i.for_each_symbol(&mut |atom| {
+                if let Atom::Iname(l) = atom {
+                    ok &= common.contains(l);
+                }
+            });
+            ok
+        })
+    };
+    // A flow from an overwritten certain write would need the subtraction: only the first write of
+    // the iteration and updates come here.
+    let single = matches!(a.mode, Mode::Read | Mode::Update(_)) || poly.loops(a.insn) == common;
+    single
+        && !common.is_empty()
+        && a.is_affine()
+        && a.index == b.index
+        && only_common(a)
+        && poly.position(a.insn) < poly.position(b.insn)
+        && !mentions_map(a)
+}
+
+fn mentions_map(site: &AccessSite) -> bool {
+    site.access.index.iter().any(|e| matches!(e, Expr::Load(a) if !a.index.is_empty()))
+}

@@ -1,0 +1,275 @@
+//! Instance-wise dependences of the loop tree, by isl.
+//!
+//! For every variable the pairs of instances that touch the same element, at least one of them
+//! writing, in textual order. A flow runs from a write to the reads that see it: pairs with another
+//! certain write of the element in between are subtracted. Anti and output dependences keep every
+//! pair that no certain write makes redundant in an obvious way (a superset of the nearest ones with
+//! the same transitive closure). An access through an array is over-approximated by the whole axis,
+//! unless an assumption narrows it.
+//!
+//! *Confined* variables take a shortcut. If in every iteration of the loops around all accesses the
+//! first thing that happens is a certain write of every element the iteration reads, no value lives
+//! from one iteration to another: flows stay inside, and across iterations there is only reuse of the
+//! memory. Most temporaries are confined, and most of their relations are never needed by anybody, so
+//! relations become isl objects on demand.
+
+pub mod access;
+mod confined;
+mod graph;
+pub mod pair;
+
+pub use access::{AccessSite, Mode, access_sites};
+pub use graph::{DependenceGraph, show_dependences, to_dot};
+
+use crate::ids::{InameId, InsnId, VarId};
+use crate::kernel::Kernel;
+use crate::polyhedral::{Polyhedral, is_symbol};
+use crate::witness::{Instance, Witness};
+use pair::{Order, PairRelation, index_map, pair_relation};
+use purlin_isl as isl;
+use std::fmt;
+
+/// Why something must come after something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DependenceKind {
+    /// Read after write.
+    Flow,
+    /// Write after read.
+    Anti,
+    /// Write after write.
+    Output,
+    /// Update after update by the same commuting operator: the order does not matter, only that they
+    /// do not tear each other.
+    Update,
+}
+
+impl fmt::Display for DependenceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Flow => "flow",
+            Self::Anti => "anti",
+            Self::Output => "output",
+            Self::Update => "update",
+        })
+    }
+}
+
+/// A dependence between two instructions through one variable.
+#[derive(Clone, Debug)]
+pub struct Dependence {
+    /// The instruction whose instances come first.
+    pub source: InsnId,
+    /// The instruction whose instances come after.
+    pub sink: InsnId,
+    /// Why.
+    pub kind: DependenceKind,
+    /// The variable.
+    pub var: VarId,
+    /// Common loops, outer first, on whose values source and sink agree in every pair.
+    pub equal: Vec<InameId>,
+    /// Whether it only says that memory is used again: no value flows between iterations of these
+    /// loops through the variable. Reordering whole iterations of them keeps it irrelevant.
+    pub reuse_across: Vec<InameId>,
+    /// The array through which the element is found, if any.
+    pub through: Option<VarId>,
+    relation: Relation,
+}
+
+#[derive(Clone, Debug)]
+enum Relation {
+    Known(isl::Map),
+    Deferred(PairRelation),
+}
+
+impl Dependence {
+    /// The instance relation, from source to sink instances; sink names end in `'`.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn relation(&self) -> Result<isl::Map, isl::IslError> {
+        match &self.relation {
+            Relation::Known(map) => Ok(map.clone()),
+            Relation::Deferred(pair) => pair.map(),
+        }
+    }
+
+    /// The smallest pair of a part of the relation as a witness.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn witness(&self, kernel: &Kernel, part: &isl::Map) -> Result<Option<Witness>, isl::IslError> {
+        let Some(pair) = part.lexmin_pair()? else { return Ok(None) };
+        let point = |p: &[(String, i64)]| p.iter().map(|(_, v)| *v).collect::<Vec<_>>();
+        let params: Vec<_> = pair.params.clone();
+        let source = Instance::new(kernel, self.source, point(&pair.input));
+        let element = self.element(kernel, &pair.input, &params);
+        let sink = Instance::new(kernel, self.sink, point(&pair.output));
+        let through = self.through.map(|v| kernel.vars[v].name.clone());
+        Ok(Some(Witness { source, sink, element, through, params }))
+    }
+
+    /// The element an instance of the source touches, if its left-hand side or one of its reads says so.
+    fn element(&self, kernel: &Kernel, point: &[(String, i64)], params: &[(String, i64)]) -> String {
+        let insn = &kernel.insns[self.source];
+        let value = |name: &str| point.iter().chain(params).find(|(n, _)| n == name).map(|(_, v)| *v);
+        let accesses = [&insn.lhs].into_iter().chain(insn.reads()).filter(|a| a.var == self.var);
+        let name = &kernel.vars[self.var].name;
+        for access in accesses {
+            let at = |e: &crate::Expr| {
+                e.as_affine()?.eval(&mut |atom| match atom {
+                    crate::Atom::Iname(i) => value(&kernel.inames[*i].name),
+                    crate::Atom::Var(v) => value(&kernel.vars[*v].name),
+                    crate::Atom::Floor(..) => None,
+                })
+            };
+            if let Some(index) = access.index.iter().map(at).collect::<Option<Vec<_>>>() {
+                let index: Vec<_> = index.iter().map(i64::to_string).collect();
+                return if index.is_empty() { name.clone() } else { format!("{name}[{}]", index.join(",")) };
+            }
+        }
+        name.clone()
+    }
+}
+
+/// The dependences of a kernel, in order of variables and text.
+///
+/// # Errors
+/// A failure of isl.
+pub fn dependences(kernel: &Kernel) -> Result<Vec<Dependence>, isl::IslError> {
+    let expanded;
+    let kernel = if kernel.rules.is_empty() {
+        kernel
+    } else {
+        expanded = kernel.with_rules_expanded();
+        &expanded
+    };
+    let poly = Polyhedral::new(kernel);
+    let mut found = Vec::new();
+    for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
+        if is_symbol(kernel, var) || !sites.iter().any(AccessSite::writes) {
+            continue;
+        }
+        let mut of_var = Collector { poly: &poly, var, sites: &sites, found: &mut found };
+        if let Some(common) = confined::confining_loops(&poly, &sites)? {
+            of_var.confined(&common)?;
+        } else {
+            of_var.everywhere()?;
+        }
+    }
+    Ok(found)
+}
+
+struct Collector<'a, 'k> {
+    poly: &'a Polyhedral<'k>,
+    var: VarId,
+    sites: &'a [AccessSite<'k>],
+    found: &'a mut Vec<Dependence>,
+}
+
+impl Collector<'_, '_> {
+    /// Flows inside an iteration of `common`; reuse across iterations.
+    fn confined(&mut self, common: &[InameId]) -> Result<(), isl::IslError> {
+        self.pairs(Order::Within(common), common)?;
+        if common.is_empty() || confined::is_injective_on(common, &self.sites[0]) {
+            return Ok(());
+        }
+        // Every later access of an iteration comes before the first write of the next ones; the rest
+        // follows by transitivity.
+        let first = &self.sites[0];
+        for site in self.sites {
+            if let Some(pair) = pair_relation(self.poly, site, first, Order::Across(common)) {
+                let kind = if site.writes() { DependenceKind::Output } else { DependenceKind::Anti };
+                let reuse = common.to_vec();
+                self.push(site, first, kind, Vec::new(), reuse, Relation::Deferred(pair));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every pair of accesses, at least one writing, with flows that are overwritten subtracted.
+    fn everywhere(&mut self) -> Result<(), isl::IslError> {
+        self.pairs(Order::Anywhere, &[])
+    }
+
+    fn pairs(&mut self, order: Order, equal: &[InameId]) -> Result<(), isl::IslError> {
+        let sites = self.sites;
+        for a in sites {
+            for b in sites {
+                if !(a.writes() || b.writes()) {
+                    continue;
+                }
+                let Some(pair) = pair_relation(self.poly, a, b, order) else { continue };
+                let kind = kind_of(a.mode, b.mode);
+                let relation = if confined::is_certainly_nonempty(self.poly, a, b, equal) {
+                    Relation::Deferred(pair)
+                } else {
+                    let map = self.visible(a, b, kind, order, pair.map()?)?;
+                    if map.is_empty()? {
+                        continue;
+                    }
+                    Relation::Known(map)
+                };
+                self.push(a, b, kind, equal.to_vec(), Vec::new(), relation);
+            }
+        }
+        Ok(())
+    }
+
+    /// Subtracts from a flow the pairs with a certain write of the element in between.
+    fn visible(
+        &self,
+        a: &AccessSite,
+        b: &AccessSite,
+        kind: DependenceKind,
+        order: Order,
+        mut map: isl::Map,
+    ) -> Result<isl::Map, isl::IslError> {
+        if kind != DependenceKind::Flow || map.is_empty()? {
+            return Ok(map);
+        }
+        for killer in self.sites.iter().filter(|w| confined::is_certain_write(self.poly, w)) {
+            let (Some(first), Some(second)) =
+                (pair_relation(self.poly, a, killer, order), pair_relation(self.poly, killer, b, order))
+            else {
+                continue;
+            };
+            let (first, second) = (first.map()?, second.map()?);
+            if !first.is_empty()? && !second.is_empty()? {
+                map = map.subtract(&first.apply_range(&second)?)?;
+            }
+        }
+        map.coalesce()
+    }
+
+    fn push(
+        &mut self,
+        a: &AccessSite,
+        b: &AccessSite,
+        kind: DependenceKind,
+        equal: Vec<InameId>,
+        reuse_across: Vec<InameId>,
+        relation: Relation,
+    ) {
+        let through = index_map(a).or_else(|| index_map(b));
+        let var = self.var;
+        self.found.push(Dependence {
+            source: a.insn,
+            sink: b.insn,
+            kind,
+            var,
+            equal,
+            reuse_across,
+            through,
+            relation,
+        });
+    }
+}
+
+fn kind_of(source: Mode, sink: Mode) -> DependenceKind {
+    match (source, sink) {
+        (Mode::Read, _) => DependenceKind::Anti,
+        (Mode::Update(a), Mode::Update(b)) if a == b => DependenceKind::Update,
+        (_, Mode::Assign) => DependenceKind::Output,
+        (Mode::Assign | Mode::Update(_), Mode::Read | Mode::Update(_)) => DependenceKind::Flow,
+    }
+}

@@ -1,0 +1,67 @@
+//! Axes of a launch and the coordinates of instances along them.
+
+use crate::affine::Affine;
+use crate::ids::{InameId, InsnId};
+use crate::kernel::{AddressSpace, AxisTag, Kernel};
+use crate::polyhedral::Polyhedral;
+
+/// An axis of the launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Axis {
+    /// Work-groups along 0, 1 or 2.
+    Group(u8),
+    /// Work-items of a group along 0, 1 or 2.
+    Local(u8),
+}
+
+/// Where an instruction's instances run along an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Coordinate {
+    /// At the value of this iname, counted from this lower bound.
+    Iname(InameId, Affine),
+    /// At every index, each with the same effect on its own copy.
+    Everywhere,
+    /// At index 0.
+    Zero,
+}
+
+/// The axes a kernel uses.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchAxes {
+    /// In order: groups, then work-items.
+    pub axes: Vec<Axis>,
+}
+
+/// The axis of a tag.
+pub fn axis_of(tag: AxisTag) -> Option<Axis> {
+    match tag {
+        AxisTag::Group(k) => Some(Axis::Group(k)),
+        AxisTag::Local(k) => Some(Axis::Local(k)),
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => None,
+    }
+}
+
+impl LaunchAxes {
+    /// The axes some iname of the kernel is tagged with.
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut axes: Vec<_> = kernel.inames.values().filter_map(|i| axis_of(i.tag)).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        Self { axes }
+    }
+
+    /// Where an instruction runs along an axis.
+    pub fn coordinate(&self, poly: &Polyhedral, insn: InsnId, axis: Axis) -> Coordinate {
+        let kernel = poly.kernel;
+        let tagged = poly.loops(insn).iter().find(|l| axis_of(kernel.inames[**l].tag) == Some(axis));
+        if let Some(iname) = tagged {
+            let lower = kernel.inames[*iname].domain.as_range(*iname).map(|(lo, _)| lo);
+            return Coordinate::Iname(*iname, lower.unwrap_or_default());
+        }
+        let space = kernel.vars[kernel.insns[insn].lhs.var].space;
+        match (space, axis) {
+            (AddressSpace::Private, _) | (AddressSpace::Local, Axis::Group(_)) => Coordinate::Everywhere,
+            (AddressSpace::Local | AddressSpace::Global | AddressSpace::Constant, _) => Coordinate::Zero,
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The check that a placement keeps every dependence, and the barriers it needs.
+
+use crate::deps::{Dependence, DependenceKind, access_sites};
+use crate::ids::{Id, InameId, InsnId, VarId};
+use crate::kernel::{AddressSpace, AxisTag, Kernel};
+use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of};
+use crate::placement::slices::sliced_axes;
+use crate::polyhedral::{Polyhedral, Side};
+use crate::witness::Witness;
+use purlin_isl as isl;
+use std::fmt;
+
+/// Two instructions that a barrier must separate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Barrier {
+    /// What must be finished.
+    pub source: InsnId,
+    /// What may then start.
+    pub sink: InsnId,
+    /// The variable between them.
+    pub var: VarId,
+    /// `None`: within one iteration of their common sequential loops, `source` stands first in the
+    /// text. `Some(l)`: `source` in one iteration of the sequential loop `l`, `sink` in a later one.
+    pub carrier: Option<InameId>,
+}
+
+/// A kernel whose parallel loops keep every dependence.
+#[derive(Clone, Debug, Default)]
+pub struct Placement {
+    /// The axes of the launch.
+    pub axes: Vec<Axis>,
+    /// What barriers must separate, sorted, without repetition.
+    pub barriers: Vec<Barrier>,
+    /// For each variable, which axes of a private array disappear: see [`sliced_axes`].
+    pub sliced: Vec<Vec<bool>>,
+}
+
+/// Why a placement breaks a dependence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// A private value is needed by another work-item.
+    PrivateFlow,
+    /// A local value is needed by another work-group.
+    LocalFlow,
+    /// A global value is needed by, or clashes with, another work-group.
+    AcrossGroups,
+    /// A commuting update that is not atomic.
+    NotAtomic,
+    /// No barrier can order the two.
+    Unordered,
+}
+
+/// A dependence that the placement breaks, with two instances that show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: RefusalReason,
+    /// Kind of the dependence.
+    pub kind: DependenceKind,
+    /// Name of the variable.
+    pub var: String,
+    /// Two instances that clash.
+    pub witness: Witness,
+}
+
+/// A refusal, or a failure of isl.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// The placement breaks a dependence.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// isl failed.
+    #[error("{0}")]
+    Isl(#[from] isl::IslError),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let w = &self.witness;
+        let (source, sink, element) = (&w.source, &w.sink, &w.element);
+        let (through, params, var) = (w.through_text(), w.params_text(), &self.var);
+        match self.reason {
+            RefusalReason::NotAtomic => {
+                write!(
+                    f,
+                    "`{element}` is updated by {source} and {sink}{through}{params}; make the update atomic"
+                )?;
+                match &w.through {
+                    Some(map) => write!(f, ", or assume injective({map})"),
+                    None => Ok(()),
+                }
+            }
+            RefusalReason::PrivateFlow => write!(
+                f,
+                "{sink} reads `{element}`, which {source} writes in another work-item{params}; \
+                 `{var}` is private: make it local or global, or expand it over the loop"
+            ),
+            RefusalReason::LocalFlow => write!(
+                f,
+                "{sink} reads `{element}`, which {source} writes in another work-group{params}; \
+                 `{var}` is local: make it global and split the kernel there"
+            ),
+            RefusalReason::AcrossGroups => {
+                let (first, second) = verbs(self.kind);
+                write!(
+                    f,
+                    "{source} {first} and {sink} {second} `{element}`{through} in different work-groups{params}, \
+                     which nothing orders inside one launch; keep that loop sequential or split the kernel there"
+                )
+            }
+            RefusalReason::Unordered => {
+                let (first, second) = verbs(self.kind);
+                write!(
+                    f,
+                    "{source} {first} `{element}`{through} before {sink} {second} it{params}, and no barrier can \
+                     keep that order; keep the loop sequential, or distribute the instructions first"
+                )
+            }
+        }
+    }
+}
+
+fn verbs(kind: DependenceKind) -> (&'static str, &'static str) {
+    match kind {
+        DependenceKind::Flow => ("writes", "reads"),
+        DependenceKind::Anti => ("reads", "writes"),
+        DependenceKind::Output => ("writes", "writes"),
+        DependenceKind::Update => ("updates", "updates"),
+    }
+}
+
+/// Checks every dependence against the axis tags and collects the barriers needed.
+///
+/// # Errors
+/// The first dependence that the placement breaks, with a witness.
+pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, PlacementError> {
+    let poly = Polyhedral::new(kernel);
+    let axes = LaunchAxes::of(kernel);
+    let lanes = kernel.inames.values().any(|i| i.tag == AxisTag::Vector);
+    let sites = access_sites(&poly);
+    let sliced: Vec<_> = kernel.vars.ids().map(|v| sliced_axes(&poly, v, &sites[v.index()])).collect();
+    let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced };
+    if !axes.axes.is_empty() || lanes {
+        let mut checker = Checker { poly: &poly, axes: &axes, barriers: &mut placement.barriers };
+        for d in dependences {
+            checker.check(d)?;
+            checker.check_lanes(d)?;
+        }
+    }
+    placement.barriers.sort();
+    placement.barriers.dedup();
+    Ok(placement)
+}
+
+struct Checker<'a, 'k> {
+    poly: &'a Polyhedral<'k>,
+    axes: &'a LaunchAxes,
+    barriers: &'a mut Vec<Barrier>,
+}
+
+impl Checker<'_, '_> {
+    fn check(&mut self, d: &Dependence) -> Result<(), PlacementError> {
+        let kernel = self.poly.kernel;
+        let space = kernel.vars[d.var].space;
+        if space == AddressSpace::Private {
+            // Every work-item has its copy: only values that flow matter.
+            return match d.kind {
+                DependenceKind::Flow => self.refuse_any(d, &self.axes.axes, RefusalReason::PrivateFlow),
+                DependenceKind::Anti | DependenceKind::Output | DependenceKind::Update => Ok(()),
+            };
+        }
+        let (groups, items): (Vec<_>, Vec<_>) =
+            self.axes.axes.iter().copied().partition(|a| matches!(a, Axis::Group(_)));
+        let updates = d.kind == DependenceKind::Update;
+        let atomic = kernel.insns[d.source].is_atomic() && kernel.insns[d.sink].is_atomic();
+        if updates && atomic {
+            return Ok(());
+        }
+        if space == AddressSpace::Local {
+            if d.kind == DependenceKind::Flow {
+                self.refuse_any(d, &groups, RefusalReason::LocalFlow)?;
+            }
+        } else {
+            let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
+            self.refuse_any(d, &groups, reason)?;
+        }
+        if updates {
+            return self.refuse_any(d, &items, RefusalReason::NotAtomic);
+        }
+        self.order_items(d, &groups, &items)
+    }
+
+    /// Refuses if source and sink differ on one of the axes.
+    fn refuse_any(&self, d: &Dependence, axes: &[Axis], reason: RefusalReason) -> Result<(), PlacementError> {
+        for axis in axes {
+            if let Some(part) = self.differing(d, *axis)?
+                && let Some(witness) = d.witness(self.poly.kernel, &part)?
+            {
+                return Err(self.refusal(d, reason, witness));
+            }
+        }
+        Ok(())
+    }
+
+    fn refusal(&self, d: &Dependence, reason: RefusalReason, witness: Witness) -> PlacementError {
+        let var = self.poly.kernel.vars[d.var].name.clone();
+        PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness }))
+    }
+
+    /// The pairs whose coordinates along an axis differ; `None` if there are none.
+    fn differing(&self, d: &Dependence, axis: Axis) -> Result<Option<isl::Map>, PlacementError> {
+        let source = self.axes.coordinate(self.poly, d.source, axis);
+        let sink = self.axes.coordinate(self.poly, d.sink, axis);
+        if let (Coordinate::Iname(a, _), Coordinate::Iname(b, _)) = (&source, &sink)
+            && a == b
+            && d.equal.contains(a)
+        {
+            return Ok(None);
+        }
+        let distance = match (&source, &sink) {
+            // Each copy feeds its own work-item.
+            (Coordinate::Everywhere, _) if self.is_private(d) => return Ok(None),
+            (Coordinate::Everywhere, Coordinate::Everywhere) if matches!(axis, Axis::Group(_)) => {
+                return Ok(None);
+            }
+            (Coordinate::Zero, Coordinate::Zero) => return Ok(None),
+            (Coordinate::Everywhere, _) if self.is_local(d) && matches!(axis, Axis::Group(_)) => {
+                return Ok(None);
+            }
+            (Coordinate::Everywhere, _) | (_, Coordinate::Everywhere) => None,
+            _ => self.distance(&source, &sink),
+        };
+        let whole = d.relation()?;
+        let part = match distance {
+            None => whole,
+            Some(e) => {
+                let less = vec![isl::Constraint::non_negative(e.clone().offset(-1))];
+                let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e))];
+                whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?
+            }
+        };
+        Ok(if part.is_empty()? { None } else { Some(part) })
+    }
+
+    fn is_private(&self, d: &Dependence) -> bool {
+        self.poly.kernel.vars[d.var].space == AddressSpace::Private
+    }
+
+    fn is_local(&self, d: &Dependence) -> bool {
+        self.poly.kernel.vars[d.var].space == AddressSpace::Local
+    }
+
+    /// Sink coordinate minus source coordinate.
+    fn distance(&self, source: &Coordinate, sink: &Coordinate) -> Option<isl::Affine> {
+        let value = |c: &Coordinate, side| match c {
+            Coordinate::Iname(i, lo) => {
+                let i = isl::Affine::name(self.poly.name(*i, side));
+                Some(crate::polyhedral::difference(&i, &self.poly.affine(lo, side)?))
+            }
+            Coordinate::Zero => Some(isl::Affine::constant(0)),
+            Coordinate::Everywhere => None,
+        };
+        Some(crate::polyhedral::difference(&value(sink, Side::Sink)?, &value(source, Side::Source)?))
+    }
+
+    /// Orders the pairs of one group and different work-items by barriers, or refuses.
+    fn order_items(&mut self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Result<(), PlacementError> {
+        let mut crossing: Option<isl::Map> = None;
+        for axis in items {
+            if let Some(part) = self.differing(d, *axis)? {
+                crossing = Some(match crossing {
+                    None => part,
+                    Some(sum) => sum.union(&part)?,
+                });
+            }
+        }
+        let Some(mut rest) = crossing else { return Ok(()) };
+        for axis in groups {
+            rest = self.same_coordinate(d, *axis, rest)?;
+        }
+        if rest.is_empty()? {
+            return Ok(());
+        }
+        let loops = self.poly.common_loops(d.source, d.sink).to_vec();
+        for l in loops.iter().filter(|l| axis_of(self.poly.kernel.inames[**l].tag).is_none()) {
+            rest = self.split_at(d, *l, &rest)?;
+        }
+        if rest.is_empty()? {
+            return Ok(());
+        }
+        if self.poly.position(d.source) < self.poly.position(d.sink) {
+            self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier: None });
+            return Ok(());
+        }
+        match d.witness(self.poly.kernel, &rest)? {
+            Some(witness) => Err(self.refusal(d, RefusalReason::Unordered, witness)),
+            None => Ok(()),
+        }
+    }
+
+    /// Handles the pairs that differ at a sequential loop; returns those that agree.
+    fn split_at(&mut self, d: &Dependence, l: InameId, rest: &isl::Map) -> Result<isl::Map, PlacementError> {
+        let (i, j) = (self.poly.name(l, Side::Source), self.poly.name(l, Side::Sink));
+        let step = isl::Affine::name(j).plus(-1, i);
+        let space = rest.space()?;
+        let part = |c: isl::Constraint| rest.intersect(&isl::Map::from_constraints(&space, &[c])?);
+        if !part(isl::Constraint::non_negative(step.clone().offset(-1)))?.is_empty()? {
+            self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier: Some(l) });
+        }
+        let backward = part(isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step)))?;
+        if let Some(witness) = d.witness(self.poly.kernel, &backward)? {
+            return Err(self.refusal(d, RefusalReason::Unordered, witness));
+        }
+        Ok(part(isl::Constraint::zero(step))?)
+    }
+
+    fn same_coordinate(
+        &self,
+        d: &Dependence,
+        axis: Axis,
+        rest: isl::Map,
+    ) -> Result<isl::Map, PlacementError> {
+        let source = self.axes.coordinate(self.poly, d.source, axis);
+        let sink = self.axes.coordinate(self.poly, d.sink, axis);
+        match self.distance(&source, &sink) {
+            None => Ok(rest),
+            Some(e) => {
+                let equal = isl::Map::from_constraints(&rest.space()?, &[isl::Constraint::zero(e)])?;
+                Ok(rest.intersect(&equal)?)
+            }
+        }
+    }
+
+    /// Lanes of a vector run together: nothing may flow or clash between them, except the reuse of
+    /// private memory, of which every lane has its copy.
+    fn check_lanes(&self, d: &Dependence) -> Result<(), PlacementError> {
+        let kernel = self.poly.kernel;
+        for l in self.poly.common_loops(d.source, d.sink) {
+            let lanes = kernel.inames[*l].tag == AxisTag::Vector;
+            let reuse =
+                self.is_private(d) && d.kind != DependenceKind::Flow && d.kind != DependenceKind::Update;
+            if !lanes || reuse || d.equal.contains(l) {
+                continue;
+            }
+            let whole = d.relation()?;
+            let (i, j) = (self.poly.name(*l, Side::Source), self.poly.name(*l, Side::Sink));
+            let step = isl::Affine::name(j).plus(-1, i);
+            let less = vec![isl::Constraint::non_negative(step.clone().offset(-1))];
+            let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step))];
+            let part = whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?;
+            if let Some(witness) = d.witness(kernel, &part)? {
+                return Err(self.refusal(d, RefusalReason::Unordered, witness));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! Where instances run: work-groups, work-items, and what must be synchronised.
+//!
+//! An instance's work-group and work-item along an axis are the values of its inames with that tag,
+//! counted from the loop's lower bound. Along an axis the launch has but the instruction is not in, an
+//! instruction that writes only private variables runs everywhere; one that writes a local variable
+//! runs in every group, on work-item 0; any other runs at index 0.
+//!
+//! For each dependence whose ends run in different places ([document 000, §4.2.3] and the project's
+//! own rules):
+//!
+//! | through | different groups | same group, different work-items |
+//! |---|---|---|
+//! | private | a flow is refused, reuse does not matter | likewise |
+//! | local | a flow is refused, reuse does not matter | a barrier |
+//! | global | commuting updates, which must be atomic | atomic updates, or a barrier |
+//!
+//! A barrier orders two instances only if the source comes strictly first once the parallel loops are
+//! left out of the loop tree.
+
+mod axes;
+mod check;
+mod slices;
+
+pub use axes::{Axis, Coordinate, LaunchAxes};
+pub use check::{Barrier, Placement, PlacementError, Refusal, RefusalReason, place};
+pub use slices::sliced_axes;

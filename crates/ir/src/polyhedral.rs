@@ -1,0 +1,235 @@
+//! From kernels to isl: instance sets and constraints by name.
+//!
+//! The only place where kernels meet `purlin_isl`. Names of the sink side of a relation end in `'`.
+//! Symbols are parameters and integer scalar inputs, which keep their value while the kernel runs;
+//! a constraint on any other scalar is dropped, which makes a set larger and is reported as inexact.
+
+use crate::affine::{Affine, Atom};
+use crate::domain::{Constraint, Domain};
+use crate::expr::{BinaryOp, Expr, UnaryOp};
+use crate::ids::{Id, InameId, InsnId, VarId};
+use crate::kernel::{Assumption, Direction, Kernel, VarKind};
+use purlin_isl as isl;
+
+/// A disjunction of conjunctions in isl's terms.
+pub type Disjuncts = Vec<Vec<isl::Constraint>>;
+
+/// Which end of a relation a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The input of a map, or a plain set.
+    Source,
+    /// The output of a map: names end in `'`.
+    Sink,
+}
+
+/// A kernel seen as integer sets.
+#[derive(Debug)]
+pub struct Polyhedral<'k> {
+    /// The kernel.
+    pub kernel: &'k Kernel,
+    /// Names of the symbols: parameters and integer scalar inputs.
+    pub params: Vec<String>,
+    /// What is assumed of the symbols.
+    pub context: Vec<isl::Constraint>,
+    positions: Vec<usize>,
+    loops: Vec<Vec<InameId>>,
+}
+
+impl<'k> Polyhedral<'k> {
+    /// Looks at a well-formed kernel.
+    pub fn new(kernel: &'k Kernel) -> Self {
+        let mut positions = vec![0; kernel.insns.len()];
+        let mut loops = vec![Vec::new(); kernel.insns.len()];
+        for (position, (insn, around)) in kernel.schedule().into_iter().enumerate() {
+            positions[insn.index()] = position;
+            loops[insn.index()] = around;
+        }
+        let params = kernel.vars.ids().filter(|v| is_symbol(kernel, *v)).map(|v| kernel.vars[v].name.clone());
+        let mut this = Self { kernel, params: params.collect(), context: Vec::new(), positions, loops };
+        let assumed = kernel.assumptions.iter().filter_map(|a| match a {
+            Assumption::Params(c) => this.constraint(c, Side::Source),
+            Assumption::Injective(_) => None,
+        });
+        this.context = assumed.collect();
+        this
+    }
+
+    /// Position of an instruction in textual order.
+    pub fn position(&self, insn: InsnId) -> usize {
+        self.positions[insn.index()]
+    }
+
+    /// Loops around an instruction, outer first.
+    pub fn loops(&self, insn: InsnId) -> &[InameId] {
+        &self.loops[insn.index()]
+    }
+
+    /// Loops around both instructions, outer first.
+    pub fn common_loops(&self, a: InsnId, b: InsnId) -> &[InameId] {
+        let (a, b) = (self.loops(a), self.loops(b));
+        let n = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+        &a[..n]
+    }
+
+    /// The name of an iname on one side.
+    pub fn name(&self, iname: InameId, side: Side) -> String {
+        let name = &self.kernel.inames[iname].name;
+        match side {
+            Side::Source => name.clone(),
+            Side::Sink => format!("{name}'"),
+        }
+    }
+
+    /// Names of inames on one side.
+    pub fn names(&self, inames: &[InameId], side: Side) -> Vec<String> {
+        inames.iter().map(|i| self.name(*i, side)).collect()
+    }
+
+    /// An expression by names; `None` if it mentions a scalar that may change.
+    pub fn affine(&self, e: &Affine, side: Side) -> Option<isl::Affine> {
+        let mut result = isl::Affine::constant(e.constant_term());
+        for (atom, c) in e.terms() {
+            match atom {
+                Atom::Iname(i) => result.terms.push((self.name(*i, side), *c)),
+                Atom::Var(v) if is_symbol(self.kernel, *v) => {
+                    result.terms.push((self.kernel.vars[*v].name.clone(), *c));
+                }
+                Atom::Var(_) => return None,
+                Atom::Floor(n, d) => {
+                    let numerator = self.affine(n, side)?;
+                    result.divs.push((isl::FloorDiv { numerator, denominator: *d }, *c));
+                }
+            }
+        }
+        Some(result)
+    }
+
+    /// A constraint by names; `None` if it mentions a scalar that may change.
+    pub fn constraint(&self, c: &Constraint, side: Side) -> Option<isl::Constraint> {
+        Some(match c {
+            Constraint::Zero(e) => isl::Constraint::zero(self.affine(e, side)?),
+            Constraint::NonNegative(e) => isl::Constraint::non_negative(self.affine(e, side)?),
+        })
+    }
+
+    /// A domain by names, and whether nothing was dropped.
+    pub fn domain(&self, domain: &Domain, side: Side) -> (Disjuncts, bool) {
+        let mut exact = true;
+        let disjuncts = domain.disjuncts().iter().map(|d| {
+            let kept: Vec<_> = d.iter().filter_map(|c| self.constraint(c, side)).collect();
+            exact &= kept.len() == d.len();
+            kept
+        });
+        (disjuncts.collect(), exact)
+    }
+
+    /// The values some inames take together, in the context of the assumptions.
+    pub fn domains(&self, inames: &[InameId], side: Side) -> (Disjuncts, bool) {
+        let mut exact = true;
+        let mut all: Disjuncts = vec![Vec::new()];
+        for iname in inames {
+            let (disjuncts, same) = self.domain(&self.kernel.inames[*iname].domain, side);
+            exact &= same;
+            all = cross(&all, &disjuncts);
+        }
+        (all, exact)
+    }
+
+    /// The points of an instruction's loops where it runs, and whether that is exact.
+    pub fn instances(&self, insn: InsnId, side: Side) -> (Disjuncts, bool) {
+        let (all, exact) = self.domains(self.loops(insn), side);
+        match &self.kernel.insns[insn].predicate {
+            None => (all, exact),
+            Some(p) => match affine_condition(p) {
+                Some(domain) => {
+                    let (holds, same) = self.domain(&domain, side);
+                    (cross(&all, &holds), exact && same)
+                }
+                None => (all, false),
+            },
+        }
+    }
+
+    /// The points where an instruction runs as an isl set, in the context of the assumptions.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn instance_set(&self, insn: InsnId) -> Result<isl::Set, isl::IslError> {
+        let dims = self.names(self.loops(insn), Side::Source);
+        let space = isl::SetSpace::new(&dims, &self.params).with_tuple(&self.kernel.insns[insn].name);
+        let (disjuncts, _) = self.instances(insn, Side::Source);
+        isl::Set::from_disjuncts(&space, &self.in_context(disjuncts))
+    }
+
+    /// Adds the assumptions to every disjunct.
+    pub fn in_context(&self, disjuncts: Disjuncts) -> Disjuncts {
+        if self.context.is_empty() {
+            disjuncts
+        } else {
+            cross(&disjuncts, std::slice::from_ref(&self.context))
+        }
+    }
+}
+
+/// Whether a variable keeps its value while the kernel runs and sets may mention it.
+pub fn is_symbol(kernel: &Kernel, var: VarId) -> bool {
+    let var = &kernel.vars[var];
+    var.is_integer_scalar()
+        && match var.kind {
+            VarKind::Param | VarKind::Argument(Direction::In) => true,
+            VarKind::Argument(Direction::Out | Direction::InOut) | VarKind::Temporary | VarKind::Table(_) => {
+                false
+            }
+        }
+}
+
+/// The conjunction of two disjunctions.
+pub fn cross(a: &[Vec<isl::Constraint>], b: &[Vec<isl::Constraint>]) -> Disjuncts {
+    a.iter().flat_map(|x| b.iter().map(move |y| x.iter().chain(y).cloned().collect())).collect()
+}
+
+/// `a - b` by names.
+pub fn difference(a: &isl::Affine, b: &isl::Affine) -> isl::Affine {
+    a.clone().add_scaled(-1, b)
+}
+
+/// The set on which a condition holds, if it compares quasi-affine integers.
+pub fn affine_condition(e: &Expr) -> Option<Domain> {
+    match e {
+        Expr::Binary(BinaryOp::And, a, b) => Some(affine_condition(a)?.intersect(&affine_condition(b)?)),
+        Expr::Binary(BinaryOp::Or, a, b) => {
+            let (a, b) = (affine_condition(a)?, affine_condition(b)?);
+            Some(Domain::union(a.disjuncts().iter().chain(b.disjuncts()).cloned()))
+        }
+        Expr::Binary(op, a, b) => comparison(*op, &a.as_affine()?, &b.as_affine()?),
+        Expr::Unary(UnaryOp::Not, a) => match &**a {
+            Expr::Binary(op, x, y) => comparison(negated(*op)?.0, &x.as_affine()?, &y.as_affine()?)
+                .filter(|_| !negated(*op).is_some_and(|(_, swap)| swap))
+                .or_else(|| comparison(negated(*op)?.0, &y.as_affine()?, &x.as_affine()?)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The comparison that holds where `op` does not, and whether its operands swap.
+fn negated(op: BinaryOp) -> Option<(BinaryOp, bool)> {
+    match op {
+        BinaryOp::Lt => Some((BinaryOp::Le, true)),
+        BinaryOp::Le => Some((BinaryOp::Lt, true)),
+        BinaryOp::Eq => Some((BinaryOp::Ne, false)),
+        BinaryOp::Ne => Some((BinaryOp::Eq, false)),
+        _ => None,
+    }
+}
+
+fn comparison(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Domain> {
+    match op {
+        BinaryOp::Lt => Some(Domain::conjunction([Constraint::lt(a, b)])),
+        BinaryOp::Le => Some(Domain::conjunction([Constraint::le(a, b)])),
+        BinaryOp::Eq => Some(Domain::conjunction([Constraint::equal(a, b)])),
+        BinaryOp::Ne => Some(Domain::union([vec![Constraint::lt(a, b)], vec![Constraint::lt(b, a)]])),
+        _ => None,
+    }
+}
