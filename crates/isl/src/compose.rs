@@ -192,6 +192,11 @@ impl Map {
         }
     }
 
+    /// The parameter values for which the map has a pair, as a set without dimensions.
+    pub fn nonempty_params(&self) -> Result<Set, IslError> {
+        self.domain()?.with_tuple(None).nonempty_params()
+    }
+
     /// Each input with the outputs of both maps side by side; the inputs of `other` match those of `self`.
     ///
     /// # Errors

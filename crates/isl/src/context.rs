@@ -1,6 +1,7 @@
 //! The isl context of the thread, owned pointers into it, and the check that every call goes through.
 
 use std::ffi::{CStr, CString, c_int};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -194,8 +195,10 @@ impl<T: Object> Owned<T> {
 
     /// Hands this reference to an argument that isl takes.
     pub(crate) fn into_raw(self) -> *mut T {
-        // The extra reference outlives the drop of `self` at the end of this function.
-        self.give()
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped, so the context reference read here is the only one given back.
+        drop(unsafe { std::ptr::read(&this.ctx) });
+        this.ptr.as_ptr()
     }
 
     /// The context of the object.
@@ -259,17 +262,22 @@ pub(crate) unsafe fn fraction(
     ptr: *mut ffi::isl_val,
     operation: &'static str,
 ) -> Result<(i64, i64), IslError> {
-    // SAFETY: the caller's promise; both getters keep their argument.
-    let (num, den) = unsafe {
-        let value = Owned::new(ctx, ptr, operation)?;
-        (ffi::isl_val_get_num_si(value.keep()), ffi::isl_val_get_den_si(value.keep()))
-    };
-    // isl signals overflow (and infinities) only through the context; a numerator of 0 is what it returns then.
-    // SAFETY: the context is live.
-    if num == 0 && unsafe { ffi::isl_ctx_last_error(ctx.raw()) } != 0 {
-        // SAFETY: as above.
+    // SAFETY: the caller's promise.
+    let value = unsafe { Owned::new(ctx, ptr, operation)? };
+    // SAFETY: isl keeps the value.
+    let numerator = || unsafe { ffi::isl_val_get_num_si(value.keep()) };
+    if numerator() == 0 {
+        // Overflow and infinities also give 0 and an error in the context; an older error must not count.
+        // SAFETY: the context is live.
         unsafe { ffi::isl_ctx_reset_error(ctx.raw()) };
-        return Err(IslError::Overflow { operation, needed: "`i64`" });
+        numerator();
+        // SAFETY: as above.
+        if unsafe { ffi::isl_ctx_last_error(ctx.raw()) } != 0 {
+            // SAFETY: as above.
+            unsafe { ffi::isl_ctx_reset_error(ctx.raw()) };
+            return Err(IslError::Overflow { operation, needed: "`i64`" });
+        }
     }
-    Ok((num, den))
+    // SAFETY: isl keeps the value.
+    Ok((numerator(), unsafe { ffi::isl_val_get_den_si(value.keep()) }))
 }

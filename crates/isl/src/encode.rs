@@ -99,34 +99,33 @@ impl<'a, F: Fn() -> String> Encoder<'a, F> {
             }
             cells[columns - 1] = row.constant;
             // isl does not clear a new matrix: every cell is written.
-            for (column, cell) in cells.iter().enumerate() {
-                matrix = set_cell(matrix, position, column, *cell)?;
-            }
+            matrix = set_row(matrix, position, &cells)?;
         }
         Ok(matrix)
     }
 }
 
-/// Writes one number; rows and columns were checked to fit `u32`, isl takes `int` and checks the range.
-fn set_cell(
-    matrix: Owned<ffi::isl_mat>,
-    row: usize,
-    column: usize,
-    number: i64,
-) -> Result<Owned<ffi::isl_mat>, IslError> {
+/// Writes one row; its position and length were checked to fit `u32`, isl takes `int` and checks the range.
+fn set_row(matrix: Owned<ffi::isl_mat>, row: usize, cells: &[i64]) -> Result<Owned<ffi::isl_mat>, IslError> {
+    const OPERATION: &str = "fill a matrix";
     let ctx = Rc::clone(matrix.ctx());
-    let (row, column) = (row as i32, column as i32);
-    // SAFETY: the matrix and the value are handed over; null is checked by `Owned`.
-    unsafe {
-        let raw = match i32::try_from(number) {
-            Ok(small) => ffi::isl_mat_set_element_si(matrix.into_raw(), row, column, small),
-            Err(_) => {
-                let large = value(&ctx, number)?.into_raw();
-                ffi::isl_mat_set_element_val(matrix.into_raw(), row, column, large)
+    let mut raw = matrix.into_raw();
+    for (column, number) in cells.iter().enumerate() {
+        let (row, column) = (row as i32, column as i32);
+        // SAFETY: the matrix, and the value if any, are handed over and come back; null passes through.
+        raw = unsafe {
+            match i32::try_from(*number) {
+                Ok(small) => ffi::isl_mat_set_element_si(raw, row, column, small),
+                Err(_) => {
+                    let matrix = Owned::new(&ctx, raw, OPERATION)?;
+                    let large = value(&ctx, *number)?.into_raw();
+                    ffi::isl_mat_set_element_val(matrix.into_raw(), row, column, large)
+                }
             }
         };
-        Owned::new(&ctx, raw, "fill a matrix")
     }
+    // SAFETY: `raw` is null or the matrix that was handed over.
+    unsafe { Owned::new(&ctx, raw, OPERATION) }
 }
 
 /// The equality and the inequality matrix of a conjunction.

@@ -119,14 +119,14 @@ unary!(isl_set => isl_set:
     isl_set_detect_equalities, isl_set_flatten);
 unary!(isl_set => isl_basic_set: isl_set_simple_hull, isl_set_affine_hull);
 unary!(isl_set => isl_point: isl_set_sample_point);
-unary!(isl_set => isl_map: isl_map_from_range, isl_set_identity);
+unary!(isl_set => isl_map: isl_map_from_range);
 unary!(isl_basic_set => isl_set: isl_set_from_basic_set);
 unary!(isl_basic_map => isl_map: isl_map_from_basic_map);
 unary!(isl_map => isl_map:
-    isl_map_coalesce, isl_map_remove_redundancies, isl_map_compute_divs, isl_map_make_disjoint,
+    isl_map_coalesce, isl_map_remove_redundancies, isl_map_make_disjoint,
     isl_map_lexmin, isl_map_lexmax, isl_map_reverse, isl_map_detect_equalities);
 unary!(isl_map => isl_basic_map: isl_map_simple_hull, isl_map_affine_hull);
-unary!(isl_map => isl_set: isl_map_domain, isl_map_range, isl_map_deltas, isl_map_wrap, isl_map_params);
+unary!(isl_map => isl_set: isl_map_domain, isl_map_range, isl_map_deltas, isl_map_wrap);
 unary!(isl_map => isl_union_map: isl_union_map_from_map);
 unary!(isl_space => isl_set: isl_set_universe, isl_set_empty);
 unary!(isl_space => isl_map: isl_map_universe, isl_map_empty);

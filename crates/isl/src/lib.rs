@@ -1,4 +1,28 @@
 //! The safe wrapper of isl: checked calls, dimensions by name, objects that stay on their thread.
+//!
+//! [`Set`] and [`Map`] are isl objects of the calling thread; [`Affine`], [`Constraint`], [`SetSpace`] and
+//! [`MapSpace`] are plain data that they are built from and taken apart into. Everything else in the workspace
+//! that crosses threads or is stored is plain data too.
+//!
+//! ```
+//! use purlin_isl::{Affine, Constraint, Set, SetSpace};
+//!
+//! // [N] -> { [i] : 0 <= i < N and i mod 4 = 1 }
+//! let space = SetSpace::new(&["i"], &["N"]);
+//! let i = || Affine::name("i");
+//! let set = Set::from_constraints(
+//!     &space,
+//!     &[
+//!         Constraint::non_negative(i()),
+//!         Constraint::non_negative(Affine::name("N").plus(-1, "i").offset(-1)),
+//!         Constraint::zero(i().offset(-1).add_scaled(-4, &i().floor_div(4))),
+//!     ],
+//! )?;
+//! assert_eq!(set.fix("N", 20)?.count()?, 5);
+//! let witness = set.lexmin_point()?;
+//! assert_eq!(witness, Some(vec![("N".to_owned(), 2), ("i".to_owned(), 1)]));
+//! # Ok::<(), purlin_isl::IslError>(())
+//! ```
 
 mod affine;
 mod compose;

@@ -1,6 +1,6 @@
 //! Piecewise quasi-affine bounds of a dimension.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::rc::Rc;
 
 use crate::affine::{Affine, Constraint};
@@ -82,7 +82,7 @@ unsafe extern "C" fn collect(
     let collector = unsafe { &mut *user.cast::<Collector<'_>>() };
     // SAFETY: as above; both are owned from here on, also when one is null.
     let (domain, value) = unsafe {
-        (Owned::new(&collector.ctx, domain, "dim_min"), Owned::new(&collector.ctx, value, "dim_min"))
+        (Owned::new(&collector.ctx, domain, "pieces"), Owned::new(&collector.ctx, value, "pieces"))
     };
     let piece = match (domain, value) {
         (Ok(domain), Ok(value)) => collector.piece(&domain, &value),
@@ -100,6 +100,18 @@ unsafe extern "C" fn collect(
     }
 }
 
+/// Which end of a dimension is asked for.
+struct End {
+    operation: &'static str,
+    exists: unsafe extern "C" fn(*mut ffi::isl_set, ffi::DimType, c_uint) -> c_int,
+    bound: unsafe extern "C" fn(*mut ffi::isl_set, c_int) -> *mut ffi::isl_pw_aff,
+}
+
+const LOWER: End =
+    End { operation: "dim_min", exists: ffi::isl_set_dim_has_lower_bound, bound: ffi::isl_set_dim_min };
+const UPPER: End =
+    End { operation: "dim_max", exists: ffi::isl_set_dim_has_upper_bound, bound: ffi::isl_set_dim_max };
+
 impl Set {
     /// The least value of dimension `name` in terms of all other dimensions and the parameters.
     ///
@@ -108,10 +120,7 @@ impl Set {
     /// # Errors
     /// [`IslError::UnknownName`]; [`IslError::Unbounded`] when there is no bound.
     pub fn dim_min(&self, name: &str) -> Result<PwAffine, IslError> {
-        self.dim_bound(name, "dim_min", |set| {
-            // SAFETY: a reference is handed over.
-            unsafe { ffi::isl_set_dim_min(set.give(), 0) }
-        })
+        self.dim_bound(name, &LOWER)
     }
 
     /// The greatest value of dimension `name` in terms of all other dimensions and the parameters.
@@ -119,18 +128,10 @@ impl Set {
     /// # Errors
     /// As [`Set::dim_min`].
     pub fn dim_max(&self, name: &str) -> Result<PwAffine, IslError> {
-        self.dim_bound(name, "dim_max", |set| {
-            // SAFETY: a reference is handed over.
-            unsafe { ffi::isl_set_dim_max(set.give(), 0) }
-        })
+        self.dim_bound(name, &UPPER)
     }
 
-    fn dim_bound(
-        &self,
-        name: &str,
-        operation: &'static str,
-        bound: impl Fn(&Owned<ffi::isl_set>) -> *mut ffi::isl_pw_aff,
-    ) -> Result<PwAffine, IslError> {
+    fn dim_bound(&self, name: &str, end: &End) -> Result<PwAffine, IslError> {
         let others: Vec<&str> = self.dims().iter().map(String::as_str).filter(|dim| *dim != name).collect();
         let alone = self.move_to_params(&others)?;
         if alone.dims().len() != 1 {
@@ -139,13 +140,15 @@ impl Set {
                 space: format!("the dimensions `{}`", self.dims().join(", ")),
             });
         }
-        if !alone.has_bound(operation == "dim_min")? {
-            return Err(IslError::Unbounded { operation });
-        }
         let ctx = Rc::clone(alone.raw.ctx());
-        let raw = bound(&alone.raw);
-        // SAFETY: `raw` was handed out just now.
-        let function = unsafe { Owned::new(&ctx, raw, operation)? };
+        let operation = end.operation;
+        // SAFETY: isl keeps the set in the test and takes a reference for the bound; there is one dimension.
+        let function = unsafe {
+            if !ctx.truth((end.exists)(alone.raw.keep(), ffi::SET, 0), operation)? {
+                return Err(IslError::Unbounded { operation });
+            }
+            Owned::new(&ctx, (end.bound)(alone.raw.give(), 0), operation)?
+        };
         let params = alone.params()?;
         let columns = Columns { params: &params, dims: &[] };
         let mut collector = Collector { ctx, columns, pieces: Vec::new(), error: None };
@@ -158,12 +161,5 @@ impl Set {
             None if status < 0 => Err(collector.ctx.take_error(operation)),
             None => Ok(PwAffine { pieces: collector.pieces }),
         }
-    }
-
-    /// Whether the only dimension is bounded below (or above) for each value of the parameters.
-    fn has_bound(&self, below: bool) -> Result<bool, IslError> {
-        let test = if below { ffi::isl_set_dim_has_lower_bound } else { ffi::isl_set_dim_has_upper_bound };
-        // SAFETY: isl keeps the set; it has one dimension.
-        self.raw.ctx().truth(unsafe { test(self.raw.keep(), ffi::SET, 0) }, "bound of a dimension")
     }
 }

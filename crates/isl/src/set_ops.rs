@@ -340,8 +340,7 @@ impl Set {
         let ctx = self.raw.ctx();
         let mut dims = self.shape.dims.clone();
         let mut raw = self.raw.clone();
-        let mut n_param = self.params()?.len() as u32;
-        for name in names {
+        for (n_param, name) in (self.params()?.len() as u32..).zip(names) {
             let Some(position) = dims.iter().position(|dim| dim == name) else {
                 return Err(IslError::UnknownName {
                     name: (*name).to_owned(),
@@ -356,7 +355,6 @@ impl Set {
                 let next = ffi::isl_set_set_dim_id(next, PARAM, n_param, id.into_raw());
                 Owned::new(ctx, next, "move_to_params")?
             };
-            n_param += 1;
         }
         Ok(Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) })
     }

@@ -172,4 +172,5 @@ fn witness_pairs_are_the_smallest() {
     assert_eq!(pair.output, names(&[("c'", 1), ("i'", 0)]));
     assert!(clash.sample_pair().unwrap().is_some());
     assert_eq!(clash.fix("N", 1).unwrap().lexmin_pair().unwrap(), None);
+    assert!(clash.nonempty_params().unwrap().is_equal(&set("[N] -> { [] : N > 1 }")).unwrap());
 }
