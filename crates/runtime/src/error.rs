@@ -178,6 +178,16 @@ pub enum RuntimeError {
         /// What it printed.
         log: String,
     },
+    /// The compiled code cannot be loaded.
+    #[error(
+        "the compiled `{entry}` cannot be loaded: {reason}; if its directory forbids execution, set `PURLIN_CACHE_DIR` to another"
+    )]
+    Load {
+        /// The program.
+        entry: String,
+        /// What the loader said.
+        reason: String,
+    },
     /// The compiled code has no such function.
     #[error("the compiled source has no `{symbol}`: {reason}; the entry point's name and the plan disagree")]
     NoEntry {
@@ -303,8 +313,7 @@ pub enum RuntimeError {
     },
     /// The parameters break a condition that the code relies on.
     #[error(
-        "`{entry}` relies on `{condition}`, which these parameters break (it would be {value} >= 0); change them"
-    )]
+        "`{entry}` relies on `{condition}`, which these parameters miss by {}; change them", .value.unsigned_abs())]
     Precondition {
         /// The program.
         entry: String,

@@ -6,12 +6,12 @@
 //!
 //! ```no_run
 //! # fn demo(program: &purlin_codegen::Program) -> Result<(), purlin_runtime::RuntimeError> {
-//! use purlin_runtime::{Arg, open};
+//! use purlin_runtime::{Arg, buffer_of, download_values, open};
 //! let device = open("opencl")?;
 //! let executable = device.compile(program)?;
-//! let x = device.allocate(8 * 1000)?;
-//! device.upload(&x, &[0; 8 * 1000])?;
+//! let x = buffer_of(&*device, &[0.5f64; 1000])?;
 //! device.launch(&executable, &[("n", Arg::Param(1000)), ("x", Arg::Buffer(&x))])?;
+//! let result: Vec<f64> = download_values(&*device, &x)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -26,6 +26,7 @@ mod ceilings;
 pub mod cuda;
 mod device;
 mod driver;
+mod elements;
 mod error;
 mod host;
 pub mod oclgrind;
@@ -36,6 +37,7 @@ mod timing;
 pub use cache::{Cache, CacheKey};
 pub use ceilings::{Ceilings, measure_ceilings};
 pub use device::{Arg, Backend, Buffer, Device, DeviceInfo, Executable, Origin};
+pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use timing::{Timing, TimingOptions};

@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 use std::sync::Arc;
 
 /// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing one.
-const SYMBOLS: [&str; 25] = [
+const SYMBOLS: [&str; 26] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGet",
@@ -32,6 +32,7 @@ const SYMBOLS: [&str; 25] = [
     "cuEventRecord",
     "cuEventSynchronize",
     "cuEventElapsedTime_v2",
+    "cuEventDestroy_v2",
 ];
 
 /// The number of cards, after every check that makes the driver's functions callable.
@@ -166,42 +167,66 @@ impl Drop for CudaCode {
 
 /// A pair of events around a launch.
 pub(crate) struct Stopwatch {
-    start: sys::CUevent,
-    end: sys::CUevent,
+    start: Event,
+    end: Event,
+    context: Arc<Context>,
 }
 
-// SAFETY: handles of the driver, used under the device's queue lock with the context current.
-unsafe impl Send for Stopwatch {}
+/// An event of the current context.
+struct Event(sys::CUevent);
+
+// SAFETY: a handle of the driver, used under the device's queue lock with the context current.
+unsafe impl Send for Event {}
 // SAFETY: as above.
-unsafe impl Sync for Stopwatch {}
+unsafe impl Sync for Event {}
+
+impl Event {
+    fn new(context: &Context) -> Result<Self, RuntimeError> {
+        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        event.map(Self).map_err(context.failed("cuEventCreate"))
+    }
+
+    /// Records the event on the default stream.
+    fn record(&self, context: &Context) -> Result<(), RuntimeError> {
+        // SAFETY: the event was made in this context, which is current.
+        unsafe { result::event::record(self.0, result::stream::null()) }
+            .map_err(context.failed("cuEventRecord"))
+    }
+}
 
 impl Stopwatch {
-    /// Two events in the current context, which lives as long as the process keeps it.
-    pub(crate) fn new(context: &Context) -> Result<Self, RuntimeError> {
-        let create = || {
-            result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
-                .map_err(context.failed("cuEventCreate"))
-        };
-        Ok(Self { start: create()?, end: create()? })
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, RuntimeError> {
+        context.enter()?;
+        let (start, end) = (Event::new(context)?, Event::new(context)?);
+        Ok(Self { start, end, context: Arc::clone(context) })
     }
 
     /// Seconds between the start and the end of what `work` puts on the default stream.
     pub(crate) fn measure(
         &self,
-        context: &Context,
         work: impl FnOnce() -> Result<(), RuntimeError>,
     ) -> Result<f64, RuntimeError> {
-        let stream = result::stream::null();
-        // SAFETY: both events were made in this context.
-        unsafe { result::event::record(self.start, stream) }.map_err(context.failed("cuEventRecord"))?;
+        let context = &*self.context;
+        context.enter()?;
+        self.start.record(context)?;
         work()?;
-        // SAFETY: as above.
-        unsafe { result::event::record(self.end, stream) }.map_err(context.failed("cuEventRecord"))?;
-        // SAFETY: as above.
-        unsafe { result::event::synchronize(self.end) }.map_err(context.failed("cuEventSynchronize"))?;
+        self.end.record(context)?;
+        // SAFETY: the event was recorded just now.
+        unsafe { result::event::synchronize(self.end.0) }.map_err(context.failed("cuEventSynchronize"))?;
         // SAFETY: both events have been reached.
-        let ms = unsafe { result::event::elapsed(self.start, self.end) }
+        let ms = unsafe { result::event::elapsed(self.start.0, self.end.0) }
             .map_err(context.failed("cuEventElapsedTime"))?;
         Ok(f64::from(ms) * 1e-3)
+    }
+}
+
+impl Drop for Stopwatch {
+    fn drop(&mut self) {
+        if self.context.enter().is_ok() {
+            for event in [&self.start, &self.end] {
+                // SAFETY: created in `new`, destroyed once; every launch was waited for.
+                let _ = unsafe { result::event::destroy(event.0) };
+            }
+        }
     }
 }

@@ -84,7 +84,6 @@ impl CudaDriver {
         }
         let (device, info) = card(index).map_err(|e| driver_error(&name, "cuDeviceGetAttribute", e))?;
         let context = Context::new(device, info.name.clone())?;
-        context.enter()?;
         Ok(Self { stopwatch: Stopwatch::new(&context)?, info, cache, context })
     }
 
@@ -156,7 +155,6 @@ impl Driver for CudaDriver {
     }
 
     fn run(&self, code: &CudaCode, call: &Call<'_, CudaMemory>) -> Result<f64, RuntimeError> {
-        self.context.enter()?;
         let mut arguments: Vec<*mut c_void> = call
             .values
             .iter()
@@ -168,7 +166,7 @@ impl Driver for CudaDriver {
                 CallValue::Memory(m) => std::ptr::from_ref(&m.pointer).cast_mut().cast(),
             })
             .collect();
-        self.stopwatch.measure(&self.context, || {
+        self.stopwatch.measure(|| {
             let (grid, block) = (dimensions(call.grid), dimensions(call.block));
             // SAFETY: the arguments match the plan, which is the source's own; the driver only reads them.
             unsafe {

@@ -62,12 +62,13 @@ impl Compiler {
         Ok(Self { path, arguments, version })
     }
 
-    /// The shared object of `program`: from `cache`, else compiled.
+    /// The shared object of `program`: compiled, or from `cache` unless it is to be `fresh`.
     pub(crate) fn object(
         &self,
         program: &Program,
         arch: &str,
         cache: &Cache,
+        fresh: bool,
     ) -> Result<Object, RuntimeError> {
         let key = CacheKey::of(&[
             "c",
@@ -78,7 +79,7 @@ impl Compiler {
             &OPTIONS.join(" "),
             &program.source,
         ]);
-        if let Some(path) = cache.find(&key, "so") {
+        if !fresh && let Some(path) = cache.find(&key, "so") {
             return Ok(Object { path, keep: None, origin: Origin::Disk });
         }
         let dir = tempfile::tempdir().map_err(RuntimeError::io("make a temporary directory"))?;

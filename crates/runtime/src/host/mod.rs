@@ -19,7 +19,7 @@ use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
-use compiler::Compiler;
+use compiler::{Compiler, Object};
 use memory::HostMemory;
 use purlin_codegen::Program;
 use std::ffi::c_void;
@@ -60,6 +60,22 @@ impl HostDriver {
     /// The host with the compiler at `path`.
     pub(crate) fn with_compiler(path: PathBuf, cache: Cache) -> Result<Self, RuntimeError> {
         Ok(Self::with(Compiler::at(path, Vec::new())?, cache))
+    }
+
+    /// The loaded object of `program`. A stored one may need a library that is gone: it is built anew.
+    fn load(&self, program: &Program) -> Result<(Object, libloading::Library), RuntimeError> {
+        let mut fresh = false;
+        loop {
+            let object = self.compiler.object(program, &self.arch_key, &self.cache, fresh)?;
+            // SAFETY: the object was compiled from a kernel, which has no initialisers with side effects.
+            match unsafe { libloading::Library::new(&object.path) } {
+                Ok(library) => return Ok((object, library)),
+                Err(_) if object.origin == Origin::Disk => fresh = true,
+                Err(e) => {
+                    return Err(RuntimeError::Load { entry: program.entry.clone(), reason: e.to_string() });
+                }
+            }
+        }
     }
 
     fn with(compiler: Compiler, cache: Cache) -> Self {
@@ -115,14 +131,11 @@ impl Driver for HostDriver {
     }
 
     fn build(&self, program: &Program) -> Result<(HostCode, Origin), RuntimeError> {
-        let object = self.compiler.object(program, &self.arch_key, &self.cache)?;
+        let (object, library) = self.load(program)?;
         let symbol = format!("{}_launch", program.entry);
-        let missing =
-            |e: libloading::Error| RuntimeError::NoEntry { symbol: symbol.clone(), reason: e.to_string() };
-        // SAFETY: the object was compiled from a kernel, which has no initialisers with side effects.
-        let library = unsafe { libloading::Library::new(&object.path) }.map_err(missing)?;
         // SAFETY: the module documentation fixes the type of this symbol; the library outlives it.
-        let launch = unsafe { *library.get::<Launch>(symbol.as_bytes()).map_err(missing)? };
+        let found = unsafe { library.get::<Launch>(symbol.as_bytes()) }.map(|f| *f);
+        let launch = found.map_err(|e| RuntimeError::NoEntry { symbol, reason: e.to_string() })?;
         openmp::keep_loaded();
         Ok((HostCode { launch, _library: library, _keep: object.keep }, object.origin))
     }

@@ -101,7 +101,7 @@ fn preconditions_and_grids() {
     let (x, y) = (device.allocate(8_000_008).unwrap(), device.allocate(8_000_008).unwrap());
     assert_eq!(
         refusal(&*device, &good(1_000_001, &x, &y)).to_string(),
-        "`axpy` relies on `n <= 1000000`, which these parameters break (it would be -1 >= 0); change them"
+        "`axpy` relies on `n <= 1000000`, which these parameters miss by 1; change them"
     );
     let mut program = axpy(Target::C);
     program.plan.grid[1] = HostExpr::Const(-3);

@@ -79,3 +79,21 @@ fn without_a_writable_directory_every_device_compiles() {
     }
     assert_eq!(count(dir.path()), 2);
 }
+
+#[test]
+fn a_stored_object_that_does_not_load_is_built_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let compiler = counting_compiler(dir.path());
+    let cache = Cache::at(dir.path().join("cache"));
+    let open = || open_host(&compiler, cache.clone()).unwrap();
+    works(&*open(), Origin::Built);
+    let entry = fs::read_dir(cache.dir().unwrap()).unwrap().next().unwrap().unwrap().path();
+    // With the right digest (the file's name is the key), so that only the loader can refuse it.
+    let key = entry.file_stem().unwrap().to_str().unwrap();
+    let content = b"no shared object";
+    let digest = blake3::Hasher::new().update(key.as_bytes()).update(content).finalize();
+    fs::write(&entry, [&content[..], digest.as_bytes()].concat()).unwrap();
+    works(&*open(), Origin::Built);
+    works(&*open(), Origin::Disk);
+    assert_eq!(count(dir.path()), 2);
+}

@@ -138,3 +138,23 @@ fn devices_and_unknown_names_are_listed() {
         assert!(error.to_string().contains(name) && error.to_string().contains("there are: `"), "{error}");
     }
 }
+
+#[test]
+fn elements_of_every_type_come_back() {
+    use purlin_runtime::{Element, buffer_of, download_values};
+    fn check<T: Element + PartialEq + std::fmt::Debug>(device: &dyn purlin_runtime::Device, values: &[T]) {
+        let buffer = buffer_of(device, values).unwrap();
+        assert_eq!(buffer.bytes(), T::TYPE.bytes() * values.len() as u64);
+        assert_eq!(download_values::<T>(device, &buffer).unwrap(), values);
+    }
+    each_device(|device, _| {
+        let x = fresh(101);
+        check(device, &x);
+        check(device, &x.iter().map(|&v| v as f32).collect::<Vec<_>>());
+        check(device, &x.iter().map(|&v| (v * 2e9) as i32).collect::<Vec<_>>());
+        check(device, &x.iter().map(|&v| (v * 9e18) as i64).collect::<Vec<_>>());
+        check::<f64>(device, &[]);
+        let odd = device.allocate(12).unwrap();
+        assert!(matches!(download_values::<f64>(device, &odd), Err(RuntimeError::TransferSize { .. })));
+    });
+}

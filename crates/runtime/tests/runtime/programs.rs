@@ -4,7 +4,7 @@ use purlin_codegen::{
     ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Program, Target,
 };
 use purlin_ir::{ScalarType, TableData};
-use purlin_runtime::{Buffer, Device};
+use purlin_runtime::{Buffer, Device, buffer_of, download_values};
 
 pub fn param(name: &str) -> HostExpr {
     HostExpr::Param(name.into())
@@ -186,20 +186,12 @@ pub fn fresh(n: usize) -> Vec<f64> {
         .collect()
 }
 
-pub fn bytes(values: &[f64]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
-}
-
 pub fn put(device: &dyn Device, values: &[f64]) -> Buffer {
-    let buffer = device.allocate(8 * values.len() as u64).unwrap();
-    device.upload(&buffer, &bytes(values)).unwrap();
-    buffer
+    buffer_of(device, values).unwrap()
 }
 
 pub fn get(device: &dyn Device, buffer: &Buffer) -> Vec<f64> {
-    let mut out = vec![0; buffer.bytes() as usize];
-    device.download(buffer, &mut out).unwrap();
-    out.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap())).collect()
+    download_values(device, buffer).unwrap()
 }
 
 /// Every device of this machine that can run a program; `PURLIN_TEST_DEVICES=cuda` picks some.

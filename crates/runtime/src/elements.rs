@@ -1,0 +1,64 @@
+//! Arrays of numbers in and out of buffers.
+
+use crate::device::{Buffer, Device};
+use crate::error::RuntimeError;
+use purlin_ir::ScalarType;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A type of array elements: `f32`, `f64`, `i32`, `i64`.
+pub trait Element: sealed::Sealed + Copy + Default + 'static {
+    /// The type in kernels and plans.
+    const TYPE: ScalarType;
+}
+
+macro_rules! element {
+    ($($rust:ty => $scalar:ident),*) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Element for $rust {
+            const TYPE: ScalarType = ScalarType::$scalar;
+        }
+    )*};
+}
+element!(f32 => F32, f64 => F64, i32 => I32, i64 => I64);
+
+/// Allocates a buffer of exactly `values` on `device` and uploads them.
+///
+/// # Errors
+/// The device has no such memory, or its driver fails.
+pub fn buffer_of<T: Element>(device: &dyn Device, values: &[T]) -> Result<Buffer, RuntimeError> {
+    let buffer = device.allocate(size_of_val(values) as u64)?;
+    upload_values(device, &buffer, values)?;
+    Ok(buffer)
+}
+
+/// Copies `values` into `buffer`, whose size is that of all of them.
+///
+/// # Errors
+/// As [`Device::upload`].
+pub fn upload_values<T: Element>(
+    device: &dyn Device,
+    buffer: &Buffer,
+    values: &[T],
+) -> Result<(), RuntimeError> {
+    // SAFETY: the sealed types are plain numbers without padding: all their bytes are initialised.
+    let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
+    device.upload(buffer, bytes)
+}
+
+/// The elements of `buffer`, whose size is a multiple of theirs.
+///
+/// # Errors
+/// As [`Device::download`].
+pub fn download_values<T: Element>(device: &dyn Device, buffer: &Buffer) -> Result<Vec<T>, RuntimeError> {
+    // A buffer that ends inside an element is refused by `download`, which compares sizes.
+    let mut values = vec![T::default(); buffer.bytes() as usize / size_of::<T>()];
+    let slice = values.as_mut_slice();
+    // SAFETY: as in `upload_values`, and every pattern of bytes is a value of the sealed types.
+    let bytes =
+        unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast::<u8>(), size_of_val(slice)) };
+    device.download(buffer, bytes)?;
+    Ok(values)
+}
