@@ -40,6 +40,11 @@ pub struct Constraint {
     pub kind: ConstraintKind,
 }
 
+/// The denominator that marks an expression whose coefficients left `i64`; no valid division has it.
+pub(crate) const OVERFLOWED: i64 = i64::MIN;
+
+/// Expressions are built without a `Result` at each step: where a number leaves `i64`, the expression is marked,
+/// [`Affine::evaluate`] returns `None`, and every set or map made from it is [`crate::IslError::Overflow`].
 impl Affine {
     /// The constant `value`.
     pub fn constant(value: i64) -> Affine {
@@ -66,17 +71,35 @@ impl Affine {
     /// Adds a constant.
     #[must_use]
     pub fn offset(mut self, value: i64) -> Affine {
-        self.constant += value;
+        match self.constant.checked_add(value) {
+            Some(sum) => self.constant = sum,
+            None => self.mark_overflow(),
+        }
         self
     }
 
     /// Adds `coefficient * other`.
     #[must_use]
     pub fn add_scaled(mut self, coefficient: i64, other: &Affine) -> Affine {
-        self.terms.extend(other.terms.iter().map(|(name, c)| (name.clone(), c * coefficient)));
-        self.divs.extend(other.divs.iter().map(|(div, c)| (div.clone(), c * coefficient)));
-        self.constant += coefficient * other.constant;
+        let scaled = |c: &i64| c.checked_mul(coefficient);
+        let terms = other.terms.iter().map(|(name, c)| Some((name.clone(), scaled(c)?)));
+        let divs = other.divs.iter().map(|(div, c)| Some((div.clone(), scaled(c)?)));
+        let terms: Option<Vec<_>> = terms.collect();
+        let divs: Option<Vec<_>> = divs.collect();
+        let constant = scaled(&other.constant).and_then(|c| self.constant.checked_add(c));
+        match (terms, divs, constant) {
+            (Some(terms), Some(divs), Some(constant)) => {
+                self.terms.extend(terms);
+                self.divs.extend(divs);
+                self.constant = constant;
+            }
+            _ => self.mark_overflow(),
+        }
         self
+    }
+
+    fn mark_overflow(&mut self) {
+        self.divs.push((FloorDiv { numerator: Affine::default(), denominator: OVERFLOWED }, 1));
     }
 
     /// Whether the expression has no names (floor divisions of constants count as names).

@@ -145,7 +145,7 @@ fn read_rows(
 /// Whether the constraint says no more than `d * floor(e/d) <= e <= d * floor(e/d) + d - 1`.
 fn defines_division(constraint: &Constraint) -> bool {
     let is_definition = |(div, coefficient): &(FloorDiv, i64)| {
-        let sign = if *coefficient == -div.denominator {
+        let sign: i128 = if *coefficient == -div.denominator {
             1
         } else if *coefficient == div.denominator {
             -1
@@ -155,11 +155,18 @@ fn defines_division(constraint: &Constraint) -> bool {
         let slack = if sign == 1 { 0 } else { div.denominator - 1 };
         let e = &div.numerator;
         let same_terms = constraint.expr.terms.len() == e.terms.len()
-            && constraint.expr.terms.iter().zip(&e.terms).all(|(a, b)| a.0 == b.0 && a.1 == sign * b.1);
+            && constraint
+                .expr
+                .terms
+                .iter()
+                .zip(&e.terms)
+                .all(|(a, b)| a.0 == b.0 && i128::from(a.1) == sign * i128::from(b.1));
         let others = constraint.expr.divs.iter().filter(|(other, _)| other != div);
         let same_divs = constraint.expr.divs.len() == e.divs.len() + 1
-            && others.zip(&e.divs).all(|(a, b)| a.0 == b.0 && a.1 == sign * b.1);
-        same_terms && same_divs && constraint.expr.constant >= sign * e.constant + slack
+            && others.zip(&e.divs).all(|(a, b)| a.0 == b.0 && i128::from(a.1) == sign * i128::from(b.1));
+        same_terms
+            && same_divs
+            && i128::from(constraint.expr.constant) >= sign * i128::from(e.constant) + i128::from(slack)
     };
     matches!(constraint.kind, ConstraintKind::NonNegative) && constraint.expr.divs.iter().any(is_definition)
 }

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use crate::affine::{Affine, Constraint, ConstraintKind, FloorDiv};
+use crate::affine::{Affine, Constraint, ConstraintKind, FloorDiv, OVERFLOWED};
 use crate::context::{Context, Owned, value};
 use crate::error::IslError;
 use crate::ffi;
@@ -61,6 +61,9 @@ impl<'a, F: Fn() -> String> Encoder<'a, F> {
 
     /// The existential column of a division, with its two defining rows.
     fn div(&mut self, div: &'a FloorDiv) -> Result<usize, IslError> {
+        if div.denominator == OVERFLOWED {
+            return Err(overflow());
+        }
         if div.denominator < 1 {
             return Err(IslError::Denominator { denominator: div.denominator });
         }

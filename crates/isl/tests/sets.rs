@@ -173,3 +173,32 @@ fn syntax_errors_and_limits_are_errors() {
     assert!(matches!(error, IslError::Quota { limit: 1, .. }), "{error}");
     assert!(hard.sample_point().unwrap().is_some());
 }
+
+#[test]
+fn overflowing_expressions_are_refused_where_they_are_used() {
+    let space = SetSpace::new(&["i"], &[] as &[&str]);
+    let marked = [
+        Affine::constant(i64::MAX).offset(1).plus(1, "i"),
+        Affine::constant(1).add_scaled(i64::MAX, &Affine::name("i").offset(2)),
+        Affine::name("i").add_scaled(2, &Affine::default().plus(i64::MAX, "i")),
+    ];
+    for expr in marked {
+        assert_eq!(expr.evaluate(&|_| Some(0)), None);
+        let error = Set::from_constraints(&space, &[ge(expr)]).unwrap_err();
+        assert!(matches!(error, IslError::Overflow { .. }), "{error}");
+    }
+    let extreme = ge(Affine::constant(i64::MIN).plus(i64::MIN, "i"));
+    let one = Set::from_constraints(&space, &[extreme]).unwrap();
+    assert!(one.is_equal(&set("{ [i] : i <= -1 }")).unwrap());
+    let low = Affine::constant(i64::MIN).plus(1, "i").floor_div(2);
+    assert!(matches!(Set::from_constraints(&space, &[ge(low)]).unwrap_err(), IslError::Overflow { .. }));
+}
+
+#[test]
+fn expressions_print_as_they_read() {
+    let inner = Affine::name("i").plus(-2, "N").offset(-3);
+    let expr = Affine::constant(4).plus(-1, "i").add_scaled(-5, &inner.floor_div(2)).plus(0, "k");
+    assert_eq!(expr.to_string(), "-i - 5*floor((i - 2*N - 3)/2) + 4");
+    assert_eq!(Constraint::zero(Affine::default()).to_string(), "0 = 0");
+    assert_eq!(ge(Affine::name("i").offset(1)).to_string(), "i + 1 >= 0");
+}
