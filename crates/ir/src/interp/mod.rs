@@ -37,7 +37,7 @@ mod observe;
 mod points;
 mod store;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::{Instance, InterpError};
 pub(crate) use lower::lower;
