@@ -2,6 +2,7 @@
 
 pub mod element;
 pub mod form;
+pub mod lowering;
 pub mod mesh;
 pub mod numbering;
 pub mod quadrature;

@@ -41,7 +41,7 @@ fn node_degrees(form: &ExpandedForm) -> Vec<usize> {
 
 fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usize) -> usize {
     match *node {
-        Scalar::Literal(_) | Scalar::Constant(..) => 0,
+        Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Symbol(_) => 0,
         Scalar::Coordinate(_) => 1, // cells are affine
         Scalar::Jet(jet) => {
             let space = match jet.field {

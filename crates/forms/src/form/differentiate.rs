@@ -22,9 +22,11 @@ pub(crate) fn differentiate(
     let top = graph.node(node);
     let operands = top.operands();
     let result = match top {
-        Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Coordinate(_) | Scalar::Jet(_) => {
-            seed(graph, top).unwrap_or_else(|| graph.literal(0.0))
-        }
+        Scalar::Literal(_)
+        | Scalar::Constant(..)
+        | Scalar::Coordinate(_)
+        | Scalar::Jet(_)
+        | Scalar::Symbol(_) => seed(graph, top).unwrap_or_else(|| graph.literal(0.0)),
         Scalar::Variable(_, _, value) => match seed(graph, top) {
             Some(derivative) => derivative,
             None => differentiate(graph, value, seed, done),
@@ -45,6 +47,7 @@ fn chain(graph: &mut ScalarGraph, node: ScalarId, d: &[ScalarId]) -> ScalarId {
         | Scalar::Constant(..)
         | Scalar::Coordinate(_)
         | Scalar::Jet(_)
+        | Scalar::Symbol(_)
         | Scalar::Variable(..) => graph.literal(0.0),
         Scalar::Negate(_) => graph.negate(d[0]),
         Scalar::Add(..) => graph.add(d[0], d[1]),

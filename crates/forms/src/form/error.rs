@@ -93,6 +93,14 @@ pub enum FormError {
         /// The name.
         name: String,
     },
+    /// A name that cannot stand in a kernel.
+    #[error(
+        "`{name}` cannot be a name in a kernel: use a letter or `_`, then letters, digits and `_`, and no keyword"
+    )]
+    BadName {
+        /// The name.
+        name: String,
+    },
     /// A form without integrals.
     #[error("the form has no integral, multiply an expression by `dx()`")]
     Empty,

@@ -95,6 +95,24 @@ impl Form {
         }
     }
 
+    /// The form with every integral at this quadrature degree, whatever its measure says.
+    #[must_use]
+    pub fn with_degree(&self, degree: usize) -> Self {
+        self.measured(|m| m.with_degree(degree))
+    }
+
+    /// The form with every integral by rules of this scheme, whatever its measure says.
+    #[must_use]
+    pub fn with_scheme(&self, scheme: QuadratureScheme) -> Self {
+        self.measured(|m| m.with_scheme(scheme))
+    }
+
+    fn measured(&self, change: impl Fn(Measure) -> Measure) -> Self {
+        let integrals = self.integrals.iter().map(|i| Integral { measure: change(i.measure), ..i.clone() });
+        // Measures that have become equal are one again.
+        integrals.fold(Self::default(), |form, i| form.plus(Self { integrals: vec![i] }))
+    }
+
     fn check_names(&self) -> Result<(), FormError> {
         let mut named: BTreeMap<String, Expr> = BTreeMap::new();
         let mut clash = None;

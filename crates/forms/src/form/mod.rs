@@ -29,13 +29,14 @@ mod error;
 mod expand;
 mod expr;
 mod functions;
+mod inputs;
 mod integral;
 mod linear;
 mod replace;
 mod scalar;
 mod shape;
 mod space;
-mod tensor;
+pub(crate) mod tensor;
 pub(crate) mod walk;
 
 pub use condition::{Comparison, Condition, conditional, eq, ge, gt, le, lt, ne};
@@ -47,6 +48,7 @@ pub use functions::{
     div, dot, exp, grad, identity, inner, inv, ln, outer, sin, sqrt, sym, test, tr, transpose, trial,
     variable, vector_constant,
 };
+pub use inputs::Inputs;
 pub use integral::{Form, Integral, Measure, action, derivative, dx, gateaux};
 pub use linear::linear_terms;
 pub use scalar::{Bits, Field, Jet, Scalar, ScalarGraph, ScalarId};

@@ -82,6 +82,8 @@ pub enum Scalar {
     Coordinate(usize),
     /// A function or derivative.
     Jet(Jet),
+    /// A number that a later stage knows, by its place in that stage's list.
+    Symbol(usize),
     /// A component of a variable: its label, the component, its value.
     Variable(u64, usize, ScalarId),
     /// Minus.
@@ -106,7 +108,9 @@ impl Scalar {
     /// The operands, in order.
     pub fn operands(&self) -> Vec<ScalarId> {
         match *self {
-            Self::Literal(_) | Self::Constant(..) | Self::Coordinate(_) | Self::Jet(_) => Vec::new(),
+            Self::Literal(_) | Self::Constant(..) | Self::Coordinate(_) | Self::Jet(_) | Self::Symbol(_) => {
+                Vec::new()
+            }
             Self::Variable(_, _, a) | Self::Negate(a) | Self::Math(_, a) => vec![a],
             Self::Add(a, b)
             | Self::Subtract(a, b)
@@ -133,6 +137,11 @@ impl ScalarGraph {
         &self.nodes
     }
 
+    /// The names of all nodes, operands first.
+    pub fn ids(&self) -> impl Iterator<Item = ScalarId> + use<> {
+        (0..self.nodes.len()).map(|k| ScalarId(k as u32))
+    }
+
     /// The node.
     pub fn node(&self, id: ScalarId) -> Scalar {
         self.nodes[id.index()]
@@ -146,6 +155,11 @@ impl ScalarGraph {
     /// The constants, in the order in which they were first met.
     pub fn constants(&self) -> &[Arc<Constant>] {
         &self.constants
+    }
+
+    /// The name of a node, if it is there.
+    pub fn find(&self, node: &Scalar) -> Option<ScalarId> {
+        self.ids.get(node).copied()
     }
 
     /// The number, if the node is one.
@@ -310,9 +324,11 @@ impl ScalarGraph {
         operand: &mut dyn FnMut(ScalarId) -> ScalarId,
     ) -> ScalarId {
         match node {
-            Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Coordinate(_) | Scalar::Jet(_) => {
-                self.insert(node)
-            }
+            Scalar::Literal(_)
+            | Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_) => self.insert(node),
             Scalar::Variable(label, component, a) => {
                 let a = operand(a);
                 self.insert(Scalar::Variable(label, component, a))

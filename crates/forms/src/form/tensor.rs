@@ -51,7 +51,7 @@ pub(crate) fn product(
 }
 
 /// Minor of a matrix with at most 3 rows without row `i` and column `j`, with its sign.
-fn cofactor(graph: &mut ScalarGraph, a: &[ScalarId], n: usize, i: usize, j: usize) -> ScalarId {
+pub(crate) fn cofactor(graph: &mut ScalarGraph, a: &[ScalarId], n: usize, i: usize, j: usize) -> ScalarId {
     match n {
         1 => graph.literal(1.0),
         2 => {

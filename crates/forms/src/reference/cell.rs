@@ -127,8 +127,14 @@ pub(super) fn element_vector(
             constants: &tables.constants,
             position: &position,
         };
-        let integrand = Evaluator { cell: values, facts }.integrand(rule.integrand)?;
+        let mut evaluator = Evaluator { cell: values, facts, missing: None };
+        let integrand = evaluator.integrand(rule.integrand)?;
         let factors = reference_factors(&integrand, &geometry, tables.components, &rule.weights)?;
+        if let Some(name) = evaluator.missing
+            && factors.iter().flatten().flatten().any(|f| f.is_nan())
+        {
+            return Err(FormError::Missing { name, needed: "values of its degrees of freedom".into() });
+        }
         accumulate(&mut sums, &factors, &rule.elements[&tables.degree], n, tables.components);
     }
     Ok(sums.iter().map(Sum::value).collect())

@@ -73,6 +73,8 @@ impl Scope {
 pub(super) struct Evaluator<'a> {
     pub(super) cell: CellValues<'a>,
     pub(super) facts: &'a mut FactTable,
+    /// A coefficient without values that was met.
+    pub(super) missing: Option<String>,
 }
 
 impl Evaluator<'_> {
@@ -195,13 +197,22 @@ impl Evaluator<'_> {
         expr: &Expr,
         scope: &Rc<Scope>,
     ) -> Result<Vec<Nilpotent>, FormError> {
-        let missing =
-            || FormError::Missing { name: name.into(), needed: "values of its degrees of freedom".into() };
-        let field = self.cell.fields.get(name).ok_or_else(missing)?;
-        let mut values = Vec::with_capacity(field.len());
-        for component in field {
-            let part = |axis: Option<usize>| Number::Points(component[axis.map_or(0, |k| k + 1)].clone());
-            values.push(self.moved(scope, expr, part)?);
+        let mut values = Vec::with_capacity(expr.shape().size());
+        match self.cell.fields.get(name) {
+            Some(field) => {
+                for component in field {
+                    let part =
+                        |axis: Option<usize>| Number::Points(component[axis.map_or(0, |k| k + 1)].clone());
+                    values.push(self.moved(scope, expr, part)?);
+                }
+            }
+            None => {
+                // Not a number shows whether the value is needed: differentiation may take it away.
+                self.missing.get_or_insert_with(|| name.to_owned());
+                for _ in 0..expr.shape().size() {
+                    values.push(self.moved(scope, expr, |_| Number::Uniform(f64::NAN))?);
+                }
+            }
         }
         let mut at = Some(scope.clone());
         while let Some(s) = at {

@@ -12,7 +12,7 @@
 //! let mesh = Mesh::unit_square(2)?;
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 1);
 //! let mass = inner(coefficient("u", &space), test(&space)) * dx();
-//! let y = reference::action(&mass, &mesh, &reference::Inputs::new().field("u", vec![1.0; 9]))?;
+//! let y = reference::action(&mass, &mesh, &Inputs::new().field("u", vec![1.0; 9]))?;
 //! assert!((y.iter().sum::<f64>() - 1.0).abs() < 1e-15); // the area
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -25,40 +25,10 @@ mod number;
 mod sum;
 mod tables;
 
-use crate::form::{Form, FormError};
+use crate::form::{Form, FormError, Inputs};
 use crate::mesh::Mesh;
-use std::collections::BTreeMap;
 use sum::Sum;
 use tables::Tables;
-
-/// Values of coefficients and constants, by name.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inputs {
-    fields: BTreeMap<String, Vec<f64>>,
-    constants: BTreeMap<String, Vec<f64>>,
-}
-
-impl Inputs {
-    /// No values.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the degrees of freedom of a coefficient, [dofs] or [dofs, components] row-major.
-    #[must_use]
-    pub fn field(mut self, name: impl Into<String>, values: Vec<f64>) -> Self {
-        self.fields.insert(name.into(), values);
-        self
-    }
-
-    /// Adds a constant, one number per component.
-    #[must_use]
-    pub fn constant(mut self, name: impl Into<String>, values: impl Into<Vec<f64>>) -> Self {
-        self.constants.insert(name.into(), values.into());
-        self
-    }
-}
 
 /// Cells per block: their element vectors are held at once (at most 1,024 times 3 times 84 numbers, 2 MB).
 const BLOCK: usize = 1024;

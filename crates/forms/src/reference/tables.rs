@@ -1,9 +1,8 @@
 //! What is the same for all cells: rules, tabulations, numberings, checked inputs.
 
-use super::Inputs;
 use crate::element::LagrangeElement;
 use crate::form::walk::for_each_node;
-use crate::form::{Coefficient, Constant, Expr, Form, FormError, FunctionSpace, Kind, Role};
+use crate::form::{Coefficient, Constant, Expr, Form, FormError, FunctionSpace, Inputs, Kind, Role};
 use crate::mesh::Mesh;
 use crate::numbering::Numbering;
 use crate::quadrature::rule;
@@ -63,7 +62,8 @@ impl<'a> Tables<'a> {
             let numbering = &numberings[&coefficient.space.degree()];
             fields.extend(field(coefficient, numbering, inputs)?);
         }
-        let constants = terminals.constants.iter().map(|c| constant(c, inputs)).collect::<Result<_, _>>()?;
+        let constant = |c: &Arc<Constant>| Ok((c.name.clone(), inputs.get_constant(c)?));
+        let constants = terminals.constants.iter().map(constant).collect::<Result<_, FormError>>()?;
         let mut rules = Vec::new();
         for (integral, degree) in form.integrals().iter().zip(form.quadrature_degrees()?) {
             let scheme = integral.measure.scheme().unwrap_or_default();
@@ -133,24 +133,10 @@ fn field<'a>(
     inputs: &'a Inputs,
 ) -> Result<Option<(String, FieldInput<'a>)>, FormError> {
     let name = coefficient.name.clone();
-    let Some(values) = inputs.fields.get(&name) else { return Ok(None) };
+    if inputs.get_field(&name).is_none() {
+        return Ok(None);
+    }
+    let values = inputs.checked_field(coefficient, numbering.n_dofs())?;
     let (degree, components) = (coefficient.space.degree(), coefficient.space.components());
-    let dofs = numbering.n_dofs();
-    if values.len() != dofs * components {
-        let needed = format!("{dofs} degrees of freedom times {components} components");
-        return Err(FormError::Length { name, found: values.len(), needed });
-    }
     Ok(Some((name, FieldInput { degree, components, values, numbering: numbering.clone() })))
-}
-
-fn constant(constant: &Constant, inputs: &Inputs) -> Result<(String, Vec<f64>), FormError> {
-    let (name, size) = (constant.name.clone(), constant.shape.size());
-    let given = inputs.constants.get(&name).or(constant.default.as_ref());
-    let Some(values) = given else {
-        return Err(FormError::Missing { name, needed: format!("{size} numbers") });
-    };
-    if values.len() != size {
-        return Err(FormError::Length { name, found: values.len(), needed: size.to_string() });
-    }
-    Ok((name, values.clone()))
 }

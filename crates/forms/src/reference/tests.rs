@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Inputs, action};
+use super::action;
 use crate::element::CellShape;
 use crate::form::*;
 use crate::mesh::Mesh;

@@ -1,0 +1,114 @@
+//! What the arguments of a lowered form stand for, and their values on a mesh.
+
+use super::LoweredForm;
+use crate::form::{Coefficient, Constant, FormError, FunctionSpace, Inputs};
+use crate::mesh::Mesh;
+use crate::numbering::Numbering;
+use purlin_ir::interp::{Memory, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An argument of the kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// Its name in the kernel.
+    pub name: String,
+    /// What it stands for.
+    pub role: ArgumentRole,
+}
+
+/// What an argument stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgumentRole {
+    /// Parameter: number of cells.
+    CellCount,
+    /// Parameter: number of vertices.
+    VertexCount,
+    /// Parameter: number of scalar degrees of freedom of the space of a polynomial degree.
+    DofCount {
+        /// The polynomial degree.
+        degree: usize,
+    },
+    /// Coordinates of the vertices, f64 [vertices, dim].
+    Coordinates,
+    /// Vertices of the cells, i32 [cells, dim + 1].
+    CellVertices,
+    /// Degrees of freedom of the cells, i32 [cells, dofs per cell].
+    DofMap {
+        /// The polynomial degree.
+        degree: usize,
+    },
+    /// A given function, f64 [dofs] or [dofs, components].
+    Coefficient(Arc<Coefficient>),
+    /// A component of a constant, an f64 passed by value.
+    Constant(Arc<Constant>, usize),
+    /// The result, f64 [dofs] or [dofs, components], added to.
+    Output(FunctionSpace),
+}
+
+impl LoweredForm {
+    /// The values of all parameters and arguments on a mesh; the output is zero.
+    ///
+    /// # Errors
+    /// Missing or misshapen inputs, cells that are not those of the form, numbers beyond 32 bits.
+    pub fn bind(&self, mesh: &Mesh, inputs: &Inputs) -> Result<Memory, FormError> {
+        if mesh.shape() != self.cell {
+            return Err(FormError::MixedCells { first: self.cell, second: mesh.shape() });
+        }
+        let mut memory = Memory::new();
+        let mut numberings: BTreeMap<usize, Numbering> = BTreeMap::new();
+        for argument in &self.arguments {
+            let degree = match &argument.role {
+                ArgumentRole::DofCount { degree } => *degree,
+                _ => continue,
+            };
+            let numbering =
+                Numbering::new(mesh, degree).map_err(|e| FormError::Discretisation(e.to_string()))?;
+            numberings.insert(degree, numbering);
+        }
+        for argument in &self.arguments {
+            bind_one(&mut memory, argument, mesh, inputs, &numberings)?;
+        }
+        Ok(memory)
+    }
+}
+
+fn bind_one(
+    memory: &mut Memory,
+    argument: &Argument,
+    mesh: &Mesh,
+    inputs: &Inputs,
+    numberings: &BTreeMap<usize, Numbering>,
+) -> Result<(), FormError> {
+    let name = &argument.name;
+    let dofs = |degree: &usize| numberings.get(degree).map_or(0, Numbering::n_dofs);
+    match &argument.role {
+        ArgumentRole::CellCount => memory.set_param(name, mesh.n_cells() as i64),
+        ArgumentRole::VertexCount => memory.set_param(name, mesh.n_vertices() as i64),
+        ArgumentRole::DofCount { degree } => memory.set_param(name, dofs(degree) as i64),
+        ArgumentRole::Coordinates => memory.set(name, mesh.coordinates().to_vec()),
+        ArgumentRole::CellVertices => {
+            let narrow = |v: &u32| i32::try_from(*v).map_err(|_| too_many(mesh.n_vertices()));
+            memory.set(name, mesh.cells().iter().map(narrow).collect::<Result<Vec<i32>, _>>()?);
+        }
+        ArgumentRole::DofMap { degree } => {
+            memory.set(name, numberings.get(degree).map_or(&[][..], Numbering::dofs).to_vec());
+        }
+        ArgumentRole::Coefficient(coefficient) => {
+            let nodes = dofs(&coefficient.space.degree());
+            memory.set(name, inputs.checked_field(coefficient, nodes)?.to_vec());
+        }
+        ArgumentRole::Constant(constant, component) => {
+            memory.set(name, inputs.get_constant(constant)?[*component])
+        }
+        ArgumentRole::Output(space) => {
+            let zeros = vec![0.0; dofs(&space.degree()) * space.components()];
+            memory.set(name, Value::F64(zeros));
+        }
+    }
+    Ok(())
+}
+
+fn too_many(vertices: usize) -> FormError {
+    FormError::Discretisation(format!("{vertices} vertices, needed at most {} for 32-bit maps", i32::MAX))
+}

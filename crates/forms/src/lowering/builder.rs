@@ -1,0 +1,604 @@
+//! Writing the kernel, stage by stage.
+
+use super::arguments::{Argument, ArgumentRole};
+use super::names::Names;
+use super::pointwise::{Known, Level, Sink, Uses, emit};
+use super::pull::{PulledForm, Symbol, Term};
+use super::tables::{RuleTables, TableNames};
+use super::{LoweredForm, stage};
+use crate::form::{Coefficient, Field, Form, FormError, FunctionSpace, Jet, Scalar, ScalarId};
+use purlin_ir::{
+    Access, Affine, Direction, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Writes the kernel of a form that was pulled back.
+pub(super) fn build(form: PulledForm, name: &str, written: Form) -> Result<LoweredForm, FormError> {
+    let dim = form.cell.dim();
+    let mut roots: Vec<ScalarId> =
+        form.integrals.iter().flat_map(|i| i.terms.iter().map(|t| t.factor)).collect();
+    roots.push(form.determinant);
+    let weight = |place: usize| Symbol::from_place(place, dim) == Symbol::Weight;
+    let uses = Uses::new(&form.graph, &roots, weight);
+    let mut builder = Builder::new(&form, name, &uses)?;
+    let cell = builder.b.open_loop(
+        builder.names.fresh("cell"),
+        Affine::constant(0),
+        Affine::var(builder.vars.n_cells),
+    );
+    builder.gather(cell);
+    builder.geometry(&uses);
+    builder.zero();
+    let mut points = Vec::new();
+    for place in 0..form.integrals.len() {
+        points.push(builder.integral(&uses, place)?);
+    }
+    builder.scatter(cell);
+    builder.b.close_loop();
+    let kernel = builder.b.finish().map_err(|e| FormError::Bug(e.to_string()))?;
+    let arguments = builder.arguments;
+    Ok(LoweredForm { kernel, arguments, cell: form.cell, test: form.test, form: written, points })
+}
+
+/// A function that is evaluated.
+struct FieldVars {
+    name: String,
+    space: FunctionSpace,
+    argument: VarId,
+    /// Its degrees of freedom on the cell, [dofs] or [dofs, components].
+    local: VarId,
+    jets: Vec<Jet>,
+}
+
+struct Vars {
+    n_cells: VarId,
+    coordinates: VarId,
+    cell_vertices: VarId,
+    /// Degree-of-freedom maps by polynomial degree.
+    maps: BTreeMap<usize, VarId>,
+    output: VarId,
+    local_output: VarId,
+    /// Coordinates of the cell's vertices, [vertices, dim].
+    vertices: VarId,
+    abs_det: VarId,
+    constants: BTreeMap<(usize, usize), VarId>,
+}
+
+struct Builder<'a> {
+    form: &'a PulledForm,
+    b: KernelBuilder,
+    names: Names,
+    arguments: Vec<Argument>,
+    vars: Vars,
+    fields: Vec<FieldVars>,
+    tables: TableNames,
+    /// Values that are the same at all points of a cell.
+    known: Known,
+}
+
+/// Number of basis functions of a degree: the binomial of (degree + dim, dim).
+fn n_dofs(space: &FunctionSpace) -> usize {
+    (1..=space.dim()).fold(1, |n, k| n * (space.degree() + k) / k)
+}
+
+fn extents(list: impl IntoIterator<Item = usize>) -> Vec<Affine> {
+    list.into_iter().map(|n| Affine::constant(n as i64)).collect()
+}
+
+impl<'a> Builder<'a> {
+    fn new(form: &'a PulledForm, name: &str, uses: &Uses) -> Result<Self, FormError> {
+        let mut names = Names::default();
+        names.reserve(name)?;
+        let used = used_functions(form, uses);
+        let user_names = used.coefficients.keys().map(|k| &form.graph.coefficients()[*k].name);
+        for name in user_names {
+            names.reserve(name)?;
+        }
+        let mut b = KernelBuilder::new(name);
+        let mut signature = Signature { b: &mut b, names: &mut names, arguments: Vec::new() };
+        let (vars, fields) = signature.declare(form, &used)?;
+        let arguments = signature.arguments;
+        Ok(Self {
+            form,
+            b,
+            names,
+            arguments,
+            vars,
+            fields,
+            tables: TableNames::default(),
+            known: Known::new(),
+        })
+    }
+
+    fn dim(&self) -> usize {
+        self.form.cell.dim()
+    }
+
+    fn label(&mut self, insn: InsnId, stage: &str, function: Option<&str>) {
+        self.b.label(insn, stage);
+        if let Some(name) = function {
+            self.b.label(insn, format!("of_{name}"));
+        }
+    }
+
+    fn loop_over(&mut self, stem: &str, n: usize) -> Expr {
+        let name = self.names.fresh(stem);
+        Expr::from(self.b.open_loop(name, Affine::constant(0), Affine::constant(n as i64)))
+    }
+
+    fn assign(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
+        let name = self.names.fresh(stem);
+        self.b.assign(name, lhs, rhs)
+    }
+
+    fn add_to(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
+        let name = self.names.fresh(stem);
+        self.b.update(name, lhs, UpdateOp::Add, rhs)
+    }
+
+    fn gather(&mut self, cell: purlin_ir::InameId) {
+        let (coordinates, map, vertices) =
+            (self.vars.coordinates, self.vars.cell_vertices, self.vars.vertices);
+        let vertex = self.loop_over("i_vertex", self.dim() + 1);
+        for axis in 0..self.dim() {
+            let number = Expr::load(map, [cell.into(), vertex.clone()]);
+            let value = Expr::load(coordinates, [number, Expr::Int(axis as i64)]);
+            let lhs = Access::new(vertices, [vertex.clone(), Expr::Int(axis as i64)]);
+            let insn = self.assign(&format!("gather_x{axis}"), lhs, value);
+            self.label(insn, stage::GATHER, Some("x"));
+        }
+        self.b.close_loop();
+        for k in 0..self.fields.len() {
+            self.gather_field(cell, k);
+        }
+    }
+
+    fn gather_field(&mut self, cell: purlin_ir::InameId, k: usize) {
+        let FieldVars { name, space, argument, local, .. } = &self.fields[k];
+        let (name, space, argument, local) = (name.clone(), *space, *argument, *local);
+        let node = self.loop_over(&format!("i_gather_{name}"), n_dofs(&space));
+        let number = Expr::load(self.vars.maps[&space.degree()], [cell.into(), node.clone()]);
+        for component in components(&space) {
+            let value = Expr::load(argument, with_component(number.clone(), component));
+            let lhs = Access::new(local, with_component(node.clone(), component));
+            let insn = self.assign(&numbered("gather_", &name, component), lhs, value);
+            self.label(insn, stage::GATHER, Some(&name));
+        }
+        self.b.close_loop();
+    }
+
+    /// Everything that is the same at all points of a cell.
+    fn geometry(&mut self, uses: &Uses) {
+        let mut known = std::mem::take(&mut self.known);
+        let form = self.form;
+        // |det J| is a symbol of the graph but is computed from a node of it: first what the node needs.
+        let needed = below(form, &[form.determinant]);
+        let determinant = uses.restricted(|k| needed.contains(&k));
+        let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
+        emit(&form.graph, &determinant, Level::Cell, &form.named, &mut known, &mut sink);
+        let value = known.get(&form.determinant).map_or(Expr::from(0.0), |(value, _)| value.clone());
+        let lhs = Access::scalar(self.vars.abs_det);
+        let insn = self.assign("set_abs_det", lhs, Expr::call(MathFn::Fabs, [value]));
+        self.label(insn, stage::GEOMETRY, None);
+        let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
+        emit(&form.graph, uses, Level::Cell, &form.named, &mut known, &mut sink);
+        self.known = known;
+    }
+
+    fn zero(&mut self) {
+        let test = self.form.test;
+        let node = self.loop_over("i_zero", n_dofs(&test));
+        for component in components(&test) {
+            let lhs = Access::new(self.vars.local_output, with_component(node.clone(), component));
+            let insn = self.assign(&numbered("zero_", "y", component), lhs, Expr::from(0.0));
+            self.label(insn, stage::QUADRATURE, None);
+            self.b.label(insn, stage::INIT);
+        }
+        self.b.close_loop();
+    }
+
+    /// The loop over the quadrature points of an integral; gives their number.
+    fn integral(&mut self, uses: &Uses, place: usize) -> Result<usize, FormError> {
+        let form = self.form;
+        let integral = &form.integrals[place];
+        if integral.terms.is_empty() {
+            return Ok(0);
+        }
+        let scheme = integral.measure.scheme().unwrap_or_default();
+        let tables = RuleTables::new(form.cell, integral.degree, scheme)?;
+        let roots: Vec<ScalarId> = integral.terms.iter().map(|t| t.factor).collect();
+        let needed: BTreeSet<usize> = below(form, &roots);
+        let q = self.loop_over("q", tables.n_points());
+        let mut terminals = BTreeMap::new();
+        self.position(&needed, &tables, &q, &mut terminals)?;
+        for k in 0..self.fields.len() {
+            self.evaluate(k, &needed, &tables, &q, &mut terminals)?;
+        }
+        let weights = self.tables.weights(&mut self.b, &mut self.names, &tables);
+        let weight = Scalar::Symbol(Symbol::Weight.place(self.dim()));
+        if let Some(id) = form.graph.find(&weight) {
+            terminals.insert(id, Expr::load(weights, [q.clone()]));
+        }
+        let factors = self.pointwise(uses, &integral.terms, &needed, terminals);
+        self.accumulate(&integral.terms, &factors, &tables, &q)?;
+        self.b.close_loop();
+        Ok(tables.n_points())
+    }
+
+    /// The position at a point, from the vertices and the P1 basis.
+    fn position(
+        &mut self,
+        needed: &BTreeSet<usize>,
+        tables: &RuleTables,
+        q: &Expr,
+        terminals: &mut BTreeMap<ScalarId, Expr>,
+    ) -> Result<(), FormError> {
+        let dim = self.dim();
+        let find = |axis: usize| {
+            self.form.graph.find(&Scalar::Coordinate(axis)).filter(|id| needed.contains(&id.index()))
+        };
+        let axes: Vec<(usize, ScalarId)> = (0..dim).filter_map(|axis| Some((axis, find(axis)?))).collect();
+        if axes.is_empty() {
+            return Ok(());
+        }
+        let basis = self.tables.basis(&mut self.b, &mut self.names, tables, 1, None)?;
+        let vars: Vec<VarId> =
+            axes.iter().map(|(axis, _)| self.accumulator(&format!("x{axis}"), "x")).collect();
+        let vertex = self.loop_over("j_x", dim + 1);
+        for ((axis, id), var) in axes.into_iter().zip(vars) {
+            let table = Expr::load(basis, [q.clone(), vertex.clone()]);
+            let value = Expr::load(self.vars.vertices, [vertex.clone(), Expr::Int(axis as i64)]);
+            let insn = self.add_to(&format!("eval_x{axis}"), Access::scalar(var), table * value);
+            self.label(insn, stage::EVALUATION, Some("x"));
+            terminals.insert(id, Expr::scalar(var));
+        }
+        self.b.close_loop();
+        Ok(())
+    }
+
+    /// A scalar temporary set to zero.
+    fn accumulator(&mut self, stem: &str, function: &str) -> VarId {
+        let name = self.names.fresh(stem);
+        let insn_name = self.names.fresh(&format!("init_{name}"));
+        let var = self.b.temporary(name, ScalarType::F64, []);
+        let insn = self.b.assign(insn_name, Access::scalar(var), Expr::from(0.0));
+        self.label(insn, stage::EVALUATION, Some(function));
+        self.b.label(insn, stage::INIT);
+        var
+    }
+
+    /// The jets of a function that the integral needs, in one loop over its nodes.
+    fn evaluate(
+        &mut self,
+        k: usize,
+        needed: &BTreeSet<usize>,
+        tables: &RuleTables,
+        q: &Expr,
+        terminals: &mut BTreeMap<ScalarId, Expr>,
+    ) -> Result<(), FormError> {
+        let FieldVars { name, space, local, jets, .. } = &self.fields[k];
+        let (name, space, local) = (name.clone(), *space, *local);
+        let find =
+            |jet: &Jet| self.form.graph.find(&Scalar::Jet(*jet)).filter(|id| needed.contains(&id.index()));
+        let jets: Vec<(Jet, ScalarId)> = jets.iter().filter_map(|jet| Some((*jet, find(jet)?))).collect();
+        if jets.is_empty() {
+            return Ok(());
+        }
+        let mut vars = Vec::new();
+        for (jet, _) in &jets {
+            let basis =
+                self.tables.basis(&mut self.b, &mut self.names, tables, space.degree(), jet.axis())?;
+            vars.push((self.accumulator(&jet_name(&name, &space, jet), &name), basis));
+        }
+        let node = self.loop_over(&format!("j_{name}"), n_dofs(&space));
+        for ((jet, id), (var, basis)) in jets.into_iter().zip(vars) {
+            let component = space.is_vector().then_some(jet.component);
+            let value = Expr::load(local, with_component(node.clone(), component));
+            let table = Expr::load(basis, [q.clone(), node.clone()]);
+            let stem = format!("eval_{}", jet_name(&name, &space, &jet));
+            let insn = self.add_to(&stem, Access::scalar(var), table * value);
+            self.label(insn, stage::EVALUATION, Some(&name));
+            terminals.insert(id, Expr::scalar(var));
+        }
+        self.b.close_loop();
+        Ok(())
+    }
+
+    /// The factors of all terms at a point.
+    fn pointwise(
+        &mut self,
+        uses: &Uses,
+        terms: &[Term],
+        needed: &BTreeSet<usize>,
+        terminals: BTreeMap<ScalarId, Expr>,
+    ) -> Vec<Expr> {
+        let mut known = self.known.clone();
+        let form = self.form;
+        let mut named = form.named.clone();
+        for (k, term) in terms.iter().enumerate() {
+            named.entry(term.factor).or_insert_with(|| format!("e{k}"));
+        }
+        let uses = uses.restricted(|k| needed.contains(&k));
+        let mut sink = self.sink(stage::POINTWISE, terminals);
+        emit(&form.graph, &uses, Level::Point, &named, &mut known, &mut sink);
+        let value = |term: &Term| known.get(&term.factor).map_or(Expr::from(0.0), |(value, _)| value.clone());
+        terms.iter().map(value).collect()
+    }
+
+    fn accumulate(
+        &mut self,
+        terms: &[Term],
+        factors: &[Expr],
+        tables: &RuleTables,
+        q: &Expr,
+    ) -> Result<(), FormError> {
+        let test = self.form.test;
+        let mut bases = Vec::new();
+        for term in terms {
+            bases.push(self.tables.basis(&mut self.b, &mut self.names, tables, test.degree(), term.axis)?);
+        }
+        let node = self.loop_over("i", n_dofs(&test));
+        for ((term, factor), basis) in terms.iter().zip(factors).zip(bases) {
+            let component = test.is_vector().then_some(term.component);
+            let lhs = Access::new(self.vars.local_output, with_component(node.clone(), component));
+            let stem = numbered("quad_", "y", component);
+            let stem = term.axis.map_or(stem.clone(), |axis| format!("{stem}_d{axis}"));
+            let insn = self.add_to(&stem, lhs, Expr::load(basis, [q.clone(), node.clone()]) * factor.clone());
+            self.label(insn, stage::QUADRATURE, None);
+        }
+        self.b.close_loop();
+        Ok(())
+    }
+
+    fn scatter(&mut self, cell: purlin_ir::InameId) {
+        let test = self.form.test;
+        let node = self.loop_over("i_scatter", n_dofs(&test));
+        let number = Expr::load(self.vars.maps[&test.degree()], [cell.into(), node.clone()]);
+        for component in components(&test) {
+            let value = Expr::load(self.vars.local_output, with_component(node.clone(), component));
+            let lhs = Access::new(self.vars.output, with_component(number.clone(), component));
+            let insn = self.add_to(&numbered("scatter_", "y", component), lhs, value);
+            self.label(insn, stage::SCATTER, None);
+        }
+        self.b.close_loop();
+    }
+
+    fn sink(&mut self, stage: &'static str, terminals: BTreeMap<ScalarId, Expr>) -> StageSink<'_> {
+        StageSink {
+            form: self.form,
+            b: &mut self.b,
+            names: &mut self.names,
+            vars: &self.vars,
+            stage,
+            terminals,
+        }
+    }
+}
+
+/// Writes the instructions of the geometry and pointwise stages.
+struct StageSink<'b> {
+    form: &'b PulledForm,
+    b: &'b mut KernelBuilder,
+    names: &'b mut Names,
+    vars: &'b Vars,
+    stage: &'static str,
+    terminals: BTreeMap<ScalarId, Expr>,
+}
+
+impl Sink for StageSink<'_> {
+    fn terminal(&mut self, node: &Scalar) -> Expr {
+        if let Some(value) = self.form.graph.find(node).and_then(|id| self.terminals.get(&id)) {
+            return value.clone();
+        }
+        let dim = self.form.cell.dim();
+        match node {
+            Scalar::Literal(bits) => Expr::from(bits.value()),
+            Scalar::Constant(place, component) => {
+                self.vars.constants.get(&(*place, *component)).map_or(Expr::from(0.0), |v| Expr::scalar(*v))
+            }
+            Scalar::Symbol(place) => match Symbol::from_place(*place, dim) {
+                Symbol::Vertex(vertex, axis) => {
+                    Expr::load(self.vars.vertices, [Expr::Int(vertex as i64), Expr::Int(axis as i64)])
+                }
+                Symbol::Measure | Symbol::Weight => Expr::scalar(self.vars.abs_det),
+            },
+            // Jets, coordinates and weights are among the terminals of their stage.
+            _ => Expr::from(0.0),
+        }
+    }
+
+    fn assign(&mut self, name: Option<&str>, value: Expr) -> Expr {
+        let name = self.names.fresh(name.unwrap_or("t"));
+        let insn_name = self.names.fresh(&format!("set_{name}"));
+        let var = self.b.temporary(name, ScalarType::F64, []);
+        let insn = self.b.assign(insn_name, Access::scalar(var), value);
+        self.b.label(insn, self.stage);
+        Expr::scalar(var)
+    }
+}
+
+/// The nodes below some roots.
+fn below(form: &PulledForm, roots: &[ScalarId]) -> BTreeSet<usize> {
+    let mut seen: BTreeSet<usize> = BTreeSet::new();
+    let mut open = roots.to_vec();
+    while let Some(id) = open.pop() {
+        if seen.insert(id.index()) {
+            open.extend(form.graph.node(id).operands());
+        }
+    }
+    seen
+}
+
+/// The jets and constants that the kernel needs.
+struct Used {
+    coefficients: BTreeMap<usize, Vec<Jet>>,
+    constants: BTreeSet<(usize, usize)>,
+}
+
+fn used_functions(form: &PulledForm, uses: &Uses) -> Used {
+    let mut used = Used { coefficients: BTreeMap::new(), constants: BTreeSet::new() };
+    for k in uses.needed() {
+        match form.graph.nodes()[k] {
+            Scalar::Jet(jet) => {
+                if let Field::Coefficient(place) = jet.field {
+                    used.coefficients.entry(place).or_default().push(jet);
+                }
+            }
+            Scalar::Constant(place, component) => {
+                used.constants.insert((place, component));
+            }
+            _ => {}
+        }
+    }
+    used.coefficients.values_mut().for_each(|jets| jets.sort_by_key(|j| (j.component, j.order(), j.axis())));
+    used
+}
+
+/// Declares the parameters and arguments, in order.
+struct Signature<'b> {
+    b: &'b mut KernelBuilder,
+    names: &'b mut Names,
+    arguments: Vec<Argument>,
+}
+
+impl Signature<'_> {
+    fn declare(&mut self, form: &PulledForm, used: &Used) -> Result<(Vars, Vec<FieldVars>), FormError> {
+        let (dim, test) = (form.cell.dim(), form.test);
+        let coefficients: Vec<(usize, &std::sync::Arc<Coefficient>)> =
+            used.coefficients.keys().map(|k| (*k, &form.graph.coefficients()[*k])).collect();
+        let degrees: BTreeSet<usize> =
+            coefficients.iter().map(|(_, c)| c.space.degree()).chain([test.degree()]).collect();
+        // One space needs no degree in its names.
+        let suffix = |degree: usize| if degrees.len() == 1 { String::new() } else { format!("_p{degree}") };
+        let constant_names = self.constant_names(form, used)?;
+        let n_cells = self.param("n_cells", ArgumentRole::CellCount);
+        let n_vertices = self.param("n_vertices", ArgumentRole::VertexCount);
+        let mut counts = BTreeMap::new();
+        for degree in &degrees {
+            let role = ArgumentRole::DofCount { degree: *degree };
+            counts.insert(*degree, self.param(&format!("n_dofs{}", suffix(*degree)), role));
+        }
+        let vector = |space: &FunctionSpace| {
+            let width = space.is_vector().then(|| Affine::constant(dim as i64));
+            std::iter::once(Affine::var(counts[&space.degree()])).chain(width).collect::<Vec<_>>()
+        };
+        let (d, corners) = (Affine::constant(dim as i64), Affine::constant(dim as i64 + 1));
+        let output = self.array("y", ScalarType::F64, vector(&test), ArgumentRole::Output(test));
+        let shape = vec![Affine::var(n_vertices), d];
+        let coordinates = self.array("coords", ScalarType::F64, shape, ArgumentRole::Coordinates);
+        let shape = vec![Affine::var(n_cells), corners];
+        let cell_vertices = self.array("cell_vertices", ScalarType::I32, shape, ArgumentRole::CellVertices);
+        let mut maps = BTreeMap::new();
+        for degree in &degrees {
+            let n = n_dofs(&FunctionSpace::scalar(form.cell, *degree));
+            let shape = vec![Affine::var(n_cells), Affine::constant(n as i64)];
+            let role = ArgumentRole::DofMap { degree: *degree };
+            maps.insert(
+                *degree,
+                self.array(&format!("dofs{}", suffix(*degree)), ScalarType::I32, shape, role),
+            );
+        }
+        let mut given = Vec::new();
+        for (_, coefficient) in &coefficients {
+            let role = ArgumentRole::Coefficient((*coefficient).clone());
+            let var = self.b.argument(
+                &coefficient.name,
+                ScalarType::F64,
+                vector(&coefficient.space),
+                Direction::In,
+            );
+            self.arguments.push(Argument { name: coefficient.name.clone(), role });
+            given.push(var);
+        }
+        let mut constants = BTreeMap::new();
+        for ((place, component), name) in constant_names {
+            let role = ArgumentRole::Constant(form.graph.constants()[place].clone(), component);
+            let var = self.b.argument(&name, ScalarType::F64, [], Direction::In);
+            self.arguments.push(Argument { name, role });
+            constants.insert((place, component), var);
+        }
+        let vertices = self.temporary("x_cell", extents([dim + 1, dim]));
+        let mut fields = Vec::new();
+        for ((place, coefficient), argument) in coefficients.into_iter().zip(given) {
+            let (name, space) = (coefficient.name.clone(), coefficient.space);
+            let local = self.temporary(&format!("{name}_cell"), local_shape(&space));
+            let jets = used.coefficients[&place].clone();
+            fields.push(FieldVars { name, space, argument, local, jets });
+        }
+        let local_output = self.temporary("y_cell", local_shape(&test));
+        let abs_det = self.temporary("abs_det", Vec::new());
+        let vars = Vars {
+            n_cells,
+            coordinates,
+            cell_vertices,
+            maps,
+            output,
+            local_output,
+            vertices,
+            abs_det,
+            constants,
+        };
+        Ok((vars, fields))
+    }
+
+    fn constant_names(
+        &mut self,
+        form: &PulledForm,
+        used: &Used,
+    ) -> Result<BTreeMap<(usize, usize), String>, FormError> {
+        let mut names = BTreeMap::new();
+        for (place, component) in &used.constants {
+            let constant = &form.graph.constants()[*place];
+            let name = match constant.shape.rank() {
+                0 => constant.name.clone(),
+                _ => format!("{}_{component}", constant.name),
+            };
+            names.insert((*place, *component), self.names.reserve(&name)?);
+        }
+        Ok(names)
+    }
+
+    fn param(&mut self, stem: &str, role: ArgumentRole) -> VarId {
+        let name = self.names.fresh(stem);
+        self.arguments.push(Argument { name: name.clone(), role });
+        self.b.param(name, ScalarType::I32)
+    }
+
+    fn array(&mut self, stem: &str, ty: ScalarType, shape: Vec<Affine>, role: ArgumentRole) -> VarId {
+        let direction = match role {
+            ArgumentRole::Output(_) => Direction::InOut,
+            _ => Direction::In,
+        };
+        let name = self.names.fresh(stem);
+        self.arguments.push(Argument { name: name.clone(), role });
+        self.b.argument(name, ty, shape, direction)
+    }
+
+    fn temporary(&mut self, stem: &str, shape: Vec<Affine>) -> VarId {
+        let name = self.names.fresh(stem);
+        self.b.temporary(name, ScalarType::F64, shape)
+    }
+}
+
+fn local_shape(space: &FunctionSpace) -> Vec<Affine> {
+    extents(std::iter::once(n_dofs(space)).chain(space.is_vector().then(|| space.dim())))
+}
+
+/// The components of a space, none for scalars (which have no index for it).
+fn components(space: &FunctionSpace) -> Vec<Option<usize>> {
+    if space.is_vector() { (0..space.dim()).map(Some).collect() } else { vec![None] }
+}
+
+fn with_component(node: Expr, component: Option<usize>) -> Vec<Expr> {
+    std::iter::once(node).chain(component.map(|c| Expr::Int(c as i64))).collect()
+}
+
+fn numbered(prefix: &str, name: &str, component: Option<usize>) -> String {
+    component.map_or(format!("{prefix}{name}"), |c| format!("{prefix}{name}{c}"))
+}
+
+/// `u_q`, `u_d0`, `u1_q`, `u1_d0`.
+fn jet_name(name: &str, space: &FunctionSpace, jet: &Jet) -> String {
+    let name = numbered("", name, space.is_vector().then_some(jet.component));
+    jet.axis().map_or(format!("{name}_q"), |axis| format!("{name}_d{axis}"))
+}

@@ -1,0 +1,119 @@
+//! Lowering: from a linear form to the kernel of document 000's Algorithm 2.
+//!
+//! ```
+//! use purlin_forms::{element::CellShape, form::*, lowering::{LoweringOptions, lower}};
+//!
+//! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+//! let laplace = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
+//! let lowered = lower(&laplace, &LoweringOptions::new("laplace"))?;
+//! assert_eq!(lowered.points, [3]);
+//! assert!(lowered.kernel.to_string().contains("y[dofs[cell, i_scatter]] += y_cell[i_scatter]"));
+//! # Ok::<(), FormError>(())
+//! ```
+//!
+//! Instructions are tagged with their [`stage`], those that belong to one function also `of_<name>`.
+
+mod arguments;
+mod builder;
+mod names;
+mod pointwise;
+mod pull;
+mod tables;
+
+pub use arguments::{Argument, ArgumentRole};
+
+use crate::element::CellShape;
+use crate::form::{Form, FormError, FunctionSpace, expand};
+use crate::quadrature::QuadratureScheme;
+use purlin_ir::Kernel;
+
+/// Labels of instructions: the stage of the algorithm that an instruction belongs to.
+pub mod stage {
+    /// Coordinates and degrees of freedom of the cell are loaded (lines 3–13).
+    pub const GATHER: &str = "gather";
+    /// Jacobian, determinant, inverse, and what else is the same at all points of a cell (lines 14–15).
+    pub const GEOMETRY: &str = "geometry";
+    /// Functions and derivatives at a point (lines 18–39).
+    pub const EVALUATION: &str = "evaluation";
+    /// Factors `e_k` of the test function's basis at a point (line 41).
+    pub const POINTWISE: &str = "pointwise";
+    /// Local integrals (lines 32–33 and 42–46).
+    pub const QUADRATURE: &str = "quadrature";
+    /// Local integrals are added to the result (lines 47–48).
+    pub const SCATTER: &str = "scatter";
+    /// Besides `evaluation` or `quadrature`: an accumulator is set to zero.
+    pub const INIT: &str = "init";
+}
+
+/// How a form is lowered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoweringOptions {
+    /// Name of the kernel.
+    pub name: String,
+    /// Quadrature scheme of all integrals, instead of what their measures say.
+    pub scheme: Option<QuadratureScheme>,
+    /// Quadrature degree of all integrals, instead of what their measures say or the estimate.
+    pub degree: Option<usize>,
+}
+
+impl LoweringOptions {
+    /// Options that leave the measures as they are.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), scheme: None, degree: None }
+    }
+
+    /// With rules of a scheme.
+    #[must_use]
+    pub fn with_scheme(self, scheme: QuadratureScheme) -> Self {
+        Self { scheme: Some(scheme), ..self }
+    }
+
+    /// With rules of a degree.
+    #[must_use]
+    pub fn with_degree(self, degree: usize) -> Self {
+        Self { degree: Some(degree), ..self }
+    }
+}
+
+/// A kernel and what it computes.
+#[derive(Clone, Debug)]
+pub struct LoweredForm {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Its parameters and arguments, in the order of its signature.
+    pub arguments: Vec<Argument>,
+    /// The cells it is for.
+    pub cell: CellShape,
+    /// Space of the result.
+    pub test: FunctionSpace,
+    /// The form it came from, with the measures that were used.
+    pub form: Form,
+    /// Quadrature points per cell, by integral.
+    pub points: Vec<usize>,
+}
+
+/// Lowers a linear form.
+///
+/// # Shapes and units
+/// See [`ArgumentRole`]; dimensions and table sizes are constants of the kernel.
+///
+/// # Errors
+/// A mistake in the form, a trial function left, a form that is not linear in its test function,
+/// derivatives of order above one, an element or a rule that does not exist, names that cannot
+/// stand in a kernel.
+///
+/// # Source
+/// Document 000, Algorithm 2; derivatives are pulled back to the reference cell as in equation (12).
+pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, FormError> {
+    let mut form = form.clone();
+    if let Some(degree) = options.degree {
+        form = form.with_degree(degree);
+    }
+    if let Some(scheme) = options.scheme {
+        form = form.with_scheme(scheme);
+    }
+    builder::build(pull::pull(expand(&form)?)?, &options.name, form)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! From physical to reference coordinates: integrands in terms of what the kernel computes.
+
+use crate::element::CellShape;
+use crate::form::{
+    ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Scalar, ScalarGraph, ScalarId, linear_terms,
+    tensor,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// A number that the kernel computes per cell or point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Symbol {
+    /// A coordinate of a vertex of the cell: vertex, axis.
+    Vertex(usize, usize),
+    /// `|det J|`.
+    Measure,
+    /// The quadrature weight.
+    Weight,
+}
+
+impl Symbol {
+    /// The symbol's number in a graph, for cells of dimension `dim`.
+    pub(super) fn place(self, dim: usize) -> usize {
+        match self {
+            Self::Vertex(vertex, axis) => vertex * dim + axis,
+            Self::Measure => (dim + 1) * dim,
+            Self::Weight => (dim + 1) * dim + 1,
+        }
+    }
+
+    /// The symbol of a number.
+    pub(super) fn from_place(place: usize, dim: usize) -> Self {
+        match place.checked_sub((dim + 1) * dim) {
+            None => Self::Vertex(place / dim, place % dim),
+            Some(0) => Self::Measure,
+            Some(_) => Self::Weight,
+        }
+    }
+}
+
+/// One term of the quadrature stage: `y[i, component] += table[q, i] * factor`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Term {
+    /// Component of the test function.
+    pub(super) component: usize,
+    /// Reference axis of the derivative of its basis functions; none for their values.
+    pub(super) axis: Option<usize>,
+    /// What they are multiplied by.
+    pub(super) factor: ScalarId,
+}
+
+/// The terms of an integral.
+pub(super) struct PulledIntegral {
+    pub(super) measure: Measure,
+    pub(super) degree: usize,
+    pub(super) terms: Vec<Term>,
+}
+
+/// A form in which jets are derivatives by reference coordinates.
+pub(super) struct PulledForm {
+    pub(super) cell: CellShape,
+    pub(super) test: FunctionSpace,
+    pub(super) graph: ScalarGraph,
+    /// Geometric quantities that get names of their own.
+    pub(super) named: BTreeMap<ScalarId, String>,
+    /// `det J`.
+    pub(super) determinant: ScalarId,
+    pub(super) integrals: Vec<PulledIntegral>,
+}
+
+/// Pulls a form back to the reference cell.
+///
+/// # Errors
+/// A trial function left, no test function, a form that is not linear, derivatives of order 2.
+pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
+    if form.trial.is_some() {
+        return Err(FormError::TrialLeft);
+    }
+    let test = form.test.ok_or_else(|| FormError::NoTest { term: "the form".into() })?;
+    let degrees = form.quadrature_degrees();
+    let mut split = Vec::new();
+    for ((measure, root), degree) in form.integrals.clone().into_iter().zip(degrees) {
+        split.push((measure, degree, linear_terms(&mut form.graph, root)?));
+    }
+    let mut pull = Pull::new(form.cell.dim(), &form.graph);
+    let mut integrals = Vec::new();
+    for (measure, degree, terms) in split {
+        integrals.push(PulledIntegral { measure, degree, terms: pull.terms(&terms, &test)? });
+    }
+    let (graph, named, determinant) = (pull.graph, pull.named, pull.determinant);
+    Ok(PulledForm { cell: form.cell, test, graph, named, determinant, integrals })
+}
+
+struct Pull<'a> {
+    dim: usize,
+    source: &'a ScalarGraph,
+    graph: ScalarGraph,
+    named: BTreeMap<ScalarId, String>,
+    determinant: ScalarId,
+    /// Inverse of J, [reference axis, physical axis].
+    inverse: Vec<ScalarId>,
+    moved: HashMap<ScalarId, ScalarId>,
+}
+
+impl<'a> Pull<'a> {
+    fn new(dim: usize, source: &'a ScalarGraph) -> Self {
+        let mut graph = ScalarGraph::default();
+        let mut named = BTreeMap::new();
+        let symbol = |graph: &mut ScalarGraph, s: Symbol| graph.insert(Scalar::Symbol(s.place(dim)));
+        let mut jacobian = Vec::new();
+        for (i, k) in (0..dim).flat_map(|i| (0..dim).map(move |k| (i, k))) {
+            let (end, start) =
+                (symbol(&mut graph, Symbol::Vertex(k + 1, i)), symbol(&mut graph, Symbol::Vertex(0, i)));
+            let entry = graph.subtract(end, start);
+            named.insert(entry, format!("jac_{i}{k}"));
+            jacobian.push(entry);
+        }
+        let determinant = tensor::determinant(&mut graph, &jacobian, dim);
+        named.insert(determinant, "det_jac".into());
+        let one = graph.literal(1.0);
+        let reciprocal = graph.divide(one, determinant);
+        named.insert(reciprocal, "rec_det".into());
+        let mut inverse = Vec::new();
+        for (k, i) in (0..dim).flat_map(|k| (0..dim).map(move |i| (k, i))) {
+            let cofactor = tensor::cofactor(&mut graph, &jacobian, dim, i, k);
+            let entry = graph.multiply(cofactor, reciprocal);
+            named.insert(entry, format!("inv_{k}{i}"));
+            inverse.push(entry);
+        }
+        // A negated difference is the difference the other way round: one name for it, too.
+        for (entry, name) in named.clone() {
+            let negated = graph.negate(entry);
+            named.entry(negated).or_insert_with(|| format!("neg_{name}"));
+        }
+        // `source` numbers coefficients and constants; the copy keeps the numbers.
+        source.coefficients().iter().for_each(|c| drop(graph.coefficient(c)));
+        source.constants().iter().for_each(|c| drop(graph.constant(c)));
+        Self { dim, source, graph, named, determinant, inverse, moved: HashMap::new() }
+    }
+
+    fn symbol(&mut self, symbol: Symbol) -> ScalarId {
+        self.graph.insert(Scalar::Symbol(symbol.place(self.dim)))
+    }
+
+    /// The node with physical derivatives written in reference derivatives.
+    fn node(&mut self, id: ScalarId) -> Result<ScalarId, FormError> {
+        if let Some(known) = self.moved.get(&id) {
+            return Ok(*known);
+        }
+        let node = self.source.node(id);
+        let mut operands = HashMap::new();
+        for operand in node.operands() {
+            operands.insert(operand, self.node(operand)?);
+        }
+        let moved = match node {
+            Scalar::Jet(jet) => self.jet(&jet)?,
+            Scalar::Power(a, b) => self.power(operands[&a], operands[&b]),
+            other => self.graph.rebuild(other, &mut |o| operands[&o]),
+        };
+        self.moved.insert(id, moved);
+        Ok(moved)
+    }
+
+    /// `∂_j u = sum over k of inverse[k, j] * ∂^_k u`.
+    fn jet(&mut self, jet: &Jet) -> Result<ScalarId, FormError> {
+        match (jet.order(), jet.axis()) {
+            (0, _) => Ok(self.graph.insert(Scalar::Jet(*jet))),
+            (_, Some(j)) => {
+                let value = Jet { derivative: [0; 3], ..*jet };
+                let terms = (0..self.dim).map(|k| {
+                    let reference = self.graph.insert(Scalar::Jet(value.differentiated(k)));
+                    self.graph.multiply(self.inverse[k * self.dim + j], reference)
+                });
+                let terms = terms.collect();
+                let sum = tensor::sum(&mut self.graph, terms);
+                let name = format!("grad_{}_{j}", self.component_name(jet));
+                self.named.insert(sum, name);
+                Ok(sum)
+            }
+            (_, None) => Err(self.order_error(jet)),
+        }
+    }
+
+    fn function_name(&self, jet: &Jet) -> &str {
+        match jet.field {
+            Field::Coefficient(k) => &self.source.coefficients()[k].name,
+            Field::Trial => "trial",
+            Field::Test => "test",
+        }
+    }
+
+    /// `u` of scalars, `u1` of vectors.
+    fn component_name(&self, jet: &Jet) -> String {
+        let name = self.function_name(jet);
+        match jet.field {
+            Field::Coefficient(k) if self.source.coefficients()[k].space.is_vector() => {
+                format!("{name}{}", jet.component)
+            }
+            Field::Coefficient(_) | Field::Trial | Field::Test => name.to_owned(),
+        }
+    }
+
+    fn order_error(&self, jet: &Jet) -> FormError {
+        FormError::Order {
+            term: format!("grad(grad({}))", self.function_name(jet)),
+            order: jet.order(),
+            limit: 1,
+        }
+    }
+
+    /// Small whole powers as products.
+    fn power(&mut self, a: ScalarId, b: ScalarId) -> ScalarId {
+        match self.graph.literal_value(b) {
+            Some(n) if n.fract() == 0.0 && n.abs() <= 16.0 => {
+                let product = self.whole_power(a, n.abs() as u32);
+                if n >= 0.0 {
+                    return product;
+                }
+                let one = self.graph.literal(1.0);
+                self.graph.divide(one, product)
+            }
+            Some(_) | None => self.graph.power(a, b),
+        }
+    }
+
+    fn whole_power(&mut self, a: ScalarId, n: u32) -> ScalarId {
+        match n {
+            0 => self.graph.literal(1.0),
+            1 => a,
+            _ => {
+                let half = self.whole_power(a, n / 2);
+                let square = self.graph.multiply(half, half);
+                if n % 2 == 0 { square } else { self.graph.multiply(square, a) }
+            }
+        }
+    }
+
+    /// Factors of the values and reference derivatives of the test function's basis.
+    fn terms(
+        &mut self,
+        terms: &BTreeMap<Jet, ScalarId>,
+        test: &FunctionSpace,
+    ) -> Result<Vec<Term>, FormError> {
+        let mut physical: BTreeMap<(usize, Option<usize>), ScalarId> = BTreeMap::new();
+        let mut ordered: Vec<(&Jet, &ScalarId)> = terms.iter().collect();
+        ordered.sort_by_key(|(jet, _)| (jet.component, jet.order(), jet.axis()));
+        for (jet, factor) in ordered {
+            if jet.order() > 1 {
+                return Err(self.order_error(jet));
+            }
+            let factor = self.node(*factor)?;
+            physical.insert((jet.component, jet.axis()), factor);
+        }
+        let (weight, measure) = (self.symbol(Symbol::Weight), self.symbol(Symbol::Measure));
+        let scale = self.graph.multiply(weight, measure);
+        self.named.insert(scale, "scale".into());
+        let mut pulled = Vec::new();
+        for component in 0..test.components() {
+            for axis in std::iter::once(None).chain((0..self.dim).map(Some)) {
+                let factor = match axis {
+                    None => physical.get(&(component, None)).copied(),
+                    Some(k) => self.pulled_axis(&physical, component, k),
+                };
+                let Some(factor) = factor else { continue };
+                let factor = self.graph.multiply(factor, scale);
+                if !self.graph.is_zero(factor) {
+                    pulled.push(Term { component, axis, factor });
+                }
+            }
+        }
+        Ok(pulled)
+    }
+
+    /// `sum over j of inverse[k, j] * factor[j]`: `∂_j v = sum over k of inverse[k, j] * ∂^_k v`.
+    fn pulled_axis(
+        &mut self,
+        physical: &BTreeMap<(usize, Option<usize>), ScalarId>,
+        component: usize,
+        k: usize,
+    ) -> Option<ScalarId> {
+        let mut products = Vec::new();
+        for j in 0..self.dim {
+            if let Some(factor) = physical.get(&(component, Some(j))) {
+                products.push(self.graph.multiply(self.inverse[k * self.dim + j], *factor));
+            }
+        }
+        (!products.is_empty()).then(|| tensor::sum(&mut self.graph, products))
+    }
+}

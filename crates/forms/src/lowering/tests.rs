@@ -1,0 +1,3 @@
+//! Lowered kernels, run by the interpreter, against the reference.
+
+#![allow(clippy::unwrap_used)]
