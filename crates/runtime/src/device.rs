@@ -85,7 +85,8 @@ impl DeviceInfo {
 /// Memory of a device.
 ///
 /// It keeps what it needs of its device alive. Fresh memory holds poison: every byte is `0xFF`,
-/// which is NaN as `f32` and `f64` and -1 as an integer.
+/// which is NaN as `f32` and `f64` and -1 as an integer. Under [`crate::oclgrind`] it stays unwritten
+/// instead, so that reading it is found.
 pub struct Buffer {
     pub(crate) id: u64,
     pub(crate) device: u64,
@@ -176,7 +177,8 @@ pub enum Arg<'a> {
 
 /// A device that compiles and runs programs of one target.
 ///
-/// Operations are blocking and run one at a time; a device can be shared between threads.
+/// Operations are blocking and a device can be shared between threads; compilations run beside each
+/// other, all else runs one at a time.
 pub trait Device: Send + Sync {
     /// What the device is and what it can take.
     fn info(&self) -> &DeviceInfo;

@@ -37,9 +37,10 @@ pub(crate) trait Driver: Send + Sync {
     fn queue(&self) -> Arc<Mutex<()>> {
         Arc::default()
     }
-    /// Whether fresh memory is filled with poison; a checker that tracks what was written wants it bare.
-    fn poisons(&self) -> bool {
-        true
+    /// Whether it interprets kernels to check them. Fresh memory then stays unwritten, so that a read
+    /// before the first write is found, and nothing runs beside a compilation.
+    fn is_checker(&self) -> bool {
+        false
     }
     fn build(&self, program: &Program) -> Result<(Self::Code, Origin), RuntimeError>;
     /// `bytes` is at least 1.
@@ -140,7 +141,8 @@ impl<D: Driver> Device for Checked<D> {
             return Ok(Executable { origin: Origin::Memory, shared });
         }
         let (code, origin) = {
-            let _queue = lock(&self.queue);
+            // Compilers run beside each other and beside kernels: a tuner compiles on many threads.
+            let _queue = self.driver.is_checker().then(|| lock(&self.queue));
             self.driver.build(program)?
         };
         let shared = Arc::new(Shared {
@@ -159,7 +161,7 @@ impl<D: Driver> Device for Checked<D> {
         // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
         let real = bytes.max(1);
         let memory = self.driver.allocate(real)?;
-        if self.driver.poisons() {
+        if !self.driver.is_checker() {
             self.driver.fill(&memory, 0xFF, real)?;
         }
         Ok(Buffer { id: next_id(), device: self.id, bytes, memory: Box::new(memory) })

@@ -53,10 +53,6 @@ impl OpenClDriver {
         Ok(Self { info, device, context, queue })
     }
 
-    fn is_oclgrind(&self) -> bool {
-        self.info.driver.contains("Oclgrind")
-    }
-
     fn failed(&self, call: &'static str) -> impl Fn(ClError) -> RuntimeError {
         let name = self.info.name.clone();
         move |e| driver_error(&name, call, e)
@@ -113,11 +109,11 @@ impl Driver for OpenClDriver {
         // oclgrind 21.10 keeps one pool of workers for the process: kernels of two queues at once give
         // wrong results.
         static OCLGRIND: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
-        if self.is_oclgrind() { Arc::clone(&OCLGRIND) } else { Arc::default() }
+        if self.is_checker() { Arc::clone(&OCLGRIND) } else { Arc::default() }
     }
 
-    fn poisons(&self) -> bool {
-        !self.is_oclgrind()
+    fn is_checker(&self) -> bool {
+        self.info.driver.contains("Oclgrind")
     }
 
     fn build(&self, program: &Program) -> Result<(OpenClCode, Origin), RuntimeError> {

@@ -158,3 +158,27 @@ fn elements_of_every_type_come_back() {
         assert!(matches!(download_values::<f64>(device, &odd), Err(RuntimeError::TransferSize { .. })));
     });
 }
+
+#[test]
+fn threads_share_a_device() {
+    each_device(|device, target| {
+        std::thread::scope(|scope| {
+            for n in [100, 1000, 3000] {
+                scope.spawn(move || {
+                    let mut program = histogram(target);
+                    // Another source, so that every thread compiles.
+                    program.source.push_str(&format!("/* {n} */\n"));
+                    let exe = device.compile(&program).unwrap();
+                    let (x, sums) = (put(device, &vec![1.0; 3 * n]), put(device, &[0.0; 3]));
+                    let args = [
+                        ("n", Arg::Param(3 * n as i64)),
+                        ("x", Arg::Buffer(&x)),
+                        ("sums", Arg::Buffer(&sums)),
+                    ];
+                    device.launch(&exe, &args).unwrap();
+                    assert_eq!(get(device, &sums), [n as f64; 3]);
+                });
+            }
+        });
+    });
+}

@@ -47,12 +47,33 @@ fn body(case: &str) -> &'static str {
 #[ignore = "a child process of the tests below runs it under oclgrind"]
 fn child() {
     let case = std::env::var(CASE).unwrap();
+    if case == "threads" {
+        return two_devices_at_once();
+    }
     let device = open("opencl").unwrap();
     assert!(device.info().driver.contains("Oclgrind"), "{}", device.info().driver);
     let exe = device.compile(&planted(body(&case))).unwrap();
     let x = put(&*device, &fresh(64));
     let y = if case == "unwritten" { device.allocate(512).unwrap() } else { put(&*device, &[0.0; 64]) };
     device.launch(&exe, &[("x", Arg::Buffer(&x)), ("y", Arg::Buffer(&y))]).unwrap();
+}
+
+/// Kernels on two devices of two threads; without the shared lock, updates are lost.
+fn two_devices_at_once() {
+    let run = || {
+        let device = open("opencl").unwrap();
+        let exe = device.compile(&histogram(Target::OpenCl)).unwrap();
+        let n = 2000;
+        let (x, sums) = (put(&*device, &vec![1.0; n]), put(&*device, &[0.0; 3]));
+        let args = [("n", Arg::Param(n as i64)), ("x", Arg::Buffer(&x)), ("sums", Arg::Buffer(&sums))];
+        device.launch(&exe, &args).unwrap();
+        assert_eq!(get(&*device, &sums), [667.0, 667.0, 666.0]);
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(run);
+        run();
+        other.join().unwrap();
+    });
 }
 
 /// Runs `case` in a child under oclgrind; the kinds of what it found.
@@ -77,6 +98,7 @@ fn findings(case: &str) -> Vec<FindingKind> {
 #[test]
 fn a_clean_kernel_has_no_findings() {
     assert_eq!(findings("clean"), []);
+    assert_eq!(findings("threads"), []);
 }
 
 #[test]
