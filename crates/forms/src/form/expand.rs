@@ -55,7 +55,7 @@ pub(super) struct Expander {
 impl Expander {
     fn new(dim: usize) -> Self {
         Self {
-            graph: ScalarGraph::default(),
+            graph: ScalarGraph::moving_numbers(),
             dim,
             done: HashMap::new(),
             by_coordinate: vec![HashMap::new(); dim],

@@ -129,9 +129,17 @@ pub struct ScalarGraph {
     ids: HashMap<Scalar, ScalarId>,
     coefficients: Vec<Arc<Coefficient>>,
     constants: Vec<Arc<Constant>>,
+    /// Whether numbers move out of products, where they meet and cancel.
+    moves_numbers: bool,
 }
 
 impl ScalarGraph {
+    /// An empty graph in which numbers move out of products: right while an integrand is expanded
+    /// and differentiated, wrong afterwards, when it would undo the sharing of what they multiply.
+    pub(crate) fn moving_numbers() -> Self {
+        Self { moves_numbers: true, ..Self::default() }
+    }
+
     /// All nodes, operands first.
     pub fn nodes(&self) -> &[Scalar] {
         &self.nodes
@@ -222,7 +230,14 @@ impl ScalarGraph {
             (_, Scalar::Literal(y)) if y.value() == 0.0 => a,
             (_, Scalar::Negate(y)) => self.subtract(a, y),
             (Scalar::Negate(x), _) => self.subtract(b, x),
-            _ => self.insert(Scalar::Add(a.min(b), a.max(b))),
+            _ if a == b => self.scale(2.0, a),
+            _ => match self.common_factor(a, b) {
+                Some((factor, x, y)) => {
+                    let sum = self.add(x, y);
+                    self.times(factor, sum)
+                }
+                None => self.insert(Scalar::Add(a.min(b), a.max(b))),
+            },
         }
     }
 
@@ -236,7 +251,13 @@ impl ScalarGraph {
             (Scalar::Literal(x), _) if x.value() == 0.0 => self.negate(b),
             (_, Scalar::Literal(y)) if y.value() == 0.0 => a,
             (_, Scalar::Negate(y)) => self.add(a, y),
-            _ => self.insert(Scalar::Subtract(a, b)),
+            _ => match self.common_factor(a, b) {
+                Some((factor, x, y)) => {
+                    let difference = self.subtract(x, y);
+                    self.times(factor, difference)
+                }
+                None => self.insert(Scalar::Subtract(a, b)),
+            },
         }
     }
 
@@ -254,8 +275,35 @@ impl ScalarGraph {
                 let product = self.multiply(a, y);
                 self.negate(product)
             }
-            _ => self.insert(Scalar::Multiply(a.min(b), a.max(b))),
+            _ => match (self.literal_factor(a), self.literal_factor(b)) {
+                (None, None) => self.insert(Scalar::Multiply(a.min(b), a.max(b))),
+                (x, y) => {
+                    let ((p, x), (q, y)) = (x.unwrap_or((1.0, a)), y.unwrap_or((1.0, b)));
+                    let product = self.multiply(x, y);
+                    self.times(p * q, product)
+                }
+            },
         }
+    }
+
+    /// The number and the rest of a product with a number.
+    fn literal_factor(&self, a: ScalarId) -> Option<(f64, ScalarId)> {
+        match self.node(a) {
+            Scalar::Multiply(x, y) if self.moves_numbers => self.literal_value(x).map(|factor| (factor, y)),
+            _ => None,
+        }
+    }
+
+    /// The number that two products share, and what it multiplies in each.
+    fn common_factor(&self, a: ScalarId, b: ScalarId) -> Option<(f64, ScalarId, ScalarId)> {
+        let ((p, x), (q, y)) = (self.literal_factor(a)?, self.literal_factor(b)?);
+        (p == q).then_some((p, x, y))
+    }
+
+    /// A number times any node.
+    fn times(&mut self, factor: f64, a: ScalarId) -> ScalarId {
+        let factor = self.literal(factor);
+        self.multiply(factor, a)
     }
 
     /// A number times a node that is none; numbers stand first in products.
@@ -380,6 +428,7 @@ impl ScalarGraph {
             }
         }
         let mut copy = Self {
+            moves_numbers: self.moves_numbers,
             coefficients: self.coefficients.clone(),
             constants: self.constants.clone(),
             ..Self::default()

@@ -205,14 +205,14 @@ impl<'a> Builder<'a> {
             return Ok(0);
         }
         let scheme = integral.measure.scheme().unwrap_or_default();
-        let tables = RuleTables::new(form.cell, integral.degree, scheme)?;
+        let mut tables = RuleTables::new(form.cell, integral.degree, scheme)?;
         let roots: Vec<ScalarId> = integral.terms.iter().map(|t| t.factor).collect();
         let needed: BTreeSet<usize> = below(form, &roots);
         let q = self.loop_over("q", tables.n_points());
         let mut terminals = BTreeMap::new();
-        self.position(&needed, &tables, &q, &mut terminals)?;
+        self.position(&needed, &mut tables, &q, &mut terminals)?;
         for k in 0..self.fields.len() {
-            self.evaluate(k, &needed, &tables, &q, &mut terminals)?;
+            self.evaluate(k, &needed, &mut tables, &q, &mut terminals)?;
         }
         let weights = self.tables.weights(&mut self.b, &mut self.names, &tables);
         let weight = Scalar::Symbol(Symbol::Weight.place(self.dim()));
@@ -220,7 +220,7 @@ impl<'a> Builder<'a> {
             terminals.insert(id, Expr::load(weights, [q.clone()]));
         }
         let factors = self.pointwise(uses, &integral.terms, &needed, terminals);
-        self.accumulate(&integral.terms, &factors, &tables, &q)?;
+        self.accumulate(&integral.terms, &factors, &mut tables, &q)?;
         self.b.close_loop();
         Ok(tables.n_points())
     }
@@ -229,7 +229,7 @@ impl<'a> Builder<'a> {
     fn position(
         &mut self,
         needed: &BTreeSet<usize>,
-        tables: &RuleTables,
+        tables: &mut RuleTables,
         q: &Expr,
         terminals: &mut BTreeMap<ScalarId, Expr>,
     ) -> Result<(), FormError> {
@@ -272,7 +272,7 @@ impl<'a> Builder<'a> {
         &mut self,
         k: usize,
         needed: &BTreeSet<usize>,
-        tables: &RuleTables,
+        tables: &mut RuleTables,
         q: &Expr,
         terminals: &mut BTreeMap<ScalarId, Expr>,
     ) -> Result<(), FormError> {
@@ -329,7 +329,7 @@ impl<'a> Builder<'a> {
         &mut self,
         terms: &[Term],
         factors: &[Expr],
-        tables: &RuleTables,
+        tables: &mut RuleTables,
         q: &Expr,
     ) -> Result<(), FormError> {
         let test = self.form.test;

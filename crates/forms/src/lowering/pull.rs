@@ -133,8 +133,12 @@ impl<'a> Pull<'a> {
             named.entry(negated).or_insert_with(|| format!("neg_{name}"));
         }
         // `source` numbers coefficients and constants; the copy keeps the numbers.
-        source.coefficients().iter().for_each(|c| drop(graph.coefficient(c)));
-        source.constants().iter().for_each(|c| drop(graph.constant(c)));
+        for coefficient in source.coefficients() {
+            graph.coefficient(coefficient);
+        }
+        for constant in source.constants() {
+            graph.constant(constant);
+        }
         Self { dim, source, graph, named, determinant, inverse, moved: HashMap::new() }
     }
 

@@ -1,7 +1,7 @@
 //! Tables of the kernel: basis functions and derivatives at quadrature points, and weights.
 
 use super::names::Names;
-use crate::element::{CellShape, LagrangeElement};
+use crate::element::{CellShape, LagrangeElement, Tabulation};
 use crate::form::FormError;
 use crate::quadrature::{QuadratureScheme, Rule, rule};
 use purlin_ir::{KernelBuilder, ScalarType, TableData, VarId};
@@ -15,6 +15,8 @@ pub(super) struct RuleTables {
     cell: CellShape,
     key: RuleKey,
     rule: Rule,
+    /// By polynomial degree.
+    tabulations: BTreeMap<usize, Tabulation>,
 }
 
 fn discretisation(error: impl std::fmt::Display) -> FormError {
@@ -24,7 +26,7 @@ fn discretisation(error: impl std::fmt::Display) -> FormError {
 impl RuleTables {
     pub(super) fn new(cell: CellShape, degree: usize, scheme: QuadratureScheme) -> Result<Self, FormError> {
         let rule = rule(cell, degree, scheme).map_err(discretisation)?;
-        Ok(Self { cell, key: (degree, scheme.to_string()), rule })
+        Ok(Self { cell, key: (degree, scheme.to_string()), rule, tabulations: BTreeMap::new() })
     }
 
     pub(super) fn n_points(&self) -> usize {
@@ -32,14 +34,14 @@ impl RuleTables {
     }
 
     /// Values (axis none) or derivatives by a reference axis of the basis of a degree, [points, dofs].
-    fn basis(&self, degree: usize, axis: Option<usize>) -> Result<(usize, Vec<f64>), FormError> {
-        let element = LagrangeElement::new(self.cell, degree).map_err(discretisation)?;
-        let mut table = element.tabulate(&self.rule.points).map_err(discretisation)?;
-        let values = match axis {
-            None => table.values,
-            Some(k) => table.gradients.swap_remove(k),
-        };
-        Ok((table.n_dofs, values))
+    fn basis(&mut self, degree: usize, axis: Option<usize>) -> Result<(usize, Vec<f64>), FormError> {
+        if !self.tabulations.contains_key(&degree) {
+            let element = LagrangeElement::new(self.cell, degree).map_err(discretisation)?;
+            let table = element.tabulate(&self.rule.points).map_err(discretisation)?;
+            self.tabulations.insert(degree, table);
+        }
+        let table = &self.tabulations[&degree];
+        Ok((table.n_dofs, axis.map_or(&table.values, |k| &table.gradients[k]).clone()))
     }
 }
 
@@ -56,7 +58,7 @@ impl TableNames {
         &mut self,
         b: &mut KernelBuilder,
         names: &mut Names,
-        rule: &RuleTables,
+        rule: &mut RuleTables,
         degree: usize,
         axis: Option<usize>,
     ) -> Result<VarId, FormError> {

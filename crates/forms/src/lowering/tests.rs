@@ -1,3 +1,195 @@
 //! Lowered kernels, run by the interpreter, against the reference.
 
 #![allow(clippy::unwrap_used)]
+
+use super::{ArgumentRole, LoweringOptions, lower};
+use crate::element::CellShape;
+use crate::form::*;
+use crate::mesh::Mesh;
+use crate::numbering::Numbering;
+use crate::quadrature::QuadratureScheme;
+use crate::reference;
+use purlin_ir::interp::interpret;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Numbers in [-1, 1) from a linear congruential generator.
+struct Random(u64);
+
+impl Random {
+    fn fresh() -> Self {
+        let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+        println!("seed {seed}");
+        Self(seed)
+    }
+
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+}
+
+/// A mesh whose cells all differ.
+fn mesh(cell: CellShape, random: &mut Random) -> Mesh {
+    let mesh = match cell {
+        CellShape::Triangle => Mesh::unit_square(3),
+        CellShape::Tetrahedron => Mesh::unit_cube(1),
+    };
+    let mesh = mesh.unwrap();
+    let coordinates = mesh.coordinates().iter().map(|x| x + 0.05 * random.next()).collect();
+    Mesh::new(cell, coordinates, mesh.cells().to_vec(), None).unwrap()
+}
+
+/// A field near 1, so that logarithms and quotients are tame.
+fn field(mesh: &Mesh, space: &FunctionSpace, random: &mut Random) -> Vec<f64> {
+    let n = Numbering::new(mesh, space.degree()).unwrap().n_dofs() * space.components();
+    (0..n).map(|_| 1.0 + 0.3 * random.next()).collect()
+}
+
+/// Largest error relative to the largest value.
+fn relative_error(form: &Form, mesh: &Mesh, inputs: &Inputs) -> f64 {
+    let lowered = lower(form, &LoweringOptions::new("kernel_under_test")).unwrap();
+    let expected = reference::action(form, mesh, inputs).unwrap();
+    let mut memory = lowered.bind(mesh, inputs).unwrap();
+    interpret(&lowered.kernel, &mut memory).unwrap();
+    let output = lowered.arguments.iter().find(|a| matches!(a.role, ArgumentRole::Output(_))).unwrap();
+    let found = memory.f64s(&output.name).unwrap();
+    let size = expected.iter().fold(0.0_f64, |m, y| m.max(y.abs()));
+    assert!(size > 1e-4 && found.len() == expected.len(), "{size}");
+    found.iter().zip(&expected).fold(0.0_f64, |m, (a, b)| m.max((a - b).abs())) / size
+}
+
+/// Sums of some hundred products of numbers of size 1 in f64.
+const TOLERANCE: f64 = 1e-12;
+
+#[test]
+fn every_operation_agrees_with_the_reference() {
+    let mut random = Random::fresh();
+    let cell = CellShape::Triangle;
+    let mesh = mesh(cell, &mut random);
+    let (scalar, vector) = (FunctionSpace::scalar(cell, 2), FunctionSpace::vector(cell, 1));
+    let (u, w, v) =
+        (coefficient("u", &scalar), coefficient("w", &vector), test(&FunctionSpace::scalar(cell, 3)));
+    let (c, d, x) = (constant("c"), vector_constant("d", 2), coordinate(cell));
+    let inputs = Inputs::new()
+        .field("u", field(&mesh, &scalar, &mut random))
+        .field("w", field(&mesh, &vector, &mut random))
+        .constant("c", [0.7])
+        .constant("d", [1.3, -0.4]);
+    let a = grad(&w);
+    let e = variable(sym(&a));
+    let cases = [
+        exp(&u) * &v,
+        (ln(&u) + sqrt(&u) + sin(&u) * cos(&u)) * &v,
+        &u / (1.0 + &u * &u) * &v,
+        (u.pow(5) - u.pow(-2) + u.pow(0.3) + u.pow(&u)) * &v,
+        conditional(gt(&u, 1.0), &u, -&u) * &v,
+        conditional(le(&x[0], &x[1]), &v, 2.0 * &v),
+        &c * dot(&d, &w) * &v + dot(&x, &w) * &grad(&v)[1],
+        dot(&w, grad(&u)) * &v,
+        inner(dot(grad(&u), &a), grad(&v)),
+        (div(&w) + curl(&w) + det(&a + identity(2)) + tr(inv(&a + 3.0 * identity(2)))) * &v,
+        inner(&a * transpose(&a) + outer(&w, &d), as_matrix(2, [1.0, 2.0, 3.0, 4.0])) * &v,
+        inner(curl(&u), grad(&v)),
+        inner(diff(tr(&e * &e * &e), &e), outer(grad(&v), &d)),
+        gateaux(&(exp(&u) * dot(grad(&u), grad(&u))), &u, &v),
+        inner(grad(&u * &x[0] * &c), grad(&v)),
+    ];
+    for integrand in cases {
+        let error = relative_error(&(&integrand * dx()), &mesh, &inputs);
+        assert!(error <= TOLERANCE, "{integrand}: {error}");
+    }
+}
+
+#[test]
+fn several_measures_and_degrees_make_several_loops() {
+    let mut random = Random::fresh();
+    let cell = CellShape::Tetrahedron;
+    let mesh = mesh(cell, &mut random);
+    let (p1, p2) = (FunctionSpace::vector(cell, 1), FunctionSpace::vector(cell, 2));
+    let (u, w, v) = (coefficient("u", &p1), coefficient("w", &p2), test(&p2));
+    let form = inner(&u, &v) * dx().with_degree(1)
+        + inner(grad(&w), grad(&v)) * dx()
+        + inner(&w, &v) * dx().with_scheme(QuadratureScheme::CollapsedGaussJacobi);
+    let inputs =
+        Inputs::new().field("u", field(&mesh, &p1, &mut random)).field("w", field(&mesh, &p2, &mut random));
+    assert!(relative_error(&form, &mesh, &inputs) <= TOLERANCE);
+    let lowered = lower(&form, &LoweringOptions::new("three")).unwrap();
+    assert_eq!(lowered.points, [1, 4, 27]);
+    let names: Vec<&str> = lowered.arguments.iter().map(|a| a.name.as_str()).collect();
+    let expected = [
+        "n_cells",
+        "n_vertices",
+        "n_dofs_p1",
+        "n_dofs_p2",
+        "y",
+        "coords",
+        "cell_vertices",
+        "dofs_p1",
+        "dofs_p2",
+        "u",
+        "w",
+    ];
+    assert_eq!(names, expected);
+    assert!(lowered.arguments.iter().zip(lowered.kernel.vars.iter()).all(|(a, (_, v))| a.name == v.name));
+    let one =
+        lower(&form, &LoweringOptions::new("one").with_degree(2).with_scheme(QuadratureScheme::Document));
+    assert_eq!(one.unwrap().points, [4]);
+}
+
+#[test]
+fn equal_tables_are_one_and_unused_functions_are_no_arguments() {
+    let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+    let (u, b, v) = (coefficient("u", &space), coefficient("b", &space), test(&space));
+    let residual = (inner(grad(&u), grad(&v)) - &b * &v) * dx();
+    let form = action(derivative(residual, &u, trial(&space)), coefficient("du", &space));
+    let lowered = lower(&form, &LoweringOptions::new("linearised")).unwrap();
+    let tables: Vec<&str> =
+        lowered.kernel.vars.iter().map(|(_, v)| v.name.as_str()).filter(|n| n.starts_with("phi")).collect();
+    assert_eq!(tables, ["phi_p2_d0", "phi_p2_d1"]);
+    let names: Vec<&str> = lowered.arguments.iter().map(|a| a.name.as_str()).collect();
+    assert_eq!(names, ["n_cells", "n_vertices", "n_dofs", "y", "coords", "cell_vertices", "dofs", "du"]);
+}
+
+#[test]
+fn names_of_the_form_win_over_those_of_the_kernel() {
+    let mut random = Random::fresh();
+    let mesh = mesh(CellShape::Triangle, &mut random);
+    let space = FunctionSpace::scalar(CellShape::Triangle, 1);
+    let form = coefficient("y", &space) * constant("n_cells") * test(&space) * dx();
+    let inputs = Inputs::new().field("y", field(&mesh, &space, &mut random)).constant("n_cells", [3.0]);
+    assert!(relative_error(&form, &mesh, &inputs) <= TOLERANCE);
+    let bad =
+        |name: &str| lower(&(coefficient(name, &space) * test(&space) * dx()), &LoweringOptions::new("k"));
+    assert!(matches!(bad("in"), Err(FormError::BadName { .. })));
+    assert!(matches!(bad("a b"), Err(FormError::BadName { .. })));
+    assert!(matches!(bad("k"), Err(FormError::Name { .. })));
+}
+
+#[test]
+fn what_cannot_be_lowered_is_refused() {
+    let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+    let (u, v) = (coefficient("u", &space), test(&space));
+    let refuse = |integrand: Expr| lower(&(integrand * dx()), &LoweringOptions::new("k")).unwrap_err();
+    assert_eq!(refuse(trial(&space) * &v), FormError::TrialLeft);
+    assert!(matches!(refuse(u.clone()), FormError::NoTest { .. }));
+    assert!(matches!(refuse(sin(&v)), FormError::NotLinear { .. }));
+    assert!(matches!(refuse(&u + &v), FormError::NoTest { .. }));
+    let term = "grad(grad(u))".to_owned();
+    assert_eq!(refuse(div(grad(&u)) * &v), FormError::Order { term, order: 2, limit: 1 });
+    assert!(matches!(refuse(&u * div(grad(&v))), FormError::Order { .. }));
+    let high = FunctionSpace::scalar(CellShape::Triangle, 9);
+    assert!(matches!(refuse(&u * test(&high)), FormError::Discretisation(_)));
+    assert!(matches!(refuse(u.pow(100) * &v), FormError::Discretisation(_)));
+}
+
+#[test]
+fn lowering_twice_gives_the_same_bytes() {
+    let form = || {
+        let space = FunctionSpace::vector(CellShape::Triangle, 2);
+        let (u, v) = (coefficient("u", &space), test(&space));
+        let e = variable(sym(grad(&u)));
+        inner(diff(tr(&e * &e) + tr(&e).pow(2), &e), grad(v)) * dx()
+    };
+    let text = || lower(&form(), &LoweringOptions::new("k")).unwrap().kernel.to_string();
+    assert_eq!(text(), text());
+}
