@@ -1,0 +1,339 @@
+//! The code of a program, neutral of the target: what the printers write and statistics count.
+
+use purlin_ir::{InsnId, MathFn, ScalarType, UpdateOp};
+use std::sync::Arc;
+
+/// A name in the source, safe in every target.
+pub type Name = Arc<str>;
+
+/// Statements in order.
+pub type Block = Vec<Stmt>;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    /// A remark for the reader.
+    Comment(String),
+    /// A variable of one work-item (or of one group, in a group's own scope).
+    Declare(Declare),
+    /// `place = value` or `place op= value`.
+    Assign {
+        /// What is written.
+        place: Place,
+        /// The operator of an update.
+        op: Option<UpdateOp>,
+        /// The value.
+        value: Expr,
+        /// The instruction it comes from, if it is no accumulation of a reduction.
+        origin: Option<InsnId>,
+    },
+    /// `place op= value`, indivisible.
+    Atomic(Atomic),
+    /// Runs its body where the condition holds.
+    If {
+        /// A truth value.
+        condition: Expr,
+        /// What it guards.
+        body: Block,
+    },
+    /// A counted loop.
+    For(For),
+    /// The next iteration of a loop that was written out begins here; prints nothing.
+    Iteration(Name),
+    /// All work-items of a group wait for each other.
+    Barrier(Fence),
+}
+
+/// Which memory a barrier orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fence {
+    /// Local memory.
+    pub local: bool,
+    /// Global memory.
+    pub global: bool,
+}
+
+/// A declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declare {
+    /// Name of the variable.
+    pub name: Name,
+    /// Type of the value or of an element.
+    pub ty: ScalarType,
+    /// Number of elements of an array.
+    pub len: Option<u64>,
+    /// First value of a scalar.
+    pub value: Option<Expr>,
+    /// Whether it never changes afterwards.
+    pub constant: bool,
+    /// Whether all work-items of a group share it.
+    pub local: bool,
+}
+
+/// An indivisible update.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atomic {
+    /// What is updated.
+    pub place: Place,
+    /// The operator.
+    pub op: UpdateOp,
+    /// The operand.
+    pub value: Expr,
+    /// Type of the element.
+    pub ty: ScalarType,
+    /// Whether the element is in local memory, else in global memory.
+    pub local: bool,
+    /// The instruction it comes from.
+    pub origin: InsnId,
+}
+
+/// A counted loop `for (ty name = lower; name < upper; name += step)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct For {
+    /// The loop variable.
+    pub name: Name,
+    /// `I32`, or `I64` where the range may not fit.
+    pub ty: ScalarType,
+    /// First value.
+    pub lower: Expr,
+    /// First value that is not taken.
+    pub upper: Expr,
+    /// Distance of two values, at least 1.
+    pub step: i64,
+    /// Where its iterations run.
+    pub kind: LoopKind,
+    /// What is repeated.
+    pub body: Block,
+}
+
+/// Where the iterations of a loop run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopKind {
+    /// One after the other.
+    Sequential,
+    /// In vector lanes.
+    Vector,
+    /// Work-groups along an axis, on the threads of a host (C only).
+    Groups,
+    /// Work-items along an axis, in order on one thread (C only).
+    WorkItems,
+}
+
+/// A scalar variable, or an element of an array at a flat offset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// The variable.
+    pub name: Name,
+    /// Offset of the element; none for a scalar.
+    pub offset: Option<Box<Expr>>,
+}
+
+/// An expression; operands have the types that the operation needs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// An integer literal of type `I32` or `I64`.
+    Int(i64, ScalarType),
+    /// A literal of type `F32` or `F64`.
+    Real(f64, ScalarType),
+    /// A truth value.
+    Bool(bool),
+    /// The value of a variable.
+    Load(Place),
+    /// Index of the work-group (`true`) or of the work-item in its group, along an axis.
+    Hardware {
+        /// Work-group, else work-item.
+        group: bool,
+        /// Axis 0, 1 or 2.
+        axis: u8,
+    },
+    /// Negation of a number.
+    Neg(Box<Expr>),
+    /// Negation of a truth value.
+    Not(Box<Expr>),
+    /// A binary operation.
+    Binary(Op, Box<Expr>, Box<Expr>),
+    /// A call of a mathematical function at a floating-point type.
+    Call(MathFn, ScalarType, Vec<Expr>),
+    /// A call of an integer function at an integer type.
+    IntCall(IntFn, ScalarType, Box<Expr>, Box<Expr>),
+    /// A conversion.
+    Cast(ScalarType, Box<Expr>),
+    /// `condition ? a : b`.
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+}
+
+/// An operator that every target has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // C's operators
+pub enum Op {
+    Add,
+    Sub,
+    Mul,
+    /// Quotient of reals, or of integers that are not negative.
+    Div,
+    /// Remainder of integers that are not negative.
+    Rem,
+    Lt,
+    Le,
+    Eq,
+    Ne,
+    And,
+    Or,
+}
+
+/// An integer function that C has no operator for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IntFn {
+    /// Quotient rounded down.
+    FloorDiv,
+    /// Remainder with the sign of the divisor.
+    Mod,
+    /// Smaller of two.
+    Min,
+    /// Larger of two.
+    Max,
+}
+
+impl Place {
+    /// A scalar variable.
+    pub fn scalar(name: Name) -> Self {
+        Self { name, offset: None }
+    }
+}
+
+impl Expr {
+    /// The value of a scalar variable.
+    pub fn var(name: &Name) -> Self {
+        Self::Load(Place::scalar(name.clone()))
+    }
+
+    /// A 32-bit integer literal, or a 64-bit one where it does not fit.
+    pub fn int(value: i64) -> Self {
+        let ty = if i32::try_from(value).is_ok() { ScalarType::I32 } else { ScalarType::I64 };
+        Self::Int(value, ty)
+    }
+
+    /// A binary operation.
+    pub fn binary(op: Op, a: Self, b: Self) -> Self {
+        Self::Binary(op, Box::new(a), Box::new(b))
+    }
+
+    /// Direct operands, left to right; the offset of an element counts as one.
+    pub fn operands(&self) -> Vec<&Expr> {
+        match self {
+            Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => Vec::new(),
+            Self::Load(place) => place.offset.iter().map(|e| &**e).collect(),
+            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => vec![a],
+            Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
+            Self::Call(_, _, args) => args.iter().collect(),
+            Self::Select(c, a, b) => vec![c, a, b],
+        }
+    }
+
+    /// Calls `visit` with every expression inside this one, outer before inner.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        for operand in self.operands() {
+            operand.for_each(visit);
+        }
+    }
+
+    /// Calls `visit` with every expression inside this one, inner before outer, to change them.
+    pub fn for_each_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => {}
+            Self::Load(place) => {
+                if let Some(offset) = &mut place.offset {
+                    offset.for_each_mut(visit);
+                }
+            }
+            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => a.for_each_mut(visit),
+            Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => {
+                a.for_each_mut(visit);
+                b.for_each_mut(visit);
+            }
+            Self::Call(_, _, args) => args.iter_mut().for_each(|a| a.for_each_mut(visit)),
+            Self::Select(c, a, b) => {
+                c.for_each_mut(visit);
+                a.for_each_mut(visit);
+                b.for_each_mut(visit);
+            }
+        }
+        visit(self);
+    }
+}
+
+impl Stmt {
+    /// The statements inside, if any.
+    pub fn body(&self) -> Option<&Block> {
+        match self {
+            Self::If { body, .. } => Some(body),
+            Self::For(f) => Some(&f.body),
+            Self::Comment(_)
+            | Self::Declare(_)
+            | Self::Assign { .. }
+            | Self::Atomic(_)
+            | Self::Iteration(_)
+            | Self::Barrier(_) => None,
+        }
+    }
+
+    /// The statements inside, if any, to change them.
+    pub fn body_mut(&mut self) -> Option<&mut Block> {
+        match self {
+            Self::If { body, .. } => Some(body),
+            Self::For(f) => Some(&mut f.body),
+            Self::Comment(_)
+            | Self::Declare(_)
+            | Self::Assign { .. }
+            | Self::Atomic(_)
+            | Self::Iteration(_)
+            | Self::Barrier(_) => None,
+        }
+    }
+
+    /// The expressions of the statement itself, not of its body: offsets, values, conditions, bounds.
+    pub fn expressions(&self) -> Vec<&Expr> {
+        match self {
+            Self::Comment(_) | Self::Iteration(_) | Self::Barrier(_) => Vec::new(),
+            Self::Declare(d) => d.value.iter().collect(),
+            Self::Assign { place, value, .. } | Self::Atomic(Atomic { place, value, .. }) => {
+                place.offset.iter().map(|e| &**e).chain([value]).collect()
+            }
+            Self::If { condition, .. } => vec![condition],
+            Self::For(f) => vec![&f.lower, &f.upper],
+        }
+    }
+
+    /// The same expressions, to change them.
+    pub fn expressions_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Self::Comment(_) | Self::Iteration(_) | Self::Barrier(_) => Vec::new(),
+            Self::Declare(d) => d.value.iter_mut().collect(),
+            Self::Assign { place, value, .. } | Self::Atomic(Atomic { place, value, .. }) => {
+                place.offset.iter_mut().map(|e| &mut **e).chain([value]).collect()
+            }
+            Self::If { condition, .. } => vec![condition],
+            Self::For(f) => vec![&mut f.lower, &mut f.upper],
+        }
+    }
+
+    /// The variable it writes and whether an earlier value goes in.
+    pub fn written(&self) -> Option<(&Place, bool)> {
+        match self {
+            Self::Assign { place, op, .. } => Some((place, op.is_some())),
+            Self::Atomic(a) => Some((&a.place, true)),
+            Self::Comment(_)
+            | Self::Declare(_)
+            | Self::If { .. }
+            | Self::For(_)
+            | Self::Iteration(_)
+            | Self::Barrier(_) => None,
+        }
+    }
+
+    /// Whether a barrier stands in it.
+    pub fn has_barrier(&self) -> bool {
+        matches!(self, Self::Barrier(_)) || self.body().is_some_and(|b| b.iter().any(Self::has_barrier))
+    }
+}

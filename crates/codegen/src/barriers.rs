@@ -1,0 +1,160 @@
+//! Where barriers stand in the loop tree: a greedy cover of the intervals that need one.
+//!
+//! A sync between siblings `a < b` of a list needs a barrier in one of the gaps `a+1 ..= b` (gap `k` is
+//! before child `k`). A sync carried by a loop needs one anywhere on the way from child `a` over the end
+//! of the body to child `b`. Inner lists come first, so that their barriers serve outer syncs; in a list
+//! the syncs are taken by their last gap (the greedy cover of intervals by points, which is smallest),
+//! and one barrier at the end of the body serves all carried syncs that are still open.
+
+use crate::ast::Fence;
+use crate::placed::Sync;
+use purlin_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The body of a loop, or the root.
+type List = Option<InameId>;
+
+/// Barriers by list and gap.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BarrierPlan {
+    gaps: BTreeMap<(List, usize), Fence>,
+    holders: BTreeSet<InameId>,
+}
+
+impl BarrierPlan {
+    /// The barrier before child `gap` of a list.
+    pub(crate) fn at(&self, list: List, gap: usize) -> Option<Fence> {
+        self.gaps.get(&(list, gap)).copied()
+    }
+
+    /// Whether a barrier stands inside a loop.
+    pub(crate) fn holds(&self, iname: InameId) -> bool {
+        self.holders.contains(&iname)
+    }
+
+    /// A cover of all syncs.
+    pub(crate) fn new(kernel: &Kernel, syncs: &[Sync]) -> Self {
+        let mut paths = vec![Vec::new(); kernel.insns.len()];
+        let mut lengths = BTreeMap::from([(None, kernel.body.len())]);
+        walk(&kernel.body, None, &mut Vec::new(), &mut paths, &mut lengths);
+        let mut needs: Vec<Need> = syncs.iter().filter_map(|s| Need::new(kernel, s, &paths)).collect();
+        needs.sort_by_key(|n| (std::cmp::Reverse(n.level), n.carried, n.last_gap()));
+        let mut plan = Self::default();
+        for need in &needs {
+            if !plan.gaps.keys().any(|key| need.is_met_by(*key)) {
+                let list = need.list();
+                let gap = if need.carried { lengths[&list] } else { need.last_gap() };
+                plan.gaps.insert((list, gap), Fence::default());
+            }
+        }
+        for need in &needs {
+            plan.fence(need);
+        }
+        plan.holders = holders(kernel, &plan.gaps);
+        plan
+    }
+
+    /// Makes one of the barriers that meet a need order its memory.
+    fn fence(&mut self, need: &Need) {
+        let orders = |f: &Fence| if need.global { f.global } else { f.local };
+        if self.gaps.iter().any(|(key, f)| need.is_met_by(*key) && orders(f)) {
+            return;
+        }
+        if let Some((_, fence)) = self.gaps.iter_mut().find(|(key, _)| need.is_met_by(**key)) {
+            fence.global |= need.global;
+            fence.local |= !need.global;
+        }
+    }
+}
+
+/// Lists and children from the root to an instruction.
+type Path = Vec<(List, usize)>;
+
+struct Need {
+    source: Path,
+    sink: Path,
+    /// Level of the list in which they part, or of the body of the carrying loop.
+    level: usize,
+    carried: bool,
+    global: bool,
+}
+
+impl Need {
+    fn new(kernel: &Kernel, sync: &Sync, paths: &[Path]) -> Option<Self> {
+        let (source, sink) = (paths[sync.source.index()].clone(), paths[sync.sink.index()].clone());
+        let level = match sync.carrier {
+            None => source.iter().zip(&sink).position(|(a, b)| a != b)?,
+            Some(c) => source.iter().position(|(list, _)| *list == Some(c))?,
+        };
+        let global = kernel.vars[sync.var].space == AddressSpace::Global;
+        Some(Self { source, sink, level, carried: sync.carrier.is_some(), global })
+    }
+
+    fn list(&self) -> List {
+        self.source[self.level].0
+    }
+
+    fn last_gap(&self) -> usize {
+        self.sink[self.level].1
+    }
+
+    fn is_met_by(&self, (list, gap): (List, usize)) -> bool {
+        let (a, b) = (self.source[self.level].1, self.sink[self.level].1);
+        let here =
+            list == self.list() && if self.carried { gap > a || gap <= b } else { gap > a && gap <= b };
+        // On the way out of the source's loops, and into the sink's.
+        let after = self.source[self.level + 1..].iter().any(|(l, k)| *l == list && gap > *k);
+        let before = self.sink[self.level + 1..].iter().any(|(l, k)| *l == list && gap <= *k);
+        here || after || before
+    }
+}
+
+fn walk(
+    nodes: &[Node],
+    list: List,
+    path: &mut Path,
+    paths: &mut [Path],
+    lengths: &mut BTreeMap<List, usize>,
+) {
+    for (k, node) in nodes.iter().enumerate() {
+        path.push((list, k));
+        match node {
+            Node::Insn(insn) => paths[insn.index()] = path.clone(),
+            Node::Loop(iname, body) => {
+                lengths.insert(Some(*iname), body.len());
+                walk(body, Some(*iname), path, paths, lengths);
+            }
+        }
+        path.pop();
+    }
+}
+
+/// Loops around a barrier.
+fn holders(kernel: &Kernel, gaps: &BTreeMap<(List, usize), Fence>) -> BTreeSet<InameId> {
+    fn visit(
+        nodes: &[Node],
+        around: &mut Vec<InameId>,
+        lists: &BTreeSet<List>,
+        found: &mut BTreeSet<InameId>,
+    ) {
+        for node in nodes {
+            if let Node::Loop(iname, body) = node {
+                around.push(*iname);
+                if lists.contains(&Some(*iname)) {
+                    found.extend(around.iter().copied());
+                }
+                visit(body, around, lists, found);
+                around.pop();
+            }
+        }
+    }
+    let lists: BTreeSet<List> = gaps.keys().map(|(list, _)| *list).collect();
+    let mut found = BTreeSet::new();
+    visit(&kernel.body, &mut Vec::new(), &lists, &mut found);
+    found
+}
+
+/// A sync between two instructions, in terms of names, for messages.
+pub(crate) fn insn_name(kernel: &Kernel, insn: InsnId) -> String {
+    kernel.insns[insn].name.clone()
+}

@@ -1,0 +1,273 @@
+//! What is known at a point of the program: values of loop variables, their ranges, facts.
+//!
+//! Everything here is plain integer arithmetic: intervals, and differences with known facts. What it
+//! cannot prove stays as a guard or a wide integer, so that a miss costs a comparison, never a result.
+
+use crate::ast::Name;
+use crate::interval::Interval;
+use crate::names::Names;
+use purlin_ir::{
+    Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, ScalarType, VarId, VarKind,
+};
+
+/// Number of hardware indices: three axes of groups, then three of work-items.
+pub(crate) const HARDWARE: usize = 6;
+
+/// The state of lowering at one point of the loop tree.
+pub(crate) struct Env<'k> {
+    pub(crate) kernel: &'k Kernel,
+    /// Names in use.
+    pub(crate) names: Names,
+    /// Name of each iname, then of each hardware index.
+    pub(crate) iname_names: Vec<Name>,
+    /// Name of each variable.
+    pub(crate) var_names: Vec<Name>,
+    /// Value of each iname in terms of hardware indices and loop variables, where it is no loop variable.
+    values: Vec<Option<Affine>>,
+    /// Range of each iname and hardware index.
+    ranges: Vec<Interval>,
+    var_ranges: Vec<Interval>,
+    /// Expressions that are not negative here.
+    facts: Vec<Affine>,
+}
+
+impl<'k> Env<'k> {
+    /// At the top of the kernel.
+    pub(crate) fn new(kernel: &'k Kernel) -> Self {
+        let mut names = Names::new();
+        names.fresh(&kernel.name);
+        let var_names = kernel.vars.values().map(|v| names.fresh(&v.name)).collect();
+        let mut iname_names: Vec<_> = kernel.inames.values().map(|i| names.fresh(&i.name)).collect();
+        for k in 0..HARDWARE {
+            let stem = format!("{}{}", if k < 3 { "g" } else { "l" }, k % 3);
+            iname_names.push(names.fresh(&stem));
+        }
+        let count = iname_names.len();
+        let var_ranges = kernel.vars.values().map(|v| type_range(v.ty)).collect();
+        let mut env = Self {
+            kernel,
+            names,
+            iname_names,
+            var_names,
+            values: vec![None; count],
+            ranges: vec![Interval::ALL; count],
+            var_ranges,
+            facts: Vec::new(),
+        };
+        env.assume_parameters();
+        env
+    }
+
+    fn assume_parameters(&mut self) {
+        for assumption in &self.kernel.assumptions {
+            match assumption {
+                Assumption::Params(Constraint::NonNegative(e)) => self.assume_param(e),
+                Assumption::Params(Constraint::Zero(e)) => {
+                    self.assume_param(e);
+                    self.assume_param(&e.times(-1));
+                }
+                Assumption::Injective(_) => {}
+            }
+        }
+    }
+
+    /// Takes `c*n + b >= 0` as a bound of `n`, anything else as a fact.
+    fn assume_param(&mut self, e: &Affine) {
+        if let [(Atom::Var(v), c)] = e.terms() {
+            let range = &mut self.var_ranges[v.index()];
+            let b = i128::from(e.constant_term());
+            let bound = if *c > 0 {
+                Interval { lo: -(b.div_euclid((*c).into())), hi: range.hi }
+            } else {
+                Interval { lo: range.lo, hi: b.div_euclid(-i128::from(*c)) }
+            };
+            *range = range.meet(bound);
+        } else {
+            self.facts.push(e.clone());
+        }
+    }
+
+    /// The symbol of a hardware index.
+    pub(crate) fn hardware(&self, group: bool, axis: u8) -> InameId {
+        InameId::from_index(self.kernel.inames.len() + usize::from(axis) + if group { 0 } else { 3 })
+    }
+
+    /// The symbol of the hardware index an iname with this tag runs on.
+    pub(crate) fn hardware_of(&self, tag: AxisTag) -> Option<InameId> {
+        match tag {
+            AxisTag::Group(k) => Some(self.hardware(true, k)),
+            AxisTag::Local(k) => Some(self.hardware(false, k)),
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => None,
+        }
+    }
+
+    /// Whether a symbol is the index of a work-item (they differ within a group).
+    pub(crate) fn is_work_item(&self, symbol: InameId) -> bool {
+        symbol.index() >= self.kernel.inames.len() + 3
+    }
+
+    pub(crate) fn name(&self, symbol: InameId) -> &Name {
+        &self.iname_names[symbol.index()]
+    }
+
+    pub(crate) fn set_range(&mut self, symbol: InameId, range: Interval) {
+        self.ranges[symbol.index()] = range;
+    }
+
+    pub(crate) fn range_of(&self, symbol: InameId) -> Interval {
+        self.ranges[symbol.index()]
+    }
+
+    /// Gives an iname a value, or makes it a loop variable again.
+    pub(crate) fn set_value(&mut self, iname: InameId, value: Option<Affine>) {
+        self.values[iname.index()] = value;
+    }
+
+    /// Number of facts, to go back to with [`Env::forget`].
+    pub(crate) fn mark(&self) -> usize {
+        self.facts.len()
+    }
+
+    pub(crate) fn forget(&mut self, mark: usize) {
+        self.facts.truncate(mark);
+    }
+
+    /// Takes a constraint as known; those on temporaries are left out, as temporaries change.
+    pub(crate) fn learn(&mut self, c: &Constraint) {
+        let mut stable = true;
+        c.expr().for_each_symbol(&mut |a| {
+            if let Atom::Var(v) = a {
+                stable &= self.is_param(*v);
+            }
+        });
+        if !stable {
+            return;
+        }
+        match c {
+            Constraint::NonNegative(e) => self.facts.push(e.clone()),
+            Constraint::Zero(e) => {
+                self.facts.push(e.clone());
+                self.facts.push(e.times(-1));
+            }
+        }
+    }
+
+    pub(crate) fn is_param(&self, v: VarId) -> bool {
+        self.kernel.vars[v].kind == VarKind::Param
+    }
+
+    /// The expression in terms of hardware indices, loop variables and integer scalars.
+    pub(crate) fn resolve(&self, e: &Affine) -> Affine {
+        e.substitute(&|a| match a {
+            Atom::Iname(i) => self.values[i.index()].clone(),
+            Atom::Var(_) | Atom::Floor(..) => None,
+        })
+    }
+
+    /// The constraint in the same terms.
+    pub(crate) fn resolve_constraint(&self, c: &Constraint) -> Constraint {
+        c.substitute(&|a| match a {
+            Atom::Iname(i) => self.values[i.index()].clone(),
+            Atom::Var(_) | Atom::Floor(..) => None,
+        })
+    }
+
+    /// Range of an atom.
+    pub(crate) fn atom_range(&self, atom: &Atom) -> Interval {
+        match atom {
+            Atom::Iname(i) => self.ranges[i.index()],
+            Atom::Var(v) => self.var_ranges[v.index()],
+            Atom::Floor(n, d) => self.range(n).floor_div(*d),
+        }
+    }
+
+    fn interval(&self, e: &Affine) -> Interval {
+        e.terms()
+            .iter()
+            .fold(Interval::point(e.constant_term()), |sum, (a, c)| sum.plus(self.atom_range(a).times(*c)))
+    }
+
+    /// Range of a resolved expression: intervals, sharpened by facts where they do not fit 32 bits.
+    pub(crate) fn range(&self, e: &Affine) -> Interval {
+        let mut range = self.interval(e);
+        if range.fits_i32() {
+            return range;
+        }
+        for fact in &self.facts {
+            // fact >= 0, so e <= e + k*fact and e >= e - k*fact for k >= 0
+            for (atom, f) in fact.terms() {
+                let c = e.coefficient(atom);
+                if c == 0 || c % f != 0 {
+                    continue;
+                }
+                let k = c / f;
+                if k < 0 {
+                    range.hi = range.hi.min(self.interval(&e.plus(&fact.times(-k))).hi);
+                } else {
+                    range.lo = range.lo.max(self.interval(&e.minus(&fact.times(k))).lo);
+                }
+            }
+        }
+        range
+    }
+
+    /// Whether a resolved expression is certainly not negative here.
+    pub(crate) fn is_non_negative(&self, e: &Affine) -> bool {
+        self.interval(e).lo >= 0
+            || self.facts.iter().any(|f| self.interval(&e.minus(f)).lo >= 0)
+            || crate::elimination::implied(&self.relevant(e), e)
+    }
+
+    /// Whether a resolved constraint certainly holds here.
+    pub(crate) fn holds(&self, c: &Constraint) -> bool {
+        match c {
+            Constraint::NonNegative(e) => self.is_non_negative(e),
+            Constraint::Zero(e) => self.is_non_negative(e) && self.is_non_negative(&e.times(-1)),
+        }
+    }
+
+    /// Facts and ranges as inequalities, for the atoms that `e` and the facts mention.
+    fn relevant(&self, e: &Affine) -> Vec<Affine> {
+        let mut atoms: Vec<Atom> = Vec::new();
+        for a in self.facts.iter().chain([e]).flat_map(|f| f.terms()).map(|(a, _)| a) {
+            if !atoms.contains(a) {
+                atoms.push(a.clone());
+            }
+        }
+        let mut known = self.facts.clone();
+        for atom in &atoms {
+            let range = self.atom_range(atom);
+            let one = atom_affine(atom);
+            if let Some(lo) = range.finite_lo() {
+                known.push(one.plus_constant(lo.saturating_neg()));
+            }
+            if let Some(hi) = range.finite_hi() {
+                known.push(one.times(-1).plus_constant(hi));
+            }
+            if let Atom::Floor(n, d) = atom {
+                // 0 <= n - d*floor(n/d) <= d - 1
+                let rest = n.minus(&one.times(*d));
+                known.push(rest.times(-1).plus_constant(d - 1));
+                known.push(rest);
+            }
+        }
+        known
+    }
+}
+
+/// An atom as an expression.
+pub(crate) fn atom_affine(atom: &Atom) -> Affine {
+    match atom {
+        Atom::Iname(i) => Affine::iname(*i),
+        Atom::Var(v) => Affine::var(*v),
+        Atom::Floor(n, d) => n.floor_div(*d),
+    }
+}
+
+/// The values of an integer type.
+fn type_range(ty: ScalarType) -> Interval {
+    match ty {
+        ScalarType::I32 => Interval::I32,
+        ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => Interval::ALL,
+    }
+}

@@ -1,0 +1,64 @@
+//! Why no code was generated.
+
+use crate::plan::Target;
+
+/// Why no code was generated.
+///
+/// [`CodegenError::Race`] and [`CodegenError::Internal`] are bugs of this crate; everything else is
+/// something the kernel asks for and the target cannot give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // fields are named in the messages
+pub enum CodegenError {
+    #[error(
+        "work-items along {axis}: the extent of `{iname}` is `{extent}`, needed a constant; fix the parameter, or split the loop by a constant and tag the inner one"
+    )]
+    BlockNotConstant { axis: String, iname: String, extent: String },
+    #[error(
+        "work-groups along {axis}: {bound} of `{iname}` is `{found}`, needed an expression of parameters; split or interchange so that the loop does not depend on loops around it"
+    )]
+    GridNotParametric { axis: String, iname: String, bound: &'static str, found: String },
+    #[error("`{iname}` has no {bound} bound; give its domain one")]
+    Unbounded { iname: String, bound: &'static str },
+    #[error(
+        "unrolled loop `{iname}` runs {found} times, needed a constant of at most {limit}; fix the parameter, split it, or leave it sequential"
+    )]
+    UnrollNotConstant { iname: String, found: String, limit: i64 },
+    #[error(
+        "a barrier stands inside loop `{iname}`, whose bounds may differ among the work-items of a group ({why}); make them depend on parameters and work-groups only"
+    )]
+    DivergentBarrier { iname: String, why: String },
+    #[error(
+        "`{var}` is a temporary in global memory, which nothing allocates; make it an `inout` argument, or local or private"
+    )]
+    GlobalTemporary { var: String },
+    #[error(
+        "the shape of `{var}` is not constant but `{extent}`; fix the parameter, so that {space} memory can be declared"
+    )]
+    ShapeNotConstant { var: String, extent: String, space: &'static str },
+    #[error("`{var}` has a vector axis, which no printer writes yet; remove the vector axis from its layout")]
+    VectorAxis { var: String },
+    #[error(
+        "storage `{storage}` is shared by `{first}` and `{second}` of different types or address spaces; alias equal ones only"
+    )]
+    StorageTypes { storage: String, first: String, second: String },
+    #[error(
+        "constant tables take {found} bytes, a {target} device has {limit}; move tables to global memory"
+    )]
+    ConstantMemory { found: u64, limit: u64, target: Target },
+    #[error(
+        "local arrays take {found} bytes, a {target} kernel can declare {limit}; use smaller tiles or alias their storage"
+    )]
+    LocalMemory { found: u64, limit: u64, target: Target },
+    #[error("a group has {found} work-items, {target} allows {limit}; use smaller tiles")]
+    BlockTooLarge { found: u64, limit: u64, target: Target },
+    #[error("`{insn}`: {what} has no meaning in {target}; {help}")]
+    Unsupported { insn: String, what: String, target: Target, help: &'static str },
+    #[error("the kernel is refused: {0}")]
+    Refused(String),
+    #[error(
+        "bug of purlin: no barrier separates `{first}` and `{second}`, which clash on `{var}`; please report this kernel:\n{kernel}"
+    )]
+    Race { first: String, second: String, var: String, kernel: String },
+    #[error("bug of purlin: {what}; please report this kernel:\n{kernel}")]
+    Internal { what: String, kernel: String },
+}

@@ -1,0 +1,105 @@
+//! The launch plan: signature, grid, block, memory, features, preconditions.
+
+use crate::axes::{Axes, host_expr};
+use crate::error::CodegenError;
+use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Target};
+use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
+
+/// Arguments in the order of the signature: parameters, arguments and global tables as the kernel
+/// lists its variables.
+pub(crate) fn args(kernel: &Kernel) -> Vec<ArgSpec> {
+    kernel.vars.values().filter_map(|v| arg(kernel, v)).collect()
+}
+
+fn arg(kernel: &Kernel, var: &Variable) -> Option<ArgSpec> {
+    let kind = match &var.kind {
+        VarKind::Param => ArgKind::Param,
+        VarKind::Argument(Direction::In) if var.shape.is_empty() && var.space == AddressSpace::Private => {
+            ArgKind::Scalar
+        }
+        VarKind::Argument(direction) => {
+            ArgKind::Buffer { len: length(kernel, var), access: access(*direction) }
+        }
+        VarKind::Table(data) if var.space == AddressSpace::Global => ArgKind::Table(data.clone()),
+        VarKind::Table(_) | VarKind::Temporary => return None,
+    };
+    Some(ArgSpec { name: var.name.clone(), ty: var.ty, kind })
+}
+
+fn access(direction: Direction) -> BufferAccess {
+    match direction {
+        Direction::In => BufferAccess::In,
+        Direction::Out => BufferAccess::Out,
+        Direction::InOut => BufferAccess::InOut,
+    }
+}
+
+/// Elements of a buffer: the product of the extents, or one more than the offset of the last element.
+fn length(kernel: &Kernel, var: &Variable) -> HostExpr {
+    let Some(strides) = &var.layout.strides else {
+        return var.shape.iter().map(|e| host_expr(kernel, e)).fold(HostExpr::Const(1), multiply);
+    };
+    let last = var.shape.iter().zip(strides).fold(HostExpr::Const(1), |sum, (extent, stride)| {
+        let extent = host_expr(kernel, &extent.plus_constant(-1));
+        HostExpr::Add(Box::new(sum), Box::new(multiply(extent, host_expr(kernel, stride))))
+    });
+    HostExpr::Max(Box::new(last), Box::new(HostExpr::Const(0)))
+}
+
+fn multiply(a: HostExpr, b: HostExpr) -> HostExpr {
+    match (a, b) {
+        (HostExpr::Const(x), HostExpr::Const(y)) if x.checked_mul(y).is_some() => HostExpr::Const(x * y),
+        (HostExpr::Const(1), e) | (e, HostExpr::Const(1)) => e,
+        (a, b) => HostExpr::Mul(Box::new(a), Box::new(b)),
+    }
+}
+
+/// The whole plan.
+///
+/// # Errors
+/// A group too large for the target.
+pub(crate) fn plan(
+    kernel: &Kernel,
+    target: Target,
+    axes: &Axes,
+    local_bytes: u64,
+    features: Vec<Feature>,
+) -> Result<LaunchPlan, CodegenError> {
+    let grid =
+        [0, 1, 2].map(|k: usize| axes.grid[k].as_ref().map_or(HostExpr::Const(1), |a| a.extent.clone()));
+    let block = [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs()));
+    // The CUDA programming guide's limit; OpenCL devices report theirs, the runtime compares.
+    let limit = 1024;
+    let found: u64 = block.iter().product();
+    if target == Target::Cuda && found > limit {
+        return Err(CodegenError::BlockTooLarge { found, limit, target });
+    }
+    let preconditions = kernel.assumptions.iter().flat_map(|a| preconditions(kernel, a)).collect();
+    Ok(LaunchPlan { args: args(kernel), grid, block, local_bytes, features, preconditions })
+}
+
+fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> {
+    let (text, values) = match assumption {
+        Assumption::Injective(_) => return Vec::new(),
+        Assumption::Params(Constraint::NonNegative(e)) => {
+            (format!("{} >= 0", host_expr(kernel, e)), vec![e.clone()])
+        }
+        Assumption::Params(Constraint::Zero(e)) => {
+            (format!("{} == 0", host_expr(kernel, e)), vec![e.clone(), e.times(-1)])
+        }
+    };
+    values.iter().map(|e| Precondition { value: host_expr(kernel, e), text: text.clone() }).collect()
+}
+
+/// Features by the types that variables have.
+pub(crate) fn features(kernel: &Kernel, target: Target, doubles: bool, wide_atomics: bool) -> Vec<Feature> {
+    let mut features = Vec::new();
+    if doubles || kernel.vars.values().any(|v| v.ty == ScalarType::F64) {
+        features.push(Feature::Fp64);
+    }
+    // CUDA and C have them everywhere.
+    if wide_atomics && target == Target::OpenCl {
+        features.push(Feature::Int64Atomics);
+    }
+    features
+}

@@ -1,0 +1,127 @@
+//! Instructions: guards for axes they are not on, predicate, assignment or update.
+
+use super::{Lower, guarded};
+use crate::ast::{Atomic, Block, Expr, IntFn, Op, Place, Stmt};
+use crate::axes::is_replicated;
+use crate::error::CodegenError;
+use crate::value::Value;
+use purlin_ir::{Insn, InsnId, MathFn, ScalarType, UpdateOp, WriteOp};
+
+/// `place op= value`; `min` and `max`, which C has no operator for, as an assignment.
+pub(super) fn update(
+    place: Place,
+    op: UpdateOp,
+    ty: ScalarType,
+    value: Expr,
+    origin: Option<InsnId>,
+) -> Stmt {
+    let before = Expr::Load(place.clone());
+    match update_value(op, ty, before, value) {
+        Ok(value) => Stmt::Assign { place, op: None, value, origin },
+        Err(value) => Stmt::Assign { place, op: Some(op), value, origin },
+    }
+}
+
+/// `op(before, value)` where C has no operator for it, else the value as it is.
+pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Expr) -> Result<Expr, Expr> {
+    let (real, int) = match op {
+        UpdateOp::Min => (MathFn::Fmin, IntFn::Min),
+        UpdateOp::Max => (MathFn::Fmax, IntFn::Max),
+        UpdateOp::Add | UpdateOp::Mul => return Err(value),
+    };
+    Ok(if ty.is_float() {
+        Expr::Call(real, ty, vec![before, value])
+    } else {
+        Expr::IntCall(int, ty, Box::new(before), Box::new(value))
+    })
+}
+
+impl<'k> Lower<'k> {
+    /// Code of an instruction.
+    pub(super) fn instruction(&mut self, id: InsnId) -> Result<Block, CodegenError> {
+        let insn = &self.kernel.insns[id];
+        let guards = self.index_zero_guards(id);
+        let mut code = Block::new();
+        let predicate = match &insn.predicate {
+            None => None,
+            Some(p) => Some(self.with_prelude(&mut code, |this| this.condition(p))?),
+        };
+        let mut body = Block::new();
+        let statement = self.with_prelude(&mut body, |this| this.statement(id))?;
+        body.push(statement);
+        code.extend(guarded(predicate.into_iter().collect(), body));
+        Ok(guarded(guards, code))
+    }
+
+    /// Runs `lower`; what must stand before goes to `code`.
+    fn with_prelude<T>(
+        &mut self,
+        code: &mut Block,
+        lower: impl FnOnce(&mut Self) -> Result<T, CodegenError>,
+    ) -> Result<T, CodegenError> {
+        self.prelude.push(Block::new());
+        let result = lower(self);
+        code.extend(self.prelude.pop().unwrap_or_default());
+        result
+    }
+
+    fn statement(&mut self, id: InsnId) -> Result<Stmt, CodegenError> {
+        let insn: &'k Insn = &self.kernel.insns[id];
+        let ty = self.kernel.vars[insn.lhs.var].ty;
+        let place = self.place(&insn.lhs)?;
+        let value = self.expr(&insn.rhs)?;
+        let value = self.stored(value, ty);
+        Ok(match insn.op {
+            WriteOp::Assign => Stmt::Assign { place, op: None, value, origin: Some(id) },
+            WriteOp::Update { op, atomic: false } => update(place, op, ty, value, Some(id)),
+            WriteOp::Update { op, atomic: true } => {
+                match self.kernel.vars[insn.lhs.var].space {
+                    // Nobody else sees it.
+                    purlin_ir::AddressSpace::Private => update(place, op, ty, value, Some(id)),
+                    space => {
+                        let local = space == purlin_ir::AddressSpace::Local;
+                        Stmt::Atomic(Atomic { place, op, value, ty, local, origin: id })
+                    }
+                }
+            }
+        })
+    }
+
+    /// A value as an element of type `ty`.
+    fn stored(&self, value: Value, ty: ScalarType) -> Expr {
+        match (ty.is_float(), value) {
+            (true, Value::Real(e, from)) if from == ty || from == ScalarType::F32 => e,
+            (true, value) => value.as_real(&self.env, ty),
+            (false, value) => {
+                let (e, from, _) = value.as_integer(&self.env);
+                if ty == ScalarType::I32 && from == ScalarType::I64 {
+                    // The kernel promises that the value fits its variable.
+                    Expr::Cast(ty, Box::new(e))
+                } else {
+                    e
+                }
+            }
+        }
+    }
+
+    /// `index == 0` for each axis that the instruction is not on, if it writes what others see.
+    fn index_zero_guards(&self, id: InsnId) -> Vec<Expr> {
+        let mut guards = Vec::new();
+        for group in [true, false] {
+            for axis in 0..3 {
+                let inames = self.axes.inames(group, axis);
+                let inside = self.scope.iter().any(|i| inames.contains(i));
+                if inames.is_empty()
+                    || inside
+                    || self.axes.is_trivial(group, axis)
+                    || is_replicated(self.kernel, id, group)
+                {
+                    continue;
+                }
+                let index = Expr::var(self.env.name(self.env.hardware(group, axis as u8)));
+                guards.push(Expr::binary(Op::Eq, index, Expr::int(0)));
+            }
+        }
+        guards
+    }
+}

@@ -1,0 +1,191 @@
+//! The loop tree as code: one pass over the tree with what is known at each point.
+
+mod expr;
+pub(crate) mod insn;
+mod loops;
+pub(crate) mod place;
+
+use crate::ast::{Block, Expr, Name, Stmt};
+use crate::axes::Axes;
+use crate::barriers::BarrierPlan;
+use crate::env::Env;
+use crate::error::CodegenError;
+use crate::placed::Placed;
+use purlin_ir::{Affine, InameId, Kernel, Node};
+use std::collections::BTreeSet;
+
+/// Most iterations of an unrolled loop; the source grows with them.
+pub(crate) const UNROLL_LIMIT: i64 = 4096;
+
+/// The pass: reads the placed kernel, writes code.
+pub(crate) struct Lower<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) placed: &'k Placed,
+    pub(crate) axes: &'k Axes,
+    pub(crate) barriers: &'k BarrierPlan,
+    pub(crate) env: Env<'k>,
+    /// Loops around this point, outer first.
+    scope: Vec<InameId>,
+    /// Statements that must stand before the one being lowered, innermost guard last.
+    prelude: Vec<Block>,
+    /// Name of the buffer of each variable.
+    pub(crate) buffers: Vec<Name>,
+    /// Labels of the instruction before, to remark where they change.
+    stage: Option<String>,
+}
+
+impl<'k> Lower<'k> {
+    /// At the top of the kernel.
+    ///
+    /// Hardware indices have their ranges and names already.
+    pub(crate) fn new(
+        env: Env<'k>,
+        placed: &'k Placed,
+        axes: &'k Axes,
+        barriers: &'k BarrierPlan,
+        buffers: Vec<Name>,
+    ) -> Self {
+        let kernel = env.kernel;
+        Self {
+            kernel,
+            placed,
+            axes,
+            barriers,
+            env,
+            scope: Vec::new(),
+            prelude: vec![Vec::new()],
+            buffers,
+            stage: None,
+        }
+    }
+
+    /// Code of the whole tree.
+    ///
+    /// # Errors
+    /// What a target cannot say; see [`CodegenError`].
+    pub(crate) fn run(&mut self) -> Result<Block, CodegenError> {
+        let kernel = self.kernel;
+        let mut code = self.nodes(None, &kernel.body, &[])?;
+        let mut mutable = self.mutable_names();
+        declared(&code, &mut mutable);
+        crate::tidy::tidy(&mut code, &mutable);
+        Ok(code)
+    }
+
+    /// Code of a list of siblings: the body of `list`, or the root. Each run of statements without a
+    /// barrier stands under the conditions in `pending`.
+    fn nodes(
+        &mut self,
+        list: Option<InameId>,
+        nodes: &'k [Node],
+        pending: &[Expr],
+    ) -> Result<Block, CodegenError> {
+        let mut out = Block::new();
+        let mut run = Block::new();
+        for (k, node) in nodes.iter().enumerate() {
+            if let Some(fence) = self.barriers.at(list, k) {
+                flush(&mut run, pending, &mut out);
+                out.push(Stmt::Barrier(fence));
+            }
+            let remark = self.remark(node);
+            match node {
+                Node::Loop(iname, body) if self.barriers.holds(*iname) => {
+                    flush(&mut run, pending, &mut out);
+                    out.extend(remark.map(Stmt::Comment));
+                    out.extend(self.loop_with_barrier(*iname, body, pending)?);
+                }
+                Node::Loop(iname, body) => {
+                    let code = self.tree_loop(*iname, body)?;
+                    append(&mut run, remark, code);
+                }
+                Node::Insn(insn) => {
+                    let code = self.instruction(*insn)?;
+                    append(&mut run, remark, code);
+                }
+            }
+        }
+        flush(&mut run, pending, &mut out);
+        if let Some(fence) = self.barriers.at(list, nodes.len()) {
+            out.push(Stmt::Barrier(fence));
+        }
+        Ok(out)
+    }
+
+    /// The labels of the instructions in a node, if all have the same and the last remark said others.
+    fn remark(&mut self, node: &Node) -> Option<String> {
+        let label = self.label(node)?;
+        if self.stage.as_deref() == Some(&label) {
+            return None;
+        }
+        self.stage = Some(label.clone());
+        (!label.is_empty()).then_some(label)
+    }
+
+    fn label(&self, node: &Node) -> Option<String> {
+        match node {
+            Node::Insn(insn) => {
+                let tags: Vec<&str> = self.kernel.insns[*insn].tags.iter().map(String::as_str).collect();
+                Some(tags.join(", "))
+            }
+            Node::Loop(_, body) => {
+                let mut labels = body.iter().map(|n| self.label(n));
+                let first = labels.next()??;
+                labels.all(|l| l.as_ref() == Some(&first)).then_some(first)
+            }
+        }
+    }
+
+    /// Names of what statements may change: temporaries.
+    fn mutable_names(&self) -> BTreeSet<Name> {
+        self.kernel
+            .vars
+            .iter()
+            .filter(|(_, v)| v.kind == purlin_ir::VarKind::Temporary)
+            .map(|(id, _)| self.buffers[purlin_ir::Id::index(id)].clone())
+            .collect()
+    }
+
+    /// Code of a resolved affine integer.
+    pub(crate) fn integer(&self, e: &Affine) -> Expr {
+        crate::value::integer(&self.env, e).0
+    }
+
+    pub(crate) fn internal(&self, what: impl Into<String>) -> CodegenError {
+        CodegenError::Internal { what: what.into(), kernel: format!("{:?}", self.kernel) }
+    }
+}
+
+/// Names that statements declare: accumulators and copies of bounds.
+fn declared(block: &Block, names: &mut BTreeSet<Name>) {
+    for stmt in block {
+        if let Stmt::Declare(d) = stmt {
+            names.insert(d.name.clone());
+        }
+        if let Some(body) = stmt.body() {
+            declared(body, names);
+        }
+    }
+}
+
+fn append(run: &mut Block, remark: Option<String>, code: Block) {
+    if !code.is_empty() {
+        run.extend(remark.map(Stmt::Comment));
+        run.extend(code);
+    }
+}
+
+/// Moves the run to `out`, under the conditions.
+fn flush(run: &mut Block, pending: &[Expr], out: &mut Block) {
+    out.extend(guarded(pending.to_vec(), std::mem::take(run)));
+}
+
+/// `body` where all conditions hold.
+pub(crate) fn guarded(conditions: Vec<Expr>, body: Block) -> Block {
+    if body.is_empty() {
+        return body;
+    }
+    match conditions.into_iter().reduce(|a, b| Expr::binary(crate::ast::Op::And, a, b)) {
+        None => body,
+        Some(condition) => vec![Stmt::If { condition, body }],
+    }
+}

@@ -1,0 +1,140 @@
+//! Accesses: an element of a variable as a flat offset into its buffer.
+
+use super::Lower;
+use crate::ast::{Expr, Op, Place};
+use crate::error::CodegenError;
+use crate::interval::Interval;
+use crate::value::{Value, arithmetic};
+use purlin_ir::{Access, AddressSpace, Affine, Atom, Id, ScalarType, VarId, VarKind, Variable};
+
+/// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
+pub(crate) fn is_plain_scalar(var: &Variable, sliced: &[bool]) -> bool {
+    let no_axes = var.shape.len() == sliced.iter().filter(|s| **s).count();
+    no_axes
+        && (var.space != AddressSpace::Global || !matches!(var.kind, VarKind::Argument(_)))
+        && var.storage.is_none()
+}
+
+/// Elements between neighbours along each axis that is kept; row-major unless the layout says so.
+/// `None` for an extent beyond the parameters' affine expressions (a product of two parameters).
+pub(crate) fn constant_strides(var: &Variable, sliced: &[bool]) -> Option<Vec<Affine>> {
+    if let Some(strides) = &var.layout.strides {
+        return Some(strides.clone());
+    }
+    let mut strides = vec![Affine::constant(1); var.shape.len()];
+    let mut stride = Affine::constant(1);
+    for k in (0..var.shape.len()).rev() {
+        if sliced[k] {
+            continue;
+        }
+        strides[k] = stride.clone();
+        if k > 0 {
+            stride = match (stride.as_constant(), var.shape[k].as_constant()) {
+                (Some(c), _) => var.shape[k].times(c),
+                (_, Some(c)) => stride.times(c),
+                (None, None) => return None,
+            };
+        }
+    }
+    Some(strides)
+}
+
+impl<'k> Lower<'k> {
+    /// The value of an element.
+    pub(super) fn load(&mut self, access: &Access) -> Result<Value, CodegenError> {
+        let var = &self.kernel.vars[access.var];
+        let scalar = access.index.is_empty();
+        if scalar && !var.ty.is_float() && is_plain_scalar(var, &[]) {
+            return Ok(Value::Affine(Affine::var(access.var)));
+        }
+        let code = Expr::Load(self.place(access)?);
+        Ok(match var.ty {
+            ScalarType::F32 | ScalarType::F64 => Value::Real(code, var.ty),
+            ScalarType::I32 => Value::Int(code, var.ty, Interval::I32),
+            ScalarType::I64 => Value::Int(code, var.ty, Interval::ALL),
+        })
+    }
+
+    /// Where an element lies.
+    pub(super) fn place(&mut self, access: &Access) -> Result<Place, CodegenError> {
+        let var = &self.kernel.vars[access.var];
+        let placed = self.placed;
+        let sliced = &placed.sliced[access.var.index()];
+        let name = self.buffers[access.var.index()].clone();
+        if is_plain_scalar(var, sliced) {
+            return Ok(Place::scalar(name));
+        }
+        let mut index = Vec::with_capacity(access.index.len());
+        for (k, e) in access.index.iter().enumerate() {
+            if !sliced[k] {
+                index.push((k, self.expr(e)?));
+            }
+        }
+        let offset = match constant_strides(var, sliced) {
+            Some(strides) => self.strided(&strides, index),
+            None => self.nested(var, index),
+        };
+        Ok(Place { name, offset: Some(Box::new(offset.as_integer(&self.env).0)) })
+    }
+
+    /// `sum index * stride`.
+    fn strided(&self, strides: &[Affine], index: Vec<(usize, Value)>) -> Value {
+        let mut sum = Value::Affine(Affine::constant(0));
+        for (k, value) in index {
+            let term = arithmetic(&self.env, Op::Mul, value, Value::Affine(strides[k].clone()));
+            sum = arithmetic(&self.env, Op::Add, sum, term);
+        }
+        sum
+    }
+
+    /// `(i*n1 + j)*n2 + k`, for extents whose product is not affine.
+    fn nested(&self, var: &Variable, index: Vec<(usize, Value)>) -> Value {
+        let mut sum = Value::Affine(Affine::constant(0));
+        for (k, value) in index {
+            let scaled = arithmetic(&self.env, Op::Mul, sum, Value::Affine(var.shape[k].clone()));
+            sum = arithmetic(&self.env, Op::Add, scaled, value);
+        }
+        sum
+    }
+
+    /// Whether an integer temporary has one value for all work-items of a group: everything that is
+    /// stored in it is made of such values, outside of loops over work-items.
+    pub(super) fn is_uniform_scalar(&self, var: VarId, depth: u32) -> bool {
+        if self.kernel.vars[var].space == AddressSpace::Local {
+            return true;
+        }
+        if depth > 8 {
+            return false; // a chain this long is not followed further
+        }
+        self.kernel.schedule().iter().filter(|(insn, _)| self.kernel.insns[*insn].lhs.var == var).all(
+            |(insn, loops)| {
+                let insn = &self.kernel.insns[*insn];
+                let local = |i: &purlin_ir::InameId| {
+                    matches!(self.kernel.inames[*i].tag, purlin_ir::AxisTag::Local(_))
+                };
+                let mut uniform = !loops.iter().any(local);
+                for e in [&insn.rhs].into_iter().chain(&insn.predicate) {
+                    e.for_each(&mut |e| {
+                        if let purlin_ir::Expr::Load(a) = e {
+                            let space = self.kernel.vars[a.var].space;
+                            let private = space == AddressSpace::Private
+                                && self.kernel.vars[a.var].kind == VarKind::Temporary;
+                            uniform &= !private || (a.var != var && self.is_uniform_scalar(a.var, depth + 1));
+                        }
+                    });
+                }
+                uniform && loops.iter().all(|l| self.has_uniform_domain(*l, var, depth))
+            },
+        )
+    }
+
+    fn has_uniform_domain(&self, iname: purlin_ir::InameId, var: VarId, depth: u32) -> bool {
+        let mut uniform = true;
+        self.kernel.inames[iname].domain.for_each_symbol(&mut |a| {
+            if let Atom::Var(v) = a {
+                uniform &= self.env.is_param(*v) || (*v != var && self.is_uniform_scalar(*v, depth + 1));
+            }
+        });
+        uniform
+    }
+}

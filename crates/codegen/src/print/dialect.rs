@@ -1,0 +1,164 @@
+//! What differs among CUDA, OpenCL and C.
+
+use super::Param;
+use crate::ast::{Fence, For, LoopKind, Stmt};
+use crate::plan::Target;
+use purlin_ir::{MathFn, ScalarType};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dialect(pub(crate) Target);
+
+const XYZ: [char; 3] = ['x', 'y', 'z'];
+
+impl Dialect {
+    pub(crate) fn ty(self, ty: ScalarType) -> &'static str {
+        match (self.0, ty) {
+            (_, ScalarType::F32) => "float",
+            (_, ScalarType::F64) => "double",
+            (Target::Cuda | Target::OpenCl, ScalarType::I32) => "int",
+            (Target::C, ScalarType::I32) => "int32_t",
+            (Target::Cuda, ScalarType::I64) => "long long",
+            (Target::OpenCl, ScalarType::I64) => "long",
+            (Target::C, ScalarType::I64) => "int64_t",
+        }
+    }
+
+    pub(crate) fn integer_suffix(self, ty: ScalarType) -> &'static str {
+        match (self.0, ty) {
+            (_, ScalarType::I32 | ScalarType::F32 | ScalarType::F64) => "",
+            (Target::OpenCl, ScalarType::I64) => "L",
+            (Target::Cuda | Target::C, ScalarType::I64) => "LL",
+        }
+    }
+
+    pub(crate) fn preamble(self, doubles: bool, wide_atomics: bool) -> String {
+        let mut text = String::new();
+        match self.0 {
+            Target::Cuda => {}
+            Target::OpenCl => {
+                if doubles {
+                    text.push_str("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
+                }
+                if wide_atomics {
+                    text.push_str("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n");
+                }
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+            }
+            Target::C => text.push_str("#include <math.h>\n#include <stdint.h>\n\n"),
+        }
+        text
+    }
+
+    pub(crate) fn function_head(self, name: &str, block: [u64; 3]) -> String {
+        let [x, y, z] = block;
+        match self.0 {
+            Target::Cuda => {
+                format!("extern \"C\" __global__ void __launch_bounds__({}) {name}", x * y * z)
+            }
+            Target::OpenCl => {
+                format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}")
+            }
+            Target::C => format!("static void {name}"),
+        }
+    }
+
+    pub(crate) fn param(self, p: &Param) -> String {
+        let (ty, name) = (self.ty(p.ty), &p.name);
+        match (p.buffer, self.0) {
+            (None, _) => format!("const {ty} {name}"),
+            (Some(read_only), target) => {
+                let qualifier = if read_only { "const " } else { "" };
+                match target {
+                    Target::Cuda => format!("{qualifier}{ty} *__restrict__ {name}"),
+                    Target::OpenCl => format!("__global {qualifier}{ty} *restrict {name}"),
+                    Target::C => format!("{qualifier}{ty} *restrict {name}"),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn local_space(self) -> &'static str {
+        match self.0 {
+            Target::Cuda => "__shared__ ",
+            Target::OpenCl => "__local ",
+            Target::C => "",
+        }
+    }
+
+    pub(crate) fn constant_space(self) -> &'static str {
+        match self.0 {
+            Target::Cuda => "__constant__",
+            Target::OpenCl => "__constant",
+            Target::C => "static const",
+        }
+    }
+
+    pub(crate) fn barrier(self, fence: Fence) -> Option<&'static str> {
+        match self.0 {
+            Target::Cuda => Some("__syncthreads();"),
+            Target::OpenCl => Some(match (fence.local, fence.global) {
+                (true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                (false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",
+                (_, false) => "barrier(CLK_LOCAL_MEM_FENCE);",
+            }),
+            // Loops over work-items end and begin there.
+            Target::C => None,
+        }
+    }
+
+    pub(crate) fn hardware(self, group: bool, axis: u8) -> String {
+        let xyz = XYZ[usize::from(axis.min(2))];
+        match (self.0, group) {
+            (Target::Cuda, true) => format!("blockIdx.{xyz}"),
+            (Target::Cuda, false) => format!("threadIdx.{xyz}"),
+            (Target::OpenCl, true) => format!("get_group_id({axis})"),
+            (Target::OpenCl, false) => format!("get_local_id({axis})"),
+            (Target::C, true) => format!("g{axis}"),
+            (Target::C, false) => format!("l{axis}"),
+        }
+    }
+
+    /// A function of the mathematics library; OpenCL's are generic.
+    pub(crate) fn function(self, f: MathFn, ty: ScalarType) -> String {
+        match (self.0, ty) {
+            (Target::Cuda | Target::C, ScalarType::F32) => format!("{}f", f.name()),
+            (Target::Cuda | Target::C | Target::OpenCl, _) => f.name().into(),
+        }
+    }
+
+    /// Infinity or not-a-number.
+    pub(crate) fn special(self, v: f64, ty: ScalarType) -> String {
+        let sign = if v.is_sign_negative() && !v.is_nan() { "-" } else { "" };
+        let value = match (self.0, ty, v.is_nan()) {
+            // NVRTC has no header for them.
+            (Target::Cuda, ScalarType::F32, true) => "__int_as_float(0x7fc00000)",
+            (Target::Cuda, ScalarType::F32, false) => "__int_as_float(0x7f800000)",
+            (Target::Cuda, _, true) => "__longlong_as_double(0x7ff8000000000000LL)",
+            (Target::Cuda, _, false) => "__longlong_as_double(0x7ff0000000000000LL)",
+            (Target::OpenCl | Target::C, ScalarType::F32, true) => "NAN",
+            (Target::OpenCl | Target::C, ScalarType::F32, false) => "INFINITY",
+            (Target::OpenCl | Target::C, _, true) => "(double)NAN",
+            (Target::OpenCl | Target::C, _, false) => "(double)INFINITY",
+        };
+        if sign.is_empty() { format!("({value})") } else { format!("({sign}{value})") }
+    }
+
+    /// OpenMP over the groups; nested axes follow each other and become one.
+    pub(crate) fn groups_pragma(self, f: &For) -> String {
+        let mut depth = 1;
+        let mut body = &f.body;
+        while let [Stmt::For(inner)] = body.as_slice() {
+            if inner.kind != LoopKind::Groups {
+                break;
+            }
+            depth += 1;
+            body = &inner.body;
+        }
+        match depth {
+            1 => "#pragma omp parallel for schedule(static)".into(),
+            n => format!("#pragma omp parallel for schedule(static) collapse({n})"),
+        }
+    }
+}

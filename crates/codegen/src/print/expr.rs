@@ -1,0 +1,142 @@
+//! Expressions, with as few parentheses as C's precedence allows (and those that compilers ask for).
+
+use super::{Printer, operator};
+use crate::ast::{Expr, Op, Place};
+use crate::print::Helper;
+use purlin_ir::ScalarType;
+use std::fmt::Write;
+
+/// How tightly operators bind; a higher number binds more tightly.
+pub(super) const OR: u8 = 2;
+pub(super) const AND: u8 = 3;
+pub(super) const EQUALITY: u8 = 4;
+pub(super) const COMPARISON: u8 = 5;
+pub(super) const SUM: u8 = 6;
+pub(super) const PRODUCT: u8 = 7;
+const UNARY: u8 = 8;
+const SELECT: u8 = 1;
+
+impl Printer {
+    /// Writes an expression that stands where operators of strength below `strength` need parentheses.
+    pub(super) fn expr(&mut self, e: &Expr, strength: u8) {
+        match e {
+            Expr::Int(v, ty) => self.integer(*v, *ty, strength),
+            Expr::Real(v, ty) => self.real(*v, *ty, strength),
+            Expr::Bool(b) => self.out.push(if *b { '1' } else { '0' }),
+            Expr::Load(place) => self.place(place),
+            Expr::Hardware { group, axis } => {
+                let text = self.dialect.hardware(*group, *axis);
+                self.out.push_str(&text);
+            }
+            Expr::Neg(a) => self.prefix("-", a, strength),
+            Expr::Not(a) => self.prefix("!", a, strength),
+            Expr::Binary(op, a, b) => self.binary(*op, a, b, strength),
+            Expr::Call(f, ty, args) => {
+                self.doubles |= *ty == ScalarType::F64;
+                let name = self.dialect.function(*f, *ty);
+                self.out.push_str(&name);
+                self.arguments(args.iter());
+            }
+            Expr::IntCall(f, ty, a, b) => {
+                let helper = Helper::Integer(*f, *ty);
+                self.out.push_str(&helper.name(&self.dialect));
+                self.helpers.insert(helper);
+                self.arguments([&**a, &**b].into_iter());
+            }
+            Expr::Cast(ty, a) => self.parenthesised(strength > UNARY, |this| {
+                this.doubles |= *ty == ScalarType::F64;
+                let _ = write!(this.out, "({})", this.dialect.ty(*ty));
+                this.expr(a, UNARY);
+            }),
+            Expr::Select(c, a, b) => self.parenthesised(strength > SELECT, |this| {
+                this.expr(c, OR);
+                this.out.push_str(" ? ");
+                this.expr(a, OR);
+                this.out.push_str(" : ");
+                this.expr(b, SELECT);
+            }),
+        }
+    }
+
+    pub(super) fn place(&mut self, place: &Place) {
+        self.out.push_str(&place.name);
+        if let Some(offset) = &place.offset {
+            self.out.push('[');
+            self.expr(offset, 0);
+            self.out.push(']');
+        }
+    }
+
+    fn arguments<'a>(&mut self, args: impl Iterator<Item = &'a Expr>) {
+        self.out.push('(');
+        for (k, a) in args.enumerate() {
+            if k > 0 {
+                self.out.push_str(", ");
+            }
+            self.expr(a, 0);
+        }
+        self.out.push(')');
+    }
+
+    fn parenthesised(&mut self, needed: bool, write: impl FnOnce(&mut Self)) {
+        if needed {
+            self.out.push('(');
+        }
+        write(self);
+        if needed {
+            self.out.push(')');
+        }
+    }
+
+    fn prefix(&mut self, sign: &str, a: &Expr, strength: u8) {
+        self.parenthesised(strength > UNARY, |this| {
+            this.out.push_str(sign);
+            // `- -a` must not become `--a`.
+            this.expr(a, UNARY + 1);
+        });
+    }
+
+    fn binary(&mut self, op: Op, a: &Expr, b: &Expr, strength: u8) {
+        let (text, own) = operator(op);
+        // Compilers warn on `a && b || c`.
+        let mixed_logic = own == AND && strength == OR;
+        self.parenthesised(strength > own || mixed_logic, |this| {
+            let comparison = own == COMPARISON || own == EQUALITY;
+            this.expr(a, if comparison { SUM } else { own });
+            this.out.push_str(text);
+            // Left to right: `a - (b + c)`; reals do not associate, so `a + (b + c)` keeps its own too.
+            let right = if matches!(op, Op::And | Op::Or) { own } else { own + 1 };
+            this.expr(b, if comparison { SUM } else { right });
+        });
+    }
+
+    fn integer(&mut self, v: i64, ty: ScalarType, strength: u8) {
+        let lowest = if ty == ScalarType::I32 { i64::from(i32::MIN) } else { i64::MIN };
+        if v == lowest {
+            // The literal without its sign would not fit.
+            let suffix = self.dialect.integer_suffix(ty);
+            let _ = write!(self.out, "(-{}{suffix} - 1)", -(v + 1));
+            return;
+        }
+        let suffix = self.dialect.integer_suffix(ty);
+        self.parenthesised(v < 0 && strength > SUM, |this| {
+            let _ = write!(this.out, "{v}{suffix}");
+        });
+    }
+
+    fn real(&mut self, v: f64, ty: ScalarType, strength: u8) {
+        self.doubles |= ty == ScalarType::F64;
+        if !v.is_finite() {
+            let text = self.dialect.special(v, ty);
+            self.out.push_str(&text);
+            return;
+        }
+        self.parenthesised(v.is_sign_negative() && strength > SUM, |this| {
+            // Rust prints the shortest decimal that reads back as the same value.
+            let _ = match ty {
+                ScalarType::F32 => write!(this.out, "{:?}f", v as f32),
+                ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => write!(this.out, "{v:?}"),
+            };
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! Small functions that the source defines at its head when it needs them.
+
+use super::dialect::Dialect;
+use crate::ast::{Atomic, Expr, IntFn};
+use crate::plan::Target;
+use purlin_ir::{MathFn, ScalarType, UpdateOp};
+
+/// A function of the source, or the native function that does the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Helper {
+    /// An integer function.
+    Integer(IntFn, ScalarType),
+    /// An indivisible update of an element in global or local memory.
+    Atomic { op: UpdateOp, ty: ScalarType, local: bool, target: Target },
+}
+
+impl Helper {
+    pub(crate) fn atomic(a: &Atomic, target: Target) -> Self {
+        // Only OpenCL tells address spaces apart.
+        Self::Atomic { op: a.op, ty: a.ty, local: a.local && target == Target::OpenCl, target }
+    }
+
+    /// Whether it is a compare-and-swap on 64 bits.
+    pub(crate) fn is_wide_atomic(&self) -> bool {
+        match self {
+            Self::Integer(..) => false,
+            Self::Atomic { ty, .. } => ty.bytes() == 8,
+        }
+    }
+
+    /// The native function, if the target has one.
+    fn native(&self) -> Option<&'static str> {
+        let Self::Atomic { op, ty, target, .. } = self else { return None };
+        match (target, op, ty) {
+            (Target::Cuda, UpdateOp::Add, ScalarType::F32 | ScalarType::F64 | ScalarType::I32) => {
+                Some("atomicAdd")
+            }
+            (Target::Cuda, UpdateOp::Min, ScalarType::I32 | ScalarType::I64) => Some("atomicMin"),
+            (Target::Cuda, UpdateOp::Max, ScalarType::I32 | ScalarType::I64) => Some("atomicMax"),
+            (Target::OpenCl, UpdateOp::Add, ScalarType::I32) => Some("atomic_add"),
+            (Target::OpenCl, UpdateOp::Min, ScalarType::I32) => Some("atomic_min"),
+            (Target::OpenCl, UpdateOp::Max, ScalarType::I32) => Some("atomic_max"),
+            (Target::Cuda | Target::OpenCl | Target::C, _, _) => None,
+        }
+    }
+
+    pub(crate) fn is_native(&self) -> bool {
+        self.native().is_some()
+    }
+
+    pub(crate) fn name(&self, dialect: &Dialect) -> String {
+        if let Some(native) = self.native() {
+            return native.into();
+        }
+        match self {
+            Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
+            Self::Atomic { op, ty, local, .. } => {
+                let space = match (dialect.0, local) {
+                    (Target::OpenCl, true) => "_local",
+                    (Target::OpenCl, false) => "_global",
+                    (Target::Cuda | Target::C, _) => "",
+                };
+                format!("purlin_atomic_{}_{}{space}", update_name(*op), ty.name())
+            }
+        }
+    }
+
+    /// The definition.
+    pub(crate) fn source(&self, dialect: &Dialect) -> String {
+        match self {
+            Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
+            Self::Atomic { op, ty, local, .. } => {
+                let name = self.name(dialect);
+                match dialect.0 {
+                    Target::Cuda => cuda_atomic(*op, *ty, &name, dialect),
+                    Target::OpenCl => opencl_atomic(*op, *ty, *local, &name, dialect),
+                    Target::C => c_atomic(*op, *ty, &name, dialect),
+                }
+            }
+        }
+    }
+}
+
+fn integer_name(f: IntFn) -> &'static str {
+    match f {
+        IntFn::FloorDiv => "floor_div",
+        IntFn::Mod => "mod",
+        IntFn::Min => "min",
+        IntFn::Max => "max",
+    }
+}
+
+fn update_name(op: UpdateOp) -> &'static str {
+    match op {
+        UpdateOp::Add => "add",
+        UpdateOp::Mul => "mul",
+        UpdateOp::Min => "min",
+        UpdateOp::Max => "max",
+    }
+}
+
+fn inline(dialect: &Dialect) -> &'static str {
+    match dialect.0 {
+        Target::Cuda => "__device__ static inline",
+        Target::OpenCl | Target::C => "static inline",
+    }
+}
+
+fn integer_source(f: IntFn, ty: ScalarType, dialect: &Dialect, name: &str) -> String {
+    let t = dialect.ty(ty);
+    let body = match f {
+        IntFn::FloorDiv => "a / b - (a % b != 0 && (a < 0) != (b < 0))",
+        IntFn::Mod => "a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0)",
+        IntFn::Min => "a < b ? a : b",
+        IntFn::Max => "a > b ? a : b",
+    };
+    format!("{} {t} {name}(const {t} a, const {t} b)\n{{\n    return {body};\n}}\n", inline(dialect))
+}
+
+/// `a op b` in the source of a helper.
+fn combine(op: UpdateOp, ty: ScalarType, dialect: &Dialect, a: &str, b: &str) -> String {
+    match (op, ty.is_float()) {
+        (UpdateOp::Add, _) => format!("{a} + {b}"),
+        (UpdateOp::Mul, _) => format!("{a} * {b}"),
+        (UpdateOp::Min, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmin, ty)),
+        (UpdateOp::Max, true) => format!("{}({a}, {b})", dialect.function(MathFn::Fmax, ty)),
+        (UpdateOp::Min, false) => format!("({a} < {b} ? {a} : {b})"),
+        (UpdateOp::Max, false) => format!("({a} > {b} ? {a} : {b})"),
+    }
+}
+
+fn cuda_atomic(op: UpdateOp, ty: ScalarType, name: &str, dialect: &Dialect) -> String {
+    let t = dialect.ty(ty);
+    if (op, ty) == (UpdateOp::Add, ScalarType::I64) {
+        return format!(
+            "__device__ static inline void {name}(long long *p, const long long v)\n{{\n    \
+             atomicAdd((unsigned long long *)p, (unsigned long long)v);\n}}\n"
+        );
+    }
+    let (word, from, to) = match ty {
+        ScalarType::F64 => (
+            "unsigned long long",
+            "__longlong_as_double((long long)seen)",
+            "(unsigned long long)__double_as_longlong",
+        ),
+        ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
+        ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
+        ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
+    };
+    let next = combine(op, ty, dialect, "now", "v");
+    format!(
+        "__device__ static inline void {name}({t} *p, const {t} v)\n{{\n    {word} *const word = ({word} *)p;\n    \
+         {word} old = *word, seen;\n    do {{\n        seen = old;\n        const {t} now = {from};\n        \
+         old = atomicCAS(word, seen, {to}({next}));\n    }} while (old != seen);\n}}\n"
+    )
+}
+
+/// The first read is atomic too, else a race checker takes the loop for a race.
+fn opencl_atomic(op: UpdateOp, ty: ScalarType, local: bool, name: &str, dialect: &Dialect) -> String {
+    let t = dialect.ty(ty);
+    let space = if local { "__local" } else { "__global" };
+    if (op, ty) == (UpdateOp::Add, ScalarType::I64) {
+        return format!(
+            "static inline void {name}(volatile {space} long *p, const long v)\n{{\n    atom_add(p, v);\n}}\n"
+        );
+    }
+    let (word, prefix) = if ty.bytes() == 8 { ("ulong", "atom") } else { ("uint", "atomic") };
+    let next = combine(op, ty, dialect, "now", "v");
+    format!(
+        "static inline void {name}(volatile {space} {t} *p, const {t} v)\n{{\n    \
+         volatile {space} {word} *const word = (volatile {space} {word} *)p;\n    \
+         {word} old = {prefix}_add(word, 0), seen;\n    do {{\n        seen = old;\n        \
+         const {t} now = as_{t}(seen);\n        old = {prefix}_cmpxchg(word, seen, as_{word}({next}));\n    \
+         }} while (old != seen);\n}}\n"
+    )
+}
+
+fn c_atomic(op: UpdateOp, ty: ScalarType, name: &str, dialect: &Dialect) -> String {
+    let t = dialect.ty(ty);
+    let next = combine(op, ty, dialect, "old", "v");
+    format!(
+        "static inline void {name}({t} *p, const {t} v)\n{{\n    {t} old, next;\n    \
+         __atomic_load(p, &old, __ATOMIC_RELAXED);\n    do {{\n        next = {next};\n    \
+         }} while (!__atomic_compare_exchange(p, &old, &next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));\n}}\n"
+    )
+}
+
+/// The operand of a plain update: `min` and `max` have no operator in C.
+pub(super) fn combined(a: &Atomic) -> Expr {
+    let before = Expr::Load(a.place.clone());
+    match crate::lower::insn::update_value(a.op, a.ty, before, a.value.clone()) {
+        Ok(value) | Err(value) => value,
+    }
+}

@@ -1,0 +1,430 @@
+//! The C-family printer: one walk over the code, a thin dialect for each target.
+
+mod dialect;
+mod expr;
+mod helpers;
+
+use crate::ast::{Atomic, Block, Declare, Expr, For, LoopKind, Name, Op, Place, Stmt};
+use crate::plan::Target;
+use dialect::Dialect;
+pub(crate) use helpers::Helper;
+use purlin_ir::{ScalarType, TableData, UpdateOp};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// A function with everything around it.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Name of the entry point.
+    pub name: Name,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// Tables written into the source.
+    pub constants: Vec<Constant>,
+    /// Work-items of a group along each axis.
+    pub block: [u64; 3],
+    /// Names of the extents of the axes of groups that the C code loops over, outermost first.
+    pub grid: Vec<(u8, Name)>,
+    /// The statements.
+    pub body: Block,
+}
+
+/// A parameter of a function.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: Name,
+    /// Type of the value or of an element.
+    pub ty: ScalarType,
+    /// For a buffer: whether it is only read.
+    pub buffer: Option<bool>,
+    /// A remark behind it.
+    pub remark: Option<String>,
+}
+
+/// A table in constant memory.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Its name.
+    pub name: Name,
+    /// Type of an element.
+    pub ty: ScalarType,
+    /// Its values.
+    pub data: TableData,
+}
+
+/// The source of a function, and whether it needs 64-bit atomics and double precision.
+pub(crate) struct Source {
+    pub(crate) text: String,
+    pub(crate) wide_atomics: bool,
+    pub(crate) doubles: bool,
+}
+
+/// Prints a function for a target.
+pub(crate) fn source(function: &Function, target: Target) -> Source {
+    let mut printer = Printer::new(target);
+    printer.indent = 1;
+    printer.block(&function.body);
+    let body = std::mem::take(&mut printer.out);
+    let mut text =
+        printer.dialect.preamble(printer.doubles || uses_doubles(function), printer.wide_atomics());
+    for helper in &printer.helpers {
+        text.push_str(&helper.source(&printer.dialect));
+        text.push('\n');
+    }
+    for constant in &function.constants {
+        printer.constant(constant);
+    }
+    text.push_str(&std::mem::take(&mut printer.out));
+    printer.signature(function);
+    printer.out.push_str(&body);
+    printer.out.push_str("}\n");
+    if target == Target::C {
+        printer.launcher(function);
+    }
+    text.push_str(&printer.out);
+    Source { text, wide_atomics: printer.wide_atomics(), doubles: printer.doubles }
+}
+
+/// Code of an expression, for messages.
+pub(crate) fn expression(e: &Expr) -> String {
+    let mut printer = Printer::new(Target::C);
+    printer.expr(e, 0);
+    printer.out
+}
+
+fn uses_doubles(function: &Function) -> bool {
+    function.params.iter().any(|p| p.ty == ScalarType::F64)
+        || function.constants.iter().any(|c| c.ty == ScalarType::F64)
+}
+
+pub(crate) struct Printer {
+    dialect: Dialect,
+    out: String,
+    indent: usize,
+    helpers: BTreeSet<Helper>,
+    doubles: bool,
+    /// Whether this is inside a loop over groups.
+    in_groups: bool,
+}
+
+impl Printer {
+    fn new(target: Target) -> Self {
+        Self {
+            dialect: Dialect(target),
+            out: String::new(),
+            indent: 0,
+            helpers: BTreeSet::new(),
+            doubles: false,
+            in_groups: false,
+        }
+    }
+
+    fn wide_atomics(&self) -> bool {
+        self.helpers.iter().any(Helper::is_wide_atomic)
+    }
+
+    fn line(&mut self, text: &str) {
+        for _ in 0..self.indent {
+            self.out.push_str("    ");
+        }
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn start(&mut self) {
+        for _ in 0..self.indent {
+            self.out.push_str("    ");
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        for stmt in block {
+            self.stmt(stmt);
+        }
+    }
+
+    fn braced(&mut self, body: &Block) {
+        self.out.push_str(" {\n");
+        self.indent += 1;
+        self.block(body);
+        self.indent -= 1;
+        self.line("}");
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Comment(text) => self.line(&format!("// {text}")),
+            Stmt::Declare(d) => self.declare(d),
+            Stmt::Assign { place, op, value, .. } => self.assign(place, *op, value),
+            Stmt::Atomic(a) => self.atomic(a),
+            Stmt::If { condition, body } => {
+                self.start();
+                self.out.push_str("if (");
+                self.expr(condition, 0);
+                self.out.push(')');
+                self.braced(body);
+            }
+            Stmt::For(f) => self.for_loop(f),
+            Stmt::Iteration(_) => {}
+            Stmt::Barrier(fence) => {
+                if let Some(text) = self.dialect.barrier(*fence) {
+                    self.line(text);
+                }
+            }
+        }
+    }
+
+    fn declare(&mut self, d: &Declare) {
+        self.doubles |= d.ty == ScalarType::F64;
+        self.start();
+        if d.local {
+            self.out.push_str(self.dialect.local_space());
+        }
+        if d.constant {
+            self.out.push_str("const ");
+        }
+        let _ = write!(self.out, "{} {}", self.dialect.ty(d.ty), d.name);
+        if let Some(len) = d.len {
+            let _ = write!(self.out, "[{len}]");
+        }
+        if let Some(value) = &d.value {
+            self.out.push_str(" = ");
+            self.expr(value, 0);
+        }
+        self.out.push_str(";\n");
+    }
+
+    fn assign(&mut self, place: &Place, op: Option<UpdateOp>, value: &Expr) {
+        self.start();
+        self.place(place);
+        let plain = match op {
+            None => " = ",
+            Some(UpdateOp::Add) => " += ",
+            Some(UpdateOp::Mul) => " *= ",
+            Some(UpdateOp::Min | UpdateOp::Max) => {
+                self.out.push_str(" = ");
+                self.expr(value, 0);
+                self.out.push_str(";\n");
+                return;
+            }
+        };
+        match (op, value) {
+            (Some(UpdateOp::Add), Expr::Neg(v)) => {
+                self.out.push_str(" -= ");
+                self.expr(v, expr::PRODUCT);
+            }
+            _ => {
+                self.out.push_str(plain);
+                self.expr(value, 0);
+            }
+        }
+        self.out.push_str(";\n");
+    }
+
+    fn atomic(&mut self, a: &Atomic) {
+        if self.dialect.0 == Target::C {
+            if a.local {
+                // The work-items of a group run on one thread.
+                return self.assign(&a.place, Some(a.op), &helpers::combined(a));
+            }
+            if matches!(a.op, UpdateOp::Add | UpdateOp::Mul) {
+                self.line("#pragma omp atomic");
+                return self.assign(&a.place, Some(a.op), &a.value);
+            }
+        }
+        let helper = Helper::atomic(a, self.dialect.0);
+        self.start();
+        self.out.push_str(&helper.name(&self.dialect));
+        self.out.push_str("(&");
+        self.place(&a.place);
+        self.out.push_str(", ");
+        self.expr(&a.value, 0);
+        self.out.push_str(");\n");
+        if !helper.is_native() {
+            self.helpers.insert(helper);
+        }
+    }
+
+    fn for_loop(&mut self, f: &For) {
+        match f.kind {
+            LoopKind::Vector if self.dialect.0 == Target::C && may_vectorise(&f.body) => {
+                self.line("#pragma omp simd");
+            }
+            LoopKind::Sequential | LoopKind::Vector => {}
+            // `collapse` of the outermost counts the inner ones.
+            LoopKind::Groups if self.in_groups => {}
+            LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),
+            LoopKind::WorkItems => {
+                if innermost(f) && may_vectorise(&f.body) {
+                    self.line("#pragma omp simd");
+                }
+            }
+        }
+        self.loop_head(f);
+        self.in_groups |= f.kind == LoopKind::Groups;
+        self.braced(&f.body);
+    }
+
+    fn loop_head(&mut self, f: &For) {
+        self.start();
+        let _ = write!(self.out, "for ({} {} = ", self.dialect.ty(f.ty), f.name);
+        self.expr(&f.lower, 0);
+        let _ = write!(self.out, "; {} < ", f.name);
+        self.expr(&f.upper, expr::COMPARISON + 1);
+        match f.step {
+            1 => {
+                let _ = write!(self.out, "; ++{})", f.name);
+            }
+            step => {
+                let _ = write!(self.out, "; {} += {step})", f.name);
+            }
+        }
+    }
+
+    fn constant(&mut self, c: &Constant) {
+        let len = c.data.len();
+        let head =
+            format!("{} {} {}[{len}] = {{", self.dialect.constant_space(), self.dialect.ty(c.ty), c.name);
+        self.out.push_str(&head);
+        let values: Vec<Expr> = match &c.data {
+            TableData::Real(v) => v.iter().map(|r| Expr::Real(r.0, c.ty)).collect(),
+            TableData::Int(v) => v.iter().map(|i| Expr::Int(*i, c.ty)).collect(),
+        };
+        for (k, value) in values.iter().enumerate() {
+            self.out.push_str(if k % 4 == 0 { "\n    " } else { " " });
+            self.expr(value, 0);
+            self.out.push(',');
+        }
+        self.out.push_str("\n};\n\n");
+    }
+
+    fn signature(&mut self, function: &Function) {
+        let mut params: Vec<(String, Option<&str>)> =
+            function.params.iter().map(|p| (self.dialect.param(p), p.remark.as_deref())).collect();
+        params.extend(function.grid.iter().map(|(_, name)| (format!("const int64_t {name}"), None)));
+        self.out.push_str(&self.dialect.function_head(&function.name, function.block));
+        if params.is_empty() {
+            self.out.push_str("(void)\n{\n");
+            return;
+        }
+        self.out.push('(');
+        let last = params.len() - 1;
+        for (k, (text, remark)) in params.iter().enumerate() {
+            let comma = if k == last { ")" } else { "," };
+            let _ = write!(self.out, "\n    {text}{comma}");
+            if let Some(remark) = remark {
+                let _ = write!(self.out, " // {remark}");
+            }
+        }
+        self.out.push_str("\n{\n");
+        if self.dialect.0 == Target::C {
+            let mut used = BTreeSet::new();
+            names_in(&function.body, &mut used);
+            for p in function.params.iter().filter(|p| !used.contains(&p.name)) {
+                let _ = writeln!(self.out, "    (void){};", p.name);
+            }
+        }
+    }
+
+    /// `void entry_launch(void *const *args, const int64_t *grid)`: each argument points to a value, or
+    /// to the pointer of a buffer.
+    fn launcher(&mut self, function: &Function) {
+        let _ = write!(
+            self.out,
+            "\nvoid {0}_launch(void *const *args, const int64_t *grid);\n\nvoid {0}_launch(void *const *args, const int64_t *grid)\n{{\n",
+            function.name
+        );
+        if function.params.is_empty() {
+            self.out.push_str("    (void)args;\n");
+        }
+        if function.grid.is_empty() {
+            self.out.push_str("    (void)grid;\n");
+        }
+        let mut args: Vec<String> = function
+            .params
+            .iter()
+            .enumerate()
+            .map(|(k, p)| {
+                let ty = self.dialect.ty(p.ty);
+                match p.buffer {
+                    None => format!("*(const {ty} *)args[{k}]"),
+                    Some(true) => format!("*({ty} const *const *)args[{k}]"),
+                    Some(false) => format!("*({ty} *const *)args[{k}]"),
+                }
+            })
+            .collect();
+        args.extend(function.grid.iter().map(|(axis, _)| format!("grid[{axis}]")));
+        let _ = write!(self.out, "    {}(", function.name);
+        for (k, arg) in args.iter().enumerate() {
+            let comma = if k + 1 == args.len() { "" } else { "," };
+            let _ = write!(self.out, "\n        {arg}{comma}");
+        }
+        self.out.push_str(");\n}\n");
+    }
+}
+
+/// Whether the iterations may run in lanes: no atomics inside (OpenMP forbids them in `simd`), nothing
+/// stored to a scalar from outside.
+fn may_vectorise(body: &Block) -> bool {
+    fn visit(block: &Block, declared: &mut BTreeSet<Name>) -> bool {
+        block.iter().all(|stmt| {
+            match stmt {
+                Stmt::Atomic(_) | Stmt::Barrier(_) => return false,
+                Stmt::Declare(d) => {
+                    declared.insert(d.name.clone());
+                }
+                Stmt::Assign { place, .. } if place.offset.is_none() && !declared.contains(&place.name) => {
+                    return false;
+                }
+                Stmt::Assign { .. }
+                | Stmt::Comment(_)
+                | Stmt::If { .. }
+                | Stmt::For(_)
+                | Stmt::Iteration(_) => {}
+            }
+            stmt.body().is_none_or(|b| visit(b, declared))
+        })
+    }
+    visit(body, &mut BTreeSet::new())
+}
+
+fn innermost(f: &For) -> bool {
+    !f.body.iter().any(|s| matches!(s, Stmt::For(inner) if inner.kind == LoopKind::WorkItems))
+}
+
+/// Names that statements read or write.
+pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
+    for stmt in block {
+        for e in stmt.expressions() {
+            e.for_each(&mut |e| {
+                if let Expr::Load(place) = e {
+                    names.insert(place.name.clone());
+                }
+            });
+        }
+        if let Some((place, _)) = stmt.written() {
+            names.insert(place.name.clone());
+        }
+        if let Some(body) = stmt.body() {
+            names_in(body, names);
+        }
+    }
+}
+
+/// The operator of a binary operation and how tightly it binds.
+fn operator(op: Op) -> (&'static str, u8) {
+    match op {
+        Op::Add => (" + ", expr::SUM),
+        Op::Sub => (" - ", expr::SUM),
+        Op::Mul => ("*", expr::PRODUCT),
+        Op::Div => ("/", expr::PRODUCT),
+        Op::Rem => (" % ", expr::PRODUCT),
+        Op::Lt => (" < ", expr::COMPARISON),
+        Op::Le => (" <= ", expr::COMPARISON),
+        Op::Eq => (" == ", expr::EQUALITY),
+        Op::Ne => (" != ", expr::EQUALITY),
+        Op::And => (" && ", expr::AND),
+        Op::Or => (" || ", expr::OR),
+    }
+}

@@ -1,0 +1,227 @@
+//! The whole way: kernel, placed kernel, code, source and launch plan.
+
+use crate::ast::{Block, Declare, Expr, For, LoopKind, Name, Stmt};
+use crate::axes::Axes;
+use crate::barriers::BarrierPlan;
+use crate::declare::declare;
+use crate::env::Env;
+use crate::error::CodegenError;
+use crate::interval::Interval;
+use crate::lower::Lower;
+use crate::lower::place::is_plain_scalar;
+use crate::placed::{Placed, place};
+use crate::plan::{Program, Target};
+use crate::print::{self, Constant, Function, Param};
+use crate::storage::Storage;
+use crate::{launch, regions};
+use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarKind};
+use std::collections::BTreeSet;
+
+/// What a user may choose about generated code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub struct Options {}
+
+/// The code of a kernel for a target, before it is printed: what statistics count.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// The function, target's loops and declarations included.
+    pub function: Function,
+    /// Bytes of local memory of a group.
+    pub local_bytes: u64,
+}
+
+/// Generates a program.
+///
+/// The source is the same to the byte for equal kernels.
+///
+/// # Errors
+/// What the target cannot say or the axes do not allow; see [`CodegenError`].
+pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Program, CodegenError> {
+    let Options {} = options;
+    let placed = place(kernel)?;
+    let (code, axes) = lower(kernel, &placed, target)?;
+    let source = print::source(&code.function, target);
+    let features = launch::features(kernel, target, source.doubles, source.wide_atomics);
+    let plan = launch::plan(kernel, target, &axes, code.local_bytes, features)?;
+    Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan })
+}
+
+/// The code of a kernel for a target.
+///
+/// # Errors
+/// As [`generate`].
+pub fn code(kernel: &Kernel, target: Target, options: &Options) -> Result<Code, CodegenError> {
+    let Options {} = options;
+    let placed = place(kernel)?;
+    Ok(lower(kernel, &placed, target)?.0)
+}
+
+fn lower(kernel: &Kernel, placed: &Placed, target: Target) -> Result<(Code, Axes), CodegenError> {
+    let mut env = Env::new(kernel);
+    let axes = Axes::new(&mut env)?;
+    let storage = Storage::new(kernel, placed, &mut env.names, &env.var_names)?;
+    enter_hardware(&mut env, &axes);
+    let barriers =
+        if axes.work_items() == 1 { BarrierPlan::default() } else { BarrierPlan::new(kernel, &placed.syncs) };
+    let mut pass = Lower::new(env, placed, &axes, &barriers, storage.names.clone());
+    let body = pass.run()?;
+    crate::race::check(kernel, placed, &axes, &body)?;
+    let env = pass.env;
+    let entry = crate::names::entry(kernel);
+    let mut constants = Vec::new();
+    let params = parameters(kernel, &env.var_names, &mut constants);
+    check_memory(target, &constants, storage.local_bytes)?;
+    let mut function = Function {
+        name: entry,
+        params,
+        constants,
+        block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
+        grid: Vec::new(),
+        body,
+    };
+    frame(&mut function, target, env, &axes, &storage);
+    Ok((Code { function, local_bytes: storage.local_bytes }, axes))
+}
+
+/// Names, ranges and bounds of the hardware indices.
+fn enter_hardware(env: &mut Env<'_>, axes: &Axes) {
+    for k in 0..3_u8 {
+        if let Some(axis) = &axes.grid[usize::from(k)] {
+            let index = env.hardware(true, k);
+            env.set_range(index, axis.range);
+            for bound in &axis.below {
+                env.learn(&Constraint::lt(&Affine::iname(index), bound));
+            }
+            name_after(env, axes, index, &axis.inames);
+        }
+        if let Some(axis) = &axes.block[usize::from(k)] {
+            let index = env.hardware(false, k);
+            env.set_range(index, Interval::new(0, i128::from(axis.extent) - 1));
+            name_after(env, axes, index, &axis.inames);
+        }
+    }
+}
+
+/// An index that is one iname's value takes its name.
+fn name_after(env: &mut Env<'_>, axes: &Axes, index: purlin_ir::InameId, inames: &[purlin_ir::InameId]) {
+    if let [only] = inames
+        && axes.start[only.index()].as_ref().is_some_and(|s| s.as_constant() == Some(0))
+    {
+        env.iname_names[index.index()] = env.iname_names[only.index()].clone();
+    }
+}
+
+fn parameters(kernel: &Kernel, names: &[Name], constants: &mut Vec<Constant>) -> Vec<Param> {
+    let mut params = Vec::new();
+    for (id, var) in kernel.vars.iter() {
+        let name = names[id.index()].clone();
+        let shape: Vec<String> = var.shape.iter().map(|e| crate::axes::show(kernel, e)).collect();
+        let remark = (!shape.is_empty()).then(|| format!("[{}]", shape.join(", ")));
+        let buffer = match &var.kind {
+            VarKind::Temporary => continue,
+            VarKind::Table(data) if var.space == AddressSpace::Constant => {
+                constants.push(Constant { name, ty: var.ty, data: data.clone() });
+                continue;
+            }
+            VarKind::Param => None,
+            VarKind::Argument(Direction::In)
+                if is_plain_scalar(var, &[]) || var.space == AddressSpace::Private =>
+            {
+                None
+            }
+            VarKind::Argument(Direction::In) | VarKind::Table(_) => Some(true),
+            VarKind::Argument(Direction::Out | Direction::InOut) => Some(false),
+        };
+        params.push(Param { name, ty: var.ty, buffer, remark });
+    }
+    params
+}
+
+fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<(), CodegenError> {
+    let found: u64 = constants.iter().map(|c| c.data.len() as u64 * c.ty.bytes()).sum();
+    // 64 KiB: CUDA's constant memory, and the least an OpenCL device offers.
+    let limit = 64 * 1024;
+    if target != Target::C && found > limit {
+        return Err(CodegenError::ConstantMemory { found, limit, target });
+    }
+    // 48 KiB: what a CUDA kernel may declare statically.
+    let limit = 48 * 1024;
+    if target == Target::Cuda && local > limit {
+        return Err(CodegenError::LocalMemory { found: local, limit, target });
+    }
+    Ok(())
+}
+
+/// Adds what stands around the statements: hardware indices, or loops over them in C; declarations.
+fn frame(function: &mut Function, target: Target, mut env: Env<'_>, axes: &Axes, storage: &Storage) {
+    let body = std::mem::take(&mut function.body);
+    let mut privates = storage.privates.clone();
+    let mut body = match target {
+        Target::Cuda | Target::OpenCl => {
+            let mut all = indices(&env, axes, &body);
+            all.extend(body);
+            all
+        }
+        Target::C => regions::work_item_loops(body, &env, axes, &mut privates),
+    };
+    body.splice(0..0, storage.locals.iter().cloned().map(Stmt::Declare));
+    if target == Target::C {
+        body = group_loops(body, &mut env, axes, function);
+    }
+    declare(&mut body, &privates);
+    function.body = body;
+}
+
+/// Declarations of the hardware indices that statements use.
+fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
+    let mut used = BTreeSet::new();
+    print::names_in(body, &mut used);
+    let mut declared = Block::new();
+    for group in [true, false] {
+        for axis in 0..3_u8 {
+            let index = env.hardware(group, axis);
+            let name = env.name(index).clone();
+            if axes.inames(group, usize::from(axis)).is_empty() || !used.contains(&name) {
+                continue;
+            }
+            let ty = index_type(env, index);
+            let value = Some(Expr::Hardware { group, axis });
+            declared.push(Stmt::Declare(Declare {
+                name,
+                ty,
+                len: None,
+                value,
+                constant: true,
+                local: false,
+            }));
+        }
+    }
+    declared
+}
+
+fn index_type(env: &Env<'_>, index: purlin_ir::InameId) -> ScalarType {
+    if env.range_of(index).fits_i32() { ScalarType::I32 } else { ScalarType::I64 }
+}
+
+/// Loops over the groups, g.0 innermost; their extents are the last parameters.
+fn group_loops(mut body: Block, env: &mut Env<'_>, axes: &Axes, function: &mut Function) -> Block {
+    for axis in 0..3_u8 {
+        if axes.grid[usize::from(axis)].is_none() {
+            continue;
+        }
+        let index = env.hardware(true, axis);
+        let extent = env.names.fresh(&format!("groups_{axis}"));
+        function.grid.insert(0, (axis, extent.clone()));
+        body = vec![Stmt::For(For {
+            name: env.name(index).clone(),
+            ty: index_type(env, index),
+            lower: Expr::int(0),
+            upper: Expr::var(&extent),
+            step: 1,
+            kind: LoopKind::Groups,
+            body,
+        })];
+    }
+    body
+}

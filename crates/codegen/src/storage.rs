@@ -1,0 +1,138 @@
+//! Buffers of temporaries: one for each storage name, as large as the largest that shares it.
+
+use crate::ast::{Declare, Name};
+use crate::declare::Private;
+use crate::error::CodegenError;
+use crate::lower::place::{constant_strides, is_plain_scalar};
+use crate::names::Names;
+use crate::placed::Placed;
+use purlin_ir::{AddressSpace, Id, Kernel, ScalarType, VarId, VarKind, Variable};
+
+/// Where temporaries are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Storage {
+    /// Name of the buffer of each variable.
+    pub(crate) names: Vec<Name>,
+    /// Buffers of a work-item.
+    pub(crate) privates: Vec<Private>,
+    /// Buffers of a group.
+    pub(crate) locals: Vec<Declare>,
+    /// Bytes of all buffers of a group.
+    pub(crate) local_bytes: u64,
+}
+
+/// A buffer while its sharers are collected.
+struct Buffer {
+    storage: Option<String>,
+    name: Name,
+    first: VarId,
+    ty: ScalarType,
+    space: AddressSpace,
+    /// Elements; none for a plain scalar.
+    len: Option<u64>,
+}
+
+impl Storage {
+    /// The buffers of all temporaries.
+    ///
+    /// # Errors
+    /// A temporary that cannot be declared: global, of parametric size, or sharing with another type.
+    pub(crate) fn new(
+        kernel: &Kernel,
+        placed: &Placed,
+        fresh: &mut Names,
+        var_names: &[Name],
+    ) -> Result<Self, CodegenError> {
+        let mut names = var_names.to_vec();
+        let mut buffers: Vec<Buffer> = Vec::new();
+        for (id, var) in kernel.vars.iter() {
+            refuse_vector_axis(var)?;
+            if var.kind != VarKind::Temporary {
+                continue;
+            }
+            if var.space == AddressSpace::Global {
+                return Err(CodegenError::GlobalTemporary { var: var.name.clone() });
+            }
+            let sliced = &placed.sliced[id.index()];
+            let len = if is_plain_scalar(var, sliced) { None } else { Some(elements(kernel, var, sliced)?) };
+            let shared =
+                var.storage.as_ref().and_then(|s| buffers.iter_mut().find(|b| b.storage.as_ref() == Some(s)));
+            if let Some(buffer) = shared {
+                join(kernel, buffer, var, len)?;
+                names[id.index()] = buffer.name.clone();
+                continue;
+            }
+            let name = match &var.storage {
+                Some(s) => fresh.fresh(s),
+                None => names[id.index()].clone(),
+            };
+            names[id.index()] = name.clone();
+            buffers.push(Buffer {
+                storage: var.storage.clone(),
+                name,
+                first: id,
+                ty: var.ty,
+                space: var.space,
+                len,
+            });
+        }
+        Ok(Self::from_buffers(names, buffers))
+    }
+
+    fn from_buffers(names: Vec<Name>, buffers: Vec<Buffer>) -> Self {
+        let mut result = Self { names, privates: Vec::new(), locals: Vec::new(), local_bytes: 0 };
+        for b in buffers {
+            if b.space == AddressSpace::Local {
+                result.local_bytes += b.len.unwrap_or(1) * b.ty.bytes();
+                let (name, ty, len) = (b.name, b.ty, b.len);
+                result.locals.push(Declare { name, ty, len, value: None, constant: false, local: true });
+            } else {
+                result.privates.push(Private { name: b.name, ty: b.ty, len: b.len });
+            }
+        }
+        result
+    }
+}
+
+fn refuse_vector_axis(var: &Variable) -> Result<(), CodegenError> {
+    match var.layout.vector_axis {
+        None => Ok(()),
+        Some(_) => Err(CodegenError::VectorAxis { var: var.name.clone() }),
+    }
+}
+
+fn join(kernel: &Kernel, buffer: &mut Buffer, var: &Variable, len: Option<u64>) -> Result<(), CodegenError> {
+    if buffer.ty != var.ty || buffer.space != var.space {
+        return Err(CodegenError::StorageTypes {
+            storage: var.storage.clone().unwrap_or_default(),
+            first: kernel.vars[buffer.first].name.clone(),
+            second: var.name.clone(),
+        });
+    }
+    buffer.len = buffer.len.max(len);
+    Ok(())
+}
+
+/// Elements of a temporary's buffer, without the axes that each work-item holds one slice of.
+fn elements(kernel: &Kernel, var: &Variable, sliced: &[bool]) -> Result<u64, CodegenError> {
+    let strides = constant_strides(var, sliced);
+    let mut last: u64 = 0;
+    for (k, extent) in var.shape.iter().enumerate().filter(|(k, _)| !sliced[*k]) {
+        let constant = |e: &purlin_ir::Affine| {
+            e.as_constant().and_then(|c| u64::try_from(c).ok()).ok_or_else(|| {
+                CodegenError::ShapeNotConstant {
+                    var: var.name.clone(),
+                    extent: crate::axes::show(kernel, e),
+                    space: var.space.name(),
+                }
+            })
+        };
+        let n = constant(extent)?;
+        if n == 0 {
+            return Ok(1); // no element, but C declares at least one
+        }
+        let stride = strides.as_ref().map_or(Ok(1), |s| constant(&s[k]))?;
+        last = last.saturating_add((n - 1).saturating_mul(stride));
+    }
+    Ok(last.saturating_add(1))
+}

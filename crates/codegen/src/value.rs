@@ -1,0 +1,279 @@
+//! Values of lowered expressions: integers stay affine as long as they can, literals take their type late.
+
+use crate::ast::{Expr, IntFn, Op};
+use crate::env::Env;
+use crate::interval::Interval;
+use purlin_ir::{Affine, Atom, ScalarType};
+
+/// The value of a lowered expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// An integer that is affine in hardware indices, loop variables and integer scalars.
+    Affine(Affine),
+    /// Any other integer, of type `I32` or `I64`, with its range.
+    Int(Expr, ScalarType, Interval),
+    /// A real of a type.
+    Real(Expr, ScalarType),
+    /// A real made of literals: `f64` unless the other operand says `f32`.
+    Weak(Expr),
+    /// A truth value.
+    Bool(Expr),
+}
+
+impl Value {
+    /// The code of the value, literals taken as `f64`.
+    pub(crate) fn into_expr(self, env: &Env<'_>) -> Expr {
+        match self {
+            Self::Affine(e) => integer(env, &e).0,
+            Self::Int(e, _, _) | Self::Real(e, _) | Self::Weak(e) | Self::Bool(e) => e,
+        }
+    }
+
+    /// The type of the value; literals are `f64`, truth values have none.
+    pub(crate) fn real_type(&self) -> Option<ScalarType> {
+        match self {
+            Self::Real(_, ty) => Some(*ty),
+            Self::Affine(_) | Self::Int(..) | Self::Weak(_) | Self::Bool(_) => None,
+        }
+    }
+
+    /// Whether the value is an integer.
+    pub(crate) fn is_integer(&self) -> bool {
+        matches!(self, Self::Affine(_) | Self::Int(..))
+    }
+
+    /// The code of the value as a real of type `ty`, where a real operand needs one.
+    pub(crate) fn as_real(self, env: &Env<'_>, ty: ScalarType) -> Expr {
+        match self {
+            Self::Affine(e) if e.as_constant().is_some() => Expr::Real(e.constant_term() as f64, ty),
+            Self::Weak(e) => retyped(e, ty),
+            Self::Real(e, from) if from != ty => Expr::Cast(ty, Box::new(e)),
+            other => other.into_expr(env),
+        }
+    }
+
+    /// Code, type and range of an integer.
+    pub(crate) fn as_integer(&self, env: &Env<'_>) -> (Expr, ScalarType, Interval) {
+        match self {
+            Self::Affine(e) => integer(env, e),
+            Self::Int(e, ty, range) => (e.clone(), *ty, *range),
+            Self::Real(e, _) | Self::Weak(e) | Self::Bool(e) => (e.clone(), ScalarType::I64, Interval::ALL),
+        }
+    }
+}
+
+/// An expression of literals at type `ty`. Conditions keep their own types.
+fn retyped(e: Expr, ty: ScalarType) -> Expr {
+    let boxed = |e: Box<Expr>| Box::new(retyped(*e, ty));
+    match e {
+        Expr::Real(v, _) => Expr::Real(v, ty),
+        Expr::Int(v, _) => Expr::Real(v as f64, ty),
+        Expr::Neg(a) => Expr::Neg(boxed(a)),
+        Expr::Binary(op, a, b) => Expr::Binary(op, boxed(a), boxed(b)),
+        Expr::Call(f, _, args) => Expr::Call(f, ty, args.into_iter().map(|a| retyped(a, ty)).collect()),
+        Expr::Select(c, a, b) => Expr::Select(c, boxed(a), boxed(b)),
+        other if ty == ScalarType::F64 => other,
+        other => Expr::Cast(ty, Box::new(other)),
+    }
+}
+
+fn width(range: Interval) -> ScalarType {
+    if range.fits_i32() { ScalarType::I32 } else { ScalarType::I64 }
+}
+
+/// `e` in 64 bits.
+pub(crate) fn widened(e: Expr, ty: ScalarType) -> Expr {
+    match (e, ty) {
+        (Expr::Int(v, _), _) => Expr::Int(v, ScalarType::I64),
+        (e, ScalarType::I32) => Expr::Cast(ScalarType::I64, Box::new(e)),
+        (e, _) => e,
+    }
+}
+
+/// Code of an affine integer: positive terms first, larger factors before smaller ones, the constant
+/// last. If a product or a partial sum
+/// may leave 32 bits, the operands are converted before, so that nothing overflows in between.
+pub(crate) fn integer(env: &Env<'_>, e: &Affine) -> (Expr, ScalarType, Interval) {
+    let range = env.range(e);
+    let mut terms = remainders(e);
+    terms.sort_by_key(|(_, c)| (*c < 0, std::cmp::Reverse(c.saturating_abs())));
+    let mut partial = Interval::point(0);
+    let mut wide = !range.fits_i32();
+    for (factor, c) in &terms {
+        let product = factor.range(env).times(*c);
+        partial = partial.plus(product);
+        wide |= !product.fits_i32() || !(partial.fits_i32() || env.range(e).fits_i32() && terms.len() == 1);
+    }
+    let mut sum: Option<Expr> = None;
+    for (factor, c) in terms {
+        let (value, ty) = factor.code(env);
+        let big = !factor.range(env).times(c).fits_i32() || (wide && sum.is_none());
+        let value = if big { widened(value, ty) } else { value };
+        sum = Some(add_term(sum, value, c));
+    }
+    let c = e.constant_term();
+    let code = match sum {
+        None => Expr::int(c),
+        Some(sum) if c == 0 => sum,
+        Some(sum) if c < 0 => Expr::binary(Op::Sub, sum, Expr::int(c.saturating_neg())),
+        Some(sum) => Expr::binary(Op::Add, sum, Expr::int(c)),
+    };
+    (code, if wide { ScalarType::I64 } else { ScalarType::I32 }, range)
+}
+
+fn add_term(sum: Option<Expr>, value: Expr, c: i64) -> Expr {
+    let magnitude = c.saturating_abs();
+    let term = if magnitude == 1 { value } else { Expr::binary(Op::Mul, Expr::int(magnitude), value) };
+    match (sum, c < 0) {
+        (None, false) => term,
+        (None, true) => Expr::Neg(Box::new(term)),
+        (Some(sum), false) => Expr::binary(Op::Add, sum, term),
+        (Some(sum), true) => Expr::binary(Op::Sub, sum, term),
+    }
+}
+
+/// What a coefficient stands before in code.
+enum Factor {
+    Atom(Atom),
+    /// `numerator mod divisor`.
+    Remainder(Affine, i64),
+}
+
+impl Factor {
+    fn range(&self, env: &Env<'_>) -> Interval {
+        match self {
+            Self::Atom(a) => env.atom_range(a),
+            Self::Remainder(_, d) => Interval::new(0, i128::from(*d) - 1),
+        }
+    }
+
+    fn code(&self, env: &Env<'_>) -> (Expr, ScalarType) {
+        match self {
+            Self::Atom(Atom::Iname(i)) => (Expr::var(env.name(*i)), width(env.range_of(*i))),
+            Self::Atom(Atom::Var(v)) => {
+                (Expr::var(&env.var_names[purlin_ir::Id::index(*v)]), env.kernel.vars[*v].ty)
+            }
+            Self::Atom(Atom::Floor(n, d)) => {
+                let (code, ty, _) = divide(
+                    env,
+                    Value::Affine((**n).clone()),
+                    Value::Affine(Affine::constant(*d)),
+                    IntFn::FloorDiv,
+                );
+                (code, ty)
+            }
+            Self::Remainder(n, d) => {
+                let (code, ty, _) =
+                    divide(env, Value::Affine(n.clone()), Value::Affine(Affine::constant(*d)), IntFn::Mod);
+                (code, ty)
+            }
+        }
+    }
+}
+
+/// The terms with `k*n - k*d*floor(n/d)` written as `k*(n mod d)` where all of `k*n` is there.
+fn remainders(e: &Affine) -> Vec<(Factor, i64)> {
+    let mut rest = Affine::constant(0).plus(&e.plus_constant(e.constant_term().saturating_neg()));
+    let mut found = Vec::new();
+    for (atom, c) in e.terms() {
+        let Atom::Floor(n, d) = atom else { continue };
+        if c % d != 0 {
+            continue;
+        }
+        let k = -(c / d);
+        let whole = n.terms().iter().all(|(a, nc)| rest.coefficient(a) == k * nc) && n.constant_term() == 0;
+        if whole {
+            rest = rest.minus(&n.times(k)).minus(&crate::env::atom_affine(atom).times(*c));
+            found.push((Factor::Remainder((**n).clone(), *d), k));
+        }
+    }
+    let mut terms: Vec<(Factor, i64)> =
+        rest.terms().iter().map(|(a, c)| (Factor::Atom(a.clone()), *c)).collect();
+    terms.extend(found);
+    terms
+}
+
+/// `a + b`, `a - b` or `a * b` of integers.
+pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
+    if let (Value::Affine(x), Value::Affine(y)) = (&a, &b) {
+        let affine = match op {
+            Op::Add => Some(x.plus(y)),
+            Op::Sub => Some(x.minus(y)),
+            Op::Mul => match (x.as_constant(), y.as_constant()) {
+                (Some(c), _) => Some(y.times(c)),
+                (_, Some(c)) => Some(x.times(c)),
+                (None, None) => None,
+            },
+            Op::Div | Op::Rem | Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or => None,
+        };
+        if let Some(affine) = affine.filter(Affine::in_bounds) {
+            return Value::Affine(affine);
+        }
+    }
+    let is = |v: &Value, c: i64| matches!(v, Value::Affine(e) if e.as_constant() == Some(c));
+    match op {
+        Op::Add if is(&a, 0) => return b,
+        Op::Add | Op::Sub if is(&b, 0) => return a,
+        Op::Mul if is(&a, 1) => return b,
+        Op::Mul if is(&b, 1) => return a,
+        _ => {}
+    }
+    let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(env), b.as_integer(env));
+    let range = match op {
+        Op::Add => ra.plus(rb),
+        Op::Sub => ra.plus(rb.times(-1)),
+        _ => ra.product(rb),
+    };
+    let wide = !range.fits_i32() || ta == ScalarType::I64 || tb == ScalarType::I64;
+    let ea = if wide { widened(ea, ta) } else { ea };
+    let ty = if wide { ScalarType::I64 } else { ScalarType::I32 };
+    Value::Int(Expr::binary(op, ea, eb), ty, range)
+}
+
+/// Quotient or remainder, rounded down; plain operators where neither operand can be negative.
+pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Expr, ScalarType, Interval) {
+    let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(env), b.as_integer(env));
+    let ty = if ta == ScalarType::I64 || tb == ScalarType::I64 { ScalarType::I64 } else { ScalarType::I32 };
+    let divisor = match &b {
+        Value::Affine(e) => e.as_constant().filter(|d| *d > 0),
+        _ => None,
+    };
+    let range = match (function, divisor) {
+        (IntFn::Mod, Some(d)) => Interval::new(0, i128::from(d) - 1),
+        (IntFn::FloorDiv, Some(d)) => ra.floor_div(d),
+        (IntFn::Mod, None) => rb.join(Interval::point(0)).join(rb.times(-1)),
+        // -2^31 / -1 is the one quotient that grows
+        (_, None) => ra.join(ra.times(-1)),
+        (IntFn::Min | IntFn::Max, Some(_)) => ra.join(rb),
+    };
+    if ra.lo >= 0 && rb.lo > 0 {
+        let op = if function == IntFn::Mod { Op::Rem } else { Op::Div };
+        return (Expr::binary(op, ea, eb), ty, range);
+    }
+    let ty = if range.fits_i32() { ty } else { ScalarType::I64 };
+    (Expr::IntCall(function, ty, Box::new(ea), Box::new(eb)), ty, range)
+}
+
+/// `a <= b`, `a < b` or `a == b` of a constraint: the negative terms moved to the other side.
+pub(crate) fn condition(env: &Env<'_>, c: &purlin_ir::Constraint) -> Expr {
+    let (e, op) = match c {
+        purlin_ir::Constraint::Zero(e) => (e, Op::Eq),
+        purlin_ir::Constraint::NonNegative(e) => (e, Op::Le),
+    };
+    let (mut left, mut right) = (Affine::constant(0), Affine::constant(0));
+    for (atom, k) in e.terms() {
+        let term = crate::env::atom_affine(atom);
+        if *k < 0 {
+            left = left.plus(&term.times(-k));
+        } else {
+            right = right.plus(&term.times(*k));
+        }
+    }
+    let constant = e.constant_term();
+    let (op, left, right) = match (op, constant) {
+        (Op::Le, -1) => (Op::Lt, left, right),
+        (_, k) if right.terms().is_empty() || k > 0 => (op, left, right.plus_constant(k)),
+        (_, k) => (op, left.plus_constant(-k), right),
+    };
+    Expr::binary(op, integer(env, &left).0, integer(env, &right).0)
+}
