@@ -262,8 +262,7 @@ impl Kernel {
 
     /// Whether a name is free for a new iname, instruction, variable or rule.
     pub fn is_free_name(&self, name: &str) -> bool {
-        name != self.name
-            && self.iname(name).is_none()
+        self.iname(name).is_none()
             && self.insn(name).is_none()
             && self.var(name).is_none()
             && self.rule(name).is_none()

@@ -7,12 +7,15 @@ pub mod constant;
 pub mod deps;
 pub mod domain;
 pub mod expr;
+pub mod fix;
 pub mod ids;
 pub mod interp;
 pub mod kernel;
 pub mod placement;
 pub mod polyhedral;
 pub mod rules;
+#[cfg(any(test, feature = "proptest"))]
+pub mod sample;
 pub mod stats;
 pub mod text;
 pub mod types;

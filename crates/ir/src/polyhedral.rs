@@ -162,6 +162,36 @@ impl<'k> Polyhedral<'k> {
         isl::Set::from_disjuncts(&space, &self.in_context(disjuncts))
     }
 
+    /// Constraints by names as a domain; `None` if a name is neither an iname nor a variable.
+    pub fn to_domain(&self, disjuncts: &[Vec<isl::Constraint>]) -> Option<Domain> {
+        let one = |c: &isl::Constraint| {
+            let e = self.to_affine(&c.expr)?;
+            Some(match c.kind {
+                isl::ConstraintKind::Zero => Constraint::equal(&e, &Affine::default()),
+                isl::ConstraintKind::NonNegative => Constraint::le(&Affine::default(), &e),
+            })
+        };
+        let all: Option<Vec<Vec<_>>> = disjuncts.iter().map(|d| d.iter().map(one).collect()).collect();
+        all.map(Domain::union)
+    }
+
+    /// An expression by names as a quasi-affine value.
+    pub fn to_affine(&self, e: &isl::Affine) -> Option<Affine> {
+        let mut result = Affine::constant(e.constant);
+        for (name, c) in &e.terms {
+            let symbol = match self.kernel.iname(name) {
+                Some(i) => Affine::iname(i),
+                None => Affine::var(self.kernel.var(name)?),
+            };
+            result = result.plus(&symbol.times(*c));
+        }
+        for (div, c) in &e.divs {
+            let floor = self.to_affine(&div.numerator)?.floor_div(div.denominator);
+            result = result.plus(&floor.times(*c));
+        }
+        Some(result)
+    }
+
     /// Adds the assumptions to every disjunct.
     pub fn in_context(&self, disjuncts: Disjuncts) -> Disjuncts {
         if self.context.is_empty() {
@@ -189,6 +219,16 @@ pub fn cross(a: &[Vec<isl::Constraint>], b: &[Vec<isl::Constraint>]) -> Disjunct
     a.iter().flat_map(|x| b.iter().map(move |y| x.iter().chain(y).cloned().collect())).collect()
 }
 
+/// Equal values of the loops on both sides.
+pub fn equal_values(poly: &Polyhedral, loops: &[InameId]) -> Vec<isl::Constraint> {
+    loops.iter().map(|l| isl::Constraint::zero(step(poly, *l))).collect()
+}
+
+/// How far a loop advances from source to sink.
+pub fn step(poly: &Polyhedral, l: InameId) -> isl::Affine {
+    isl::Affine::name(poly.name(l, Side::Sink)).plus(-1, poly.name(l, Side::Source))
+}
+
 /// `a - b` by names.
 pub fn difference(a: &isl::Affine, b: &isl::Affine) -> isl::Affine {
     a.clone().add_scaled(-1, b)
@@ -204,22 +244,21 @@ pub fn affine_condition(e: &Expr) -> Option<Domain> {
         }
         Expr::Binary(op, a, b) => comparison(*op, &a.as_affine()?, &b.as_affine()?),
         Expr::Unary(UnaryOp::Not, a) => match &**a {
-            Expr::Binary(op, x, y) => comparison(negated(*op)?.0, &x.as_affine()?, &y.as_affine()?)
-                .filter(|_| !negated(*op).is_some_and(|(_, swap)| swap))
-                .or_else(|| comparison(negated(*op)?.0, &y.as_affine()?, &x.as_affine()?)),
+            // not (x < y) is y <= x
+            Expr::Binary(op, x, y) => comparison(negated(*op)?, &y.as_affine()?, &x.as_affine()?),
             _ => None,
         },
         _ => None,
     }
 }
 
-/// The comparison that holds where `op` does not, and whether its operands swap.
-fn negated(op: BinaryOp) -> Option<(BinaryOp, bool)> {
+/// The comparison of the swapped operands that holds where `op` does not.
+fn negated(op: BinaryOp) -> Option<BinaryOp> {
     match op {
-        BinaryOp::Lt => Some((BinaryOp::Le, true)),
-        BinaryOp::Le => Some((BinaryOp::Lt, true)),
-        BinaryOp::Eq => Some((BinaryOp::Ne, false)),
-        BinaryOp::Ne => Some((BinaryOp::Eq, false)),
+        BinaryOp::Lt => Some(BinaryOp::Le),
+        BinaryOp::Le => Some(BinaryOp::Lt),
+        BinaryOp::Eq => Some(BinaryOp::Ne),
+        BinaryOp::Ne => Some(BinaryOp::Eq),
         _ => None,
     }
 }

@@ -1,1 +1,27 @@
 //! Primitives that transform kernels, each with its proof, the strategies composed of them, and recipes.
+//!
+//! ```
+//! use purlin_transforms::{Recipe, primitives::SplitIname};
+//!
+//! let kernel = purlin_ir::text::parse(
+//!     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
+//! )?;
+//! let blocked = Recipe::default().then(SplitIname::new("i", 4)).apply(&kernel)?;
+//! assert!(blocked.iname("i_o").is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod error;
+pub mod lookup;
+pub mod primitives;
+pub mod recipe;
+pub mod step;
+pub mod strategies;
+mod substitute;
+mod tree;
+
+pub use error::{Cause, TransformError};
+pub use lookup::Selection;
+pub use primitives::Transform;
+pub use recipe::{Recipe, RecipeError, RecipeSyntaxError};
+pub use step::{PrimitiveInfo, Step, primitives};

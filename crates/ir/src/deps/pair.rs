@@ -4,7 +4,7 @@ use crate::deps::access::{AccessSite, Mode};
 use crate::expr::Expr;
 use crate::ids::{InameId, VarId};
 use crate::kernel::Assumption;
-use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
+use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference, equal_values, step};
 use purlin_isl as isl;
 
 /// A relation by its constraints, not yet an isl object.
@@ -141,24 +141,14 @@ fn before(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Di
     let mut disjuncts: Disjuncts = (start..end).map(|k| first_difference_at(poly, common, k)).collect();
     let same_insn_read_first = a.insn == b.insn && a.mode == Mode::Read && b.writes();
     if textual && poly.position(a.insn) < poly.position(b.insn) && !same_insn_read_first {
-        disjuncts.push(equal_on(poly, common));
+        disjuncts.push(equal_values(poly, common));
     }
     disjuncts
 }
 
 /// Equal on `loops[..k]` and smaller at `loops[k]`.
 fn first_difference_at(poly: &Polyhedral, loops: &[InameId], k: usize) -> Vec<isl::Constraint> {
-    let mut constraints = equal_on(poly, &loops[..k]);
-    let (i, j) = (poly.name(loops[k], Side::Source), poly.name(loops[k], Side::Sink));
-    constraints.push(isl::Constraint::non_negative(isl::Affine::name(j).plus(-1, i).offset(-1)));
+    let mut constraints = equal_values(poly, &loops[..k]);
+    constraints.push(isl::Constraint::non_negative(step(poly, loops[k]).offset(-1)));
     constraints
-}
-
-/// Equal values of the loops on both sides.
-pub fn equal_on(poly: &Polyhedral, loops: &[InameId]) -> Vec<isl::Constraint> {
-    let equal = |l: &InameId| {
-        let (i, j) = (poly.name(*l, Side::Source), poly.name(*l, Side::Sink));
-        isl::Constraint::zero(isl::Affine::name(i).plus(-1, j))
-    };
-    loops.iter().map(equal).collect()
 }

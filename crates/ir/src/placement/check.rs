@@ -5,7 +5,7 @@ use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of};
 use crate::placement::slices::sliced_axes;
-use crate::polyhedral::{Polyhedral, Side};
+use crate::polyhedral::{Polyhedral, Side, step};
 use crate::witness::Witness;
 use purlin_isl as isl;
 use std::fmt;
@@ -300,8 +300,7 @@ impl Checker<'_, '_> {
 
     /// Handles the pairs that differ at a sequential loop; returns those that agree.
     fn split_at(&mut self, d: &Dependence, l: InameId, rest: &isl::Map) -> Result<isl::Map, PlacementError> {
-        let (i, j) = (self.poly.name(l, Side::Source), self.poly.name(l, Side::Sink));
-        let step = isl::Affine::name(j).plus(-1, i);
+        let step = step(self.poly, l);
         let space = rest.space()?;
         let part = |c: isl::Constraint| rest.intersect(&isl::Map::from_constraints(&space, &[c])?);
         if !part(isl::Constraint::non_negative(step.clone().offset(-1)))?.is_empty()? {
@@ -343,8 +342,7 @@ impl Checker<'_, '_> {
                 continue;
             }
             let whole = d.relation()?;
-            let (i, j) = (self.poly.name(*l, Side::Source), self.poly.name(*l, Side::Sink));
-            let step = isl::Affine::name(j).plus(-1, i);
+            let step = step(self.poly, *l);
             let less = vec![isl::Constraint::non_negative(step.clone().offset(-1))];
             let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step))];
             let part = whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?;

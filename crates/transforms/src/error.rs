@@ -1,0 +1,84 @@
+//! Why a transformation was not applied.
+
+use purlin_ir::placement::{PlacementError, Refusal};
+use purlin_ir::{KernelError, Witness};
+use purlin_isl::IslError;
+
+/// A transformation that was not applied: the operation as the user wrote it, and the cause.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operation}: {cause}")]
+pub struct TransformError {
+    /// The operation, for example ``split `cell` by 32``.
+    pub operation: String,
+    /// Why it was not applied.
+    pub cause: Cause,
+}
+
+/// What stood against a transformation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// A name that stands for nothing.
+    #[error("there is no {kind} `{name}`; there is {known}")]
+    Unknown {
+        /// What was looked for: iname, instruction, variable, parameter.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A selection that matches no instruction.
+    #[error("no instruction matches {selection}; there is {known}")]
+    EmptySelection {
+        /// The selection.
+        selection: String,
+        /// What could be selected.
+        known: String,
+    },
+    /// An argument that makes no sense.
+    #[error("{0}")]
+    Argument(String),
+    /// The proof failed: two instances would run in the wrong order.
+    #[error("would run {} before {}, which it {relation}{}; {help}", .witness.sink, .witness.source, .witness.params_text())]
+    Reordered {
+        /// The two instances, in today's order.
+        witness: Witness,
+        /// What the later one does to the earlier one.
+        relation: String,
+        /// What to try.
+        help: String,
+    },
+    /// The proof failed: the placement on work-groups and work-items breaks a dependence.
+    #[error("{0}")]
+    Placement(Box<Refusal>),
+    /// The result would not be well formed, by the user's choice of names or tags.
+    #[error("{0}")]
+    Kernel(#[from] KernelError),
+    /// isl failed.
+    #[error("the integer-set library failed, which is no fault of yours: {0}")]
+    Solver(#[from] IslError),
+}
+
+impl Cause {
+    /// The two instances that clash, if the proof failed.
+    pub fn witness(&self) -> Option<&Witness> {
+        match self {
+            Self::Reordered { witness, .. } => Some(witness),
+            Self::Placement(refusal) => Some(&refusal.witness),
+            Self::Unknown { .. }
+            | Self::EmptySelection { .. }
+            | Self::Argument(_)
+            | Self::Kernel(_)
+            | Self::Solver(_) => None,
+        }
+    }
+}
+
+impl From<PlacementError> for Cause {
+    fn from(error: PlacementError) -> Self {
+        match error {
+            PlacementError::Refused(refusal) => Self::Placement(refusal),
+            PlacementError::Isl(error) => Self::Solver(error),
+        }
+    }
+}

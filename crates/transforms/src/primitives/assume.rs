@@ -1,0 +1,123 @@
+//! Adds what the user asserts.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use purlin_ir::polyhedral::Polyhedral;
+use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarKind};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Asserts something isl cannot see: the only way to widen what is legal, and visible in the recipe.
+///
+/// # Rewrite
+/// ```text
+/// kernel k                   =>   kernel k
+/// param n: i32                    param n: i32
+///                                 assume n >= 1
+/// ```
+///
+/// # Precondition
+/// None to prove: conditions on parameters become preconditions of the launch, which is refused where
+/// they do not hold. A set of conditions that no parameters satisfy is refused at once.
+///
+/// # Errors
+/// Unknown names, a bound on what is no parameter, `injective` of what is no integer array,
+/// contradictory conditions.
+///
+/// # Elsewhere
+/// Loopy `assume`; Exo `assert`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Assume {
+    /// `param >= value`.
+    AtLeast {
+        /// The parameter.
+        param: String,
+        /// Its smallest value.
+        value: i64,
+    },
+    /// `param <= value`.
+    AtMost {
+        /// The parameter.
+        param: String,
+        /// Its largest value.
+        value: i64,
+    },
+    /// Different indices of the array hold different values.
+    Injective {
+        /// An integer array.
+        array: String,
+    },
+}
+
+impl Assume {
+    /// `param >= value`.
+    pub fn at_least(param: impl Into<String>, value: i64) -> Self {
+        Self::AtLeast { param: param.into(), value }
+    }
+
+    /// `param <= value`.
+    pub fn at_most(param: impl Into<String>, value: i64) -> Self {
+        Self::AtMost { param: param.into(), value }
+    }
+
+    /// Different indices of `array` hold different values.
+    pub fn injective(array: impl Into<String>) -> Self {
+        Self::Injective { array: array.into() }
+    }
+}
+
+impl fmt::Display for Assume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast { param, value } => write!(f, "assume `{param} >= {value}`"),
+            Self::AtMost { param, value } => write!(f, "assume `{param} <= {value}`"),
+            Self::Injective { array } => write!(f, "assume `injective({array})`"),
+        }
+    }
+}
+
+impl Transform for Assume {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let assumption = self.assumption(kernel)?;
+        let mut assuming = kernel.clone();
+        if !assuming.assumptions.contains(&assumption) {
+            assuming.assumptions.push(assumption);
+        }
+        // { params : all assumptions } must have a point.
+        let poly = Polyhedral::new(&assuming);
+        let dims: [&str; 0] = [];
+        let space = isl::SetSpace::new(&dims, &poly.params);
+        if isl::Set::from_constraints(&space, &poly.context)?.is_empty()? {
+            return Err(Cause::Argument(
+                "no parameters satisfy this and the earlier assumptions; drop one".into(),
+            ));
+        }
+        Ok(assuming)
+    }
+}
+
+impl Assume {
+    fn assumption(&self, kernel: &Kernel) -> Result<Assumption, Cause> {
+        let param = |name: &str| {
+            let var = lookup::var(kernel, name)?;
+            match kernel.vars[var].kind {
+                VarKind::Param => Ok(Affine::var(var)),
+                VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => {
+                    Err(Cause::Argument(format!("`{name}` is no parameter; conditions are on parameters")))
+                }
+            }
+        };
+        Ok(match self {
+            Self::AtLeast { param: name, value } => {
+                Assumption::Params(Constraint::le(&Affine::constant(*value), &param(name)?))
+            }
+            Self::AtMost { param: name, value } => {
+                Assumption::Params(Constraint::le(&param(name)?, &Affine::constant(*value)))
+            }
+            Self::Injective { array } => Assumption::Injective(lookup::var(kernel, array)?),
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Gives a parameter a value for good.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use purlin_ir::{Assumption, Kernel, ScalarType, VarKind};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Replaces a parameter by a constant; it is no argument any more.
+///
+/// # Rewrite
+/// ```text
+/// param n: i32               =>   for i in 0..8
+/// for i in 0..n                     S(i)
+///   S(i)
+/// ```
+///
+/// # Precondition
+/// The value fits the parameter's type and satisfies the assumptions on it.
+///
+/// # Errors
+/// An unknown variable, one that is no parameter, a value that does not fit or that an assumption
+/// excludes.
+///
+/// # Elsewhere
+/// Loopy `fix_parameters`; Exo `specialize`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FixParameter {
+    /// The parameter.
+    pub param: String,
+    /// Its value.
+    pub value: i64,
+}
+
+impl FixParameter {
+    /// Fixes `param` to `value`.
+    pub fn new(param: impl Into<String>, value: i64) -> Self {
+        Self { param: param.into(), value }
+    }
+}
+
+impl fmt::Display for FixParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fix `{}` to {}", self.param, self.value)
+    }
+}
+
+impl Transform for FixParameter {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let param = lookup::var(kernel, &self.param)?;
+        let data = &kernel.vars[param];
+        if data.kind != VarKind::Param {
+            return Err(Cause::Argument(format!(
+                "`{}` is no parameter; only parameters can be fixed",
+                self.param
+            )));
+        }
+        let fits = match data.ty {
+            ScalarType::I32 => i32::try_from(self.value).is_ok(),
+            ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => true,
+        };
+        if !fits || self.value.abs() > purlin_ir::affine::MAX_COEFFICIENT {
+            return Err(Cause::Argument(format!(
+                "{} does not fit `{}: {}`",
+                self.value, self.param, data.ty
+            )));
+        }
+        let mut fixed = kernel.with_var_fixed(param, self.value);
+        let broken = fixed.assumptions.iter().position(|a| match a {
+            Assumption::Params(c) => c.as_constant() == Some(false),
+            Assumption::Injective(_) => false,
+        });
+        if let Some(k) = broken {
+            let Assumption::Params(c) = &kernel.assumptions[k] else {
+                unreachable!("only conditions are constant")
+            };
+            return Err(Cause::Argument(format!(
+                "the kernel assumes `{}`, which {} breaks; choose another value or drop the assumption",
+                kernel.show_constraint(c),
+                self.value
+            )));
+        }
+        fixed.assumptions.retain(|a| match a {
+            Assumption::Params(c) => c.as_constant() != Some(true),
+            Assumption::Injective(_) => true,
+        });
+        Ok(fixed)
+    }
+}

@@ -1,0 +1,44 @@
+//! The primitives, one a file: arguments, check (the proof), edit.
+
+pub mod assume;
+pub mod fix_parameter;
+pub mod interchange_inames;
+pub mod make_atomic;
+pub mod set_address_space;
+pub mod split_iname;
+pub mod tag_iname;
+pub mod unroll_iname;
+
+pub use assume::Assume;
+pub use fix_parameter::FixParameter;
+pub use interchange_inames::InterchangeInames;
+pub use make_atomic::MakeAtomic;
+pub use set_address_space::SetAddressSpace;
+pub use split_iname::SplitIname;
+pub use tag_iname::TagIname;
+pub use unroll_iname::UnrollIname;
+
+use crate::error::{Cause, TransformError};
+use purlin_ir::Kernel;
+use std::fmt::Display;
+
+/// A transformation with its arguments: a total function of kernels.
+pub trait Transform: Display {
+    /// Proves the precondition and applies the transformation.
+    ///
+    /// # Errors
+    /// The cause, with a witness where a proof failed.
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause>;
+
+    /// Applies the transformation; the result is verified and canonical.
+    ///
+    /// # Errors
+    /// The operation as the user wrote it, and the cause.
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        let error = |cause| TransformError { operation: self.to_string(), cause };
+        // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
+        let result = self.rewrite(kernel).map_err(error)?.canonical();
+        result.verify().map_err(|e| error(Cause::Kernel(e)))?;
+        Ok(result)
+    }
+}

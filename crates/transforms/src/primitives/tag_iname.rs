@@ -1,0 +1,89 @@
+//! Says where the iterations of a loop run.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use crate::tree::loop_body;
+use purlin_ir::placement::place;
+use purlin_ir::{AxisTag, Kernel, deps};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Tags `iname`: sequential, in vector lanes, on an axis of work-groups or of work-items.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n      =>   for i in 0..n {g.0}
+///   S(i)                    S(i)
+/// ```
+/// The text keeps its order and its meaning; the tag says where an instance runs.
+///
+/// # Precondition
+/// For every dependence `(i, j)` whose ends run in different places, the table of
+/// [`purlin_ir::placement`] holds: no value flows through memory that the sink cannot see, updates
+/// across places commute and are atomic, and within a group the source comes strictly first once the
+/// parallel loops are left out, so that a barrier can stand between.
+///
+/// # Errors
+/// An unknown iname, the iname of a reduction, an axis that a loop around or inside has, and a
+/// dependence that the placement breaks, with two instances.
+///
+/// # Elsewhere
+/// Loopy `tag_inames`; Halide `gpu_blocks`, `gpu_threads`, `vectorize`; Exo `parallelize_loop`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TagIname {
+    /// The loop.
+    pub iname: String,
+    /// `g.0`–`g.2`, `l.0`–`l.2`, `vector` or `sequential`.
+    pub tag: String,
+}
+
+impl TagIname {
+    /// Tags `iname` with the tag of that text.
+    pub fn new(iname: impl Into<String>, tag: impl Into<String>) -> Self {
+        Self { iname: iname.into(), tag: tag.into() }
+    }
+}
+
+impl fmt::Display for TagIname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tag `{}` {}", self.iname, self.tag)
+    }
+}
+
+impl Transform for TagIname {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let iname = lookup::iname(kernel, &self.iname)?;
+        let tag = AxisTag::parse(&self.tag).ok_or_else(|| {
+            let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();
+            Cause::Argument(format!("`{}` is no tag; there is {}", self.tag, known.join(", ")))
+        })?;
+        let parallel = match tag {
+            AxisTag::Unrolled => {
+                return Err(Cause::Argument("use unroll_iname, which checks the trip count".into()));
+            }
+            AxisTag::Sequential => false,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
+        };
+        if parallel && loop_body(&kernel.body, iname).is_none() {
+            return Err(Cause::Argument(format!(
+                "`{}` runs inside a reduction; realise the reduction first",
+                self.iname
+            )));
+        }
+        let mut tagged = kernel.clone();
+        tagged.inames[iname].tag = tag;
+        tagged.verify()?;
+        check_placement(&tagged)?;
+        Ok(tagged)
+    }
+}
+
+/// Checks that the tags of a kernel keep every dependence.
+pub(crate) fn check_placement(kernel: &Kernel) -> Result<(), Cause> {
+    if kernel.inames.values().all(|i| matches!(i.tag, AxisTag::Sequential | AxisTag::Unrolled)) {
+        return Ok(());
+    }
+    place(kernel, &deps::dependences(kernel)?)?;
+    Ok(())
+}

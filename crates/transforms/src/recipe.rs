@@ -1,0 +1,105 @@
+//! Recipes: steps that can be saved, diffed, replayed and shown one after the other.
+
+use crate::error::TransformError;
+use crate::primitives::Transform;
+use crate::step::Step;
+use purlin_ir::Kernel;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The steps that were, or are to be, applied to a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The steps in order.
+    pub steps: Vec<Step>,
+}
+
+/// A step that was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("step {number} of {total}: {source}")]
+pub struct RecipeError {
+    /// Number of the step, from 1.
+    pub number: usize,
+    /// Number of steps.
+    pub total: usize,
+    /// The step.
+    pub step: Step,
+    /// The kernel it met.
+    pub kernel: Box<Kernel>,
+    /// Why it was not applied.
+    pub source: TransformError,
+}
+
+/// Text that is no recipe.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "not a recipe: {0}; a recipe is JSON such as {{\"steps\": [{{\"split_iname\": {{\"iname\": \"cell\", \"factor\": 32}}}}]}}"
+)]
+pub struct RecipeSyntaxError(#[from] serde_json::Error);
+
+impl Recipe {
+    /// A recipe of these steps.
+    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { steps: steps.into_iter().collect() }
+    }
+
+    /// Adds a step.
+    #[must_use]
+    pub fn then(mut self, step: impl Into<Step>) -> Self {
+        self.steps.push(step.into());
+        self
+    }
+
+    /// Applies every step in order.
+    ///
+    /// # Errors
+    /// The first step that fails, with the kernel it met.
+    pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
+        Ok(self.trace(kernel)?.pop().map_or_else(|| kernel.clone(), |(_, result)| result))
+    }
+
+    /// The kernel after each step.
+    ///
+    /// # Errors
+    /// The first step that fails, with the kernel it met.
+    pub fn trace(&self, kernel: &Kernel) -> Result<Vec<(Step, Kernel)>, RecipeError> {
+        let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
+        for (k, step) in self.steps.iter().enumerate() {
+            let met = trace.last().map_or(kernel, |(_, result)| result);
+            let result = step.apply(met).map_err(|source| RecipeError {
+                number: k + 1,
+                total: self.steps.len(),
+                step: step.clone(),
+                kernel: Box::new(met.clone()),
+                source,
+            })?;
+            trace.push((step.clone(), result));
+        }
+        Ok(trace)
+    }
+
+    /// The recipe as JSON, for people and files.
+    ///
+    /// # Errors
+    /// Never in practice: plain data always serialises.
+    pub fn to_json(&self) -> Result<String, RecipeSyntaxError> {
+        Ok(serde_json::to_string_pretty(self)?)
+    }
+
+    /// Reads a recipe from JSON.
+    ///
+    /// # Errors
+    /// Malformed JSON or an unknown step, with line and column.
+    pub fn from_json(text: &str) -> Result<Self, RecipeSyntaxError> {
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (k, step) in self.steps.iter().enumerate() {
+            writeln!(f, "{}. {step}", k + 1)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! The steps of a recipe: one variant a primitive.
+
+use crate::error::{Cause, TransformError};
+use crate::primitives::{
+    Assume, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace, SplitIname, TagIname, Transform,
+    UnrollIname,
+};
+use purlin_ir::Kernel;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! steps {
+    ($($variant:ident: $summary:literal, $precondition:literal;)*) => {
+        /// One step of a recipe.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Step {
+            $(#[doc = $summary] $variant($variant)),*
+        }
+
+        impl Step {
+            fn transform(&self) -> &dyn Transform {
+                match self { $(Self::$variant(t) => t),* }
+            }
+        }
+
+        $(impl From<$variant> for Step {
+            fn from(t: $variant) -> Self { Self::$variant(t) }
+        })*
+
+        /// The table of primitives, in alphabetical order.
+        pub fn primitives() -> &'static [PrimitiveInfo] {
+            &[$(PrimitiveInfo { name: stringify!($variant), summary: $summary, precondition: $precondition }),*]
+        }
+    };
+}
+
+/// A row of the table of primitives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrimitiveInfo {
+    /// Name of the arguments' type; the file and the variant of [`Step`] are the same in snake case.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// What it proves.
+    pub precondition: &'static str,
+}
+
+impl PrimitiveInfo {
+    /// The name in recipes.
+    pub fn step_name(&self) -> String {
+        let mut snake = String::new();
+        for c in self.name.chars() {
+            if c.is_ascii_uppercase() && !snake.is_empty() {
+                snake.push('_');
+            }
+            snake.push(c.to_ascii_lowercase());
+        }
+        snake
+    }
+}
+
+steps! {
+    Assume: "Asserts a bound on a parameter, or that an array is injective.",
+        "the assumptions together have a solution; checked at launch";
+    FixParameter: "Replaces a parameter by a constant.",
+        "the value fits the type and the assumptions";
+    InterchangeInames: "Swaps two loops of which one is directly around the other.",
+        "no dependence has direction (<, >)";
+    MakeAtomic: "Makes updates indivisible.",
+        "the instructions are updates of global or local variables";
+    SetAddressSpace: "Moves a temporary or a table to other memory.",
+        "no value flows to a place that cannot see it";
+    SplitIname: "Splits a loop into blocks of constant length.",
+        "factor >= 1; the order of the instances stays";
+    TagIname: "Says where the iterations of a loop run.",
+        "every dependence across places commutes, or can be ordered by a barrier";
+    UnrollIname: "Writes out the iterations of a loop.",
+        "the trip count is a constant";
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.transform().fmt(f)
+    }
+}
+
+impl Transform for Step {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        self.transform().rewrite(kernel)
+    }
+
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        self.transform().apply(kernel)
+    }
+}
