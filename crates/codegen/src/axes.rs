@@ -176,18 +176,24 @@ fn member(
         let bound = if lower.is_empty() { "lower" } else { "upper" };
         return Err(CodegenError::Unbounded { iname: name(), bound });
     }
-    let found = lower.iter().map(|e| show(env.kernel, e)).collect::<Vec<_>>().join(", ");
-    // Parametric if there is one, so that `n <= i < n + 8` has eight work-items.
-    lower.retain(|e| is_parametric(env, e));
-    lower.sort_by_key(|e| e.as_constant().is_some());
-    let Some(lower) = lower.into_iter().next() else {
-        return Err(CodegenError::GridNotParametric {
+    // Where several inames share the axis, an index must mean the same to all of them and to the
+    // placement: the lower bound of a plain range, else zero.
+    let lower = match env.kernel.inames[iname].domain.as_range(iname) {
+        Some((lo, _)) => lo,
+        None => Affine::constant(0),
+    };
+    let negative = range.lo < 0 && lower.as_constant() == Some(0);
+    if !is_parametric(env, &lower) || negative {
+        return Err(CodegenError::AxisStart {
             axis: env.kernel.inames[iname].tag.to_string(),
             iname: name(),
-            bound: "the lower bound",
-            found,
+            found: if negative {
+                "may be negative".into()
+            } else {
+                format!("is `{}`", show(env.kernel, &lower))
+            },
         });
-    };
+    }
     Ok(Member { iname, lower, upper, range })
 }
 

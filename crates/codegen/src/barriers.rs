@@ -7,8 +7,8 @@
 //! and one barrier at the end of the body serves all carried syncs that are still open.
 
 use crate::ast::Fence;
-use crate::placed::Sync;
-use purlin_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
+use purlin_ir::placement::Barrier as Sync;
+use purlin_ir::{AddressSpace, Id, InameId, Kernel, Node};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body of a loop, or the root.
@@ -152,9 +152,4 @@ fn holders(kernel: &Kernel, gaps: &BTreeMap<(List, usize), Fence>) -> BTreeSet<I
     let mut found = BTreeSet::new();
     visit(&kernel.body, &mut Vec::new(), &lists, &mut found);
     found
-}
-
-/// A sync between two instructions, in terms of names, for messages.
-pub(crate) fn insn_name(kernel: &Kernel, insn: InsnId) -> String {
-    kernel.insns[insn].name.clone()
 }

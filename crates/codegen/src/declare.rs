@@ -164,3 +164,9 @@ fn count_writes(block: &Block, writes: &mut BTreeMap<Name, usize>) {
         }
     }
 }
+
+/// Whether each run of the block gives the scalar a value before anything reads it.
+pub(crate) fn starts_defined(block: &Block, var: &Private) -> bool {
+    let index = BTreeMap::from([(var.name.clone(), 0)]);
+    Context { vars: std::slice::from_ref(var), index }.starts_defined(block, 0)
+}

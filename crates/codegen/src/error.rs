@@ -17,6 +17,10 @@ pub enum CodegenError {
         "work-groups along {axis}: {bound} of `{iname}` is `{found}`, needed an expression of parameters; split or interchange so that the loop does not depend on loops around it"
     )]
     GridNotParametric { axis: String, iname: String, bound: &'static str, found: String },
+    #[error(
+        "loop `{iname}` on {axis} starts at a value that {found}, needed a parametric one that is not negative; shift the loop"
+    )]
+    AxisStart { axis: String, iname: String, found: String },
     #[error("`{iname}` has no {bound} bound; give its domain one")]
     Unbounded { iname: String, bound: &'static str },
     #[error(
@@ -53,8 +57,10 @@ pub enum CodegenError {
     BlockTooLarge { found: u64, limit: u64, target: Target },
     #[error("`{insn}`: {what} has no meaning in {target}; {help}")]
     Unsupported { insn: String, what: String, target: Target, help: &'static str },
-    #[error("the kernel is refused: {0}")]
-    Refused(String),
+    #[error("{0}")]
+    Refused(Box<purlin_ir::placement::Refusal>),
+    #[error("{0}")]
+    Isl(#[from] purlin_isl::IslError),
     #[error(
         "bug of purlin: no barrier separates `{first}` and `{second}`, which clash on `{var}`; please report this kernel:\n{kernel}"
     )]

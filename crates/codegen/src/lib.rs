@@ -1,7 +1,7 @@
 //! Turns a kernel into CUDA, OpenCL or C source with a launch plan.
 //!
 //! ```text
-//! Kernel ──place──► Placed ──lower──► code (ast) ──print──► Program { source, plan }
+//! Kernel ──place──► PlacedKernel ──lower──► code (ast) ──print──► Program { source, plan }
 //! ```
 
 pub mod ast;
@@ -16,7 +16,7 @@ mod interval;
 mod launch;
 mod lower;
 mod names;
-mod placed;
+pub mod placed;
 pub mod plan;
 pub mod print;
 pub mod program;
@@ -27,7 +27,8 @@ mod tidy;
 mod value;
 
 pub use error::CodegenError;
+pub use placed::PlacedKernel;
 pub use plan::{
     ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Program, Target,
 };
-pub use program::{Code, Options, code, generate};
+pub use program::{Code, Options, generate};

@@ -1,86 +1,64 @@
-//! A kernel placed on hardware axes: what must be separated by barriers, which axes of private arrays
-//! each work-item holds one slice of.
+//! A kernel placed on hardware axes: the stage that can be turned into code.
 
 use crate::error::CodegenError;
-use purlin_ir::{AddressSpace, Affine, AxisTag, Expr, Id, InameId, InsnId, Kernel, VarId, VarKind};
+use crate::plan::{Program, Target};
+use crate::program::{self, Code, Options};
+use purlin_ir::Kernel;
+use purlin_ir::deps::dependences;
+use purlin_ir::placement::{Placement, PlacementError, place};
 
-/// A barrier must separate two instructions on different work-items of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sync {
-    /// The instruction that comes first.
-    pub(crate) source: InsnId,
-    /// The instruction that comes after.
-    pub(crate) sink: InsnId,
-    /// What they clash on.
-    pub(crate) var: VarId,
-    /// The sequential loop whose later iteration holds `sink`; none: the same iterations of all.
-    pub(crate) carrier: Option<InameId>,
-}
-
-/// The placement of a kernel that has no race.
+/// A kernel whose axis tags keep every dependence, with the barriers that this takes.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
-    pub(crate) syncs: Vec<Sync>,
-    /// For each variable and axis: whether each work-item holds one slice, so that the axis is not in
-    /// the code.
-    pub(crate) sliced: Vec<Vec<bool>>,
+pub struct PlacedKernel<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) placement: Placement,
 }
 
-/// Places a kernel.
-///
-/// # Errors
-/// A race, as the analysis words it.
-pub(crate) fn place(kernel: &Kernel) -> Result<Placed, CodegenError> {
-    Ok(Placed { syncs: Vec::new(), sliced: sliced(kernel) })
-}
-
-/// Axes of private arrays that every access indexes by the same shift of the same hardware axis.
-fn sliced(kernel: &Kernel) -> Vec<Vec<bool>> {
-    let mut found: Vec<Vec<Option<Option<(AxisTag, Affine)>>>> =
-        kernel.vars.values().map(|v| vec![None; v.shape.len()]).collect();
-    for insn in kernel.insns.values() {
-        for access in insn.reads().into_iter().chain([&insn.lhs]) {
-            for (k, e) in access.index.iter().enumerate() {
-                let slot = &mut found[access.var.index()][k];
-                let here = slice(kernel, e);
-                *slot = match slot.take() {
-                    None => Some(here),
-                    Some(before) if before == here => Some(before),
-                    Some(_) => Some(None),
-                };
-            }
+impl<'k> PlacedKernel<'k> {
+    /// Derives the dependences and checks the axis tags against them.
+    ///
+    /// # Errors
+    /// [`CodegenError::Refused`] with two instances that clash; a failure of isl.
+    pub fn new(kernel: &'k Kernel) -> Result<Self, CodegenError> {
+        let dependences = dependences(kernel)?;
+        match place(kernel, &dependences) {
+            Ok(placement) => Ok(Self { kernel, placement }),
+            Err(PlacementError::Refused(refusal)) => Err(CodegenError::Refused(refusal)),
+            Err(PlacementError::Isl(e)) => Err(e.into()),
         }
     }
-    found
-        .into_iter()
-        .zip(kernel.vars.values())
-        .map(|(axes, var)| {
-            let private = var.space == AddressSpace::Private && var.kind == VarKind::Temporary;
-            axes.into_iter().map(|a| private && matches!(a, Some(Some(_)))).collect()
-        })
-        .collect()
-}
 
-/// The hardware axis and the distance from its index, if the expression is an iname on an axis plus
-/// something parametric.
-fn slice(kernel: &Kernel, e: &Expr) -> Option<(AxisTag, Affine)> {
-    let e = e.as_affine()?;
-    let mut inames: Vec<InameId> = Vec::new();
-    e.for_each_symbol(&mut |a| {
-        if let purlin_ir::Atom::Iname(i) = a {
-            inames.push(*i);
-        }
-    });
-    let [iname] = inames.as_slice() else { return None };
-    if e.coefficient(&purlin_ir::Atom::Iname(*iname)) != 1 {
-        return None;
+    /// The kernel with a placement that was derived before. [`place`] must have given it for this
+    /// kernel, else the code may have races.
+    pub fn with_placement(kernel: &'k Kernel, placement: Placement) -> Self {
+        Self { kernel, placement }
     }
-    let info = &kernel.inames[*iname];
-    match info.tag {
-        AxisTag::Local(_) | AxisTag::Group(_) => {
-            let (lo, _) = info.domain.as_range(*iname)?;
-            Some((info.tag, e.minus(&Affine::iname(*iname)).plus(&lo)))
-        }
-        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => None,
+
+    /// The kernel.
+    pub fn kernel(&self) -> &'k Kernel {
+        self.kernel
+    }
+
+    /// The placement.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// The code for a target, before it is printed.
+    ///
+    /// # Errors
+    /// What the target cannot say or the axes do not allow; see [`CodegenError`].
+    pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
+        let Options {} = options;
+        Ok(program::lower(self, target)?.0)
+    }
+
+    /// The program for a target.
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`].
+    pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
+        let Options {} = options;
+        program::program(self, target)
     }
 }

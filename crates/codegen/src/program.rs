@@ -9,7 +9,7 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::lower::Lower;
 use crate::lower::place::is_plain_scalar;
-use crate::placed::{Placed, place};
+use crate::placed::PlacedKernel;
 use crate::plan::{Program, Target};
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::Storage;
@@ -31,49 +31,43 @@ pub struct Code {
     pub local_bytes: u64,
 }
 
-/// Generates a program.
+/// Generates a program: [`PlacedKernel::new`], then [`PlacedKernel::generate`].
 ///
 /// The source is the same to the byte for equal kernels.
 ///
 /// # Errors
-/// What the target cannot say or the axes do not allow; see [`CodegenError`].
+/// A race, what the target cannot say, or what the axes do not allow; see [`CodegenError`].
 pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Program, CodegenError> {
-    let Options {} = options;
-    let placed = place(kernel)?;
-    let (code, axes) = lower(kernel, &placed, target)?;
+    PlacedKernel::new(kernel)?.generate(target, options)
+}
+
+/// Source and launch plan of a placed kernel.
+pub(crate) fn program(placed: &PlacedKernel<'_>, target: Target) -> Result<Program, CodegenError> {
+    let (code, axes) = lower(placed, target)?;
     let source = print::source(&code.function, target);
-    let features = launch::features(kernel, target, source.doubles, source.wide_atomics);
-    let plan = launch::plan(kernel, target, &axes, code.local_bytes, features)?;
+    let features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
+    let plan = launch::plan(placed.kernel, target, &axes, code.local_bytes, features)?;
     Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan })
 }
 
-/// The code of a kernel for a target.
-///
-/// # Errors
-/// As [`generate`].
-pub fn code(kernel: &Kernel, target: Target, options: &Options) -> Result<Code, CodegenError> {
-    let Options {} = options;
-    let placed = place(kernel)?;
-    Ok(lower(kernel, &placed, target)?.0)
-}
-
-fn lower(kernel: &Kernel, placed: &Placed, target: Target) -> Result<(Code, Axes), CodegenError> {
+/// Code of a placed kernel, and its axes.
+pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, Axes), CodegenError> {
+    let kernel = placed.kernel;
     let mut env = Env::new(kernel);
     let axes = Axes::new(&mut env)?;
-    let storage = Storage::new(kernel, placed, &mut env.names, &env.var_names)?;
+    let storage = Storage::new(placed, &mut env.names, &env.var_names)?;
     enter_hardware(&mut env, &axes);
-    let barriers =
-        if axes.work_items() == 1 { BarrierPlan::default() } else { BarrierPlan::new(kernel, &placed.syncs) };
+    let syncs = if axes.work_items() == 1 { &[] } else { placed.placement.barriers.as_slice() };
+    let barriers = BarrierPlan::new(kernel, syncs);
     let mut pass = Lower::new(env, placed, &axes, &barriers, storage.names.clone());
     let body = pass.run()?;
-    crate::race::check(kernel, placed, &axes, &body)?;
+    crate::race::check(kernel, syncs, &pass.env.iname_names, &body)?;
     let env = pass.env;
-    let entry = crate::names::entry(kernel);
     let mut constants = Vec::new();
     let params = parameters(kernel, &env.var_names, &mut constants);
     check_memory(target, &constants, storage.local_bytes)?;
     let mut function = Function {
-        name: entry,
+        name: crate::names::entry(kernel),
         params,
         constants,
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),

@@ -1,20 +1,117 @@
-//! The last check: an independent walk over the final code that every sync is separated.
+//! The last check: an independent walk over the final code that a barrier separates every sync.
+//!
+//! It shares nothing with the placement of barriers but the list of what needs one. For each sync it
+//! follows, in order of execution, whether the source has run and no barrier since.
 
-use crate::ast::Block;
-use crate::axes::Axes;
+use crate::ast::{Block, Name, Stmt};
 use crate::error::CodegenError;
-use crate::placed::Placed;
-use purlin_ir::Kernel;
+use purlin_ir::placement::Barrier;
+use purlin_ir::{AxisTag, Id, InameId, InsnId, Kernel};
 
 /// Checks that a barrier separates the two sides of every sync.
 ///
 /// # Errors
 /// [`CodegenError::Race`].
 pub(crate) fn check(
-    _kernel: &Kernel,
-    _placed: &Placed,
-    _axes: &Axes,
-    _body: &Block,
+    kernel: &Kernel,
+    syncs: &[Barrier],
+    names: &[Name],
+    body: &Block,
 ) -> Result<(), CodegenError> {
+    if syncs.is_empty() {
+        return Ok(());
+    }
+    let mut loops = vec![Vec::new(); kernel.insns.len()];
+    for (insn, around) in kernel.schedule() {
+        loops[insn.index()] = around;
+    }
+    for sync in syncs {
+        let name = |i: &InameId| names[i.index()].clone();
+        let common = loops[sync.source.index()].iter().filter(|i| {
+            loops[sync.sink.index()].contains(i)
+                && !matches!(kernel.inames[**i].tag, AxisTag::Group(_) | AxisTag::Local(_))
+        });
+        let mut walk = Walk {
+            sync,
+            carrier: sync.carrier.as_ref().map(name),
+            common: common.map(name).collect(),
+            race: false,
+        };
+        walk.block(body, State::default());
+        if walk.race {
+            return Err(CodegenError::Race {
+                first: kernel.insns[sync.source].name.clone(),
+                second: kernel.insns[sync.sink].name.clone(),
+                var: kernel.vars[sync.var].name.clone(),
+                kernel: purlin_ir::text::print(kernel),
+            });
+        }
+    }
     Ok(())
+}
+
+/// What is known at a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State {
+    /// The source may have run in this iteration of the common loops, with no barrier since.
+    fresh: bool,
+    /// The source may have run in an earlier iteration of the carrier, with no barrier since.
+    carried: bool,
+}
+
+impl State {
+    fn join(self, other: Self) -> Self {
+        Self { fresh: self.fresh | other.fresh, carried: self.carried | other.carried }
+    }
+}
+
+struct Walk<'a> {
+    sync: &'a Barrier,
+    carrier: Option<Name>,
+    common: Vec<Name>,
+    race: bool,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: &Block, mut state: State) -> State {
+        for stmt in block {
+            state = self.stmt(stmt, state);
+        }
+        state
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, state: State) -> State {
+        match stmt {
+            Stmt::Comment(_) | Stmt::Declare(_) => state,
+            Stmt::Assign { origin, .. } => self.instruction(*origin, state),
+            Stmt::Atomic(a) => self.instruction(Some(a.origin), state),
+            Stmt::Barrier(_) => State::default(),
+            Stmt::Iteration(name) => self.next_iteration(name, state),
+            Stmt::If { body, .. } => state.join(self.block(body, state)),
+            Stmt::For(f) => {
+                let once = self.block(&f.body, state);
+                let twice = self.block(&f.body, self.next_iteration(&f.name, once));
+                state.join(once).join(twice)
+            }
+        }
+    }
+
+    fn instruction(&mut self, origin: Option<InsnId>, mut state: State) -> State {
+        // The sink first: an instruction may be both, and does not race with its own instance.
+        if origin == Some(self.sync.sink) {
+            self.race |= if self.carrier.is_some() { state.carried } else { state.fresh };
+        }
+        if origin == Some(self.sync.source) {
+            state.fresh = true;
+        }
+        state
+    }
+
+    fn next_iteration(&self, name: &Name, state: State) -> State {
+        if self.carrier.as_ref() == Some(name) {
+            return State { fresh: false, carried: state.carried | state.fresh };
+        }
+        // An iteration of a common loop that does not carry the sync: its pairs are elsewhere.
+        if self.common.contains(name) { State::default() } else { state }
+    }
 }

@@ -1,37 +1,190 @@
-//! Loops over the work-items of a group, for C.
+//! Loops over the work-items of a group, for C: one around each run of statements between barriers.
+//!
+//! Uniform loops and conditions around barriers stay outside. A private variable that lives across
+//! runs becomes an array over the work-items, the work-item innermost so that lanes are neighbours.
 
-use crate::ast::{Block, Expr, For, LoopKind, Stmt};
+use crate::ast::{Block, Expr, For, LoopKind, Name, Op, Place, Stmt};
 use crate::axes::Axes;
-use crate::declare::Private;
+use crate::declare::{Private, starts_defined};
 use crate::env::Env;
 use purlin_ir::ScalarType;
+use std::collections::BTreeMap;
 
-/// Puts statements without barriers into loops over the work-items.
-pub(crate) fn work_item_loops(
-    body: Block,
-    env: &Env<'_>,
-    axes: &Axes,
-    _privates: &mut Vec<Private>,
-) -> Block {
-    wrap(body, env, axes)
+/// Puts the statements between barriers into loops over the work-items.
+pub(crate) fn work_item_loops(body: Block, env: &Env<'_>, axes: &Axes, privates: &mut [Private]) -> Block {
+    let barriers = body.iter().any(Stmt::has_barrier);
+    let mut code = Regions { env, axes }.block(body);
+    if barriers {
+        expand(&mut code, env, axes, privates);
+    }
+    code
 }
 
-/// Loops over the work-items, l.0 innermost.
-fn wrap(mut body: Block, env: &Env<'_>, axes: &Axes) -> Block {
-    if body.is_empty() {
-        return body;
+struct Regions<'a, 'k> {
+    env: &'a Env<'k>,
+    axes: &'a Axes,
+}
+
+impl Regions<'_, '_> {
+    fn block(&self, block: Block) -> Block {
+        let mut out = Block::new();
+        let mut run = Block::new();
+        for mut stmt in block {
+            match &stmt {
+                Stmt::Barrier(_) | Stmt::Iteration(_) => self.flush(&mut run, &mut out),
+                // A bound that was taken before a loop around a barrier: the same for all work-items.
+                Stmt::Declare(d) if d.constant => {
+                    self.flush(&mut run, &mut out);
+                    out.push(stmt);
+                }
+                _ if stmt.has_barrier() => {
+                    self.flush(&mut run, &mut out);
+                    if let Some(body) = stmt.body_mut() {
+                        *body = self.block(std::mem::take(body));
+                    }
+                    out.push(stmt);
+                }
+                _ => run.push(stmt),
+            }
+        }
+        self.flush(&mut run, &mut out);
+        out
     }
-    for axis in 0..3_u8 {
+
+    fn flush(&self, run: &mut Block, out: &mut Block) {
+        // Remarks at the head of a run stand before its loops.
+        let remarks = run.iter().take_while(|s| matches!(s, Stmt::Comment(_))).count();
+        out.extend(run.drain(..remarks));
+        out.extend(self.wrap(std::mem::take(run)));
+    }
+
+    /// Loops over the work-items, l.0 innermost.
+    fn wrap(&self, mut body: Block) -> Block {
+        if body.is_empty() {
+            return body;
+        }
+        for axis in 0..3_u8 {
+            let Some(local) = &self.axes.block[usize::from(axis)] else { continue };
+            body = vec![Stmt::For(For {
+                name: self.env.name(self.env.hardware(false, axis)).clone(),
+                ty: ScalarType::I32,
+                lower: Expr::int(0),
+                upper: Expr::int(local.extent),
+                step: 1,
+                kind: LoopKind::WorkItems,
+                body,
+            })];
+        }
+        body
+    }
+}
+
+/// Where a private variable is used.
+#[derive(Default)]
+struct Uses {
+    /// Runs of statements that use it.
+    runs: usize,
+    /// Whether an iteration of a loop around a run may read what an earlier one left.
+    carried: bool,
+    /// Whether a bound or condition outside of the runs uses it.
+    outside: bool,
+}
+
+fn expand(code: &mut Block, env: &Env<'_>, axes: &Axes, privates: &mut [Private]) {
+    let mut uses: BTreeMap<Name, Uses> = privates.iter().map(|p| (p.name.clone(), Uses::default())).collect();
+    collect(code, false, privates, &mut uses);
+    let items = axes.work_items();
+    for private in privates {
+        let u = &uses[&private.name];
+        if u.runs > 1 || u.carried || u.outside {
+            private.len = Some(private.len.unwrap_or(1).saturating_mul(items.unsigned_abs()));
+        } else {
+            uses.remove(&private.name);
+        }
+    }
+    let index = flat_index(env, axes);
+    rewrite(code, &uses, items, &Expr::int(0), &index);
+}
+
+fn collect(block: &Block, in_loop: bool, privates: &[Private], uses: &mut BTreeMap<Name, Uses>) {
+    for stmt in block {
+        if let Stmt::For(f) = stmt
+            && f.kind == LoopKind::WorkItems
+        {
+            let mut names = std::collections::BTreeSet::new();
+            crate::print::names_in(&f.body, &mut names);
+            for p in privates.iter().filter(|p| names.contains(&p.name)) {
+                if let Some(u) = uses.get_mut(&p.name) {
+                    u.runs += 1;
+                    u.carried |= in_loop && !(p.len.is_none() && starts_defined(&f.body, p));
+                }
+            }
+            continue;
+        }
+        for e in stmt.expressions() {
+            e.for_each(&mut |e| {
+                if let Expr::Load(place) = e
+                    && let Some(u) = uses.get_mut(&place.name)
+                {
+                    u.outside = true;
+                }
+            });
+        }
+        if let Some(body) = stmt.body() {
+            collect(body, in_loop || matches!(stmt, Stmt::For(_)), privates, uses);
+        }
+    }
+}
+
+/// `l0 + n0*(l1 + n1*l2)`.
+fn flat_index(env: &Env<'_>, axes: &Axes) -> Expr {
+    let mut index: Option<Expr> = None;
+    for axis in (0..3_u8).rev() {
         let Some(local) = &axes.block[usize::from(axis)] else { continue };
-        body = vec![Stmt::For(For {
-            name: env.name(env.hardware(false, axis)).clone(),
-            ty: ScalarType::I32,
-            lower: Expr::int(0),
-            upper: Expr::int(local.extent),
-            step: 1,
-            kind: LoopKind::WorkItems,
-            body,
-        })];
+        let here = Expr::var(env.name(env.hardware(false, axis)));
+        index = Some(match index {
+            None => here,
+            Some(outer) => Expr::binary(Op::Add, Expr::binary(Op::Mul, Expr::int(local.extent), outer), here),
+        });
     }
-    body
+    index.unwrap_or(Expr::int(0))
+}
+
+/// Gives expanded variables the index of the work-item (outside of the runs: of the first one, as all
+/// have the same value there).
+fn rewrite(block: &mut Block, expanded: &BTreeMap<Name, Uses>, items: i64, index: &Expr, inside: &Expr) {
+    for stmt in block {
+        for e in stmt.expressions_mut() {
+            e.for_each_mut(&mut |e| {
+                if let Expr::Load(place) = e {
+                    shift(place, expanded, items, index);
+                }
+            });
+        }
+        match stmt {
+            Stmt::Assign { place, .. } => shift(place, expanded, items, index),
+            Stmt::Atomic(a) => shift(&mut a.place, expanded, items, index),
+            Stmt::For(f) if f.kind == LoopKind::WorkItems => {
+                rewrite(&mut f.body, expanded, items, inside, inside);
+            }
+            Stmt::For(f) => rewrite(&mut f.body, expanded, items, index, inside),
+            Stmt::If { body, .. } => rewrite(body, expanded, items, index, inside),
+            Stmt::Comment(_) | Stmt::Declare(_) | Stmt::Iteration(_) | Stmt::Barrier(_) => {}
+        }
+    }
+}
+
+fn shift(place: &mut Place, expanded: &BTreeMap<Name, Uses>, items: i64, index: &Expr) {
+    if !expanded.contains_key(&place.name) {
+        return;
+    }
+    let item = match place.offset.take() {
+        None => index.clone(),
+        Some(offset) => match *offset {
+            Expr::Int(0, _) => index.clone(),
+            Expr::Int(c, ty) => Expr::binary(Op::Add, Expr::Int(c * items, ty), index.clone()),
+            other => Expr::binary(Op::Add, Expr::binary(Op::Mul, Expr::int(items), other), index.clone()),
+        },
+    };
+    place.offset = Some(Box::new(item));
 }

@@ -5,7 +5,7 @@ use crate::declare::Private;
 use crate::error::CodegenError;
 use crate::lower::place::{constant_strides, is_plain_scalar};
 use crate::names::Names;
-use crate::placed::Placed;
+use crate::placed::PlacedKernel;
 use purlin_ir::{AddressSpace, Id, Kernel, ScalarType, VarId, VarKind, Variable};
 
 /// Where temporaries are kept.
@@ -38,11 +38,11 @@ impl Storage {
     /// # Errors
     /// A temporary that cannot be declared: global, of parametric size, or sharing with another type.
     pub(crate) fn new(
-        kernel: &Kernel,
-        placed: &Placed,
+        placed: &PlacedKernel<'_>,
         fresh: &mut Names,
         var_names: &[Name],
     ) -> Result<Self, CodegenError> {
+        let kernel = placed.kernel;
         let mut names = var_names.to_vec();
         let mut buffers: Vec<Buffer> = Vec::new();
         for (id, var) in kernel.vars.iter() {
@@ -53,7 +53,7 @@ impl Storage {
             if var.space == AddressSpace::Global {
                 return Err(CodegenError::GlobalTemporary { var: var.name.clone() });
             }
-            let sliced = &placed.sliced[id.index()];
+            let sliced = &placed.placement.sliced[id.index()];
             let len = if is_plain_scalar(var, sliced) { None } else { Some(elements(kernel, var, sliced)?) };
             let shared =
                 var.storage.as_ref().and_then(|s| buffers.iter_mut().find(|b| b.storage.as_ref() == Some(s)));

@@ -10,7 +10,7 @@ use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
 use crate::env::Env;
 use crate::error::CodegenError;
-use crate::placed::Placed;
+use crate::placed::PlacedKernel;
 use purlin_ir::{Affine, InameId, Kernel, Node};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(crate) const UNROLL_LIMIT: i64 = 4096;
 /// The pass: reads the placed kernel, writes code.
 pub(crate) struct Lower<'k> {
     pub(crate) kernel: &'k Kernel,
-    pub(crate) placed: &'k Placed,
+    pub(crate) placed: &'k PlacedKernel<'k>,
     pub(crate) axes: &'k Axes,
     pub(crate) barriers: &'k BarrierPlan,
     pub(crate) env: Env<'k>,
@@ -40,7 +40,7 @@ impl<'k> Lower<'k> {
     /// Hardware indices have their ranges and names already.
     pub(crate) fn new(
         env: Env<'k>,
-        placed: &'k Placed,
+        placed: &'k PlacedKernel<'k>,
         axes: &'k Axes,
         barriers: &'k BarrierPlan,
         buffers: Vec<Name>,

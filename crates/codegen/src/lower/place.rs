@@ -59,7 +59,7 @@ impl<'k> Lower<'k> {
     pub(super) fn place(&mut self, access: &Access) -> Result<Place, CodegenError> {
         let var = &self.kernel.vars[access.var];
         let placed = self.placed;
-        let sliced = &placed.sliced[access.var.index()];
+        let sliced = &placed.placement.sliced[access.var.index()];
         let name = self.buffers[access.var.index()].clone();
         if is_plain_scalar(var, sliced) {
             return Ok(Place::scalar(name));
