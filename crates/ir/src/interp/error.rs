@@ -1,13 +1,12 @@
 //! Why a kernel could not be run to its end.
 
-use crate::domain::Constraint;
 use crate::types::ScalarType;
 use crate::verify::KernelError;
 use std::fmt;
 
 /// Where a run failed: an instance of an instruction, or the entry of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instance {
+pub struct Site {
     /// Name of the instruction or iname.
     pub name: String,
     /// Whether it is the entry of a loop.
@@ -16,7 +15,7 @@ pub struct Instance {
     pub point: Vec<(String, i64)>,
 }
 
-impl fmt::Display for Instance {
+impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let point: Vec<_> = self.point.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let point = if point.is_empty() { String::new() } else { format!("[{}]", point.join(", ")) };
@@ -43,20 +42,22 @@ pub enum InterpError {
     ParamRange { name: String, value: i64, needed: ScalarType },
     #[error("`{name}` has extent {extent} along axis {axis}; needed a number of elements that fits memory")]
     Extent { name: String, axis: usize, extent: String },
-    #[error("the parameters break the assumption {constraint:?}; choose others")]
-    Assumption { constraint: Constraint },
+    #[error("`{name}` has {elements} elements, a run makes at most {limit}; run a smaller size")]
+    TooLarge { name: String, elements: usize, limit: usize },
+    #[error("the parameters break `{assumption}`; choose others")]
+    Assumption { assumption: String },
     #[error("`{name}` is assumed injective, but elements {first} and {second} are both {value}")]
     NotInjective { name: String, first: usize, second: usize, value: i64 },
     #[error("`{at}` reads `{element}`, which nothing has written; write it before")]
-    Undefined { at: Instance, element: String },
+    Undefined { at: Site, element: String },
     #[error("`{at}` accesses `{element}`, needed an index inside shape {shape}")]
-    OutOfBounds { at: Instance, element: String, shape: String },
+    OutOfBounds { at: Site, element: String, shape: String },
     #[error("`{at}`: {what} does not fit {needed}")]
-    Overflow { at: Instance, what: String, needed: &'static str },
+    Overflow { at: Site, what: String, needed: &'static str },
     #[error("`{at}`: `{op}` by zero")]
-    DivisionByZero { at: Instance, op: &'static str },
+    DivisionByZero { at: Site, op: &'static str },
     #[error("`{at}`: `{iname}` has no {missing} bound; add a constraint that is linear in it")]
-    Unbounded { at: Instance, iname: String, missing: &'static str },
+    Unbounded { at: Site, iname: String, missing: &'static str },
     #[error("`{at}`: more than {limit} steps; raise the limit or run a smaller size")]
-    StepLimit { at: Instance, limit: u64 },
+    StepLimit { at: Site, limit: u64 },
 }

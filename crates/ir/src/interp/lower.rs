@@ -71,7 +71,8 @@ fn check_assumptions(kernel: &Kernel, params: &[Option<i64>]) -> Result<(), Inte
             (Constraint::NonNegative(_), Some(value)) => value >= 0,
         };
         if !holds {
-            return Err(InterpError::Assumption { constraint: constraint.clone() });
+            let assumption = kernel.show_assumption(assumption).to_string();
+            return Err(InterpError::Assumption { assumption });
         }
     }
     Ok(())
@@ -98,14 +99,12 @@ fn shape(kernel: &Kernel, id: VarId, params: &[Option<i64>]) -> Result<Vec<usize
 
 /// A quasi-affine value with parameters as numbers.
 pub(crate) fn form(affine: &Affine, params: &[Option<i64>]) -> Form {
-    let mut result = Form { constant: affine.constant_term(), ..Form::default() };
+    let mut result = Form { constant: affine.constant_term().into(), ..Form::default() };
     for (atom, c) in affine.terms() {
         match atom {
             Atom::Iname(i) => result.inames.push((*i, *c)),
             Atom::Var(v) => match params[v.index()] {
-                // saturation is out of reach for parameters that are sizes; a wrong bound would
-                // show as an index out of bounds
-                Some(value) => result.constant = result.constant.saturating_add(value.saturating_mul(*c)),
+                Some(value) => result.constant += i128::from(value) * i128::from(*c),
                 None => result.vars.push((*v, *c)),
             },
             Atom::Floor(numerator, d) => result.floors.push((form(numerator, params), *d, *c)),

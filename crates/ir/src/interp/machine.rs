@@ -1,6 +1,6 @@
 //! Running the internal form: loops and instructions.
 
-use super::error::{Instance, InterpError};
+use super::error::{InterpError, Site};
 use super::node::{Bound, Condition, Disjunct, Form, Number, Place, Program, Step};
 use super::observe::Observer;
 use super::points::{Points, Span, TooLarge};
@@ -296,9 +296,6 @@ impl<'p, O: Observer> Machine<'p, O> {
         others.inames.retain(|(i, _)| *i != iname);
         let floors = std::mem::take(&mut others.floors);
         let constant = self.form(&others)?;
-        let Ok(constant) = i64::try_from(constant) else {
-            return Err(self.overflow("a loop bound".into(), "64 bits"));
-        };
         let mut result = Form { constant, inames: own, ..Form::default() };
         for (numerator, d, c) in &floors {
             result.floors.push((self.at_entry(iname, numerator)?, *d, *c));
@@ -366,14 +363,14 @@ impl<'p, O: Observer> Machine<'p, O> {
     }
 
     /// Where the run is.
-    pub(super) fn here(&self) -> Instance {
+    pub(super) fn here(&self) -> Site {
         let value = |i: &InameId| (self.kernel.inames[*i].name.clone(), self.inames[i.index()]);
         let (name, is_loop) = match self.doing {
             Doing::Insn(insn) => (self.kernel.insns.get(insn).map_or("", |i| &i.name), false),
             Doing::Entry(iname) => (self.kernel.inames[iname].name.as_str(), true),
         };
         let point = self.around.iter().chain(&self.reducing).map(value).collect();
-        Instance { name: name.to_owned(), is_loop, point }
+        Site { name: name.to_owned(), is_loop, point }
     }
 
     #[cold]

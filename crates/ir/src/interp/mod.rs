@@ -39,7 +39,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use error::{Instance, InterpError};
+pub use error::{InterpError, Site};
 pub(crate) use lower::lower;
 pub use memory::{Memory, Value};
 pub use observe::Observer;

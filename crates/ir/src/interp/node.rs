@@ -131,7 +131,8 @@ pub(crate) struct Statement {
 /// `constant + sum of coefficient * symbol + sum of coefficient * floor(form / divisor)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {
-    pub(crate) constant: i64,
+    /// Wider than the coefficients: holds products with parameters.
+    pub(crate) constant: i128,
     pub(crate) inames: Vec<(InameId, i64)>,
     pub(crate) vars: Vec<(VarId, i64)>,
     pub(crate) floors: Vec<(Form, i64, i64)>,

@@ -14,7 +14,7 @@ impl Form {
         iname: &dyn Fn(InameId) -> i64,
         var: &mut dyn FnMut(crate::ids::VarId) -> Result<i64, E>,
     ) -> Result<i128, E> {
-        let mut sum = i128::from(self.constant);
+        let mut sum = self.constant; // at most some terms of 2^63 * 2^40
         for (i, c) in &self.inames {
             sum += i128::from(iname(*i)) * i128::from(*c); // 2^63 * 2^40 a term: no overflow
         }

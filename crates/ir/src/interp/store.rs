@@ -9,6 +9,9 @@ use crate::kernel::{Assumption, Direction, Kernel, VarKind, Variable};
 use crate::types::ScalarType;
 use std::collections::HashMap;
 
+/// Elements a temporary may have in a run: 4 GiB with their marks.
+const MAX_MADE: usize = 1 << 28;
+
 /// Elements of either kind; reals of type `f32` are kept as `f64`.
 #[derive(Clone, Debug)]
 pub(super) enum Elements {
@@ -68,13 +71,16 @@ pub(super) fn load(kernel: &Kernel, program: &Program, memory: &Memory) -> Resul
     for (id, var) in kernel.vars.iter() {
         let shape = &program.shapes[id.index()];
         let len = shape.iter().product();
+        let given = memory.get(&var.name);
+        if len > MAX_MADE && (var.kind == VarKind::Temporary || given.is_none()) {
+            return Err(InterpError::TooLarge { name: var.name.clone(), elements: len, limit: MAX_MADE });
+        }
         let zeros = || from_value(&Value::zeros(var.ty, len));
         let (elements, defined) = match &var.kind {
             VarKind::Param => (Elements::Int(Vec::new()), None),
             VarKind::Table(data) => (from_table(data), None),
             VarKind::Temporary => (zeros(), Some(vec![false; len])),
             VarKind::Argument(direction) => {
-                let given = memory.get(&var.name);
                 let value = given.map(|v| checked(var, v, shape, len)).transpose()?.map(from_value);
                 match (direction, value) {
                     (Direction::Out, value) => (value.unwrap_or_else(zeros), Some(vec![false; len])),

@@ -27,6 +27,14 @@ pub(super) struct Accesses {
     pub(super) images: Vec<Image>,
 }
 
+/// Cost of an instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InsnCost {
+    pub(super) instances: u64,
+    pub(super) flops: u64,
+    pub(super) exact: bool,
+}
+
 /// What the walk gathers.
 pub(super) struct Collector<'s, 'k> {
     pub(super) setting: &'s Setting<'k>,
@@ -37,9 +45,13 @@ pub(super) struct Collector<'s, 'k> {
     pub(super) reads: Vec<Accesses>,
     /// By variable.
     pub(super) writes: Vec<Accesses>,
-    /// By instruction: instances, and whether that is exact.
-    pub(super) instances: Vec<(u64, bool)>,
+    /// By instruction.
+    pub(super) insns: Vec<InsnCost>,
     loops: BTreeMap<Vec<InameId>, Rc<Context>>,
+    /// Of the instruction at hand.
+    flops: u64,
+    /// Whether an operation of the instruction at hand was counted inexactly.
+    inexact: bool,
 }
 
 type Done = Result<(), StatsError>;
@@ -58,7 +70,9 @@ impl<'s, 'k> Collector<'s, 'k> {
             ops_inexact: false,
             reads: vec![Accesses::default(); vars],
             writes: vec![Accesses::default(); vars],
-            instances: Vec::new(),
+            insns: Vec::new(),
+            inexact: false,
+            flops: 0,
             loops: BTreeMap::new(),
         }
     }
@@ -78,12 +92,12 @@ impl<'s, 'k> Collector<'s, 'k> {
     }
 
     fn statement(&mut self, statement: &Statement) -> Done {
+        (self.flops, self.inexact) = (0, false);
         let mut at = self.around(&statement.loops)?;
         if let Some(predicate) = &statement.predicate {
             self.truth(predicate, &at)?;
             at = Rc::new(self.setting.restrict(&at, &holding(predicate, true))?);
         }
-        self.instances.push((at.count, at.exact));
         match &statement.rhs {
             Number::Real(e) => self.real(e, &at)?,
             Number::Int(e) => self.int(e, &at)?,
@@ -93,11 +107,18 @@ impl<'s, 'k> Collector<'s, 'k> {
             self.op(tally, &at)?;
             access(&mut self.reads[statement.lhs.var.index()], &at, index.clone())?;
         }
+        self.ops_inexact |= self.inexact;
+        let exact = at.exact && !self.inexact;
+        self.insns.push(InsnCost { instances: at.count, flops: self.flops, exact });
         access(&mut self.writes[statement.lhs.var.index()], &at, index)
     }
 
     fn op(&mut self, tally: Tally, at: &Context) -> Done {
-        self.ops_inexact |= !at.exact;
+        self.inexact |= !at.exact;
+        if let Some((kind, _)) = Tally::decode(tally.index()).filter(|(_, ty)| ty.is_float()) {
+            let flops = kind.flops().checked_mul(at.count).ok_or(StatsError::Overflow)?;
+            add(&mut self.flops, flops)?;
+        }
         add(&mut self.ops[tally.index()], at.count)
     }
 

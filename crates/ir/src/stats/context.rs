@@ -45,6 +45,11 @@ impl Setting<'_> {
                 unknown = Some(self.kernel.vars[*v].name.clone());
             }
         });
+        // arithmetic on affine values saturates
+        let saturated = |c: &Constraint| c.expr().constant_term().unsigned_abs() >= 1 << 62;
+        if domain.disjuncts().iter().flatten().any(saturated) {
+            return Err(StatsError::Overflow);
+        }
         match unknown {
             Some(var) => Err(StatsError::DataDependent { iname: this.name.clone(), var }),
             None => Ok(domain),

@@ -60,10 +60,10 @@ pub fn statistics(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Sta
     let setting = context::Setting { kernel, params: kernel.vars.values().map(value).collect() };
     let mut collector = Collector::new(&setting);
     collector.program(&program)?;
-    let order = kernel.schedule().into_iter();
-    let insns = order.map(|(id, _)| {
-        let (instances, exact) = collector.instances[crate::ids::Id::index(id)];
-        InsnStatistics { name: kernel.insns[id].name.clone(), instances, exact }
+    let costs = kernel.insns.values().zip(&collector.insns);
+    let insns = costs.map(|(insn, cost)| {
+        let collect::InsnCost { instances, flops, exact } = *cost;
+        InsnStatistics { name: insn.name.clone(), instances, flops, exact }
     });
     let insns = insns.collect();
     let ops = Tally::collect(&collector.ops).into_iter();

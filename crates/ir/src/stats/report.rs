@@ -32,7 +32,9 @@ pub struct InsnStatistics {
     pub name: String,
     /// Instances whose predicate holds.
     pub instances: u64,
-    /// Whether that is exact, not an upper bound.
+    /// Floating-point operations of all its instances.
+    pub flops: u64,
+    /// Whether both are exact, not upper bounds.
     pub exact: bool,
 }
 
@@ -85,7 +87,7 @@ impl VarStatistics {
 /// Parameters are not memory: reading one is no access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Instructions in textual order.
+    /// Instructions by id, which is textual order in a canonical kernel.
     pub insns: Vec<InsnStatistics>,
     /// Operations that occur, by kind and type; integer ones include those of indices and predicates.
     pub ops: Vec<OpCount>,

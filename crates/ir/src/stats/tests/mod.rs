@@ -3,6 +3,7 @@
 
 mod agreement;
 mod large;
+mod samples;
 
 use super::{AccessKind, Statistics, statistics};
 use crate::interp::{Memory, Observer, Run, interpret_with};
@@ -67,6 +68,7 @@ fn check_ops(stats: &Statistics, run: &Run) {
         assert!(stats.ops_of(*kind, *ty) > 0, "{kind} {ty} was not counted");
     }
     compare(stats.flops(), run.flops(), stats.ops_exact, "flops");
+    assert_eq!(stats.insns.iter().map(|i| i.flops).sum::<u64>(), stats.flops());
 }
 
 fn compare(counted: u64, ran: u64, exact: bool, what: &str) {
