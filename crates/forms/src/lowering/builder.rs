@@ -1,14 +1,16 @@
 //! Writing the kernel, stage by stage.
 
-use super::arguments::{Argument, ArgumentRole};
+use super::arguments::Argument;
 use super::names::Names;
 use super::pointwise::{Known, Level, Sink, Uses, emit};
 use super::pull::{PulledForm, Symbol, Term};
+use super::shapes::{components, jet_name, n_dofs, numbered, with_component};
+use super::signature::{FieldVars, Signature, Vars, used_functions};
 use super::tables::{RuleTables, TableNames};
 use super::{LoweredForm, stage};
-use crate::form::{Coefficient, Field, Form, FormError, FunctionSpace, Jet, Scalar, ScalarId};
+use crate::form::{Form, FormError, Jet, Scalar, ScalarId};
 use purlin_ir::{
-    Access, Affine, Direction, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId,
+    Access, Affine, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,30 +42,6 @@ pub(super) fn build(form: PulledForm, name: &str, written: Form) -> Result<Lower
     Ok(LoweredForm { kernel, arguments, cell: form.cell, test: form.test, form: written, points })
 }
 
-/// A function that is evaluated.
-struct FieldVars {
-    name: String,
-    space: FunctionSpace,
-    argument: VarId,
-    /// Its degrees of freedom on the cell, [dofs] or [dofs, components].
-    local: VarId,
-    jets: Vec<Jet>,
-}
-
-struct Vars {
-    n_cells: VarId,
-    coordinates: VarId,
-    cell_vertices: VarId,
-    /// Degree-of-freedom maps by polynomial degree.
-    maps: BTreeMap<usize, VarId>,
-    output: VarId,
-    local_output: VarId,
-    /// Coordinates of the cell's vertices, [vertices, dim].
-    vertices: VarId,
-    abs_det: VarId,
-    constants: BTreeMap<(usize, usize), VarId>,
-}
-
 struct Builder<'a> {
     form: &'a PulledForm,
     b: KernelBuilder,
@@ -74,15 +52,6 @@ struct Builder<'a> {
     tables: TableNames,
     /// Values that are the same at all points of a cell.
     known: Known,
-}
-
-/// Number of basis functions of a degree: the binomial of (degree + dim, dim).
-fn n_dofs(space: &FunctionSpace) -> usize {
-    (1..=space.dim()).fold(1, |n, k| n * (space.degree() + k) / k)
-}
-
-fn extents(list: impl IntoIterator<Item = usize>) -> Vec<Affine> {
-    list.into_iter().map(|n| Affine::constant(n as i64)).collect()
 }
 
 impl<'a> Builder<'a> {
@@ -427,178 +396,4 @@ fn below(form: &PulledForm, roots: &[ScalarId]) -> BTreeSet<usize> {
         }
     }
     seen
-}
-
-/// The jets and constants that the kernel needs.
-struct Used {
-    coefficients: BTreeMap<usize, Vec<Jet>>,
-    constants: BTreeSet<(usize, usize)>,
-}
-
-fn used_functions(form: &PulledForm, uses: &Uses) -> Used {
-    let mut used = Used { coefficients: BTreeMap::new(), constants: BTreeSet::new() };
-    for k in uses.needed() {
-        match form.graph.nodes()[k] {
-            Scalar::Jet(jet) => {
-                if let Field::Coefficient(place) = jet.field {
-                    used.coefficients.entry(place).or_default().push(jet);
-                }
-            }
-            Scalar::Constant(place, component) => {
-                used.constants.insert((place, component));
-            }
-            _ => {}
-        }
-    }
-    used.coefficients.values_mut().for_each(|jets| jets.sort_by_key(|j| (j.component, j.order(), j.axis())));
-    used
-}
-
-/// Declares the parameters and arguments, in order.
-struct Signature<'b> {
-    b: &'b mut KernelBuilder,
-    names: &'b mut Names,
-    arguments: Vec<Argument>,
-}
-
-impl Signature<'_> {
-    fn declare(&mut self, form: &PulledForm, used: &Used) -> Result<(Vars, Vec<FieldVars>), FormError> {
-        let (dim, test) = (form.cell.dim(), form.test);
-        let coefficients: Vec<(usize, &std::sync::Arc<Coefficient>)> =
-            used.coefficients.keys().map(|k| (*k, &form.graph.coefficients()[*k])).collect();
-        let degrees: BTreeSet<usize> =
-            coefficients.iter().map(|(_, c)| c.space.degree()).chain([test.degree()]).collect();
-        // One space needs no degree in its names.
-        let suffix = |degree: usize| if degrees.len() == 1 { String::new() } else { format!("_p{degree}") };
-        let constant_names = self.constant_names(form, used)?;
-        let n_cells = self.param("n_cells", ArgumentRole::CellCount);
-        let n_vertices = self.param("n_vertices", ArgumentRole::VertexCount);
-        let mut counts = BTreeMap::new();
-        for degree in &degrees {
-            let role = ArgumentRole::DofCount { degree: *degree };
-            counts.insert(*degree, self.param(&format!("n_dofs{}", suffix(*degree)), role));
-        }
-        let vector = |space: &FunctionSpace| {
-            let width = space.is_vector().then(|| Affine::constant(dim as i64));
-            std::iter::once(Affine::var(counts[&space.degree()])).chain(width).collect::<Vec<_>>()
-        };
-        let (d, corners) = (Affine::constant(dim as i64), Affine::constant(dim as i64 + 1));
-        let output = self.array("y", ScalarType::F64, vector(&test), ArgumentRole::Output(test));
-        let shape = vec![Affine::var(n_vertices), d];
-        let coordinates = self.array("coords", ScalarType::F64, shape, ArgumentRole::Coordinates);
-        let shape = vec![Affine::var(n_cells), corners];
-        let cell_vertices = self.array("cell_vertices", ScalarType::I32, shape, ArgumentRole::CellVertices);
-        let mut maps = BTreeMap::new();
-        for degree in &degrees {
-            let n = n_dofs(&FunctionSpace::scalar(form.cell, *degree));
-            let shape = vec![Affine::var(n_cells), Affine::constant(n as i64)];
-            let role = ArgumentRole::DofMap { degree: *degree };
-            maps.insert(
-                *degree,
-                self.array(&format!("dofs{}", suffix(*degree)), ScalarType::I32, shape, role),
-            );
-        }
-        let mut given = Vec::new();
-        for (_, coefficient) in &coefficients {
-            let role = ArgumentRole::Coefficient((*coefficient).clone());
-            let var = self.b.argument(
-                &coefficient.name,
-                ScalarType::F64,
-                vector(&coefficient.space),
-                Direction::In,
-            );
-            self.arguments.push(Argument { name: coefficient.name.clone(), role });
-            given.push(var);
-        }
-        let mut constants = BTreeMap::new();
-        for ((place, component), name) in constant_names {
-            let role = ArgumentRole::Constant(form.graph.constants()[place].clone(), component);
-            let var = self.b.argument(&name, ScalarType::F64, [], Direction::In);
-            self.arguments.push(Argument { name, role });
-            constants.insert((place, component), var);
-        }
-        let vertices = self.temporary("x_cell", extents([dim + 1, dim]));
-        let mut fields = Vec::new();
-        for ((place, coefficient), argument) in coefficients.into_iter().zip(given) {
-            let (name, space) = (coefficient.name.clone(), coefficient.space);
-            let local = self.temporary(&format!("{name}_cell"), local_shape(&space));
-            let jets = used.coefficients[&place].clone();
-            fields.push(FieldVars { name, space, argument, local, jets });
-        }
-        let local_output = self.temporary("y_cell", local_shape(&test));
-        let abs_det = self.temporary("abs_det", Vec::new());
-        let vars = Vars {
-            n_cells,
-            coordinates,
-            cell_vertices,
-            maps,
-            output,
-            local_output,
-            vertices,
-            abs_det,
-            constants,
-        };
-        Ok((vars, fields))
-    }
-
-    fn constant_names(
-        &mut self,
-        form: &PulledForm,
-        used: &Used,
-    ) -> Result<BTreeMap<(usize, usize), String>, FormError> {
-        let mut names = BTreeMap::new();
-        for (place, component) in &used.constants {
-            let constant = &form.graph.constants()[*place];
-            let name = match constant.shape.rank() {
-                0 => constant.name.clone(),
-                _ => format!("{}_{component}", constant.name),
-            };
-            names.insert((*place, *component), self.names.reserve(&name)?);
-        }
-        Ok(names)
-    }
-
-    fn param(&mut self, stem: &str, role: ArgumentRole) -> VarId {
-        let name = self.names.fresh(stem);
-        self.arguments.push(Argument { name: name.clone(), role });
-        self.b.param(name, ScalarType::I32)
-    }
-
-    fn array(&mut self, stem: &str, ty: ScalarType, shape: Vec<Affine>, role: ArgumentRole) -> VarId {
-        let direction = match role {
-            ArgumentRole::Output(_) => Direction::InOut,
-            _ => Direction::In,
-        };
-        let name = self.names.fresh(stem);
-        self.arguments.push(Argument { name: name.clone(), role });
-        self.b.argument(name, ty, shape, direction)
-    }
-
-    fn temporary(&mut self, stem: &str, shape: Vec<Affine>) -> VarId {
-        let name = self.names.fresh(stem);
-        self.b.temporary(name, ScalarType::F64, shape)
-    }
-}
-
-fn local_shape(space: &FunctionSpace) -> Vec<Affine> {
-    extents(std::iter::once(n_dofs(space)).chain(space.is_vector().then(|| space.dim())))
-}
-
-/// The components of a space, none for scalars (which have no index for it).
-fn components(space: &FunctionSpace) -> Vec<Option<usize>> {
-    if space.is_vector() { (0..space.dim()).map(Some).collect() } else { vec![None] }
-}
-
-fn with_component(node: Expr, component: Option<usize>) -> Vec<Expr> {
-    std::iter::once(node).chain(component.map(|c| Expr::Int(c as i64))).collect()
-}
-
-fn numbered(prefix: &str, name: &str, component: Option<usize>) -> String {
-    component.map_or(format!("{prefix}{name}"), |c| format!("{prefix}{name}{c}"))
-}
-
-/// `u_q`, `u_d0`, `u1_q`, `u1_d0`.
-fn jet_name(name: &str, space: &FunctionSpace, jet: &Jet) -> String {
-    let name = numbered("", name, space.is_vector().then_some(jet.component));
-    jet.axis().map_or(format!("{name}_q"), |axis| format!("{name}_d{axis}"))
 }

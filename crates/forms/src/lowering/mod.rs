@@ -18,6 +18,8 @@ mod builder;
 mod names;
 mod pointwise;
 mod pull;
+mod shapes;
+mod signature;
 mod tables;
 
 pub use arguments::{Argument, ArgumentRole};

@@ -234,7 +234,7 @@ impl<'a> Pull<'a> {
             _ => {
                 let half = self.whole_power(a, n / 2);
                 let square = self.graph.multiply(half, half);
-                if n % 2 == 0 { square } else { self.graph.multiply(square, a) }
+                if n.is_multiple_of(2) { square } else { self.graph.multiply(square, a) }
             }
         }
     }

@@ -1,0 +1,190 @@
+//! The signature of the kernel: what the form needs becomes parameters, arguments and temporaries.
+
+use super::arguments::{Argument, ArgumentRole};
+use super::names::Names;
+use super::pointwise::Uses;
+use super::pull::PulledForm;
+use super::shapes::{extents, local_shape, n_dofs};
+use crate::form::{Coefficient, Field, FormError, FunctionSpace, Jet, Scalar};
+use purlin_ir::{Affine, Direction, KernelBuilder, ScalarType, VarId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A function that is evaluated.
+pub(super) struct FieldVars {
+    pub(super) name: String,
+    pub(super) space: FunctionSpace,
+    pub(super) argument: VarId,
+    /// Its degrees of freedom on the cell, [dofs] or [dofs, components].
+    pub(super) local: VarId,
+    pub(super) jets: Vec<Jet>,
+}
+
+pub(super) struct Vars {
+    pub(super) n_cells: VarId,
+    pub(super) coordinates: VarId,
+    pub(super) cell_vertices: VarId,
+    /// Degree-of-freedom maps by polynomial degree.
+    pub(super) maps: BTreeMap<usize, VarId>,
+    pub(super) output: VarId,
+    pub(super) local_output: VarId,
+    /// Coordinates of the cell's vertices, [vertices, dim].
+    pub(super) vertices: VarId,
+    pub(super) abs_det: VarId,
+    pub(super) constants: BTreeMap<(usize, usize), VarId>,
+}
+
+/// The jets and constants that the kernel needs.
+pub(super) struct Used {
+    pub(super) coefficients: BTreeMap<usize, Vec<Jet>>,
+    pub(super) constants: BTreeSet<(usize, usize)>,
+}
+
+pub(super) fn used_functions(form: &PulledForm, uses: &Uses) -> Used {
+    let mut used = Used { coefficients: BTreeMap::new(), constants: BTreeSet::new() };
+    for k in uses.needed() {
+        match form.graph.nodes()[k] {
+            Scalar::Jet(jet) => {
+                if let Field::Coefficient(place) = jet.field {
+                    used.coefficients.entry(place).or_default().push(jet);
+                }
+            }
+            Scalar::Constant(place, component) => {
+                used.constants.insert((place, component));
+            }
+            _ => {}
+        }
+    }
+    used.coefficients.values_mut().for_each(|jets| jets.sort_by_key(|j| (j.component, j.order(), j.axis())));
+    used
+}
+
+/// Declares the parameters and arguments, in order.
+pub(super) struct Signature<'b> {
+    pub(super) b: &'b mut KernelBuilder,
+    pub(super) names: &'b mut Names,
+    pub(super) arguments: Vec<Argument>,
+}
+
+impl Signature<'_> {
+    pub(super) fn declare(
+        &mut self,
+        form: &PulledForm,
+        used: &Used,
+    ) -> Result<(Vars, Vec<FieldVars>), FormError> {
+        let (dim, test) = (form.cell.dim(), form.test);
+        let coefficients: Vec<(usize, &Arc<Coefficient>)> =
+            used.coefficients.keys().map(|k| (*k, &form.graph.coefficients()[*k])).collect();
+        let degrees: BTreeSet<usize> =
+            coefficients.iter().map(|(_, c)| c.space.degree()).chain([test.degree()]).collect();
+        // One space needs no degree in its names.
+        let suffix = |degree: usize| if degrees.len() == 1 { String::new() } else { format!("_p{degree}") };
+        let constant_names = self.constant_names(form, used)?;
+        let n_cells = self.param("n_cells", ArgumentRole::CellCount);
+        let n_vertices = self.param("n_vertices", ArgumentRole::VertexCount);
+        let mut counts = BTreeMap::new();
+        for degree in &degrees {
+            let role = ArgumentRole::DofCount { degree: *degree };
+            counts.insert(*degree, self.param(&format!("n_dofs{}", suffix(*degree)), role));
+        }
+        let vector = |space: &FunctionSpace| {
+            let width = space.is_vector().then(|| Affine::constant(dim as i64));
+            std::iter::once(Affine::var(counts[&space.degree()])).chain(width).collect::<Vec<_>>()
+        };
+        let (d, corners) = (Affine::constant(dim as i64), Affine::constant(dim as i64 + 1));
+        let output = self.array("y", ScalarType::F64, vector(&test), ArgumentRole::Output(test));
+        let shape = vec![Affine::var(n_vertices), d];
+        let coordinates = self.array("coords", ScalarType::F64, shape, ArgumentRole::Coordinates);
+        let shape = vec![Affine::var(n_cells), corners];
+        let cell_vertices = self.array("cell_vertices", ScalarType::I32, shape, ArgumentRole::CellVertices);
+        let mut maps = BTreeMap::new();
+        for degree in &degrees {
+            let n = n_dofs(&FunctionSpace::scalar(form.cell, *degree));
+            let shape = vec![Affine::var(n_cells), Affine::constant(n as i64)];
+            let role = ArgumentRole::DofMap { degree: *degree };
+            maps.insert(
+                *degree,
+                self.array(&format!("dofs{}", suffix(*degree)), ScalarType::I32, shape, role),
+            );
+        }
+        let mut given = Vec::new();
+        for (_, coefficient) in &coefficients {
+            let role = ArgumentRole::Coefficient((*coefficient).clone());
+            let var = self.b.argument(
+                &coefficient.name,
+                ScalarType::F64,
+                vector(&coefficient.space),
+                Direction::In,
+            );
+            self.arguments.push(Argument { name: coefficient.name.clone(), role });
+            given.push(var);
+        }
+        let mut constants = BTreeMap::new();
+        for ((place, component), name) in constant_names {
+            let role = ArgumentRole::Constant(form.graph.constants()[place].clone(), component);
+            let var = self.b.argument(&name, ScalarType::F64, [], Direction::In);
+            self.arguments.push(Argument { name, role });
+            constants.insert((place, component), var);
+        }
+        let vertices = self.temporary("x_cell", extents([dim + 1, dim]));
+        let mut fields = Vec::new();
+        for ((place, coefficient), argument) in coefficients.into_iter().zip(given) {
+            let (name, space) = (coefficient.name.clone(), coefficient.space);
+            let local = self.temporary(&format!("{name}_cell"), local_shape(&space));
+            let jets = used.coefficients[&place].clone();
+            fields.push(FieldVars { name, space, argument, local, jets });
+        }
+        let local_output = self.temporary("y_cell", local_shape(&test));
+        let abs_det = self.temporary("abs_det", Vec::new());
+        let vars = Vars {
+            n_cells,
+            coordinates,
+            cell_vertices,
+            maps,
+            output,
+            local_output,
+            vertices,
+            abs_det,
+            constants,
+        };
+        Ok((vars, fields))
+    }
+
+    fn constant_names(
+        &mut self,
+        form: &PulledForm,
+        used: &Used,
+    ) -> Result<BTreeMap<(usize, usize), String>, FormError> {
+        let mut names = BTreeMap::new();
+        for (place, component) in &used.constants {
+            let constant = &form.graph.constants()[*place];
+            let name = match constant.shape.rank() {
+                0 => constant.name.clone(),
+                _ => format!("{}_{component}", constant.name),
+            };
+            names.insert((*place, *component), self.names.reserve(&name)?);
+        }
+        Ok(names)
+    }
+
+    fn param(&mut self, stem: &str, role: ArgumentRole) -> VarId {
+        let name = self.names.fresh(stem);
+        self.arguments.push(Argument { name: name.clone(), role });
+        self.b.param(name, ScalarType::I32)
+    }
+
+    fn array(&mut self, stem: &str, ty: ScalarType, shape: Vec<Affine>, role: ArgumentRole) -> VarId {
+        let direction = match role {
+            ArgumentRole::Output(_) => Direction::InOut,
+            _ => Direction::In,
+        };
+        let name = self.names.fresh(stem);
+        self.arguments.push(Argument { name: name.clone(), role });
+        self.b.argument(name, ty, shape, direction)
+    }
+
+    fn temporary(&mut self, stem: &str, shape: Vec<Affine>) -> VarId {
+        let name = self.names.fresh(stem);
+        self.b.temporary(name, ScalarType::F64, shape)
+    }
+}
