@@ -10,34 +10,32 @@ use std::collections::HashMap;
 pub(crate) type Seed<'a> = dyn FnMut(&mut ScalarGraph, Scalar) -> Option<ScalarId> + 'a;
 
 /// Derivative of `node`; `done` holds the derivatives by the same seed that are known already.
+///
+/// Not recursive: graphs are deeper than stacks.
 pub(crate) fn differentiate(
     graph: &mut ScalarGraph,
     node: ScalarId,
     seed: &mut Seed<'_>,
     done: &mut HashMap<ScalarId, ScalarId>,
 ) -> ScalarId {
-    if let Some(known) = done.get(&node) {
-        return *known;
+    // Operands have smaller numbers: in ascending order they are done before what uses them.
+    for id in graph.below(&[node], |id| done.contains_key(&id)) {
+        let top = graph.node(id);
+        let result = match top {
+            Scalar::Literal(_)
+            | Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_) => seed(graph, top).unwrap_or_else(|| graph.literal(0.0)),
+            Scalar::Variable(_, _, value) => seed(graph, top).unwrap_or(done[&value]),
+            _ => {
+                let d: Vec<ScalarId> = top.operands().iter().map(|o| done[o]).collect();
+                chain(graph, id, &d)
+            }
+        };
+        done.insert(id, result);
     }
-    let top = graph.node(node);
-    let operands = top.operands();
-    let result = match top {
-        Scalar::Literal(_)
-        | Scalar::Constant(..)
-        | Scalar::Coordinate(_)
-        | Scalar::Jet(_)
-        | Scalar::Symbol(_) => seed(graph, top).unwrap_or_else(|| graph.literal(0.0)),
-        Scalar::Variable(_, _, value) => match seed(graph, top) {
-            Some(derivative) => derivative,
-            None => differentiate(graph, value, seed, done),
-        },
-        _ => {
-            let d: Vec<ScalarId> = operands.iter().map(|o| differentiate(graph, *o, seed, done)).collect();
-            chain(graph, node, &d)
-        }
-    };
-    done.insert(node, result);
-    result
+    done[&node]
 }
 
 /// Derivative of an operation whose operands have the derivatives `d`.

@@ -114,6 +114,12 @@ pub enum FormError {
         /// The highest supported order.
         limit: usize,
     },
+    /// An expression that is too deep.
+    #[error("an expression nests more than {limit} operations in each other; add long sums pairwise")]
+    Depth {
+        /// The deepest nesting.
+        limit: usize,
+    },
     /// A field or constant that has to be given was not.
     #[error("no value for `{name}`, needed {needed}")]
     Missing {
@@ -135,6 +141,9 @@ pub enum FormError {
     /// An element, a quadrature rule or a numbering that does not exist.
     #[error("{0}")]
     Discretisation(String),
+    /// The system gives no thread.
+    #[error("cannot start a thread for the reference: {0}")]
+    Thread(String),
     /// A kernel that breaks a rule of the kernel language: a bug of Purlin.
     #[error("bug in the lowering of forms, please report it with the form: {0}")]
     Bug(String),

@@ -8,6 +8,7 @@ use super::scalar::{Field, Jet, Scalar, ScalarGraph, ScalarId};
 use super::shape::Shape;
 use super::space::FunctionSpace;
 use super::tensor;
+use super::walk::operands_first;
 use crate::element::CellShape;
 use std::collections::HashMap;
 
@@ -36,7 +37,7 @@ pub fn expand(form: &Form) -> Result<ExpandedForm, FormError> {
     let mut expander = Expander::new(cell.dim());
     let mut roots = Vec::new();
     for integral in form.integrals() {
-        roots.push(expander.components(&integral.integrand)?[0]);
+        roots.push(expander.all_components(&integral.integrand)?[0]);
     }
     let (graph, roots) = expander.graph.without_variables(&roots);
     let integrals = form.integrals().iter().map(|i| i.measure).zip(roots).collect();
@@ -65,13 +66,20 @@ impl Expander {
     }
 
     /// The components of an expression, row by row.
-    fn components(&mut self, expr: &Expr) -> Result<Vec<ScalarId>, FormError> {
-        if let Some(known) = self.done.get(&expr.address()) {
-            return Ok(known.clone());
+    fn all_components(&mut self, expr: &Expr) -> Result<Vec<ScalarId>, FormError> {
+        for node in operands_first(expr) {
+            if !self.done.contains_key(&node.address()) {
+                let result = self.expand(node)?;
+                self.done.insert(node.address(), result);
+            }
         }
-        let result = self.expand(expr)?;
-        self.done.insert(expr.address(), result.clone());
-        Ok(result)
+        self.components(expr)
+    }
+
+    /// The components of an operand, which was expanded before.
+    fn components(&self, expr: &Expr) -> Result<Vec<ScalarId>, FormError> {
+        let missing = || FormError::Bug(format!("`{expr}` was used before it was expanded"));
+        self.done.get(&expr.address()).cloned().ok_or_else(missing)
     }
 
     fn expand(&mut self, expr: &Expr) -> Result<Vec<ScalarId>, FormError> {

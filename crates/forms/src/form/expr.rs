@@ -19,9 +19,13 @@ struct Node {
     kind: Kind,
     shape: Shape,
     cell: Option<CellShape>,
+    depth: usize,
     components: OnceLock<Vec<Expr>>,
     outside: OnceLock<Expr>,
 }
+
+/// Operations that may be nested in each other: bounds the recursion of everything that walks expressions.
+const MAX_DEPTH: usize = 1000;
 
 /// Which argument of a multilinear form a function is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -165,21 +169,32 @@ impl Expr {
                 Some(_) | None => cell = Some(found),
             }
         }
-        Self::node(kind, shape, cell)
+        let depth = 1 + operands.iter().map(|e| e.0.depth).max().unwrap_or(0);
+        if depth > MAX_DEPTH {
+            return Self::poison(FormError::Depth { limit: MAX_DEPTH });
+        }
+        Self::node(kind, shape, cell, depth)
     }
 
     /// A terminal.
     pub(crate) fn terminal(kind: Kind, shape: Shape, cell: Option<CellShape>) -> Self {
-        Self::node(kind, shape, cell)
+        Self::node(kind, shape, cell, 0)
     }
 
     /// An expression that is a mistake.
     pub(crate) fn poison(error: FormError) -> Self {
-        Self::node(Kind::Error(error), Shape::Scalar, None)
+        Self::node(Kind::Error(error), Shape::Scalar, None, 0)
     }
 
-    fn node(kind: Kind, shape: Shape, cell: Option<CellShape>) -> Self {
-        Self(Arc::new(Node { kind, shape, cell, components: OnceLock::new(), outside: OnceLock::new() }))
+    fn node(kind: Kind, shape: Shape, cell: Option<CellShape>, depth: usize) -> Self {
+        Self(Arc::new(Node {
+            kind,
+            shape,
+            cell,
+            depth,
+            components: OnceLock::new(),
+            outside: OnceLock::new(),
+        }))
     }
 
     /// What the top of the expression is.
@@ -257,7 +272,7 @@ impl Expr {
     fn components(&self) -> &[Expr] {
         self.0.components.get_or_init(|| {
             // A copy of the top node: keeping the node itself would be a cycle of counted pointers.
-            let top = Self::node(self.0.kind.clone(), self.0.shape, self.0.cell);
+            let top = Self::node(self.0.kind.clone(), self.0.shape, self.0.cell, self.0.depth);
             let columns = match self.shape() {
                 Shape::Matrix(_, n) => n,
                 Shape::Scalar | Shape::Vector(_) => 1,

@@ -21,8 +21,14 @@ pub fn linear_terms(graph: &mut ScalarGraph, root: ScalarId) -> Result<BTreeMap<
     if !holds[root.index()] {
         return Err(FormError::NoTest { term: "the integrand".into() });
     }
+    let needed = graph.below(&[root], |id| !holds.get(id.index()).copied().unwrap_or(false));
     let mut split = Split { graph, holds, done: BTreeMap::new() };
-    let mut terms = split.terms(root)?;
+    // In ascending order: operands before what uses them.
+    for id in needed {
+        let terms = split.split(id)?;
+        split.done.insert(id, terms);
+    }
+    let mut terms = split.done.remove(&root).unwrap_or_default();
     terms.retain(|_, c| !graph.is_zero(*c));
     Ok(terms)
 }
@@ -46,13 +52,8 @@ impl Split<'_> {
     }
 
     /// Terms of a node that holds the test function.
-    fn terms(&mut self, id: ScalarId) -> Result<Terms, FormError> {
-        if let Some(known) = self.done.get(&id) {
-            return Ok(known.clone());
-        }
-        let terms = self.split(id)?;
-        self.done.insert(id, terms.clone());
-        Ok(terms)
+    fn terms(&self, id: ScalarId) -> Terms {
+        self.done.get(&id).cloned().unwrap_or_default()
     }
 
     fn split(&mut self, id: ScalarId) -> Result<Terms, FormError> {
@@ -61,17 +62,17 @@ impl Split<'_> {
             Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Coordinate(_) | Scalar::Symbol(_) => {
                 Ok(Terms::new())
             }
-            Scalar::Variable(_, _, a) => self.terms(a),
-            Scalar::Negate(a) => self.map(a, |graph, c| graph.negate(c)),
+            Scalar::Variable(_, _, a) => Ok(self.terms(a)),
+            Scalar::Negate(a) => Ok(self.map(a, |graph, c| graph.negate(c))),
             Scalar::Add(a, b) => self.sum(a, b, false),
             Scalar::Subtract(a, b) => self.sum(a, b, true),
             Scalar::Multiply(a, b) => match (self.holds(a), self.holds(b)) {
                 (true, true) => Err(not_linear("both factors of a product")),
-                (true, false) => self.map(a, |graph, c| graph.multiply(c, b)),
-                (false, _) => self.map(b, |graph, c| graph.multiply(a, c)),
+                (true, false) => Ok(self.map(a, |graph, c| graph.multiply(c, b))),
+                (false, _) => Ok(self.map(b, |graph, c| graph.multiply(a, c))),
             },
             Scalar::Divide(_, b) if self.holds(b) => Err(not_linear("a denominator")),
-            Scalar::Divide(a, b) => self.map(a, |graph, c| graph.divide(c, b)),
+            Scalar::Divide(a, b) => Ok(self.map(a, |graph, c| graph.divide(c, b))),
             Scalar::Power(..) => Err(not_linear("a power")),
             Scalar::Math(..) => Err(not_linear("the argument of a function")),
             Scalar::Conditional(comparison, [l, r, a, b]) => {
@@ -91,13 +92,8 @@ impl Split<'_> {
         }
     }
 
-    fn map(
-        &mut self,
-        id: ScalarId,
-        f: impl Fn(&mut ScalarGraph, ScalarId) -> ScalarId,
-    ) -> Result<Terms, FormError> {
-        let terms = self.terms(id)?;
-        Ok(terms.into_iter().map(|(jet, c)| (jet, f(self.graph, c))).collect())
+    fn map(&mut self, id: ScalarId, f: impl Fn(&mut ScalarGraph, ScalarId) -> ScalarId) -> Terms {
+        self.terms(id).into_iter().map(|(jet, c)| (jet, f(self.graph, c))).collect()
     }
 
     /// Terms of a summand or branch: zero is linear, anything else without test function is not.
@@ -108,7 +104,7 @@ impl Split<'_> {
         if !self.holds(id) {
             return Err(FormError::NoTest { term: "a term of a sum".into() });
         }
-        self.terms(id)
+        Ok(self.terms(id))
     }
 
     fn sum(&mut self, a: ScalarId, b: ScalarId, subtract: bool) -> Result<Terms, FormError> {

@@ -3,11 +3,17 @@
 use super::condition::Condition;
 use super::error::FormError;
 use super::expr::{Expr, Kind, Role};
+use super::walk::{operands, operands_first};
 use std::collections::HashMap;
 
 /// `expr` with `replacement` in the place of the trial function; shared nodes stay shared.
 pub(crate) fn replace_trial(expr: &Expr, replacement: &Expr) -> Expr {
-    Replace { replacement, done: HashMap::new() }.visit(expr)
+    let mut replace = Replace { replacement, done: HashMap::new() };
+    for node in operands_first(expr) {
+        let rebuilt = replace.rebuild(node);
+        replace.done.insert(node.address(), rebuilt);
+    }
+    replace.visit(expr)
 }
 
 struct Replace<'a> {
@@ -16,16 +22,12 @@ struct Replace<'a> {
 }
 
 impl Replace<'_> {
-    fn visit(&mut self, expr: &Expr) -> Expr {
-        if let Some(done) = self.done.get(&expr.address()) {
-            return done.clone();
-        }
-        let result = self.rebuild(expr);
-        self.done.insert(expr.address(), result.clone());
-        result
+    /// An operand, which was rebuilt before.
+    fn visit(&self, expr: &Expr) -> Expr {
+        self.done.get(&expr.address()).unwrap_or(expr).clone()
     }
 
-    fn rebuild(&mut self, expr: &Expr) -> Expr {
+    fn rebuild(&self, expr: &Expr) -> Expr {
         let kind = match expr.kind() {
             Kind::Argument(Role::Trial, _) => return self.substitute(expr),
             Kind::Literal(_)
@@ -50,7 +52,7 @@ impl Replace<'_> {
             Kind::Gateaux(f, by, to) => Kind::Gateaux(self.visit(f), self.visit(by), self.visit(to)),
         };
         let rebuilt = Expr::terminal(kind, expr.shape(), None);
-        let operands = super::walk::operands(&rebuilt);
+        let operands = operands(&rebuilt);
         Expr::build(&operands, Ok(expr.shape()), rebuilt.kind().clone())
     }
 

@@ -2,7 +2,7 @@
 
 use super::condition::Comparison;
 use super::expr::{Coefficient, Constant, MathFunction};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A node of a [`ScalarGraph`]; a node's operands have smaller numbers than itself.
@@ -163,6 +163,18 @@ impl ScalarGraph {
     /// The constants, in the order in which they were first met.
     pub fn constants(&self) -> &[Arc<Constant>] {
         &self.constants
+    }
+
+    /// The nodes at and below some roots in ascending order, without those that are `known` (and what only they need).
+    pub(crate) fn below(&self, roots: &[ScalarId], known: impl Fn(ScalarId) -> bool) -> Vec<ScalarId> {
+        let mut seen = BTreeSet::new();
+        let mut open = roots.to_vec();
+        while let Some(id) = open.pop() {
+            if !known(id) && seen.insert(id) {
+                open.extend(self.node(id).operands());
+            }
+        }
+        seen.into_iter().collect()
     }
 
     /// The name of a node, if it is there.

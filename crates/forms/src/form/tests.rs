@@ -218,3 +218,16 @@ fn degrees_are_those_of_ufl() {
     }
     assert_eq!((&u * &v * dx().with_degree(2)).quadrature_degrees().unwrap(), [2]);
 }
+
+#[test]
+fn deep_expressions_work_and_deeper_ones_are_refused() {
+    let (u, v) = (coefficient("u", &scalar(1)), test(&scalar(1)));
+    let chain = |n: usize| (0..n).fold(u.clone(), |sum, _| sin(sum * &u));
+    let form = derivative(chain(490) * dx().with_degree(1), &u, &v);
+    assert_eq!(expand(&form).unwrap().quadrature_degrees(), [1]);
+    assert!(
+        action(u.clone() * dx() + derivative(chain(490) * dx(), &u, trial(&scalar(1))), &u).check().is_ok()
+    );
+    assert!(form.to_string().len() > 490);
+    assert_eq!(chain(501).error(), Some(&FormError::Depth { limit: 1000 }));
+}

@@ -39,3 +39,19 @@ pub(crate) fn has_argument(expr: &Expr, role: Role) -> bool {
     for_each_node(expr, &mut |node| found |= matches!(node.kind(), Kind::Argument(r, _) if *r == role));
     found
 }
+
+/// Every node once, operands before what uses them.
+pub(crate) fn operands_first(expr: &Expr) -> Vec<&Expr> {
+    let (mut order, mut seen) = (Vec::new(), HashSet::new());
+    // The flag tells whether the operands were visited already.
+    let mut open = vec![(expr, false)];
+    while let Some((node, visited)) = open.pop() {
+        if visited {
+            order.push(node);
+        } else if seen.insert(node.address()) {
+            open.push((node, true));
+            open.extend(operands(node).into_iter().rev().map(|o| (o, false)));
+        }
+    }
+    order
+}

@@ -9,9 +9,7 @@ use super::signature::{FieldVars, Signature, Vars, used_functions};
 use super::tables::{RuleTables, TableNames};
 use super::{LoweredForm, stage};
 use crate::form::{Form, FormError, Jet, Scalar, ScalarId};
-use purlin_ir::{
-    Access, Affine, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId,
-};
+use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes the kernel of a form that was pulled back.
@@ -386,14 +384,7 @@ impl Sink for StageSink<'_> {
     }
 }
 
-/// The nodes below some roots.
+/// The places of the nodes at and below some roots.
 fn below(form: &PulledForm, roots: &[ScalarId]) -> BTreeSet<usize> {
-    let mut seen: BTreeSet<usize> = BTreeSet::new();
-    let mut open = roots.to_vec();
-    while let Some(id) = open.pop() {
-        if seen.insert(id.index()) {
-            open.extend(form.graph.node(id).operands());
-        }
-    }
-    seen
+    form.graph.below(roots, |_| false).into_iter().map(ScalarId::index).collect()
 }

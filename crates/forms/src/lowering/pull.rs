@@ -148,21 +148,16 @@ impl<'a> Pull<'a> {
 
     /// The node with physical derivatives written in reference derivatives.
     fn node(&mut self, id: ScalarId) -> Result<ScalarId, FormError> {
-        if let Some(known) = self.moved.get(&id) {
-            return Ok(*known);
+        // In ascending order: operands before what uses them.
+        for id in self.source.below(&[id], |id| self.moved.contains_key(&id)) {
+            let moved = match self.source.node(id) {
+                Scalar::Jet(jet) => self.jet(&jet)?,
+                Scalar::Power(a, b) => self.power(self.moved[&a], self.moved[&b]),
+                other => self.graph.rebuild(other, &mut |o| self.moved[&o]),
+            };
+            self.moved.insert(id, moved);
         }
-        let node = self.source.node(id);
-        let mut operands = HashMap::new();
-        for operand in node.operands() {
-            operands.insert(operand, self.node(operand)?);
-        }
-        let moved = match node {
-            Scalar::Jet(jet) => self.jet(&jet)?,
-            Scalar::Power(a, b) => self.power(operands[&a], operands[&b]),
-            other => self.graph.rebuild(other, &mut |o| operands[&o]),
-        };
-        self.moved.insert(id, moved);
-        Ok(moved)
+        Ok(self.moved[&id])
     }
 
     /// `∂_j u = sum over k of inverse[k, j] * ∂^_k u`.

@@ -193,3 +193,15 @@ fn lowering_twice_gives_the_same_bytes() {
     let text = || lower(&form(), &LoweringOptions::new("k")).unwrap().kernel.to_string();
     assert_eq!(text(), text());
 }
+
+#[test]
+fn deep_expressions_are_lowered_and_evaluated() {
+    let mut random = Random::fresh();
+    let mesh = mesh(CellShape::Triangle, &mut random);
+    let space = FunctionSpace::scalar(CellShape::Triangle, 1);
+    let (u, v) = (coefficient("u", &space), test(&space));
+    let deep = (0..490).fold(u.clone(), |sum, _| sin(sum * &u));
+    let form = derivative(deep * dx().with_degree(2), &u, &v);
+    let inputs = Inputs::new().field("u", vec![1.1; Numbering::new(&mesh, 1).unwrap().n_dofs()]);
+    assert!(relative_error(&form, &mesh, &inputs) <= TOLERANCE);
+}

@@ -33,6 +33,9 @@ use tables::Tables;
 /// Cells per block: their element vectors are held at once (at most 1,024 times 3 times 84 numbers, 2 MB).
 const BLOCK: usize = 1024;
 
+/// Stack of a worker, in bytes: evaluation recurses into expressions, by at most 1,000 operations.
+const STACK: usize = 64 << 20;
+
 /// The vector of a linear form: its value for each basis function of the test space.
 ///
 /// # Shapes and units
@@ -70,11 +73,15 @@ fn block(tables: &Tables<'_>, start: usize, end: usize) -> Result<Vec<Vec<f64>>,
         let cells = from..end.min(from + share);
         cells.map(|cell| cell::element_vector(tables, &mut facts, cell)).collect::<Result<Vec<_>, _>>()
     };
-    let parts: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (start..end).step_by(share).map(|from| scope.spawn(move || work(from))).collect();
-        threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
-    });
+    let parts = std::thread::scope(|scope| -> Result<Vec<_>, FormError> {
+        let mut threads = Vec::new();
+        for from in (start..end).step_by(share) {
+            let builder = std::thread::Builder::new().stack_size(STACK);
+            let thread = builder.spawn_scoped(scope, move || work(from));
+            threads.push(thread.map_err(|e| FormError::Thread(e.to_string()))?);
+        }
+        Ok(threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect())
+    })?;
     let mut all = Vec::with_capacity(end - start);
     for part in parts {
         let cells = part.map_err(|_| FormError::Bug("a thread of the reference panicked".into()))?;
