@@ -1,1 +1,21 @@
-//! Device models, rooflines and tuning.
+//! Device models and rooflines; the place of cost models and the tuner.
+//!
+//! ```
+//! use purlin_autotune::{DeviceModel, Work, known_devices};
+//!
+//! let models = known_devices()?;
+//! let card = models.iter().find(|m| m.name == "H200 NVL").ok_or("no such model")?;
+//! // 2-D P2 elasticity of document 000: 440 FLOP and 140.2 bytes a cell, 576 bytes of local memory.
+//! let work = Work { flops: 440.0, dram_bytes: 140.2189, local_bytes: Some(576.0) };
+//! assert_eq!((card.true_roofline(&work) / 1e9).round(), 15062.0);
+//! assert_eq!(card.document_roofline(&work), card.true_roofline(&work));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod device_model;
+mod plot;
+mod roofline;
+
+pub use device_model::{DeviceModel, DeviceModelError, known_devices};
+pub use plot::{PlotError, Point, roofline_svg};
+pub use roofline::{Limit, Work};
