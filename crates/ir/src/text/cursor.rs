@@ -7,7 +7,7 @@ use super::lex::{Kind, Span, Token};
 pub(super) struct Cursor<'t, 's> {
     tokens: &'t [Token<'s>],
     at: usize,
-    /// How many expressions are open around the position.
+    /// How many expressions, calls and accesses are open around the position.
     pub depth: usize,
 }
 
@@ -119,6 +119,7 @@ impl<'t, 's> Cursor<'t, 's> {
         match self.peek() {
             None => "the end of the line".into(),
             Some(Kind::Newline) => "a line break".into(),
+            Some(Kind::Bad) => "something unknown".into(),
             Some(Kind::Name(text) | Kind::Int(text) | Kind::Real(text)) => format!("`{text}`"),
             Some(Kind::Hex(digits)) => format!("`0x{digits}`"),
             Some(Kind::Text(text)) => format!("{text:?}"),

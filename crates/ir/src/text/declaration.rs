@@ -145,6 +145,10 @@ impl<'s> Parser<'s> {
             c.expect_symbol("(", "and an array")?;
             let (name, span) = c.expect_word("the name of an array")?;
             let var = self.variable(name, span)?;
+            let declared = &self.kernel.vars[var];
+            if declared.ty.is_float() || declared.shape.is_empty() {
+                return Err(fail(span, format!("`{name}` is not an array of integers")));
+            }
             c.expect_symbol(")", "after the array")?;
             Assumption::Injective(var)
         } else {

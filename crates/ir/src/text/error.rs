@@ -108,7 +108,7 @@ pub(super) fn fail_help(
 
 /// The candidate nearest to a misspelt name, if one is near.
 pub(super) fn suggestion<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
-    let limit = (name.chars().count() / 3).max(1);
+    let limit = name.chars().count() / 3; // none for names of one or two letters: everything is near them
     candidates
         .into_iter()
         .map(|c| (edit_distance(name, c, limit), c))

@@ -37,7 +37,7 @@ impl<'s> Parser<'s> {
 
     fn climb(&mut self, c: &mut Cursor<'_, 's>, lowest: Level) -> Result<Parsed> {
         c.depth += 1;
-        // an operand in brackets is two calls deep
+        // an operation is at most two deep: the operand and its brackets, or the call and its argument
         if c.depth > 2 * MAX_DEPTH + 2 {
             return Err(too_deep(c.span()));
         }
@@ -143,7 +143,10 @@ impl<'s> Parser<'s> {
         if c.peek_second() == Some(&Kind::Symbol("(")) {
             c.advance();
             c.advance();
-            return self.call(c, name, span);
+            c.depth += 1;
+            let call = self.call(c, name, span)?;
+            c.depth -= 1;
+            return Ok(call);
         }
         if let Some(k) = self.names.rule_params.iter().position(|p| *p == name) {
             c.advance();
@@ -181,6 +184,7 @@ impl<'s> Parser<'s> {
         let var = self.variable(name, span)?;
         let (mut index, mut depth) = (Vec::new(), 0);
         if c.take_symbol("[") {
+            c.depth += 1;
             while !c.take_symbol("]") {
                 let e = self.climb(c, Level::Or)?;
                 depth = depth.max(e.depth);
@@ -189,10 +193,13 @@ impl<'s> Parser<'s> {
                     c.expect_symbol(",", "or `]`")?;
                 }
             }
+            c.depth -= 1;
         }
         let needed = self.kernel.vars[var].shape.len();
         if index.len() != needed {
-            let message = format!("`{name}` has {needed} axes, found {} indices", index.len());
+            let axes = if needed == 1 { "axis" } else { "axes" };
+            let indices = if index.len() == 1 { "index" } else { "indices" };
+            let message = format!("`{name}` has {needed} {axes}, found {} {indices}", index.len());
             return Err(fail(span.to(c.last_span()), message));
         }
         if depth >= MAX_DEPTH {
@@ -203,6 +210,7 @@ impl<'s> Parser<'s> {
 
     /// The variable of this name.
     pub(super) fn variable(&self, name: &str, span: Span) -> Result<VarId> {
+        self.names.check_whole(name, span)?;
         match self.names.get(name) {
             Some(Entity::Var(var)) => Ok(var),
             Some(Entity::Iname(_)) => Err(fail(span, format!("`{name}` is a loop, needed a variable"))),
@@ -236,6 +244,7 @@ impl<'s> Parser<'s> {
             let Some(Entity::Rule(rule)) = self.names.get(name) else {
                 return Err(self.no_function(name, span));
             };
+            self.names.check_whole(name, span)?;
             let needed = self.kernel.rules.get(rule).map_or(0, |r| r.params.len());
             check_count(name, needed, args.len(), whole)?;
             Expr::Rule(rule, args)
@@ -361,10 +370,15 @@ fn check_count(name: &str, needed: usize, found: usize, span: Span) -> Result<()
     if needed == found {
         return Ok(());
     }
-    Err(fail(span, format!("`{name}` takes {needed} arguments, found {found}")))
+    Err(wrong_count(name, needed, found, span))
 }
 
 fn exactly<const N: usize>(args: Vec<Expr>, name: &str, span: Span) -> Result<[Expr; N]> {
     let found = args.len();
-    args.try_into().map_err(|_| fail(span, format!("`{name}` takes {N} arguments, found {found}")))
+    args.try_into().map_err(|_| wrong_count(name, N, found, span))
+}
+
+fn wrong_count(name: &str, needed: usize, found: usize, span: Span) -> Fail {
+    let arguments = if needed == 1 { "argument" } else { "arguments" };
+    fail(span, format!("`{name}` takes {needed} {arguments}, found {found}"))
 }

@@ -45,6 +45,8 @@ pub(super) enum Kind<'s> {
     Text(String),
     Symbol(&'static str),
     Newline,
+    /// Text that is no token; it has been reported.
+    Bad,
 }
 
 /// Longest first, so that the first that matches is the right one.
@@ -66,14 +68,17 @@ pub(super) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Fail>) {
             return (tokens, errors);
         }
         let start = source.len() - rest.len();
+        let before = input.checkpoint();
         match token.parse_next(&mut input) {
             Ok(kind) => {
                 let rest: &str = &input;
                 tokens.push(Token { kind, span: Span { start, end: source.len() - rest.len() } });
             }
             Err(_) => {
+                input.reset(&before); // a parser that fails may have read something
                 let length = unknown(rest);
                 errors.push(describe(&rest[..length], start));
+                tokens.push(Token { kind: Kind::Bad, span: Span { start, end: start + length } });
                 input.next_slice(length);
             }
         }

@@ -8,7 +8,7 @@ use super::lex::{Kind, Span, Token};
 pub(super) struct Line<'s> {
     pub tokens: Vec<Token<'s>>,
     pub indent: usize,
-    /// Brackets match; if not, that has been reported.
+    /// Everything is a token and brackets match; if not, that has been reported.
     pub sound: bool,
 }
 
@@ -23,6 +23,7 @@ pub(super) fn lines<'s>(tokens: Vec<Token<'s>>, source: &str) -> (Vec<Line<'s>>,
     while let Some(token) = tokens.next() {
         if token.kind != Kind::Newline {
             let line = current.get_or_insert_with(|| grouping.start(&token));
+            line.sound &= token.kind != Kind::Bad;
             grouping.bracket(&token, line);
             line.tokens.push(token);
             continue;

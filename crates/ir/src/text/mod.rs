@@ -76,3 +76,6 @@ impl Kernel {
         blake3::hash(print(self).as_bytes()).to_hex().to_string()
     }
 }
+
+#[cfg(test)]
+mod tests;

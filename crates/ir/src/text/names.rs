@@ -57,12 +57,21 @@ impl<'s> NameTable<'s> {
         self.entities.get(name).map(|(_, span)| *span)
     }
 
-    /// The error of a name that stands for nothing; `None` inside is for names already reported.
+    /// Refuses a name whose declaration failed, with an error that the parser drops in the end.
+    pub fn check_whole(&self, name: &str, span: Span) -> Result<(), Fail> {
+        if self.broken.contains(name) { Err(fail(span, String::new())) } else { Ok(()) }
+    }
+
+    /// The error of a name that stands for nothing.
     pub fn unknown(&self, name: &str, span: Span, what: &str) -> Fail {
-        if self.broken.contains(name) {
-            return fail(span, String::new()); // dropped by the parser
+        if let Err(silent) = self.check_whole(name, span) {
+            return silent;
         }
-        let known = self.order.iter().copied().chain(self.rule_params.iter().copied());
+        let has_value = |name: &&&str| match self.get(name) {
+            Some(Entity::Var(_) | Entity::Rule(_) | Entity::Iname(_)) => true,
+            Some(Entity::Kernel | Entity::Insn) | None => false,
+        };
+        let known = self.order.iter().filter(has_value).chain(&self.rule_params).copied();
         let functions = MathFn::ALL.iter().map(|f| f.name());
         let mut error = fail(span, format!("{what} `{name}` is not known"));
         error.help = suggestion(name, known.chain(functions).chain(KEYWORDS.iter().copied()));

@@ -191,6 +191,16 @@ impl<'s> Parser<'s> {
         id
     }
 
+    fn named_variable(&self, line: &Line<'s>) -> Option<VarId> {
+        match line.tokens.get(1).map(|t| &t.kind) {
+            Some(Kind::Name(name)) => match self.names.get(name) {
+                Some(Entity::Var(id)) => Some(id),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Takes the name that a failed declaration introduces out of use.
     fn broken(&mut self, line: &Line<'s>) {
         if let Some(Kind::Name(name)) = line.tokens.get(1).map(|t| &t.kind) {
@@ -205,6 +215,9 @@ impl<'s> Parser<'s> {
             match statement(line) {
                 Statement::Values => {
                     self.whole_line(line, Self::table_values);
+                    if let (false, Some(id)) = (line.sound, self.named_variable(line)) {
+                        self.filled.insert(id); // with what has been reported
+                    }
                 }
                 Statement::Loop => {
                     self.place(line, &mut blocks);
@@ -331,8 +344,9 @@ impl<'s> Parser<'s> {
     }
 
     fn finish(mut self, source: &str) -> Result<Kernel, ParseErrors> {
+        let clean = self.errors.is_empty();
         self.errors.retain(|e| !e.message.is_empty()); // uses of names whose declaration failed
-        if self.errors.is_empty() {
+        if clean {
             match self.kernel.verify() {
                 Ok(()) => return Ok(self.kernel.canonical()),
                 Err(error) => self.errors.push(*self.located(&error)),

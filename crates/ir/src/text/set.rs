@@ -122,7 +122,7 @@ impl<'s> Parser<'s> {
         let start = c.span();
         let e = self.expression(c)?;
         let span = start.to(c.last_span());
-        match self.disjuncts(&e).map_err(|why| fail(span, why))?.as_mut_slice() {
+        match self.disjuncts(&e).map_err(|why| refused(span, &why))?.as_mut_slice() {
             [conjunction] if conjunction.len() == 1 => Ok(conjunction.remove(0)),
             _ => Err(fail_help(span, "an assumption is one comparison", "write several `assume` lines")),
         }
@@ -139,7 +139,7 @@ impl<'s> Parser<'s> {
                 // one operand of `or` at a time: a union may have more of them than expressions are deep
                 let e = self.operand_of_or(c)?;
                 let disjuncts = self.disjuncts(&e);
-                all.extend(disjuncts.map_err(|why| fail(start.to(c.last_span()), why))?);
+                all.extend(disjuncts.map_err(|why| refused(start.to(c.last_span()), &why))?);
             }
             if !c.take_word("or") {
                 return Ok(Domain::union(all));
@@ -255,8 +255,15 @@ fn size(e: &Affine) -> usize {
 }
 
 fn not_affine(span: Span, why: String) -> Fail {
-    let message = format!("this is not affine in loops and integer scalars: {why}");
-    fail(span, message)
+    refused(span, &format!("this is not affine in loops and integer scalars: {why}"))
+}
+
+/// An error from a reason with advice after a semicolon.
+fn refused(span: Span, why: &str) -> Fail {
+    match why.split_once("; ") {
+        Some((what, help)) => fail_help(span, what, help),
+        None => fail(span, why),
+    }
 }
 
 /// Reads what follows `{` after a loop.

@@ -422,12 +422,19 @@ impl Names<'_> {
             }
             for (k, conjunction) in disjuncts.iter().enumerate() {
                 f.write_str(if k > 0 { ") or (" } else { "(" })?;
-                self.conjunction(f, conjunction.iter())?;
+                let mut ordered: Vec<&Constraint> = conjunction.iter().collect();
+                // lower bounds, upper bounds, the rest
+                ordered.sort_by_key(|c| bound(c, iname).map_or(2, |b| if b.low { 0 } else { 1 }));
+                self.conjunction(f, ordered.into_iter())?;
             }
             return f.write_str(")");
         };
         let bounds: Vec<_> = only.iter().map(|c| bound(c, iname)).collect();
-        let is = |low: bool| bounds.iter().flatten().filter(move |b| b.low == low).collect::<Vec<_>>();
+        let is = |low: bool| {
+            let mut side: Vec<&Bound> = bounds.iter().flatten().filter(|b| b.low == low).collect();
+            side.sort_by_key(|b| b.value.as_constant().is_none()); // `max(0, k - 2)`
+            side
+        };
         let (lower, upper) = (is(true), is(false));
         if lower.is_empty() || upper.is_empty() {
             f.write_str(" where ")?;

@@ -1,0 +1,5 @@
+mod errors;
+mod printed;
+mod random;
+mod robust;
+mod round_trip;
