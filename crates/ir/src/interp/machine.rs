@@ -1,7 +1,7 @@
 //! Running the internal form: loops and instructions.
 
 use super::error::{InterpError, Site};
-use super::node::{Bound, Condition, Disjunct, Form, Number, Place, Program, Step};
+use super::node::{Bound, Condition, Disjunct, Form, Int, Number, Place, Program, Step};
 use super::observe::Observer;
 use super::points::{Points, Span, TooLarge};
 use super::store::{Elements, Slot};
@@ -179,7 +179,10 @@ impl<'p, O: Observer> Machine<'p, O> {
         let shape = &program.shapes[place.var.index()];
         let mut at = 0;
         for (index, extent) in place.index.iter().zip(shape) {
-            let k = self.int(index)?;
+            let k = match index {
+                Int::Iname(i) => self.inames[i.index()],
+                other => self.int(other)?,
+            };
             if k < 0 || k as u64 >= *extent as u64 {
                 return Err(self.out_of_bounds(place));
             }

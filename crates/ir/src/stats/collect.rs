@@ -8,6 +8,7 @@ use crate::affine::Affine;
 use crate::domain::Constraint;
 use crate::ids::{Id, InameId, VarId};
 use crate::interp::node::{Comparison, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -17,6 +18,8 @@ pub(super) struct Image {
     pub(super) context: Rc<Context>,
     /// One value an axis; `None` if an index is not affine.
     pub(super) index: Option<Vec<Affine>>,
+    /// The elements as constraints on the axes, once they are needed; reads, writes and both use them.
+    pub(super) elements: OnceCell<Option<Formula>>,
 }
 
 /// Accesses to a variable in one direction.
@@ -233,7 +236,7 @@ impl<'s, 'k> Collector<'s, 'k> {
 fn access(accesses: &mut Accesses, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
     accesses.inexact |= !at.exact;
     if at.count > 0 {
-        accesses.images.push(Image { context: Rc::clone(at), index });
+        accesses.images.push(Image { context: Rc::clone(at), index, elements: OnceCell::new() });
     }
     add(&mut accesses.count, at.count)
 }

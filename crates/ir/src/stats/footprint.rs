@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// isl operations spent on one projection before the whole array is taken instead.
 const ISL_LIMIT: u64 = 2_000_000;
 
+/// Disjuncts a projection may start from.
+const MAX_DISJUNCTS: usize = 256;
+
 /// Number of distinct elements; `false` if it is only an upper bound.
 pub(super) fn distinct(
     name: &str,
@@ -31,7 +34,7 @@ pub(super) fn distinct(
     let (mut exact, mut unknown) = (true, 0_u64);
     for image in images {
         exact &= image.context.exact;
-        match image.index.as_ref().and_then(|index| elements(image, index, inames)) {
+        match image.elements.get_or_init(|| elements(image, inames)) {
             Some(set) => {
                 known.insert(set.simplify(&region));
             }
@@ -59,7 +62,8 @@ fn axis_dim(inames: usize, axis: usize) -> InameId {
 }
 
 /// The elements as constraints on the axes; `None` if neither way finds them.
-fn elements(image: &Image, index: &[Affine], inames: usize) -> Option<Formula> {
+fn elements(image: &Image, inames: usize) -> Option<Formula> {
+    let index = image.index.as_ref()?;
     invert(image, index, inames).or_else(|| project(image, index, inames))
 }
 
@@ -155,7 +159,11 @@ fn projected(
     let names: Vec<String> = loops.iter().chain(&axes).map(|d| dim_name(*d)).collect();
     let space = purlin_isl::SetSpace::new(&names, &[] as &[&str]);
     let mut pairs = Vec::new();
-    for disjunct in disjuncts_of(&relation(image, index, inames)) {
+    let relation = relation(image, index, inames);
+    if number_of_disjuncts(&relation) > MAX_DISJUNCTS {
+        return Ok(None);
+    }
+    for disjunct in disjuncts_of(&relation) {
         pairs.push(disjunct.iter().map(to_isl).collect::<Vec<_>>());
     }
     let hidden: Vec<String> = loops.iter().map(|d| dim_name(*d)).collect();
@@ -163,6 +171,15 @@ fn projected(
     let image = purlin_isl::Set::from_disjuncts(&space, &pairs)?.project_out(&hidden)?;
     let sets = image.disjuncts()?;
     Ok(sets.iter().map(|d| d.iter().map(from_isl).collect()).collect())
+}
+
+/// Length of the disjunctive normal form.
+fn number_of_disjuncts(formula: &Formula) -> usize {
+    match formula {
+        Formula::Atom(_) => 1,
+        Formula::Any(parts) => parts.iter().fold(0, |n, p| n.saturating_add(number_of_disjuncts(p))),
+        Formula::All(parts) => parts.iter().fold(1, |n, p| n.saturating_mul(number_of_disjuncts(p))),
+    }
 }
 
 /// Disjunctive normal form.
