@@ -1,8 +1,6 @@
 //! Variables whose values do not live from one iteration of the surrounding loops to another.
 
-use crate::affine::Atom;
 use crate::deps::access::{AccessSite, Mode};
-use crate::expr::Expr;
 use crate::ids::InameId;
 use crate::polyhedral::{Polyhedral, Side, cross, difference};
 use purlin_isl as isl;
@@ -27,8 +25,12 @@ pub fn confining_loops(
     if sites[1..].iter().all(|s| covers_syntactically(poly, first, s, &common)) {
         return Ok(Some(common));
     }
+    let rest: Vec<_> = sites[1..].iter().filter(|s| s.mode != Mode::Assign).collect();
+    if rest.iter().all(|s| covers_box(poly, first, s, &common)) {
+        return Ok(Some(common));
+    }
     let written = footprint(poly, first, &common)?;
-    for site in sites[1..].iter().filter(|s| s.mode != Mode::Assign) {
+    for site in rest {
         if !site.is_affine() {
             let whole = whole_array(poly, site, &common)?;
             if !whole.is_subset(&written)? {
@@ -66,6 +68,45 @@ fn covers_syntactically(
     common: &[InameId],
 ) -> bool {
     poly.loops(write.insn) == common && write.index == site.index && site.is_affine()
+}
+
+/// Whether the write sweeps a box of constant bounds by loops of its own, one an axis, that holds every
+/// element the access touches: the common case, decided without isl.
+fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[InameId]) -> bool {
+    let own = &poly.loops(write.insn)[common.len()..];
+    let mut swept = Vec::new();
+    for (w, s) in write.index.iter().zip(&site.index) {
+        let (Some(w), Some(s)) = (w, s) else { return false };
+        if w == s && w.as_constant().is_some() {
+            continue;
+        }
+        let Some(iname) = w.as_iname().filter(|i| own.contains(i)) else { return false };
+        let (Some((lo, hi)), Some((first, last))) = (constant_range(poly, iname), constant_span(poly, s))
+        else {
+            return false;
+        };
+        if first < lo || last >= hi {
+            return false;
+        }
+        swept.push(iname);
+    }
+    // Each loop of the write sweeps one axis, and none of them is empty or runs only sometimes.
+    swept.sort_unstable();
+    swept.windows(2).all(|w| w[0] != w[1])
+        && own.iter().all(|l| constant_range(poly, *l).is_some_and(|(lo, hi)| lo < hi))
+}
+
+fn constant_range(poly: &Polyhedral, iname: InameId) -> Option<(i64, i64)> {
+    let (lo, hi) = poly.kernel.inames[iname].domain.as_range(iname)?;
+    Some((lo.as_constant()?, hi.as_constant()?))
+}
+
+/// Smallest and largest value of an index that is constant or one loop of constant bounds.
+fn constant_span(poly: &Polyhedral, index: &crate::affine::Affine) -> Option<(i64, i64)> {
+    match index.as_constant() {
+        Some(c) => Some((c, c)),
+        None => constant_range(poly, index.as_iname()?).map(|(lo, hi)| (lo, hi - 1)),
+    }
 }
 
 /// `{ [C, e] : e touched in C }`; an index that is not affine touches its whole axis.
@@ -129,34 +170,4 @@ fn element_name(axis: usize) -> String {
 /// is an index by itself.
 pub fn is_injective_on(common: &[InameId], site: &AccessSite) -> bool {
     common.iter().all(|l| site.index.iter().flatten().any(|i| i.as_iname() == Some(*l)))
-}
-
-/// Whether a pair inside an iteration of `common` needs no emptiness test and no subtraction: the same
-/// element, found by the same indices of common loops, at every point.
-pub fn is_certainly_nonempty(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, common: &[InameId]) -> bool {
-    let only_common = |site: &AccessSite| {
-        site.index.iter().flatten().all(|i| {
-            let mut ok = true;
-            i.for_each_symbol(&mut |atom| {
-                if let Atom::Iname(l) = atom {
-                    ok &= common.contains(l);
-                }
-            });
-            ok
-        })
-    };
-    // A flow from an overwritten certain write would need the subtraction: only the first write of
-    // the iteration and updates come here.
-    let single = matches!(a.mode, Mode::Read | Mode::Update(_)) || poly.loops(a.insn) == common;
-    single
-        && !common.is_empty()
-        && a.is_affine()
-        && a.index == b.index
-        && only_common(a)
-        && poly.position(a.insn) < poly.position(b.insn)
-        && !mentions_map(a)
-}
-
-fn mentions_map(site: &AccessSite) -> bool {
-    site.access.index.iter().any(|e| matches!(e, Expr::Load(a) if !a.index.is_empty()))
 }

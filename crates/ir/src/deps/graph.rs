@@ -21,6 +21,9 @@ impl Kernel {
             graph.add_node(insn);
         }
         for d in dependences(self)? {
+            if d.relation()?.is_empty()? {
+                continue;
+            }
             graph.add_edge(NodeIndex::new(d.source.index()), NodeIndex::new(d.sink.index()), d);
         }
         Ok(graph)

@@ -75,10 +75,32 @@ pub struct Dependence {
     relation: Relation,
 }
 
+/// A relation that becomes an isl map on demand: the pairs, less those with a certain write in between.
 #[derive(Clone, Debug)]
-enum Relation {
-    Known(isl::Map),
-    Deferred(PairRelation),
+struct Relation {
+    pair: PairRelation,
+    /// From the source to a certain write of the element, and from there to the sink.
+    detours: Vec<(PairRelation, PairRelation)>,
+    map: std::cell::OnceCell<isl::Map>,
+}
+
+impl Relation {
+    fn map(&self) -> Result<isl::Map, isl::IslError> {
+        if let Some(map) = self.map.get() {
+            return Ok(map.clone());
+        }
+        let mut map = self.pair.map()?;
+        for (first, second) in &self.detours {
+            if map.is_empty()? {
+                break;
+            }
+            let (first, second) = (first.map()?, second.map()?);
+            if !first.is_empty()? && !second.is_empty()? {
+                map = map.subtract(&first.apply_range(&second)?)?.coalesce()?;
+            }
+        }
+        Ok(self.map.get_or_init(|| map).clone())
+    }
 }
 
 impl Dependence {
@@ -87,10 +109,7 @@ impl Dependence {
     /// # Errors
     /// A failure of isl.
     pub fn relation(&self) -> Result<isl::Map, isl::IslError> {
-        match &self.relation {
-            Relation::Known(map) => Ok(map.clone()),
-            Relation::Deferred(pair) => pair.map(),
-        }
+        self.relation.map()
     }
 
     /// The smallest pair of a part of the relation as a witness.
@@ -132,6 +151,8 @@ impl Dependence {
 }
 
 /// The dependences of a kernel, in order of variables and text.
+///
+/// Cheap: no relation is computed. Some may turn out empty; [`Kernel::dependence_graph`] leaves those out.
 ///
 /// # Errors
 /// A failure of isl.
@@ -180,7 +201,7 @@ impl Collector<'_, '_> {
             if let Some(pair) = pair_relation(self.poly, site, first, Order::Across(common)) {
                 let kind = if site.writes() { DependenceKind::Output } else { DependenceKind::Anti };
                 let reuse = common.to_vec();
-                self.push(site, first, kind, Vec::new(), reuse, Relation::Deferred(pair));
+                self.push(site, first, kind, Vec::new(), reuse, (pair, Vec::new()));
             }
         }
         Ok(())
@@ -200,45 +221,28 @@ impl Collector<'_, '_> {
                 }
                 let Some(pair) = pair_relation(self.poly, a, b, order) else { continue };
                 let kind = kind_of(a.mode, b.mode);
-                let relation = if confined::is_certainly_nonempty(self.poly, a, b, equal) {
-                    Relation::Deferred(pair)
-                } else {
-                    let map = self.visible(a, b, kind, order, pair.map()?)?;
-                    if map.is_empty()? {
-                        continue;
-                    }
-                    Relation::Known(map)
-                };
-                self.push(a, b, kind, equal.to_vec(), Vec::new(), relation);
+                let detours =
+                    if kind == DependenceKind::Flow { self.detours(a, b, order) } else { Vec::new() };
+                self.push(a, b, kind, equal.to_vec(), Vec::new(), (pair, detours));
             }
         }
         Ok(())
     }
 
-    /// Subtracts from a flow the pairs with a certain write of the element in between.
-    fn visible(
-        &self,
-        a: &AccessSite,
-        b: &AccessSite,
-        kind: DependenceKind,
-        order: Order,
-        mut map: isl::Map,
-    ) -> Result<isl::Map, isl::IslError> {
-        if kind != DependenceKind::Flow || map.is_empty()? {
-            return Ok(map);
-        }
-        for killer in self.sites.iter().filter(|w| confined::is_certain_write(self.poly, w)) {
-            let (Some(first), Some(second)) =
-                (pair_relation(self.poly, a, killer, order), pair_relation(self.poly, killer, b, order))
-            else {
-                continue;
-            };
-            let (first, second) = (first.map()?, second.map()?);
-            if !first.is_empty()? && !second.is_empty()? {
-                map = map.subtract(&first.apply_range(&second)?)?;
-            }
-        }
-        map.coalesce()
+    /// The ways from `a` over a certain write of the same element to `b`.
+    fn detours(&self, a: &AccessSite, b: &AccessSite, order: Order) -> Vec<(PairRelation, PairRelation)> {
+        let inside = match order {
+            Order::Within(outer) | Order::Across(outer) => outer.len(),
+            Order::Anywhere => 0,
+        };
+        let killers = self.sites.iter().filter(|w| {
+            let itself =
+                std::ptr::eq(*w, a) && confined::is_injective_on(&self.poly.loops(w.insn)[inside..], w);
+            !itself && confined::is_certain_write(self.poly, w)
+        });
+        let detour =
+            |w| Some((pair_relation(self.poly, a, w, order)?, pair_relation(self.poly, w, b, order)?));
+        killers.filter_map(detour).collect()
     }
 
     fn push(
@@ -248,8 +252,9 @@ impl Collector<'_, '_> {
         kind: DependenceKind,
         equal: Vec<InameId>,
         reuse_across: Vec<InameId>,
-        relation: Relation,
+        (pair, detours): (PairRelation, Vec<(PairRelation, PairRelation)>),
     ) {
+        let relation = Relation { pair, detours, map: std::cell::OnceCell::new() };
         let through = index_map(a).or_else(|| index_map(b));
         let var = self.var;
         self.found.push(Dependence {
