@@ -111,3 +111,57 @@ fn missing_parameters_and_bounds_are_refused() {
     let error = statistics(&kernel, &params(&[("n", 3)])).unwrap_err();
     assert_eq!(error, StatsError::Unbounded { iname: "i".into(), missing: "upper" });
 }
+
+/// A tile copied by 32 work-items: `tile[f / 24, f mod 24] = a[f / 24, f mod 24]`, `f = 32 i + l`.
+#[test]
+fn flattened_copy_of_a_tile() {
+    let (rows, columns, groups) = (35, 24, 100_000);
+    let mut b = KernelBuilder::new("copy");
+    let a = b.argument("a", F64, [c(rows), c(columns)], Direction::In);
+    let tile = b.temporary("tile", F64, [c(rows), c(columns)]);
+    b.open_loop("g", c(0), c(groups));
+    let i = b.open_loop("i", c(0), c((rows * columns + 31) / 32));
+    let l = b.iname("l", |l| {
+        let l = Affine::iname(l);
+        Domain::conjunction([
+            Constraint::le(&c(0), &l),
+            Constraint::le(&l, &c(31)),
+            Constraint::lt(&Affine::iname(i).times(32).plus(&l), &c(rows * columns)),
+        ])
+    });
+    b.open(l);
+    let flat = Affine::iname(i).times(32).plus(&Affine::iname(l));
+    let at = || [flat.floor_div(columns), flat.modulo(columns)].map(|e| Expr::from_affine(&e));
+    b.assign("s", Access::new(tile, at()), Expr::load(a, at()));
+    b.close_loop();
+    b.close_loop();
+    b.close_loop();
+    let start = Instant::now();
+    let stats = statistics(&b.finish().unwrap(), &params(&[])).unwrap();
+    assert!(start.elapsed().as_secs() < 5);
+    assert_eq!(stats.insns[0].instances as i64, rows * columns * groups);
+    assert_eq!(footprint(&stats, "a", AccessKind::Read), ((rows * columns) as u64, true));
+    assert_eq!(footprint(&stats, "tile", AccessKind::Write), ((rows * columns) as u64, true));
+}
+
+/// A stencil reads its neighbours: the footprint is the union of three shifted images.
+#[test]
+fn stencil_over_a_large_grid() {
+    let n = 4_000;
+    let mut b = KernelBuilder::new("stencil");
+    let size = b.param("n", I32);
+    let grid = [Affine::var(size), Affine::var(size)];
+    let x = b.argument("x", F64, grid.clone(), Direction::In);
+    let y = b.argument("y", F64, grid, Direction::Out);
+    let i = b.open_loop("i", c(1), Affine::var(size).plus_constant(-1));
+    let j = b.open_loop("j", c(1), Affine::var(size).plus_constant(-1));
+    let near = |di: i64, dj: i64| Expr::load(x, [Expr::from(i) + di, Expr::from(j) + dj]);
+    let sum = near(-1, 0) + near(1, 0) + near(0, -1) + near(0, 1) - near(0, 0) * 4.0;
+    b.assign("s", Access::new(y, [i.into(), j.into()]), sum);
+    b.close_loop();
+    b.close_loop();
+    let stats = statistics(&b.finish().unwrap(), &params(&[("n", n)])).unwrap();
+    // all but the four corners
+    assert_eq!(footprint(&stats, "x", AccessKind::Read), ((n * n - 4) as u64, true));
+    assert_eq!(stats.flops() as i64, 5 * (n - 2) * (n - 2));
+}
