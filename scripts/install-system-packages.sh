@@ -1,0 +1,49 @@
+#!/bin/sh
+# Installs what Purlin needs from the system: build tools for isl, a C compiler, an OpenCL CPU device
+# and its checker. Quick when everything is there; elsewhere than on Debian and its like it says what to
+# install and goes on.
+set -eu
+build="autoconf automake libtool make gcc g++ pkg-config"
+devices="ocl-icd-libopencl1 pocl-opencl-icd oclgrind clinfo"
+python="python3-venv"
+
+if ! command -v cargo >/dev/null 2>&1; then
+    echo "packages: Rust is missing; install it from https://rustup.rs, version 1.95 or newer" >&2
+    exit 1
+fi
+if ! command -v dpkg >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
+    echo "packages: this is no Debian; make sure that these are installed, by whatever name:" >&2
+    echo "  to build: $build" >&2
+    echo "  for OpenCL on the CPU and its checks (optional): $devices" >&2
+    echo "  for NVRTC without a GPU (optional): $python" >&2
+    exit 0
+fi
+
+missing() {
+    for package in "$@"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+    done
+}
+
+# shellcheck disable=SC2086
+wanted=$(missing $build $devices $python)
+if [ -z "$wanted" ]; then
+    echo "packages: all there"
+    exit 0
+fi
+sudo=""
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null 2>&1 || { echo "packages: install as root:" $wanted >&2; exit 1; }
+    sudo=sudo
+fi
+echo "packages: installing" $wanted
+export DEBIAN_FRONTEND=noninteractive
+install() {
+    # shellcheck disable=SC2086
+    $sudo apt-get install -y -q --no-install-recommends $wanted >/dev/null
+}
+# The lists may be missing or old: read them anew only if the first try fails.
+install 2>/dev/null || { $sudo apt-get update -q >/dev/null && install; }
+# shellcheck disable=SC2086
+wanted=$(missing $build $devices $python)
+[ -z "$wanted" ] || { echo "packages: could not install" $wanted >&2; exit 1; }
