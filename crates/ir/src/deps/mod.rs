@@ -170,14 +170,30 @@ pub fn dependences(kernel: &Kernel) -> Result<Vec<Dependence>, isl::IslError> {
         if is_symbol(kernel, var) || !sites.iter().any(AccessSite::writes) {
             continue;
         }
-        let mut of_var = Collector { poly: &poly, var, sites: &sites, found: &mut found };
-        if let Some(common) = confined::confining_loops(&poly, &sites)? {
-            of_var.confined(&common)?;
-        } else {
-            of_var.everywhere()?;
+        for sites in by_constant_axes(sites) {
+            let mut of_part = Collector { poly: &poly, var, sites: &sites, found: &mut found };
+            if let Some(common) = confined::confining_loops(&poly, &sites)? {
+                of_part.confined(&common)?;
+            } else {
+                of_part.everywhere()?;
+            }
         }
     }
     Ok(found)
+}
+
+/// Accesses whose constant indices differ never meet: where every access has a constant on some axis,
+/// such as the component of a vector, each constant is a variable of its own.
+fn by_constant_axes(sites: Vec<AccessSite>) -> Vec<Vec<AccessSite>> {
+    let constant = |s: &AccessSite, axis: usize| s.index[axis].as_ref().and_then(crate::Affine::as_constant);
+    let rank = sites.first().map_or(0, |s| s.index.len());
+    let axes: Vec<_> = (0..rank).filter(|a| sites.iter().all(|s| constant(s, *a).is_some())).collect();
+    let mut parts: std::collections::BTreeMap<Vec<_>, Vec<AccessSite>> = std::collections::BTreeMap::new();
+    for site in sites {
+        let key: Vec<_> = axes.iter().map(|a| constant(&site, *a)).collect();
+        parts.entry(key).or_default().push(site);
+    }
+    parts.into_values().collect()
 }
 
 struct Collector<'a, 'k> {
