@@ -57,11 +57,16 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
     let axes = Axes::new(&mut env)?;
     let storage = Storage::new(placed, &mut env.names, &env.var_names)?;
     enter_hardware(&mut env, &axes);
-    let syncs = if axes.work_items() == 1 { &[] } else { placed.placement.barriers.as_slice() };
-    let barriers = BarrierPlan::new(kernel, syncs);
+    let mut syncs = Vec::new();
+    if axes.work_items() > 1 {
+        syncs.clone_from(&placed.placement.barriers);
+        syncs.extend(crate::storage::reuse(kernel));
+    }
+    let barriers = BarrierPlan::new(kernel, &syncs);
     let mut pass = Lower::new(env, placed, &axes, &barriers, storage.names.clone());
-    let body = pass.run()?;
-    crate::race::check(kernel, syncs, &pass.env.iname_names, &body)?;
+    let mut body = pass.run()?;
+    crate::race::check(kernel, &syncs, &pass.env.iname_names, &body)?;
+    crate::race::drop_needless(kernel, &syncs, &pass.env.iname_names, &mut body);
     let env = pass.env;
     let mut constants = Vec::new();
     let params = parameters(kernel, &env.var_names, &mut constants);

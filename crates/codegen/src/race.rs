@@ -18,14 +18,69 @@ pub(crate) fn check(
     names: &[Name],
     body: &Block,
 ) -> Result<(), CodegenError> {
-    if syncs.is_empty() {
-        return Ok(());
+    match first_race(kernel, syncs, names, body) {
+        None => Ok(()),
+        Some(sync) => Err(CodegenError::Race {
+            first: kernel.insns[sync.source].name.clone(),
+            second: kernel.insns[sync.sink].name.clone(),
+            var: kernel.vars[sync.var].name.clone(),
+            kernel: purlin_ir::text::print(kernel),
+        }),
     }
+}
+
+/// Most steps that [`drop_needless`] takes; above it, barriers that could go stay.
+const BUDGET: usize = 2_000_000;
+
+/// Removes barriers without which every sync is still separated, from the last to the first: after an
+/// unrolled loop the one at the end of its last copy, for example.
+pub(crate) fn drop_needless(kernel: &Kernel, syncs: &[Barrier], names: &[Name], body: &mut Block) {
+    let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    if barriers * size * syncs.len().max(1) > BUDGET {
+        return;
+    }
+    for k in (0..barriers).rev() {
+        let mut fewer = body.clone();
+        remove(&mut fewer, &mut { k });
+        if first_race(kernel, syncs, names, &fewer).is_none() {
+            *body = fewer;
+        }
+    }
+}
+
+/// Barriers and statements in a statement.
+fn counts(stmt: &Stmt) -> (usize, usize) {
+    let own = (usize::from(matches!(stmt, Stmt::Barrier(_))), 1);
+    stmt.body().into_iter().flatten().map(counts).fold(own, |(a, b), (c, d)| (a + c, b + d))
+}
+
+/// Removes the k-th barrier.
+fn remove(block: &mut Block, k: &mut usize) -> bool {
+    for at in 0..block.len() {
+        if matches!(block[at], Stmt::Barrier(_)) {
+            if *k == 0 {
+                block.remove(at);
+                return true;
+            }
+            *k -= 1;
+        } else if block[at].body_mut().is_some_and(|b| remove(b, k)) {
+            return true;
+        }
+    }
+    false
+}
+
+fn first_race<'s>(
+    kernel: &Kernel,
+    syncs: &'s [Barrier],
+    names: &[Name],
+    body: &Block,
+) -> Option<&'s Barrier> {
     let mut loops = vec![Vec::new(); kernel.insns.len()];
     for (insn, around) in kernel.schedule() {
         loops[insn.index()] = around;
     }
-    for sync in syncs {
+    syncs.iter().find(|sync| {
         let name = |i: &InameId| names[i.index()].clone();
         let common = loops[sync.source.index()].iter().filter(|i| {
             loops[sync.sink.index()].contains(i)
@@ -38,16 +93,8 @@ pub(crate) fn check(
             race: false,
         };
         walk.block(body, State::default());
-        if walk.race {
-            return Err(CodegenError::Race {
-                first: kernel.insns[sync.source].name.clone(),
-                second: kernel.insns[sync.sink].name.clone(),
-                var: kernel.vars[sync.var].name.clone(),
-                kernel: purlin_ir::text::print(kernel),
-            });
-        }
-    }
-    Ok(())
+        walk.race
+    })
 }
 
 /// What is known at a point.

@@ -104,6 +104,7 @@ pub(crate) fn integer(env: &Env<'_>, e: &Affine) -> (Expr, ScalarType, Interval)
         partial = partial.plus(product);
         wide |= !product.fits_i32() || !(partial.fits_i32() || env.range(e).fits_i32() && terms.len() == 1);
     }
+    let reversed = e.constant_term() > 0 && terms.len() == 1 && terms[0].1 < 0;
     let mut sum: Option<Expr> = None;
     for (factor, c) in terms {
         let (value, ty) = factor.code(env);
@@ -113,6 +114,8 @@ pub(crate) fn integer(env: &Env<'_>, e: &Affine) -> (Expr, ScalarType, Interval)
     }
     let c = e.constant_term();
     let code = match sum {
+        // `7 - i` rather than `-i + 7`
+        Some(Expr::Neg(first)) if reversed => Expr::binary(Op::Sub, Expr::int(c), *first),
         None => Expr::int(c),
         Some(sum) if c == 0 => sum,
         Some(sum) if c < 0 => Expr::binary(Op::Sub, sum, Expr::int(c.saturating_neg())),
@@ -272,6 +275,7 @@ pub(crate) fn condition(env: &Env<'_>, c: &purlin_ir::Constraint) -> Expr {
     let constant = e.constant_term();
     let (op, left, right) = match (op, constant) {
         (Op::Le, -1) => (Op::Lt, left, right),
+        (Op::Le, k) if right.terms().is_empty() => (Op::Lt, left, right.plus_constant(k.saturating_add(1))),
         (_, k) if right.terms().is_empty() || k > 0 => (op, left, right.plus_constant(k)),
         (_, k) => (op, left.plus_constant(-k), right),
     };

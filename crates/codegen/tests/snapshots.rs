@@ -26,68 +26,56 @@ fn show(text: &str, targets: &[Target]) -> String {
     out
 }
 
-macro_rules! snapshot {
-    ($name:ident, $targets:expr, $text:expr) => {
-        #[test]
-        fn $name() {
-            insta::assert_snapshot!(stringify!($name), show($text, &$targets));
-        }
-    };
+/// The text of a kernel in `tests/kernels`.
+fn kernel(fact: &str) -> String {
+    let path = format!("{}/tests/kernels/{fact}.purlin", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-snapshot!(
-    axpy_is_guarded_when_not_divisible,
-    ALL,
-    "kernel axpy
+macro_rules! snapshots {
+    ($($name:ident: $targets:expr;)*) => { $(
+        #[test]
+        fn $name() {
+            let fact = stringify!($name);
+            insta::with_settings!({omit_expression => true}, {
+                insta::assert_snapshot!(fact, show(&kernel(fact), &$targets));
+            });
+        }
+    )* };
+}
 
-param n: i32
-arg a: f64 in
-arg x: f64[n] in
-arg y: f64[n] inout
+use Target::{C, Cuda};
 
-for i_o in 0..ceil(n/32) {g.0}
-  for i_i in 0..min(32, n - 32*i_o) {l.0}
-    s: y[32*i_o + i_i] += a*x[32*i_o + i_i]
-"
-);
-
-snapshot!(
-    finite_element_action_one_cell_a_work_item,
-    ALL,
-    "kernel mass
-
-param n_cells: i32
-param n_dofs: i32
-arg u: f64[n_dofs] in
-arg y: f64[n_dofs] inout
-arg dof: i32[n_cells, 3] in
-arg detj: f64[n_cells] in
-temp l: f64[3] private
-temp t: f64 private
-temp r: f64[3] private
-temp e: f64 private
-table phi: f64[2, 3] global
-table w: f64[2] constant
-
-for c_o in 0..ceil(n_cells/32) {g.0}
-  for c_i in 0..min(32, n_cells - 32*c_o) {l.0}
-    for j in 0..3
-      gather: l[j] = u[dof[32*c_o + c_i, j]] {gather}
-    for i in 0..3
-      zero: r[i] = 0.0 {evaluate}
-    for q in 0..2
-      eval: e = sum(j_1 in 0..3: phi[q, j_1]*l[j_1]) {evaluate}
-      point: t = w[q]*detj[32*c_o + c_i]*e {pointwise}
-      for i_1 in 0..3
-        quad: r[i_1] += phi[q, i_1]*t {quadrature}
-    for i_2 in 0..3
-      scatter: y[dof[32*c_o + c_i, i_2]] += r[i_2] {scatter, atomic}
-
-table phi = [
-  0.5, 0.25, 0.25, 0.1, 0.2, 0.7
-]
-table w = [
-  0.5, 0.5
-]
-"
-);
+snapshots! {
+    aliased_temporaries_share_a_buffer: [Cuda, C];
+    assumption_keeps_offsets_narrow: [Cuda];
+    axpy_is_guarded_when_not_divisible: ALL;
+    barrier_inside_a_guarded_loop: ALL;
+    bounds_come_from_integer_temporaries: [Cuda, C];
+    f32_literals_and_functions_have_suffixes: ALL;
+    finite_element_action_one_cell_a_work_item: ALL;
+    geometry_is_replicated_and_results_stored_once: ALL;
+    guard_never_skips_a_barrier: ALL;
+    integer_division_rounds_down: [Cuda, C];
+    local_accumulator_is_atomic: ALL;
+    loop_keeps_the_bound_it_began_with: [Cuda];
+    loops_of_different_lengths_share_an_axis: [Cuda, C];
+    loops_of_one_and_no_iteration_vanish: [Cuda];
+    minimum_and_maximum_are_atomic: ALL;
+    offsets_beyond_32_bits_are_wide: [Cuda];
+    predicate_is_a_guard: [Cuda, C];
+    private_slices_live_across_loops: [Cuda, C];
+    reserved_words_are_renamed: [Cuda];
+    rules_and_reductions_in_conditionals: [Cuda, C];
+    special_values_are_printed: ALL;
+    strided_loop_steps: [Cuda];
+    sums_and_products_are_atomic: ALL;
+    three_axes_of_groups_and_items: ALL;
+    tile_loop_needs_two_barriers_an_iteration: ALL;
+    transpose_through_local_memory_has_one_barrier: ALL;
+    triangular_loop_takes_its_bound_from_the_outer_one: [Cuda];
+    union_is_a_hull_with_a_guard: [Cuda];
+    unrolled_loop_around_a_barrier: [Cuda, C];
+    unrolled_loops_are_written_out: [Cuda];
+    vector_loop_is_simd_on_the_host: [Cuda, C];
+}

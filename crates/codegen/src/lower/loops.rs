@@ -234,6 +234,7 @@ impl<'k> Lower<'k> {
     /// The hull, with the union as a guard of the body.
     fn union(&self, iname: InameId, disjuncts: Vec<Bounds>, range: Interval) -> Result<Shape, CodegenError> {
         let mut shape = Shape::new(Form::Empty, range);
+        shape.inner.clear();
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
         for b in disjuncts {
             let exact = b.exact.clone();
@@ -358,6 +359,15 @@ impl<'k> Lower<'k> {
     /// `outer` over disjuncts of `inner` over bounds.
     fn extreme(&self, lists: &[Vec<Affine>], inner: IntFn, outer: IntFn) -> Value {
         let combine = |f: IntFn, a: Value, b: Value| {
+            if let (Value::Affine(x), Value::Affine(y)) = (&a, &b) {
+                let (less, more) = if f == IntFn::Min { (x, y) } else { (y, x) };
+                if self.env.is_non_negative(&more.minus(less)) {
+                    return a;
+                }
+                if self.env.is_non_negative(&less.minus(more)) {
+                    return b;
+                }
+            }
             let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(&self.env), b.as_integer(&self.env));
             let ty = if ta == ScalarType::I64 || tb == ScalarType::I64 {
                 ScalarType::I64

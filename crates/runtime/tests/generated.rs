@@ -1,0 +1,251 @@
+//! Generated C and OpenCL against the interpreter: the kernels of purlin-codegen's snapshots, and
+//! random programs.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use purlin_codegen::{ArgKind, Options, generate};
+use purlin_ir::interp::{Memory, Value, interpret};
+use purlin_ir::sample::{SampleConfig, arbitrary_kernel};
+use purlin_ir::{Affine, Direction, Id, Kernel, ScalarType, VarKind};
+use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, open};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A reproducible stream of numbers (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Between 0 and 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// A different seed in each run, printed with every failure.
+fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_nanos() as u64
+}
+
+fn devices() -> Vec<Box<dyn Device>> {
+    let mut found = vec![open("c").unwrap()];
+    match open("opencl") {
+        Ok(device) => found.push(device),
+        Err(e) => eprintln!("skipped: no OpenCL device ({e})"),
+    }
+    found
+}
+
+/// Runs a kernel on a device; the arguments it writes.
+fn run(device: &dyn Device, kernel: &Kernel, memory: &Memory) -> BTreeMap<String, Value> {
+    let program = generate(kernel, device.info().backend.target(), &Options::default())
+        .unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+    let executable = device.compile(&program).unwrap_or_else(|e| panic!("{e}\n{kernel}\n{}", program.source));
+    let mut buffers: BTreeMap<&str, Buffer> = BTreeMap::new();
+    for spec in &program.plan.args {
+        if let ArgKind::Buffer { len, .. } = &spec.kind {
+            let given = memory
+                .get(&spec.name)
+                .cloned()
+                .unwrap_or_else(|| Value::zeros(spec.ty, len.eval(memory.params()).unwrap() as usize));
+            buffers.insert(&spec.name, upload(device, &given));
+        }
+    }
+    let args: Vec<(&str, Arg<'_>)> = program
+        .plan
+        .args
+        .iter()
+        .filter_map(|spec| {
+            let name = spec.name.as_str();
+            Some(match &spec.kind {
+                ArgKind::Param => (name, Arg::Param(memory.get_param(name).unwrap())),
+                ArgKind::Scalar => (name, scalar(memory.get(name).unwrap())),
+                ArgKind::Buffer { .. } => (name, Arg::Buffer(&buffers[name])),
+                ArgKind::Table(_) => return None,
+            })
+        })
+        .collect();
+    device.launch(&executable, &args).unwrap_or_else(|e| panic!("{e}\n{}", program.source));
+    let written = kernel
+        .vars
+        .values()
+        .filter(|v| matches!(v.kind, VarKind::Argument(Direction::Out | Direction::InOut)));
+    written.map(|v| (v.name.clone(), download(device, v.ty, &buffers[v.name.as_str()]))).collect()
+}
+
+fn scalar(value: &Value) -> Arg<'static> {
+    match value {
+        Value::F64(v) => Arg::F64(v[0]),
+        Value::F32(v) => Arg::F32(v[0]),
+        Value::I32(v) => Arg::I32(v[0]),
+        Value::I64(v) => Arg::I64(v[0]),
+    }
+}
+
+fn upload(device: &dyn Device, value: &Value) -> Buffer {
+    match value {
+        Value::F64(v) => buffer_of(device, v),
+        Value::F32(v) => buffer_of(device, v),
+        Value::I32(v) => buffer_of(device, v),
+        Value::I64(v) => buffer_of(device, v),
+    }
+    .unwrap()
+}
+
+fn download(device: &dyn Device, ty: ScalarType, buffer: &Buffer) -> Value {
+    match ty {
+        ScalarType::F64 => Value::F64(download_values(device, buffer).unwrap()),
+        ScalarType::F32 => Value::F32(download_values(device, buffer).unwrap()),
+        ScalarType::I32 => Value::I32(download_values(device, buffer).unwrap()),
+        ScalarType::I64 => Value::I64(download_values(device, buffer).unwrap()),
+    }
+}
+
+/// Compares what a device computed with what the interpreter did.
+fn compare(expected: &Memory, found: &BTreeMap<String, Value>) -> Result<(), String> {
+    for (name, found) in found {
+        let expected = expected.get(name).unwrap();
+        // Sums of at most a few hundred terms in any order, and functions within a few ulp.
+        let tolerance = match found.ty() {
+            ScalarType::F64 => 1e-12,
+            ScalarType::F32 => 1e-4,
+            ScalarType::I32 | ScalarType::I64 => 0.0,
+        };
+        let (expected, found) = (expected.to_f64(), found.to_f64());
+        let scale = expected.iter().filter(|v| v.is_finite()).fold(1.0_f64, |s, v| s.max(v.abs()));
+        for (k, (e, f)) in expected.iter().zip(&found).enumerate() {
+            let same = e == f || (e.is_nan() && f.is_nan()) || (e - f).abs() <= tolerance * scale;
+            if !same {
+                return Err(format!("`{name}[{k}]` is {f}, the interpreter has {e}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `# n = 0, 1, 32; m = 3`: every combination.
+fn parameter_sets(text: &str) -> Vec<BTreeMap<String, i64>> {
+    let line = text.lines().next().unwrap().strip_prefix("# ").unwrap();
+    let mut sets = vec![BTreeMap::new()];
+    for item in line.split(';') {
+        let (name, values) = item.split_once('=').unwrap();
+        let mut next = Vec::new();
+        for set in &sets {
+            for v in values.split(',') {
+                let mut set = set.clone();
+                set.insert(name.trim().to_owned(), v.trim().parse().unwrap());
+                next.push(set);
+            }
+        }
+        sets = next;
+    }
+    sets
+}
+
+/// Random arguments; integers are valid indices below `n_dofs` (row pointers ascend).
+fn random_memory(kernel: &Kernel, params: &BTreeMap<String, i64>, random: &mut Random) -> Memory {
+    let mut memory = Memory::new();
+    for (name, value) in params {
+        memory.set_param(name, *value);
+    }
+    let limit = params.get("n_dofs").copied().unwrap_or(4).min(8) as u64;
+    for var in kernel.vars.values() {
+        if !matches!(var.kind, VarKind::Argument(_)) {
+            continue;
+        }
+        let value_of = |a: &purlin_ir::Atom| match a {
+            purlin_ir::Atom::Var(v) => params.get(&kernel.vars[*v].name).copied(),
+            _ => None,
+        };
+        let len: i64 = var.shape.iter().map(|e| e.eval(&mut { value_of }).unwrap()).product();
+        let mut ints: Vec<i64> = (0..len).map(|_| (random.next() % limit) as i64).collect();
+        if var.name == "rowptr" {
+            ints.sort_unstable();
+        }
+        let reals: Vec<f64> = (0..len).map(|_| random.unit() - 0.25).collect();
+        memory.set(
+            &var.name,
+            match var.ty {
+                ScalarType::F64 => Value::F64(reals),
+                ScalarType::F32 => Value::F32(reals.iter().map(|x| *x as f32).collect()),
+                ScalarType::I32 => Value::I32(ints.iter().map(|x| *x as i32).collect()),
+                ScalarType::I64 => Value::I64(ints),
+            },
+        );
+    }
+    memory
+}
+
+fn kernels() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codegen/tests/kernels");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn kernels_agree_with_the_interpreter() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let devices = devices();
+    let mut failures = Vec::new();
+    for file in kernels() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let kernel = purlin_ir::text::parse(&text).unwrap();
+        for params in parameter_sets(&text) {
+            let memory = random_memory(&kernel, &params, &mut random);
+            let mut expected = memory.clone();
+            interpret(&kernel, &mut expected).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            for device in &devices {
+                if let Err(e) = compare(&expected, &run(&**device, &kernel, &memory)) {
+                    failures.push(format!(
+                        "{} with {params:?} on {}: {e}",
+                        file.display(),
+                        device.info().name
+                    ));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "seed {seed}\n{}", failures.join("\n"));
+}
+
+/// Temporaries need constant sizes; everything else stays parametric.
+fn with_constant_temporaries(kernel: &Kernel, memory: &Memory) -> Kernel {
+    let mut kernel = kernel.clone();
+    let names: Vec<String> = kernel.vars.values().map(|v| v.name.clone()).collect();
+    for var in kernel.vars.values_mut().filter(|v| v.kind == VarKind::Temporary) {
+        for extent in &mut var.shape {
+            let value = extent.eval(&mut |a| match a {
+                purlin_ir::Atom::Var(v) => memory.get_param(&names[v.index()]),
+                _ => None,
+            });
+            *extent = Affine::constant(value.unwrap());
+        }
+    }
+    kernel
+}
+
+/// Random sequential programs in C.
+#[test]
+fn random_programs_agree_with_the_interpreter() {
+    let device = open("c").unwrap();
+    let mut runner = TestRunner::new(Config { cases: 40, ..Config::default() });
+    let result = runner.run(&arbitrary_kernel(SampleConfig::default()), |sample| {
+        let mut expected = sample.memory.clone();
+        interpret(&sample.kernel, &mut expected).unwrap();
+        let kernel = with_constant_temporaries(&sample.kernel, &sample.memory);
+        compare(&expected, &run(&*device, &kernel, &sample.memory)).map_err(TestCaseError::fail)
+    });
+    result.unwrap_or_else(|e| panic!("{e}"));
+}
