@@ -1,1 +1,47 @@
-//! Purlin: a polyhedral loop-transformation engine.
+//! Purlin turns a computation, written as a variational form or as a loop program, into GPU and CPU
+//! code, by a script of small transformations, each of which is proved legal before it is applied.
+//!
+//! ```text
+//! forms ──► ir ──► transforms ──► codegen ──► runtime
+//!                      ▲                        │
+//!                      └────── autotune ◄───────┘
+//! ```
+//!
+//! This crate re-exports the stages under short names and adds what joins them: [`Problem`] (a form on a
+//! mesh with inputs, and what its result must be), [`Loaded`] (a kernel's memory on a device) and
+//! [`Strategy`].
+//!
+//! ```
+//! use purlin::{Loaded, Problem, Strategy, kernels::Operator, forms::mesh::Mesh};
+//! use purlin::codegen::{Options, generate};
+//!
+//! let problem = Problem::operator(Operator::Laplace, 2, None, Mesh::unit_square(4)?, 7)?;
+//! let (kernel, _recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
+//! let device = purlin::runtime::open("c")?;
+//! let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
+//! let loaded = Loaded::new(&*device, &program, &problem.memory)?;
+//! loaded.launch()?;
+//! let error = problem.relative_error(&loaded.f64s("y")?)?;
+//! assert!(error.max < 1e-12 && error.l2 < 1e-12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use purlin_autotune as autotune;
+pub use purlin_codegen as codegen;
+pub use purlin_forms as forms;
+pub use purlin_ir as ir;
+pub use purlin_kernels as kernels;
+pub use purlin_runtime as runtime;
+pub use purlin_transforms as transforms;
+
+mod loaded;
+mod problem;
+mod random;
+mod strategy;
+mod work;
+
+pub use loaded::{LoadError, Loaded};
+pub use problem::{Problem, ProblemError, RelativeError};
+pub use random::Random;
+pub use strategy::{Strategy, UnknownStrategy};
+pub use work::{KernelWork, device_model, kernel_work};

@@ -1,0 +1,5 @@
+//! Speed of the engine itself.
+
+fn main() {
+    divan::main();
+}

@@ -1,0 +1,171 @@
+//! A program and its arguments on a device.
+
+use purlin_codegen::plan::HostExprError;
+use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Program};
+use purlin_ir::ScalarType;
+use purlin_ir::interp::{Memory, Value};
+use purlin_runtime::{
+    Arg, Buffer, Device, Executable, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
+};
+
+/// Why a program could not be loaded with a memory.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The device or its compiler refused.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A size has no value.
+    #[error(transparent)]
+    Size(#[from] HostExprError),
+    /// An argument has no value.
+    #[error("argument `{0}` has no value; give it one")]
+    Missing(String),
+    /// An argument has another type or size.
+    #[error("argument `{name}` holds {found}, needed {needed}")]
+    Misfit {
+        /// The argument.
+        name: String,
+        /// What was given.
+        found: String,
+        /// What the program takes.
+        needed: String,
+    },
+}
+
+enum Slot {
+    Param(i64),
+    Scalar(Value),
+    Array(Buffer, ScalarType),
+}
+
+/// A compiled program with every argument in the device's memory.
+///
+/// Arrays that the program only writes hold poison (NaN, -1), so that an element it forgets is seen.
+pub struct Loaded<'d> {
+    device: &'d dyn Device,
+    executable: Executable,
+    slots: Vec<(String, Slot)>,
+}
+
+impl<'d> Loaded<'d> {
+    /// Compiles `program` and uploads the arguments it takes from `memory`.
+    ///
+    /// # Errors
+    /// A program the device refuses, an argument that is missing or does not fit, no memory.
+    pub fn new(device: &'d dyn Device, program: &Program, memory: &Memory) -> Result<Self, LoadError> {
+        let executable = device.compile(program)?;
+        let mut slots = Vec::new();
+        for spec in &program.plan.args {
+            if let Some(slot) = slot(device, spec, memory)? {
+                slots.push((spec.name.clone(), slot));
+            }
+        }
+        Ok(Self { device, executable, slots })
+    }
+
+    /// Runs the program once. Updated arrays go on from where they are.
+    ///
+    /// # Errors
+    /// As [`Device::launch`].
+    pub fn launch(&self) -> Result<(), RuntimeError> {
+        self.device.launch(&self.executable, &self.args())
+    }
+
+    /// Runs the program repeatedly and times it; updated arrays hold nothing of use afterwards.
+    ///
+    /// # Errors
+    /// As [`Device::time`].
+    pub fn time(&self, options: &TimingOptions) -> Result<Timing, RuntimeError> {
+        self.device.time(&self.executable, &self.args(), options)
+    }
+
+    /// The elements of an array, as they lie in the device's memory.
+    ///
+    /// # Errors
+    /// [`LoadError::Missing`] if the program takes no such array, or a failing driver.
+    pub fn value(&self, name: &str) -> Result<Value, LoadError> {
+        let found = self.slots.iter().find(|(n, _)| n == name);
+        let Some((_, Slot::Array(buffer, ty))) = found else { return Err(LoadError::Missing(name.into())) };
+        Ok(match ty {
+            ScalarType::F64 => Value::F64(download_values(self.device, buffer)?),
+            ScalarType::F32 => Value::F32(download_values(self.device, buffer)?),
+            ScalarType::I32 => Value::I32(download_values(self.device, buffer)?),
+            ScalarType::I64 => Value::I64(download_values(self.device, buffer)?),
+        })
+    }
+
+    /// The elements of an array as `f64`.
+    ///
+    /// # Errors
+    /// As [`Loaded::value`].
+    pub fn f64s(&self, name: &str) -> Result<Vec<f64>, LoadError> {
+        match self.value(name)? {
+            Value::F64(values) => Ok(values),
+            other @ (Value::F32(_) | Value::I32(_) | Value::I64(_)) => Ok(other.to_f64()),
+        }
+    }
+
+    fn args(&self) -> Vec<(&str, Arg<'_>)> {
+        self.slots.iter().filter_map(|(name, slot)| Some((name.as_str(), slot.arg()?))).collect()
+    }
+}
+
+impl Slot {
+    /// None for a scalar without an element, which `fits` refuses.
+    fn arg(&self) -> Option<Arg<'_>> {
+        match self {
+            Self::Param(value) => Some(Arg::Param(*value)),
+            Self::Array(buffer, _) => Some(Arg::Buffer(buffer)),
+            Self::Scalar(Value::F64(v)) => v.first().map(|x| Arg::F64(*x)),
+            Self::Scalar(Value::F32(v)) => v.first().map(|x| Arg::F32(*x)),
+            Self::Scalar(Value::I32(v)) => v.first().map(|x| Arg::I32(*x)),
+            Self::Scalar(Value::I64(v)) => v.first().map(|x| Arg::I64(*x)),
+        }
+    }
+}
+
+/// The value of one argument on the device; none for a table, which the device uploads itself.
+fn slot(device: &dyn Device, spec: &ArgSpec, memory: &Memory) -> Result<Option<Slot>, LoadError> {
+    let missing = || LoadError::Missing(spec.name.clone());
+    Ok(Some(match &spec.kind {
+        ArgKind::Table(_) => return Ok(None),
+        ArgKind::Param => Slot::Param(memory.get_param(&spec.name).ok_or_else(missing)?),
+        ArgKind::Scalar => {
+            let value = memory.get(&spec.name).ok_or_else(missing)?;
+            fits(spec, value, 1)?;
+            Slot::Scalar(value.clone())
+        }
+        ArgKind::Buffer { len, access } => {
+            let len = usize::try_from(len.eval(memory.params())?).unwrap_or(0);
+            let buffer = match (memory.get(&spec.name), access) {
+                (Some(value), BufferAccess::In | BufferAccess::InOut) => {
+                    fits(spec, value, len)?;
+                    upload(device, value)?
+                }
+                (None, BufferAccess::In | BufferAccess::InOut) => return Err(missing()),
+                (_, BufferAccess::Out) => device.allocate(len as u64 * spec.ty.bytes())?,
+            };
+            Slot::Array(buffer, spec.ty)
+        }
+    }))
+}
+
+fn fits(spec: &ArgSpec, value: &Value, len: usize) -> Result<(), LoadError> {
+    if value.ty() == spec.ty && value.len() == len {
+        return Ok(());
+    }
+    Err(LoadError::Misfit {
+        name: spec.name.clone(),
+        found: format!("{} elements of type {}", value.len(), value.ty()),
+        needed: format!("{len} of type {}", spec.ty),
+    })
+}
+
+fn upload(device: &dyn Device, value: &Value) -> Result<Buffer, RuntimeError> {
+    match value {
+        Value::F64(v) => buffer_of(device, v),
+        Value::F32(v) => buffer_of(device, v),
+        Value::I32(v) => buffer_of(device, v),
+        Value::I64(v) => buffer_of(device, v),
+    }
+}

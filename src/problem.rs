@@ -1,0 +1,180 @@
+//! A form on a mesh with inputs, and what its result must be.
+
+use purlin_forms::form::{Form, FormError, FunctionSpace, Inputs};
+use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
+use purlin_forms::mesh::Mesh;
+use purlin_forms::numbering::{Numbering, NumberingError};
+use purlin_forms::quadrature::QuadratureScheme;
+use purlin_forms::reference;
+use purlin_ir::interp::Memory;
+use purlin_kernels::{Operator, OperatorError};
+use std::collections::BTreeMap;
+
+use crate::random::Random;
+
+/// Why there is no such problem.
+#[derive(Debug, thiserror::Error)]
+pub enum ProblemError {
+    /// There is no such operator.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+    /// The form is wrong, or does not fit the mesh.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// The degrees of freedom cannot be numbered.
+    #[error(transparent)]
+    Numbering(#[from] NumberingError),
+    /// A result of another length.
+    #[error("the result has {found} entries, needed {needed}")]
+    Length {
+        /// Entries of the result.
+        found: usize,
+        /// Entries of the reference.
+        needed: usize,
+    },
+}
+
+/// A linear form, lowered, on a mesh with pseudo-random inputs.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// The kernel and what its arguments stand for.
+    pub lowered: LoweredForm,
+    /// The mesh.
+    pub mesh: Mesh,
+    /// Values of coefficients and constants.
+    pub inputs: Inputs,
+    /// The same as values of the kernel's parameters and arguments; the result starts at zero.
+    pub memory: Memory,
+    /// Entries of the result: degrees of freedom times components.
+    pub n_dofs: usize,
+}
+
+/// Distance of a result from the reference, relative to the reference's size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RelativeError {
+    /// In the Euclidean norm.
+    pub l2: f64,
+    /// In the maximum norm.
+    pub max: f64,
+}
+
+impl RelativeError {
+    /// Of `found` with respect to `expected`, entry by entry; NaN where an entry is NaN, so that no comparison
+    /// with a tolerance passes.
+    #[must_use]
+    pub fn between(found: &[f64], expected: &[f64]) -> Self {
+        let (mut sum, mut size, mut max, mut largest) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
+        for (a, b) in found.iter().zip(expected) {
+            let d = (a - b).abs();
+            sum += d * d;
+            size += b * b;
+            max = if d > max || d.is_nan() { d } else { max };
+            largest = largest.max(b.abs());
+        }
+        if sum == 0.0 {
+            return Self { l2: 0.0, max: 0.0 };
+        }
+        let max = if sum.is_nan() { f64::NAN } else { max };
+        Self { l2: (sum / size).sqrt(), max: max / largest }
+    }
+
+    /// Whether both are at most `tolerance`.
+    #[must_use]
+    pub fn is_within(&self, tolerance: f64) -> bool {
+        self.l2 <= tolerance && self.max <= tolerance
+    }
+}
+
+impl Problem {
+    /// An operator of document 000 on Lagrange elements of `degree`, named like `laplace_3d_p4`.
+    ///
+    /// # Errors
+    /// As [`Problem::new`].
+    pub fn operator(
+        operator: Operator,
+        degree: usize,
+        scheme: Option<QuadratureScheme>,
+        mesh: Mesh,
+        seed: u64,
+    ) -> Result<Self, ProblemError> {
+        let dim = mesh.shape().dim();
+        let name = format!("{operator}_{dim}d_p{degree}");
+        Self::new(&name, &operator.form(dim, degree)?, scheme, mesh, seed)
+    }
+
+    /// Lowers `form` and draws inputs from the stream of `seed`, uniform in [-1, 1).
+    ///
+    /// # Errors
+    /// A form that cannot be lowered or does not fit the mesh, more than 2³¹ degrees of freedom, constants
+    /// without a default.
+    pub fn new(
+        name: &str,
+        form: &Form,
+        scheme: Option<QuadratureScheme>,
+        mesh: Mesh,
+        seed: u64,
+    ) -> Result<Self, ProblemError> {
+        let options = LoweringOptions { scheme, ..LoweringOptions::new(name) };
+        let lowered = lower(form, &options)?;
+        let mut sizes = BTreeMap::new();
+        let mut random = Random::new(seed);
+        let mut size = |space: &FunctionSpace| -> Result<usize, NumberingError> {
+            let nodes = match sizes.get(&space.degree()) {
+                Some(nodes) => *nodes,
+                None => Numbering::new(&mesh, space.degree())?.n_dofs(),
+            };
+            sizes.insert(space.degree(), nodes);
+            Ok(nodes * space.components())
+        };
+        let mut inputs = Inputs::new();
+        for argument in &lowered.arguments {
+            if let ArgumentRole::Coefficient(coefficient) = &argument.role {
+                inputs = inputs.field(&coefficient.name, random.numbers(size(&coefficient.space)?));
+            }
+        }
+        let n_dofs = size(&lowered.test)?;
+        let memory = lowered.bind(&mesh, &inputs)?;
+        Ok(Self { lowered, mesh, inputs, memory, n_dofs })
+    }
+
+    /// The result, by an evaluation of the form that shares no code with lowering or code generation.
+    ///
+    /// # Errors
+    /// As [`reference::action`].
+    pub fn reference(&self) -> Result<Vec<f64>, ProblemError> {
+        Ok(reference::action(&self.lowered.form, &self.mesh, &self.inputs)?)
+    }
+
+    /// Distance of a result from [`Problem::reference`].
+    ///
+    /// # Errors
+    /// Another number of entries, or as [`Problem::reference`].
+    pub fn relative_error(&self, found: &[f64]) -> Result<RelativeError, ProblemError> {
+        let expected = self.reference()?;
+        if found.len() != expected.len() {
+            return Err(ProblemError::Length { found: found.len(), needed: expected.len() });
+        }
+        Ok(RelativeError::between(found, &expected))
+    }
+
+    /// Name of the kernel's argument that takes the result.
+    #[must_use]
+    pub fn output(&self) -> &str {
+        let found = self.lowered.arguments.iter().find(|a| matches!(a.role, ArgumentRole::Output(_)));
+        found.map_or("y", |a| a.name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_no_number_passes_no_tolerance() {
+        let error = RelativeError::between(&[1.0, f64::NAN], &[1.0, 2.0]);
+        assert!(!error.is_within(f64::INFINITY));
+        let error = RelativeError::between(&[1.0, 2.5], &[1.0, 2.0]);
+        assert!((error.max - 0.25).abs() < 1e-15 && (error.l2 - 0.5 / 5f64.sqrt()).abs() < 1e-15);
+        assert!(RelativeError::between(&[0.0], &[0.0]).is_within(0.0));
+    }
+}
