@@ -77,6 +77,21 @@ fn forms_print_as_they_are_written() {
     assert_eq!(form.to_string(), text);
 }
 
+#[test]
+fn shared_expressions_are_printed_once() {
+    let space = vector(1);
+    let f = identity(3) + grad(coefficient("u", &space));
+    let e = variable((transpose(&f) * &f - identity(3)) / 2.0);
+    let p = &f * diff(tr(&e).pow(2) + constant("t0") * tr(&e * &e), &e);
+    let form = inner(p, grad(test(&space))) * dx();
+    let text = "inner(t1*diff(tr(t2).pow(2) + t0*tr(t2*t2), t2), grad(test)) * dx \
+                where t1 = identity(3) + grad(u), t2 = variable((transpose(t1)*t1 - identity(3))/2)";
+    assert_eq!(form.to_string(), text);
+    // 2^60 terms, were they printed out
+    let long = (0..60).fold(coefficient("u", &scalar(1)), |sum, _| &sum + &sum);
+    assert!(long.to_string().len() < 2000);
+}
+
 /// Value of a scalar graph where every jet, coordinate and constant has a value.
 fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
     let mut values: Vec<f64> = Vec::new();

@@ -118,4 +118,6 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
 }
 
 #[cfg(test)]
+mod random_forms;
+#[cfg(test)]
 mod tests;

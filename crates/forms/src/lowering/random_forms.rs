@@ -1,0 +1,128 @@
+//! Random forms: lowered kernels agree with the reference.
+
+#![allow(clippy::unwrap_used)]
+
+use super::{LoweringOptions, lower};
+use crate::element::CellShape;
+use crate::form::*;
+use crate::mesh::Mesh;
+use crate::numbering::Numbering;
+use crate::reference;
+use proptest::prelude::*;
+use purlin_ir::interp::interpret;
+
+const CELL: CellShape = CellShape::Triangle;
+
+fn space() -> FunctionSpace {
+    FunctionSpace::scalar(CELL, 2)
+}
+
+fn vector_space() -> FunctionSpace {
+    FunctionSpace::vector(CELL, 1)
+}
+
+fn u() -> Expr {
+    coefficient("u", &space())
+}
+
+fn w() -> Expr {
+    coefficient("w", &vector_space())
+}
+
+/// Scalars without derivatives, of size about 1.
+fn value() -> impl Strategy<Value = Expr> {
+    prop_oneof![
+        Just(u()),
+        Just(w()[0].clone()),
+        Just(w()[1].clone()),
+        Just(coordinate(CELL)[1].clone()),
+        Just(constant("c")),
+        (-2.0..2.0_f64).prop_map(Expr::from),
+    ]
+}
+
+/// Scalars with at most first derivatives.
+fn leaf() -> impl Strategy<Value = Expr> {
+    prop_oneof![
+        3 => value(),
+        1 => (0..2_usize).prop_map(|k| grad(u())[k].clone()),
+        1 => (0..2_usize, 0..2_usize).prop_map(|place| grad(w())[place].clone()),
+        1 => (value(), value(), 0..2_usize).prop_map(|(a, b, k)| grad(u() * sin(&a) + &a * b)[k].clone()),
+        1 => Just(div(w()) + curl(w())),
+    ]
+}
+
+/// Derivative by a variable of a function of it.
+fn slope(a: Expr, b: &Expr) -> Expr {
+    let a = variable(a);
+    diff(sin(&a) * b + a.pow(2) / (2.0 + b * b) + exp(-(&a * &a)), &a)
+}
+
+/// A scalar from matrices.
+fn matrix(a: &Expr, b: &Expr) -> Expr {
+    let m = as_matrix(2, [3.0 + sin(a), b.clone(), sin(b), 4.0 + cos(a)]);
+    let e = variable(sym(&m) * transpose(&m) - identity(2));
+    let s = diff(tr(&e).pow(2) + tr(&e * &e) * b, &e);
+    // Of size 1, or functions of functions of it would lose all their digits.
+    (inner(s, inv(&m)) + det(&m) * dot(&m * w(), w())) / 100.0
+}
+
+fn scalar() -> impl Strategy<Value = Expr> {
+    leaf().prop_recursive(3, 12, 2, |inner| {
+        let pair = || (inner.clone(), inner.clone());
+        prop_oneof![
+            pair().prop_map(|(a, b)| a + b),
+            pair().prop_map(|(a, b)| a - b),
+            pair().prop_map(|(a, b)| sin(a) * b),
+            pair().prop_map(|(a, b)| &a / (2.0 + &b * &b)),
+            pair().prop_map(|(a, b)| conditional(lt(&u(), 1.0), a, -b)),
+            inner.clone().prop_map(|a| cos(&a) * exp(sin(&a))),
+            inner.clone().prop_map(|a| sqrt(1.0 + &a * &a) + ln(2.0 + a.pow(2))),
+            inner.clone().prop_map(|a| sin(&a).pow(3) - (2.0 + cos(&a)).pow(-2) + (2.0 + sin(a)).pow(0.7)),
+            pair().prop_map(|(a, b)| slope(a, &b)),
+            pair().prop_map(|(a, b)| matrix(&sin(a), &cos(b))),
+            inner.clone().prop_map(|a| gateaux(&a, &u(), &(u() * 0.5 + 1.0))),
+        ]
+    })
+}
+
+fn inputs(mesh: &Mesh, seeds: &[f64]) -> Inputs {
+    let field = |space: FunctionSpace, shift: usize| -> Vec<f64> {
+        let n = Numbering::new(mesh, space.degree()).unwrap().n_dofs() * space.components();
+        (0..n).map(|k| 1.0 + 0.5 * (seeds[(k + shift) % seeds.len()] * (1.0 + k as f64)).sin()).collect()
+    };
+    Inputs::new().field("u", field(space(), 0)).field("w", field(vector_space(), 1)).constant("c", [seeds[0]])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_forms_agree_with_the_reference(
+        a in scalar(),
+        b in scalar(),
+        seeds in prop::collection::vec(0.3..1.7_f64, 5),
+        linearised: bool,
+    ) {
+        let v = test(&space());
+        let written = if linearised {
+            gateaux(&(&a * &b), &u(), &v)
+        } else {
+            &a * &v + inner(as_vector([b, a.clone()]), grad(&v))
+        };
+        // Any degree will do: both sides use the same points.
+        let form = written * dx().with_degree(2);
+        let mesh = Mesh::unit_square(1).unwrap();
+        let inputs = inputs(&mesh, &seeds);
+        let expected = reference::action(&form, &mesh, &inputs).unwrap();
+        let lowered = lower(&form, &LoweringOptions::new("random")).unwrap();
+        let mut memory = lowered.bind(&mesh, &inputs).unwrap();
+        interpret(&lowered.kernel, &mut memory).unwrap();
+        let size = expected.iter().fold(1.0_f64, |m, y| m.max(y.abs()));
+        for (found, expected) in memory.f64s("y").unwrap().iter().zip(&expected) {
+            // Nested functions multiply rounding errors by their slopes, some hundred in all; a wrong rule
+            // is wrong in the first digits.
+            prop_assert!((found - expected).abs() <= 1e-10 * size, "{found} instead of {expected}");
+        }
+    }
+}
