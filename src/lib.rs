@@ -35,6 +35,7 @@ pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
 
 mod loaded;
+pub mod measure;
 mod problem;
 mod random;
 mod strategy;
