@@ -18,7 +18,7 @@ impl Inputs {
         Self::default()
     }
 
-    /// Adds the degrees of freedom of a coefficient, [dofs] or [dofs, components] row-major.
+    /// Adds the degrees of freedom of a coefficient, `[dofs]` or `[dofs, components]` row-major.
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, values: Vec<f64>) -> Self {
         self.fields.insert(name.into(), values);

@@ -38,11 +38,11 @@ pub enum ArgumentRole {
         /// The polynomial degree.
         degree: usize,
     },
-    /// A given function, f64 [dofs] or [dofs, components].
+    /// A given function, f64 `[dofs]` or `[dofs, components]`.
     Coefficient(Arc<Coefficient>),
     /// A component of a constant, an f64 passed by value.
     Constant(Arc<Constant>, usize),
-    /// The result, f64 [dofs] or [dofs, components], added to.
+    /// The result, f64 `[dofs]` or `[dofs, components]`, added to.
     Output(FunctionSpace),
 }
 

@@ -75,7 +75,7 @@ fn scalar() -> impl Strategy<Value = Expr> {
             pair().prop_map(|(a, b)| a - b),
             pair().prop_map(|(a, b)| sin(a) * b),
             pair().prop_map(|(a, b)| &a / (2.0 + &b * &b)),
-            pair().prop_map(|(a, b)| conditional(lt(&u(), 1.0), a, -b)),
+            pair().prop_map(|(a, b)| conditional(lt(u(), 1.0), a, -b)),
             inner.clone().prop_map(|a| cos(&a) * exp(sin(&a))),
             inner.clone().prop_map(|a| sqrt(1.0 + &a * &a) + ln(2.0 + a.pow(2))),
             inner.clone().prop_map(|a| sin(&a).pow(3) - (2.0 + cos(&a)).pow(-2) + (2.0 + sin(a)).pow(0.7)),

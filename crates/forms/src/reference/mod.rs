@@ -39,7 +39,7 @@ const STACK: usize = 64 << 20;
 /// The vector of a linear form: its value for each basis function of the test space.
 ///
 /// # Shapes and units
-/// [dofs] for scalar test functions, [dofs, components] row-major for vectors.
+/// `[dofs]` for scalar test functions, `[dofs, components]` row-major for vectors.
 ///
 /// # Errors
 /// A mistake in the form, a trial function left, a form not linear in its test function,
