@@ -53,14 +53,14 @@ fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usiz
         }
         Scalar::Variable(_, _, a) | Scalar::Negate(a) => of(a),
         Scalar::Add(a, b) | Scalar::Subtract(a, b) => of(a).max(of(b)),
-        Scalar::Multiply(a, b) | Scalar::Divide(a, b) => of(a) + of(b),
+        Scalar::Multiply(a, b) | Scalar::Divide(a, b) => of(a).saturating_add(of(b)),
         Scalar::Power(a, b) => match whole(&form.graph, b) {
             Some(exponent) => of(a).saturating_mul(exponent),
-            None => of(a) + 2,
+            None => of(a).saturating_add(2),
         },
         Scalar::Math(_, a) => match of(a) {
             0 => 0,
-            degree => degree + 2,
+            degree => degree.saturating_add(2),
         },
         Scalar::Conditional(_, list) => of(list[2]).max(of(list[3])),
     }

@@ -38,8 +38,18 @@ pub fn constant_with_default(name: impl Into<String>, default: f64) -> Expr {
     constant_of(name.into(), Shape::Scalar, Some(vec![default]))
 }
 
+/// Largest extent of what is made from a number alone; forms have one node per component.
+const MAX_EXTENT: usize = 64;
+
 /// A vector of `n` numbers that is given at run time under this name.
+///
+/// # Errors
+/// `n` of 0 or above 64.
 pub fn vector_constant(name: impl Into<String>, n: usize) -> Expr {
+    if !(1..=MAX_EXTENT).contains(&n) {
+        let (operation, found, needed) = ("vector_constant", Shape::Vector(n), "1 to 64 components");
+        return Expr::poison(FormError::Operand { operation, found, needed });
+    }
     constant_of(name.into(), Shape::Vector(n), None)
 }
 
@@ -53,7 +63,14 @@ pub fn coordinate(cell: CellShape) -> Expr {
 }
 
 /// The identity matrix with `n` rows.
+///
+/// # Errors
+/// `n` of 0 or above 64.
 pub fn identity(n: usize) -> Expr {
+    if !(1..=MAX_EXTENT).contains(&n) {
+        let (operation, found, needed) = ("identity", Shape::Matrix(n, n), "1 to 64 rows");
+        return Expr::poison(FormError::Operand { operation, found, needed });
+    }
     Expr::terminal(Kind::Identity(n), Shape::Matrix(n, n), None)
 }
 

@@ -28,6 +28,8 @@ fn shape_errors_name_operation_and_shapes() {
     assert_eq!(message(&grad(grad(&u))), "`grad`: found matrix(3, 3), needed a scalar or a vector");
     assert_eq!(message(&exp(&u)), "`exp`: found vector(3), needed a scalar");
     assert!(message(&grad(constant("c"))).contains("cells are unknown"));
+    assert_eq!(message(&identity(0)), "`identity`: found matrix(0, 0), needed 1 to 64 rows");
+    assert!(vector_constant("c", usize::MAX).error().is_some());
     assert!(message(&conditional(lt(&u, 1.0), 1.0, 2.0)).starts_with("`<`: found vector(3) and scalar"));
 }
 

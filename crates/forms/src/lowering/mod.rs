@@ -24,7 +24,7 @@ mod tables;
 
 pub use arguments::{Argument, ArgumentRole};
 
-use crate::element::CellShape;
+use crate::element::{CellShape, LagrangeElement};
 use crate::form::{Form, FormError, FunctionSpace, expand};
 use crate::quadrature::QuadratureScheme;
 use purlin_ir::Kernel;
@@ -114,7 +114,17 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     if let Some(scheme) = options.scheme {
         form = form.with_scheme(scheme);
     }
-    builder::build(pull::pull(expand(&form)?)?, &options.name, form)
+    let expanded = expand(&form)?;
+    let coefficients = expanded.graph.coefficients().iter().map(|c| c.space);
+    for space in coefficients.chain(expanded.test).chain(expanded.trial) {
+        // Before sizes are computed from the degree.
+        let max = LagrangeElement::max_degree(space.cell());
+        if !(1..=max).contains(&space.degree()) {
+            let message = format!("`{space}` is not supported, needed degree 1 to {max}");
+            return Err(FormError::Discretisation(message));
+        }
+    }
+    builder::build(pull::pull(expanded)?, &options.name, form)
 }
 
 #[cfg(test)]

@@ -177,8 +177,11 @@ fn what_cannot_be_lowered_is_refused() {
     let term = "grad(grad(u))".to_owned();
     assert_eq!(refuse(div(grad(&u)) * &v), FormError::Order { term, order: 2, limit: 1 });
     assert!(matches!(refuse(&u * div(grad(&v))), FormError::Order { .. }));
-    let high = FunctionSpace::scalar(CellShape::Triangle, 9);
-    assert!(matches!(refuse(&u * test(&high)), FormError::Discretisation(_)));
+    for degree in [0, 9, usize::MAX] {
+        let space = FunctionSpace::scalar(CellShape::Triangle, degree);
+        assert!(matches!(refuse(&u * test(&space)), FormError::Discretisation(_)));
+        assert!(matches!(refuse(coefficient("w", &space).pow(2) * &v), FormError::Discretisation(_)));
+    }
     assert!(matches!(refuse(u.pow(100) * &v), FormError::Discretisation(_)));
 }
 
