@@ -208,3 +208,39 @@ fn deep_expressions_are_lowered_and_evaluated() {
     let inputs = Inputs::new().field("u", vec![1.1; Numbering::new(&mesh, 1).unwrap().n_dofs()]);
     assert!(relative_error(&form, &mesh, &inputs) <= TOLERANCE);
 }
+
+/// The stages and loops of document 000's Algorithm 2, in its order.
+#[test]
+fn the_kernel_is_that_of_the_document() {
+    let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+    let (u, w, v) = (coefficient("u", &space), coefficient("w", &space), test(&space));
+    let form = &w * inner(grad(&u), grad(&v)) * dx();
+    let kernel = lower(&form, &LoweringOptions::new("k")).unwrap().kernel;
+    let mut found: Vec<String> = Vec::new();
+    for (insn, loops) in kernel.schedule() {
+        let insn = &kernel.insns[insn];
+        let stages = ["gather", "geometry", "evaluation", "pointwise", "quadrature", "scatter"];
+        let own: Vec<&str> = stages.into_iter().filter(|s| insn.tags.contains(*s)).collect();
+        assert_eq!(own.len(), 1, "{}", insn.name);
+        let loops: Vec<&str> = loops.iter().map(|i| kernel.inames[*i].name.as_str()).collect();
+        let line = format!("{} {}", loops.join(" "), own[0]);
+        if found.last() != Some(&line) {
+            found.push(line);
+        }
+    }
+    let expected = [
+        "cell i_vertex gather",
+        "cell i_gather_w gather",
+        "cell i_gather_u gather",
+        "cell geometry",
+        "cell i_zero quadrature",
+        "cell q evaluation",
+        "cell q j_w evaluation",
+        "cell q evaluation",
+        "cell q j_u evaluation",
+        "cell q pointwise",
+        "cell q i quadrature",
+        "cell i_scatter scatter",
+    ];
+    assert_eq!(found, expected);
+}
