@@ -182,11 +182,9 @@ impl<'s> Parser<'s> {
             TableData::Int(self.value_list(c, name, |_, c, negative| int_value(c, negative, ty))?.into())
         };
         c.expect_end("the table")?;
-        if let Some(needed) = needed {
-            if usize::try_from(needed).ok() != Some(data.len()) {
-                let message = format!("table `{name}` has {} values, its shape needs {needed}", data.len());
-                return Err(fail(span, message));
-            }
+        if let Some(needed) = needed.filter(|n| usize::try_from(*n).ok() != Some(data.len())) {
+            let message = format!("table `{name}` has {} values, its shape needs {needed}", data.len());
+            return Err(fail(span, message));
         }
         self.kernel.vars[id].kind = VarKind::Table(data);
         Ok(())

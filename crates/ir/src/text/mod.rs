@@ -60,6 +60,7 @@ mod parse;
 mod print;
 mod set;
 mod show;
+mod show_set;
 
 pub use error::{ParseError, ParseErrors};
 pub use parse::parse;
@@ -78,4 +79,5 @@ impl Kernel {
 }
 
 #[cfg(test)]
+#[allow(clippy::panic)] // how a test fails
 mod tests;

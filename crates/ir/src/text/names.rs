@@ -36,7 +36,9 @@ impl<'s> NameTable<'s> {
     pub fn declare(&mut self, name: &'s str, span: Span, entity: Entity) -> Result<(), Fail> {
         check_name(name, span)?;
         // later uses mean the later declaration, so that a repeated name is one error, not many
-        if self.entities.insert(name, (entity, span)).is_some() {
+        let earlier = self.entities.insert(name, (entity, span)).map(|(entity, _)| entity);
+        // the kernel's own name may stand for something inside as well
+        if earlier.is_some_and(|e| e != Entity::Kernel) {
             return Err(fail_help(span, format!("`{name}` names two things"), "rename one"));
         }
         self.order.push(name);

@@ -156,7 +156,6 @@ impl<'s> Parser<'s> {
             }
             self.named = true;
             self.kernel.name = name.to_owned();
-            self.statements.insert(name, span);
             self.names.declare(name, at, Entity::Kernel)?;
             c.expect_end("the name")
         });

@@ -160,8 +160,11 @@ fn nodes(f: &mut fmt::Formatter<'_>, names: &Names<'_>, body: &[Node], depth: us
             f.write_str("  ")?;
         }
         match node {
-            Node::Insn(insn) => {
-                names.insn(f, &names.kernel.insns[*insn])?;
+            Node::Insn(id) => {
+                match names.kernel.insns.get(*id) {
+                    Some(insn) => names.insn(f, insn)?,
+                    None => write!(f, "{id:?}")?, // a kernel that is not well formed, in a message
+                }
                 writeln!(f)?;
             }
             Node::Loop(iname, inner) => {

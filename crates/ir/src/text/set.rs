@@ -270,11 +270,11 @@ fn refused(span: Span, why: &str) -> Fail {
 fn axis_tag(c: &mut Cursor<'_, '_>) -> Result<AxisTag> {
     let (word, span) = c.expect_word("a tag, such as `unroll` or `g.0`")?;
     let mut text = word.to_owned();
-    if c.take_symbol(".") {
-        if let Some(Kind::Int(digits)) = c.peek() {
-            text = format!("{word}.{digits}");
-            c.advance();
-        }
+    if c.take_symbol(".")
+        && let Some(Kind::Int(digits)) = c.peek()
+    {
+        text = format!("{word}.{digits}");
+        c.advance();
     }
     let span = span.to(c.last_span());
     let Some(tag) = AxisTag::parse(&text) else {

@@ -1,0 +1,306 @@
+//! What the parser says about loops, declarations and tables, one case for each kind of error.
+
+use super::errors::{cases, errors, insn};
+use insta::assert_snapshot;
+
+/// The errors of one loop header.
+#[track_caller]
+fn header(text: &str) -> String {
+    errors(&format!("kernel k\nparam n: i32\narg dof: i32[n] in\ntemp t: f64\n{text}\n  s: t = 1\n"))
+}
+
+/// The errors of one declaration.
+#[track_caller]
+pub(super) fn declaration(text: &str) -> String {
+    errors(&format!("kernel k\nparam n: i32\n{text}\n"))
+}
+
+cases! {
+    indented_declaration: errors("kernel k\n  param n: i32"), @r#"
+error: only what is inside a `for` is indented
+ --> 2:3
+2 |   param n: i32
+  |   ^^^^^
+  = help: start the declaration at the left margin
+"#;
+    indented_without_loop: insn("s: x[i] = 1\n    t: x[i] = 2"), @r#"
+error: indented by 4, this block by 2
+ --> 9:5
+9 |     t: x[i] = 2
+  |     ^
+  = help: only what is inside a `for` is indented further
+"#;
+    indented_between: insn("s: x[i] = 1\n t: x[i] = 2"), @r#"
+error: indented by 1, no block around is
+ --> 9:2
+9 |  t: x[i] = 2
+  |  ^
+  = help: this block is indented by 2
+"#;
+    tab: errors("kernel k\ntemp t: f64\nfor i in 0..3\n\ts: t = 1"), @r#"
+error: a tab in the indentation
+ --> 4:1
+4 | 	s: t = 1
+  | ^
+  = help: indent with spaces
+"#;
+    loop_without_bounds: header("for i"), @r#"
+error: the loop `i` has no bounds
+ --> 5:6
+5 | for i
+  |      ^
+  = help: write `i in 0..n`, or `i where ...`
+"#;
+    loop_with_one_bound: header("for i in n"), @r#"
+error: expected `..` and the upper bound, found the end of the line
+ --> 5:11
+5 | for i in n
+  |           ^
+"#;
+    loop_with_colon: header("for i in 0..n:"), @r#"
+error: a loop ends without `:`
+ --> 5:14
+5 | for i in 0..n:
+  |              ^
+  = help: remove it
+"#;
+    unknown_axis: header("for i in 0..n {g.3}"), @r#"
+error: `g.3` is not a tag of loops
+ --> 5:16
+5 | for i in 0..n {g.3}
+  |                ^^^
+  = help: did you mean `g.0`?
+"#;
+    array_in_bound: header("for i in 0..dof[0]"), @r#"
+error: this is not affine in loops and integer scalars: `dof[...]` is an array element
+ --> 5:13
+5 | for i in 0..dof[0]
+  |             ^^^^^^
+  = help: load it into an integer scalar before
+"#;
+    real_in_bound: header("for i in 0..1.5"), @r#"
+error: this is not affine in loops and integer scalars: it holds a real number
+ --> 5:13
+5 | for i in 0..1.5
+  |             ^^^
+"#;
+    product_in_bound: header("for i in 0..n*n"), @r#"
+error: this is not affine in loops and integer scalars: it multiplies two things that are not constant
+ --> 5:13
+5 | for i in 0..n*n
+  |             ^^^
+"#;
+    minimum_as_lower_bound: header("for i in min(0, n)..n"), @r#"
+error: this is not affine in loops and integer scalars: lower bounds are `max` of several, upper bounds `min`
+ --> 5:10
+5 | for i in min(0, n)..n
+  |          ^^^^^^^^^
+  = help: other unions go after `where`
+"#;
+    loop_in_its_bound: header("for i in 0..i"), @r#"
+error: a bound mentions the loop itself
+ --> 5:13
+5 | for i in 0..i
+  |             ^
+  = help: put the condition after `where`
+"#;
+    bad_ceiling: header("for i in 0..ceil(n)"), @r#"
+error: `ceil` in a bound needs a quotient
+ --> 5:13
+5 | for i in 0..ceil(n)
+  |             ^^^^^^^
+  = help: write `ceil(n/4)`
+"#;
+    not_equal_in_set: header("for i in 0..n where i != 2"), @r#"
+error: `!=` is not convex
+ --> 5:21
+5 | for i in 0..n where i != 2
+  |                     ^^^^^^
+  = help: write `a < b or a > b`
+"#;
+    number_in_set: header("for i in 0..n where i"), @r#"
+error: a set is made of comparisons, `and` and `or`
+ --> 5:21
+5 | for i in 0..n where i
+  |                     ^
+"#;
+    large_coefficient: header("for i in 0..1099511627777*n"), @r#"
+error: the domain of `i` has a coefficient beyond 2^40
+ --> 5:1
+5 | for i in 0..1099511627777*n
+  | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: use smaller numbers
+"#;
+    overflow_in_bound: header("for i in 0..4611686018427387904*n*4"), @r#"
+error: this is not affine in loops and integer scalars: it holds numbers beyond 2^60
+ --> 5:13
+5 | for i in 0..4611686018427387904*n*4
+  |             ^^^^^^^^^^^^^^^^^^^^^^^
+  = help: use smaller ones
+"#;
+    float_scalar_in_bound: header("for i in 0..t"), @r#"
+error: the domain of `i` mentions `t`, which is not known there
+ --> 5:1
+5 | for i in 0..t
+  | ^^^^^^^^^^^^^
+  = help: bounds mention loops around, parameters and integer scalars
+"#;
+    bad_type: declaration("temp t: float"), @r#"
+error: `float` is not a type
+ --> 3:9
+3 | temp t: float
+  |         ^^^^^
+  = help: the types are `f32`, `f64`, `i32` and `i64`
+"#;
+    missing_direction: declaration("arg x: f64[n]"), @r#"
+error: argument `x` has no direction
+ --> 3:1
+3 | arg x: f64[n]
+  | ^^^^^^^^^^^^^
+  = help: write `in`, `out` or `inout` after the type of `x`
+"#;
+    direction_of_temporary: declaration("temp t: f64 in"), @r#"
+error: `t` is a temp and has no direction
+ --> 3:1
+3 | temp t: f64 in
+  | ^^^^^^^^^^^^^^
+  = help: only `arg` has one
+"#;
+    unknown_attribute: declaration("temp t: f64 locl"), @r#"
+error: `locl` is not an attribute of variables
+ --> 3:13
+3 | temp t: f64 locl
+  |             ^^^^
+  = help: did you mean `local`?
+"#;
+    repeated_attribute: declaration("temp t: f64 local local"), @r#"
+error: `local` says a second time what was said
+ --> 3:19
+3 | temp t: f64 local local
+  |                   ^^^^^
+  = help: remove one
+"#;
+    bad_vector_axis: declaration("temp t: f64[4] vector(x)"), @r#"
+error: expected the number of an axis, from 0, found `x`
+ --> 3:23
+3 | temp t: f64[4] vector(x)
+  |                       ^
+"#;
+    argument_in_local_memory: declaration("arg x: f64[n] in local"), @r#"
+error: `x` cannot live in local memory: arguments are global
+ --> 3:1
+3 | arg x: f64[n] in local
+  | ^^^^^^^^^^^^^^^^^^^^^^
+"#;
+    strides_of_other_rank: declaration("temp t: f64[4, 4] strides(1)"), @r#"
+error: `t`: as many strides as axes are needed
+ --> 3:1
+3 | temp t: f64[4, 4] strides(1)
+  | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+"#;
+    temporary_in_shape: declaration("temp c: i32\ntemp t: f64[c]"), @r#"
+error: the shape of `t` mentions `c`, which is not known there
+ --> 4:1
+4 | temp t: f64[c]
+  | ^^^^^^^^^^^^^^
+  = help: only parameters may stand there
+"#;
+    rule_parameter_taken: declaration("rule twice(n) := 2*n"), @r#"
+error: the parameter `n` has the name of something else
+ --> 3:12
+3 | rule twice(n) := 2*n
+  |            ^
+  = help: rename the parameter
+"#;
+    rule_parameter_twice: declaration("rule twice(a, a) := 2*a"), @r#"
+error: `a` names two parameters
+ --> 3:15
+3 | rule twice(a, a) := 2*a
+  |               ^
+  = help: rename one
+"#;
+    rule_of_later_rule: declaration("rule a(x) := b(x)\nrule b(x) := x"), @r#"
+error: rule `a` uses a rule that is not before it
+ --> 3:1
+3 | rule a(x) := b(x)
+  | ^^^^^^^^^^^^^^^^^
+"#;
+    assumption_of_array: declaration("arg x: f64[n] in\nassume x[0] >= 1"), @r#"
+error: `x[...]` is an array element
+ --> 4:8
+4 | assume x[0] >= 1
+  |        ^^^^^^^^^
+  = help: load it into an integer scalar before
+"#;
+    assumption_of_two: declaration("assume n >= 1 and n <= 4"), @r#"
+error: an assumption is one comparison
+ --> 3:8
+3 | assume n >= 1 and n <= 4
+  |        ^^^^^^^^^^^^^^^^^
+  = help: write several `assume` lines
+"#;
+    injective_scalar: declaration("assume injective(n)"), @r#"
+error: `n` is not an array of integers
+ --> 3:18
+3 | assume injective(n)
+  |                  ^
+"#;
+    table_without_values: declaration("table phi: f64[2]"), @r#"
+error: table `phi` has no values
+ --> 3:7
+3 | table phi: f64[2]
+  |       ^^^
+  = help: add `table phi = [...]` after the body
+"#;
+    table_with_too_few_values: declaration("table phi: f64[2, 2]\ntable phi = [1, 2, 3]"), @r#"
+error: table `phi` has 3 values, its shape needs 4
+ --> 4:7
+4 | table phi = [1, 2, 3]
+  |       ^^^
+"#;
+    table_with_reals_for_integers: declaration("table phi: i32[2]\ntable phi = [1, 2.5]"), @r#"
+error: expected an integer, as the table holds i32, found `2.5`
+ --> 4:17
+4 | table phi = [1, 2.5]
+  |                 ^^^
+"#;
+    table_beyond_its_type: declaration("table phi: i32[2]\ntable phi = [1, 2147483648]"), @r#"
+error: the integer `2147483648` does not fit i32
+ --> 4:17
+4 | table phi = [1, 2147483648]
+  |                 ^^^^^^^^^^
+"#;
+    table_beyond_f32: declaration("table phi: f32[2]\ntable phi = [1, 1e39]"), @r#"
+error: `1e39` is beyond the largest f32
+ --> 4:17
+4 | table phi = [1, 1e39]
+  |                 ^^^^
+  = help: write `inf` for infinity
+"#;
+    table_with_a_word: declaration("table phi: f64[2]\ntable phi = [1, x]"), @r#"
+error: expected a number, found `x`
+ --> 4:17
+4 | table phi = [1, x]
+  |                 ^
+"#;
+    table_twice: declaration("table phi: f64[1]\ntable phi = [1]\ntable phi = [1]"), @r#"
+error: table `phi` has its values already
+ --> 5:7
+5 | table phi = [1]
+  |       ^^^
+"#;
+    table_of_no_table: declaration("table n = [1]"), @r#"
+error: `n` is not a table
+ --> 3:7
+3 | table n = [1]
+  |       ^
+  = help: declare it with `table n: ...`
+"#;
+    table_abridged: declaration("table phi: f64[9]\ntable phi = [1, ... 9 values, blake3 0]"), @r#"
+error: the values of table `phi` are abridged
+ --> 4:17
+4 | table phi = [1, ... 9 values, blake3 0]
+  |                 ^^^
+  = help: print the kernel with its tables in full
+"#;
+}
