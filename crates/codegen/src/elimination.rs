@@ -76,11 +76,9 @@ fn tightened(f: Affine) -> Affine {
     if common <= 1 {
         return f;
     }
-    let terms =
-        f.terms().iter().fold(Affine::constant(f.constant_term().div_euclid(common)), |sum, (a, c)| {
-            sum.plus(&crate::env::atom_affine(a).times(c / common))
-        });
-    terms
+    f.terms().iter().fold(Affine::constant(f.constant_term().div_euclid(common)), |sum, (a, c)| {
+        sum.plus(&crate::env::atom_affine(a).times(c / common))
+    })
 }
 
 /// The atom whose elimination makes the fewest inequalities.

@@ -43,7 +43,7 @@ impl Value {
     }
 
     /// The code of the value as a real of type `ty`, where a real operand needs one.
-    pub(crate) fn as_real(self, env: &Env<'_>, ty: ScalarType) -> Expr {
+    pub(crate) fn into_real(self, env: &Env<'_>, ty: ScalarType) -> Expr {
         match self {
             Self::Affine(e) if e.as_constant().is_some() => Expr::Real(e.constant_term() as f64, ty),
             Self::Weak(e) => retyped(e, ty),
@@ -221,6 +221,9 @@ pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
         Op::Mul if is(&b, 1) => return a,
         _ => {}
     }
+    let constant = |v: &Value| matches!(v, Value::Affine(e) if e.as_constant().is_some());
+    // `3*dof[i]` rather than `dof[i]*3`
+    let (a, b) = if op == Op::Mul && constant(&b) { (b, a) } else { (a, b) };
     let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(env), b.as_integer(env));
     let range = match op {
         Op::Add => ra.plus(rb),
@@ -228,7 +231,12 @@ pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
         _ => ra.product(rb),
     };
     let wide = !range.fits_i32() || ta == ScalarType::I64 || tb == ScalarType::I64;
-    let ea = if wide { widened(ea, ta) } else { ea };
+    // One wide operand makes the operation wide; a literal in front stays as it is.
+    let (ea, eb) = match (wide, &ea) {
+        (false, _) => (ea, eb),
+        (true, Expr::Int(..)) => (ea, widened(eb, tb)),
+        (true, _) => (widened(ea, ta), eb),
+    };
     let ty = if wide { ScalarType::I64 } else { ScalarType::I32 };
     Value::Int(Expr::binary(op, ea, eb), ty, range)
 }

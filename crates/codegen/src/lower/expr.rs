@@ -64,7 +64,7 @@ impl<'k> Lower<'k> {
         let convert = |v: Value| match v {
             // C converts the narrower operand itself.
             Value::Real(e, _) => e,
-            other => other.as_real(&self.env, ty),
+            other => other.into_real(&self.env, ty),
         };
         let code = match op {
             BinaryOp::Add => Expr::binary(Op::Add, convert(a), convert(b)),
@@ -73,7 +73,7 @@ impl<'k> Lower<'k> {
             BinaryOp::Div => Expr::binary(Op::Div, convert(a), convert(b)),
             BinaryOp::Min | BinaryOp::Max => {
                 let f = if op == BinaryOp::Min { MathFn::Fmin } else { MathFn::Fmax };
-                Expr::Call(f, ty, vec![a.as_real(&self.env, ty), b.as_real(&self.env, ty)])
+                Expr::Call(f, ty, vec![a.into_real(&self.env, ty), b.into_real(&self.env, ty)])
             }
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => {
                 return Ok(Value::Bool(Expr::binary(comparison(op), convert(a), convert(b))));
@@ -149,10 +149,10 @@ impl<'k> Lower<'k> {
             return Ok(Value::Int(choose(c, ea, eb), ty, ra.join(rb)));
         }
         Ok(match join(a.real_type(), b.real_type()) {
-            Some(ty) => Value::Real(choose(c, a.as_real(&self.env, ty), b.as_real(&self.env, ty)), ty),
+            Some(ty) => Value::Real(choose(c, a.into_real(&self.env, ty), b.into_real(&self.env, ty)), ty),
             None => {
                 let ty = ScalarType::F64;
-                Value::Weak(choose(c, a.as_real(&self.env, ty), b.as_real(&self.env, ty)))
+                Value::Weak(choose(c, a.into_real(&self.env, ty), b.into_real(&self.env, ty)))
             }
         })
     }
@@ -183,7 +183,7 @@ impl<'k> Lower<'k> {
         let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
         let ty = args.iter().fold(None, |ty, a| join(ty, a.real_type()));
         let at = ty.unwrap_or(ScalarType::F64);
-        let args = args.into_iter().map(|a| a.as_real(&self.env, at)).collect();
+        let args = args.into_iter().map(|a| a.into_real(&self.env, at)).collect();
         let code = Expr::Call(f, at, args);
         Ok(if ty.is_none() { Value::Weak(code) } else { Value::Real(code, at) })
     }
@@ -198,7 +198,7 @@ impl<'k> Lower<'k> {
             };
             let code = match value {
                 Value::Real(e, from) if from == ty => e,
-                v if literal => v.as_real(&self.env, ty),
+                v if literal => v.into_real(&self.env, ty),
                 v => Expr::Cast(ty, Box::new(v.into_expr(&self.env))),
             };
             return Ok(Value::Real(code, ty));

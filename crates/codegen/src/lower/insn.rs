@@ -91,7 +91,7 @@ impl<'k> Lower<'k> {
     fn stored(&self, value: Value, ty: ScalarType) -> Expr {
         match (ty.is_float(), value) {
             (true, Value::Real(e, from)) if from == ty || from == ScalarType::F32 => e,
-            (true, value) => value.as_real(&self.env, ty),
+            (true, value) => value.into_real(&self.env, ty),
             (false, value) => {
                 let (e, from, _) = value.as_integer(&self.env);
                 if ty == ScalarType::I32 && from == ScalarType::I64 {

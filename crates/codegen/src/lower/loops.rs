@@ -221,11 +221,11 @@ impl<'k> Lower<'k> {
                 return Err(CodegenError::Unbounded { iname: self.kernel.inames[iname].name.clone(), bound });
             }
         }
-        if let ([lo], [hi], None) = (lower.as_slice(), upper.as_slice(), b.stride) {
-            if hi.minus(lo).as_constant() == Some(1) {
-                shape.form = Form::Value(lo.clone());
-                return Ok(shape);
-            }
+        if let ([lo], [hi], None) = (lower.as_slice(), upper.as_slice(), b.stride)
+            && hi.minus(lo).as_constant() == Some(1)
+        {
+            shape.form = Form::Value(lo.clone());
+            return Ok(shape);
         }
         shape.form = Form::Counted { lower: vec![lower], upper: vec![upper], stride: b.stride };
         Ok(shape)
