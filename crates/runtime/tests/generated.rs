@@ -5,10 +5,10 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use purlin_codegen::{ArgKind, Options, generate};
+use purlin_codegen::{ArgKind, CodegenError, Options, generate};
 use purlin_ir::interp::{Memory, Value, interpret};
 use purlin_ir::sample::{SampleConfig, arbitrary_kernel};
-use purlin_ir::{Affine, Direction, Id, Kernel, ScalarType, VarKind};
+use purlin_ir::{Affine, AxisTag, Direction, Id, Kernel, ScalarType, VarId, VarKind, WriteOp};
 use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,11 @@ impl Random {
 fn seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     now.as_nanos() as u64
+}
+
+/// Random cases of a test: `usual`, or what `PURLIN_CASES` says (for long runs).
+fn cases(usual: u32) -> u32 {
+    std::env::var("PURLIN_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
 }
 
 fn devices() -> Vec<Box<dyn Device>> {
@@ -240,7 +245,8 @@ fn with_constant_temporaries(kernel: &Kernel, memory: &Memory) -> Kernel {
 #[test]
 fn random_programs_agree_with_the_interpreter() {
     let device = open("c").unwrap();
-    let mut runner = TestRunner::new(Config { cases: 40, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: cases(40), failure_persistence: None, ..Config::default() });
     let result = runner.run(&arbitrary_kernel(SampleConfig::default()), |sample| {
         let mut expected = sample.memory.clone();
         interpret(&sample.kernel, &mut expected).unwrap();
@@ -248,4 +254,74 @@ fn random_programs_agree_with_the_interpreter() {
         compare(&expected, &run(&*device, &kernel, &sample.memory)).map_err(TestCaseError::fail)
     });
     result.unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// The kernel with its parameters fixed, its updates atomic, and random loops on random axes; `None` if
+/// that is not well formed.
+fn parallel(kernel: &Kernel, memory: &Memory, random: &mut Random) -> Option<Kernel> {
+    let mut kernel = kernel.clone();
+    let is_param = |kernel: &Kernel, id: &VarId| kernel.vars[*id].kind == VarKind::Param;
+    while let Some(id) = kernel.vars.ids().find(|id| is_param(&kernel, id)) {
+        let value = memory.get_param(&kernel.vars[id].name).unwrap();
+        kernel = kernel.with_var_fixed(id, value);
+    }
+    let tags = ["g.0", "g.1", "l.0", "l.0", "l.1", "unroll", "vector"];
+    for iname in kernel.inames.values_mut() {
+        if random.next().is_multiple_of(2) {
+            let tag = tags[(random.next() % tags.len() as u64) as usize];
+            iname.tag = AxisTag::parse(tag).unwrap();
+        }
+    }
+    for insn in kernel.insns.values_mut() {
+        if let WriteOp::Update { op, .. } = insn.op {
+            insn.op = WriteOp::Update { op, atomic: true };
+        }
+    }
+    kernel.verify().ok()?;
+    Some(kernel.canonical())
+}
+
+/// Random programs with random axis tags: what is not refused must compute the same.
+fn parallel_programs_agree(device: &dyn Device, cases: u32) {
+    let seed = seed();
+    let random = std::cell::RefCell::new(Random(seed));
+    let accepted = std::cell::Cell::new(0_u32);
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let result = runner.run(&arbitrary_kernel(SampleConfig::default()), |sample| {
+        for _ in 0..4 {
+            let Some(kernel) = parallel(&sample.kernel, &sample.memory, &mut random.borrow_mut()) else {
+                continue;
+            };
+            match generate(&kernel, device.info().backend.target(), &Options::default()) {
+                Ok(_) => {}
+                Err(CodegenError::Race { .. } | CodegenError::Internal { .. } | CodegenError::Isl(_)) => {
+                    return Err(TestCaseError::fail(format!("a bug in {kernel}")));
+                }
+                // The kernel asks for what cannot be.
+                Err(_) => continue,
+            }
+            accepted.set(accepted.get() + 1);
+            let mut expected = sample.memory.clone();
+            interpret(&sample.kernel, &mut expected).unwrap();
+            compare(&expected, &run(device, &kernel, &sample.memory))
+                .map_err(|e| TestCaseError::fail(format!("{e}\n{kernel}")))?;
+            return Ok(());
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    assert!(accepted.get() * 4 > cases, "only {} of {cases} programs could be tagged", accepted.get());
+}
+
+#[test]
+fn parallel_programs_agree_in_c() {
+    parallel_programs_agree(&*open("c").unwrap(), cases(60));
+}
+
+#[test]
+fn parallel_programs_agree_in_opencl() {
+    match open("opencl") {
+        Ok(device) => parallel_programs_agree(&*device, cases(30)),
+        Err(e) => eprintln!("skipped: no OpenCL device ({e})"),
+    }
 }
