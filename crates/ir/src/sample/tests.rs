@@ -54,6 +54,7 @@ fn every_feature_occurs() {
         " mod 2 == 0",
         ") or (",
         "..rows",
+        ": x[map[",
         "[map[",
         "[permutation[",
         "select(",
