@@ -1,3 +1,7 @@
-//! The command line.
+//! The command line of Purlin; `purlin --help` explains it.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,118 @@
+//! Why a command ends without success, and with which exit code.
+
+use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+use purlin::codegen::CodegenError;
+use purlin::forms::form::FormError;
+use purlin::ir::stats::StatsError;
+use purlin::ir::text::ParseErrors;
+use purlin::runtime::RuntimeError;
+use purlin::transforms::RecipeError;
+use purlin::{LoadError, ProblemError};
+
+/// Why a command ends without success.
+#[derive(Debug)]
+pub enum Failure {
+    /// A step, a kernel or a result was refused.
+    Refused(String),
+    /// The user asked for something that is not there or cannot be read.
+    Usage(String),
+    /// The machine lacks something.
+    Missing(String),
+    /// A text that is not well formed.
+    Text {
+        /// Name of the file.
+        name: String,
+        /// Its content.
+        source: String,
+        /// What is wrong with it.
+        errors: ParseErrors,
+    },
+}
+
+impl Failure {
+    /// The exit code; `purlin --help` lists them.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Refused(_) => 1,
+            Self::Usage(_) | Self::Text { .. } => 2,
+            Self::Missing(_) => 3,
+        }
+    }
+
+    /// Prints the failure on standard error.
+    pub fn print(&self) {
+        match self {
+            Self::Refused(message) | Self::Usage(message) | Self::Missing(message) => {
+                eprintln!("error: {message}");
+            }
+            Self::Text { name, source, errors } => {
+                for error in errors.errors() {
+                    let mut diagnostic = MietteDiagnostic::new(&error.message)
+                        .with_label(LabeledSpan::underline(error.span.clone()));
+                    if let Some(help) = &error.help {
+                        diagnostic = diagnostic.with_help(help);
+                    }
+                    let source = NamedSource::new(name, source.clone());
+                    eprintln!("{:?}", Report::new(diagnostic).with_source_code(source));
+                }
+                eprintln!("error: `{name}` has {} mistake(s), nothing was done", errors.errors().len());
+            }
+        }
+    }
+}
+
+impl From<RecipeError> for Failure {
+    fn from(error: RecipeError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<CodegenError> for Failure {
+    fn from(error: CodegenError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<StatsError> for Failure {
+    fn from(error: StatsError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<RuntimeError> for Failure {
+    fn from(error: RuntimeError) -> Self {
+        match error {
+            RuntimeError::Unavailable(reason) => Self::Missing(reason.to_string()),
+            RuntimeError::UnknownDevice { .. } => Self::Usage(error.to_string()),
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Runtime(error) => error.into(),
+            LoadError::Size(_) | LoadError::Missing(_) | LoadError::Misfit { .. } => {
+                Self::Usage(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<FormError> for Failure {
+    fn from(error: FormError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<ProblemError> for Failure {
+    fn from(error: ProblemError) -> Self {
+        match error {
+            ProblemError::Length { .. } => Self::Refused(error.to_string()),
+            ProblemError::Operator(_) | ProblemError::Form(_) | ProblemError::Numbering(_) => {
+                Self::Usage(error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! `purlin run` on a `.purlin` file: random inputs, compared with the interpreter.
+
+use super::failure::Failure;
+use super::out;
+use super::progress::Progress;
+use super::run::{RunArgs, TOLERANCE};
+use super::source::{Source, read};
+use super::table::{facts, figure, seconds};
+use super::transform::Transformed;
+use super::values::ParamArg;
+use purlin::codegen::{Options, Program, generate};
+use purlin::ir::interp::{InterpError, Memory, Value, interpret_with};
+use purlin::ir::{Affine, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind};
+use purlin::runtime::TimingOptions;
+use purlin::{Loaded, Random, RelativeError, kernel_work};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Steps of the interpreter after which a comparison is given up: some seconds.
+const STEPS: u64 = 50_000_000;
+
+/// Runs the command on a file.
+pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
+    let Source::File(kernel) = source else { return Ok(()) };
+    if args.mesh.is_some() || args.cells.is_some() {
+        return Err(Failure::Usage(
+            "--mesh and --cells are for forms; give sizes with --param n=1000".into(),
+        ));
+    }
+    let seed = args.seed();
+    let memory = memory(args, kernel, seed)?;
+    let progress = Progress::new();
+    progress.stage("transforming");
+    let transformed = args.transform.apply(source, kernel)?;
+    let device = args.open()?;
+    let program = generate(&transformed.kernel, device.info().backend.target(), &Options::default())?;
+    progress.stage(format!("compiling for {}", device.info().name));
+    let loaded = Loaded::new(&*device, &program, &memory)?;
+    progress.stage("running");
+    loaded.launch()?;
+    let results = results(kernel, &loaded)?;
+    progress.stage("interpreting");
+    let error = compare(kernel, &memory, &results)?;
+    let mut rows = vec![
+        ("kernel", format!("{}, strategy {}", kernel.name, transformed.name)),
+        ("device", format!("{} ({})", device.info().name, device.info().selector())),
+        (
+            "error",
+            error.map_or_else(
+                || "not compared: too large to interpret".into(),
+                |e| format!("{e:.2} of the tolerance (relative {TOLERANCE:e} in f64, 1e-5 in f32)"),
+            ),
+        ),
+    ];
+    if !args.no_time {
+        progress.stage("timing");
+        let timing = loaded.time(&TimingOptions::default())?;
+        rows.push(("time (median)", format!("{} of {} runs", seconds(timing.median_s), timing.runs)));
+        if let Ok(work) = kernel_work(kernel, memory.params()) {
+            let rate = |n: u64| figure(n as f64 / timing.median_s / 1e9);
+            rows.push(("GFLOP/s", rate(work.flops)));
+            rows.push(("GB/s of distinct data", rate(work.dram_bytes)));
+        }
+    }
+    rows.push(("seed", seed.to_string()));
+    drop(progress);
+    out(&facts(rows))?;
+    if let Some(dir) = &args.save_dir {
+        save(dir, &transformed, &program)?;
+    }
+    match error {
+        // Not `>`: an error that is not a number fails.
+        Some(e) if !(e <= 1.0) => Err(Failure::Refused(format!(
+            "wrong result: {e:.1} times the tolerated relative error ({TOLERANCE:e} in f64, 1e-5 in f32); seed {seed}"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), Failure> {
+    let recipe = transformed.recipe.to_json().map_err(|e| Failure::Refused(e.to_string()))?;
+    let name = &transformed.kernel.name;
+    let files = [
+        (format!("{name}.{}", program.target), program.source.clone()),
+        ("recipe.json".into(), recipe + "\n"),
+        (format!("{name}.purlin"), transformed.kernel.to_string()),
+    ];
+    let refused =
+        |path: &Path, e: std::io::Error| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));
+    std::fs::create_dir_all(dir).map_err(|e| refused(dir, e))?;
+    for (file, content) in files {
+        let path = dir.join(file);
+        std::fs::write(&path, content).map_err(|e| refused(&path, e))?;
+        out(&format!("wrote {}\n", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What the kernel wrote, by argument.
+fn results(kernel: &Kernel, loaded: &Loaded<'_>) -> Result<Vec<(String, Value)>, Failure> {
+    let written = kernel.vars.values().filter(|v| match v.kind {
+        VarKind::Argument(Direction::Out | Direction::InOut) => true,
+        VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => false,
+    });
+    written.map(|v| Ok((v.name.clone(), loaded.value(&v.name)?))).collect()
+}
+
+/// The largest relative error of any result over what its type tolerates; none if the kernel is too large to
+/// interpret.
+fn compare(kernel: &Kernel, memory: &Memory, results: &[(String, Value)]) -> Result<Option<f64>, Failure> {
+    let mut expected = memory.clone();
+    let run = match interpret_with(kernel, &mut expected, &mut (), Some(STEPS)) {
+        Ok(run) => run,
+        Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => return Ok(None),
+        Err(error) => return Err(Failure::Usage(error.to_string())),
+    };
+    let mut worst = 0.0_f64;
+    for (name, found) in results {
+        // Elements that nothing wrote hold poison on the device.
+        if run.unwritten.contains_key(name) {
+            continue;
+        }
+        let Some(expected) = expected.get(name) else { continue };
+        let tolerance = match found.ty() {
+            ScalarType::F64 => TOLERANCE,
+            ScalarType::F32 => 1e-5,
+            ScalarType::I32 | ScalarType::I64 => f64::MIN_POSITIVE,
+        };
+        let error = RelativeError::between(&found.to_f64(), &expected.to_f64()).max / tolerance;
+        worst = if error > worst || error.is_nan() { error } else { worst };
+    }
+    Ok(Some(worst))
+}
+
+/// Parameters from the command line, arguments from the file of values or else at random.
+fn memory(args: &RunArgs, kernel: &Kernel, seed: u64) -> Result<Memory, Failure> {
+    let params = ParamArg::collect(&args.param);
+    let mut memory = Memory::new();
+    for (name, value) in &params {
+        if kernel.var(name).is_none_or(|v| kernel.vars[v].kind != VarKind::Param) {
+            return Err(Failure::Usage(format!("`{}` has no parameter `{name}`", kernel.name)));
+        }
+        memory.set_param(name, *value);
+    }
+    let given: BTreeMap<String, serde_json::Value> = match &args.values {
+        Some(path) => serde_json::from_str(&read(path)?)
+            .map_err(|e| Failure::Usage(format!("`{}`: {e}", path.display())))?,
+        None => BTreeMap::new(),
+    };
+    let mut random = Random::new(seed);
+    for (id, var) in kernel.vars.iter() {
+        let name = &var.name;
+        match var.kind {
+            VarKind::Param if !params.contains_key(name) => {
+                return Err(Failure::Usage(format!(
+                    "parameter `{name}` has no value; give it one with --param {name}=1000"
+                )));
+            }
+            VarKind::Argument(Direction::In | Direction::InOut) => {}
+            VarKind::Param | VarKind::Argument(Direction::Out) | VarKind::Temporary | VarKind::Table(_) => {
+                continue;
+            }
+        }
+        let value = match given.get(name) {
+            Some(json) => from_json(name, json, var.ty)?,
+            None => random_value(kernel, id, &params, &mut random)?,
+        };
+        memory.set(name, value);
+    }
+    Ok(memory)
+}
+
+fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Value, Failure> {
+    let items = match json {
+        serde_json::Value::Array(items) => items.clone(),
+        other => vec![other.clone()],
+    };
+    let wrong = |item: &serde_json::Value| {
+        Failure::Usage(format!("value of `{name}`: found {item}, needed numbers of type {ty}"))
+    };
+    let reals = || items.iter().map(|i| i.as_f64().ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
+    let ints = || items.iter().map(|i| i.as_i64().ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
+    let narrow = |v: i64| i32::try_from(v).map_err(|_| wrong(&v.into()));
+    Ok(match ty {
+        ScalarType::F64 => Value::F64(reals()?),
+        ScalarType::F32 => Value::F32(reals()?.into_iter().map(|x| x as f32).collect()),
+        ScalarType::I64 => Value::I64(ints()?),
+        ScalarType::I32 => Value::I32(ints()?.into_iter().map(narrow).collect::<Result<_, _>>()?),
+    })
+}
+
+fn random_value(
+    kernel: &Kernel,
+    id: VarId,
+    params: &BTreeMap<String, i64>,
+    random: &mut Random,
+) -> Result<Value, Failure> {
+    let var = &kernel.vars[id];
+    let mut len = 1_usize;
+    for extent in &var.shape {
+        let extent = evaluate(kernel, extent, params).and_then(|e| usize::try_from(e).ok());
+        let product = extent.and_then(|e| len.checked_mul(e)).filter(|n| *n < 1 << 32);
+        len = product.ok_or_else(|| {
+            Failure::Usage(format!(
+                "the size of `{}` is negative or too large; give other parameters",
+                var.name
+            ))
+        })?;
+    }
+    let below = index_bound(kernel, id, params).unwrap_or(10).max(1) as u64;
+    Ok(match var.ty {
+        ScalarType::F64 => Value::F64(random.numbers(len)),
+        ScalarType::F32 => Value::F32(random.numbers(len).into_iter().map(|x| x as f32).collect()),
+        ScalarType::I32 => Value::I32((0..len).map(|_| random.below(below) as i32).collect()),
+        ScalarType::I64 => Value::I64((0..len).map(|_| random.below(below) as i64).collect()),
+    })
+}
+
+/// The smallest extent of an axis that values of an integer array index: maps must stay inside.
+fn index_bound(kernel: &Kernel, map: VarId, params: &BTreeMap<String, i64>) -> Option<i64> {
+    let mut bound = None;
+    let mut visit = |access: &purlin::ir::Access| {
+        for (index, extent) in access.index.iter().zip(&kernel.vars[access.var].shape) {
+            let mut uses = false;
+            index.for_each(&mut |e| uses |= matches!(e, Expr::Load(a) if a.var == map));
+            if let (true, Some(extent)) = (uses, evaluate(kernel, extent, params)) {
+                bound = Some(bound.map_or(extent, |b: i64| b.min(extent)));
+            }
+        }
+    };
+    for insn in kernel.insns.values() {
+        visit(&insn.lhs);
+        insn.reads().into_iter().for_each(&mut visit);
+    }
+    bound
+}
+
+/// An affine expression of parameters.
+fn evaluate(kernel: &Kernel, e: &Affine, params: &BTreeMap<String, i64>) -> Option<i64> {
+    let fixed = e.substitute(&|atom: &Atom| match atom {
+        Atom::Var(v) => params.get(&kernel.vars[*v].name).map(|value| Affine::constant(*value)),
+        Atom::Iname(_) | Atom::Floor(..) => None,
+    });
+    fixed.as_constant()
+}

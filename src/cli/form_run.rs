@@ -1,0 +1,88 @@
+//! `purlin run` on a form: lower, transform, generate, compile, run, check, time.
+
+use super::failure::Failure;
+use super::out;
+use super::progress::Progress;
+use super::report::{Measured, Report};
+use super::run::{RunArgs, TOLERANCE};
+use super::source::{FormSource, Source};
+use super::values::{file_mesh, unit_mesh};
+use purlin::codegen::{Options, generate};
+use purlin::forms::mesh::Mesh;
+use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
+use purlin::{Loaded, Problem, device_model, kernel_work};
+
+/// Runs the command on a form.
+pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
+    let Source::Form(form) = source else { return Ok(()) };
+    if !args.param.is_empty() || args.values.is_some() {
+        let message = "--param and --values are for .purlin files; a form takes its sizes from the mesh";
+        return Err(Failure::Usage(message.into()));
+    }
+    let progress = Progress::new();
+    progress.stage("reading the mesh");
+    let mesh = mesh(args, form)?;
+    progress.stage("lowering the form");
+    let seed = args.seed();
+    let problem = Problem::operator(form.operator, form.degree, Some(form.scheme), mesh, seed)?;
+    progress.stage("transforming");
+    let transformed = args.transform.apply(source, &problem.lowered.kernel)?;
+    progress.stage("generating code");
+    let device = args.open()?;
+    let target = device.info().backend.target();
+    let program = generate(&transformed.kernel, target, &Options::default())?;
+    progress.stage(format!("compiling for {}", device.info().name));
+    let loaded = Loaded::new(&*device, &program, &problem.memory)?;
+    progress.stage("running");
+    loaded.launch()?;
+    let found = loaded.f64s(problem.output())?;
+    progress.stage("evaluating the reference");
+    let error = problem.relative_error(&found)?;
+    let measured = if args.no_time { None } else { Some(measure(&problem, &loaded, &*device, &progress)?) };
+    drop(progress);
+
+    let report = Report {
+        kernel: &transformed.kernel,
+        recipe: &transformed.recipe,
+        strategy: &transformed.name,
+        program: &program,
+        device: device.info(),
+        cells: problem.mesh.n_cells(),
+        dofs: problem.n_dofs,
+        seed,
+        error,
+        measured,
+    };
+    out(&report.table())?;
+    if let Some(dir) = &args.save_dir {
+        out(&report.save(dir)?)?;
+    }
+    if error.is_within(TOLERANCE) {
+        return Ok(());
+    }
+    let (l2, max) = (error.l2, error.max);
+    Err(Failure::Refused(format!(
+        "wrong result: relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
+    )))
+}
+
+fn mesh(args: &RunArgs, form: &FormSource) -> Result<Mesh, Failure> {
+    match &args.mesh {
+        Some(path) => file_mesh(path, form.dim),
+        None => unit_mesh(form.dim, args.cells.unwrap_or(if form.dim == 2 { 32 } else { 8 })),
+    }
+}
+
+fn measure(
+    problem: &Problem,
+    loaded: &Loaded<'_>,
+    device: &dyn Device,
+    progress: &Progress,
+) -> Result<Measured, Failure> {
+    progress.stage("timing");
+    let timing = loaded.time(&TimingOptions::default())?;
+    progress.stage("measuring the device's ceilings (kept for a day)");
+    let ceilings = measure_ceilings(device, &Cache::from_environment(), false)?;
+    let work = kernel_work(&problem.lowered.kernel, problem.memory.params())?;
+    Ok(Measured { timing, work, model: device_model(&ceilings) })
+}

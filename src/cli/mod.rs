@@ -1,0 +1,99 @@
+//! Arguments, subcommands, exit codes.
+
+mod deps;
+mod devices;
+mod failure;
+mod file_run;
+mod form_run;
+mod lists;
+mod print;
+mod progress;
+mod report;
+mod run;
+mod source;
+mod stats;
+mod steps;
+mod table;
+mod transform;
+mod values;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+const AFTER: &str = "\
+WHAT can be printed, run and studied:
+  a form by name   mass, helmholtz, laplace, elasticity, hyperelasticity (purlin form NAME shows one)
+  a loop program   any file that ends in .purlin (purlin print FORM writes one to start from)
+
+A first tour:
+  purlin print laplace --strategy none       the kernel of the form, as text
+  purlin steps laplace                       the same after each step of the single-cell strategy
+  purlin print laplace --target cuda         what comes out for a GPU
+  purlin run laplace --degree 4 --cells 8    compiled, run, checked against a reference, timed
+  purlin devices                             where that can happen here
+
+Exit codes:
+  0  done
+  1  refused or wrong: a step that is not legal, code that cannot be generated, a result that is off
+  2  usage: unknown names, files that are missing or malformed
+  3  this machine lacks a device, a compiler or a tool; the message says how to get it";
+
+/// A polyhedral loop-transformation engine: variational forms and loop programs to CUDA, OpenCL and C.
+#[derive(Parser)]
+#[command(name = "purlin", version, after_help = AFTER, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Print(print::PrintArgs),
+    Steps(steps::StepsArgs),
+    Deps(deps::DepsArgs),
+    Stats(stats::StatsArgs),
+    Devices(devices::DevicesArgs),
+    Form(lists::FormArgs),
+    Recipe(lists::RecipeArgs),
+    Primitives(lists::PrimitivesArgs),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    match dispatch(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Print(args) => print::run(args),
+        Command::Steps(args) => steps::run(args),
+        Command::Deps(args) => deps::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Devices(args) => devices::run(args),
+        Command::Form(args) => lists::form(args),
+        Command::Recipe(args) => lists::recipe(args),
+        Command::Primitives(args) => lists::primitives(args),
+    }
+}
+
+/// Writes to standard output; a reader that has gone away is no error.
+fn out(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Usage(format!("cannot write to standard output: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,101 @@
+//! `purlin print`: the kernel as text, or its source for a target.
+
+use super::failure::Failure;
+use super::out;
+use super::source::SourceArgs;
+use super::transform::TransformArgs;
+use clap::{Args, ValueEnum};
+use purlin::codegen::{ArgKind, Options, Program, Target, generate};
+use purlin::ir::Kernel;
+use purlin::ir::text::{PrintOptions, TableStyle, print_with};
+use std::fmt::Write;
+use std::io::IsTerminal;
+
+/// Print a kernel as text, or the source generated from it
+///
+/// The same kernel always gives the same bytes.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  purlin print laplace --dim 3 --degree 4 --target cuda      CUDA source, one cell a work-item
+  purlin print mass --dim 2 --strategy none > mass.purlin    a loop program to edit
+  purlin print mass.purlin --target c --plan                 its C source, and how it is launched")]
+pub struct PrintArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    transform: TransformArgs,
+    /// What to print
+    #[arg(long, value_enum, default_value_t = PrintTarget::Kernel)]
+    target: PrintTarget,
+    /// Also print the launch plan, as comments: arguments, grid, work-group, memory, device features
+    #[arg(long)]
+    plan: bool,
+    /// Print every value of the tables of a kernel, even on a terminal
+    #[arg(long, conflicts_with = "short_tables")]
+    full_tables: bool,
+    /// Abridge the tables of a kernel, even into a file; such a text cannot be parsed back
+    #[arg(long)]
+    short_tables: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PrintTarget {
+    /// The kernel's own text, which parses back
+    Kernel,
+    /// CUDA C++
+    Cuda,
+    /// OpenCL C 1.2
+    Opencl,
+    /// C99 with OpenMP
+    C,
+}
+
+/// Runs the command.
+pub fn run(args: &PrintArgs) -> Result<(), Failure> {
+    let source = args.source.source()?;
+    let kernel = args.transform.apply(&source, &source.kernel()?)?.kernel;
+    let target = match args.target {
+        PrintTarget::Kernel => None,
+        PrintTarget::Cuda => Some(Target::Cuda),
+        PrintTarget::Opencl => Some(Target::OpenCl),
+        PrintTarget::C => Some(Target::C),
+    };
+    let Some(target) = target else {
+        let short = args.short_tables || (std::io::stdout().is_terminal() && !args.full_tables);
+        return out(&kernel_text(&kernel, short));
+    };
+    let program = generate(&kernel, target, &Options::default())?;
+    let plan = if args.plan { plan_text(&program) } else { String::new() };
+    out(&format!("{plan}{}", program.source))
+}
+
+/// The text of a kernel, tables abridged or in full.
+pub fn kernel_text(kernel: &Kernel, short: bool) -> String {
+    let tables = if short { TableStyle::Abridged } else { TableStyle::Full };
+    print_with(kernel, PrintOptions { tables })
+}
+
+/// The launch plan as comments.
+fn plan_text(program: &Program) -> String {
+    let plan = &program.plan;
+    let mut text = format!("// entry `{}`\n", program.entry);
+    for arg in &plan.args {
+        let kind = match &arg.kind {
+            ArgKind::Param => "parameter".to_owned(),
+            ArgKind::Scalar => "scalar".to_owned(),
+            ArgKind::Buffer { len, access } => format!("buffer of {len} elements, {access:?}").to_lowercase(),
+            ArgKind::Table(data) => format!("table of {} constants", data.len()),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "//   {}: {} {kind}", arg.name, arg.ty);
+    }
+    let [g0, g1, g2] = &plan.grid;
+    let [l0, l1, l2] = &plan.block;
+    let _ = writeln!(text, "// grid {g0}, {g1}, {g2} of work-groups of {l0} x {l1} x {l2} work-items");
+    let _ = writeln!(text, "// {} bytes of local memory, features {:?}", plan.local_bytes, plan.features);
+    for condition in &plan.preconditions {
+        let _ = writeln!(text, "// needs {}", condition.text);
+    }
+    text + "\n"
+}

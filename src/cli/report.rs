@@ -1,0 +1,161 @@
+//! What a run found, as a table and as files.
+
+use super::failure::Failure;
+use super::table::{facts, figure, grouped, seconds};
+use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
+use purlin::codegen::{Program, Target};
+use purlin::ir::{Kernel, text};
+use purlin::runtime::{DeviceInfo, Timing};
+use purlin::transforms::Recipe;
+use purlin::{KernelWork, RelativeError};
+use serde_json::json;
+use std::path::Path;
+
+/// What a run of a form found.
+pub struct Report<'a> {
+    /// The transformed kernel.
+    pub kernel: &'a Kernel,
+    /// How it came to be.
+    pub recipe: &'a Recipe,
+    /// Name of the strategy or recipe.
+    pub strategy: &'a str,
+    /// What ran.
+    pub program: &'a Program,
+    /// Where it ran.
+    pub device: &'a DeviceInfo,
+    /// Cells of the mesh.
+    pub cells: usize,
+    /// Entries of the result.
+    pub dofs: usize,
+    /// Seed of the inputs.
+    pub seed: u64,
+    /// Distance from the reference.
+    pub error: RelativeError,
+    /// Times and rooflines, if they were asked for.
+    pub measured: Option<Measured>,
+}
+
+/// Times and rooflines.
+pub struct Measured {
+    /// Times of repeated runs.
+    pub timing: Timing,
+    /// Work of the untransformed kernel.
+    pub work: KernelWork,
+    /// Measured ceilings of the device.
+    pub model: DeviceModel,
+}
+
+impl Measured {
+    fn flops_per_s(&self) -> f64 {
+        self.work.flops as f64 / self.timing.median_s
+    }
+
+    fn roofs(&self) -> (f64, f64) {
+        let work = Work::from(self.work);
+        (self.model.document_roofline(&work), self.model.true_roofline(&work))
+    }
+}
+
+impl Report<'_> {
+    /// The table for people.
+    pub fn table(&self) -> String {
+        let (l2, max) = (self.error.l2, self.error.max);
+        let mut rows = vec![
+            ("kernel", format!("{}, strategy {}", self.kernel.name, self.strategy)),
+            ("device", format!("{} ({})", self.device.name, self.device.selector())),
+            ("cells", grouped(self.cells as u64)),
+            ("degrees of freedom", grouped(self.dofs as u64)),
+            ("relative error", format!("{l2:.1e} (Euclidean norm), {max:.1e} (maximum norm)")),
+        ];
+        if let Some(m) = &self.measured {
+            let (document, roof) = m.roofs();
+            let rate = m.flops_per_s();
+            let per_cell = m.work.flops as f64 / self.cells as f64;
+            let intensity = Work::from(m.work).intensity();
+            rows.extend([
+                ("time (median)", format!("{} of {} runs", seconds(m.timing.median_s), m.timing.runs)),
+                ("DoF/s", figure(self.dofs as f64 / m.timing.median_s)),
+                ("GFLOP/s", format!("{} ({} FLOP a cell)", figure(rate / 1e9), figure(per_cell))),
+                (
+                    "roofline, true",
+                    format!(
+                        "{:.1} % of {} GFLOP/s (memory {} GB/s, FP64 {} GFLOP/s, {} FLOP/B)",
+                        100.0 * rate / roof,
+                        figure(roof / 1e9),
+                        figure(m.model.dram_bytes_per_s / 1e9),
+                        figure(m.model.fp64_flops_per_s / 1e9),
+                        figure(intensity)
+                    ),
+                ),
+                ("roofline, document's", self.document(m, rate, document)),
+            ]);
+        }
+        rows.push(("seed", self.seed.to_string()));
+        facts(rows)
+    }
+
+    fn document(&self, m: &Measured, rate: f64, roof: f64) -> String {
+        let local = match m.model.local_bytes_per_s {
+            Some(bytes) => format!("local memory {} GB/s", figure(bytes / 1e9)),
+            None => "no local memory of its own: the same".into(),
+        };
+        format!("{:.1} % of {} GFLOP/s ({local})", 100.0 * rate / roof, figure(roof / 1e9))
+    }
+
+    /// Writes source, recipe, kernel, roofline and report; says where.
+    pub fn save(&self, dir: &Path) -> Result<String, Failure> {
+        let extension = match self.program.target {
+            Target::Cuda => "cu",
+            Target::OpenCl => "cl",
+            Target::C => "c",
+        };
+        let name = &self.kernel.name;
+        let recipe = self.recipe.to_json().map_err(|e| Failure::Refused(e.to_string()))?;
+        let mut files = vec![
+            (format!("{name}.{extension}"), self.program.source.clone(), "generated source"),
+            ("recipe.json".into(), recipe + "\n", "recipe"),
+            (format!("{name}.purlin"), text::print(self.kernel), "kernel after the recipe"),
+            ("report.json".into(), format!("{:#}\n", self.json()), "figures, hashes, device"),
+        ];
+        if let Some(m) = &self.measured {
+            files.push(("roofline.svg".into(), self.roofline(m)?, "roofline of this device"));
+        }
+        let refused = |path: &Path, e: std::io::Error| {
+            Failure::Usage(format!("cannot write `{}`: {e}", path.display()))
+        };
+        std::fs::create_dir_all(dir).map_err(|e| refused(dir, e))?;
+        let mut said = String::new();
+        for (file, content, what) in files {
+            let path = dir.join(file);
+            std::fs::write(&path, content).map_err(|e| refused(&path, e))?;
+            said += &format!("wrote {} ({what})\n", path.display());
+        }
+        Ok(said)
+    }
+
+    fn roofline(&self, m: &Measured) -> Result<String, Failure> {
+        let label = format!("{}, {}", self.kernel.name, self.strategy);
+        let point = Point { label, work: m.work.into(), flops_per_s: m.flops_per_s() };
+        roofline_svg(&m.model, &[point]).map_err(|e| Failure::Refused(e.to_string()))
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let measured = self.measured.as_ref().map(|m| {
+            let (document, roof) = m.roofs();
+            json!({
+                "median_s": m.timing.median_s, "min_s": m.timing.min_s, "runs": m.timing.runs,
+                "flops": m.work.flops, "dram_bytes": m.work.dram_bytes, "table_bytes": m.work.table_bytes,
+                "flops_per_s": m.flops_per_s(), "dofs_per_s": self.dofs as f64 / m.timing.median_s,
+                "true_roofline_flops_per_s": roof, "document_roofline_flops_per_s": document,
+                "model": m.model,
+            })
+        });
+        json!({
+            "kernel": self.kernel.name, "kernel_hash": self.kernel.content_hash(),
+            "strategy": self.strategy, "recipe": self.recipe, "device": self.device,
+            "cells": self.cells, "dofs": self.dofs, "seed": self.seed,
+            "relative_error": { "l2": self.error.l2, "max": self.error.max },
+            "measured": measured,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! `purlin run`: compile, run, check, time.
+
+use super::failure::Failure;
+use super::source::{Source, SourceArgs};
+use super::transform::TransformArgs;
+use super::values::ParamArg;
+use super::{file_run, form_run};
+use clap::Args;
+use purlin::Random;
+use purlin::runtime::{Backend, Device, devices, open};
+use std::path::PathBuf;
+
+/// Compile, run and check a form's action or a loop program, and place it on the device's roofline
+///
+/// A form is run on pseudo-random inputs and compared with an evaluation that shares no code with lowering and code
+/// generation; a loop program is compared with the interpreter. Results are poisoned before the run. A relative error
+/// above 1e-12 ends with exit code 1.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  purlin run hyperelasticity --dim 3 --degree 2 --cells 4      6 * 4^3 tetrahedra
+  purlin run laplace --degree 4 --mesh meshes/bracket.msh --save-dir out
+  purlin run laplace --device cuda                             on the first CUDA card
+  purlin run axpy.purlin --param n=1000 --device c
+
+The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the document's also charges every read of
+the reference matrices to local memory, where the device has any. Both ceilings are measured on the device. Operations
+are those of the kernel before any transformation.")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub transform: TransformArgs,
+    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra [default: 32 or 8]
+    #[arg(long, value_name = "N", conflicts_with = "mesh")]
+    pub cells: Option<usize>,
+    /// Gmsh file (MSH 4.1) to run a form on
+    #[arg(long, value_name = "FILE.msh")]
+    pub mesh: Option<PathBuf>,
+    /// Value of a parameter of a file's kernel; repeat it for each
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub param: Vec<ParamArg>,
+    /// JSON object of argument values for a file's kernel, instead of random ones: {"rowptr": [0, 2, 3]}
+    #[arg(long, value_name = "FILE.json")]
+    pub values: Option<PathBuf>,
+    /// Where to run: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
+    #[arg(long)]
+    pub device: Option<String>,
+    /// Seed of the inputs [default: from the clock; it is printed]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Write the generated source, the recipe, the kernel's text, the roofline and a report there
+    #[arg(long, value_name = "DIR")]
+    pub save_dir: Option<PathBuf>,
+    /// Only check: no timing, no roofline
+    #[arg(long)]
+    pub no_time: bool,
+}
+
+/// A result further from its reference than this fails: sums of at most some hundred products in double
+/// precision, relative to the result's size.
+pub const TOLERANCE: f64 = 1e-12;
+
+/// Runs the command.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    match args.source.source()? {
+        source @ Source::Form(_) => form_run::run(args, &source),
+        source @ Source::File(_) => file_run::run(args, &source),
+    }
+}
+
+impl RunArgs {
+    /// Opens the chosen device, or the first OpenCL device that computes in double precision, or the host.
+    pub fn open(&self) -> Result<Box<dyn Device>, Failure> {
+        if let Some(name) = &self.device {
+            return Ok(open(name)?);
+        }
+        let found = devices().into_iter().filter_map(|e| e.device.ok());
+        let opencl = found.into_iter().find(|d| d.backend == Backend::OpenCl && d.fp64);
+        Ok(open(&opencl.map_or_else(|| "c".to_owned(), |d| d.selector()))?)
+    }
+
+    /// The chosen seed, or a fresh one.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(Random::fresh_seed)
+    }
+}

@@ -1,0 +1,150 @@
+//! What a command works on: a form by name or a kernel in a file.
+
+use super::failure::Failure;
+use clap::{Args, ValueEnum};
+use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use purlin::forms::quadrature::QuadratureScheme;
+use purlin::ir::{Kernel, text};
+use purlin::kernels::Operator;
+use std::path::Path;
+
+/// A form or a file.
+#[derive(Args, Clone)]
+pub struct SourceArgs {
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file
+    #[arg(value_name = "WHAT")]
+    pub what: String,
+    /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
+    pub dim: u8,
+    /// Polynomial degree of a form's elements: 1 to 8 on triangles, 1 to 6 on tetrahedra
+    #[arg(long, default_value_t = 2)]
+    pub degree: usize,
+    /// Quadrature rules of a form
+    #[arg(long, value_enum, default_value_t = Scheme::Default)]
+    pub scheme: Scheme,
+}
+
+/// Which quadrature rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scheme {
+    /// The fewest points of each degree
+    Default,
+    /// The rules of document 000, so that its cases can be repeated point for point
+    Document,
+}
+
+/// A form or a kernel.
+pub enum Source {
+    /// A form that is known by name.
+    Form(FormSource),
+    /// A kernel from a file.
+    File(Box<Kernel>),
+}
+
+/// A form with its discretisation.
+#[derive(Clone, Copy)]
+pub struct FormSource {
+    /// The operator.
+    pub operator: Operator,
+    /// Dimension of the cells.
+    pub dim: usize,
+    /// Polynomial degree.
+    pub degree: usize,
+    /// Quadrature scheme.
+    pub scheme: QuadratureScheme,
+}
+
+impl SourceArgs {
+    /// Finds the form or reads the file.
+    pub fn source(&self) -> Result<Source, Failure> {
+        if self.what.ends_with(".purlin") || self.what.contains(['/', '\\']) {
+            return Ok(Source::File(Box::new(read_kernel(Path::new(&self.what))?)));
+        }
+        Ok(Source::Form(self.form()?))
+    }
+
+    /// The form of that name.
+    pub fn form(&self) -> Result<FormSource, Failure> {
+        let operator = self.what.parse::<Operator>().map_err(|error| {
+            let names = Operator::ALL.map(Operator::name);
+            let hint = nearest(&self.what, &names).map(|n| format!("; did you mean `{n}`?"));
+            let file = "; a file has to end in `.purlin`";
+            Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
+        })?;
+        let scheme = match self.scheme {
+            Scheme::Default => QuadratureScheme::Default,
+            Scheme::Document => QuadratureScheme::Document,
+        };
+        Ok(FormSource { operator, dim: self.dim.into(), degree: self.degree, scheme })
+    }
+}
+
+impl Source {
+    /// The kernel, before any transformation.
+    pub fn kernel(&self) -> Result<Kernel, Failure> {
+        match self {
+            Self::Form(form) => Ok(form.lower()?.kernel),
+            Self::File(kernel) => Ok(Kernel::clone(kernel)),
+        }
+    }
+}
+
+impl FormSource {
+    /// The kernel of the form and what its arguments stand for.
+    pub fn lower(&self) -> Result<LoweredForm, Failure> {
+        let name = format!("{}_{}d_p{}", self.operator, self.dim, self.degree);
+        let form = self.operator.form(self.dim, self.degree).map_err(|e| Failure::Usage(e.to_string()))?;
+        Ok(lower(&form, &LoweringOptions::new(name).with_scheme(self.scheme))?)
+    }
+}
+
+/// Reads and parses a kernel.
+pub fn read_kernel(path: &Path) -> Result<Kernel, Failure> {
+    let source = read(path)?;
+    text::parse(&source).map_err(|errors| Failure::Text { name: path.display().to_string(), source, errors })
+}
+
+/// Reads a text file.
+pub fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", path.display())))
+}
+
+/// The name that is most like `word`, if one is like it at all.
+fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    let word = word.to_lowercase();
+    let distance = |name: &&&str| edit_distance(&word, name);
+    let best = names.iter().min_by_key(distance)?;
+    (edit_distance(&word, best) <= 1 + best.len() / 3).then_some(*best)
+}
+
+/// Fewest insertions, deletions and replacements from `a` to `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_names_are_recognised() {
+        let names = Operator::ALL.map(Operator::name);
+        assert_eq!(nearest("laplce", &names), Some("laplace"));
+        assert_eq!(nearest("hyperelastic", &names), Some("hyperelasticity"));
+        assert_eq!(nearest("stokes", &names), None);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+    }
+}

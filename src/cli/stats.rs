@@ -1,0 +1,80 @@
+//! `purlin stats`: what a kernel does, counted without running it.
+
+use super::failure::Failure;
+use super::out;
+use super::source::{Source, SourceArgs};
+use super::table::{figure, grouped, table};
+use super::transform::TransformArgs;
+use super::values::{ParamArg, unit_mesh};
+use clap::Args;
+use purlin::Problem;
+use purlin::ir::Kernel;
+use purlin::ir::stats::{Statistics, Traffic, statistics};
+use std::collections::BTreeMap;
+
+/// Count operations, accesses and footprints of a kernel, exactly, without running it
+///
+/// Without --strategy and --recipe it is the kernel as it is written. A figure marked ~ is an upper bound.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  purlin stats laplace --degree 4 --cells 8
+  purlin stats matvec.purlin --param n=1000 --param m=100")]
+pub struct StatsArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    transform: TransformArgs,
+    /// Divisions of each side of the unit square or cube a form is put on
+    #[arg(long, default_value_t = 4)]
+    cells: usize,
+    /// Value of a parameter of a file's kernel; repeat it for each
+    #[arg(long, value_name = "NAME=VALUE")]
+    param: Vec<ParamArg>,
+}
+
+/// Runs the command.
+pub fn run(args: &StatsArgs) -> Result<(), Failure> {
+    let source = args.source.source()?;
+    let (mut kernel, params, cells) = match &source {
+        Source::Form(form) => {
+            let mesh = unit_mesh(form.dim, args.cells)?;
+            let cells = mesh.n_cells();
+            let problem = Problem::operator(form.operator, form.degree, Some(form.scheme), mesh, 1)?;
+            (problem.lowered.kernel, problem.memory.params().clone(), Some(cells))
+        }
+        Source::File(kernel) => (Kernel::clone(kernel), ParamArg::collect(&args.param), None),
+    };
+    if args.transform.strategy.is_some() || args.transform.recipe.is_some() {
+        kernel = args.transform.apply(&source, &kernel)?.kernel;
+    }
+    out(&text(&statistics(&kernel, &params)?, &params, cells))
+}
+
+fn text(stats: &Statistics, params: &BTreeMap<String, i64>, cells: Option<usize>) -> String {
+    let values: Vec<String> = params.iter().map(|(name, v)| format!("{name} = {v}")).collect();
+    let mut text = format!("parameters: {}\n", values.join(", "));
+    let ops = stats.ops.iter().map(|o| {
+        let flops = if o.ty.is_float() { o.kind.flops() * o.count } else { 0 };
+        [o.kind.to_string(), o.ty.to_string(), grouped(o.count), grouped(flops)]
+    });
+    text += &table(["operation", "type", "count", "FLOP"], ops);
+    let count = |t: &Traffic| format!("{}{}", if t.exact { "" } else { "~" }, grouped(t.accesses));
+    let distinct =
+        |t: &Traffic| format!("{}{}", if t.footprint_exact { "" } else { "~" }, grouped(t.footprint));
+    let vars = stats.vars.iter().map(|v| {
+        let (reads, writes) = (count(&v.reads), count(&v.writes));
+        let bytes = v.ty.bytes() * (v.reads.footprint + v.writes.footprint);
+        let space = format!("{} {}", v.space.name(), v.ty);
+        [v.name.clone(), space, reads, distinct(&v.reads), writes, distinct(&v.writes), grouped(bytes)]
+    });
+    let header =
+        ["variable", "where", "reads", "distinct", "writes", "distinct", "bytes of distinct elements"];
+    text += &table(header, vars);
+    text += &format!("{} FLOP", grouped(stats.flops()));
+    if let Some(cells) = cells {
+        text += &format!(", {} a cell", figure(stats.flops() as f64 / cells as f64));
+    }
+    text += &format!("; {} instances\n", grouped(stats.instances()));
+    text
+}

@@ -1,0 +1,108 @@
+//! `purlin steps`: the kernel after each step of a recipe.
+
+use super::failure::Failure;
+use super::out;
+use super::print::kernel_text;
+use super::source::SourceArgs;
+use super::transform::TransformArgs;
+use clap::Args;
+use purlin::ir::Kernel;
+use purlin::transforms::{RecipeError, Step};
+
+/// Print a kernel after each step of a recipe or strategy
+///
+/// Where a step is refused, the kernel it met is the last one printed.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  purlin steps laplace --degree 1               what the single-cell strategy does
+  purlin steps laplace --degree 1 --diff        only the lines that change
+  purlin steps my.purlin --recipe mine.json     your own steps on your own kernel")]
+pub struct StepsArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    transform: TransformArgs,
+    /// Print the lines that a step removed and added, instead of the whole kernel
+    #[arg(long)]
+    diff: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &StepsArgs) -> Result<(), Failure> {
+    let source = args.source.source()?;
+    let kernel = source.kernel()?;
+    let recipe = match args.transform.read_recipe()? {
+        Some(recipe) => recipe,
+        None => args.transform.strategy_for(&source).apply(&kernel)?.1,
+    };
+    let total = recipe.steps.len();
+    let (trace, refusal) = follow(&recipe.steps, &kernel);
+    let mut before = kernel_text(&kernel, true);
+    let mut text = format!("# the kernel before any step\n\n{before}");
+    for (number, (step, result)) in trace.iter().enumerate() {
+        let after = kernel_text(result, true);
+        let shown = if args.diff { line_diff(&before, &after) } else { after.clone() };
+        text += &format!("\n# step {} of {total}: {step}\n\n{shown}", number + 1);
+        before = after;
+    }
+    out(&text)?;
+    refusal.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// The steps as far as they go, and what stopped them.
+fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<RecipeError>) {
+    use purlin::transforms::Transform;
+    let mut trace: Vec<(Step, Kernel)> = Vec::new();
+    for (k, step) in steps.iter().enumerate() {
+        let met = trace.last().map_or(kernel, |(_, result)| result);
+        match step.apply(met) {
+            Ok(result) => trace.push((step.clone(), result)),
+            Err(source) => {
+                let kernel = Box::new(met.clone());
+                let (number, total) = (k + 1, steps.len());
+                return (trace, Some(RecipeError { number, total, step: step.clone(), kernel, source }));
+            }
+        }
+    }
+    (trace, None)
+}
+
+/// Lines of `before` and `after` that differ, marked `-` and `+`, in order.
+fn line_diff(before: &str, after: &str) -> String {
+    let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    // length[i][j]: longest common subsequence of a[i..] and b[j..]
+    let mut length = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            length[i][j] = match a[i] == b[j] {
+                true => length[i + 1][j + 1] + 1,
+                false => length[i + 1][j].max(length[i][j + 1]),
+            };
+        }
+    }
+    let (mut i, mut j, mut text) = (0, 0, String::new());
+    while i < a.len() || j < b.len() {
+        if i < a.len() && j < b.len() && a[i] == b[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j == b.len() || (i < a.len() && length[i + 1][j] >= length[i][j + 1]) {
+            text += &format!("- {}\n", a[i]);
+            i += 1;
+        } else {
+            text += &format!("+ {}\n", b[j]);
+            j += 1;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_diff;
+
+    #[test]
+    fn only_what_differs_is_shown() {
+        assert_eq!(line_diff("a\nb\nc\n", "a\nx\nc\nd\n"), "- b\n+ x\n+ d\n");
+        assert_eq!(line_diff("a\n", "a\n"), "");
+    }
+}

@@ -1,0 +1,77 @@
+//! The transformations a command applies before it does its work.
+
+use super::failure::Failure;
+use super::source::{Source, read};
+use clap::{Args, ValueEnum};
+use purlin::Strategy;
+use purlin::ir::Kernel;
+use purlin::transforms::Recipe;
+use std::path::PathBuf;
+
+/// A strategy or a recipe.
+#[derive(Args, Clone)]
+pub struct TransformArgs {
+    /// Strategy that maps the kernel onto a device [default: single-cell for forms, none for files]
+    #[arg(long, value_enum, conflicts_with = "recipe")]
+    pub strategy: Option<StrategyName>,
+    /// Recipe to apply instead of a strategy: a JSON file such as `purlin recipe laplace` prints
+    #[arg(long, value_name = "FILE")]
+    pub recipe: Option<PathBuf>,
+}
+
+/// Strategies by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StrategyName {
+    /// As it is written, in order
+    None,
+    /// One cell a work-item, 32 cells a work-group
+    SingleCell,
+}
+
+impl From<StrategyName> for Strategy {
+    fn from(name: StrategyName) -> Self {
+        match name {
+            StrategyName::None => Self::None,
+            StrategyName::SingleCell => Self::SingleCell,
+        }
+    }
+}
+
+/// A kernel and how it came to be.
+pub struct Transformed {
+    /// The result.
+    pub kernel: Kernel,
+    /// Every step.
+    pub recipe: Recipe,
+    /// Name of the strategy, or of the recipe's file.
+    pub name: String,
+}
+
+impl TransformArgs {
+    /// The strategy for a source.
+    pub fn strategy_for(&self, source: &Source) -> Strategy {
+        match (self.strategy, source) {
+            (Some(name), _) => name.into(),
+            (None, Source::Form(_)) => Strategy::SingleCell,
+            (None, Source::File(_)) => Strategy::None,
+        }
+    }
+
+    /// Applies the recipe, or else the strategy.
+    pub fn apply(&self, source: &Source, kernel: &Kernel) -> Result<Transformed, Failure> {
+        if let Some(recipe) = self.read_recipe()? {
+            let name = self.recipe.as_ref().map_or_else(String::new, |p| p.display().to_string());
+            return Ok(Transformed { kernel: recipe.apply(kernel)?, recipe, name });
+        }
+        let strategy = self.strategy_for(source);
+        let (kernel, recipe) = strategy.apply(kernel)?;
+        Ok(Transformed { kernel, recipe, name: strategy.to_string() })
+    }
+
+    /// The recipe of `--recipe`, if it was given.
+    pub fn read_recipe(&self) -> Result<Option<Recipe>, Failure> {
+        let Some(path) = &self.recipe else { return Ok(None) };
+        let recipe = Recipe::from_json(&read(path)?);
+        recipe.map(Some).map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())))
+    }
+}

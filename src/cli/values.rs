@@ -1,0 +1,48 @@
+//! Values that the command line gives: parameters, meshes.
+
+use super::failure::Failure;
+use purlin::forms::mesh::Mesh;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+
+/// `name=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamArg {
+    name: String,
+    value: i64,
+}
+
+impl FromStr for ParamArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, value) = text.split_once('=').ok_or("needed NAME=VALUE, such as n=1000")?;
+        let value = value.trim().parse().map_err(|e| format!("`{value}` is no integer: {e}"))?;
+        Ok(Self { name: name.trim().into(), value })
+    }
+}
+
+impl ParamArg {
+    /// The values by name; the last of several counts.
+    pub fn collect(args: &[Self]) -> BTreeMap<String, i64> {
+        args.iter().map(|a| (a.name.clone(), a.value)).collect()
+    }
+}
+
+/// The unit square or cube with `n` divisions a side.
+pub fn unit_mesh(dim: usize, n: usize) -> Result<Mesh, Failure> {
+    let mesh = if dim == 2 { Mesh::unit_square(n) } else { Mesh::unit_cube(n) };
+    mesh.map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The mesh in a Gmsh file, its cells in a local order.
+pub fn file_mesh(path: &Path, dim: usize) -> Result<Mesh, Failure> {
+    let refused = |error: String| Failure::Usage(format!("mesh `{}`: {error}", path.display()));
+    let mesh = Mesh::read_gmsh(path).map_err(|error| refused(error.to_string()))?;
+    let found = mesh.shape().dim();
+    if found != dim {
+        return Err(refused(format!("its cells are {found}-dimensional; give `--dim {found}`")));
+    }
+    Ok(mesh.reorder_for_locality())
+}
