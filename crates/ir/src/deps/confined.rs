@@ -5,11 +5,15 @@ use crate::ids::InameId;
 use crate::polyhedral::{Polyhedral, Side, cross, difference};
 use purlin_isl as isl;
 
-/// The loops around all accesses, if every iteration of them starts with a certain write of all the
+/// The loops around all accesses, if every iteration of them starts with a certain write of all
 /// elements it touches.
 ///
 /// Formula: with `C` the common loops and `W` the first access,
-/// `{ [C, e] : e read or updated in C }  subset of  { [C, e] : e written by W in C }`.
+/// `{ [C, e] : e touched in C }  subset of  { [C, e] : e written by W in C }`.
+///
+/// Overwriting counts as touching: were `e` assigned later in `C` only, two iterations could clash on
+/// it without `W` between them. What is touched may be taken too large, what is written may not:
+/// hence a certain write.
 pub fn confining_loops(
     poly: &Polyhedral,
     sites: &[AccessSite],
@@ -25,12 +29,11 @@ pub fn confining_loops(
     if sites[1..].iter().all(|s| covers_syntactically(poly, first, s, &common)) {
         return Ok(Some(common));
     }
-    let rest: Vec<_> = sites[1..].iter().filter(|s| s.mode != Mode::Assign).collect();
-    if rest.iter().all(|s| covers_box(poly, first, s, &common)) {
+    if sites[1..].iter().all(|s| covers_box(poly, first, s, &common)) {
         return Ok(Some(common));
     }
     let written = footprint(poly, first, &common)?;
-    for site in rest {
+    for site in &sites[1..] {
         if !site.is_affine() {
             let whole = whole_array(poly, site, &common)?;
             if !whole.is_subset(&written)? {

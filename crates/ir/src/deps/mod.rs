@@ -11,18 +11,22 @@
 //! first thing that happens is a certain write of every element the iteration reads, no value lives
 //! from one iteration to another: flows stay inside, and across iterations there is only reuse of the
 //! memory. Most temporaries are confined, and most of their relations are never needed by anybody, so
-//! relations become isl objects on demand.
+//! relations become isl objects on demand. *Straight* variables, which all instructions touch by one
+//! index in the same loops, need no pairs at all: see [`straight`].
 
 pub mod access;
 mod confined;
 mod graph;
 pub mod pair;
+mod straight;
+#[cfg(test)]
+mod tests;
 
 pub use access::{AccessSite, Mode, access_sites};
 pub use graph::{DependenceGraph, show_dependences, to_dot};
 
 use crate::ids::{InameId, InsnId, VarId};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, VarKind};
 use crate::polyhedral::{Polyhedral, is_symbol};
 use crate::witness::{Instance, Witness};
 use pair::{Order, PairRelation, index_map, pair_relation};
@@ -171,11 +175,14 @@ pub fn dependences(kernel: &Kernel) -> Result<Vec<Dependence>, isl::IslError> {
             continue;
         }
         for sites in by_constant_axes(sites) {
-            let mut of_part = Collector { poly: &poly, var, sites: &sites, found: &mut found };
-            if let Some(common) = confined::confining_loops(&poly, &sites)? {
-                of_part.confined(&common)?;
+            let certain = sites.iter().map(|s| confined::is_certain_write(&poly, s)).collect();
+            let mut of_part = Collector { poly: &poly, var, sites: &sites, certain, found: &mut found };
+            if let Some((loops, edges)) = straight::straight_edges(&poly, &sites) {
+                of_part.straight(&loops, &edges);
+            } else if let Some(common) = confined::confining_loops(&poly, &sites)? {
+                of_part.confined(&common);
             } else {
-                of_part.everywhere()?;
+                of_part.pairs(Order::Anywhere, &[]);
             }
         }
     }
@@ -200,35 +207,57 @@ struct Collector<'a, 'k> {
     poly: &'a Polyhedral<'k>,
     var: VarId,
     sites: &'a [AccessSite<'k>],
+    /// Which accesses write a known element at every point of their loops.
+    certain: Vec<bool>,
     found: &'a mut Vec<Dependence>,
 }
 
 impl Collector<'_, '_> {
-    /// Flows inside an iteration of `common`; reuse across iterations.
-    fn confined(&mut self, common: &[InameId]) -> Result<(), isl::IslError> {
-        self.pairs(Order::Within(common), common)?;
-        if common.is_empty() || confined::is_injective_on(common, &self.sites[0]) {
-            return Ok(());
+    /// The edges of a scan over the sequence of accesses.
+    fn straight(&mut self, loops: &[InameId], edges: &[straight::Edge]) {
+        let reuse = self.reuse_across(loops);
+        for edge in edges {
+            let (a, b) = (&self.sites[edge.source], &self.sites[edge.sink]);
+            let order = if edge.across { Order::Across(loops) } else { Order::Within(loops) };
+            let Some(pair) = pair_relation(self.poly, a, b, order) else { continue };
+            let hidden_by = edge.hidden_by.filter(|w| self.certain[*w]).map(|w| &self.sites[w]);
+            let detours = hidden_by.and_then(|w| self.detour(a, w, b, order)).into_iter().collect();
+            let starts_anew = edge.across && edge.sink == 0 && self.sites[0].mode == Mode::Assign;
+            let equal = if edge.across { Vec::new() } else { loops.to_vec() };
+            let reuse = if starts_anew { reuse.clone() } else { Vec::new() };
+            self.push(a, b, kind_of(a.mode, b.mode), equal, reuse, (pair, detours));
         }
-        // Every later access of an iteration comes before the first write of the next ones; the rest
-        // follows by transitivity.
+    }
+
+    /// Flows inside an iteration of `common`; reuse across iterations.
+    fn confined(&mut self, common: &[InameId]) {
+        self.pairs(Order::Within(common), common);
+        if common.is_empty() || confined::is_injective_on(common, &self.sites[0]) {
+            return;
+        }
+        // Every later access of an iteration comes before the first write of the next ones, which
+        // comes before whatever else touches the element there; the rest follows by transitivity.
         let first = &self.sites[0];
         for site in self.sites {
             if let Some(pair) = pair_relation(self.poly, site, first, Order::Across(common)) {
-                let kind = if site.writes() { DependenceKind::Output } else { DependenceKind::Anti };
-                let reuse = common.to_vec();
+                let reuse = self.reuse_across(common);
+                let kind = kind_of(site.mode, first.mode);
                 self.push(site, first, kind, Vec::new(), reuse, (pair, Vec::new()));
             }
         }
-        Ok(())
+    }
+
+    /// The loops across whose iterations only memory is used again. The last value of an argument
+    /// outlives the kernel, so that the order of its writes matters.
+    fn reuse_across(&self, loops: &[InameId]) -> Vec<InameId> {
+        match self.poly.kernel.vars[self.var].kind {
+            VarKind::Temporary => loops.to_vec(),
+            VarKind::Param | VarKind::Argument(_) | VarKind::Table(_) => Vec::new(),
+        }
     }
 
     /// Every pair of accesses, at least one writing, with flows that are overwritten subtracted.
-    fn everywhere(&mut self) -> Result<(), isl::IslError> {
-        self.pairs(Order::Anywhere, &[])
-    }
-
-    fn pairs(&mut self, order: Order, equal: &[InameId]) -> Result<(), isl::IslError> {
+    fn pairs(&mut self, order: Order, equal: &[InameId]) {
         let sites = self.sites;
         for a in sites {
             for b in sites {
@@ -242,7 +271,6 @@ impl Collector<'_, '_> {
                 self.push(a, b, kind, equal.to_vec(), Vec::new(), (pair, detours));
             }
         }
-        Ok(())
     }
 
     /// The ways from `a` over a certain write of the same element to `b`.
@@ -251,14 +279,29 @@ impl Collector<'_, '_> {
             Order::Within(outer) | Order::Across(outer) => outer.len(),
             Order::Anywhere => 0,
         };
-        let killers = self.sites.iter().filter(|w| {
+        let killers = self.sites.iter().zip(&self.certain).filter(|(w, certain)| {
             let itself =
                 std::ptr::eq(*w, a) && confined::is_injective_on(&self.poly.loops(w.insn)[inside..], w);
-            !itself && confined::is_certain_write(self.poly, w)
+            **certain && !itself
         });
-        let detour =
-            |w| Some((pair_relation(self.poly, a, w, order)?, pair_relation(self.poly, w, b, order)?));
-        killers.filter_map(detour).collect()
+        killers.filter_map(|(w, _)| self.detour(a, w, b, order)).collect()
+    }
+
+    /// The way from `a` over the certain write `w` to `b`, if `w` hides what `a` writes from `b`:
+    /// both parts are exact on a common element. That holds if the element of `a` is known, or if `b`
+    /// reads one known element; else `w` may overwrite another element than the one that flows.
+    fn detour(
+        &self,
+        a: &AccessSite,
+        w: &AccessSite,
+        b: &AccessSite,
+        order: Order,
+    ) -> Option<(PairRelation, PairRelation)> {
+        let known = a.is_affine() || (b.is_affine() && b.reduction.is_empty());
+        if !known {
+            return None;
+        }
+        Some((pair_relation(self.poly, a, w, order)?, pair_relation(self.poly, w, b, order)?))
     }
 
     fn push(

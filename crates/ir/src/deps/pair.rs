@@ -1,6 +1,6 @@
 //! Relations between the instances of two accesses that touch the same element.
 
-use crate::deps::access::{AccessSite, Mode};
+use crate::deps::access::AccessSite;
 use crate::expr::Expr;
 use crate::ids::{InameId, VarId};
 use crate::kernel::Assumption;
@@ -101,10 +101,12 @@ fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec
     Some(same)
 }
 
-/// If both indices are entries of the same injective array, equal values mean equal entries.
+/// If both indices are entries of the same injective array, equal values mean equal entries. An array
+/// that instructions write may hold other values at the second access.
 fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<isl::Constraint>> {
     let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
-    if p.var != q.var || !poly.kernel.assumptions.contains(&Assumption::Injective(p.var)) {
+    let injective = poly.kernel.assumptions.contains(&Assumption::Injective(p.var));
+    if p.var != q.var || !injective || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
         return None;
     }
     let equal = p.index.iter().zip(&q.index).filter_map(|(s, t)| {
@@ -139,8 +141,7 @@ fn before(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Di
         Order::Anywhere => (0, common.len(), true),
     };
     let mut disjuncts: Disjuncts = (start..end).map(|k| first_difference_at(poly, common, k)).collect();
-    let same_insn_read_first = a.insn == b.insn && a.mode == Mode::Read && b.writes();
-    if textual && poly.position(a.insn) < poly.position(b.insn) && !same_insn_read_first {
+    if textual && poly.position(a.insn) < poly.position(b.insn) {
         disjuncts.push(equal_values(poly, common));
     }
     disjuncts

@@ -1,0 +1,4 @@
+mod agreement;
+mod kernels;
+mod shown;
+pub(crate) mod trace;
