@@ -47,9 +47,16 @@ pub(crate) struct LocalAxis {
 struct Member {
     iname: InameId,
     lower: Affine,
-    /// Candidates: the iname is below each; the smallest of them counts.
-    upper: Vec<Affine>,
-    range: Interval,
+    /// For each piece of the domain: the iname is below each of these, so that the smallest counts.
+    upper: Vec<Vec<Affine>>,
+}
+
+/// Walks the loops from outside in.
+struct Collector<'e, 'k> {
+    env: &'e mut Env<'k>,
+    members: Vec<(AxisTag, Member)>,
+    /// For each iname: parametric bounds that hold whatever the loops around it, the upper one excluded.
+    hulls: Vec<Option<(Affine, Affine)>>,
 }
 
 impl Axes {
@@ -58,8 +65,10 @@ impl Axes {
     /// # Errors
     /// An extent that is not constant (work-items) or not parametric (work-groups).
     pub(crate) fn new(env: &mut Env<'_>) -> Result<Self, CodegenError> {
-        let mut members: Vec<(AxisTag, Member)> = Vec::new();
-        collect(env, &env.kernel.body, &mut members)?;
+        let kernel = env.kernel;
+        let mut collector = Collector { env, members: Vec::new(), hulls: vec![None; kernel.inames.len()] };
+        collector.nodes(&kernel.body)?;
+        let Collector { members, .. } = collector;
         let mut axes = Self {
             grid: [None, None, None],
             block: [None, None, None],
@@ -106,26 +115,95 @@ impl Axes {
     }
 }
 
-fn collect(
-    env: &mut Env<'_>,
-    nodes: &[Node],
-    members: &mut Vec<(AxisTag, Member)>,
-) -> Result<(), CodegenError> {
-    for node in nodes {
-        let Node::Loop(iname, body) = node else { continue };
-        let info = &env.kernel.inames[*iname];
-        let disjuncts = bounds::of_domain(&info.domain, *iname, &Constraint::clone);
-        let range = range_of(env, &disjuncts);
-        env.set_range(*iname, range);
-        match info.tag {
-            AxisTag::Group(_) | AxisTag::Local(_) => {
-                members.push((info.tag, member(env, *iname, disjuncts, range)?));
+impl Collector<'_, '_> {
+    fn nodes(&mut self, nodes: &[Node]) -> Result<(), CodegenError> {
+        for node in nodes {
+            let Node::Loop(iname, body) = node else { continue };
+            let info = &self.env.kernel.inames[*iname];
+            let disjuncts = bounds::of_domain(&info.domain, *iname, &Constraint::clone);
+            let range = range_of(self.env, &disjuncts);
+            self.env.set_range(*iname, range);
+            self.hulls[iname.index()] = self.hull(&disjuncts);
+            match info.tag {
+                AxisTag::Group(_) | AxisTag::Local(_) => {
+                    let member = self.member(*iname, disjuncts, range)?;
+                    self.members.push((info.tag, member));
+                }
+                AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => {}
             }
-            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => {}
+            self.nodes(body)?;
         }
-        collect(env, body, members)?;
+        Ok(())
     }
-    Ok(())
+
+    fn hull(&self, disjuncts: &[Bounds]) -> Option<(Affine, Affine)> {
+        let [b] = disjuncts else { return None };
+        if let Some(e) = &b.exact {
+            return Some((self.extreme(e, false)?, self.extreme(e, true)?.plus_constant(1)));
+        }
+        // Constants before parameters: they make constant extents.
+        let best = |list: &[Affine], upper| {
+            let mut all: Vec<Affine> = list.iter().filter_map(|e| self.extreme(e, upper)).collect();
+            all.sort_by_key(|e| e.as_constant().is_none());
+            all.into_iter().next()
+        };
+        Some((best(&b.lower, false)?, best(&b.upper, true)?))
+    }
+
+    /// A parametric bound of an expression over all values of the inames in it.
+    fn extreme(&self, e: &Affine, upper: bool) -> Option<Affine> {
+        let mut result = Affine::constant(e.constant_term());
+        for (atom, c) in e.terms() {
+            let term = match atom {
+                Atom::Var(v) if self.env.is_param(*v) => Affine::var(*v),
+                Atom::Var(_) => return None,
+                Atom::Iname(i) => {
+                    let (lo, hi) = self.hulls[i.index()].as_ref()?;
+                    if upper == (*c > 0) { hi.plus_constant(-1) } else { lo.clone() }
+                }
+                // floor is monotone
+                Atom::Floor(n, d) => self.extreme(n, upper == (*c > 0))?.floor_div(*d),
+            };
+            result = result.plus(&term.times(*c));
+        }
+        Some(result)
+    }
+
+    fn member(
+        &self,
+        iname: InameId,
+        disjuncts: Vec<Bounds>,
+        range: Interval,
+    ) -> Result<Member, CodegenError> {
+        let env = &*self.env;
+        let lower = self.start(iname, range)?;
+        let mut upper = Vec::new();
+        for b in disjuncts {
+            let list = b.exact.map_or(b.upper, |e| vec![e.plus_constant(1)]);
+            if list.is_empty() {
+                let iname = env.kernel.inames[iname].name.clone();
+                return Err(CodegenError::Unbounded { iname, bound: "upper" });
+            }
+            // An upper bound over the loops around it, where there is one.
+            upper.push(list.into_iter().map(|e| self.extreme(&e, true).unwrap_or(e)).collect());
+        }
+        Ok(Member { iname, lower, upper })
+    }
+
+    /// Where the index of the axis is zero. Several inames may share it, so it must mean the same to all
+    /// of them and to the placement: the lower bound of a plain range, else zero.
+    fn start(&self, iname: InameId, range: Interval) -> Result<Affine, CodegenError> {
+        let info = &self.env.kernel.inames[iname];
+        let start = info.domain.as_range(iname).map_or(Affine::constant(0), |(lo, _)| lo);
+        let found = if !is_parametric(self.env, &start) {
+            format!("is `{}`", show(self.env.kernel, &start))
+        } else if range.lo < 0 && start.as_constant() == Some(0) {
+            "may be negative".into()
+        } else {
+            return Ok(start);
+        };
+        Err(CodegenError::AxisStart { axis: info.tag.to_string(), iname: info.name.clone(), found })
+    }
 }
 
 /// Range of an iname from its bounds, as far as intervals tell.
@@ -147,56 +225,6 @@ pub(crate) fn range_of(env: &Env<'_>, disjuncts: &[Bounds]) -> Interval {
     hull.unwrap_or(Interval { lo: 0, hi: -1 })
 }
 
-fn member(
-    env: &Env<'_>,
-    iname: InameId,
-    mut disjuncts: Vec<Bounds>,
-    range: Interval,
-) -> Result<Member, CodegenError> {
-    let name = || env.kernel.inames[iname].name.clone();
-    if disjuncts.is_empty() {
-        let zero = Affine::constant(0);
-        return Ok(Member { iname, lower: zero.clone(), upper: vec![zero], range });
-    }
-    let (mut lower, mut upper) = (Vec::new(), Vec::new());
-    if disjuncts.len() == 1 {
-        let b = disjuncts.swap_remove(0);
-        (lower, upper) = match b.exact {
-            Some(e) => (vec![e.clone()], vec![e.plus_constant(1)]),
-            None => (b.lower, b.upper),
-        };
-    }
-    if let Some(lo) = range.finite_lo() {
-        lower.push(Affine::constant(lo));
-    }
-    if let Some(hi) = range.finite_hi().filter(|_| upper.is_empty()) {
-        upper.push(Affine::constant(hi + 1));
-    }
-    if lower.is_empty() || upper.is_empty() {
-        let bound = if lower.is_empty() { "lower" } else { "upper" };
-        return Err(CodegenError::Unbounded { iname: name(), bound });
-    }
-    // Where several inames share the axis, an index must mean the same to all of them and to the
-    // placement: the lower bound of a plain range, else zero.
-    let lower = match env.kernel.inames[iname].domain.as_range(iname) {
-        Some((lo, _)) => lo,
-        None => Affine::constant(0),
-    };
-    let negative = range.lo < 0 && lower.as_constant() == Some(0);
-    if !is_parametric(env, &lower) || negative {
-        return Err(CodegenError::AxisStart {
-            axis: env.kernel.inames[iname].tag.to_string(),
-            iname: name(),
-            found: if negative {
-                "may be negative".into()
-            } else {
-                format!("is `{}`", show(env.kernel, &lower))
-            },
-        });
-    }
-    Ok(Member { iname, lower, upper, range })
-}
-
 fn is_parametric(env: &Env<'_>, e: &Affine) -> bool {
     let mut ok = true;
     e.for_each_symbol(&mut |a| ok &= matches!(a, Atom::Var(v) if env.is_param(*v)));
@@ -206,80 +234,77 @@ fn is_parametric(env: &Env<'_>, e: &Affine) -> bool {
 fn local_axis(env: &Env<'_>, axis: u8, members: &[&Member]) -> Result<LocalAxis, CodegenError> {
     let mut extent = 1;
     for m in members {
-        let extents: Vec<Affine> = m.upper.iter().map(|u| u.minus(&m.lower)).collect();
-        let constant = extents.iter().filter_map(|e| constant_extent(env, e)).min();
-        let Some(constant) = constant else {
-            let extent = extents.iter().map(|e| show(env.kernel, e)).collect::<Vec<_>>().join(", ");
-            let iname = env.kernel.inames[m.iname].name.clone();
-            return Err(CodegenError::BlockNotConstant { axis: format!("l.{axis}"), iname, extent });
-        };
-        extent = extent.max(constant);
+        for piece in &m.upper {
+            let constants = piece.iter().filter_map(|u| u.minus(&m.lower).as_constant());
+            let Some(constant) = constants.min() else {
+                return Err(CodegenError::BlockNotConstant {
+                    axis: format!("l.{axis}"),
+                    iname: env.kernel.inames[m.iname].name.clone(),
+                    extent: show_all(env, m, piece),
+                });
+            };
+            extent = extent.max(constant);
+        }
     }
     Ok(LocalAxis { inames: members.iter().map(|m| m.iname).collect(), extent })
 }
 
-/// The extent if it is constant, or the largest over constant loops around.
-fn constant_extent(env: &Env<'_>, extent: &Affine) -> Option<i64> {
-    let mut parameters = false;
-    extent.for_each_symbol(&mut |a| parameters |= matches!(a, Atom::Var(_)));
-    if parameters { None } else { env.range(extent).finite_hi() }
+/// The candidates for an extent, for messages.
+fn show_all(env: &Env<'_>, m: &Member, piece: &[Affine]) -> String {
+    let all: Vec<String> = piece.iter().map(|u| show(env.kernel, &u.minus(&m.lower))).collect();
+    all.join(", ")
 }
 
 fn group_axis(env: &Env<'_>, axis: u8, members: &[&Member]) -> Result<GroupAxis, CodegenError> {
-    let mut extents: Vec<HostExpr> = Vec::new();
-    let mut below: Option<Vec<Affine>> = None;
-    let mut range = Interval::new(0, 0);
+    // The extents of all pieces of all inames; of each, every candidate is an upper bound.
+    let mut pieces: Vec<Vec<Affine>> = Vec::new();
     for m in members {
-        let mut uppers: Vec<Affine> = m.upper.iter().map(|u| u.minus(&m.lower)).collect();
-        let found = uppers.iter().map(|e| show(env.kernel, e)).collect::<Vec<_>>().join(", ");
-        uppers.retain(|e| is_parametric(env, e));
-        if uppers.is_empty()
-            && let Some(hi) = m.range.finite_hi().filter(|_| m.lower.as_constant().is_some())
-        {
-            uppers.push(Affine::constant(hi + 1).minus(&m.lower));
+        for piece in &m.upper {
+            let mut extents: Vec<Affine> = piece.iter().map(|u| u.minus(&m.lower)).collect();
+            extents.retain(|e| is_parametric(env, e));
+            if extents.is_empty() {
+                return Err(CodegenError::GridNotParametric {
+                    axis: format!("g.{axis}"),
+                    iname: env.kernel.inames[m.iname].name.clone(),
+                    found: show_all(env, m, piece),
+                });
+            }
+            if !pieces.contains(&extents) {
+                pieces.push(extents);
+            }
         }
-        let hosts: Vec<HostExpr> = uppers.iter().map(|e| host_expr(env.kernel, e)).collect();
-        let Some(extent) = hosts.into_iter().reduce(|a, b| HostExpr::Min(Box::new(a), Box::new(b))) else {
-            return Err(CodegenError::GridNotParametric {
-                axis: format!("g.{axis}"),
-                iname: env.kernel.inames[m.iname].name.clone(),
-                bound: "the extent",
-                found,
-            });
-        };
-        range = range.join(Interval::new(0, uppers.iter().map(|u| env.range(u).hi - 1).min().unwrap_or(0)));
-        if !extents.contains(&extent) {
-            extents.push(extent);
-        }
-        below = match below {
-            None => Some(uppers),
-            Some(b) if b == uppers => Some(b),
-            Some(_) => Some(Vec::new()),
-        };
     }
-    let mut below = below.unwrap_or_default();
-    let mut extent = extents
-        .into_iter()
-        .reduce(|a, b| HostExpr::Max(Box::new(a), Box::new(b)))
-        .unwrap_or(HostExpr::Const(1));
-    let at_least = if needs_a_group(env.kernel, axis, members) { 1 } else { 0 };
-    if !below.iter().all(|b| env.is_non_negative(&b.plus_constant(-at_least))) || below.is_empty() {
-        if at_least == 1 {
-            below.clear();
-        }
-        extent = match extent {
-            HostExpr::Const(c) => HostExpr::Const(c.max(at_least)),
-            other => HostExpr::Max(Box::new(other), Box::new(HostExpr::Const(at_least))),
-        };
+    let hi = |piece: &Vec<Affine>| piece.iter().map(|e| env.range(e).hi - 1).min().unwrap_or(0);
+    let range = Interval::new(0, pieces.iter().map(hi).max().unwrap_or(0).max(0));
+    let mut below = if pieces.len() == 1 { pieces[0].clone() } else { Vec::new() };
+    let at_least = i64::from(needs_a_group(env.kernel, members));
+    let large_enough = |e: &Affine| env.is_non_negative(&e.plus_constant(-at_least));
+    let always = !pieces.is_empty() && pieces.iter().all(|p| p.iter().all(large_enough));
+    if !always && at_least == 1 {
+        below.clear(); // there is one more group than the loop has iterations
     }
+    let extent = largest(env, pieces, at_least, always);
     Ok(GroupAxis { inames: members.iter().map(|m| m.iname).collect(), extent, range, below })
 }
 
+/// The largest of the smallest candidates, and at least `at_least`.
+fn largest(env: &Env<'_>, pieces: Vec<Vec<Affine>>, at_least: i64, always: bool) -> HostExpr {
+    let min = |a, b| HostExpr::Min(Box::new(a), Box::new(b));
+    let max = |a, b| HostExpr::Max(Box::new(a), Box::new(b));
+    let smallest = |piece: Vec<Affine>| piece.iter().map(|e| host_expr(env.kernel, e)).reduce(min);
+    let extent = pieces.into_iter().filter_map(smallest).reduce(max).unwrap_or(HostExpr::Const(0));
+    match extent {
+        HostExpr::Const(c) => HostExpr::Const(c.max(at_least)),
+        extent if always => extent,
+        extent => max(extent, HostExpr::Const(at_least)),
+    }
+}
+
 /// Whether an instruction in no iname of the axis runs at its index 0, so that there must be one.
-fn needs_a_group(kernel: &Kernel, axis: u8, members: &[&Member]) -> bool {
+fn needs_a_group(kernel: &Kernel, members: &[&Member]) -> bool {
     kernel.schedule().iter().any(|(insn, loops)| {
         !loops.iter().any(|l| members.iter().any(|m| m.iname == *l)) && !is_replicated(kernel, *insn, true)
-    }) && axis < 3
+    })
 }
 
 /// Whether an instruction in no iname of an axis of groups (or work-items) runs along all of it:
@@ -304,7 +329,7 @@ pub(crate) fn host_expr(kernel: &Kernel, e: &Affine) -> HostExpr {
     for (atom, c) in e.terms() {
         let value = match atom {
             Atom::Var(v) => HostExpr::Param(kernel.vars[*v].name.clone()),
-            Atom::Iname(i) => HostExpr::Param(kernel.inames[*i].name.clone()),
+            Atom::Iname(i) => HostExpr::Param(symbol_name(kernel, *i)),
             Atom::Floor(n, d) => {
                 HostExpr::FloorDiv(Box::new(host_expr(kernel, n)), Box::new(HostExpr::Const(*d)))
             }
@@ -315,6 +340,17 @@ pub(crate) fn host_expr(kernel: &Kernel, e: &Affine) -> HostExpr {
         add(HostExpr::Const(e.constant_term()));
     }
     sum.unwrap_or(HostExpr::Const(0))
+}
+
+/// Name of an iname, or of a hardware index (which follow the inames).
+fn symbol_name(kernel: &Kernel, symbol: InameId) -> String {
+    match kernel.inames.get(symbol) {
+        Some(iname) => iname.name.clone(),
+        None => match symbol.index() - kernel.inames.len() {
+            k @ 0..3 => AxisTag::Group(k as u8).to_string(),
+            k => AxisTag::Local((k - 3) as u8).to_string(),
+        },
+    }
 }
 
 /// An expression with the kernel's names, for messages.

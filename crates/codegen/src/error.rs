@@ -14,9 +14,9 @@ pub enum CodegenError {
     )]
     BlockNotConstant { axis: String, iname: String, extent: String },
     #[error(
-        "work-groups along {axis}: {bound} of `{iname}` is `{found}`, needed an expression of parameters; split or interchange so that the loop does not depend on loops around it"
+        "work-groups along {axis}: the extent of `{iname}` is `{found}`, needed an expression of parameters; make the bounds depend on parameters only"
     )]
-    GridNotParametric { axis: String, iname: String, bound: &'static str, found: String },
+    GridNotParametric { axis: String, iname: String, found: String },
     #[error(
         "loop `{iname}` on {axis} starts at a value that {found}, needed a parametric one that is not negative; shift the loop"
     )]
@@ -55,8 +55,10 @@ pub enum CodegenError {
     LocalMemory { found: u64, limit: u64, target: Target },
     #[error("a group has {found} work-items, {target} allows {limit}; use smaller tiles")]
     BlockTooLarge { found: u64, limit: u64, target: Target },
-    #[error("`{insn}`: {what} has no meaning in {target}; {help}")]
-    Unsupported { insn: String, what: String, target: Target, help: &'static str },
+    #[error(
+        "the domain of `{iname}` depends on `{var}`, which its body writes; copy `{var}` to a temporary before the loop"
+    )]
+    ChangingDomain { iname: String, var: String },
     #[error("{0}")]
     Refused(Box<purlin_ir::placement::Refusal>),
     #[error("{0}")]

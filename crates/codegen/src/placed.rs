@@ -20,8 +20,10 @@ impl<'k> PlacedKernel<'k> {
     /// # Errors
     /// [`CodegenError::Refused`] with two instances that clash; a failure of isl.
     pub fn new(kernel: &'k Kernel) -> Result<Self, CodegenError> {
-        let dependences = dependences(kernel)?;
-        match place(kernel, &dependences) {
+        // Rules may hide accesses; the ids stay the same.
+        let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
+        let analysed = expanded.as_ref().unwrap_or(kernel);
+        match place(analysed, &dependences(analysed)?) {
             Ok(placement) => Ok(Self { kernel, placement }),
             Err(PlacementError::Refused(refusal)) => Err(CodegenError::Refused(refusal)),
             Err(PlacementError::Isl(e)) => Err(e.into()),

@@ -162,3 +162,48 @@ impl Walk<'_> {
         if self.common.contains(name) { State::default() } else { state }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::plan::Target;
+    use crate::{Options, PlacedKernel};
+
+    const TILES: &str = "kernel tiles\n\nparam n: i32\narg x: f64[16*n] in\narg y: f64[16] inout\n\
+        temp tile: f64[16] local\ntemp acc: f64[16] private\n\
+        for l in 0..16 {l.0}\n  zero: acc[l] = 0.0\n\
+        for t in 0..n TAG\n  for p in 0..16 {l.0}\n    load: tile[p] = x[16*t + p]\n  \
+        for e in 0..16 {l.0}\n    use: acc[e] += tile[15 - e]\n\
+        for s in 0..16 {l.0}\n  store: y[s] += acc[s]\n";
+
+    /// The code of the kernel, and the first race without its k-th barrier.
+    fn race_without(text: &str, k: usize) -> Option<Barrier> {
+        let kernel = purlin_ir::text::parse(text).unwrap();
+        let placed = PlacedKernel::new(&kernel).unwrap();
+        let mut body = placed.code(Target::OpenCl, &Options::default()).unwrap().function.body;
+        let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+        let syncs = &placed.placement.barriers;
+        assert_eq!(first_race(&kernel, syncs, &names, &body), None);
+        assert!(remove(&mut body, &mut { k }));
+        first_race(&kernel, syncs, &names, &body).cloned()
+    }
+
+    #[test]
+    fn every_barrier_of_a_tile_loop_is_needed() {
+        let text = TILES.replace(" TAG", "");
+        let (first, second) = (race_without(&text, 0).unwrap(), race_without(&text, 1).unwrap());
+        assert_eq!(first.carrier, None);
+        assert!(second.carrier.is_some());
+    }
+
+    #[test]
+    fn every_barrier_of_an_unrolled_tile_loop_is_needed() {
+        let text =
+            TILES.replace("param n: i32\n", "").replace("16*n", "48").replace("0..n TAG", "0..3 {unroll}");
+        // load, |, use, |, load, |, use, |, load, |, use: nothing follows the last
+        for k in 0..5 {
+            assert!(race_without(&text, k).is_some(), "barrier {k}");
+        }
+    }
+}

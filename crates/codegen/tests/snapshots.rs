@@ -55,6 +55,7 @@ snapshots! {
     f32_literals_and_functions_have_suffixes: ALL;
     finite_element_action_one_cell_a_work_item: ALL;
     geometry_is_replicated_and_results_stored_once: ALL;
+    grid_covers_the_longest_of_triangular_loops: [Cuda];
     guard_never_skips_a_barrier: ALL;
     integer_division_rounds_down: [Cuda, C];
     local_accumulator_is_atomic: ALL;

@@ -40,6 +40,7 @@ impl<'k> Lower<'k> {
     pub(super) fn tree_loop(&mut self, iname: InameId, body: &'k [Node]) -> Result<Block, CodegenError> {
         let shape = self.shape(iname, true)?;
         let written = written_vars(self.kernel, body);
+        self.check_unchanged(iname, &shape, &written)?;
         self.emit(iname, shape, &written, &mut |this| this.nodes(Some(iname), body, &[]))
     }
 
@@ -409,6 +410,7 @@ impl<'k> Lower<'k> {
         let mut shape = self.shape(iname, true)?;
         self.check_uniform_bounds(iname, &shape)?;
         let written = written_vars(self.kernel, body);
+        self.check_unchanged(iname, &shape, &written)?;
         let mut pending = pending.to_vec();
         let (outer, differing): (Vec<_>, Vec<_>) =
             std::mem::take(&mut shape.outer).into_iter().partition(|c| self.is_uniform(c.expr()));
@@ -428,6 +430,25 @@ impl<'k> Lower<'k> {
             this.nodes(Some(iname), body, &pending)
         });
         Ok(guarded(outer, code?))
+    }
+
+    /// What is written out inside of the loop must not change there; the bounds of a counted loop are
+    /// taken before.
+    fn check_unchanged(&self, iname: InameId, shape: &Shape, written: &[VarId]) -> Result<(), CodegenError> {
+        let value = match &shape.form {
+            Form::Value(value) => Some(value),
+            Form::Empty | Form::Values(_) | Form::Counted { .. } => None,
+        };
+        let inside = shape.inner.iter().flatten().map(Constraint::expr).chain(value);
+        for e in inside {
+            if let Some(var) = written.iter().find(|v| mentions_any(e, &[**v])) {
+                return Err(CodegenError::ChangingDomain {
+                    iname: self.kernel.inames[iname].name.clone(),
+                    var: self.kernel.vars[*var].name.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// A condition that is written out again after a barrier must still say the same.

@@ -1,0 +1,83 @@
+//! What is refused, and in which words.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use purlin_codegen::{Options, Target, generate};
+use purlin_ir::text::parse;
+
+fn refusal(target: Target, text: &str) -> String {
+    let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    match generate(&kernel, target, &Options::default()) {
+        Ok(program) => panic!("not refused:\n{}", program.source),
+        Err(e) => e.to_string(),
+    }
+}
+
+macro_rules! refusals {
+    ($($name:ident: $target:ident, $text:literal => $message:literal;)*) => { $(
+        #[test]
+        fn $name() {
+            assert_eq!(refusal(Target::$target, concat!("kernel k\n\nparam n: i32\n", $text)), $message);
+        }
+    )* };
+}
+
+refusals! {
+    refuses_a_parametric_block: Cuda,
+        "arg y: f64[n] out\nfor i in 0..n {l.0}\n  s: y[i] = 1.0\n"
+        => "work-items along l.0: the extent of `i` is `n`, needed a constant; fix the parameter, or split the loop by a constant and tag the inner one";
+    refuses_a_grid_that_depends_on_a_loop: Cuda,
+        "arg c: i32[1] in\narg y: f64[8] out\ntemp m: i32 private\na: m = c[0]\nfor i in 0..m {g.0}\n  s: y[i] = 1.0\n"
+        => "work-groups along g.0: the extent of `i` is `m`, needed an expression of parameters; make the bounds depend on parameters only";
+    refuses_to_unroll_a_parametric_loop: Cuda,
+        "arg y: f64[n] out\nfor i in 0..n {unroll}\n  s: y[i] = 1.0\n"
+        => "unrolled loop `i` runs from 0 to n times, needed a constant of at most 4096; fix the parameter, split it, or leave it sequential";
+    refuses_to_unroll_too_much: Cuda,
+        "arg y: f64[5000] out\nfor i in 0..5000 {unroll}\n  s: y[i] = 1.0\n"
+        => "unrolled loop `i` runs 5000 times, needed a constant of at most 4096; fix the parameter, split it, or leave it sequential";
+    refuses_a_barrier_that_work_items_reach_differently_often: OpenCl,
+        "arg y: f64[8] inout\ntemp t: f64[8, 8] local\nfor l in 0..8 {l.0}\n  for k in 0..l\n    b: t[l, k] = f64(k)\n    d: y[l] = t[l - 1, k] if k < l - 1\n"
+        => "a barrier stands inside loop `k`, whose bounds may differ among the work-items of a group (a bound is `l`); make them depend on parameters and work-groups only";
+    refuses_a_global_temporary: C,
+        "temp t: f64[4] global\ns: t[0] = 1.0\n"
+        => "`t` is a temporary in global memory, which nothing allocates; make it an `inout` argument, or local or private";
+    refuses_private_memory_of_unknown_size: C,
+        "temp t: f64[n] private\ns: t[0] = 1.0\n"
+        => "the shape of `t` is not constant but `n`; fix the parameter, so that private memory can be declared";
+    refuses_a_vector_axis: C,
+        "temp t: f64[2, 4] private vector(1)\ns: t[0, 0] = 1.0\n"
+        => "`t` has a vector axis, which no printer writes yet; remove the vector axis from its layout";
+    refuses_storage_of_two_types: C,
+        "temp t: f64[2] local storage(b)\ntemp u: f32[2] local storage(b)\ns: t[0] = 1.0\nr: u[0] = 1.0\n"
+        => "storage `b` is shared by `t` and `u` of different types or address spaces; alias equal ones only";
+    refuses_more_local_memory_than_can_be_declared: Cuda,
+        "temp t: f64[7000] local\ns: t[0] = 1.0\n"
+        => "local arrays take 56000 bytes, a cuda kernel can declare 49152; use smaller tiles or alias their storage";
+    refuses_a_block_too_large: Cuda,
+        "arg y: f64[2048] out\nfor i in 0..2048 {l.0}\n  s: y[i] = 1.0\n"
+        => "a group has 2048 work-items, cuda allows 1024; use smaller tiles";
+    refuses_an_axis_that_starts_below_zero: Cuda,
+        "arg y: f64[8] out\nfor i where i >= -4 and i < 4 and i < n {l.0}\n  s: y[i + 4] = 1.0\n"
+        => "loop `i` on l.0 starts at a value that may be negative, needed a parametric one that is not negative; shift the loop";
+    refuses_a_loop_without_end: C,
+        "arg y: f64[8] out\nfor i where i >= n\n  s: y[0] = 1.0\n"
+        => "`i` has no upper bound; give its domain one";
+    refuses_a_domain_that_its_body_changes: C,
+        "arg y: f64[8] inout\ntemp m: i32 private\na: m = 3\nfor i where i >= 0 and i < 8 and (i + m) mod 2 == 0\n  b: m = 4\n  s: y[i] = 1.0\n"
+        => "the domain of `i` depends on `m`, which its body writes; copy `m` to a temporary before the loop";
+    refuses_a_race_with_two_instances: Cuda,
+        "arg y: f64[1] inout\nfor i in 0..8 {g.0}\n  s: y[0] += 1.0\n"
+        => "`y[0]` is updated by `s[0]` and `s[1]` with n = 0; make the update atomic";
+}
+
+#[test]
+fn refuses_constant_tables_beyond_the_device() {
+    let values = vec!["1.0"; 9000].join(", ");
+    let text = format!(
+        "kernel k\n\narg y: f64[1] out\ntable t: f64[9000] constant\ns: y[0] = t[0]\n\ntable t = [{values}]\n"
+    );
+    assert_eq!(
+        refusal(Target::OpenCl, &text),
+        "constant tables take 72000 bytes, a opencl device has 65536; move tables to global memory"
+    );
+}
