@@ -1,0 +1,150 @@
+//! The shape of the repository: direction of dependencies, length of files and functions.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+/// Which of our crates each crate may depend on outside tests: one direction of flow.
+const ALLOWED: [(&str, &str, &[&str]); 8] = [
+    ("purlin-isl", "crates/isl", &[]),
+    ("purlin-ir", "crates/ir", &["purlin-isl"]),
+    ("purlin-transforms", "crates/transforms", &["purlin-isl", "purlin-ir"]),
+    ("purlin-codegen", "crates/codegen", &["purlin-isl", "purlin-ir"]),
+    ("purlin-runtime", "crates/runtime", &["purlin-ir", "purlin-codegen"]),
+    (
+        "purlin-autotune",
+        "crates/autotune",
+        &["purlin-isl", "purlin-ir", "purlin-transforms", "purlin-codegen", "purlin-runtime"],
+    ),
+    ("purlin-forms", "crates/forms", &["purlin-ir"]),
+    ("purlin-kernels", "kernels", &["purlin-ir", "purlin-forms", "purlin-transforms"]),
+];
+
+/// Lines of a source file outside its tests.
+const FILE_LINES: usize = 600;
+/// Lines of a function.
+const FUNCTION_LINES: usize = 80;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Names of our crates among the dependencies of a manifest, those of tests left out.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut in_table = false;
+    let mut found = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(table) = line.strip_prefix('[') {
+            in_table = table.trim_end_matches(']').ends_with("dependencies") && !table.contains("dev-");
+        } else if in_table && line.starts_with("purlin-") {
+            let end = line.find(|c: char| c != '-' && !c.is_ascii_alphanumeric()).unwrap_or(line.len());
+            found.push(line[..end].to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    for (name, folder, allowed) in ALLOWED {
+        let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{folder} holds no {name}");
+        for dependency in dependencies(&manifest) {
+            assert!(
+                allowed.contains(&dependency.as_str()),
+                "{name} depends on {dependency}, needed one of {allowed:?}: a dependency that points the other way is a design error"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_crate_has_a_row() {
+    let mut folders: Vec<_> = std::fs::read_dir(root().join("crates")).unwrap().flatten().collect();
+    folders.retain(|f| f.path().join("Cargo.toml").is_file());
+    for folder in folders {
+        let name = format!("crates/{}", folder.file_name().to_string_lossy());
+        assert!(
+            ALLOWED.iter().any(|(_, f, _)| *f == name),
+            "{name} is not in the table of allowed dependencies"
+        );
+    }
+}
+
+#[test]
+fn the_reader_of_manifests_finds_what_is_there() {
+    let manifest = "[dependencies]\npurlin-ir.workspace = true\nserde = \"1\"\n[dev-dependencies]\npurlin-codegen.workspace = true\n[target.'cfg(unix)'.dependencies]\npurlin-isl = { path = \"x\" }\n";
+    assert_eq!(dependencies(manifest), ["purlin-ir", "purlin-isl"]);
+}
+
+/// Source files under `src` folders; tests, benches and examples have no limit.
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() {
+            if !["target", "tests", "benches", "examples", ".git", "fuzz"].iter().any(|n| name == *n) {
+                sources(&path, found);
+            }
+        } else if path.extension().is_some_and(|e| e == "rs") && name != "tests.rs" {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines before the file's own tests.
+fn code(text: &str) -> Vec<&str> {
+    let end = text
+        .find("\n#[cfg(test)]\nmod tests {")
+        .or_else(|| text.find("\n#[cfg(test)]\n#[allow"))
+        .unwrap_or(text.len());
+    text[..end].lines().collect()
+}
+
+/// First line and length of every function, by the indentation that rustfmt gives.
+fn functions(lines: &[&str]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let body = line.trim_start();
+        let head = body.split('(').next().unwrap_or_default();
+        let is_function = head.split_whitespace().any(|w| w == "fn") && !body.starts_with("//");
+        if !is_function || body.ends_with(';') || body.ends_with('}') {
+            continue;
+        }
+        let close = format!("{}}}", &line[..line.len() - body.len()]);
+        if let Some(length) = lines[start..].iter().position(|l| *l == close) {
+            found.push((start + 1, length + 1));
+        }
+    }
+    found
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    let mut files = Vec::new();
+    for part in ["crates", "kernels", "src"] {
+        sources(&root().join(part), &mut files);
+    }
+    assert!(files.len() > 100);
+    let mut long = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (lines, name) = (code(&text), file.strip_prefix(root()).unwrap().display().to_string());
+        if lines.len() > FILE_LINES {
+            long.push(format!("{name}: {} lines, at most {FILE_LINES}; one idea a file", lines.len()));
+        }
+        for (line, length) in functions(&lines) {
+            if length > FUNCTION_LINES {
+                long.push(format!("{name}:{line}: a function of {length} lines, at most {FUNCTION_LINES}"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn the_reader_of_sources_finds_functions() {
+    let text =
+        "impl A {\n    pub fn b(\n        &self,\n    ) -> u8 {\n        1\n    }\n}\n// fn c() {\nfn d();\n";
+    assert_eq!(functions(&text.lines().collect::<Vec<_>>()), [(2, 5)]);
+}

@@ -1,0 +1,267 @@
+//! The command line, through the binary.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn purlin(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Runs and expects success; the standard output.
+fn good(args: &[&str]) -> String {
+    let output = purlin(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+/// Runs and expects an exit code; the standard error.
+fn bad(args: &[&str], code: i32) -> String {
+    let output = purlin(args);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
+    stderr(&output)
+}
+
+fn write(dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+const AXPY: &str = "kernel axpy
+param n: i32
+arg x: f64[n] in
+arg a: f64 in
+arg y: f64[n] inout
+
+for i in 0..n
+  s: y[i] += a*x[i]
+";
+
+#[test]
+fn every_operator_runs_and_agrees_with_the_reference() {
+    for form in ["mass", "helmholtz", "laplace", "elasticity", "hyperelasticity"] {
+        let text = good(&["run", form, "--dim", "3", "--degree", "2", "--cells", "4", "--no-time"]);
+        assert!(text.contains("relative error") && text.contains("384"), "{text}");
+    }
+}
+
+#[test]
+fn a_timed_run_writes_what_it_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let target = out.to_string_lossy();
+    let text = good(&[
+        "run",
+        "mass",
+        "--dim",
+        "2",
+        "--degree",
+        "1",
+        "--cells",
+        "4",
+        "--device",
+        "c",
+        "--save-dir",
+        &target,
+    ]);
+    for word in [
+        "cells",
+        "degrees of freedom",
+        "relative error",
+        "time (median)",
+        "DoF/s",
+        "GFLOP/s",
+        "roofline, true",
+        "roofline, document's",
+    ] {
+        assert!(text.contains(word), "no `{word}` in {text}");
+    }
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert!(read("mass_2d_p1.c").contains("mass_2d_p1"));
+    assert!(read("roofline.svg").starts_with("<svg"));
+    assert!(read("report.json").contains("\"kernel_hash\""));
+    let recipe = out.join("recipe.json").to_string_lossy().into_owned();
+    let replayed = good(&["print", "mass", "--dim", "2", "--degree", "1", "--recipe", &recipe]);
+    assert_eq!(replayed, read("mass_2d_p1.purlin"));
+}
+
+#[test]
+fn print_gives_the_same_bytes_twice() {
+    for target in ["kernel", "cuda", "opencl", "c"] {
+        let args = ["print", "laplace", "--dim", "3", "--degree", "4", "--target", target];
+        let first = good(&args);
+        assert!(first.len() > 1000);
+        assert_eq!(first, good(&args), "{target}");
+    }
+}
+
+#[test]
+fn a_printed_kernel_is_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = good(&["print", "helmholtz", "--dim", "2", "--strategy", "none"]);
+    let file = write(dir.path(), "helmholtz.purlin", &text);
+    assert_eq!(good(&["print", &file]), text);
+    assert!(good(&["print", &file, "--short-tables"]).len() < text.len());
+    let plan = good(&["print", &file, "--target", "opencl", "--plan"]);
+    assert!(plan.starts_with("// entry `helmholtz_2d_p2`") && plan.contains("__kernel"), "{plan}");
+}
+
+#[test]
+fn a_loop_program_runs_against_the_interpreter() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "axpy.purlin", AXPY);
+    for device in ["c", "opencl"] {
+        let text = good(&["run", &file, "--param", "n=1000", "--device", device, "--no-time"]);
+        assert!(text.contains("of the tolerance"), "{text}");
+    }
+    let error = bad(&["run", &file], 2);
+    assert!(error.contains("parameter `n` has no value") && error.contains("--param n=1000"), "{error}");
+    assert!(bad(&["run", &file, "--param", "m=3"], 2).contains("no parameter `m`"));
+    let values = write(dir.path(), "values.json", r#"{"a": 2.0, "x": [1, 2, 3], "y": [0, 0, 0]}"#);
+    good(&["run", &file, "--param", "n=3", "--values", &values, "--no-time"]);
+    assert!(bad(&["run", &file, "--param", "n=4", "--values", &values, "--no-time"], 2).contains("`x`"));
+}
+
+#[test]
+fn cells_in_parallel_without_atomics_are_refused_with_two_instances() {
+    let dir = tempfile::tempdir().unwrap();
+    let recipe =
+        write(dir.path(), "bad.json", r#"{"steps": [{"tag_iname": {"iname": "cell", "tag": "g.0"}}]}"#);
+    for command in ["print", "run", "steps"] {
+        let error = bad(&[command, "laplace", "--dim", "2", "--degree", "1", "--recipe", &recipe], 1);
+        assert!(error.contains("step 1 of 1: tag `cell` g.0"), "{error}");
+        assert!(error.contains("`scatter_y[0,0]`") && error.contains("`scatter_y[1,0]`"), "{error}");
+        assert!(error.contains("through `dofs`") && error.contains("atomic"), "{error}");
+    }
+}
+
+#[test]
+fn steps_show_the_kernel_up_to_the_refusal() {
+    let text = good(&["steps", "mass", "--dim", "2", "--degree", "1"]);
+    for word in ["# the kernel before any step", "# step 1 of 4", "# step 4 of 4", "{g.0}", "{l.0}", "atomic"]
+    {
+        assert!(text.contains(word), "no `{word}` in {text}");
+    }
+    let diff = good(&["steps", "mass", "--dim", "2", "--degree", "1", "--diff"]);
+    assert!(
+        diff.contains("\n- for cell in 0..n_cells\n") && diff.contains("\n+ for cell_group in "),
+        "{diff}"
+    );
+
+    let dir = tempfile::tempdir().unwrap();
+    let json = r#"{"steps": [{"split_iname": {"iname": "cell", "factor": 8}}, {"split_iname": {"iname": "cell", "factor": 8}}]}"#;
+    let recipe = write(dir.path(), "twice.json", json);
+    let output = purlin(&["steps", "mass", "--recipe", &recipe]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("# step 1 of 2") && !stdout(&output).contains("# step 2 of 2"));
+    assert!(stderr(&output).contains("step 2 of 2: split `cell`"), "{}", stderr(&output));
+}
+
+#[test]
+fn mistakes_in_a_text_are_shown_where_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = AXPY.replace("a*x[i]", "a*x[k]").replace("0..n", "0...n");
+    let file = write(dir.path(), "bad.purlin", &text);
+    let error = bad(&["print", &file], 2);
+    assert!(error.contains("bad.purlin:7:") && error.contains("bad.purlin:8:"), "{error}");
+    assert!(error.contains("`...`") && error.contains("`k`") && error.contains("2 mistake(s)"), "{error}");
+}
+
+#[test]
+fn names_files_and_recipes_that_are_not_there() {
+    let error = bad(&["print", "laplce"], 2);
+    assert!(error.contains("did you mean `laplace`?") && error.contains("`helmholtz`"), "{error}");
+    assert!(bad(&["print", "stokes"], 2).contains("a file has to end in `.purlin`"));
+    assert!(bad(&["print", "missing.purlin"], 2).contains("cannot read `missing.purlin`"));
+    assert!(bad(&["run", "laplace", "--mesh", "missing.msh"], 2).contains("missing.msh"));
+    assert!(bad(&["print", "laplace", "--recipe", "missing.json"], 2).contains("cannot read `missing.json`"));
+    assert!(bad(&["run", "laplace", "--device", "tpu"], 2).contains("no device `tpu`; there are: `c`"));
+    assert!(bad(&["print", "laplace", "--degree", "9"], 2).contains('9'));
+    bad(&["print", "laplace", "--dim", "4"], 2);
+    bad(&["run", "laplace", "--cells", "2", "--mesh", "x.msh"], 2);
+    bad(&["frobnicate"], 2);
+}
+
+#[test]
+fn malformed_recipes_and_meshes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let recipe = write(dir.path(), "broken.json", "{\"steps\": [\n  {\"split\": {}}\n]}");
+    let error = bad(&["print", "laplace", "--recipe", &recipe], 2);
+    assert!(
+        error.contains("broken.json") && error.contains("line 2") && error.contains("split_iname"),
+        "{error}"
+    );
+    let mesh = write(dir.path(), "broken.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n");
+    let error = bad(&["run", "laplace", "--mesh", &mesh], 2);
+    assert!(error.contains("broken.msh") && error.contains("4.1"), "{error}");
+    let error = bad(&["run", "laplace", "--dim", "2", "--mesh", "meshes/bracket.msh"], 2);
+    assert!(error.contains("--dim 3"), "{error}");
+}
+
+#[test]
+fn a_device_that_is_not_here_has_its_own_exit_code() {
+    if good(&["devices"]).contains("cuda: not here") {
+        let error = bad(&["run", "laplace", "--device", "cuda"], 3);
+        assert!(error.contains("install"), "{error}");
+    } else {
+        println!("skipped: there is a CUDA device");
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(["run", "mass", "--dim", "2", "--device", "c", "--no-time"])
+        .env("CC", "/nowhere/cc")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("CC"));
+}
+
+#[test]
+fn a_wrong_result_is_a_failed_check() {
+    // The body adds to `y` where the interpreter does too, but a broken compiler gives another program: the
+    // planted one writes nothing, so the poison or the zeros remain.
+    let dir = tempfile::tempdir().unwrap();
+    let compiler = dir.path().join("cc");
+    let script = "#!/bin/sh\ncase \"$*\" in\n*--version*) exec cc --version;;\nesac\n\
+        for f in \"$@\"; do case \"$f\" in *.c) sed -i 's/+= *\\(.*\\);/+= 0.5*(\\1);/' \"$f\";; esac; done\nexec cc \"$@\"\n";
+    std::fs::write(&compiler, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&compiler, mode).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(["run", "mass", "--dim", "2", "--device", "c", "--no-time"])
+        .env("CC", &compiler)
+        .env("PURLIN_CACHE_DIR", dir.path().join("cache"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
+    assert!(stderr(&output).contains("wrong result: relative error"), "{}", stderr(&output));
+}
+
+#[test]
+fn studies_of_a_kernel() {
+    let text = good(&["stats", "laplace", "--dim", "2", "--degree", "1", "--cells", "2"]);
+    assert!(text.contains("n_cells = 8") && text.contains("a cell"), "{text}");
+    let deps = good(&["deps", "mass", "--dim", "2", "--degree", "1"]);
+    assert!(deps.contains("update y:") && deps.contains("flow "), "{deps}");
+    assert!(good(&["deps", "mass", "--dim", "2", "--degree", "1", "--dot"]).starts_with("digraph"));
+    assert!(good(&["form", "elasticity"]).contains("sym(grad(u))"));
+    assert!(good(&["primitives"]).contains("split_iname"));
+    assert!(good(&["recipe", "laplace"]).contains("\"make_atomic\""));
+    assert!(good(&["--help"]).contains("Exit codes:"));
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "axpy.purlin", AXPY);
+    assert!(good(&["stats", &file, "--param", "n=1000"]).contains("2,000 FLOP"));
+}
