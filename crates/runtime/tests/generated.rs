@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};
 use purlin_ir::interp::{Memory, Value, interpret};
 use purlin_ir::sample::{SampleConfig, arbitrary_kernel};
-use purlin_ir::{Affine, AxisTag, Direction, Id, Kernel, ScalarType, VarId, VarKind, WriteOp};
+use purlin_ir::{AddressSpace, Affine, AxisTag, Direction, Id, Kernel, ScalarType, VarId, VarKind, WriteOp};
 use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -256,7 +256,8 @@ fn random_programs_agree_with_the_interpreter() {
     result.unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// The kernel with its parameters fixed, its updates atomic, and random loops on random axes; `None` if
+/// The kernel with its parameters fixed, its updates atomic, some temporaries
+/// local, and random loops on random axes; `None` if
 /// that is not well formed.
 fn parallel(kernel: &Kernel, memory: &Memory, random: &mut Random) -> Option<Kernel> {
     let mut kernel = kernel.clone();
@@ -270,6 +271,11 @@ fn parallel(kernel: &Kernel, memory: &Memory, random: &mut Random) -> Option<Ker
         if random.next().is_multiple_of(2) {
             let tag = tags[(random.next() % tags.len() as u64) as usize];
             iname.tag = AxisTag::parse(tag).unwrap();
+        }
+    }
+    for var in kernel.vars.values_mut().filter(|v| v.kind == VarKind::Temporary) {
+        if random.next().is_multiple_of(2) {
+            var.space = AddressSpace::Local;
         }
     }
     for insn in kernel.insns.values_mut() {
