@@ -37,6 +37,9 @@ impl Instance {
 
 impl fmt::Display for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.point.is_empty() {
+            return write!(f, "`{}`", self.insn);
+        }
         let values: Vec<_> = self.point.iter().map(i64::to_string).collect();
         write!(f, "`{}[{}]`", self.insn, values.join(","))
     }

@@ -20,7 +20,7 @@ mod graph;
 pub mod pair;
 mod straight;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use access::{AccessSite, Mode, access_sites};
 pub use graph::{DependenceGraph, show_dependences, to_dot};

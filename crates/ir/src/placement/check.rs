@@ -48,6 +48,8 @@ pub enum RefusalReason {
     NotAtomic,
     /// No barrier can order the two.
     Unordered,
+    /// Lanes of a vector run together.
+    Lanes,
 }
 
 /// A dependence that the placement breaks, with two instances that show it.
@@ -116,6 +118,14 @@ impl fmt::Display for Refusal {
                      keep that order; keep the loop sequential, or distribute the instructions first"
                 )
             }
+            RefusalReason::Lanes => {
+                let (first, second) = verbs(self.kind);
+                write!(
+                    f,
+                    "{source} {first} `{element}`{through} before {sink} {second} it{params}, and the lanes of a \
+                     vector run together; keep the loop sequential, or distribute the instructions first"
+                )
+            }
         }
     }
 }
@@ -134,6 +144,13 @@ fn verbs(kind: DependenceKind) -> (&'static str, &'static str) {
 /// # Errors
 /// The first dependence that the placement breaks, with a witness.
 pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, PlacementError> {
+    let expanded;
+    let kernel = if kernel.rules.is_empty() {
+        kernel
+    } else {
+        expanded = kernel.with_rules_expanded(); // their bodies hold accesses, too
+        &expanded
+    };
     let poly = Polyhedral::new(kernel);
     let axes = LaunchAxes::of(kernel);
     let lanes = kernel.inames.values().any(|i| i.tag == AxisTag::Vector);
@@ -184,27 +201,34 @@ impl Checker<'_, '_> {
             let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
             self.refuse_any(d, &groups, reason)?;
         }
-        if updates {
-            return self.refuse_any(d, &items, RefusalReason::NotAtomic);
+        let crossing = self.crossing_items(d, &groups, &items)?;
+        match (crossing, updates) {
+            (None, _) => Ok(()),
+            (Some(crossing), false) => self.order_items(d, crossing),
+            (Some(crossing), true) => self.refuse_part(d, RefusalReason::NotAtomic, &crossing),
         }
-        self.order_items(d, &groups, &items)
     }
 
     /// Refuses if source and sink differ on one of the axes.
     fn refuse_any(&self, d: &Dependence, axes: &[Axis], reason: RefusalReason) -> Result<(), PlacementError> {
         for axis in axes {
-            if let Some(part) = self.differing(d, *axis)?
-                && let Some(witness) = d.witness(self.poly.kernel, &part)?
-            {
-                return Err(self.refusal(d, reason, witness));
+            if let Some(part) = self.differing(d, *axis)? {
+                self.refuse_part(d, reason, &part)?;
             }
         }
         Ok(())
     }
 
-    fn refusal(&self, d: &Dependence, reason: RefusalReason, witness: Witness) -> PlacementError {
+    /// Refuses with the smallest pair of a part of a dependence, unless it is empty.
+    fn refuse_part(
+        &self,
+        d: &Dependence,
+        reason: RefusalReason,
+        part: &isl::Map,
+    ) -> Result<(), PlacementError> {
+        let Some(witness) = d.witness(self.poly.kernel, part)? else { return Ok(()) };
         let var = self.poly.kernel.vars[d.var].name.clone();
-        PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness }))
+        Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness })))
     }
 
     /// The pairs whose coordinates along an axis differ; `None` if there are none.
@@ -263,8 +287,13 @@ impl Checker<'_, '_> {
         Some(crate::polyhedral::difference(&value(sink, Side::Sink)?, &value(source, Side::Source)?))
     }
 
-    /// Orders the pairs of one group and different work-items by barriers, or refuses.
-    fn order_items(&mut self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Result<(), PlacementError> {
+    /// The pairs in one group but in different work-items; `None` if there are none.
+    fn crossing_items(
+        &self,
+        d: &Dependence,
+        groups: &[Axis],
+        items: &[Axis],
+    ) -> Result<Option<isl::Map>, PlacementError> {
         let mut crossing: Option<isl::Map> = None;
         for axis in items {
             if let Some(part) = self.differing(d, *axis)? {
@@ -274,13 +303,15 @@ impl Checker<'_, '_> {
                 });
             }
         }
-        let Some(mut rest) = crossing else { return Ok(()) };
+        let Some(mut rest) = crossing else { return Ok(None) };
         for axis in groups {
             rest = self.same_coordinate(d, *axis, rest)?;
         }
-        if rest.is_empty()? {
-            return Ok(());
-        }
+        Ok(if rest.is_empty()? { None } else { Some(rest) })
+    }
+
+    /// Orders pairs of one group and different work-items by barriers, or refuses.
+    fn order_items(&mut self, d: &Dependence, mut rest: isl::Map) -> Result<(), PlacementError> {
         let loops = self.poly.common_loops(d.source, d.sink).to_vec();
         for l in loops.iter().filter(|l| axis_of(self.poly.kernel.inames[**l].tag).is_none()) {
             rest = self.split_at(d, *l, &rest)?;
@@ -292,10 +323,7 @@ impl Checker<'_, '_> {
             self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier: None });
             return Ok(());
         }
-        match d.witness(self.poly.kernel, &rest)? {
-            Some(witness) => Err(self.refusal(d, RefusalReason::Unordered, witness)),
-            None => Ok(()),
-        }
+        self.refuse_part(d, RefusalReason::Unordered, &rest)
     }
 
     /// Handles the pairs that differ at a sequential loop; returns those that agree.
@@ -307,9 +335,7 @@ impl Checker<'_, '_> {
             self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier: Some(l) });
         }
         let backward = part(isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step)))?;
-        if let Some(witness) = d.witness(self.poly.kernel, &backward)? {
-            return Err(self.refusal(d, RefusalReason::Unordered, witness));
-        }
+        self.refuse_part(d, RefusalReason::Unordered, &backward)?;
         Ok(part(isl::Constraint::zero(step))?)
     }
 
@@ -331,14 +357,20 @@ impl Checker<'_, '_> {
     }
 
     /// Lanes of a vector run together: nothing may flow or clash between them, except the reuse of
-    /// private memory, of which every lane has its copy.
+    /// private memory, of which every lane has its copy. The copies are gone behind the vector.
     fn check_lanes(&self, d: &Dependence) -> Result<(), PlacementError> {
         let kernel = self.poly.kernel;
-        for l in self.poly.common_loops(d.source, d.sink) {
-            let lanes = kernel.inames[*l].tag == AxisTag::Vector;
-            let reuse =
-                self.is_private(d) && d.kind != DependenceKind::Flow && d.kind != DependenceKind::Update;
-            if !lanes || reuse || d.equal.contains(l) {
+        let lanes = |l: &&InameId| kernel.inames[**l].tag == AxisTag::Vector;
+        let common = self.poly.common_loops(d.source, d.sink);
+        let flows = matches!(d.kind, DependenceKind::Flow | DependenceKind::Update);
+        if self.is_private(d) && flows {
+            let inner = &self.poly.loops(d.source)[common.len()..];
+            if inner.iter().filter(lanes).any(|l| !self.has_element_of_its_own(d.source, *l)) {
+                self.refuse_part(d, RefusalReason::Lanes, &d.relation()?)?;
+            }
+        }
+        for l in common.iter().filter(lanes) {
+            if (self.is_private(d) && !flows) || d.equal.contains(l) {
                 continue;
             }
             let whole = d.relation()?;
@@ -346,10 +378,14 @@ impl Checker<'_, '_> {
             let less = vec![isl::Constraint::non_negative(step.clone().offset(-1))];
             let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step))];
             let part = whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?;
-            if let Some(witness) = d.witness(kernel, &part)? {
-                return Err(self.refusal(d, RefusalReason::Unordered, witness));
-            }
+            self.refuse_part(d, RefusalReason::Lanes, &part)?;
         }
         Ok(())
+    }
+
+    /// Whether every iteration of a loop writes another element.
+    fn has_element_of_its_own(&self, insn: InsnId, l: InameId) -> bool {
+        let index = &self.poly.kernel.insns[insn].lhs.index;
+        index.iter().any(|e| e.as_affine().is_some_and(|a| a.as_iname() == Some(l)))
     }
 }

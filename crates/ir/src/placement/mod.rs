@@ -16,10 +16,15 @@
 //!
 //! A barrier orders two instances only if the source comes strictly first once the parallel loops are
 //! left out of the loop tree.
+//!
+//! Lanes of a vector run together: between them nothing may flow or clash, and no private value but an
+//! array element of its own leaves a lane.
 
 mod axes;
 mod check;
 mod slices;
+#[cfg(test)]
+mod tests;
 
 pub use axes::{Axis, Coordinate, LaunchAxes};
 pub use check::{Barrier, Placement, PlacementError, Refusal, RefusalReason, place};

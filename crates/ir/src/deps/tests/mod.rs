@@ -1,3 +1,5 @@
+#![allow(clippy::panic)] // what a failed test does
+
 mod agreement;
 mod kernels;
 mod shown;
