@@ -1,0 +1,51 @@
+//! CUDA source of the operator actions compiles with NVRTC for sm_90; no GPU is needed.
+//!
+//! `make test` compiles both ends of the degrees of each operator, `make test-all` all 70.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use purlin::Strategy;
+use purlin::codegen::{Options, Target, generate};
+use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::quadrature::QuadratureScheme;
+use purlin::runtime::Cache;
+use purlin::runtime::cuda::nvrtc;
+use support::{all, cases, last_degree};
+
+#[test]
+fn cuda_sources_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    let mut compiled = 0;
+    for (operator, dim, degree) in cases() {
+        if !all() && degree != 1 && degree != last_degree(dim) {
+            continue;
+        }
+        let name = format!("{operator}_{dim}d_p{degree}");
+        let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::Document);
+        let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
+        let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        let object = nvrtc::compile_for("sm_90", &name, &program.source, &cache).unwrap();
+        let [resources] = object.resources.as_slice() else { panic!("{name}: {}", object.log) };
+        assert!(!object.cubin.is_empty() && resources.registers > 0 && resources.entry == program.entry);
+        compiled += 1;
+    }
+    assert_eq!(compiled, if all() { 70 } else { 20 });
+}
+
+#[test]
+fn a_source_that_is_wrong_is_refused_with_the_log() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let source = "extern \"C\" __global__ void f(double *x) { x[0] = y; }";
+    let error = nvrtc::compile_for("sm_90", "f", source, &Cache::disabled()).unwrap_err().to_string();
+    assert!(error.contains("`f` does not compile") && error.contains("\"y\" is undefined"), "{error}");
+}

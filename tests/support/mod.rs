@@ -1,0 +1,34 @@
+//! What several integration tests share: cases, meshes, seeds.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use purlin::forms::mesh::Mesh;
+use purlin::kernels::Operator;
+
+/// Whether the longer set of cases runs (`make test-all`).
+pub fn all() -> bool {
+    std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
+}
+
+/// The highest degree of document 000's cases.
+pub fn last_degree(dim: usize) -> usize {
+    if dim == 2 { 8 } else { 6 }
+}
+
+/// The 70 operator actions of document 000: operator, dimension, degree.
+pub fn cases() -> Vec<(Operator, usize, usize)> {
+    let degrees = |dim| (1..=last_degree(dim)).map(move |p| (dim, p));
+    let of = |operator| [2, 3].into_iter().flat_map(degrees).map(move |(dim, p)| (operator, dim, p));
+    Operator::ALL.into_iter().flat_map(of).collect()
+}
+
+/// The unit square or cube with `n` divisions a side, bent so that no two cells are alike.
+pub fn bent_mesh(dim: usize, n: usize) -> Mesh {
+    let mesh = if dim == 2 { Mesh::unit_square(n) } else { Mesh::unit_cube(n) }.unwrap();
+    let bend = |x: &[f64]| {
+        let sum: f64 = x.iter().sum();
+        x.iter().enumerate().map(|(i, v)| v + 0.1 * (sum + i as f64).sin()).collect::<Vec<_>>()
+    };
+    let coordinates = mesh.coordinates().chunks(dim).flat_map(bend).collect();
+    Mesh::new(mesh.shape(), coordinates, mesh.cells().to_vec(), None).unwrap()
+}
