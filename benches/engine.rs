@@ -1,5 +1,69 @@
-//! Speed of the engine itself.
+//! Speed of the engine itself: `cargo bench --bench engine` (or `make bench`). The limits stand in the names.
+
+#![allow(clippy::unwrap_used)]
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use purlin::Strategy;
+use purlin::codegen::{Options, Program, Target, generate};
+use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::ir::{Kernel, text};
+use purlin::kernels::Operator;
+use purlin::transforms::Recipe;
+use purlin::transforms::primitives::{SplitIname, TagIname};
+use std::fmt::Write;
 
 fn main() {
     divan::main();
+}
+
+fn cuda(kernel: &Kernel) -> Program {
+    let (kernel, _) = Strategy::SingleCell.apply(kernel).unwrap();
+    generate(&kernel, Target::Cuda, &Options::default()).unwrap()
+}
+
+/// From the form to CUDA source: the 3-D P4 Laplace action, one cell a work-item.
+#[divan::bench(name = "form_to_cuda_laplace_3d_p4 (limit 15 ms)", sample_count = 100)]
+fn form_to_cuda(bencher: Bencher<'_, '_>) {
+    bencher.bench(|| {
+        let form = Operator::Laplace.form(3, 4).unwrap();
+        cuda(&lower(&form, &LoweringOptions::new("laplace")).unwrap().kernel)
+    });
+}
+
+/// The same from the kernel's text.
+#[divan::bench(name = "text_to_cuda_laplace_3d_p4 (limit 15 ms)", sample_count = 100)]
+fn text_to_cuda(bencher: Bencher<'_, '_>) {
+    let form = Operator::Laplace.form(3, 4).unwrap();
+    let source = lower(&form, &LoweringOptions::new("laplace")).unwrap().kernel.to_string();
+    bencher.bench(|| cuda(&text::parse(&source).unwrap()));
+}
+
+/// A chain of `n` instructions in one loop, each reading what the one before it wrote.
+fn chain(n: usize) -> String {
+    let mut source = String::from("kernel chain\nparam n: i32\narg x: f64[n] in\narg y: f64[n] out\n");
+    for k in 0..n {
+        // Writing to a string cannot fail.
+        let _ = writeln!(source, "temp t{k}: f64 private");
+    }
+    source += "\nfor i in 0..n\n  s0: t0 = x[i]\n";
+    for k in 1..n {
+        let _ = writeln!(source, "  s{k}: t{k} = t{}*1.5 + {k}.0", k - 1);
+    }
+    let _ = writeln!(source, "  store: y[i] = t{}", n - 1);
+    source
+}
+
+/// From text to CUDA source of a chain, its loop on work-groups and work-items; growth from 10 to 160 at most linear.
+#[divan::bench(name = "chain_to_cuda (limit 40 ms at 160 instructions)", args = [10, 40, 160], sample_count = 50)]
+fn chain_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
+    let source = chain(n);
+    let split =
+        SplitIname { iname: "i".into(), factor: 128, outer: Some("g".into()), inner: Some("l".into()) };
+    let recipe =
+        Recipe::default().then(split).then(TagIname::new("g", "g.0")).then(TagIname::new("l", "l.0"));
+    bencher.counter(ItemsCount::new(n)).bench(|| {
+        let kernel = recipe.apply(&text::parse(&source).unwrap()).unwrap();
+        generate(&kernel, Target::Cuda, &Options::default()).unwrap()
+    });
 }

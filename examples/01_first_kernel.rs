@@ -1,0 +1,32 @@
+//! A loop program, a recipe, and the kernel before and after.
+
+use purlin::codegen::{Options, Target, generate};
+use purlin::ir::text;
+use purlin::transforms::Recipe;
+use purlin::transforms::primitives::{SplitIname, TagIname};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // [readme]
+    let kernel = text::parse(
+        "
+kernel axpy
+param n: i32
+arg a: f64 in
+arg x: f64[n] in
+arg y: f64[n] inout
+
+for i in 0..n
+  s: y[i] += a*x[i]
+",
+    )?;
+    let recipe = Recipe::default()
+        .then(SplitIname { iname: "i".into(), factor: 128, outer: None, inner: None })
+        .then(TagIname::new("i_o", "g.0"))
+        .then(TagIname::new("i_i", "l.0"));
+    let mapped = recipe.apply(&kernel)?; // every step is proved legal, or refused with two instances
+    println!("{kernel}\n{mapped}");
+    let program = generate(&mapped, Target::Cuda, &Options::default())?;
+    println!("{}", program.source);
+    // [/readme]
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! A variational form becomes a kernel, which is run on a mesh and checked against the reference.
+
+use purlin::codegen::{Options, generate};
+use purlin::forms::element::CellShape;
+use purlin::forms::form::{FunctionSpace, coefficient, dx, grad, inner, test};
+use purlin::forms::mesh::Mesh;
+use purlin::{Loaded, Problem, Random, Strategy};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+    let (u, k, v) = (coefficient("u", &space), coefficient("k", &space), test(&space));
+    let diffusion = k * inner(grad(u), grad(v)) * dx();
+
+    let mesh = Mesh::unit_square(16)?;
+    let problem = Problem::new("diffusion", &diffusion, None, mesh, Random::fresh_seed())?;
+    let (kernel, recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
+    println!("{}\n{recipe}\n{kernel}", problem.lowered.kernel);
+
+    let device = purlin::runtime::open("c")?;
+    let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
+    let loaded = Loaded::new(&*device, &program, &problem.memory)?;
+    loaded.launch()?;
+    let error = problem.relative_error(&loaded.f64s(problem.output())?)?;
+    println!("relative error {:.1e}", error.max);
+    if error.is_within(1e-12) { Ok(()) } else { Err("the result is wrong".into()) }
+}

@@ -1,0 +1,18 @@
+//! A step that would break the program is refused, with two instances that clash.
+
+use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::kernels::Operator;
+use purlin::transforms::Recipe;
+use purlin::transforms::primitives::{MakeAtomic, TagIname};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let kernel = lower(&Operator::Mass.form(2, 1)?, &LoweringOptions::new("mass"))?.kernel;
+    let careless = Recipe::default().then(TagIname::new("cell", "g.0"));
+    match careless.apply(&kernel) {
+        Ok(_) => return Err("a race went unnoticed".into()),
+        Err(refusal) => println!("{refusal}"),
+    }
+    let careful = Recipe::default().then(MakeAtomic::tag("scatter")).then(TagIname::new("cell", "g.0"));
+    println!("{}", careful.apply(&kernel)?);
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Registers, shared memory and spills of all 70 operator actions on sm_90, as CSV:
+//! `cargo run --release --example cuda_resources > results/cuda_resources.csv`.
+
+use purlin::Strategy;
+use purlin::codegen::{Options, Target, generate};
+use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::quadrature::QuadratureScheme;
+use purlin::kernels::Operator;
+use purlin::runtime::Cache;
+use purlin::runtime::cuda::nvrtc;
+use std::error::Error;
+use std::process::Command;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let compiler = nvrtc::version()?;
+    let date = String::from_utf8(Command::new("date").arg("+%F").output()?.stdout)?;
+    println!("# {compiler}, sm_90, strategy single-cell, quadrature rules of document 000, {}", date.trim());
+    println!(
+        "operator,dim,degree,registers,stack_bytes,spill_store_bytes,spill_load_bytes,shared_bytes,kernel"
+    );
+    for operator in Operator::ALL {
+        for (dim, last) in [(2, 8), (3, 6)] {
+            for degree in 1..=last {
+                println!("{}", row(operator, dim, degree)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(operator: Operator, dim: usize, degree: usize) -> Result<String, Box<dyn Error>> {
+    let name = format!("{operator}_{dim}d_p{degree}");
+    let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::Document);
+    let lowered = lower(&operator.form(dim, degree)?, &options)?;
+    let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel)?;
+    let program = generate(&kernel, Target::Cuda, &Options::default())?;
+    let object = nvrtc::compile_for("sm_90", &name, &program.source, &Cache::from_environment())?;
+    let r = object.resources.first().ok_or("ptxas reported no kernel")?;
+    let hash = kernel.content_hash();
+    let hash = hash.get(..16).unwrap_or(&hash);
+    Ok(format!(
+        "{operator},{dim},{degree},{},{},{},{},{},{hash}",
+        r.registers, r.stack_bytes, r.spill_stores, r.spill_loads, r.shared_bytes
+    ))
+}
