@@ -6,6 +6,7 @@ mod failure;
 mod file_run;
 mod form_run;
 mod lists;
+mod measure;
 mod print;
 mod progress;
 mod report;
@@ -55,6 +56,7 @@ enum Command {
     Deps(deps::DepsArgs),
     Stats(stats::StatsArgs),
     Devices(devices::DevicesArgs),
+    Measure(measure::MeasureArgs),
     Form(lists::FormArgs),
     Recipe(lists::RecipeArgs),
     Primitives(lists::PrimitivesArgs),
@@ -80,6 +82,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Deps(args) => deps::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Devices(args) => devices::run(args),
+        Command::Measure(args) => measure::run(args),
         Command::Form(args) => lists::form(args),
         Command::Recipe(args) => lists::recipe(args),
         Command::Primitives(args) => lists::primitives(args),
