@@ -39,11 +39,11 @@ pub enum Cause {
     #[error("{0}")]
     Argument(String),
     /// The proof failed: two instances would run in the wrong order.
-    #[error("would run {} before {}, which it {relation}{}; {help}", .witness.sink, .witness.source, .witness.params_text())]
+    #[error("would run {} before {}, {relation}{}; {help}", .witness.sink, .witness.source, .witness.params_text())]
     Reordered {
         /// The two instances, in today's order.
         witness: Witness,
-        /// What the later one does to the earlier one.
+        /// What the later one does to the earlier one, as a relative clause.
         relation: String,
         /// What to try.
         help: String,

@@ -14,6 +14,7 @@
 pub mod error;
 pub mod lookup;
 pub mod primitives;
+pub mod proofs;
 pub mod recipe;
 pub mod step;
 pub mod strategies;

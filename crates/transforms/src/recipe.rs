@@ -9,6 +9,7 @@ use std::fmt;
 
 /// The steps that were, or are to be, applied to a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Recipe {
     /// The steps in order.
     pub steps: Vec<Step>,

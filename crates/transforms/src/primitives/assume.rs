@@ -3,8 +3,9 @@
 use super::Transform;
 use crate::error::Cause;
 use crate::lookup;
+use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::polyhedral::Polyhedral;
-use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarKind};
+use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,13 +24,13 @@ use std::fmt;
 /// they do not hold. A set of conditions that no parameters satisfy is refused at once.
 ///
 /// # Errors
-/// Unknown names, a bound on what is no parameter, `injective` of what is no integer array,
-/// contradictory conditions.
+/// Unknown names, a bound on what is no parameter or beyond 2^40, `injective` of what is no integer
+/// array or is written, contradictory conditions.
 ///
 /// # Elsewhere
 /// Loopy `assume`; Exo `assert`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Assume {
     /// `param >= value`.
     AtLeast {
@@ -86,16 +87,37 @@ impl Transform for Assume {
         if !assuming.assumptions.contains(&assumption) {
             assuming.assumptions.push(assumption);
         }
-        // { params : all assumptions } must have a point.
-        let poly = Polyhedral::new(&assuming);
-        let dims: [&str; 0] = [];
-        let space = isl::SetSpace::new(&dims, &poly.params);
-        if isl::Set::from_constraints(&space, &poly.context)?.is_empty()? {
+        if !has_solution(&assuming)? {
             return Err(Cause::Argument(
                 "no parameters satisfy this and the earlier assumptions; drop one".into(),
             ));
         }
         Ok(assuming)
+    }
+}
+
+/// Whether `{ params : all assumptions }` has a point.
+pub(crate) fn has_solution(kernel: &Kernel) -> Result<bool, Cause> {
+    let poly = Polyhedral::new(kernel);
+    let dims: [&str; 0] = [];
+    let space = isl::SetSpace::new(&dims, &poly.params);
+    Ok(!isl::Set::from_constraints(&space, &poly.context)?.is_empty()?)
+}
+
+/// The array of an assumption of injectivity: integers that keep their values.
+fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Cause> {
+    let var = lookup::var(kernel, name)?;
+    let data = &kernel.vars[var];
+    if data.ty.is_float() || data.shape.is_empty() {
+        let found = if data.shape.is_empty() { "is a scalar".into() } else { format!("holds {}", data.ty) };
+        return Err(Cause::Argument(format!("`{name}` {found}, needed an array of integers")));
+    }
+    match kernel.insns.values().find(|i| i.lhs.var == var) {
+        None => Ok(var),
+        Some(writer) => Err(Cause::Argument(format!(
+            "`{name}` is written by `{}`, needed an array that keeps its values; pass it as an `in` argument",
+            writer.name
+        ))),
     }
 }
 
@@ -106,18 +128,25 @@ impl Assume {
             match kernel.vars[var].kind {
                 VarKind::Param => Ok(Affine::var(var)),
                 VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => {
-                    Err(Cause::Argument(format!("`{name}` is no parameter; conditions are on parameters")))
+                    Err(Cause::Argument(format!(
+                        "`{name}` is no parameter; conditions are on parameters, whose values are known at launch"
+                    )))
                 }
             }
         };
         Ok(match self {
+            Self::AtLeast { value, .. } | Self::AtMost { value, .. }
+                if value.unsigned_abs() > MAX_COEFFICIENT.unsigned_abs() =>
+            {
+                return Err(Cause::Argument(format!("{value} is beyond 2^40; choose a smaller bound")));
+            }
             Self::AtLeast { param: name, value } => {
                 Assumption::Params(Constraint::le(&Affine::constant(*value), &param(name)?))
             }
             Self::AtMost { param: name, value } => {
                 Assumption::Params(Constraint::le(&param(name)?, &Affine::constant(*value)))
             }
-            Self::Injective { array } => Assumption::Injective(lookup::var(kernel, array)?),
+            Self::Injective { array } => Assumption::Injective(integer_array(kernel, array)?),
         })
     }
 }

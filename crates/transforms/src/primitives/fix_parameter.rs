@@ -1,8 +1,11 @@
 //! Gives a parameter a value for good.
 
 use super::Transform;
+use super::assume::has_solution;
+use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
+use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Assumption, Kernel, ScalarType, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,7 +20,7 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The value fits the parameter's type and satisfies the assumptions on it.
+/// The value fits the parameter's type, and the assumptions together still have a solution.
 ///
 /// # Errors
 /// An unknown variable, one that is no parameter, a value that does not fit or that an assumption
@@ -26,6 +29,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `fix_parameters`; Exo `specialize`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FixParameter {
     /// The parameter.
     pub param: String,
@@ -60,31 +64,37 @@ impl Transform for FixParameter {
             ScalarType::I32 => i32::try_from(self.value).is_ok(),
             ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => true,
         };
-        if !fits || self.value.abs() > purlin_ir::affine::MAX_COEFFICIENT {
+        if !fits || self.value.unsigned_abs() > MAX_COEFFICIENT.unsigned_abs() {
+            let limit = if fits { "2^40".to_owned() } else { format!("what {} holds", data.ty) };
             return Err(Cause::Argument(format!(
-                "{} does not fit `{}: {}`",
-                self.value, self.param, data.ty
+                "`{}` has type {}, and {} is beyond {limit}; choose a smaller value",
+                self.param, data.ty, self.value
             )));
         }
         let mut fixed = kernel.with_var_fixed(param, self.value);
-        let broken = fixed.assumptions.iter().position(|a| match a {
-            Assumption::Params(c) => c.as_constant() == Some(false),
-            Assumption::Injective(_) => false,
-        });
-        if let Some(k) = broken {
-            let Assumption::Params(c) = &kernel.assumptions[k] else {
-                unreachable!("only conditions are constant")
-            };
-            return Err(Cause::Argument(format!(
-                "the kernel assumes `{}`, which {} breaks; choose another value or drop the assumption",
-                kernel.show_constraint(c),
-                self.value
-            )));
+        for (before, after) in kernel.assumptions.iter().zip(&fixed.assumptions) {
+            if let (Assumption::Params(c), Assumption::Params(left)) = (before, after)
+                && left.as_constant() == Some(false)
+            {
+                return Err(Cause::Argument(format!(
+                    "the kernel assumes `{}`, which {} breaks; choose another value or drop the assumption",
+                    kernel.show_constraint(c),
+                    self.value
+                )));
+            }
         }
         fixed.assumptions.retain(|a| match a {
             Assumption::Params(c) => c.as_constant() != Some(true),
             Assumption::Injective(_) => true,
         });
+        if !has_solution(&fixed)? {
+            return Err(Cause::Argument(format!(
+                "with {} no other parameters satisfy the assumptions; choose another value or drop one",
+                self.value
+            )));
+        }
+        // Work-items count from lower bounds, which may be simpler now.
+        check_placement(&fixed)?;
         Ok(fixed)
     }
 }

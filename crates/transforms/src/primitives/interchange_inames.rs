@@ -1,12 +1,13 @@
 //! Swaps two loops.
 
 use super::Transform;
+use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
-use crate::tree::replace_loop;
-use purlin_ir::deps::{self, Dependence, DependenceKind};
-use purlin_ir::polyhedral::{Polyhedral, Side, cross, equal_values, step};
-use purlin_ir::{Domain, InameId, Kernel, Node};
+use crate::proofs::order::{Reordering, check_order};
+use crate::tree::{loop_body, replace_loop};
+use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_ir::{Affine, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -24,16 +25,18 @@ use std::fmt;
 /// # Precondition
 /// No dependence has direction `(<, >)`: with `o` the loops around both,
 /// `{ s -> t in D : o = o', i < i', j > j' }` is empty for every flow, anti and output dependence `D`
-/// between instructions inside. Commuting updates may be reordered; the reuse of memory whose values
-/// stay inside one iteration of both loops does not count, because iterations move as a whole.
+/// between instructions inside. Commuting updates may be reordered; the reuse of a temporary whose
+/// values stay inside one iteration of both loops does not count, because iterations move as a whole.
+/// If loops are on axes, the placement must still hold.
 ///
 /// # Errors
 /// Unknown inames, loops that are not directly nested, bounds read from memory, a dependence of that
-/// direction, with two instances.
+/// direction or that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `prioritize_loops`; Halide `reorder`; Exo `reorder_loops`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InterchangeInames {
     /// The outer loop.
     pub outer: String,
@@ -60,9 +63,6 @@ impl Transform for InterchangeInames {
         let inner = lookup::iname(kernel, &self.inner)?;
         self.check_nest(kernel, outer, inner)?;
         let (for_inner, for_outer) = self.swapped_domains(kernel, outer, inner)?;
-        for d in deps::dependences(kernel)? {
-            check_direction(kernel, &d, outer, inner)?;
-        }
         let mut swapped = kernel.clone();
         swapped.inames[inner].domain = for_inner;
         swapped.inames[outer].domain = for_outer;
@@ -70,32 +70,49 @@ impl Transform for InterchangeInames {
             replace_loop(&mut body, inner, &mut |inside| vec![Node::Loop(outer, inside)]);
             vec![Node::Loop(inner, body)]
         });
+        let order =
+            Reordering { before: kernel, after: &swapped, value: &|_, _| None, whole: &[outer, inner] };
+        check_order(&order, &|source, sink| {
+            if source == sink {
+                format!("skew the loops, or keep `{source}` in this order")
+            } else {
+                format!("distribute `{source}` and `{sink}` first")
+            }
+        })?;
+        check_placement(&swapped)?;
         Ok(swapped)
     }
 }
 
 impl InterchangeInames {
     fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
-        let Some(body) = crate::tree::loop_body(&kernel.body, outer) else {
-            return Err(Cause::Argument(format!(
-                "`{}` belongs to a reduction and is no loop of its own",
-                self.outer
-            )));
+        if outer == inner {
+            return Err(Cause::Argument("a loop cannot be swapped with itself; name two loops".into()));
+        }
+        let body = |iname, name| {
+            loop_body(&kernel.body, iname).ok_or_else(|| {
+                Cause::Argument(format!("`{name}` belongs to a reduction and is no loop of its own"))
+            })
         };
-        match body {
-            [Node::Loop(only, _)] if *only == inner => Ok(()),
-            _ if outer == inner => {
-                Err(Cause::Argument("a loop cannot be swapped with itself; name two loops".into()))
+        let (outside, inside) = (body(outer, &self.outer)?, body(inner, &self.inner)?);
+        let message = match outside {
+            [Node::Loop(only, _)] if *only == inner => return Ok(()),
+            _ if loop_body(inside, outer).is_some() => {
+                format!("`{}` is around `{}`; name the outer loop first", self.inner, self.outer)
             }
-            [Node::Loop(only, _)] => Err(Cause::Argument(format!(
+            _ if loop_body(outside, inner).is_none() => {
+                format!("`{}` is not inside `{}`; name two loops of one nest", self.inner, self.outer)
+            }
+            [Node::Loop(only, _)] => format!(
                 "the loop directly inside `{}` is `{}`; interchange neighbours one after the other",
                 self.outer, kernel.inames[*only].name
-            ))),
-            _ => Err(Cause::Argument(format!(
+            ),
+            _ => format!(
                 "`{}` holds more than the loop `{}`; distribute `{}` first",
                 self.outer, self.inner, self.outer
-            ))),
-        }
+            ),
+        };
+        Err(Cause::Argument(message))
     }
 
     /// Domains after the swap: `{ j : exists i }` and `{ i : both }`.
@@ -122,6 +139,10 @@ impl InterchangeInames {
         params.extend(poly.names(&others, Side::Source));
         let space = isl::SetSpace::new(&[&self.inner, &self.outer], &params);
         let both = isl::Set::from_disjuncts(&space, &cross(&i, &j))?;
+        if both.is_empty()? {
+            let zero = Affine::constant(0);
+            return Ok((Domain::range(inner, &zero, &zero), a.clone()));
+        }
         let shadow = both.project_out(&[&self.outer])?.coalesce()?.remove_redundancies()?;
         let context = shadow.add_dims(&[&self.outer])?;
         let rest = both.gist(&context)?.coalesce()?.remove_redundancies()?;
@@ -132,42 +153,4 @@ impl InterchangeInames {
         };
         Ok((domain(&shadow)?, domain(&rest)?))
     }
-}
-
-/// Refuses a dependence of direction `(<, >)` in `outer`, `inner`.
-fn check_direction(kernel: &Kernel, d: &Dependence, outer: InameId, inner: InameId) -> Result<(), Cause> {
-    let poly = Polyhedral::new(kernel);
-    let common = poly.common_loops(d.source, d.sink);
-    let Some(depth) = common.iter().position(|l| *l == outer).filter(|_| common.contains(&inner)) else {
-        return Ok(());
-    };
-    let commutes = d.kind == DependenceKind::Update;
-    let moves_along = [outer, inner].iter().all(|l| d.reuse_across.contains(l));
-    if commutes || moves_along || d.equal.contains(&outer) || d.equal.contains(&inner) {
-        return Ok(());
-    }
-    let relation = d.relation()?;
-    let mut against = equal_values(&poly, &common[..depth]);
-    against.push(isl::Constraint::non_negative(step(&poly, outer).offset(-1)));
-    against
-        .push(isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step(&poly, inner))));
-    let clash = relation.intersect(&isl::Map::from_constraints(&relation.space()?, &against)?)?;
-    let Some(witness) = d.witness(kernel, &clash)? else { return Ok(()) };
-    Err(refusal(kernel, d, witness))
-}
-
-fn refusal(kernel: &Kernel, d: &Dependence, witness: purlin_ir::Witness) -> Cause {
-    let element = &witness.element;
-    let relation = match d.kind {
-        DependenceKind::Flow => format!("reads through `{element}`"),
-        DependenceKind::Anti => format!("overwrites in `{element}`, which it reads"),
-        DependenceKind::Output | DependenceKind::Update => format!("overwrites in `{element}`"),
-    };
-    let (a, b) = (&kernel.insns[d.source].name, &kernel.insns[d.sink].name);
-    let help = if a == b {
-        format!("skew the loops, or keep `{a}` in this order")
-    } else {
-        format!("distribute `{a}` and `{b}` first")
-    };
-    Cause::Reordered { witness, relation, help }
 }

@@ -24,6 +24,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `tag_array_axes` with `AtomicNumpyType`; CUDA `atomicAdd`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MakeAtomic {
     /// The updates.
     pub insns: Selection,

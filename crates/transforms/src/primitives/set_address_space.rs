@@ -26,6 +26,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `set_temporary_address_space`; Exo `set_memory`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SetAddressSpace {
     /// The variable.
     pub var: String,

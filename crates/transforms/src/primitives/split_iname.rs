@@ -20,7 +20,7 @@ use std::fmt;
 /// Bounds that hold for every block are dropped. The iname of a reduction is split likewise.
 ///
 /// # Precondition
-/// `factor >= 1`, and the loop has no axis. The order of the instances stays:
+/// `factor >= 1`, and the loop has no tag. The order of the instances stays:
 /// `(floor(i/f), i mod f)` ascends with `i`.
 ///
 /// # Errors
@@ -29,6 +29,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `split_iname`; Halide `split`; Exo `divide_loop`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SplitIname {
     /// The loop.
     pub iname: String,
@@ -82,15 +83,15 @@ impl SplitIname {
         let iname = lookup::iname(kernel, &self.iname)?;
         if !(1..=1 << 31).contains(&self.factor) {
             return Err(Cause::Argument(format!(
-                "a block has {} iterations, needed at least 1 and at most 2^31; choose a positive factor",
+                "a block has {} iterations, needed 1 to 2^31; choose a positive factor",
                 self.factor
             )));
         }
         match kernel.inames[iname].tag {
-            AxisTag::Sequential | AxisTag::Unrolled => {}
-            tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+            AxisTag::Sequential => {}
+            tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
                 return Err(Cause::Argument(format!(
-                    "`{}` is tagged {tag}; split it first and tag the parts",
+                    "`{}` is tagged {tag}; tag it sequential, split it, then tag the parts",
                     self.iname
                 )));
             }
@@ -108,8 +109,7 @@ impl SplitIname {
     }
 
     fn edit(&self, mut kernel: Kernel, iname: InameId) -> Kernel {
-        let tag = kernel.inames[iname].tag;
-        let new = |name| Iname { name, domain: Domain::universe(), tag };
+        let new = |name| Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential };
         let outer = kernel.inames.push(new(self.outer_name()));
         let inner = kernel.inames.push(new(self.inner_name()));
         let (outer_domain, inner_domain) = self.domains(&kernel.inames[iname].domain, iname, outer, inner);
@@ -148,7 +148,11 @@ impl SplitIname {
             return (blocks, Domain::conjunction(inside));
         }
         let exact = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
-        let inside = domain.substitute(&exact).intersect(&Domain::conjunction(block));
+        let partial = |d: &Vec<Constraint>| -> Vec<_> {
+            let needed = d.iter().filter(|c| !holds_for_whole_blocks(c, iname, f));
+            needed.map(|c| c.substitute(&exact)).chain(block.iter().cloned()).collect()
+        };
+        let inside = Domain::union(domain.disjuncts().iter().map(partial));
         let blocks =
             domain.disjuncts().iter().map(|d| d.iter().flat_map(|c| relax(c, iname, &o, f)).collect());
         (Domain::union(blocks), inside)
@@ -172,6 +176,20 @@ fn relax(constraint: &Constraint, iname: InameId, o: &Affine, f: i64) -> Vec<Con
         Constraint::NonNegative(e) => relaxed(e).into_iter().collect(),
         Constraint::Zero(e) => [relaxed(e), relaxed(&e.times(-1))].into_iter().flatten().collect(),
     }
+}
+
+/// Whether a constraint holds for all of a block or for nothing of it, so that the outer loop alone
+/// keeps it: `i >= b` or `i < b` with a bound `b` between blocks.
+fn holds_for_whole_blocks(constraint: &Constraint, iname: InameId, f: i64) -> bool {
+    let Constraint::NonNegative(e) = constraint else { return false };
+    let c = e.coefficient(&Atom::Iname(iname));
+    let rest = e.minus(&Affine::iname(iname).times(c));
+    let bound = match c {
+        1 => rest.times(-1),
+        -1 => rest.plus_constant(1),
+        _ => return false,
+    };
+    !bound.mentions(iname) && bound.floor_div(f).times(f) == bound
 }
 
 fn split_reduction(kernel: &mut Kernel, iname: InameId, outer: InameId, inner: InameId) {

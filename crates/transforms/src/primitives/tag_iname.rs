@@ -31,6 +31,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `tag_inames`; Halide `gpu_blocks`, `gpu_threads`, `vectorize`; Exo `parallelize_loop`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TagIname {
     /// The loop.
     pub iname: String,
@@ -60,7 +61,10 @@ impl Transform for TagIname {
         })?;
         let parallel = match tag {
             AxisTag::Unrolled => {
-                return Err(Cause::Argument("use unroll_iname, which checks the trip count".into()));
+                return Err(Cause::Argument(
+                    "an unrolled loop needs a constant length; use the step unroll_iname, which checks it"
+                        .into(),
+                ));
             }
             AxisTag::Sequential => false,
             AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,

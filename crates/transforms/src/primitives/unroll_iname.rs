@@ -28,6 +28,7 @@ pub const MAX_TRIP_COUNT: i64 = 4096;
 /// # Elsewhere
 /// Loopy tag `unr`; Halide `unroll`; Exo `unroll_loop`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UnrollIname {
     /// The loop.
     pub iname: String,

@@ -1,0 +1,3 @@
+//! Proofs that several primitives share.
+
+pub mod order;
