@@ -5,7 +5,8 @@ use purlin::ir::text;
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{SplitIname, TagIname};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Runs the example; a test does, too.
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // [readme]
     let kernel = text::parse(
         "

@@ -6,7 +6,8 @@ use purlin::forms::form::{FunctionSpace, coefficient, dx, grad, inner, test};
 use purlin::forms::mesh::Mesh;
 use purlin::{Loaded, Problem, Random, Strategy};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Runs the example; a test does, too.
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let space = FunctionSpace::scalar(CellShape::Triangle, 2);
     let (u, k, v) = (coefficient("u", &space), coefficient("k", &space), test(&space));
     let diffusion = k * inner(grad(u), grad(v)) * dx();

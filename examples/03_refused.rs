@@ -5,7 +5,8 @@ use purlin::kernels::Operator;
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{MakeAtomic, TagIname};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Runs the example; a test does, too.
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kernel = lower(&Operator::Mass.form(2, 1)?, &LoweringOptions::new("mass"))?.kernel;
     let careless = Recipe::default().then(TagIname::new("cell", "g.0"));
     match careless.apply(&kernel) {

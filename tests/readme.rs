@@ -1,0 +1,40 @@
+//! What README shows is what runs.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../examples/01_first_kernel.rs"]
+mod first_kernel;
+#[path = "../examples/02_operator_action.rs"]
+mod operator_action;
+#[path = "../examples/03_refused.rs"]
+mod refused;
+
+const README: &str = include_str!("../README.md");
+const EXAMPLE: &str = include_str!("../examples/01_first_kernel.rs");
+
+#[test]
+fn the_code_is_that_of_the_example() {
+    let region = EXAMPLE.split("// [readme]\n").nth(1).unwrap().split("    // [/readme]").next().unwrap();
+    let code: String =
+        region.lines().map(|l| l.strip_prefix("    ").unwrap_or(l).to_owned() + "\n").collect();
+    let shown = README.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(shown, code, "copy the region of the example into README.md");
+}
+
+#[test]
+fn examples_run() {
+    first_kernel::main().unwrap();
+    operator_action::main().unwrap();
+    refused::main().unwrap();
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root.join(name)).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(link.starts_with("https://") || root.join(link).exists(), "{name} links to {link}");
+        }
+    }
+}
