@@ -25,6 +25,7 @@ pub(crate) mod tests;
 pub use access::{AccessSite, Mode, access_sites};
 pub use graph::{DependenceGraph, show_dependences, to_dot};
 
+use crate::affine::{Affine, Atom};
 use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{Kernel, VarKind};
 use crate::polyhedral::{Polyhedral, is_symbol};
@@ -76,6 +77,8 @@ pub struct Dependence {
     pub reuse_across: Vec<InameId>,
     /// The array through which the element is found, if any.
     pub through: Option<VarId>,
+    /// The indices of both accesses, as far as they are quasi-affine.
+    indices: [Vec<Option<Affine>>; 2],
     relation: Relation,
 }
 
@@ -125,27 +128,32 @@ impl Dependence {
         let point = |p: &[(String, i64)]| p.iter().map(|(_, v)| *v).collect::<Vec<_>>();
         let params: Vec<_> = pair.params.clone();
         let source = Instance::new(kernel, self.source, point(&pair.input));
-        let element = self.element(kernel, &pair.input, &params);
+        let element = self.element(kernel, [&pair.input, &pair.output], &params);
         let sink = Instance::new(kernel, self.sink, point(&pair.output));
         let through = self.through.map(|v| kernel.vars[v].name.clone());
+        // Parameters that the clash does not depend on would only distract.
+        let constraints = part.disjuncts()?;
+        let matters = |name: &str| constraints.iter().flatten().any(|c| c.expr.mentions(name));
+        let params = params.into_iter().filter(|(name, _)| matters(name)).collect();
         Ok(Some(Witness { source, sink, element, through, params }))
     }
 
-    /// The element an instance of the source touches, if its left-hand side or one of its reads says so.
-    fn element(&self, kernel: &Kernel, point: &[(String, i64)], params: &[(String, i64)]) -> String {
-        let insn = &kernel.insns[self.source];
-        let value = |name: &str| point.iter().chain(params).find(|(n, _)| n == name).map(|(_, v)| *v);
-        let accesses = [&insn.lhs].into_iter().chain(insn.reads()).filter(|a| a.var == self.var);
+    /// The element the two accesses touch, where one of them says which.
+    fn element(&self, kernel: &Kernel, points: [&[(String, i64)]; 2], params: &[(String, i64)]) -> String {
         let name = &kernel.vars[self.var].name;
-        for access in accesses {
-            let at = |e: &crate::Expr| {
-                e.as_affine()?.eval(&mut |atom| match atom {
-                    crate::Atom::Iname(i) => value(&kernel.inames[*i].name),
-                    crate::Atom::Var(v) => value(&kernel.vars[*v].name),
-                    crate::Atom::Floor(..) => None,
+        for (index, point) in self.indices.iter().zip(points) {
+            let value = |name: &str| point.iter().chain(params).find(|(n, _)| n == name).map(|(_, v)| *v);
+            let at = |e: &Option<Affine>| {
+                e.as_ref()?.eval(&mut |atom| match atom {
+                    Atom::Iname(i) => {
+                        let iname = &kernel.inames[*i].name;
+                        value(iname).or_else(|| value(&format!("{iname}'")))
+                    }
+                    Atom::Var(v) => value(&kernel.vars[*v].name),
+                    Atom::Floor(..) => None,
                 })
             };
-            if let Some(index) = access.index.iter().map(at).collect::<Option<Vec<_>>>() {
+            if let Some(index) = index.iter().map(at).collect::<Option<Vec<_>>>() {
                 let index: Vec<_> = index.iter().map(i64::to_string).collect();
                 return if index.is_empty() { name.clone() } else { format!("{name}[{}]", index.join(",")) };
             }
@@ -192,7 +200,7 @@ pub fn dependences(kernel: &Kernel) -> Result<Vec<Dependence>, isl::IslError> {
 /// Accesses whose constant indices differ never meet: where every access has a constant on some axis,
 /// such as the component of a vector, each constant is a variable of its own.
 fn by_constant_axes(sites: Vec<AccessSite>) -> Vec<Vec<AccessSite>> {
-    let constant = |s: &AccessSite, axis: usize| s.index[axis].as_ref().and_then(crate::Affine::as_constant);
+    let constant = |s: &AccessSite, axis: usize| s.index[axis].as_ref().and_then(Affine::as_constant);
     let rank = sites.first().map_or(0, |s| s.index.len());
     let axes: Vec<_> = (0..rank).filter(|a| sites.iter().all(|s| constant(s, *a).is_some())).collect();
     let mut parts: std::collections::BTreeMap<Vec<_>, Vec<AccessSite>> = std::collections::BTreeMap::new();
@@ -324,6 +332,7 @@ impl Collector<'_, '_> {
             equal,
             reuse_across,
             through,
+            indices: [a.index.clone(), b.index.clone()],
             relation,
         });
     }
