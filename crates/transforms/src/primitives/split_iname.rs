@@ -148,8 +148,10 @@ impl SplitIname {
             return (blocks, Domain::conjunction(inside));
         }
         let exact = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
+        // Of several disjuncts, the block may be there for the sake of another one.
+        let one = domain.as_conjunction().is_some();
         let partial = |d: &Vec<Constraint>| -> Vec<_> {
-            let needed = d.iter().filter(|c| !holds_for_whole_blocks(c, iname, f));
+            let needed = d.iter().filter(|c| !(one && holds_for_whole_blocks(c, iname, f)));
             needed.map(|c| c.substitute(&exact)).chain(block.iter().cloned()).collect()
         };
         let inside = Domain::union(domain.disjuncts().iter().map(partial));

@@ -1,0 +1,15 @@
+//! The primitives: one module each, named after it, with a snapshot a fact.
+#![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
+
+mod assume;
+mod corpus;
+mod fix_parameter;
+mod interchange_inames;
+mod make_atomic;
+mod random;
+mod recipes;
+mod set_address_space;
+mod split_iname;
+mod story;
+mod tag_iname;
+mod unroll_iname;

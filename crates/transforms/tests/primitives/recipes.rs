@@ -1,0 +1,176 @@
+//! Recipes: saved, replayed, and what they say when a step fails.
+
+use crate::story::{assert_style, kernel};
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use purlin_transforms::primitives::{
+    Assume, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace, SplitIname, TagIname, UnrollIname,
+};
+use purlin_transforms::{Recipe, Selection, Step, primitives};
+use std::collections::BTreeSet;
+
+const SCALE: &str = "kernel scale
+param n: i32
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = 2.0*y[i]
+";
+
+fn one_of_each() -> Recipe {
+    Recipe::default()
+        .then(Assume::at_least("n", 1))
+        .then(Assume::injective("map"))
+        .then(FixParameter::new("n", 8))
+        .then(InterchangeInames::new("i", "j"))
+        .then(MakeAtomic::tag("scatter"))
+        .then(MakeAtomic { insns: Selection::Writes("y".into()) })
+        .then(SetAddressSpace::new("t", purlin_ir::AddressSpace::Local))
+        .then(SplitIname::new("cell", 32))
+        .then(SplitIname { outer: Some("block".into()), ..SplitIname::new("i", 4) })
+        .then(TagIname::new("block", "g.0"))
+        .then(UnrollIname::new("j"))
+}
+
+#[test]
+fn saved_as_json() {
+    let recipe = one_of_each();
+    let json = recipe.to_json().unwrap();
+    assert_snapshot!(json);
+    assert_eq!(Recipe::from_json(&json).unwrap(), recipe);
+}
+
+#[test]
+fn printed_as_a_list() {
+    assert_snapshot!(one_of_each().to_string());
+}
+
+/// A step is never left out of the sample above.
+#[test]
+fn every_step_is_in_the_sample() {
+    let json = one_of_each().to_json().unwrap();
+    for primitive in primitives() {
+        assert!(json.contains(&format!("\"{}\"", primitive.step_name())), "{}", primitive.name);
+    }
+}
+
+fn refusal(json: &str) -> String {
+    let message = Recipe::from_json(json).unwrap_err().to_string();
+    assert_style(&message);
+    message
+}
+
+#[test]
+fn refuses_an_unknown_step() {
+    assert_snapshot!(refusal(r#"{"steps": [{"splt_iname": {"iname": "i", "factor": 4}}]}"#));
+}
+
+#[test]
+fn refuses_an_unknown_argument() {
+    assert_snapshot!(refusal(r#"{"steps": [{"split_iname": {"iname": "i", "factor": 4, "outr": "o"}}]}"#));
+}
+
+#[test]
+fn refuses_a_missing_argument() {
+    assert_snapshot!(refusal(r#"{"steps": [{"split_iname": {"iname": "i"}}]}"#));
+}
+
+#[test]
+fn refuses_an_argument_of_another_type() {
+    assert_snapshot!(refusal(r#"{"steps": [{"split_iname": {"iname": "i", "factor": "four"}}]}"#));
+}
+
+#[test]
+fn refuses_what_is_no_json() {
+    assert_snapshot!(refusal("split i by 4"));
+}
+
+#[test]
+fn failing_step_is_named() {
+    let recipe = Recipe::default()
+        .then(SplitIname::new("i", 4))
+        .then(TagIname::new("i_o", "g.0"))
+        .then(TagIname::new("i_i", "g.0"))
+        .then(TagIname::new("i_i", "l.0"));
+    let error = recipe.apply(&kernel(SCALE)).unwrap_err();
+    assert_style(&error.to_string());
+    assert_eq!((error.number, error.total), (3, 4));
+    assert_eq!(error.step, Step::from(TagIname::new("i_i", "g.0")));
+    assert_snapshot!(format!("{error}\n\n{}", error.kernel));
+}
+
+#[test]
+fn trace_shows_the_kernel_after_each_step() {
+    let recipe = Recipe::default()
+        .then(SplitIname::new("i", 4))
+        .then(TagIname::new("i_o", "g.0"))
+        .then(Assume::at_least("n", 1));
+    let trace = recipe.trace(&kernel(SCALE)).unwrap();
+    let shown: Vec<_> = trace.iter().map(|(step, kernel)| format!("=== {step}\n\n{kernel}")).collect();
+    assert_snapshot!(shown.join("\n"));
+    assert_eq!(recipe.apply(&kernel(SCALE)).unwrap(), trace[2].1);
+}
+
+#[test]
+fn empty_recipe_changes_nothing() {
+    assert_eq!(Recipe::default().apply(&kernel(SCALE)).unwrap(), kernel(SCALE));
+}
+
+#[test]
+fn table_of_primitives() {
+    let rows =
+        primitives().iter().map(|p| format!("{}: {} | {}\n", p.step_name(), p.summary, p.precondition));
+    assert_snapshot!(rows.collect::<String>());
+}
+
+/// Each primitive has a file and a test module of its name, and there are no others.
+#[test]
+fn every_primitive_has_its_file_and_its_tests() {
+    let expected: BTreeSet<_> = primitives().iter().map(|p| p.step_name()).collect();
+    let stems = |folder: &str| -> BTreeSet<_> {
+        let entries = std::fs::read_dir(format!("{}/{folder}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let names = entries.map(|e| e.unwrap().path());
+        let rust = names.filter(|p| p.extension().is_some_and(|e| e == "rs"));
+        rust.map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    let mut files = stems("src/primitives");
+    assert!(files.remove("mod"));
+    assert_eq!(files, expected);
+    assert!(expected.is_subset(&stems("tests/primitives")));
+}
+
+fn name() -> impl Strategy<Value = String> {
+    proptest::sample::select(vec!["i", "cell", "j_o", "§ \"quoted\"", "", "for"]).prop_map(str::to_owned)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (name(), any::<i64>(), any::<Option<bool>>(), name()).prop_map(|(i, f, named, other)| {
+            let outer = named.map(|_| other);
+            SplitIname { outer, ..SplitIname::new(i, f) }.into()
+        }),
+        (name(), name()).prop_map(|(a, b)| InterchangeInames::new(a, b).into()),
+        (name(), name()).prop_map(|(a, b)| TagIname::new(a, b).into()),
+        name().prop_map(|i| UnrollIname::new(i).into()),
+        (name(), any::<i64>()).prop_map(|(p, v)| FixParameter::new(p, v).into()),
+        (name(), any::<i64>()).prop_map(|(p, v)| Assume::at_most(p, v).into()),
+        name().prop_map(|a| Assume::injective(a).into()),
+        name().prop_map(|i| MakeAtomic::insn(i).into()),
+        (name(), name()).prop_map(|(var, space)| SetAddressSpace { var, space }.into()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn json_reads_back(steps in proptest::collection::vec(step(), 0..6)) {
+        let recipe = Recipe::new(steps);
+        prop_assert_eq!(Recipe::from_json(&recipe.to_json()?)?, recipe);
+    }
+
+    /// Whatever the arguments, a step is applied or refused with a message.
+    #[test]
+    fn no_step_panics(step in step()) {
+        if let Err(error) = Recipe::default().then(step).apply(&kernel(SCALE)) {
+            assert_style(&error.to_string());
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and after.
+
+use purlin_ir::interp::{InterpError, Memory, Run, Value, interpret};
+use purlin_ir::{Assumption, Atom, Kernel, ScalarType, VarKind};
+use purlin_transforms::{Step, Transform};
+
+/// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
+const SIZES: [i64; 7] = [0, 1, 2, 3, 4, 7, 8];
+
+/// The kernel of a text.
+pub fn kernel(text: &str) -> Kernel {
+    purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
+}
+
+/// Input, steps, and result or refusal.
+pub fn story(text: &str, steps: &[Step]) -> String {
+    let mut kernel = kernel(text);
+    let mut story = kernel.to_string();
+    for step in steps {
+        story += &format!("\n=== {step}\n\n");
+        match step.apply(&kernel) {
+            Ok(result) => {
+                check(&kernel, &result, step);
+                story += &result.to_string();
+                kernel = result;
+            }
+            Err(error) => {
+                assert_style(&error.to_string());
+                return story + &format!("refused: {error}\n");
+            }
+        }
+    }
+    story
+}
+
+/// Messages are in lower case and have no full stop.
+pub fn assert_style(message: &str) {
+    assert!(!message.ends_with('.') && !message.ends_with('\n'), "{message}");
+    assert!(message.starts_with(|c: char| c.is_lowercase()), "{message}");
+}
+
+/// The result prints, parses back, and computes the same from small integers, exactly.
+fn check(before: &Kernel, after: &Kernel, step: &Step) {
+    assert_eq!(purlin_ir::text::parse(&after.to_string()).as_ref(), Ok(after));
+    let mut runs = 0;
+    for n in SIZES {
+        let mut expected = memory(before, n);
+        let fixed = match step {
+            Step::FixParameter(fix) => expected.get_param(&fix.param) != Some(fix.value),
+            _ => false,
+        };
+        let Ok(first) = (if fixed { continue } else { interpret(before, &mut expected) }) else {
+            continue; // a size the program does not allow
+        };
+        let mut found = memory(before, n);
+        let second = match interpret(after, &mut found) {
+            Ok(run) => run,
+            Err(InterpError::Assumption { .. } | InterpError::NotInjective { .. }) => continue,
+            Err(error) => panic!("{step} at {n}: {error}\n{after}"),
+        };
+        assert_eq!(counts(&first), counts(&second), "{step} at {n}\n{after}");
+        assert_eq!(values(&expected), values(&found), "{step} at {n}\n{after}");
+        runs += 1;
+    }
+    assert!(runs > 0, "{step} ran at no size\n{before}");
+}
+
+pub fn counts(run: &Run) -> Vec<(&String, u64)> {
+    run.instances.iter().map(|(name, n)| (name, *n)).collect()
+}
+
+fn values(memory: &Memory) -> Vec<(&String, &Value)> {
+    memory.values().iter().collect()
+}
+
+/// Small integers for every argument; `n` for every parameter. Integer arrays hold indices below `n`.
+fn memory(kernel: &Kernel, n: i64) -> Memory {
+    let mut memory = Memory::new();
+    let params = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
+    params.for_each(|v| memory.set_param(v.name.clone(), n));
+    for (id, var) in kernel.vars.iter() {
+        if !matches!(var.kind, VarKind::Argument(_)) {
+            continue;
+        }
+        let extent =
+            |e: &purlin_ir::Affine| e.eval(&mut |a| matches!(a, Atom::Var(_)).then_some(n)).unwrap().max(0);
+        let len = var.shape.iter().map(extent).product::<i64>();
+        let injective = kernel.assumptions.contains(&Assumption::Injective(id));
+        let real = |k: i64| ((k * 7 + 3) % 9 - 4) as f64;
+        let index = |k: i64| if injective { len - 1 - k } else { (k * k) % n.max(1) };
+        let value = match var.ty {
+            ScalarType::F64 => Value::F64((0..len).map(real).collect()),
+            ScalarType::F32 => Value::F32((0..len).map(|k| real(k) as f32).collect()),
+            ScalarType::I32 => Value::I32((0..len).map(|k| index(k) as i32).collect()),
+            ScalarType::I64 => Value::I64((0..len).map(index).collect()),
+        };
+        memory.set(var.name.clone(), value);
+    }
+    memory
+}
+
+/// Tests whose name is the fact, with text and steps.
+macro_rules! facts {
+    ($($(#[doc = $doc:literal])* $name:ident: $text:expr, [$($step:expr),* $(,)?];)*) => {
+        $($(#[doc = $doc])* #[test] fn $name() {
+            let steps: Vec<purlin_transforms::Step> = vec![$($step.into()),*];
+            insta::assert_snapshot!($crate::story::story($text, &steps));
+        })*
+    };
+}
+pub(crate) use facts;
