@@ -102,6 +102,12 @@ impl Affine {
         self.divs.push((FloorDiv { numerator: Affine::default(), denominator: OVERFLOWED }, 1));
     }
 
+    /// Whether a name occurs, also inside floor divisions.
+    pub fn mentions(&self, name: &str) -> bool {
+        self.terms.iter().any(|(n, c)| n == name && *c != 0)
+            || self.divs.iter().any(|(div, c)| *c != 0 && div.numerator.mentions(name))
+    }
+
     /// Whether the expression has no names (floor divisions of constants count as names).
     pub fn is_constant(&self) -> bool {
         self.terms.iter().all(|(_, c)| *c == 0) && self.divs.iter().all(|(_, c)| *c == 0)
