@@ -2,7 +2,7 @@
 //!
 //! `make test` compiles both ends of the degrees of each operator, `make test-all` all 70.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

@@ -63,7 +63,8 @@ impl Failure {
 
 impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
-        Self::Refused(error.to_string())
+        let help = "`purlin steps` with the same arguments prints the kernel that the step met";
+        Self::Refused(format!("{error}\n  help: {help}"))
     }
 }
 
