@@ -1,216 +1,306 @@
-//! `v . A u` on the Gmsh mesh against exact integrals, found without elements, quadrature or lowering.
+//! `v . A u` by compiled kernels, for polynomials `u` and `v` on the Gmsh mesh and on triangles, against integrals
+//! in closed form that know no elements, no quadrature and no lowering.
 //!
-//! For linear functions `l` and `m` with values `l_i`, `m_i` at the vertices of a simplex `T` of dimension `d`,
-//!
-//! ```text
-//! integral over T of l^a m^b = |T| d! a! b! / (a + b + d)! * [s^a t^b] of the product over i of 1/(1 - s l_i - t m_i)
-//! ```
-//!
-//! (Baldoni, Berline, De Loera, Köppe & Vergne, *How to integrate a polynomial over a simplex*, Math. Comp. 80,
-//! 2011). With `u = c l^p` and `v = d m^p` every operator of document 000 is a constant times such an integral.
+//! Lagrange interpolation of degree `p` keeps a polynomial of degree `p`, and the quadrature rules are exact for
+//! the products that arise, so the two numbers differ by rounding alone.
 
 #![allow(clippy::unwrap_used)]
 
-use purlin::codegen::{Options, Target, generate};
+#[path = "support/polynomial.rs"]
+mod polynomial;
+mod support;
+
+use polynomial::{Frame, Moments, Polynomial};
+use purlin::codegen::{Options, generate};
 use purlin::forms::form::Inputs;
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::kernels::Operator;
-use purlin::runtime::open;
-use purlin::{Loaded, Random, Strategy};
+use purlin::runtime::{Device, open};
+use purlin::{Loaded, Random, RelativeError, Strategy};
 use std::path::Path;
 
-type Vector = [f64; 3];
-type Matrix = [Vector; 3];
+/// Relative to the sum of absolute contributions, some 10⁵ of them, each right to some hundred roundings of 1e-16
+/// that do not all point the same way.
+const TOLERANCE: f64 = 1e-13;
 
-/// `value + gradient . x`.
-struct Linear {
-    value: f64,
-    gradient: Vector,
+type Field = Vec<Polynomial>;
+type Matrix = Vec<Vec<Polynomial>>;
+
+fn bracket() -> Mesh {
+    Mesh::read_gmsh(&Path::new(env!("CARGO_MANIFEST_DIR")).join("meshes/bracket.msh")).unwrap()
 }
 
-impl Linear {
-    /// A random one that is of size one and positive on the bracket (coordinates in 0..8), so that nothing cancels.
-    fn new(random: &mut Random) -> Self {
-        let mut slope = || 0.05 * (0.6 + 0.4 * random.number());
-        Self { gradient: [slope(), slope(), slope()], value: 0.3 }
-    }
-
-    fn at(&self, x: &[f64]) -> f64 {
-        self.value + self.gradient.iter().zip(x).map(|(g, x)| g * x).sum::<f64>()
-    }
+/// The C device, and an OpenCL device if there is one.
+fn devices() -> Vec<Box<dyn Device>> {
+    let opencl = open("opencl").map_err(|e| println!("skipped: no OpenCL device: {e}")).ok();
+    std::iter::once(open("c").unwrap()).chain(opencl).collect()
 }
 
-fn factorial(n: usize) -> f64 {
-    (1..=n).map(|k| k as f64).product()
+/// Entry by entry.
+fn matrix(dim: usize, entry: impl Fn(usize, usize) -> Polynomial) -> Matrix {
+    (0..dim).map(|i| (0..dim).map(|j| entry(i, j)).collect()).collect()
 }
 
-/// The integral of `l^a m^b` over the mesh.
-fn integral(mesh: &Mesh, l: &Linear, m: &Linear, a: usize, b: usize) -> f64 {
-    let mut sum = 0.0;
-    for cell in 0..mesh.n_cells() {
-        let mut table = vec![vec![0.0; b + 1]; a + 1];
-        table[0][0] = 1.0;
-        for vertex in mesh.cell(cell) {
-            let x = mesh.vertex(*vertex);
-            let (li, mi) = (l.at(x), m.at(x));
-            for s in 0..=a {
-                for t in 0..=b {
-                    let left = if s > 0 { li * table[s - 1][t] } else { 0.0 };
-                    let below = if t > 0 { mi * table[s][t - 1] } else { 0.0 };
-                    table[s][t] += left + below;
-                }
-            }
-        }
-        // The determinant is d! |T|.
-        sum += mesh.determinant(cell) * table[a][b];
-    }
-    sum * factorial(a) * factorial(b) / factorial(a + b + 3)
+fn total(terms: impl Iterator<Item = Polynomial>) -> Polynomial {
+    terms.fold(Polynomial::default(), |sum, term| &sum + &term)
 }
 
-fn outer(a: &Vector, b: &Vector) -> Matrix {
-    a.map(|x| b.map(|y| x * y))
+fn plus(a: &Matrix, b: &Matrix) -> Matrix {
+    matrix(a.len(), |i, j| &a[i][j] + &b[i][j])
 }
 
-fn contract(a: &Matrix, b: &Matrix) -> f64 {
-    a.iter().flatten().zip(b.iter().flatten()).map(|(x, y)| x * y).sum()
+fn unit(dim: usize, factor: &Polynomial) -> Matrix {
+    matrix(dim, |i, j| if i == j { factor.clone() } else { Polynomial::default() })
 }
 
-fn sum(a: &Matrix, b: &Matrix) -> Matrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[i][j] + b[i][j]))
-}
-
-fn scale(s: f64, a: &Matrix) -> Matrix {
-    a.map(|row| row.map(|x| s * x))
+fn times(a: &Matrix, b: &Matrix) -> Matrix {
+    matrix(a.len(), |i, j| total((0..a.len()).map(|k| &a[i][k] * &b[k][j])))
 }
 
 fn transpose(a: &Matrix) -> Matrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[j][i]))
-}
-
-fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
+    matrix(a.len(), |i, j| a[j][i].clone())
 }
 
 fn sym(a: &Matrix) -> Matrix {
-    scale(0.5, &sum(a, &transpose(a)))
+    matrix(a.len(), |i, j| (&a[i][j] + &a[j][i]).scaled(0.5))
 }
 
-const UNIT: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
-
-fn trace(a: &Matrix) -> f64 {
-    a[0][0] + a[1][1] + a[2][2]
+fn trace(a: &Matrix) -> Polynomial {
+    total((0..a.len()).map(|i| a[i][i].clone()))
 }
 
-/// Values of the constants `lambda` and `mu` that this test gives.
-const LAME: (f64, f64) = (0.7, 0.4);
-
-/// The stress increment of document 000 (A.5–A.8) for the displacement gradient `g` in the direction `dg`.
-fn stress(g: &Matrix, dg: &Matrix) -> Matrix {
-    let material = |e: &Matrix| sum(&scale(LAME.0 * trace(e), &UNIT), &scale(2.0 * LAME.1, e));
-    let f = sum(&UNIT, g);
-    let e = scale(0.5, &sum(&multiply(&transpose(&f), &f), &scale(-1.0, &UNIT)));
-    let de = sym(&multiply(&transpose(&f), dg));
-    sum(&multiply(dg, &material(&e)), &multiply(&f, &material(&de)))
+fn contract(a: &Matrix, b: &Matrix) -> Polynomial {
+    total(a.iter().flatten().zip(b.iter().flatten()).map(|(x, y)| x * y))
 }
 
-/// Everything a case needs.
-struct Case {
-    mesh: Mesh,
+/// Rows are the gradients of the components.
+fn grad(field: &Field, frame: &Frame) -> Matrix {
+    field.iter().map(|component| component.gradient(frame)).collect()
+}
+
+/// `lambda tr(e) I + 2 mu e`.
+fn isotropic(e: &Matrix, (lambda, mu): (f64, f64)) -> Matrix {
+    plus(&unit(e.len(), &trace(e).scaled(lambda)), &matrix(e.len(), |i, j| e[i][j].scaled(2.0 * mu)))
+}
+
+/// The derivative of `P = F S`, `S = lambda tr(E) I + 2 mu E`, `E = (F^T F - I) / 2`, `F = I + at` in the direction
+/// `along` of displacement gradients (document 000, A.5–A.8).
+fn stress(at: &Matrix, along: &Matrix, lame: (f64, f64)) -> Matrix {
+    let dim = at.len();
+    let f = plus(&unit(dim, &Polynomial::constant(1.0)), at);
+    let c = times(&transpose(&f), &f);
+    let e = plus(&c, &unit(dim, &Polynomial::constant(-1.0)));
+    let e = matrix(dim, |i, j| e[i][j].scaled(0.5));
+    let de = sym(&times(&transpose(&f), along));
+    plus(&times(along, &isotropic(&e, lame)), &times(&f, &isotropic(&de, lame)))
+}
+
+/// What an operator acts on: polynomials, or values at the degrees of freedom.
+struct Arguments<T> {
+    /// The displacement at which hyperelasticity is linearised.
+    at: T,
+    u: T,
+    lame: (f64, f64),
+}
+
+/// The integrand of `v . A u`.
+fn integrand(operator: Operator, given: &Arguments<Field>, v: &Field, frame: &Frame) -> Polynomial {
+    let (du, dv) = (grad(&given.u, frame), grad(v, frame));
+    let values = || total(given.u.iter().zip(v).map(|(u, v)| u * v));
+    match operator {
+        Operator::Mass => values(),
+        Operator::Laplace => contract(&du, &dv),
+        Operator::Helmholtz => &contract(&du, &dv) + &values(),
+        Operator::Elasticity => contract(&sym(&du), &sym(&dv)),
+        Operator::Hyperelasticity => contract(&stress(&grad(&given.at, frame), &du, given.lame), &dv),
+    }
+}
+
+/// Highest degree of the integrand.
+fn integrand_degree(operator: Operator, degree: usize) -> usize {
+    match operator {
+        Operator::Mass | Operator::Helmholtz => 2 * degree,
+        Operator::Laplace | Operator::Elasticity => 2 * degree - 2,
+        Operator::Hyperelasticity => 4 * degree - 4,
+    }
+}
+
+/// A kernel that was compiled and bound once for a mesh; `rule` is the degree of the quadrature if not the default.
+fn action(
+    device: &dyn Device,
+    operator: Operator,
     degree: usize,
-    l: Linear,
-    m: Linear,
-    /// Directions of `u` and `v`; the gradient of the displacement that hyperelasticity is linearised at.
-    c: Vector,
-    d: Vector,
-    g: Matrix,
+    rule: Option<usize>,
+    mesh: &Mesh,
+    given: &Arguments<Vec<f64>>,
+) -> Vec<f64> {
+    let form = operator.form(mesh.shape().dim(), degree).unwrap();
+    let options = LoweringOptions::new("action");
+    let lowered = lower(&form, &rule.map_or(options.clone(), |d| options.with_degree(d))).unwrap();
+    let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
+    let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+    let inputs = Inputs::new().field(operator.acts_on(), given.u.clone());
+    let inputs = match operator {
+        Operator::Mass | Operator::Helmholtz | Operator::Laplace | Operator::Elasticity => inputs,
+        Operator::Hyperelasticity => {
+            let (lambda, mu) = given.lame;
+            inputs.field("u", given.at.clone()).constant("lambda", [lambda]).constant("mu", [mu])
+        }
+    };
+    let loaded = Loaded::new(device, &program, &lowered.bind(mesh, &inputs).unwrap()).unwrap();
+    loaded.launch().unwrap();
+    loaded.f64s("y").unwrap()
 }
 
-impl Case {
-    fn exact(&self, operator: Operator) -> f64 {
-        let p = self.degree;
-        let gradients = |c: &Vector, d: &Vector| (outer(c, &self.l.gradient), outer(d, &self.m.gradient));
-        let values = || integral(&self.mesh, &self.l, &self.m, p, p);
-        let slopes = || (p * p) as f64 * integral(&self.mesh, &self.l, &self.m, p - 1, p - 1);
-        let dot = self.l.gradient.iter().zip(&self.m.gradient).map(|(x, y)| x * y).sum::<f64>();
-        let (du, dv) = gradients(&self.c, &self.d);
-        match operator {
-            Operator::Mass => values(),
-            Operator::Laplace => dot * slopes(),
-            Operator::Helmholtz => dot * slopes() + values(),
-            Operator::Elasticity => contract(&sym(&du), &sym(&dv)) * slopes(),
-            Operator::Hyperelasticity => contract(&stress(&self.g, &du), &dv) * slopes(),
+/// A scalar or a vector of polynomials.
+fn random_field(operator: Operator, dim: usize, degree: usize, size: f64, random: &mut Random) -> Field {
+    let components = if operator.is_vector() { dim } else { 1 };
+    (0..components).map(|_| Polynomial::random(dim, degree, random).scaled(size)).collect()
+}
+
+/// Values at the degrees of freedom.
+fn interpolate(field: &Field, points: &[Vec<f64>]) -> Vec<f64> {
+    let components: Vec<Vec<f64>> = field.iter().map(|f| f.at(points)).collect();
+    (0..points.len()).flat_map(|k| components.iter().map(move |c| c[k])).collect()
+}
+
+/// The points of the degrees of freedom in the frame.
+fn dof_points(mesh: &Mesh, degree: usize, frame: &Frame) -> Vec<Vec<f64>> {
+    let points = Numbering::new(mesh, degree).unwrap().dof_points(mesh);
+    points.chunks(mesh.shape().dim()).map(|x| frame.local(x)).collect()
+}
+
+/// `a . b` and the sum of the absolute products.
+fn dot(a: &[f64], b: &[f64]) -> (f64, f64) {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(x, y)| x * y).fold((0.0, 0.0), |(sum, size), p| (sum + p, size + p.abs()))
+}
+
+fn random_arguments(operator: Operator, dim: usize, degree: usize, random: &mut Random) -> Arguments<Field> {
+    // A displacement of a tenth, so that no part of the stress drowns another.
+    let at = random_field(operator, dim, degree, 0.1, random);
+    let u = random_field(operator, dim, degree, 1.0, random);
+    Arguments { at, u, lame: (1.0 + 0.5 * random.number(), 1.0 + 0.5 * random.number()) }
+}
+
+/// Two results per degree and device, each relative to the sum of absolute contributions.
+fn check(operator: Operator, mesh: &Mesh, degrees: std::ops::RangeInclusive<usize>) {
+    let (seed, dim) = (Random::fresh_seed(), mesh.shape().dim());
+    let mut random = Random::new(seed);
+    let moments = Moments::new(mesh, integrand_degree(operator, *degrees.end()));
+    let devices = devices();
+    for degree in degrees {
+        let points = dof_points(mesh, degree, &moments.frame);
+        let given = random_arguments(operator, dim, degree, &mut random);
+        let (at, u) = (interpolate(&given.at, &points), interpolate(&given.u, &points));
+        let values = Arguments { at, u, lame: given.lame };
+        let tests = [(); 2].map(|()| {
+            let v = random_field(operator, dim, degree, 1.0, &mut random);
+            let exact = moments.integral(&integrand(operator, &given, &v, &moments.frame));
+            (interpolate(&v, &points), exact)
+        });
+        for device in &devices {
+            let y = action(&**device, operator, degree, None, mesh, &values);
+            for (v, exact) in &tests {
+                let (found, size) = dot(&y, v);
+                let error = (found - exact).abs() / size;
+                let what = format!("{operator} {dim}-D P{degree}, {:?}", device.info().backend);
+                println!("{what}: {found:.6e}, of {size:.1e}, error {error:.1e}");
+                assert!(error < TOLERANCE, "{what}, seed {seed}: {found} {exact}, of {size}");
+                assert!(exact.abs() > 1e-9 * size, "{what}, seed {seed}: all cancels, which checks nothing");
+            }
         }
     }
+}
 
-    /// Degrees of freedom of `direction l^p`, or of `l^p` for scalars.
-    fn power(&self, points: &[f64], l: &Linear, direction: &Vector, is_vector: bool) -> Vec<f64> {
-        let value = |x: &[f64]| l.at(x).powi(self.degree as i32);
-        let scalars = points.chunks(3).map(value);
-        if is_vector { scalars.flat_map(|s| direction.map(|d| d * s)).collect() } else { scalars.collect() }
-    }
+macro_rules! exact_for_polynomials {
+    ($($name:ident: $operator:ident, $mesh:expr, $degrees:expr;)*) => { $(
+        #[test]
+        fn $name() {
+            check(Operator::$operator, &$mesh, $degrees);
+        }
+    )* };
+}
 
-    /// `v . A u` by a compiled kernel.
-    fn computed(&self, operator: Operator) -> f64 {
-        let numbering = Numbering::new(&self.mesh, self.degree).unwrap();
-        let points = numbering.dof_points(&self.mesh);
-        let u = self.power(&points, &self.l, &self.c, operator.is_vector());
-        let v = self.power(&points, &self.m, &self.d, operator.is_vector());
-        let linear = |x: &[f64]| self.g.map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>());
-        let at = points.chunks(3).flat_map(linear).collect();
-        let inputs = match operator {
-            Operator::Hyperelasticity => Inputs::new().field("du", u).field("u", at),
-            Operator::Mass | Operator::Helmholtz | Operator::Laplace | Operator::Elasticity => {
-                Inputs::new().field("u", u)
-            }
-        };
-        let inputs = inputs.constant("lambda", [LAME.0]).constant("mu", [LAME.1]);
-        let form = operator.form(3, self.degree).unwrap();
-        let lowered = lower(&form, &LoweringOptions::new("action")).unwrap();
-        let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
-        let program = generate(&kernel, Target::C, &Options::default()).unwrap();
-        let device = open("c").unwrap();
-        let memory = lowered.bind(&self.mesh, &inputs).unwrap();
-        let loaded = Loaded::new(&*device, &program, &memory).unwrap();
-        loaded.launch().unwrap();
-        loaded.f64s("y").unwrap().iter().zip(&v).map(|(y, v)| y * v).sum()
-    }
+exact_for_polynomials! {
+    mass_on_the_bracket: Mass, bracket(), 1..=4;
+    helmholtz_on_the_bracket: Helmholtz, bracket(), 1..=4;
+    laplace_on_the_bracket: Laplace, bracket(), 1..=4;
+    elasticity_on_the_bracket: Elasticity, bracket(), 1..=4;
+    hyperelasticity_on_the_bracket: Hyperelasticity, bracket(), 1..=2;
+    mass_on_a_square: Mass, Mesh::unit_square(12).unwrap(), 1..=4;
+    helmholtz_on_a_square: Helmholtz, Mesh::unit_square(12).unwrap(), 1..=4;
+    laplace_on_a_square: Laplace, Mesh::unit_square(12).unwrap(), 1..=4;
+    elasticity_on_a_square: Elasticity, Mesh::unit_square(12).unwrap(), 1..=4;
+    hyperelasticity_on_a_square: Hyperelasticity, Mesh::unit_square(12).unwrap(), 1..=3;
+    helmholtz_on_unlike_triangles: Helmholtz, support::bent_mesh(2, 9), 1..=3;
+    hyperelasticity_on_unlike_triangles: Hyperelasticity, support::bent_mesh(2, 9), 1..=3;
 }
 
 #[test]
-fn actions_are_exact_for_polynomials_on_the_bracket() {
-    let seed = Random::fresh_seed();
+fn hyperelasticity_at_rest_is_linear_elasticity() {
+    let (mesh, degree, seed) = (bracket(), 2, Random::fresh_seed());
     let mut random = Random::new(seed);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mesh = Mesh::read_gmsh(&root.join("meshes/bracket.msh")).unwrap();
-    for (operator, degree) in [
-        (Operator::Mass, 3),
-        (Operator::Helmholtz, 2),
-        (Operator::Laplace, 4),
-        (Operator::Elasticity, 3),
-        (Operator::Hyperelasticity, 2),
-    ] {
-        let (l, m) = (Linear::new(&mut random), Linear::new(&mut random));
-        // Positive, so that nothing cancels; displacements of a tenth.
-        let mut vector = |size: f64| -> Vector { std::array::from_fn(|_| size * (1.5 + random.number())) };
-        let (c, d) = (vector(0.5), vector(0.5));
-        let g = [vector(0.05), vector(0.05), vector(0.05)];
-        let case = Case { mesh: mesh.clone(), degree, l, m, c, d, g };
-        let (exact, computed) = (case.exact(operator), case.computed(operator));
-        let error = ((computed - exact) / exact).abs();
-        println!("{operator} P{degree}: {computed} {exact} {error:.1e}");
-        // 1e-12: some 10⁵ terms of one sign, each right to some hundred roundings of 1e-16.
-        assert!(exact.abs() > 1e-6 && error < 1e-12, "{operator} P{degree}, seed {seed}: {computed} {exact}");
-    }
+    let moments = Moments::new(&mesh, 2);
+    let points = dof_points(&mesh, degree, &moments.frame);
+    let u = random_field(Operator::Hyperelasticity, 3, degree, 1.0, &mut random);
+    let v = random_field(Operator::Hyperelasticity, 3, degree, 1.0, &mut random);
+    let (u_values, v_values) = (interpolate(&u, &points), interpolate(&v, &points));
+    let lame = (1.0 + 0.5 * random.number(), 1.0 + 0.5 * random.number());
+    let strain = |field| sym(&grad(field, &moments.frame));
+    let exact = moments.integral(&contract(&isotropic(&strain(&u), lame), &strain(&v)));
+    let device = open("c").unwrap();
+    let act = |operator, lame| {
+        let given = Arguments { at: vec![0.0; u_values.len()], u: u_values.clone(), lame };
+        action(&*device, operator, degree, None, &mesh, &given)
+    };
+    let (found, size) = dot(&act(Operator::Hyperelasticity, lame), &v_values);
+    assert!((found - exact).abs() < TOLERANCE * size, "seed {seed}: {found} {exact}, of {size}");
+    // With lambda = 0 and mu = 1/2 the stress is the strain, so every entry is that of the other operator.
+    let (rest, linear) = (act(Operator::Hyperelasticity, (0.0, 0.5)), act(Operator::Elasticity, lame));
+    let error = RelativeError::between(&rest, &linear);
+    assert!(error.is_within(TOLERANCE) && linear.iter().any(|y| *y != 0.0), "seed {seed}: {error:?}");
 }
 
 #[test]
-fn the_closed_formula_integrates_by_hand() {
-    let mesh = Mesh::unit_cube(2).unwrap();
-    let x = Linear { value: 0.0, gradient: [1.0, 0.0, 0.0] };
-    let y = Linear { value: 1.0, gradient: [0.0, 2.0, 0.0] };
-    // ∫x³ = 1/4, ∫(1 + 2y)² = 13/3, both over the unit cube.
-    let found = integral(&mesh, &x, &y, 3, 2);
-    assert!((found - 13.0 / 12.0).abs() < 1e-14, "{found}");
+fn hyperelasticity_is_linear_and_symmetric_in_its_directions() {
+    let (mesh, degree, seed) = (bracket(), 2, Random::fresh_seed());
+    let mut random = Random::new(seed);
+    let n = 3 * Numbering::new(&mesh, degree).unwrap().n_dofs();
+    // Displacements that differ by 0.02 between neighbours a tenth apart strain by a fifth.
+    let at: Vec<f64> = random.numbers(n).into_iter().map(|x| 0.02 * x).collect();
+    let (u, v) = (random.numbers(n), random.numbers(n));
+    let device = open("c").unwrap();
+    let act = |u: &[f64]| {
+        let given = Arguments { at: at.clone(), u: u.to_vec(), lame: (0.7, 0.4) };
+        action(&*device, Operator::Hyperelasticity, degree, None, &mesh, &given)
+    };
+    let (au, av) = (act(&u), act(&v));
+    let ((v_au, size), (u_av, _)) = (dot(&v, &au), dot(&u, &av));
+    assert!((v_au - u_av).abs() < TOLERANCE * size, "seed {seed}: {v_au} {u_av}, of {size}");
+    assert!(v_au.abs() > 1e-9 * size, "seed {seed}: all cancels, which checks nothing");
+    let combine = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| 2.0 * a - 3.0 * b).collect::<Vec<_>>();
+    let error = RelativeError::between(&act(&combine(&u, &v)), &combine(&au, &av));
+    assert!(error.is_within(TOLERANCE), "seed {seed}: {error:?}");
+}
+
+#[test]
+fn too_weak_a_rule_and_too_low_a_degree_are_seen() {
+    let mesh = Mesh::unit_square(4).unwrap();
+    let mut random = Random::new(Random::fresh_seed());
+    let moments = Moments::new(&mesh, 6);
+    let device = open("c").unwrap();
+    let points = dof_points(&mesh, 2, &moments.frame);
+    // Degree of the polynomials, degree of the rule, whether the result is exact.
+    for (degree, rule, is_exact) in [(2, 4, true), (2, 2, false), (3, 6, false)] {
+        let given = random_arguments(Operator::Mass, 2, degree, &mut random);
+        let values = Arguments { at: Vec::new(), u: interpolate(&given.u, &points), lame: given.lame };
+        let y = action(&*device, Operator::Mass, 2, Some(rule), &mesh, &values);
+        let exact = moments.integral(&integrand(Operator::Mass, &given, &given.u, &moments.frame));
+        let (found, size) = dot(&y, &values.u);
+        let error = (found - exact).abs() / size;
+        assert_eq!(error < TOLERANCE, is_exact, "degree {degree}, rule {rule}: {found} {exact}");
+    }
 }
