@@ -61,7 +61,8 @@ fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<Recip
             Err(source) => {
                 let kernel = Box::new(met.clone());
                 let (number, total) = (k + 1, steps.len());
-                return (trace, Some(RecipeError { number, total, step: step.clone(), kernel, source }));
+                let (step, source) = (Box::new(step.clone()), Box::new(source));
+                return (trace, Some(RecipeError { number, total, step, kernel, source }));
             }
         }
     }

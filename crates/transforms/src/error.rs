@@ -39,15 +39,8 @@ pub enum Cause {
     #[error("{0}")]
     Argument(String),
     /// The proof failed: two instances would run in the wrong order.
-    #[error("would run {} before {}, {relation}{}; {help}", .witness.sink, .witness.source, .witness.params_text())]
-    Reordered {
-        /// The two instances, in today's order.
-        witness: Witness,
-        /// What the later one does to the earlier one, as a relative clause.
-        relation: String,
-        /// What to try.
-        help: String,
-    },
+    #[error("{0}")]
+    Reordered(Box<WrongOrder>),
     /// The proof failed: the placement on work-groups and work-items breaks a dependence.
     #[error("{0}")]
     Placement(Box<Refusal>),
@@ -59,11 +52,23 @@ pub enum Cause {
     Solver(#[from] IslError),
 }
 
+/// Two instances that would run in the wrong order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("would run {} before {}, {relation}{}; {help}", .witness.sink, .witness.source, .witness.params_text())]
+pub struct WrongOrder {
+    /// The two instances, in today's order.
+    pub witness: Witness,
+    /// What the later one does to the earlier one, as a relative clause.
+    pub relation: String,
+    /// What to try.
+    pub help: String,
+}
+
 impl Cause {
     /// The two instances that clash, if the proof failed.
     pub fn witness(&self) -> Option<&Witness> {
         match self {
-            Self::Reordered { witness, .. } => Some(witness),
+            Self::Reordered(order) => Some(&order.witness),
             Self::Placement(refusal) => Some(&refusal.witness),
             Self::Unknown { .. }
             | Self::EmptySelection { .. }

@@ -87,3 +87,13 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.dedup();
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
+
+/// The iname of a name, which must be a loop of the tree and not that of a reduction.
+pub(crate) fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Cause> {
+    let found = iname(kernel, name)?;
+    if crate::tree::loop_body(&kernel.body, found).is_none() {
+        let message = format!("`{name}` runs inside a reduction; realise the reduction first");
+        return Err(Cause::Argument(message));
+    }
+    Ok(found)
+}

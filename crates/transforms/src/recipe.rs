@@ -24,11 +24,11 @@ pub struct RecipeError {
     /// Number of steps.
     pub total: usize,
     /// The step.
-    pub step: Step,
+    pub step: Box<Step>,
     /// The kernel it met.
     pub kernel: Box<Kernel>,
     /// Why it was not applied.
-    pub source: TransformError,
+    pub source: Box<TransformError>,
 }
 
 /// Text that is no recipe.
@@ -70,9 +70,9 @@ impl Recipe {
             let result = step.apply(met).map_err(|source| RecipeError {
                 number: k + 1,
                 total: self.steps.len(),
-                step: step.clone(),
+                step: Box::new(step.clone()),
                 kernel: Box::new(met.clone()),
-                source,
+                source: Box::new(source),
             })?;
             trace.push((step.clone(), result));
         }

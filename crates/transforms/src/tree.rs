@@ -1,6 +1,6 @@
 //! Edits of the loop tree.
 
-use purlin_ir::{InameId, Node};
+use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces the loop over `iname`, wherever it is, by what `edit` makes of its body.
 pub(crate) fn replace_loop(
@@ -29,4 +29,68 @@ pub(crate) fn loop_body(nodes: &[Node], iname: InameId) -> Option<&[Node]> {
         Node::Loop(_, body) => loop_body(body, iname),
         Node::Insn(_) => None,
     })
+}
+
+/// Calls `edit` with the siblings among which a node that `wanted` accepts stands, first in textual order.
+pub(crate) fn edit_siblings(
+    nodes: &mut Vec<Node>,
+    wanted: &dyn Fn(&Node) -> bool,
+    edit: &mut dyn FnMut(&mut Vec<Node>),
+) -> bool {
+    if nodes.iter().any(wanted) {
+        edit(nodes);
+        return true;
+    }
+    nodes.iter_mut().any(|node| match node {
+        Node::Loop(_, body) => edit_siblings(body, wanted, edit),
+        Node::Insn(_) => false,
+    })
+}
+
+/// The siblings among which a node that `wanted` accepts stands, first in textual order.
+pub(crate) fn siblings<'a>(nodes: &'a [Node], wanted: &dyn Fn(&Node) -> bool) -> Option<&'a [Node]> {
+    if nodes.iter().any(wanted) {
+        return Some(nodes);
+    }
+    nodes.iter().find_map(|node| match node {
+        Node::Loop(_, body) => siblings(body, wanted),
+        Node::Insn(_) => None,
+    })
+}
+
+/// The instructions in some nodes, in textual order.
+pub(crate) fn insns_of(nodes: &[Node]) -> Vec<InsnId> {
+    let inside = nodes.iter().map(|node| match node {
+        Node::Insn(insn) => vec![*insn],
+        Node::Loop(_, body) => insns_of(body),
+    });
+    inside.flatten().collect()
+}
+
+/// The loops in some nodes and the reductions of their instructions, outer before inner.
+pub(crate) fn inames_of(kernel: &Kernel, nodes: &[Node]) -> Vec<InameId> {
+    let mut found = Vec::new();
+    for node in nodes {
+        match node {
+            Node::Loop(iname, body) => {
+                found.push(*iname);
+                found.extend(inames_of(kernel, body));
+            }
+            Node::Insn(insn) => found.extend(reductions_of(&kernel.insns[*insn])),
+        }
+    }
+    found
+}
+
+/// The inames of the reductions of an instruction.
+fn reductions_of(insn: &Insn) -> Vec<InameId> {
+    let mut found = Vec::new();
+    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        e.for_each(&mut |e| {
+            if let Expr::Reduce(r) = e {
+                found.extend(&r.inames);
+            }
+        });
+    }
+    found
 }

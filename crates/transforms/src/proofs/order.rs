@@ -1,6 +1,6 @@
 //! The proof of every primitive that moves instances: no dependence is turned around.
 
-use crate::error::Cause;
+use crate::error::{Cause, WrongOrder};
 use purlin_ir::deps::{self, Dependence, DependenceKind};
 use purlin_ir::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Affine, InameId, InsnId, Kernel};
@@ -40,7 +40,7 @@ pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String)
         if let Some(witness) = d.witness(reordering.before, &backward)? {
             let help = help(&witness.source.insn, &witness.sink.insn);
             let relation = relation_text(d.kind, &witness.element);
-            return Err(Cause::Reordered { witness, relation, help });
+            return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
         }
     }
     Ok(())

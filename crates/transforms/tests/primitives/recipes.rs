@@ -94,7 +94,7 @@ fn failing_step_is_named() {
     let error = recipe.apply(&kernel(SCALE)).unwrap_err();
     assert_style(&error.to_string());
     assert_eq!((error.number, error.total), (3, 4));
-    assert_eq!(error.step, Step::from(TagIname::new("i_i", "g.0")));
+    assert_eq!(*error.step, Step::from(TagIname::new("i_i", "g.0")));
     assert_snapshot!(format!("{error}\n\n{}", error.kernel));
 }
 

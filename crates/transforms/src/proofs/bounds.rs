@@ -1,0 +1,56 @@
+//! The proof of every primitive that enters a loop at another time than before: its bounds stay.
+
+use crate::error::Cause;
+use crate::tree::insns_of;
+use purlin_ir::polyhedral::is_symbol;
+use purlin_ir::{Affine, Atom, InameId, Kernel, Node, VarId};
+
+/// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.
+pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
+    let mut found = Vec::new();
+    kernel.inames[iname].domain.for_each_symbol(&mut |atom| {
+        if let Atom::Var(v) = atom
+            && !is_symbol(kernel, *v)
+        {
+            found.push(*v);
+        }
+    });
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Checks that no instruction in `nodes` writes a scalar in the bounds of `iname`.
+///
+/// Formula: `vars(domain(iname)) ∩ written(nodes) = {}`. Then the bounds have the same value before and
+/// after `nodes`.
+///
+/// # Errors
+/// [`Cause::Argument`] with the instruction and the scalar.
+pub fn check_bounds_stay(kernel: &Kernel, iname: InameId, nodes: &[Node]) -> Result<(), Cause> {
+    let bounds = changing_bounds(kernel, iname);
+    let writer = insns_of(nodes).into_iter().find(|insn| bounds.contains(&kernel.insns[*insn].lhs.var));
+    let Some(writer) = writer.map(|insn| &kernel.insns[insn]) else { return Ok(()) };
+    Err(Cause::Argument(format!(
+        "the bounds of `{}` mention `{}`, which `{}` writes, so that they would change between the loops; \
+         copy it to another temporary first",
+        kernel.inames[iname].name, kernel.vars[writer.lhs.var].name, writer.name
+    )))
+}
+
+/// Checks that a value mentions no scalar that may change while the kernel runs.
+///
+/// # Errors
+/// [`Cause::Argument`] with the loop and the scalar.
+pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> Result<(), Cause> {
+    let mut found = None;
+    value.for_each_symbol(&mut |atom| match atom {
+        Atom::Var(v) if !is_symbol(kernel, *v) => found = Some(*v),
+        Atom::Var(_) | Atom::Iname(_) | Atom::Floor(..) => {}
+    });
+    let Some(var) = found else { return Ok(()) };
+    Err(Cause::Argument(format!(
+        "the bounds of `{}` depend on `{}`, which is read from memory; keep the loop as it is",
+        kernel.inames[iname].name, kernel.vars[var].name
+    )))
+}
