@@ -9,7 +9,7 @@ use purlin_codegen::{ArgKind, CodegenError, Options, generate};
 use purlin_ir::interp::{Memory, Value, interpret};
 use purlin_ir::sample::{SampleConfig, arbitrary_kernel};
 use purlin_ir::{AddressSpace, Affine, AxisTag, Direction, Id, Kernel, ScalarType, VarId, VarKind, WriteOp};
-use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, open};
+use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, oclgrind, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -200,18 +200,26 @@ fn kernels() -> Vec<PathBuf> {
 
 #[test]
 fn kernels_agree_with_the_interpreter() {
+    kernels_agree(&devices());
+}
+
+fn kernels_agree(devices: &[Box<dyn Device>]) {
     let seed = seed();
     let mut random = Random(seed);
-    let devices = devices();
     let mut failures = Vec::new();
+    let oclgrind = devices.iter().any(|d| d.info().driver.contains("Oclgrind"));
     for file in kernels() {
+        // oclgrind 21.10 gives 3 for `min(0, 3) + max(1, 0)`, as comparisons and as built-in functions.
+        if oclgrind && file.ends_with("integer_division_rounds_down.purlin") {
+            continue;
+        }
         let text = std::fs::read_to_string(&file).unwrap();
         let kernel = purlin_ir::text::parse(&text).unwrap();
         for params in parameter_sets(&text) {
             let memory = random_memory(&kernel, &params, &mut random);
             let mut expected = memory.clone();
             interpret(&kernel, &mut expected).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            for device in &devices {
+            for device in devices {
                 if let Err(e) = compare(&expected, &run(&**device, &kernel, &memory)) {
                     failures.push(format!(
                         "{} with {params:?} on {}: {e}",
@@ -266,7 +274,7 @@ fn parallel(kernel: &Kernel, memory: &Memory, random: &mut Random) -> Option<Ker
         let value = memory.get_param(&kernel.vars[id].name).unwrap();
         kernel = kernel.with_var_fixed(id, value);
     }
-    let tags = ["g.0", "g.1", "l.0", "l.0", "l.1", "unroll", "vector"];
+    let tags = ["g.0", "g.1", "l.0", "l.0", "l.0", "l.1", "unroll", "vector"];
     for iname in kernel.inames.values_mut() {
         if random.next().is_multiple_of(2) {
             let tag = tags[(random.next() % tags.len() as u64) as usize];
@@ -292,9 +300,14 @@ fn parallel_programs_agree(device: &dyn Device, cases: u32) {
     let seed = seed();
     let random = std::cell::RefCell::new(Random(seed));
     let accepted = std::cell::Cell::new(0_u32);
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 0,
+        ..Config::default()
+    });
     let result = runner.run(&arbitrary_kernel(SampleConfig::default()), |sample| {
-        for _ in 0..4 {
+        for _ in 0..12 {
             let Some(kernel) = parallel(&sample.kernel, &sample.memory, &mut random.borrow_mut()) else {
                 continue;
             };
@@ -325,9 +338,34 @@ fn parallel_programs_agree_in_c() {
 }
 
 #[test]
-fn parallel_programs_agree_in_opencl() {
-    match open("opencl") {
-        Ok(device) => parallel_programs_agree(&*device, cases(30)),
-        Err(e) => eprintln!("skipped: no OpenCL device ({e})"),
-    }
+#[ignore = "`oclgrind_finds_nothing` runs it in a child process under oclgrind"]
+fn child() {
+    kernels_agree(&[open("opencl").unwrap()]);
+    parallel_programs_agree(&*open("opencl").unwrap(), cases(30));
+}
+
+/// Random tagged programs run under oclgrind and not on pocl, whose version 3.1 runs an atomic update of
+/// work-item 0 twice in some of them (one in a few hundred; oclgrind and the C code agree with the
+/// interpreter there).
+///
+/// No data race, nothing uninitialised, nothing out of range, no divergent barrier.
+#[test]
+fn oclgrind_finds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let environment = match oclgrind::environment(dir.path()) {
+        Ok(environment) => environment,
+        Err(e) => return eprintln!("skipped: {e}"),
+    };
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .envs(environment)
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+    let findings = oclgrind::read_log(&oclgrind::log_file(dir.path())).unwrap();
+    assert!(
+        findings.is_empty(),
+        "{}",
+        findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    );
 }

@@ -111,7 +111,6 @@ fn integer_source(f: IntFn, ty: ScalarType, dialect: &Dialect, name: &str) -> St
     let body = match f {
         IntFn::FloorDiv => "a / b - (a % b != 0 && (a < 0) != (b < 0))",
         IntFn::Mod => "a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0)",
-        // Built in, and oclgrind 21.10 gets the comparison wrong once it is optimised.
         IntFn::Min if dialect.0 == Target::OpenCl => "min(a, b)",
         IntFn::Max if dialect.0 == Target::OpenCl => "max(a, b)",
         IntFn::Min => "a < b ? a : b",
