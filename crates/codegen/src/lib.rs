@@ -1,8 +1,39 @@
 //! Turns a kernel into CUDA, OpenCL or C source with a launch plan.
 //!
 //! ```text
-//! Kernel ──place──► PlacedKernel ──lower──► code (ast) ──print──► Program { source, plan }
+//! Kernel ──place──► PlacedKernel ──lower──► Code (ast) ──print──► Program { source, plan }
 //! ```
+//!
+//! ```
+//! use purlin_codegen::{Options, Target, generate};
+//!
+//! let kernel = purlin_ir::text::parse(
+//!     "kernel scale\n\nparam n: i32\narg y: f64[n] inout\n
+//! for i_o in 0..ceil(n/32) {g.0}
+//!   for i_i in 0..min(32, n - 32*i_o) {l.0}
+//!     s: y[32*i_o + i_i] *= 2.0\n",
+//! )?;
+//! let program = generate(&kernel, Target::Cuda, &Options::default())?;
+//! assert!(program.source.contains("if (32*i_o + i_i < n) {"));
+//! assert_eq!(program.plan.block, [32, 1, 1]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - **Axes.** A hardware index is the iname minus the lower bound of its range. What an instruction
+//!   writes decides where it runs along an axis it is not on: everywhere if private (along groups also if
+//!   local), else at index 0.
+//! - **Bounds and guards** come from the constraints of each loop's domain. A constraint that follows
+//!   from loops around, hardware ranges and assumptions is left out; the proof is by intervals and
+//!   Fourier–Motzkin elimination over plain integers, so that a usual kernel costs no call into isl. What
+//!   is not proved stays as a guard.
+//! - **Widths.** Integers are 32 bits where their range, from the types of parameters, assumptions and
+//!   bounds, fits; else an operand is converted before the first operation that may overflow. Offsets of
+//!   `i32` parameters times a constant are 64 bits unless an assumption such as `n <= 1000000` bounds them.
+//! - **Barriers** cover the placement's pairs greedily; an independent walk over the final code checks
+//!   that each pair is separated. In C the body is cut at barriers into loops over the work-items, and
+//!   private variables that live across are expanded.
+//! - **C.** `omp parallel for` over the groups, `omp simd` over the work-items where no atomic update is
+//!   inside (OpenMP forbids it). The tag `vector` is `omp simd` in C and a sequential loop elsewhere.
 
 pub mod ast;
 mod axes;
