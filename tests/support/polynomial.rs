@@ -27,7 +27,7 @@ impl Frame {
         Self { origin: bounds.iter().map(|(a, b)| (a + b) / 2.0).collect(), size }
     }
 
-    pub fn local(&self, x: &[f64]) -> Vec<f64> {
+    fn local(&self, x: &[f64]) -> Vec<f64> {
         x.iter().zip(&self.origin).map(|(x, o)| (x - o) / self.size).collect()
     }
 }
@@ -46,26 +46,6 @@ impl Polynomial {
         Self(monomials(dim, degree).into_iter().map(|e| (e, random.number())).collect())
     }
 
-    /// Values at points of the frame.
-    pub fn at(&self, points: &[Vec<f64>]) -> Vec<f64> {
-        let terms: Vec<(Exponents, f64)> = self.0.iter().map(|(e, c)| (*e, *c)).collect();
-        let degree = terms.iter().flat_map(|(e, _)| *e).max().unwrap_or(0);
-        let mut powers = vec![[1.0; 3]; degree + 1];
-        let mut value = |z: &Vec<f64>| {
-            for e in 1..=degree {
-                for k in 0..z.len() {
-                    powers[e][k] = powers[e - 1][k] * z[k];
-                }
-            }
-            let mut sum = 0.0;
-            for ([a, b, c], factor) in &terms {
-                sum += factor * powers[*a][0] * powers[*b][1] * powers[*c][2];
-            }
-            sum
-        };
-        points.iter().map(&mut value).collect()
-    }
-
     /// Derivatives by the physical coordinates.
     pub fn gradient(&self, frame: &Frame) -> Vec<Self> {
         (0..frame.origin.len()).map(|axis| self.derivative(axis).scaled(1.0 / frame.size)).collect()
@@ -82,6 +62,40 @@ impl Polynomial {
 
     pub fn scaled(&self, factor: f64) -> Self {
         Self(self.0.iter().map(|(e, c)| (*e, c * factor)).collect())
+    }
+}
+
+/// The values of all monomials up to a degree at points, so that polynomials are evaluated fast.
+pub struct Samples(BTreeMap<Exponents, Vec<f64>>);
+
+impl Samples {
+    /// At points of shape `[points, dim]`.
+    pub fn new(frame: &Frame, points: &[f64], degree: usize) -> Self {
+        let dim = frame.origin.len();
+        let coordinate = |axis: usize| -> Vec<f64> {
+            let (origin, size) = (frame.origin[axis], frame.size);
+            points.iter().skip(axis).step_by(dim).map(|x| (x - origin) / size).collect()
+        };
+        let coordinates: Vec<_> = (0..dim).map(coordinate).collect();
+        let mut values = BTreeMap::from([([0; 3], vec![1.0; points.len() / dim])]);
+        for e in monomials(dim, degree) {
+            if let Some(axis) = e.iter().position(|n| *n > 0) {
+                let mut lower = e;
+                lower[axis] -= 1;
+                let product = values[&lower].iter().zip(&coordinates[axis]).map(|(v, z)| v * z).collect();
+                values.insert(e, product);
+            }
+        }
+        Self(values)
+    }
+
+    /// Of a polynomial of at most the degree.
+    pub fn values(&self, polynomial: &Polynomial) -> Vec<f64> {
+        let mut sum = vec![0.0; self.0[&[0; 3]].len()];
+        for (e, c) in &polynomial.0 {
+            sum.iter_mut().zip(&self.0[e]).for_each(|(s, v)| *s += c * v);
+        }
+        sum
     }
 }
 
@@ -131,17 +145,21 @@ fn factorial(n: usize) -> f64 {
 
 /// A sum with the rounding errors of its additions carried along (Neumaier, ZAMM 54, 1974).
 #[derive(Clone, Copy, Default)]
-struct Sum {
+pub struct Sum {
     value: f64,
     lost: f64,
 }
 
 impl Sum {
-    fn add(&mut self, x: f64) {
+    pub fn add(&mut self, x: f64) {
         let sum = self.value + x;
         self.lost +=
             if self.value.abs() >= x.abs() { (self.value - sum) + x } else { (x - sum) + self.value };
         self.value = sum;
+    }
+
+    pub fn total(self) -> f64 {
+        self.value + self.lost
     }
 }
 
@@ -193,7 +211,7 @@ impl Moments {
             volume * e.iter().map(|k| factorial(*k)).product::<f64>()
                 / factorial(e.iter().sum::<usize>() + dim)
         };
-        let values = all.iter().zip(&sums).map(|(e, s)| (*e, weight(e) * (s.value + s.lost))).collect();
+        let values = all.iter().zip(&sums).map(|(e, s)| (*e, weight(e) * s.total())).collect();
         Self { frame, values }
     }
 
@@ -201,7 +219,7 @@ impl Moments {
     pub fn integral(&self, polynomial: &Polynomial) -> f64 {
         let mut sum = Sum::default();
         polynomial.0.iter().for_each(|(e, c)| sum.add(c * self.values[e]));
-        sum.value + sum.lost
+        sum.total()
     }
 }
 
