@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin_codegen::{Options, Target, generate};
+use purlin_codegen::{CodegenError, Options, Target, generate};
+use purlin_ir::placement::RefusalReason;
 use purlin_ir::text::parse;
 
 fn refusal(target: Target, text: &str) -> String {
@@ -65,9 +66,6 @@ refusals! {
     refuses_a_domain_that_its_body_changes: C,
         "arg y: f64[8] inout\ntemp m: i32 private\na: m = 3\nfor i where i >= 0 and i < 8 and (i + m) mod 2 == 0\n  b: m = 4\n  s: y[i] = 1.0\n"
         => "the domain of `i` depends on `m`, which its body writes; copy `m` to a temporary before the loop";
-    refuses_a_race_with_two_instances: Cuda,
-        "arg y: f64[1] inout\nfor i in 0..8 {g.0}\n  s: y[0] += 1.0\n"
-        => "`y[0]` is updated by `s[0]` and `s[1]` with n = 0; make the update atomic";
 }
 
 #[test]
@@ -80,4 +78,17 @@ fn refuses_constant_tables_beyond_the_device() {
         refusal(Target::OpenCl, &text),
         "constant tables take 72000 bytes, a opencl device has 65536; move tables to global memory"
     );
+}
+
+#[test]
+fn refuses_a_race_with_two_instances() {
+    let text = "kernel k\n\narg y: f64[1] inout\nfor i in 0..8 {g.0}\n  s: y[0] += 1.0\n";
+    let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    match generate(&kernel, Target::Cuda, &Options::default()) {
+        Err(CodegenError::Refused(refusal)) => {
+            assert_eq!(refusal.reason, RefusalReason::NotAtomic);
+            assert_ne!(refusal.witness.source, refusal.witness.sink);
+        }
+        other => panic!("{other:?}"),
+    }
 }
