@@ -11,6 +11,7 @@ pub mod fix;
 pub mod ids;
 pub mod interp;
 pub mod kernel;
+pub mod layout;
 pub mod placement;
 pub mod polyhedral;
 pub mod rules;

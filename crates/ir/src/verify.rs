@@ -7,7 +7,7 @@
 //! 4. Expressions mention inames around them only and have types; what is stored fits its variable;
 //!    predicates are truth values.
 //! 5. Nothing writes to a parameter, an `in` argument, a table or constant memory.
-//! 6. Shapes and strides mention parameters only; tables have constant shapes and as many values.
+//! 6. Shapes and strides mention parameters only; strides keep elements apart; tables have constant shapes and as many values.
 //! 7. Arguments are global (scalars are passed by value); temporaries are not `constant`.
 //! 8. Rules use earlier rules only, and neither inames nor reductions; the names of their parameters
 //!    are names, all different, and name nothing else. Expanded, a rule is at most [`MAX_DEPTH`]
@@ -202,6 +202,9 @@ impl Kernel {
         if var.layout.strides.is_some() && strides.len() != var.shape.len() {
             return error("as many strides as axes are needed");
         }
+        if var.layout.strides.is_some() && !crate::layout::keeps_elements_apart(&var.shape, strides) {
+            return error("its strides may put two elements in one place; use larger ones");
+        }
         if var.layout.vector_axis.is_some_and(|a| a as usize >= var.shape.len()) {
             return error("the vector axis is not one of its axes");
         }
@@ -333,11 +336,11 @@ impl Walk<'_> {
     fn enter(&mut self, iname: InameId) -> Result<(), KernelError> {
         self.iname_uses[iname.index()] += 1;
         let this = &self.kernel.inames[iname];
-        if matches!(this.tag, AxisTag::Group(_) | AxisTag::Local(_)) {
-            if let Some(outer) = self.scope.iter().find(|o| self.kernel.inames[**o].tag == this.tag) {
-                let outer = self.kernel.inames[*outer].name.clone();
-                return Err(KernelError::NestedAxis { outer, inner: this.name.clone(), tag: this.tag });
-            }
+        if matches!(this.tag, AxisTag::Group(_) | AxisTag::Local(_))
+            && let Some(outer) = self.scope.iter().find(|o| self.kernel.inames[**o].tag == this.tag)
+        {
+            let outer = self.kernel.inames[*outer].name.clone();
+            return Err(KernelError::NestedAxis { outer, inner: this.name.clone(), tag: this.tag });
         }
         self.scope.push(iname);
         if self.scope.len() > MAX_LOOP_DEPTH {
