@@ -126,7 +126,7 @@ fn integrand_degree(operator: Operator, degree: usize) -> usize {
     }
 }
 
-/// A kernel that was compiled and bound once for a mesh; `rule` is the degree of the quadrature if not the default.
+/// `A u` by a kernel under the single-cell strategy; `rule` is the degree of the quadrature if not the default.
 fn action(
     device: &dyn Device,
     operator: Operator,
