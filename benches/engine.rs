@@ -67,3 +67,14 @@ fn chain_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
         generate(&kernel, Target::Cuda, &Options::default()).unwrap()
     });
 }
+
+/// A kernel whose table has this many values: text to kernel.
+#[divan::bench(name = "parse_table", args = [10_000, 100_000], sample_count = 20)]
+fn parse_table(bencher: Bencher<'_, '_>, n: usize) {
+    let mut source = format!("kernel k\ntable phi: f64[{n}] global\n\ntable phi = [");
+    for k in 0..n {
+        let _ = write!(source, "{}{:?}", if k == 0 { "" } else { ", " }, (k as f64 * 0.1).sin());
+    }
+    source.push_str("]\n");
+    bencher.counter(ItemsCount::new(n)).bench(|| text::parse(&source).unwrap());
+}

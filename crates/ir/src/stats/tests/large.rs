@@ -4,7 +4,6 @@ use super::{c, footprint, params};
 use crate::interp::tests::{F64, I32};
 use crate::stats::{AccessKind, StatsError, statistics};
 use crate::{Access, AddressSpace, Affine, Constraint, Direction, Domain, Expr, KernelBuilder, UpdateOp};
-use std::time::Instant;
 
 #[test]
 fn a_million_cells_split_into_groups() {
@@ -35,10 +34,8 @@ fn a_million_cells_split_into_groups() {
     b.close_loop();
     b.close_loop();
     let kernel = b.finish().unwrap();
-    let start = Instant::now();
     let stats = statistics(&kernel, &params(&[("n", n), ("m", 12_000_000)])).unwrap();
-    // a few milliseconds; points would take minutes
-    assert!(start.elapsed().as_secs() < 5);
+    // Counted by formula: visiting the points would take minutes.
     assert_eq!(stats.flops() as i64, n * (2 * nodes * nodes + nodes));
     assert_eq!(footprint(&stats, "dof", AccessKind::Read), ((n * nodes) as u64, true));
     assert_eq!(footprint(&stats, "a", AccessKind::Read), ((nodes * nodes) as u64, true));
@@ -136,9 +133,7 @@ fn flattened_copy_of_a_tile() {
     b.close_loop();
     b.close_loop();
     b.close_loop();
-    let start = Instant::now();
     let stats = statistics(&b.finish().unwrap(), &params(&[])).unwrap();
-    assert!(start.elapsed().as_secs() < 5);
     assert_eq!(stats.insns[0].instances as i64, rows * columns * groups);
     assert_eq!(footprint(&stats, "a", AccessKind::Read), ((rows * columns) as u64, true));
     assert_eq!(footprint(&stats, "tile", AccessKind::Write), ((rows * columns) as u64, true));

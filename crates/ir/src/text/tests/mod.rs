@@ -4,4 +4,3 @@ mod printed;
 mod random;
 mod robust;
 mod round_trip;
-mod speed;
