@@ -1,6 +1,7 @@
 //! Axes of a launch and the coordinates of instances along them.
 
 use crate::affine::Affine;
+use crate::domain::Domain;
 use crate::ids::{InameId, InsnId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel};
 use crate::polyhedral::Polyhedral;
@@ -41,6 +42,12 @@ pub fn axis_of(tag: AxisTag) -> Option<Axis> {
     }
 }
 
+/// The value of an iname at index 0 of its axis: the lower bound of a plain range, else 0 (the loops inside
+/// a block that a split makes start there). Code generation counts the same way.
+pub fn index_origin(domain: &Domain, iname: InameId) -> Affine {
+    domain.as_range(iname).map_or_else(Affine::default, |(lo, _)| lo)
+}
+
 impl LaunchAxes {
     /// The axes some iname of the kernel is tagged with.
     pub fn of(kernel: &Kernel) -> Self {
@@ -55,8 +62,7 @@ impl LaunchAxes {
         let kernel = poly.kernel;
         let tagged = poly.loops(insn).iter().find(|l| axis_of(kernel.inames[**l].tag) == Some(axis));
         if let Some(iname) = tagged {
-            let lower = kernel.inames[*iname].domain.as_range(*iname).map(|(lo, _)| lo);
-            return Coordinate::Iname(*iname, lower.unwrap_or_default());
+            return Coordinate::Iname(*iname, index_origin(&kernel.inames[*iname].domain, *iname));
         }
         let space = kernel.vars[kernel.insns[insn].lhs.var].space;
         match (space, axis) {

@@ -26,6 +26,6 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
-pub use axes::{Axis, Coordinate, LaunchAxes};
+pub use axes::{Axis, Coordinate, LaunchAxes, index_origin};
 pub use check::{Barrier, Placement, PlacementError, Refusal, RefusalReason, place};
 pub use slices::sliced_axes;

@@ -4,7 +4,7 @@ use crate::affine::{Affine, Atom};
 use crate::deps::AccessSite;
 use crate::ids::VarId;
 use crate::kernel::{AddressSpace, VarKind};
-use crate::placement::axes::axis_of;
+use crate::placement::axes::{axis_of, index_origin};
 use crate::polyhedral::Polyhedral;
 
 /// For each axis of a private array, whether every access indexes it by the same function of the
@@ -31,9 +31,8 @@ fn in_axes(poly: &Polyhedral, index: &Affine) -> Option<(Vec<(super::Axis, i64)>
         let Atom::Iname(iname) = atom else { return None };
         let iname_data = &poly.kernel.inames[*iname];
         let axis = axis_of(iname_data.tag)?;
-        // Coordinates count from the lower bound of the loop.
-        let (lo, _) = iname_data.domain.as_range(*iname)?;
-        constant += c * lo.as_constant()?;
+        let lo = index_origin(&iname_data.domain, *iname).as_constant()?;
+        constant += c * lo;
         terms.push((axis, *c));
     }
     terms.sort_unstable();
