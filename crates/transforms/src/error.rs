@@ -44,6 +44,9 @@ pub enum Cause {
     /// The proof failed: the placement on work-groups and work-items breaks a dependence.
     #[error("{0}")]
     Placement(Box<Refusal>),
+    /// The proof failed: a reader would not find the value it needs.
+    #[error("{0}")]
+    Value(Box<LostValue>),
     /// The result would not be well formed, by the user's choice of names or tags.
     #[error("{0}")]
     Kernel(#[from] KernelError),
@@ -64,12 +67,25 @@ pub struct WrongOrder {
     pub help: String,
 }
 
+/// A value that would not reach its reader.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found}{}; {help}", .witness.params_text())]
+pub struct LostValue {
+    /// The write and the read.
+    pub witness: Witness,
+    /// What was found, with both instances.
+    pub found: String,
+    /// What to try.
+    pub help: String,
+}
+
 impl Cause {
     /// The two instances that clash, if the proof failed.
     pub fn witness(&self) -> Option<&Witness> {
         match self {
             Self::Reordered(order) => Some(&order.witness),
             Self::Placement(refusal) => Some(&refusal.witness),
+            Self::Value(lost) => Some(&lost.witness),
             Self::Unknown { .. }
             | Self::EmptySelection { .. }
             | Self::Argument(_)

@@ -2,8 +2,8 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    Assume, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace, SplitIname, TagIname, Transform,
-    UnrollIname,
+    Assume, ExpandArray, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace, SplitIname, TagIname,
+    Transform, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,8 @@ impl PrimitiveInfo {
 steps! {
     Assume: "Asserts a bound on a parameter, or that an array is injective.",
         "the assumptions together have a solution; checked at launch";
+    ExpandArray: "Gives a temporary an axis for each of some loops.",
+        "no value goes from one iteration of the loops to another";
     FixParameter: "Replaces a parameter by a constant.",
         "the value fits the type and the assumptions";
     InterchangeInames: "Swaps two loops of which one is directly around the other.",

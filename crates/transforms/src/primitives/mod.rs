@@ -1,6 +1,7 @@
 //! The primitives, one a file: arguments, check (the proof), edit.
 
 pub mod assume;
+pub mod expand_array;
 pub mod fix_parameter;
 pub mod interchange_inames;
 pub mod make_atomic;
@@ -10,6 +11,7 @@ pub mod tag_iname;
 pub mod unroll_iname;
 
 pub use assume::Assume;
+pub use expand_array::ExpandArray;
 pub use fix_parameter::FixParameter;
 pub use interchange_inames::InterchangeInames;
 pub use make_atomic::MakeAtomic;

@@ -1,3 +1,5 @@
 //! Proofs that several primitives share.
 
+pub(crate) mod elements;
+pub(crate) mod extent;
 pub mod order;

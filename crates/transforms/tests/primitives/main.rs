@@ -3,6 +3,7 @@
 
 mod assume;
 mod corpus;
+mod expand_array;
 mod fix_parameter;
 mod interchange_inames;
 mod make_atomic;

@@ -1,0 +1,182 @@
+//! Gives a temporary an axis for each of some loops.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::{Cause, LostValue};
+use crate::lookup;
+use crate::proofs::elements::{
+    carries_value, check_no_rule, check_only_accessed, rewrite_accesses, temporary,
+};
+use crate::proofs::extent::parametric_extent;
+use crate::tree::loop_body;
+use purlin_ir::deps::{Dependence, dependences};
+use purlin_ir::polyhedral::{Polyhedral, step};
+use purlin_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Gives a temporary a leading axis for each of `inames`, so that every iteration of them has elements of its
+/// own; the index is the loop's value, counted from its lower bound.
+///
+/// # Rewrite
+/// ```text
+/// temp t: f64                 =>   temp t: f64[n]
+/// for i in 0..n                    for i in 0..n
+///   s: t = a[i]                      s: t[i] = a[i]
+///   r: b[i] = t*t                    r: b[i] = t[i]*t[i]
+/// ```
+/// The extent is the largest the loop can take, constant if there is a constant bound (4 for the inner loop of
+/// a split by 4).
+///
+/// # Precondition
+/// Every access lies inside the loops, and no value goes from one iteration to another: with `D` the
+/// flow and update dependences through the variable, `{ s -> t in D : i(s) /= i(t) }` is empty for each of
+/// `inames`. The range of each loop is affine in the parameters. If loops are on axes, the placement must
+/// still hold.
+///
+/// # Errors
+/// A value that an iteration takes from another one, with two instances; an access outside; a reduction's
+/// iname; a variable that is no temporary, has strides, or is mentioned by a bound, an assumption or a rule; a
+/// loop whose length is read from memory.
+///
+/// # Source
+/// Document 000, §4.2 (evaluation results over the quadrature loop).
+///
+/// # Elsewhere
+/// Loopy `privatize_temporaries_with_inames`; Exo `expand_dim`; array expansion in the polyhedral literature.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpandArray {
+    /// The temporary.
+    pub var: String,
+    /// The loops, in the order of the new axes.
+    pub inames: Vec<String>,
+}
+
+impl ExpandArray {
+    /// Expands `var` over `inames`.
+    pub fn new<S: Into<String>>(var: impl Into<String>, inames: impl IntoIterator<Item = S>) -> Self {
+        Self { var: var.into(), inames: inames.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl fmt::Display for ExpandArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inames: Vec<_> = self.inames.iter().map(|i| format!("`{i}`")).collect();
+        write!(f, "expand `{}` over {}", self.var, inames.join(", "))
+    }
+}
+
+impl Transform for ExpandArray {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let var = temporary(kernel, &self.var, "buffer it in one first")?;
+        let inames = self.loops(kernel)?;
+        if kernel.vars[var].layout.strides.is_some() {
+            return Err(Cause::Argument(format!("`{}` has strides; expand it before padding it", self.var)));
+        }
+        check_only_accessed(kernel, var)?;
+        check_no_rule(kernel, var)?;
+        self.check_values(kernel, var, &inames)?;
+        self.check_inside(kernel, var, &inames)?;
+        let mut axes = Vec::new();
+        for iname in &inames {
+            let axis = parametric_extent(kernel, *iname)?;
+            axes.push(axis.ok_or_else(|| {
+                Cause::Argument(format!(
+                    "the length of `{}` is bounded by no expression of the parameters; assume bounds, or \
+                     expand over loops of known length",
+                    kernel.inames[*iname].name
+                ))
+            })?);
+        }
+        let expanded = edit(kernel.clone(), var, &inames, &axes);
+        check_placement(&expanded)?;
+        Ok(expanded)
+    }
+}
+
+impl ExpandArray {
+    fn loops(&self, kernel: &Kernel) -> Result<Vec<InameId>, Cause> {
+        if self.inames.is_empty() {
+            return Err(Cause::Argument("no loop is given; name the loops to expand over".into()));
+        }
+        let mut found = Vec::new();
+        for name in &self.inames {
+            let iname = lookup::iname(kernel, name)?;
+            if loop_body(&kernel.body, iname).is_none() {
+                return Err(Cause::Argument(format!(
+                    "`{name}` belongs to a reduction and is no loop of its own"
+                )));
+            }
+            if found.contains(&iname) {
+                return Err(Cause::Argument(format!("`{name}` is named twice; one axis a loop is enough")));
+            }
+            found.push(iname);
+        }
+        Ok(found)
+    }
+
+    /// `{ s -> t in D : i(s) /= i(t) }` is empty; what is outside `i` is in no iteration of it.
+    fn check_values(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
+        let poly = Polyhedral::new(kernel);
+        for d in dependences(kernel)?.iter().filter(|d| d.var == var && carries_value(d)) {
+            for iname in inames {
+                if d.equal.contains(iname) {
+                    continue;
+                }
+                let part = between_iterations(&poly, d, *iname)?;
+                let Some(witness) = d.witness(kernel, &part)? else { continue };
+                let loops = &kernel.inames[*iname].name;
+                let found = format!(
+                    "{} takes the value of `{}` from {}, which is not in the same iteration of `{loops}`",
+                    witness.sink, witness.element, witness.source
+                );
+                let help = format!("keep `{}` as it is over `{loops}`", self.var);
+                return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_inside(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
+        for (insn, loops) in kernel.schedule() {
+            let Some(missing) = inames.iter().find(|i| !loops.contains(i)) else { continue };
+            if uses(kernel, insn, var) {
+                return Err(Cause::Argument(format!(
+                    "`{}` uses `{}` outside `{}`; expand over loops around every use",
+                    kernel.insns[insn].name, self.var, kernel.inames[*missing].name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
+    let insn = &kernel.insns[insn];
+    insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+}
+
+/// The pairs of a dependence in different iterations of a loop.
+fn between_iterations(poly: &Polyhedral, d: &Dependence, iname: InameId) -> Result<isl::Map, isl::IslError> {
+    let whole = d.relation()?;
+    if !poly.common_loops(d.source, d.sink).contains(&iname) {
+        return Ok(whole);
+    }
+    let forward = step(poly, iname).offset(-1);
+    let backward = isl::Affine::constant(-1).add_scaled(-1, &step(poly, iname));
+    let differ = [forward, backward].map(|e| vec![isl::Constraint::non_negative(e)]);
+    whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &differ)?)
+}
+
+fn edit(mut kernel: Kernel, var: VarId, inames: &[InameId], axes: &[(Affine, Affine)]) -> Kernel {
+    let leading: Vec<_> =
+        inames.iter().zip(axes).map(|(i, (lo, _))| Expr::from_affine(&Affine::iname(*i).minus(lo))).collect();
+    rewrite_accesses(&mut kernel, var, &mut |index| leading.iter().cloned().chain(index).collect());
+    let variable = &mut kernel.vars[var];
+    variable.shape.splice(0..0, axes.iter().map(|(_, extent)| extent.clone()));
+    let added = inames.len() as u32;
+    variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(added));
+    kernel
+}

@@ -1,0 +1,174 @@
+//! What primitives that rename the elements of a variable share: who may be renamed, and where.
+
+use crate::error::Cause;
+use crate::lookup;
+use purlin_ir::deps::{AccessSite, Dependence, DependenceKind};
+use purlin_ir::polyhedral::Polyhedral;
+use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, Variable};
+
+/// The temporary of a name; `help` says what to do with another variable.
+///
+/// # Errors
+/// An unknown name, or a parameter, argument or table.
+pub(crate) fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId, Cause> {
+    let var = lookup::var(kernel, name)?;
+    let kind = match kernel.vars[var].kind {
+        VarKind::Temporary => return Ok(var),
+        VarKind::Param => "a parameter",
+        VarKind::Argument(_) => "an argument",
+        VarKind::Table(_) => "a table",
+    };
+    Err(Cause::Argument(format!("`{name}` is {kind}, needed a temporary; {help}")))
+}
+
+/// Checks that a variable has the axis.
+///
+/// # Errors
+/// [`Cause::Argument`] with the number of axes.
+pub(crate) fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Cause> {
+    let axes = variable.shape.len();
+    let k = axis as usize;
+    if k < axes {
+        return Ok(k);
+    }
+    let name = &variable.name;
+    Err(Cause::Argument(match axes {
+        0 => format!("`{name}` is a scalar and has no axis {axis}; name an array"),
+        1 => format!("`{name}` has one axis, needed axis {axis}; axes count from 0"),
+        _ => format!("`{name}` has {axes} axes, needed axis {axis}; axes count from 0"),
+    }))
+}
+
+/// Checks that nothing but accesses mentions a variable: no bound of a loop, no assumption.
+///
+/// # Errors
+/// [`Cause::Argument`] with the loop, or that it is assumed injective.
+pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    let name = &kernel.vars[var].name;
+    for iname in kernel.inames.values() {
+        let mut found = false;
+        iname.domain.for_each_symbol(&mut |atom| found |= *atom == Atom::Var(var));
+        if found {
+            return Err(Cause::Argument(format!(
+                "the bounds of `{}` mention `{name}`, and bounds mention scalars only; copy it to another \
+                 temporary for them",
+                iname.name
+            )));
+        }
+    }
+    if kernel.assumptions.contains(&Assumption::Injective(var)) {
+        return Err(Cause::Argument(format!(
+            "`{name}` is assumed injective, which would no longer say the same; drop the assumption first"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks that no substitution rule accesses a variable.
+///
+/// # Errors
+/// [`Cause::Argument`] with the rule.
+pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    for rule in kernel.rules.values() {
+        let mut found = false;
+        rule.body.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
+        if found {
+            return Err(Cause::Argument(format!(
+                "rule `{}` reads `{}`, and rules know no loops; expand the rule first",
+                rule.name, kernel.vars[var].name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Passes the index of every access to `var`, also in rules, through `edit`.
+pub(crate) fn rewrite_accesses(
+    kernel: &mut Kernel,
+    var: VarId,
+    edit: &mut dyn FnMut(Vec<Expr>) -> Vec<Expr>,
+) {
+    let mut rewrite = |e: Expr| match e {
+        Expr::Load(a) if a.var == var => Expr::Load(Access { var, index: edit(a.index) }),
+        other => other,
+    };
+    for rule in kernel.rules.values_mut() {
+        rule.body = rule.body.map(&mut rewrite);
+    }
+    for insn in kernel.insns.values_mut() {
+        insn.map_expressions(&mut rewrite);
+    }
+    for insn in kernel.insns.values_mut().filter(|i| i.lhs.var == var) {
+        insn.lhs.index = edit(std::mem::take(&mut insn.lhs.index));
+    }
+}
+
+/// Whether a value goes from source to sink: a read of what was written, or an update of it.
+pub(crate) fn carries_value(d: &Dependence) -> bool {
+    match d.kind {
+        DependenceKind::Flow | DependenceKind::Update => true,
+        DependenceKind::Anti | DependenceKind::Output => false,
+    }
+}
+
+/// The element an access touches at a point of its loops, as far as it is known.
+pub(crate) fn element_at(
+    poly: &Polyhedral,
+    site: &AccessSite,
+    point: &[i64],
+    params: &[(String, i64)],
+) -> String {
+    let loops = poly.loops(site.insn);
+    let name = &poly.kernel.vars[site.access.var].name;
+    let mut value = |atom: &Atom| match atom {
+        Atom::Iname(i) => point.get(loops.iter().position(|l| l == i)?).copied(),
+        Atom::Var(v) => params.iter().find(|(n, _)| *n == poly.kernel.vars[*v].name).map(|(_, value)| *value),
+        Atom::Floor(..) => None,
+    };
+    let index = site.index.iter().map(|e| e.as_ref()?.eval(&mut value).map(|v| v.to_string()));
+    match index.collect::<Option<Vec<_>>>() {
+        Some(index) if !index.is_empty() => format!("{name}[{}]", index.join(",")),
+        Some(_) | None => name.clone(),
+    }
+}
+
+/// Checks that the layout of a variable may change: tables are row-major, parameters have no place.
+///
+/// # Errors
+/// [`Cause::Argument`] with what it is.
+pub(crate) fn check_movable(variable: &Variable) -> Result<(), Cause> {
+    let what = match variable.kind {
+        VarKind::Temporary | VarKind::Argument(_) => return Ok(()),
+        VarKind::Param => "a parameter, which has no layout",
+        VarKind::Table(_) => "a table, which is row-major; copy it to a temporary first",
+    };
+    Err(Cause::Argument(format!("`{}` is {what}", variable.name)))
+}
+
+/// The product, if it is affine.
+pub(crate) fn product(a: &Affine, b: &Affine) -> Option<Affine> {
+    match (a.as_constant(), b.as_constant()) {
+        (Some(c), _) => Some(b.times(c)),
+        (_, Some(c)) => Some(a.times(c)),
+        (None, None) => None,
+    }
+}
+
+/// Strides of a dense array whose axes lie in memory in this order, outermost first; `None` for a product of
+/// parameters, which is not affine.
+pub(crate) fn dense_strides(shape: &[Affine], order: &[usize]) -> Option<Vec<Affine>> {
+    let mut strides = vec![Affine::constant(1); shape.len()];
+    let mut stride = Some(Affine::constant(1));
+    for axis in order.iter().rev() {
+        let here = stride?;
+        stride = product(&here, &shape[*axis]);
+        strides[*axis] = here;
+    }
+    Some(strides)
+}
+
+/// The strides a variable has, row-major if its layout gives none.
+pub(crate) fn dense_or_given_strides(variable: &Variable) -> Option<Vec<Affine>> {
+    let row_major: Vec<_> = (0..variable.shape.len()).collect();
+    variable.layout.strides.clone().or_else(|| dense_strides(&variable.shape, &row_major))
+}
