@@ -137,6 +137,23 @@ fn a_loop_program_runs_against_the_interpreter() {
 }
 
 #[test]
+fn data_dependent_bounds_take_their_values_from_a_file() {
+    let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
+    for extra in [&[][..], &["--recipe", "examples/csr_recipe.json"]] {
+        let args = [&["run", "examples/csr.purlin"][..], &sizes[..], extra].concat();
+        assert!(good(&args).contains("of the tolerance"));
+    }
+    // The first entry of `column` leads out of `x`: refused before a device sees it.
+    let dir = tempfile::tempdir().unwrap();
+    let json =
+        std::fs::read_to_string("examples/csr.json").unwrap().replace("\"column\": [0", "\"column\": [9");
+    let values = write(dir.path(), "out_of_range.json", &json);
+    let error =
+        bad(&["run", "examples/csr.purlin", "--param", "n=3", "--param", "nnz=4", "--values", &values], 2);
+    assert!(error.contains("`x[9]`") && error.contains("--values"), "{error}");
+}
+
+#[test]
 fn cells_in_parallel_without_atomics_are_refused_with_two_instances() {
     let dir = tempfile::tempdir().unwrap();
     let recipe =

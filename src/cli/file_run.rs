@@ -30,6 +30,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let seed = args.seed();
     let memory = memory(args, kernel, seed)?;
     let progress = Progress::new();
+    // Before any device sees them: inputs that lead out of an array end here, not in a crash.
+    progress.stage("interpreting");
+    let expected = interpreted(args, kernel, &memory)?;
     progress.stage("transforming");
     let transformed = args.transform.apply(source, kernel)?;
     let device = args.open()?;
@@ -39,10 +42,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("running");
     loaded.launch()?;
     let results = results(kernel, &loaded)?;
-    progress.stage("interpreting");
-    let error = compare(kernel, &memory, &results)?;
+    let error = expected.map(|expected| compare(&expected, &results));
     let mut rows = vec![
-        ("kernel", format!("{}, strategy {}", kernel.name, transformed.name)),
+        ("kernel", format!("{}, {}", kernel.name, transformed.name)),
         ("device", format!("{} ({})", device.info().name, device.info().selector())),
         (
             "error",
@@ -105,31 +107,54 @@ fn results(kernel: &Kernel, loaded: &Loaded<'_>) -> Result<Vec<(String, Value)>,
     written.map(|v| Ok((v.name.clone(), loaded.value(&v.name)?))).collect()
 }
 
-/// The largest relative error of any result over what its type tolerates; none if the kernel is too large to
-/// interpret.
-fn compare(kernel: &Kernel, memory: &Memory, results: &[(String, Value)]) -> Result<Option<f64>, Failure> {
-    let mut expected = memory.clone();
-    let run = match interpret_with(kernel, &mut expected, &mut (), Some(STEPS)) {
-        Ok(run) => run,
-        Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => return Ok(None),
-        Err(error) => return Err(Failure::Usage(error.to_string())),
-    };
+/// What the interpreter makes of the memory; none if that takes too long.
+struct Expected {
+    memory: Memory,
+    /// Results with elements that nothing writes: they hold poison on a device.
+    partial: BTreeMap<String, u64>,
+}
+
+fn interpreted(args: &RunArgs, kernel: &Kernel, memory: &Memory) -> Result<Option<Expected>, Failure> {
+    let mut memory = memory.clone();
+    match interpret_with(kernel, &mut memory, &mut (), Some(STEPS)) {
+        Ok(run) => Ok(Some(Expected { memory, partial: run.unwritten })),
+        Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => {
+            let params = ParamArg::collect(&args.param);
+            let free =
+                |id: &VarId| is_integer_array(kernel, *id) && index_bound(kernel, *id, &params).is_none();
+            match kernel.vars.ids().find(free).filter(|_| args.values.is_none()) {
+                Some(id) => Err(Failure::Usage(format!(
+                    "too large to interpret, and nothing says which values `{}` may take; give them with --values",
+                    kernel.vars[id].name
+                ))),
+                None => Ok(None),
+            }
+        }
+        Err(error) => Err(Failure::Usage(format!("{error}\n  help: inputs can be given with --values"))),
+    }
+}
+
+fn is_integer_array(kernel: &Kernel, id: VarId) -> bool {
+    let var = &kernel.vars[id];
+    matches!(var.kind, VarKind::Argument(_)) && !var.ty.is_float() && !var.shape.is_empty()
+}
+
+/// The largest relative error of any result over what its type tolerates.
+fn compare(expected: &Expected, results: &[(String, Value)]) -> f64 {
     let mut worst = 0.0_f64;
     for (name, found) in results {
-        // Elements that nothing wrote hold poison on the device.
-        if run.unwritten.contains_key(name) {
+        let Some(needed) = expected.memory.get(name).filter(|_| !expected.partial.contains_key(name)) else {
             continue;
-        }
-        let Some(expected) = expected.get(name) else { continue };
+        };
         let tolerance = match found.ty() {
             ScalarType::F64 => TOLERANCE,
             ScalarType::F32 => 1e-5,
             ScalarType::I32 | ScalarType::I64 => f64::MIN_POSITIVE,
         };
-        let error = RelativeError::between(&found.to_f64(), &expected.to_f64()).max / tolerance;
+        let error = RelativeError::between(&found.to_f64(), &needed.to_f64()).max / tolerance;
         worst = if error > worst || error.is_nan() { error } else { worst };
     }
-    Ok(Some(worst))
+    worst
 }
 
 /// Parameters from the command line, arguments from the file of values or else at random.

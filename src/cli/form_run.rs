@@ -44,7 +44,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let report = Report {
         kernel: &transformed.kernel,
         recipe: &transformed.recipe,
-        strategy: &transformed.name,
+        mapping: &transformed.name,
         program: &program,
         device: device.info(),
         cells: problem.mesh.n_cells(),

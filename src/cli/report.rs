@@ -17,8 +17,8 @@ pub struct Report<'a> {
     pub kernel: &'a Kernel,
     /// How it came to be.
     pub recipe: &'a Recipe,
-    /// Name of the strategy or recipe.
-    pub strategy: &'a str,
+    /// Strategy or recipe, as in `strategy single-cell`.
+    pub mapping: &'a str,
     /// What ran.
     pub program: &'a Program,
     /// Where it ran.
@@ -61,7 +61,7 @@ impl Report<'_> {
     pub fn table(&self) -> String {
         let (l2, max) = (self.error.l2, self.error.max);
         let mut rows = vec![
-            ("kernel", format!("{}, strategy {}", self.kernel.name, self.strategy)),
+            ("kernel", format!("{}, {}", self.kernel.name, self.mapping)),
             ("device", format!("{} ({})", self.device.name, self.device.selector())),
             ("cells", grouped(self.cells as u64)),
             ("degrees of freedom", grouped(self.dofs as u64)),
@@ -134,7 +134,7 @@ impl Report<'_> {
     }
 
     fn roofline(&self, m: &Measured) -> Result<String, Failure> {
-        let label = format!("{}, {}", self.kernel.name, self.strategy);
+        let label = format!("{}, {}", self.kernel.name, self.mapping);
         let point = Point { label, work: m.work.into(), flops_per_s: m.flops_per_s() };
         roofline_svg(&m.model, &[point]).map_err(|e| Failure::Refused(e.to_string()))
     }
@@ -152,7 +152,7 @@ impl Report<'_> {
         });
         json!({
             "kernel": self.kernel.name, "kernel_hash": self.kernel.content_hash(),
-            "strategy": self.strategy, "recipe": self.recipe, "device": self.device,
+            "mapping": self.mapping, "recipe": self.recipe, "device": self.device,
             "cells": self.cells, "dofs": self.dofs, "seed": self.seed,
             "relative_error": { "l2": self.error.l2, "max": self.error.max },
             "measured": measured,

@@ -43,7 +43,7 @@ pub struct Transformed {
     pub kernel: Kernel,
     /// Every step.
     pub recipe: Recipe,
-    /// Name of the strategy, or of the recipe's file.
+    /// The strategy or the recipe's file, as in `strategy single-cell`.
     pub name: String,
 }
 
@@ -60,12 +60,12 @@ impl TransformArgs {
     /// Applies the recipe, or else the strategy.
     pub fn apply(&self, source: &Source, kernel: &Kernel) -> Result<Transformed, Failure> {
         if let Some(recipe) = self.read_recipe()? {
-            let name = self.recipe.as_ref().map_or_else(String::new, |p| p.display().to_string());
+            let name = self.recipe.as_ref().map_or_else(String::new, |p| format!("recipe {}", p.display()));
             return Ok(Transformed { kernel: recipe.apply(kernel)?, recipe, name });
         }
         let strategy = self.strategy_for(source);
         let (kernel, recipe) = strategy.apply(kernel)?;
-        Ok(Transformed { kernel, recipe, name: strategy.to_string() })
+        Ok(Transformed { kernel, recipe, name: format!("strategy {strategy}") })
     }
 
     /// The recipe of `--recipe`, if it was given.
