@@ -133,6 +133,30 @@ for i in 0..n
     b: y[i] = x[i]
     c: x[i] = x[i]*2.0
 ";
+    read_at_the_end_of_an_iteration: "for k in 0..n
+  for i in 0..n
+    a: x[i] = x[i] + 1.0
+    b: z[k, i] = x[i]
+    c: y[i] = x[i]
+";
+    overwritten_under_a_condition: "for i in 0..n
+  a: x[i] = 1.0
+  b: x[i] = 2.0 if y[i] < 2.0
+  c: y[i] = x[i]
+  d: x[i] = 3.0 if y[i] < 1.0
+  e: z[0, i] = x[i]
+";
+    updates_and_reads_of_one_element: "for i in 0..n
+  a: x[i] += 1.0
+  b: x[i] += 2.0
+  c: y[i] = x[i]
+  d: x[i] += 3.0
+  e: x[i] += y[i]
+  f: z[i, 0] = x[i]
+  g: x[i] *= 2.0
+  h: x[i] *= 0.5
+  j: y[i] = x[i]
+";
     overwritten_at_once: "for k in 0..n
   for i in 0..n
     a: x[i] = 1.0
