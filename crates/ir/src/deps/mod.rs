@@ -8,11 +8,11 @@
 //! unless an assumption narrows it.
 //!
 //! *Confined* variables take a shortcut. If in every iteration of the loops around all accesses the
-//! first thing that happens is a certain write of every element the iteration reads, no value lives
+//! first thing that happens is a certain write of every element the iteration touches, no value lives
 //! from one iteration to another: flows stay inside, and across iterations there is only reuse of the
 //! memory. Most temporaries are confined, and most of their relations are never needed by anybody, so
 //! relations become isl objects on demand. *Straight* variables, which all instructions touch by one
-//! index in the same loops, need no pairs at all: see [`straight`].
+//! index in the same loops, need no pairs at all: one scan over the sequence of accesses finds the edges.
 
 pub mod access;
 mod confined;
