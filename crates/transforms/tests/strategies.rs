@@ -1,0 +1,73 @@
+//! Strategies on small kernels: the recipe, the result, and what is refused.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+use insta::assert_snapshot;
+use purlin_ir::interp::{Memory, interpret};
+use purlin_transforms::strategies::{SingleCell, single_cell_per_work_item};
+
+const ACTION: &str = "kernel action
+param n: i32
+param m: i32
+arg dof: i32[n, 3] in
+arg u: f64[m] in
+arg y: f64[m] inout
+temp l: f64[3] local
+temp r: f64[3] private
+table a: f64[3, 3] constant
+for cell in 0..n
+  for j in 0..3
+    gather: l[j] = u[dof[cell, j]] {gather}
+  for i in 0..3
+    evaluate: r[i] = sum(k in 0..3: a[i, k]*l[k])
+  for q in 0..3
+    scatter: y[dof[cell, q]] += r[q] {scatter}
+
+table a = [2.0, -1.0, -1.0, -1.0, 2.0, -1.0, -1.0, -1.0, 2.0]
+";
+
+fn story(text: &str, args: &SingleCell) -> String {
+    let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    match single_cell_per_work_item(&kernel, args) {
+        Err(error) => format!("{kernel}\nrefused: {error}\n"),
+        Ok((result, recipe)) => {
+            assert_eq!(recipe.apply(&kernel).as_ref(), Ok(&result));
+            let run = |kernel| {
+                let mut memory = Memory::new().param("n", 5).param("m", 7);
+                memory.set("dof", (0..15).map(|k| k * 5 % 7).collect::<Vec<i32>>());
+                memory.set("u", (0..7).map(f64::from).collect::<Vec<_>>());
+                memory.set("y", vec![0.5; 7]);
+                interpret(kernel, &mut memory).unwrap();
+                memory
+            };
+            assert_eq!(run(&kernel), run(&result));
+            format!("{kernel}\n=== recipe\n\n{recipe}\n=== result\n\n{result}")
+        }
+    }
+}
+
+#[test]
+fn single_cell() {
+    assert_snapshot!(story(ACTION, &SingleCell { work_group: 4, ..SingleCell::default() }));
+}
+
+#[test]
+fn refuses_without_a_scatter() {
+    assert_snapshot!(story(&ACTION.replace("{scatter}", ""), &SingleCell::default()));
+}
+
+#[test]
+fn refuses_without_cells() {
+    let args = SingleCell { cells: "element".into(), ..SingleCell::default() };
+    assert_snapshot!(story(ACTION, &args));
+}
+
+#[test]
+fn refuses_cells_that_read_what_others_wrote() {
+    let dependent = ACTION.replace("u[dof[cell, j]]", "u[dof[cell, j]] + y[dof[cell, j]]");
+    assert_snapshot!(story(&dependent, &SingleCell::default()));
+}
+
+#[test]
+fn refuses_groups_of_nothing() {
+    assert_snapshot!(story(ACTION, &SingleCell { work_group: 0, ..SingleCell::default() }));
+}
