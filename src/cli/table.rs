@@ -36,7 +36,7 @@ pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (k, digit) in digits.chars().enumerate() {
-        if k > 0 && (digits.len() - k) % 3 == 0 {
+        if k > 0 && (digits.len() - k).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -58,7 +58,7 @@ pub fn figure(x: f64) -> String {
     let size = x.abs();
     match size {
         _ if !x.is_finite() || x == 0.0 => x.to_string(),
-        s if s >= 1e6 || s < 1e-3 => format!("{x:.3e}"),
+        s if !(1e-3..1e6).contains(&s) => format!("{x:.3e}"),
         s if s >= 1000.0 => format!("{x:.0}"),
         s if s >= 100.0 => format!("{x:.1}"),
         s if s >= 10.0 => format!("{x:.2}"),
