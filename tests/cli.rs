@@ -131,6 +131,9 @@ fn a_loop_program_runs_against_the_interpreter() {
     let error = bad(&["run", &file], 2);
     assert!(error.contains("parameter `n` has no value") && error.contains("--param n=1000"), "{error}");
     assert!(bad(&["run", &file, "--param", "m=3"], 2).contains("no parameter `m`"));
+    let permuted = AXPY.replace("arg a: f64 in", "arg a: f64 in\narg p: i32[n] in\nassume injective(p)");
+    let permuted = write(dir.path(), "permuted.purlin", &permuted.replace("y[i] +=", "y[p[i]] +="));
+    good(&["run", &permuted, "--param", "n=100", "--no-time"]);
     let values = write(dir.path(), "values.json", r#"{"a": 2.0, "x": [1, 2, 3], "y": [0, 0, 0]}"#);
     good(&["run", &file, "--param", "n=3", "--values", &values, "--no-time"]);
     assert!(bad(&["run", &file, "--param", "n=4", "--values", &values, "--no-time"], 2).contains("`x`"));

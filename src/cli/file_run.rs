@@ -10,7 +10,7 @@ use super::transform::Transformed;
 use super::values::ParamArg;
 use purlin::codegen::{Options, Program, generate};
 use purlin::ir::interp::{InterpError, Memory, Value, interpret_with};
-use purlin::ir::{Affine, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind};
+use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind};
 use purlin::runtime::TimingOptions;
 use purlin::{Loaded, Random, RelativeError, kernel_work};
 use std::collections::BTreeMap;
@@ -232,12 +232,27 @@ fn random_value(
         })?;
     }
     let below = index_bound(kernel, id, params).unwrap_or(10).max(1) as u64;
+    let indices = match kernel.assumptions.contains(&Assumption::Injective(id)) {
+        true => distinct(len, below.max(len as u64), random),
+        false => (0..len).map(|_| random.below(below)).collect(),
+    };
     Ok(match var.ty {
         ScalarType::F64 => Value::F64(random.numbers(len)),
         ScalarType::F32 => Value::F32(random.numbers(len).into_iter().map(|x| x as f32).collect()),
-        ScalarType::I32 => Value::I32((0..len).map(|_| random.below(below) as i32).collect()),
-        ScalarType::I64 => Value::I64((0..len).map(|_| random.below(below) as i64).collect()),
+        ScalarType::I32 => Value::I32(indices.into_iter().map(|i| i as i32).collect()),
+        ScalarType::I64 => Value::I64(indices.into_iter().map(|i| i as i64).collect()),
     })
+}
+
+/// The first `len` numbers of a pseudo-random order of `0..below`.
+fn distinct(len: usize, below: u64, random: &mut Random) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..below).collect();
+    for k in 0..len.min(order.len()) {
+        let other = k + random.below((order.len() - k) as u64) as usize;
+        order.swap(k, other);
+    }
+    order.truncate(len);
+    order
 }
 
 /// The smallest extent of an axis that values of an integer array index: maps must stay inside.
