@@ -2,8 +2,8 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    Assume, ExpandArray, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace, SplitIname, TagIname,
-    Transform, UnrollIname,
+    Assume, ContractArray, ExpandArray, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace,
+    SplitIname, TagIname, Transform, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,8 @@ impl PrimitiveInfo {
 steps! {
     Assume: "Asserts a bound on a parameter, or that an array is injective.",
         "the assumptions together have a solution; checked at launch";
+    ContractArray: "Drops an axis of a temporary of which one element is alive at a time.",
+        "every read has the index along the axis that the last write of the rest had";
     ExpandArray: "Gives a temporary an axis for each of some loops.",
         "no value goes from one iteration of the loops to another";
     FixParameter: "Replaces a parameter by a constant.",

@@ -1,6 +1,7 @@
 //! The primitives, one a file: arguments, check (the proof), edit.
 
 pub mod assume;
+pub mod contract_array;
 pub mod expand_array;
 pub mod fix_parameter;
 pub mod interchange_inames;
@@ -11,6 +12,7 @@ pub mod tag_iname;
 pub mod unroll_iname;
 
 pub use assume::Assume;
+pub use contract_array::ContractArray;
 pub use expand_array::ExpandArray;
 pub use fix_parameter::FixParameter;
 pub use interchange_inames::InterchangeInames;

@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod assume;
+mod contract_array;
 mod corpus;
 mod expand_array;
 mod fix_parameter;
