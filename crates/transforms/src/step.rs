@@ -2,8 +2,8 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    Assume, ContractArray, ExpandArray, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace,
-    SplitIname, TagIname, Transform, UnrollIname,
+    AliasStorage, Assume, ContractArray, ExpandArray, FixParameter, InterchangeInames, MakeAtomic,
+    SetAddressSpace, SplitIname, TagIname, Transform, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,8 @@ impl PrimitiveInfo {
 }
 
 steps! {
+    AliasStorage: "Lets temporaries share one buffer.",
+        "while a value of one is alive, no other is written";
     Assume: "Asserts a bound on a parameter, or that an array is injective.",
         "the assumptions together have a solution; checked at launch";
     ContractArray: "Drops an axis of a temporary of which one element is alive at a time.",

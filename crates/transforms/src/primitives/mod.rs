@@ -1,5 +1,6 @@
 //! The primitives, one a file: arguments, check (the proof), edit.
 
+pub mod alias_storage;
 pub mod assume;
 pub mod contract_array;
 pub mod expand_array;
@@ -11,6 +12,7 @@ pub mod split_iname;
 pub mod tag_iname;
 pub mod unroll_iname;
 
+pub use alias_storage::AliasStorage;
 pub use assume::Assume;
 pub use contract_array::ContractArray;
 pub use expand_array::ExpandArray;
@@ -23,6 +25,7 @@ pub use tag_iname::TagIname;
 pub use unroll_iname::UnrollIname;
 
 use crate::error::{Cause, TransformError};
+use crate::proofs::storage::check_storage;
 use purlin_ir::Kernel;
 use std::fmt::Display;
 
@@ -43,6 +46,7 @@ pub trait Transform: Display {
         // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
         let result = self.rewrite(kernel).map_err(error)?.canonical();
         result.verify().map_err(|e| error(Cause::Kernel(e)))?;
+        check_storage(&result).map_err(error)?;
         Ok(result)
     }
 }

@@ -3,3 +3,4 @@
 pub(crate) mod elements;
 pub(crate) mod extent;
 pub mod order;
+pub(crate) mod storage;

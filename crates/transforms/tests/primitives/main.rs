@@ -1,6 +1,7 @@
 //! The primitives: one module each, named after it, with a snapshot a fact.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
+mod alias_storage;
 mod assume;
 mod contract_array;
 mod corpus;

@@ -1,0 +1,149 @@
+//! The proof that temporaries may share a buffer: while a value of one is alive, no other is written.
+//!
+//! Dependences know variables, not buffers, so that any step could bring two lives together. Every step
+//! therefore proves this anew for its result ([`super::super::primitives::Transform::apply`]).
+
+use crate::error::{Cause, LostValue};
+use crate::proofs::elements::carries_value;
+use purlin_ir::deps::{Dependence, dependences};
+use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
+use purlin_ir::{AddressSpace, Atom, AxisTag, InameId, InsnId, Kernel, VarId, VarKind};
+use purlin_isl as isl;
+
+/// Checks every group of temporaries that share a buffer.
+///
+/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u` and `X` the writes of `v`,
+/// `{ w -> r in D : exists x in X : w before x before r }` is empty. In private memory, "before" is the
+/// sequential order, of which every work-item runs a part. In local memory it leaves the loops on axes out
+/// (work-items run side by side; generated code separates accesses of different sharers by barriers, which
+/// keep what remains of the order), and instances of one instruction count as running at once; without loops
+/// on axes it is the sequential order.
+///
+/// # Errors
+/// Types or address spaces that differ, memory that cannot be shared, or two instances between which another
+/// sharer is written.
+pub(crate) fn check_storage(kernel: &Kernel) -> Result<(), Cause> {
+    let sharers: Vec<_> = kernel.vars.ids().filter(|v| kernel.vars[*v].storage.is_some()).collect();
+    if sharers.len() < 2 {
+        return Ok(());
+    }
+    let expanded = kernel.with_rules_expanded(); // rules hold accesses, too
+    let poly = Polyhedral::new(&expanded);
+    let mut found: Option<Vec<Dependence>> = None;
+    for u in &sharers {
+        for v in sharers.iter().filter(|v| *v != u && kernel.vars[**v].storage == kernel.vars[*u].storage) {
+            check_kind(&poly, *u, *v)?;
+            let all = match &mut found {
+                Some(all) => all,
+                None => found.insert(dependences(kernel)?),
+            };
+            for d in all.iter().filter(|d| d.var == *u && carries_value(d)) {
+                check_life(&poly, d, *v)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Equal types and address spaces, in memory that a buffer can stand for.
+fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), Cause> {
+    let kernel = poly.kernel;
+    let (a, b) = (&kernel.vars[u], &kernel.vars[v]);
+    let refuse = |why: String| Err(Cause::Argument(why));
+    if a.kind != VarKind::Temporary {
+        return refuse(format!("`{}` is no temporary, and only temporaries share storage", a.name));
+    }
+    if a.ty != b.ty || a.space != b.space {
+        return refuse(format!(
+            "`{}` is {} in {} memory and `{}` is {} in {} memory; only equal ones share storage",
+            a.name,
+            a.ty,
+            a.space.name(),
+            b.name,
+            b.ty,
+            b.space.name()
+        ));
+    }
+    if matches!(a.space, AddressSpace::Global | AddressSpace::Constant) {
+        return refuse(format!(
+            "`{}` is in {} memory; only local and private temporaries share storage",
+            a.name,
+            a.space.name()
+        ));
+    }
+    for (id, iname) in kernel.inames.iter() {
+        let mut bound = false;
+        iname.domain.for_each_symbol(&mut |atom| bound |= *atom == Atom::Var(u));
+        if bound {
+            return refuse(format!(
+                "the bounds of `{}` mention `{}`, which needs a place of its own",
+                iname.name, a.name
+            ));
+        }
+        let inside = |insn: &InsnId| poly.loops(*insn).contains(&id) && uses(kernel, *insn, u);
+        if iname.tag == AxisTag::Vector && kernel.insns.ids().any(|i| inside(&i)) {
+            return refuse(format!(
+                "`{}` is used in the lanes of `{}`, which run together; give it storage of its own",
+                a.name, iname.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
+    let insn = &kernel.insns[insn];
+    insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+}
+
+/// `{ w -> r in D : exists x in X : w before x before r }` is empty.
+fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), Cause> {
+    let kernel = poly.kernel;
+    let at_once = kernel.vars[d.var].space == AddressSpace::Local
+        && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Group(_) | AxisTag::Local(_)));
+    for (x, insn) in kernel.insns.iter().filter(|(_, i)| i.lhs.var == other) {
+        let (Some(first), Some(second)) =
+            (before(poly, d.source, x, at_once)?, before(poly, x, d.sink, at_once)?)
+        else {
+            continue;
+        };
+        let alive = d.relation()?.intersect(&first.apply_range(&second)?)?;
+        let Some(witness) = d.witness(kernel, &alive)? else { continue };
+        let found = format!(
+            "`{}` is alive from {} to {}, and `{}` writes `{}` in between",
+            witness.element, witness.source, witness.sink, insn.name, kernel.vars[other].name
+        );
+        let help = "give them storage of their own, or keep their uses apart".into();
+        return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+    }
+    Ok(())
+}
+
+/// The pairs of instances of `a` and `b`, `a` before `b`; `None` if the text decides that there are none.
+fn before(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Result<Option<isl::Map>, isl::IslError> {
+    let on_axis = |l: &&InameId| {
+        matches!(poly.kernel.inames[**l].tag, AxisTag::Group(_) | AxisTag::Local(_)) && at_once
+    };
+    let common: Vec<_> = poly.common_loops(a, b).iter().filter(|l| !on_axis(l)).copied().collect();
+    let mut equal = Vec::new();
+    let mut order: Disjuncts = Vec::new();
+    for l in common {
+        let mut earlier = equal.clone();
+        earlier.push(isl::Constraint::non_negative(step(poly, l).offset(-1)));
+        order.push(earlier);
+        equal.push(isl::Constraint::zero(step(poly, l)));
+    }
+    if poly.position(a) < poly.position(b) || (at_once && a == b) {
+        order.push(equal);
+    }
+    if order.is_empty() {
+        return Ok(None);
+    }
+    let all = cross(&poly.instances(a, Side::Source).0, &poly.instances(b, Side::Sink).0);
+    let all = cross(&poly.in_context(all), &order);
+    let names = |insn, side| poly.names(poly.loops(insn), side);
+    let tuple = |insn: InsnId| poly.kernel.insns[insn].name.clone();
+    let space = isl::MapSpace::new(&names(a, Side::Source), &names(b, Side::Sink), &poly.params)
+        .with_tuples(tuple(a), tuple(b));
+    isl::Map::from_disjuncts(&space, &all).map(Some)
+}
