@@ -2,8 +2,9 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, Assume, ContractArray, ExpandArray, FixParameter, InterchangeInames, MakeAtomic,
-    SetAddressSpace, SplitIname, TagIname, Transform, UnrollIname,
+    AliasStorage, Assume, ContractArray, ExpandArray, FixParameter, InterchangeInames, JoinArrayAxes,
+    MakeAtomic, PadArray, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform,
+    TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -73,14 +74,22 @@ steps! {
         "the value fits the type and the assumptions";
     InterchangeInames: "Swaps two loops of which one is directly around the other.",
         "no dependence has direction (<, >)";
+    JoinArrayAxes: "Joins two neighbouring axes of a temporary.",
+        "the extent of the second one is constant";
     MakeAtomic: "Makes updates indivisible.",
         "the instructions are updates of global or local variables";
+    PadArray: "Leaves room between the rows of an array.",
+        "padding >= 1; strides stay multiples of rows";
     SetAddressSpace: "Moves a temporary or a table to other memory.",
         "no value flows to a place that cannot see it";
+    SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",
+        "factor >= 1; different elements stay different";
     SplitIname: "Splits a loop into blocks of constant length.",
         "factor >= 1; the order of the instances stays";
     TagIname: "Says where the iterations of a loop run.",
         "every dependence across places commutes, or can be ordered by a barrier";
+    TransposeArrayAxes: "Changes the order of the axes of an array in memory.",
+        "the order is a permutation";
     UnrollIname: "Writes out the iterations of a loop.",
         "the trip count is a constant";
 }

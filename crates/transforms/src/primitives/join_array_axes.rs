@@ -1,0 +1,118 @@
+//! Joins two neighbouring axes of a temporary.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
+use purlin_ir::{BinaryOp, Expr, Kernel, Variable};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Joins an axis of a temporary and the next one into one axis.
+///
+/// # Rewrite
+/// ```text
+/// temp t: f64[n, 4]           =>   temp t: f64[4*n]
+///   s: t[i, j] = a[i, j]             s: t[4*i + j] = a[i, j]
+/// ```
+///
+/// # Precondition
+/// The extent `m` of the second axis is a constant, and accesses lie inside the array: then
+/// `(i, j) -> m*i + j` keeps different elements different, so that no dependence changes. If loops are on axes,
+/// the placement must still hold.
+///
+/// # Errors
+/// An axis that has no next one, a second extent that is no constant, strides that do not fit one axis; a variable that
+/// is no temporary or is assumed injective.
+///
+/// # Elsewhere
+/// Exo `mult_dim`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinArrayAxes {
+    /// The temporary.
+    pub var: String,
+    /// The first of the two axes, counted from 0.
+    pub axis: u32,
+}
+
+impl JoinArrayAxes {
+    /// Joins `axis` of `var` and the next one.
+    pub fn new(var: impl Into<String>, axis: u32) -> Self {
+        Self { var: var.into(), axis }
+    }
+}
+
+impl fmt::Display for JoinArrayAxes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "join axes {} and {} of `{}`", self.axis, u64::from(self.axis) + 1, self.var)
+    }
+}
+
+impl Transform for JoinArrayAxes {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let help = "the caller knows the array by its axes; join those of a copy in a temporary";
+        let var = temporary(kernel, &self.var, help)?;
+        let axis = check_axis(&kernel.vars[var], self.axis)?;
+        check_axis(&kernel.vars[var], self.axis.saturating_add(1))?;
+        check_only_accessed(kernel, var)?;
+        let inner = self.inner_extent(&kernel.vars[var], axis)?;
+        let mut joined = kernel.clone();
+        rewrite_accesses(&mut joined, var, &mut |mut index| {
+            if axis + 1 < index.len() {
+                let second = index.remove(axis + 1);
+                index[axis] = flat(&index[axis], &second, inner);
+            }
+            index
+        });
+        let variable = &mut joined.vars[var];
+        variable.shape.remove(axis + 1);
+        variable.shape[axis] = variable.shape[axis].times(inner);
+        if let Some(strides) = &mut variable.layout.strides {
+            strides.remove(axis);
+        }
+        let moved = |a: u32| if a as usize > axis { a - 1 } else { a };
+        variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
+        check_placement(&joined)?;
+        Ok(joined)
+    }
+}
+
+impl JoinArrayAxes {
+    /// The extent of the second axis, a constant, if one stride serves both.
+    fn inner_extent(&self, variable: &Variable, axis: usize) -> Result<i64, Cause> {
+        let Some(inner) = variable.shape[axis + 1].as_constant() else {
+            return Err(Cause::Argument(format!(
+                "the extent of axis {} of `{}` is no constant, so that the index would be no affine expression; fix \
+                 its parameters first",
+                axis + 1,
+                self.var
+            )));
+        };
+        if let Some(strides) = &variable.layout.strides
+            && product(&strides[axis + 1], &variable.shape[axis + 1]).as_ref() != Some(&strides[axis])
+        {
+            return Err(Cause::Argument(format!(
+                "the rows of `{}` along axis {axis} are padded or not in order, so that one stride does not serve \
+                 both axes; join them before other changes of the layout",
+                self.var
+            )));
+        }
+        if [axis, axis + 1].iter().any(|a| variable.layout.vector_axis.is_some_and(|v| v as usize == *a)) {
+            return Err(Cause::Argument(format!(
+                "one of the axes is the vector axis of `{}`; change the layout first",
+                self.var
+            )));
+        }
+        Ok(inner)
+    }
+}
+
+/// `m*i + j`.
+fn flat(i: &Expr, j: &Expr, m: i64) -> Expr {
+    match (i.as_affine(), j.as_affine()) {
+        (Some(i), Some(j)) => Expr::from_affine(&i.times(m).plus(&j)),
+        (None, Some(j)) if j.as_constant() == Some(0) => Expr::binary(BinaryOp::Mul, Expr::Int(m), i.clone()),
+        _ => Expr::binary(BinaryOp::Add, Expr::binary(BinaryOp::Mul, Expr::Int(m), i.clone()), j.clone()),
+    }
+}

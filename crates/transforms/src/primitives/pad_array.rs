@@ -1,0 +1,120 @@
+//! Leaves room between the rows of an array.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::elements::{check_axis, check_movable, dense_or_given_strides, product};
+use purlin_ir::affine::MAX_COEFFICIENT;
+use purlin_ir::{Affine, Kernel};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Leaves room for `by` elements behind the last one along an axis, so that its rows start farther apart
+/// (against bank conflicts, or for alignment).
+///
+/// # Rewrite
+/// ```text
+/// temp t: f64[8, 8] local     =>   temp t: f64[8, 8] local strides(9, 1)     (axis 1, by 1)
+/// ```
+/// The strides of the axes outside the padded one grow; shape and indices stay. An array given by the caller has
+/// the new strides, too: its layout in memory is part of what the kernel asks for.
+///
+/// # Precondition
+/// `1 <= by`, and a stride outside the axis is a multiple of the room its rows take now; elements then stay
+/// apart (the verifier proves that of every layout).
+///
+/// # Errors
+/// An unknown variable, a table, a parameter or a scalar; an axis there is not, or that is outside all others, so that
+/// nothing would move; padding below 1; extents whose products are not affine in the parameters.
+///
+/// # Elsewhere
+/// Loopy `add_padding`; Halide `align_storage`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PadArray {
+    /// The array.
+    pub var: String,
+    /// The axis, counted from 0.
+    pub axis: u32,
+    /// Elements of room.
+    pub by: i64,
+}
+
+impl PadArray {
+    /// Pads `axis` of `var` by `by` elements.
+    pub fn new(var: impl Into<String>, axis: u32, by: i64) -> Self {
+        Self { var: var.into(), axis, by }
+    }
+}
+
+impl fmt::Display for PadArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pad axis {} of `{}` by {}", self.axis, self.var, self.by)
+    }
+}
+
+impl Transform for PadArray {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let var = lookup::var(kernel, &self.var)?;
+        let variable = &kernel.vars[var];
+        let axis = check_axis(variable, self.axis)?;
+        check_movable(variable)?;
+        if !(1..=MAX_COEFFICIENT).contains(&self.by) {
+            return Err(Cause::Argument(format!("padding is {}, needed 1 to 2^40 elements", self.by)));
+        }
+        let strides = dense_or_given_strides(variable).and_then(|s| self.padded(&variable.shape, s, axis));
+        let Some((strides, moved)) = strides else {
+            return Err(Cause::Argument(format!(
+                "the strides of `{}` are no known multiples of its rows along axis {}; pad before other changes of \
+                 the layout, or fix the parameters first",
+                self.var, self.axis
+            )));
+        };
+        if !moved {
+            return Err(Cause::Argument(format!(
+                "axis {} is the outermost of `{}` in memory, so that padding moves nothing; pad an inner one",
+                self.axis, self.var
+            )));
+        }
+        let mut padded = kernel.clone();
+        padded.vars[var].layout.strides = Some(strides);
+        Ok(padded)
+    }
+}
+
+impl PadArray {
+    /// New strides, and whether any differs: `m` rows of `s*n` elements become `m` rows of `s*(n + by)`.
+    fn padded(&self, shape: &[Affine], old: Vec<Affine>, axis: usize) -> Option<(Vec<Affine>, bool)> {
+        let row = product(&old[axis], &shape[axis])?;
+        let room = old[axis].times(self.by);
+        let mut strides = old.clone();
+        for (k, stride) in strides.iter_mut().enumerate() {
+            if k == axis || is_inside(stride, &row) {
+                continue;
+            }
+            *stride = stride.plus(&product(&quotient(stride, &row)?, &room)?);
+        }
+        let moved = strides != old;
+        Some((strides, moved))
+    }
+}
+
+/// Whether an axis of this stride lies inside a row.
+fn is_inside(stride: &Affine, row: &Affine) -> bool {
+    match (stride.as_constant(), row.as_constant()) {
+        (Some(stride), Some(row)) => stride < row,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}
+
+/// `a/b`, if it is affine.
+fn quotient(a: &Affine, b: &Affine) -> Option<Affine> {
+    if let Some(b) = b.as_constant().filter(|b| *b > 0) {
+        let whole = a.floor_div(b);
+        return (whole.times(b) == *a).then_some(whole);
+    }
+    let (atom, c) = b.terms().first()?;
+    let times = a.coefficient(atom).checked_div(*c)?;
+    (b.times(times) == *a).then(|| Affine::constant(times))
+}

@@ -1,0 +1,140 @@
+//! Splits an axis of a temporary.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
+use crate::proofs::extent::points_of;
+use purlin_ir::affine::MAX_COEFFICIENT;
+use purlin_ir::polyhedral::{Polyhedral, Side, difference};
+use purlin_ir::{Affine, Atom, BinaryOp, Expr, InameId, Kernel};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Splits an axis of a temporary into blocks of `factor` elements: an axis over blocks, and one inside a block.
+///
+/// # Rewrite
+/// ```text
+/// temp t: f64[n]                    =>   temp t: f64[floor_div(n + 3, 4), 4]
+///   s: t[4*i_o + i_i] = a[…]               s: t[i_o, i_i] = a[…]
+///   r: b[k] = t[k]                         r: b[k] = t[floor_div(k, 4), k mod 4]
+/// ```
+/// Quotients that the bounds of the loops decide are left out.
+///
+/// # Precondition
+/// `factor >= 1`. `e -> (floor(e/f), e mod f)` keeps different elements different, so that no dependence changes;
+/// the last block may be larger than what is used of it. If loops are on axes, the placement must still hold.
+///
+/// # Errors
+/// A factor below 1, an axis there is not, a variable that is no temporary or is assumed injective.
+///
+/// # Elsewhere
+/// Loopy `split_array_dim`; Exo `divide_dim`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SplitArrayAxis {
+    /// The temporary.
+    pub var: String,
+    /// The axis, counted from 0.
+    pub axis: u32,
+    /// Elements of a block.
+    pub factor: i64,
+}
+
+impl SplitArrayAxis {
+    /// Splits `axis` of `var` into blocks of `factor`.
+    pub fn new(var: impl Into<String>, axis: u32, factor: i64) -> Self {
+        Self { var: var.into(), axis, factor }
+    }
+}
+
+impl fmt::Display for SplitArrayAxis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "split axis {} of `{}` by {}", self.axis, self.var, self.factor)
+    }
+}
+
+impl Transform for SplitArrayAxis {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let help = "the caller knows the array by its axes; split a copy in a temporary";
+        let var = temporary(kernel, &self.var, help)?;
+        let axis = check_axis(&kernel.vars[var], self.axis)?;
+        check_only_accessed(kernel, var)?;
+        let f = self.factor;
+        if !(1..=MAX_COEFFICIENT).contains(&f) {
+            return Err(Cause::Argument(format!(
+                "a block has {f} elements, needed 1 to 2^40; choose a positive factor"
+            )));
+        }
+        let poly = Polyhedral::new(kernel);
+        let mut failure = None;
+        let mut split = kernel.clone();
+        rewrite_accesses(&mut split, var, &mut |mut index| {
+            if axis < index.len() {
+                let e = index.remove(axis);
+                match parts(&poly, &e, f) {
+                    Ok((block, inside)) => index.splice(axis..axis, [block, inside]).for_each(drop),
+                    Err(error) => failure = Some(error),
+                }
+            }
+            index
+        });
+        if let Some(error) = failure {
+            return Err(Cause::Solver(error));
+        }
+        let variable = &mut split.vars[var];
+        let blocks = variable.shape[axis].plus_constant(f - 1).floor_div(f);
+        variable.shape.splice(axis..=axis, [blocks, Affine::constant(f)]);
+        if let Some(strides) = &mut variable.layout.strides {
+            let stride = strides[axis].clone();
+            strides.splice(axis..=axis, [stride.times(f), stride]);
+        }
+        let moved = |a: u32| if a as usize >= axis { a.saturating_add(1) } else { a };
+        variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
+        check_placement(&split)?;
+        Ok(split)
+    }
+}
+
+/// `(floor(e/f), e mod f)`; `e = f*q + r` with `0 <= r < f` for all values of the loops is `(q, r)`.
+fn parts(poly: &Polyhedral, e: &Expr, f: i64) -> Result<(Expr, Expr), isl::IslError> {
+    let Some(affine) = e.as_affine() else {
+        let part = |op| Expr::binary(op, e.clone(), Expr::Int(f));
+        return Ok((part(BinaryOp::FloorDiv), part(BinaryOp::Mod)));
+    };
+    let (whole, rest) = multiples(&affine, f);
+    let (block, inside) =
+        if fits(poly, &rest, f)? { (whole, rest) } else { (affine.floor_div(f), affine.modulo(f)) };
+    Ok((Expr::from_affine(&block), Expr::from_affine(&inside)))
+}
+
+/// `e = f*whole + rest` with every multiple of `f` in `whole`.
+fn multiples(e: &Affine, f: i64) -> (Affine, Affine) {
+    let mut whole = Affine::constant(e.constant_term().div_euclid(f));
+    for (atom, c) in e.terms().iter().filter(|(_, c)| c % f == 0) {
+        let value = match atom {
+            Atom::Iname(i) => Affine::iname(*i),
+            Atom::Var(v) => Affine::var(*v),
+            Atom::Floor(n, d) => n.floor_div(*d),
+        };
+        whole = whole.plus(&value.times(c / f));
+    }
+    let rest = e.minus(&whole.times(f));
+    (whole, rest)
+}
+
+/// `0 <= e < f` for all values of the loops.
+fn fits(poly: &Polyhedral, e: &Affine, f: i64) -> Result<bool, isl::IslError> {
+    let Some(value) = poly.affine(e, Side::Source) else { return Ok(false) };
+    let mut inames: Vec<InameId> = Vec::new();
+    e.for_each_symbol(&mut |atom| {
+        if let Atom::Iname(i) = atom {
+            inames.push(*i);
+        }
+    });
+    let points = points_of(poly, &inames)?;
+    let below = difference(&isl::Affine::constant(f - 1), &value);
+    let inside = [isl::Constraint::non_negative(value), isl::Constraint::non_negative(below)];
+    points.is_subset(&isl::Set::from_constraints(&points.space()?, &inside)?)
+}
