@@ -2,9 +2,9 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, Assume, ContractArray, ExpandArray, FixParameter, InterchangeInames, JoinArrayAxes,
-    MakeAtomic, PadArray, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform,
-    TransposeArrayAxes, UnrollIname,
+    AliasStorage, Assume, ContractArray, EmbedTable, ExpandArray, FixParameter, InterchangeInames,
+    JoinArrayAxes, MakeAtomic, PadArray, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis, SplitIname,
+    TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,8 @@ steps! {
         "the assumptions together have a solution; checked at launch";
     ContractArray: "Drops an axis of a temporary of which one element is alive at a time.",
         "every read has the index along the axis that the last write of the rest had";
+    EmbedTable: "Replaces loads of a table at constant indices by their values.",
+        "the index is a constant inside the table";
     ExpandArray: "Gives a temporary an axis for each of some loops.",
         "no value goes from one iteration of the loops to another";
     FixParameter: "Replaces a parameter by a constant.",
@@ -80,6 +82,8 @@ steps! {
         "the instructions are updates of global or local variables";
     PadArray: "Leaves room between the rows of an array.",
         "padding >= 1; strides stay multiples of rows";
+    RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.",
+        "there is one that nothing mentions";
     SetAddressSpace: "Moves a temporary or a table to other memory.",
         "no value flows to a place that cannot see it";
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",

@@ -1,0 +1,92 @@
+//! Drops what nothing mentions.
+
+use super::Transform;
+use crate::error::Cause;
+use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Drops the temporaries and tables that nothing mentions.
+///
+/// # Rewrite
+/// ```text
+/// temp t: f64[8]              =>
+/// s: y[0] = 1.0                    s: y[0] = 1.0
+/// ```
+///
+/// # Precondition
+/// No instruction, rule, bound or assumption mentions the variable. Parameters and arguments are the kernel's
+/// signature and stay.
+///
+/// # Errors
+/// If there is no such variable.
+///
+/// # Elsewhere
+/// Loopy `remove_unused_arguments` (of arguments); Exo `delete_buffer`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveUnusedVars {}
+
+impl fmt::Display for RemoveUnusedVars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("remove unused variables")
+    }
+}
+
+impl Transform for RemoveUnusedVars {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let used = mentioned(kernel);
+        let mut rest = kernel.clone();
+        // from the back, so that the ids in front stay
+        for var in kernel.vars.ids().rev() {
+            match kernel.vars[var].kind {
+                VarKind::Temporary | VarKind::Table(_) if !used[var.index()] => {
+                    // no access is left that would take the value
+                    rest = rest.with_var_fixed(var, 0);
+                }
+                VarKind::Temporary | VarKind::Table(_) | VarKind::Param | VarKind::Argument(_) => {}
+            }
+        }
+        if rest.vars.len() == kernel.vars.len() {
+            return Err(Cause::Argument(
+                "every temporary and table is used; there is nothing to remove".into(),
+            ));
+        }
+        Ok(rest)
+    }
+}
+
+fn mentioned(kernel: &Kernel) -> Vec<bool> {
+    let mut used = vec![false; kernel.vars.len()];
+    let loads = |e: &Expr, used: &mut Vec<bool>| {
+        e.for_each(&mut |e| {
+            if let Expr::Load(a) = e {
+                used[a.var.index()] = true;
+            }
+        });
+    };
+    for insn in kernel.insns.values() {
+        used[insn.lhs.var.index()] = true;
+        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+            loads(e, &mut used);
+        }
+    }
+    for rule in kernel.rules.values() {
+        loads(&rule.body, &mut used);
+    }
+    let mut mark = |v: VarId| used[v.index()] = true;
+    for iname in kernel.inames.values() {
+        iname.domain.for_each_symbol(&mut |atom| {
+            if let Atom::Var(v) = atom {
+                mark(*v);
+            }
+        });
+    }
+    for assumption in &kernel.assumptions {
+        match assumption {
+            Assumption::Injective(v) => mark(*v),
+            Assumption::Params(_) => {} // mentions parameters only
+        }
+    }
+    used
+}
