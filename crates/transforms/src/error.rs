@@ -41,6 +41,9 @@ pub enum Cause {
     /// The proof failed: two instances would run in the wrong order.
     #[error("{0}")]
     Reordered(Box<WrongOrder>),
+    /// The proof failed: a value would be taken before it is written.
+    #[error("{0}")]
+    Stale(Box<StaleValue>),
     /// The proof failed: the placement on work-groups and work-items breaks a dependence.
     #[error("{0}")]
     Placement(Box<Refusal>),
@@ -79,11 +82,25 @@ pub struct LostValue {
     pub help: String,
 }
 
+/// A write between the place where a value would be taken and the instance that uses it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} uses `{}`, which {} writes{} after {place}{}; {help}",
+    .witness.sink, .witness.element, .witness.source, .witness.through_text(), .witness.params_text())]
+pub struct StaleValue {
+    /// The write and the use.
+    pub witness: Witness,
+    /// Where the value would be taken, for example `the copy`.
+    pub place: String,
+    /// What to try.
+    pub help: String,
+}
+
 impl Cause {
     /// The two instances that clash, if the proof failed.
     pub fn witness(&self) -> Option<&Witness> {
         match self {
             Self::Reordered(order) => Some(&order.witness),
+            Self::Stale(stale) => Some(&stale.witness),
             Self::Placement(refusal) => Some(&refusal.witness),
             Self::Value(lost) => Some(&lost.witness),
             Self::Unknown { .. }

@@ -2,9 +2,9 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, Assume, ContractArray, EmbedTable, ExpandArray, FixParameter, InterchangeInames,
-    JoinArrayAxes, MakeAtomic, PadArray, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis, SplitIname,
-    TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    AliasStorage, Assume, ContractArray, EmbedTable, ExpandArray, FixParameter, HoistInsn, InterchangeInames,
+    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis,
+    SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,8 @@ steps! {
         "no value goes from one iteration of the loops to another";
     FixParameter: "Replaces a parameter by a constant.",
         "the value fits the type and the assumptions";
+    HoistInsn: "Moves an instruction in front of a loop that it does not depend on.",
+        "the same value in every iteration; nobody inside needs or writes another one";
     InterchangeInames: "Swaps two loops of which one is directly around the other.",
         "no dependence has direction (<, >)";
     JoinArrayAxes: "Joins two neighbouring axes of a temporary.",
@@ -82,6 +84,8 @@ steps! {
         "the instructions are updates of global or local variables";
     PadArray: "Leaves room between the rows of an array.",
         "padding >= 1; strides stay multiples of rows";
+    PrefetchArray: "Copies what a region reads of an array to a temporary.",
+        "nothing writes between the copy and a read; the box has constant extents";
     RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.",
         "there is one that nothing mentions";
     SetAddressSpace: "Moves a temporary or a table to other memory.",

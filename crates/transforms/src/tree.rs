@@ -94,3 +94,15 @@ fn reductions_of(insn: &Insn) -> Vec<InameId> {
     }
     found
 }
+
+/// Removes an instruction and the loops that hold nothing without it.
+pub(crate) fn prune_insn(nodes: &mut Vec<Node>, insn: InsnId) {
+    nodes.retain_mut(|node| match node {
+        Node::Insn(found) => *found != insn,
+        Node::Loop(_, body) => {
+            let empty = body.is_empty();
+            prune_insn(body, insn);
+            empty || !body.is_empty()
+        }
+    });
+}

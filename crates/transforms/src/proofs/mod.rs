@@ -2,5 +2,7 @@
 
 pub(crate) mod elements;
 pub(crate) mod extent;
+pub mod footprint;
 pub mod order;
+pub mod stale;
 pub(crate) mod storage;
