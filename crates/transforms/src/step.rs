@@ -3,8 +3,8 @@
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, Assume, ContractArray, EmbedTable, ExpandArray, FixParameter, HoistInsn, InterchangeInames,
-    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis,
-    SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace,
+    SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,8 @@ steps! {
         "padding >= 1; strides stay multiples of rows";
     PrefetchArray: "Copies what a region reads of an array to a temporary.",
         "nothing writes between the copy and a read; the box has constant extents";
+    RealiseReduction: "Turns a reduction into a loop.",
+        "evaluated whenever the instruction runs; the same order";
     RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.",
         "there is one that nothing mentions";
     SetAddressSpace: "Moves a temporary or a table to other memory.",

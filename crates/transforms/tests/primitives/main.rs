@@ -16,6 +16,7 @@ mod pad_array;
 mod prefetch_array;
 mod random;
 mod random_arrays;
+mod realise_reduction;
 mod recipes;
 mod remove_unused_vars;
 mod set_address_space;

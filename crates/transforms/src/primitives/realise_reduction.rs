@@ -1,0 +1,190 @@
+//! Turns a reduction into a loop.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::tree::edit_siblings;
+use purlin_ir::{
+    Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, Reduction,
+    ScalarType, UpdateOp, VarKind, Variable, WriteOp,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Turns the reduction over `iname` into an accumulator, a loop that updates it, and a use.
+///
+/// # Rewrite
+/// ```text
+/// s: y[i] = 2.0*sum(k in 0..n: a[i, k])   =>   s_init: s_acc = 0.0
+///                                              for k in 0..n
+///                                                s_update: s_acc += a[i, k]
+///                                              s: y[i] = 2.0*s_acc
+/// ```
+/// The accumulator is private and has the type of the reduction. Several inames become loops in their order. A
+/// predicate of `s` holds for all three. Tags of the instruction are kept by all three.
+///
+/// # Precondition
+/// The reduction is evaluated whenever the instruction runs: it stands under no condition, and inside no other
+/// reduction or use of a rule. The loop runs right before `s`, through the same points in the same order, from
+/// the neutral element: the result is the same bit by bit. If loops are on axes, the placement must hold.
+///
+/// # Errors
+/// An unknown iname, one of a loop, a reduction inside another, under a condition, in a predicate, or among the
+/// arguments of a rule, one without a type of its own, names that are taken.
+///
+/// # Elsewhere
+/// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RealiseReduction {
+    /// An iname of the reduction.
+    pub iname: String,
+    /// Name of the accumulator; `{insn}_acc` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accumulator: Option<String>,
+}
+
+impl RealiseReduction {
+    /// Realises the reduction over `iname`.
+    pub fn new(iname: impl Into<String>) -> Self {
+        Self { iname: iname.into(), accumulator: None }
+    }
+}
+
+impl fmt::Display for RealiseReduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "realise reduction over `{}`", self.iname)?;
+        self.accumulator.as_ref().map_or(Ok(()), |name| write!(f, " in `{name}`"))
+    }
+}
+
+impl Transform for RealiseReduction {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let iname = lookup::iname(kernel, &self.iname)?;
+        let (insn, reduction) = self.find(kernel, iname)?;
+        let ty = match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) {
+            Ok(ExprType::Scalar(ty)) => ty,
+            _ => {
+                return Err(Cause::Argument(format!(
+                    "the reduction over `{}` takes its type from where it stands; cast its body, for example to f64",
+                    self.iname
+                )));
+            }
+        };
+        let realised = self.edit(kernel, insn, &reduction, ty)?;
+        realised.verify()?;
+        check_placement(&realised)?;
+        Ok(realised)
+    }
+}
+
+impl RealiseReduction {
+    /// The instruction and the reduction, which must be evaluated whenever the instruction runs.
+    fn find(&self, kernel: &Kernel, iname: InameId) -> Result<(InsnId, Reduction), Cause> {
+        for (id, insn) in kernel.insns.iter() {
+            for e in insn.lhs.index.iter().chain([&insn.rhs]) {
+                if let Some((reduction, obstacle)) = search(e, iname, None) {
+                    return match obstacle {
+                        None => Ok((id, reduction.clone())),
+                        Some(obstacle) => Err(Cause::Argument(format!(
+                            "the reduction over `{}` in `{}` {obstacle}",
+                            self.iname, insn.name
+                        ))),
+                    };
+                }
+            }
+            if insn.predicate.as_ref().is_some_and(|p| search(p, iname, None).is_some()) {
+                return Err(Cause::Argument(format!(
+                    "the reduction over `{}` stands in the predicate of `{}`; store it in a temporary first",
+                    self.iname, insn.name
+                )));
+            }
+        }
+        Err(Cause::Argument(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
+    }
+
+    fn edit(
+        &self,
+        kernel: &Kernel,
+        id: InsnId,
+        reduction: &Reduction,
+        ty: ScalarType,
+    ) -> Result<Kernel, Cause> {
+        let mut realised = kernel.clone();
+        let insn = &kernel.insns[id];
+        let name = self.accumulator.clone().unwrap_or_else(|| format!("{}_acc", insn.name));
+        let (init, update) = (format!("{}_init", insn.name), format!("{}_update", insn.name));
+        let (init, update) = match &self.accumulator {
+            None => (init, update),
+            Some(name) => (format!("{name}_init"), format!("{name}_update")),
+        };
+        for name in [&name, &init, &update] {
+            lookup::free(kernel, name)?;
+        }
+        let temporary = Variable::new(name, ty, VarKind::Temporary, [], AddressSpace::Private);
+        let acc = Access::scalar(realised.vars.push(temporary));
+        let new = |name, op, rhs| Insn {
+            name,
+            lhs: acc.clone(),
+            op,
+            rhs,
+            predicate: insn.predicate.clone(),
+            tags: insn.tags.iter().cloned().collect::<BTreeSet<_>>(),
+        };
+        let first = realised.insns.push(new(init, WriteOp::Assign, neutral(reduction.op, ty)));
+        let step = WriteOp::Update { op: reduction.op, atomic: false };
+        let mut node = Node::Insn(realised.insns.push(new(update, step, (*reduction.body).clone())));
+        for iname in reduction.inames.iter().rev() {
+            node = Node::Loop(*iname, vec![node]);
+        }
+        let whole = Expr::Reduce(reduction.clone());
+        let value = Expr::Load(acc.clone());
+        let mut replace = |e: Expr| if e == whole { value.clone() } else { e };
+        realised.insns[id].map_expressions(&mut replace);
+        edit_siblings(&mut realised.body, &|n| *n == Node::Insn(id), &mut |nodes| {
+            if let Some(at) = nodes.iter().position(|n| *n == Node::Insn(id)) {
+                nodes.splice(at..at, [Node::Insn(first), node.clone()]);
+            }
+        });
+        Ok(realised)
+    }
+}
+
+/// The reduction over an iname, and what keeps it from being evaluated once whenever the expression is.
+fn search<'e>(
+    e: &'e Expr,
+    iname: InameId,
+    obstacle: Option<&'static str>,
+) -> Option<(&'e Reduction, Option<&'static str>)> {
+    const CONDITION: &str = "is evaluated under a condition only; store it in a temporary first";
+    const INSIDE: &str = "stands inside another reduction; realise that one first";
+    const RULE: &str = "is an argument of a rule; expand the rule first";
+    if let Expr::Reduce(r) = e
+        && r.inames.contains(&iname)
+    {
+        return Some((r, obstacle));
+    }
+    let of = |operand: usize| match e {
+        Expr::Select(..) if operand > 0 => Some(CONDITION),
+        Expr::Binary(BinaryOp::And | BinaryOp::Or, ..) if operand > 0 => Some(CONDITION),
+        Expr::Reduce(_) => Some(INSIDE),
+        Expr::Rule(..) => Some(RULE),
+        _ => None,
+    };
+    e.operands().into_iter().enumerate().find_map(|(k, operand)| search(operand, iname, obstacle.or(of(k))))
+}
+
+/// The value of a reduction over nothing.
+fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
+    let real = |real: f64, int: i64| if ty.is_float() { Expr::from(real) } else { Expr::from(int) };
+    let (least, most) =
+        if ty == ScalarType::I32 { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
+    match op {
+        UpdateOp::Add => real(0.0, 0),
+        UpdateOp::Mul => real(1.0, 1),
+        UpdateOp::Min => real(f64::INFINITY, most),
+        UpdateOp::Max => real(f64::NEG_INFINITY, least),
+    }
+}
