@@ -2,9 +2,9 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, Assume, ContractArray, EmbedTable, ExpandArray, FixParameter, HoistInsn, InterchangeInames,
-    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace,
-    SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    AliasStorage, Assume, ContractArray, ConvertToUpdate, EmbedTable, ExpandArray, FixParameter, HoistInsn,
+    InterchangeInames, JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars,
+    SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,8 @@ steps! {
         "the assumptions together have a solution; checked at launch";
     ContractArray: "Drops an axis of a temporary of which one element is alive at a time.",
         "every read has the index along the axis that the last write of the rest had";
+    ConvertToUpdate: "Makes an accumulation an update.",
+        "the rest of the sum does not read the element; equal up to reassociation";
     EmbedTable: "Replaces loads of a table at constant indices by their values.",
         "the index is a constant inside the table";
     ExpandArray: "Gives a temporary an axis for each of some loops.",

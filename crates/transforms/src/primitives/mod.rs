@@ -3,6 +3,7 @@
 pub mod alias_storage;
 pub mod assume;
 pub mod contract_array;
+pub mod convert_to_update;
 pub mod embed_table;
 pub mod expand_array;
 pub mod fix_parameter;
@@ -24,6 +25,7 @@ pub mod unroll_iname;
 pub use alias_storage::AliasStorage;
 pub use assume::Assume;
 pub use contract_array::ContractArray;
+pub use convert_to_update::ConvertToUpdate;
 pub use embed_table::EmbedTable;
 pub use expand_array::ExpandArray;
 pub use fix_parameter::FixParameter;

@@ -4,6 +4,7 @@
 mod alias_storage;
 mod assume;
 mod contract_array;
+mod convert_to_update;
 mod corpus;
 mod embed_table;
 mod expand_array;

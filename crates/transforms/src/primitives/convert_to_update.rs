@@ -1,0 +1,183 @@
+//! Makes an accumulation an update.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup::Selection;
+use purlin_ir::{Access, BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, UnaryOp, UpdateOp, WriteOp};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Makes a store that adds to what it overwrites an update by a commuting operator, so that its instances may be
+/// reordered, reduced in parallel, or made atomic.
+///
+/// # Rewrite
+/// ```text
+/// s: z[m] = z[m] + b - c     =>   s: z[m] += b - c
+/// s: z[m] = a*z[m]*b         =>   s: z[m] *= a*b
+/// s: z[m] = min(z[m], b)     =>   s: z[m] min= b
+/// ```
+/// Terms keep their order and the type they are summed in: `b - c` is computed in the type of `z`.
+///
+/// # Precondition
+/// The right-hand side, seen as a sum (product, minimum, maximum) of terms, has the stored element itself, by the
+/// same indices, as exactly one term with a positive sign, and no other term reads `z`. The value is
+/// `z op (rest)`: equal up to the reassociation that updates declare, exactly so with one other term.
+/// If loops are on axes, the placement must hold.
+///
+/// # Errors
+/// A selection that matches nothing; an instruction that is an update already, that does not accumulate, that
+/// subtracts the element, or that reads its variable elsewhere, also inside a rule.
+///
+/// # Elsewhere
+/// Exo `fold_into_reduce`; Halide's update definitions; Loopy has none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvertToUpdate {
+    /// The instructions.
+    pub insns: Selection,
+}
+
+impl ConvertToUpdate {
+    /// Makes an update of the instruction of this name.
+    pub fn insn(name: impl Into<String>) -> Self {
+        Self { insns: Selection::Insn(name.into()) }
+    }
+}
+
+impl fmt::Display for ConvertToUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "convert {} to an update", self.insns)
+    }
+}
+
+impl Transform for ConvertToUpdate {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let mut converted = kernel.clone();
+        for id in self.insns.resolve(kernel)? {
+            let (op, rest) = accumulation(kernel, id)?;
+            converted.insns[id].op = WriteOp::Update { op, atomic: false };
+            converted.insns[id].rhs = rest;
+        }
+        converted.verify()?;
+        check_placement(&converted)?;
+        Ok(converted)
+    }
+}
+
+/// A term of a chain by one operator, and whether it is subtracted.
+type Term<'e> = (&'e Expr, bool);
+
+/// The operator and the rest of an accumulation.
+fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Cause> {
+    let insn = &kernel.insns[id];
+    let (name, var) = (&insn.name, &kernel.vars[insn.lhs.var].name);
+    if insn.op != WriteOp::Assign {
+        return Err(Cause::Argument(format!("`{name}` is an update already")));
+    }
+    let Some((op, terms)) = chain(insn) else {
+        return Err(Cause::Argument(format!(
+            "`{name}` does not add to, multiply, or take an extremum with the element of `{var}` that it stores; \
+             only an accumulation becomes an update"
+        )));
+    };
+    let own = |(term, _): &&Term| is_element(term, &insn.lhs);
+    match terms.iter().find(own) {
+        Some((_, false)) => {}
+        Some((_, true)) | None => {
+            return Err(Cause::Argument(format!(
+                "`{name}` subtracts the element of `{var}` that it stores, which no update does; keep the store"
+            )));
+        }
+    }
+    let mut taken = false;
+    let rest: Vec<Term> = terms
+        .into_iter()
+        .filter(|term| {
+            let first = !taken && own(&term);
+            taken |= first;
+            !first
+        })
+        .collect();
+    if rest.iter().any(|(term, _)| reads(kernel, term, insn))
+        || insn.lhs.index.iter().any(|e| reads(kernel, e, insn))
+    {
+        return Err(Cause::Argument(format!(
+            "`{name}` reads `{var}` in another place as well, so its instances do not commute; keep the store"
+        )));
+    }
+    Ok((op, joined(kernel, insn, op, &rest)))
+}
+
+/// The right-hand side as a chain of terms by one operator that has the stored element as a term.
+fn chain(insn: &Insn) -> Option<(UpdateOp, Vec<Term<'_>>)> {
+    UpdateOp::ALL.into_iter().find_map(|op| {
+        let mut terms = Vec::new();
+        flatten(op, &insn.rhs, false, &mut terms);
+        let found = terms.len() > 1 && terms.iter().any(|(term, _)| is_element(term, &insn.lhs));
+        found.then_some((op, terms))
+    })
+}
+
+/// Only the left operand is opened: `z + (b + c)` has the terms `z` and `b + c`, in any nesting that holds `z`.
+fn flatten<'e>(op: UpdateOp, e: &'e Expr, minus: bool, terms: &mut Vec<Term<'e>>) {
+    match (op, e) {
+        (UpdateOp::Add, Expr::Binary(BinaryOp::Sub, a, b)) => {
+            flatten(op, a, minus, terms);
+            terms.push((b, !minus));
+        }
+        (UpdateOp::Add, Expr::Binary(BinaryOp::Add, a, b))
+        | (UpdateOp::Mul, Expr::Binary(BinaryOp::Mul, a, b))
+        | (UpdateOp::Min, Expr::Binary(BinaryOp::Min, a, b))
+        | (UpdateOp::Max, Expr::Binary(BinaryOp::Max, a, b)) => {
+            flatten(op, a, minus, terms);
+            terms.push((b, minus));
+        }
+        _ => terms.push((e, minus)),
+    }
+}
+
+/// Whether an expression is the element that an access stores: the same indices, literally or as affine values.
+fn is_element(e: &Expr, lhs: &Access) -> bool {
+    let Expr::Load(access) = e else { return false };
+    let same = |(a, b): (&Expr, &Expr)| a == b || (a.as_affine().is_some() && a.as_affine() == b.as_affine());
+    access.var == lhs.var
+        && access.index.len() == lhs.index.len()
+        && access.index.iter().zip(&lhs.index).all(same)
+}
+
+fn reads(kernel: &Kernel, e: &Expr, insn: &Insn) -> bool {
+    let mut found = false;
+    kernel.expand_rules(e).for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == insn.lhs.var));
+    found
+}
+
+/// The terms joined again, from left to right, in the type of the variable.
+fn joined(kernel: &Kernel, insn: &Insn, op: UpdateOp, rest: &[Term]) -> Expr {
+    let ty = kernel.vars[insn.lhs.var].ty;
+    // b + c of a narrower type would be rounded before it is added
+    let widened = |e: &Expr| match kernel.type_of(e, &[]) {
+        Ok(ExprType::Scalar(found)) if found != ty && rest.len() > 1 => Expr::Cast(ty, Box::new(e.clone())),
+        _ => e.clone(),
+    };
+    let mut sum: Option<Expr> = None;
+    for (term, minus) in rest {
+        let term = widened(term);
+        sum = Some(match (sum, minus) {
+            (None, false) => term,
+            (None, true) => Expr::Unary(UnaryOp::Neg, Box::new(term)),
+            (Some(sum), true) => sum - term,
+            (Some(sum), false) => Expr::binary(operator(op), sum, term),
+        });
+    }
+    sum.unwrap_or(Expr::Int(0))
+}
+
+fn operator(op: UpdateOp) -> BinaryOp {
+    match op {
+        UpdateOp::Add => BinaryOp::Add,
+        UpdateOp::Mul => BinaryOp::Mul,
+        UpdateOp::Min => BinaryOp::Min,
+        UpdateOp::Max => BinaryOp::Max,
+    }
+}
