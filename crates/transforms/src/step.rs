@@ -2,9 +2,10 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, Assume, ContractArray, ConvertToUpdate, EmbedTable, ExpandArray, FixParameter, HoistInsn,
-    InterchangeInames, JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars,
-    SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    AliasStorage, Assume, ContractArray, ConvertToUpdate, EmbedTable, ExpandArray, ExpandRule, ExtractRule,
+    FixParameter, HoistInsn, InterchangeInames, JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray,
+    RealiseReduction, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform,
+    TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,10 @@ steps! {
         "the index is a constant inside the table";
     ExpandArray: "Gives a temporary an axis for each of some loops.",
         "no value goes from one iteration of the loops to another";
+    ExpandRule: "Inlines a substitution rule.",
+        "reductions among the arguments stay one loop";
+    ExtractRule: "Makes a substitution rule of a subexpression.",
+        "every use expands to what stood there";
     FixParameter: "Replaces a parameter by a constant.",
         "the value fits the type and the assumptions";
     HoistInsn: "Moves an instruction in front of a loop that it does not depend on.",

@@ -8,6 +8,8 @@ mod convert_to_update;
 mod corpus;
 mod embed_table;
 mod expand_array;
+mod expand_rule;
+mod extract_rule;
 mod fix_parameter;
 mod hoist_insn;
 mod interchange_inames;

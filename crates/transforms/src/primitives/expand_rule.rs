@@ -1,0 +1,129 @@
+//! Inlines a substitution rule.
+
+use super::Transform;
+use crate::error::Cause;
+use purlin_ir::{Expr, Id, Kernel, RuleId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Replaces every use of a substitution rule, also in other rules, by its body; the rule is gone.
+///
+/// # Rewrite
+/// ```text
+/// rule f(k) := 2.0*a[k]        =>   s: y[i] = 2.0*a[i + 1] + 1.0
+/// s: y[i] = f(i + 1) + 1.0
+/// ```
+///
+/// # Precondition
+/// None: that is what a rule means. A reduction among the arguments must stay one loop, so a parameter it stands
+/// for occurs once in the body.
+///
+/// # Errors
+/// An unknown rule; an argument that is a reduction and would be repeated or lost.
+///
+/// # Elsewhere
+/// Loopy `expand_subst`; Exo `inline`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpandRule {
+    /// The rule.
+    pub rule: String,
+}
+
+impl ExpandRule {
+    /// Expands `rule`.
+    pub fn new(rule: impl Into<String>) -> Self {
+        Self { rule: rule.into() }
+    }
+}
+
+impl fmt::Display for ExpandRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expand rule `{}`", self.rule)
+    }
+}
+
+impl Transform for ExpandRule {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let rule = find_rule(kernel, &self.rule)?;
+        self.check_reductions(kernel, rule)?;
+        Ok(edit(kernel, rule))
+    }
+}
+
+/// The rule of a name.
+pub(crate) fn find_rule(kernel: &Kernel, name: &str) -> Result<RuleId, Cause> {
+    kernel.rule(name).ok_or_else(|| {
+        let known: Vec<_> = kernel.rules.values().map(|r| format!("`{}`", r.name)).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Cause::Unknown { kind: "rule", name: name.into(), known }
+    })
+}
+
+impl ExpandRule {
+    fn check_reductions(&self, kernel: &Kernel, rule: RuleId) -> Result<(), Cause> {
+        let data = &kernel.rules[rule];
+        let mut uses = vec![0_usize; data.params.len()];
+        data.body.for_each(&mut |e| {
+            if let Expr::RuleParam(k) = e
+                && let Some(count) = uses.get_mut(*k as usize)
+            {
+                *count += 1;
+            }
+        });
+        for insn in kernel.insns.values() {
+            let mut bad = None;
+            for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+                e.for_each(&mut |e| {
+                    let Expr::Rule(used, args) = e else { return };
+                    let repeated =
+                        args.iter().zip(&uses).position(|(a, n)| *used == rule && *n != 1 && reduces(a));
+                    bad = bad.or(repeated);
+                });
+            }
+            if let Some(k) = bad {
+                return Err(Cause::Argument(format!(
+                    "`{}` gives rule `{}` a reduction as `{}`, which occurs {} times in the rule, needed once; store \
+                     the reduction in a temporary first",
+                    insn.name, self.rule, data.params[k], uses[k]
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reduces(e: &Expr) -> bool {
+    let mut found = false;
+    e.for_each(&mut |e| found |= matches!(e, Expr::Reduce(_)));
+    found
+}
+
+fn edit(kernel: &Kernel, rule: RuleId) -> Kernel {
+    let mut expanded = kernel.clone();
+    let body = &kernel.rules[rule].body;
+    let mut rewrite = |e: Expr| match e {
+        Expr::Rule(used, args) if used == rule => body.map(&mut |inner| match inner {
+            Expr::RuleParam(k) => args[k as usize].clone(),
+            Expr::Rule(other, args) => Expr::Rule(without(other, rule), args),
+            other => other,
+        }),
+        Expr::Rule(used, args) => Expr::Rule(without(used, rule), args),
+        other => other,
+    };
+    for insn in expanded.insns.values_mut() {
+        insn.map_expressions(&mut rewrite);
+    }
+    let kept = expanded.rules.iter().filter(|(id, _)| *id != rule).map(|(_, r)| {
+        let mut r = r.clone();
+        r.body = r.body.map(&mut rewrite);
+        r
+    });
+    expanded.rules = kept.collect();
+    expanded
+}
+
+/// The id of another rule once one is gone.
+fn without(rule: RuleId, gone: RuleId) -> RuleId {
+    RuleId::from_index(rule.index() - usize::from(rule.index() > gone.index()))
+}
