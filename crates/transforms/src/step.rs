@@ -2,10 +2,10 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, Assume, ContractArray, ConvertToUpdate, EmbedTable, ExpandArray, ExpandRule, ExtractRule,
-    FixParameter, HoistInsn, InterchangeInames, JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray,
-    RealiseReduction, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform,
-    TransposeArrayAxes, UnrollIname,
+    AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, EmbedTable, ExpandArray, ExpandRule,
+    ExtractRule, FixParameter, HoistInsn, InterchangeInames, JoinArrayAxes, MakeAtomic, PadArray,
+    PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname,
+    Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,8 @@ impl PrimitiveInfo {
 steps! {
     AliasStorage: "Lets temporaries share one buffer.",
         "while a value of one is alive, no other is written";
+    AssignToRule: "Replaces a temporary by its definition as a substitution rule.",
+        "one definition; nothing writes its operands before a use";
     Assume: "Asserts a bound on a parameter, or that an array is injective.",
         "the assumptions together have a solution; checked at launch";
     ContractArray: "Drops an axis of a temporary of which one element is alive at a time.",

@@ -1,6 +1,7 @@
 //! The primitives, one a file: arguments, check (the proof), edit.
 
 pub mod alias_storage;
+pub mod assign_to_rule;
 pub mod assume;
 pub mod contract_array;
 pub mod convert_to_update;
@@ -25,6 +26,7 @@ pub mod transpose_array_axes;
 pub mod unroll_iname;
 
 pub use alias_storage::AliasStorage;
+pub use assign_to_rule::AssignToRule;
 pub use assume::Assume;
 pub use contract_array::ContractArray;
 pub use convert_to_update::ConvertToUpdate;

@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod alias_storage;
+mod assign_to_rule;
 mod assume;
 mod contract_array;
 mod convert_to_update;
