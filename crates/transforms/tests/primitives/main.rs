@@ -20,6 +20,7 @@ mod pad_array;
 mod prefetch_array;
 mod random;
 mod random_arrays;
+mod random_movement;
 mod realise_reduction;
 mod recipes;
 mod remove_unused_vars;
