@@ -211,6 +211,19 @@ impl<'k> Env<'k> {
         range
     }
 
+    /// [`Env::range`], cut to 32 bits where elimination proves that it fits: dearer.
+    pub(crate) fn proved_range(&self, e: &Affine) -> Interval {
+        let mut range = self.range(e);
+        let (least, most) = (i64::from(i32::MIN), i64::from(i32::MAX));
+        if range.lo < Interval::I32.lo && self.is_non_negative(&e.plus_constant(-least)) {
+            range.lo = Interval::I32.lo;
+        }
+        if range.hi > Interval::I32.hi && self.is_non_negative(&e.times(-1).plus_constant(most)) {
+            range.hi = Interval::I32.hi;
+        }
+        range
+    }
+
     /// Whether a resolved expression is certainly not negative here.
     pub(crate) fn is_non_negative(&self, e: &Affine) -> bool {
         self.interval(e).lo >= 0

@@ -29,6 +29,8 @@
 //! - **Widths.** Integers are 32 bits where their range, from the types of parameters, assumptions and
 //!   bounds, fits; else an operand is converted before the first operation that may overflow. Offsets of
 //!   `i32` parameters times a constant are 64 bits unless an assumption such as `n <= 1000000` bounds them.
+//!   A guard has the width of the values before it narrows anything: `32*g + i < n` fits 32 bits for every
+//!   `i32` parameter as 32 divides 2^31; with 48 it would not, and `i < n - 48*g` is written.
 //! - **Barriers** cover the placement's pairs greedily; an independent walk over the final code checks
 //!   that each pair is separated. In C the body is cut at barriers into loops over the work-items, and
 //!   private variables that live across are expanded.

@@ -199,8 +199,9 @@ fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
     declared
 }
 
+/// The loop over the groups counts one further than the last index.
 fn index_type(env: &Env<'_>, index: purlin_ir::InameId) -> ScalarType {
-    if env.range_of(index).fits_i32() { ScalarType::I32 } else { ScalarType::I64 }
+    if env.range_of(index).plus(Interval::new(0, 1)).fits_i32() { ScalarType::I32 } else { ScalarType::I64 }
 }
 
 /// Loops over the groups, g.0 innermost; their extents are the last parameters.

@@ -3,7 +3,7 @@
 use crate::ast::{Expr, IntFn, Op};
 use crate::env::Env;
 use crate::interval::Interval;
-use purlin_ir::{Affine, Atom, ScalarType};
+use purlin_ir::{Affine, Atom, Constraint, ScalarType};
 
 /// The value of a lowered expression.
 #[derive(Clone, Debug)]
@@ -94,15 +94,21 @@ pub(crate) fn widened(e: Expr, ty: ScalarType) -> Expr {
 /// last. If a product or a partial sum
 /// may leave 32 bits, the operands are converted before, so that nothing overflows in between.
 pub(crate) fn integer(env: &Env<'_>, e: &Affine) -> (Expr, ScalarType, Interval) {
-    let range = env.range(e);
+    integer_within(env, e, env.range(e))
+}
+
+/// The same for an integer whose range is known.
+fn integer_within(env: &Env<'_>, e: &Affine, range: Interval) -> (Expr, ScalarType, Interval) {
     let mut terms = remainders(e);
     terms.sort_by_key(|(_, c)| (*c < 0, std::cmp::Reverse(c.saturating_abs())));
     let mut partial = Interval::point(0);
     let mut wide = !range.fits_i32();
-    for (factor, c) in &terms {
+    for (k, (factor, c)) in terms.iter().enumerate() {
         let product = factor.range(env).times(*c);
         partial = partial.plus(product);
-        wide |= !product.fits_i32() || !(partial.fits_i32() || env.range(e).fits_i32() && terms.len() == 1);
+        // The last sum is the whole, of which facts may tell more than intervals do.
+        let whole = k + 1 == terms.len() && e.constant_term() == 0;
+        wide |= !product.fits_i32() || !(partial.fits_i32() || whole && range.fits_i32());
     }
     let reversed = e.constant_term() > 0 && terms.len() == 1 && terms[0].1 < 0;
     let mut sum: Option<Expr> = None;
@@ -265,11 +271,24 @@ pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Exp
     (Expr::IntCall(function, ty, Box::new(ea), Box::new(eb)), ty, range)
 }
 
-/// `a <= b`, `a < b` or `a == b` of a constraint: the negative terms moved to the other side.
-pub(crate) fn condition(env: &Env<'_>, c: &purlin_ir::Constraint) -> Expr {
+/// `a <= b`, `a < b` or `a == b` of a constraint: the negative terms moved to the other side. Where
+/// `48*g + i < n` needs 64 bits, `i < n - 48*g` if that is proved to need only 32.
+pub(crate) fn condition(env: &Env<'_>, c: &Constraint) -> Expr {
+    let (op, left, right) = sides(c);
+    let ((left, left_ty, _), (right, right_ty, _)) = (integer(env, &left), integer(env, &right));
+    if (left_ty == ScalarType::I64 || right_ty == ScalarType::I64)
+        && let Some(narrow) = narrow_condition(env, c)
+    {
+        return narrow;
+    }
+    Expr::binary(op, left, right)
+}
+
+/// The sides of the comparison that a constraint is.
+fn sides(c: &Constraint) -> (Op, Affine, Affine) {
     let (e, op) = match c {
-        purlin_ir::Constraint::Zero(e) => (e, Op::Eq),
-        purlin_ir::Constraint::NonNegative(e) => (e, Op::Le),
+        Constraint::Zero(e) => (e, Op::Eq),
+        Constraint::NonNegative(e) => (e, Op::Le),
     };
     let (mut left, mut right) = (Affine::constant(0), Affine::constant(0));
     for (atom, k) in e.terms() {
@@ -280,12 +299,24 @@ pub(crate) fn condition(env: &Env<'_>, c: &purlin_ir::Constraint) -> Expr {
             right = right.plus(&term.times(*k));
         }
     }
-    let constant = e.constant_term();
-    let (op, left, right) = match (op, constant) {
+    match (op, e.constant_term()) {
         (Op::Le, -1) => (Op::Lt, left, right),
         (Op::Le, k) if right.terms().is_empty() => (Op::Lt, left, right.plus_constant(k.saturating_add(1))),
         (_, k) if right.terms().is_empty() || k > 0 => (op, left, right.plus_constant(k)),
         (_, k) => (op, left.plus_constant(-k), right),
-    };
-    Expr::binary(op, integer(env, &left).0, integer(env, &right).0)
+    }
+}
+
+/// `a < rest` in 32 bits for a negative term `-a` of an inequality, if both sides are proved to fit.
+fn narrow_condition(env: &Env<'_>, c: &Constraint) -> Option<Expr> {
+    let Constraint::NonNegative(e) = c else { return None };
+    let mut negative: Vec<_> = e.terms().iter().filter(|(_, k)| *k < 0).collect();
+    negative.sort_by_key(|(_, k)| k.saturating_neg());
+    negative.into_iter().find_map(|(atom, k)| {
+        let left = crate::env::atom_affine(atom).times(k.saturating_neg());
+        let right = e.plus(&left).plus_constant(1);
+        let (left, left_ty, _) = integer(env, &left);
+        let (right, right_ty, _) = integer_within(env, &right, env.proved_range(&right));
+        (left_ty == ScalarType::I32 && right_ty == ScalarType::I32).then(|| Expr::binary(Op::Lt, left, right))
+    })
 }
