@@ -7,7 +7,7 @@ use crate::lookup;
 use crate::proofs::order::{Reordering, check_order};
 use crate::tree::{loop_body, replace_loop};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
-use purlin_ir::{Affine, Domain, InameId, Kernel, Node};
+use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -146,11 +146,27 @@ impl InterchangeInames {
         let shadow = both.project_out(&[&self.outer])?.coalesce()?.remove_redundancies()?;
         let context = shadow.add_dims(&[&self.outer])?;
         let rest = both.gist(&context)?.coalesce()?.remove_redundancies()?;
-        let domain = |set: &isl::Set| -> Result<Domain, Cause> {
-            poly.to_domain(&set.disjuncts()?).ok_or_else(|| {
+        let domain = |set: &isl::Set, iname: InameId| -> Result<Domain, Cause> {
+            let domain = poly.to_domain(&set.disjuncts()?).filter(|d| has_linear_bounds(d, iname));
+            domain.ok_or_else(|| {
                 Cause::Argument("the swapped bounds have no closed form; keep the order".into())
             })
         };
-        Ok((domain(&shadow)?, domain(&rest)?))
+        Ok((domain(&shadow, inner)?, domain(&rest, outer)?))
     }
+}
+
+/// Whether every disjunct bounds the iname from both sides by constraints without floors of it: a loop
+/// needs them, and the projection of strided bounds may leave only quotients.
+fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
+    let side = |c: &Constraint, sign: i64| {
+        let factor = c.expr().coefficient(&Atom::Iname(iname));
+        let rest = c.expr().minus(&Affine::iname(iname).times(factor));
+        let towards = match c {
+            Constraint::Zero(_) => factor != 0,
+            Constraint::NonNegative(_) => factor.signum() == sign,
+        };
+        towards && !rest.mentions(iname)
+    };
+    domain.disjuncts().iter().all(|d| [1, -1].iter().all(|sign| d.iter().any(|c| side(c, *sign))))
 }
