@@ -97,3 +97,35 @@ pub(crate) fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Cause> {
     }
     Ok(found)
 }
+
+/// The instructions and loops inside some nodes, for messages.
+pub(crate) fn names_in(kernel: &Kernel, nodes: &[purlin_ir::Node]) -> String {
+    let mut found = Vec::new();
+    let mut open: Vec<_> = nodes.iter().collect();
+    while let Some(node) = open.pop() {
+        match node {
+            purlin_ir::Node::Insn(insn) => found.push(kernel.insns[*insn].name.as_str()),
+            purlin_ir::Node::Loop(iname, body) => {
+                found.push(kernel.inames[*iname].name.as_str());
+                open.extend(body);
+            }
+        }
+    }
+    list(found.into_iter())
+}
+
+/// The instruction of a name.
+pub(crate) fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Cause> {
+    kernel.insn(name).ok_or_else(|| {
+        let known = list(kernel.insns.values().map(|i| i.name.as_str()));
+        Cause::Unknown { kind: "instruction", name: name.into(), known }
+    })
+}
+
+/// The substitution rule of a name.
+pub(crate) fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Cause> {
+    kernel.rule(name).ok_or_else(|| {
+        let known = list(kernel.rules.values().map(|r| r.name.as_str()));
+        Cause::Unknown { kind: "rule", name: name.into(), known }
+    })
+}

@@ -2,10 +2,10 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, EmbedTable, ExpandArray, ExpandRule,
-    ExtractRule, FixParameter, HoistInsn, InterchangeInames, JoinArrayAxes, MakeAtomic, PadArray,
-    PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname,
-    Transform, TransposeArrayAxes, UnrollIname,
+    AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
+    ExpandArray, ExpandRule, ExtractRule, FixParameter, HoistInsn, InterchangeInames, JoinArrayAxes,
+    MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis,
+    SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,8 @@ steps! {
         "every read has the index along the axis that the last write of the rest had";
     ConvertToUpdate: "Makes an accumulation an update.",
         "the rest of the sum does not read the element; equal up to reassociation";
+    DistributeLoop: "Distributes a loop over the parts of its body.",
+        "no dependence runs from a later part to an earlier one; the bounds stay";
     EmbedTable: "Replaces loads of a table at constant indices by their values.",
         "the index is a constant inside the table";
     ExpandArray: "Gives a temporary an axis for each of some loops.",

@@ -1,7 +1,7 @@
 //! Replacing an iname by an expression of other inames, everywhere.
 
 use crate::tree::{inames_of, insns_of};
-use purlin_ir::{Affine, Atom, Expr, InameId, Kernel, Node};
+use purlin_ir::{Affine, Atom, Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces `iname` by `value` in the domains of the other inames and in all expressions.
 pub(crate) fn substitute_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
@@ -25,6 +25,18 @@ pub(crate) fn remap_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
     let replace = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
     kernel.inames[iname].domain = kernel.inames[iname].domain.substitute(&replace);
     substitute_iname(kernel, iname, value);
+    let users: Vec<_> =
+        kernel.insns.iter().filter(|(_, insn)| mentions(insn, iname)).map(|(id, _)| id).collect();
+    simplify_indices(kernel, &users);
+}
+
+/// Whether an expression of the instruction mentions `iname`.
+fn mentions(insn: &Insn, iname: InameId) -> bool {
+    let mut found = false;
+    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
+    }
+    found
 }
 
 /// Replaces `iname` by `value` in the domains of the loops and reductions inside `nodes` and in the
@@ -38,5 +50,22 @@ pub(crate) fn substitute_in_nodes(kernel: &mut Kernel, nodes: &[Node], iname: In
     let mut rewrite = |e: Expr| if e == Expr::Iname(iname) { value.clone() } else { e };
     for insn in insns_of(nodes) {
         kernel.insns[insn].map_expressions(&mut rewrite);
+    }
+}
+
+/// Brings the quasi-affine indices of instructions to their normal form: `a[i + 2 - 2]` becomes `a[i]`.
+pub(crate) fn simplify_indices(kernel: &mut Kernel, insns: &[InsnId]) {
+    let simple = |e: &Expr| e.as_affine().map_or_else(|| e.clone(), |value| Expr::from_affine(&value));
+    let mut rewrite = |e: Expr| match e {
+        Expr::Load(mut access) => {
+            access.index = access.index.iter().map(simple).collect();
+            Expr::Load(access)
+        }
+        other => other,
+    };
+    for insn in insns {
+        let insn = &mut kernel.insns[*insn];
+        insn.map_expressions(&mut rewrite);
+        insn.lhs.index = insn.lhs.index.iter().map(simple).collect();
     }
 }

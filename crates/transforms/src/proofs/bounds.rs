@@ -3,7 +3,7 @@
 use crate::error::Cause;
 use crate::tree::insns_of;
 use purlin_ir::polyhedral::is_symbol;
-use purlin_ir::{Affine, Atom, InameId, Kernel, Node, VarId};
+use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarId};
 
 /// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.
 pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
@@ -52,5 +52,23 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
     Err(Cause::Argument(format!(
         "the bounds of `{}` depend on `{}`, which is read from memory; keep the loop as it is",
         kernel.inames[iname].name, kernel.vars[var].name
+    )))
+}
+
+/// Checks that the places of a loop's iterations follow when its values move: it is sequential, or a plain
+/// range, whose places count from its lower bound.
+///
+/// # Errors
+/// [`Cause::Argument`] with the loop and its tag.
+pub fn check_places_follow(kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
+    let data = &kernel.inames[iname];
+    let on_axis = matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Vector);
+    if !on_axis || data.domain.as_range(iname).is_some() {
+        return Ok(());
+    }
+    Err(Cause::Argument(format!(
+        "`{}` is no plain range and tagged {}, so that other values mean other places; tag it sequential first",
+        kernel.show_domain(iname, &data.domain),
+        data.tag
     )))
 }

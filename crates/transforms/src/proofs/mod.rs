@@ -2,6 +2,7 @@
 
 pub(crate) mod elements;
 pub(crate) mod extent;
+pub mod bounds;
 pub mod footprint;
 pub mod order;
 pub mod stale;

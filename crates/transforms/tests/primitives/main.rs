@@ -7,6 +7,7 @@ mod assume;
 mod contract_array;
 mod convert_to_update;
 mod corpus;
+mod distribute_loop;
 mod embed_table;
 mod expand_array;
 mod expand_rule;

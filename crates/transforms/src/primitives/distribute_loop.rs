@@ -1,0 +1,181 @@
+//! Distributes a loop over the parts of its body.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::bounds::check_bounds_stay;
+use crate::proofs::order::{Reordering, check_order};
+use crate::substitute::substitute_in_nodes;
+use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_ir::{Affine, Atom, Domain, Iname, InameId, Kernel, Node};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Distributes `iname` over its body: a new loop begins before each of the parts named.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n      =>   for i in 0..n
+///   S(i)                    S(i)
+///   T(i)                  for i_1 in 0..n
+///                           T(i_1)
+/// ```
+/// A part is a statement of the body: an instruction, or a loop with all it holds; it is named by the loop
+/// or by any instruction in it. The first loop keeps its name; tags are copied.
+///
+/// # Precondition
+/// No dependence runs from an instance of a later part to one of an earlier part: with `o` the loops around,
+/// `{ s[o, i] -> t[o, i'] in D : part(s) > part(t) }` is empty for every flow, anti and output dependence
+/// `D`. Nothing inside writes a scalar in the bounds of the loop. If loops are on axes, the placement must
+/// still hold.
+///
+/// # Errors
+/// Unknown names, the iname of a reduction, a part that is not inside or is the first, names that are taken
+/// or too few, bounds that change, a dependence of that direction or that the placement breaks, with two
+/// instances.
+///
+/// # Elsewhere
+/// Loop fission; Loopy `distribute_loops`; Exo `fission`; Halide `compute_root` of an inlined stage.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DistributeLoop {
+    /// The loop.
+    pub iname: String,
+    /// Instructions or loops inside; a new loop begins before the part that each belongs to.
+    pub before: Vec<String>,
+    /// Names of the new loops in textual order; `{iname}_1`, `{iname}_2`, … if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+impl DistributeLoop {
+    /// Begins a new loop over `iname` before each of the parts.
+    pub fn new<S: Into<String>>(iname: impl Into<String>, before: impl IntoIterator<Item = S>) -> Self {
+        let before = before.into_iter().map(Into::into).collect();
+        Self { iname: iname.into(), before, names: Vec::new() }
+    }
+}
+
+impl fmt::Display for DistributeLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |names: &[String]| {
+            let quoted: Vec<_> = names.iter().map(|n| format!("`{n}`")).collect();
+            quoted.join(", ")
+        };
+        let before = if self.before.is_empty() { "nothing".into() } else { list(&self.before) };
+        write!(f, "distribute `{}` before {before}", self.iname)?;
+        if self.names.is_empty() { Ok(()) } else { write!(f, " into {}", list(&self.names)) }
+    }
+}
+
+impl Transform for DistributeLoop {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let iname = lookup::tree_loop(kernel, &self.iname)?;
+        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let cuts = self.cuts(kernel, body)?;
+        self.check_names(kernel, cuts.len())?;
+        check_bounds_stay(kernel, iname, body)?;
+        let (after, copies) = self.edit(kernel, iname, &cuts);
+        let value = |_, l| copies.contains(&l).then(|| Affine::iname(iname));
+        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        check_order(&order, &|source, sink| {
+            format!(
+                "keep `{source}` and `{sink}` in one loop, or give each iteration memory of its own for what \
+                 they share"
+            )
+        })?;
+        check_placement(&after)?;
+        Ok(after)
+    }
+}
+
+impl DistributeLoop {
+    /// Positions in the body before which a loop begins, ascending.
+    fn cuts(&self, kernel: &Kernel, body: &[Node]) -> Result<Vec<usize>, Cause> {
+        if self.before.is_empty() {
+            return Err(Cause::Argument("no part is named; name what a new loop begins with".into()));
+        }
+        let mut cuts = Vec::new();
+        for name in &self.before {
+            let k = body.iter().position(|node| holds(kernel, node, name)).ok_or_else(|| {
+                Cause::Argument(format!(
+                    "there is no instruction or loop `{name}` inside `{}`; there is {}",
+                    self.iname,
+                    lookup::names_in(kernel, body)
+                ))
+            })?;
+            if k == 0 {
+                return Err(Cause::Argument(format!(
+                    "`{name}` belongs to the first part of `{}`, which stays; name a later one",
+                    self.iname
+                )));
+            }
+            cuts.push(k);
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        Ok(cuts)
+    }
+
+    fn check_names(&self, kernel: &Kernel, needed: usize) -> Result<(), Cause> {
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        if self.names.len() != needed {
+            let found = self.names.len();
+            return Err(Cause::Argument(format!("{found} names for {needed} new loops; name each of them")));
+        }
+        for (k, name) in self.names.iter().enumerate() {
+            lookup::free(kernel, name)?;
+            if self.names[..k].contains(name) {
+                return Err(Cause::Argument(format!(
+                    "two loops would be called `{name}`; choose different names"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The distributed kernel, and its new loops.
+    fn edit(&self, kernel: &Kernel, iname: InameId, cuts: &[usize]) -> (Kernel, Vec<InameId>) {
+        let mut after = kernel.clone();
+        let mut rest = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
+        let mut loops = Vec::new();
+        let mut copies = Vec::new();
+        for (k, cut) in cuts.iter().enumerate().rev() {
+            let part = rest.split_off(*cut);
+            let name = self.names.get(k).cloned().unwrap_or_else(|| numbered(&after, &self.iname, k + 1));
+            let copy = copy_loop(&mut after, iname, name);
+            substitute_in_nodes(&mut after, &part, iname, &Affine::iname(copy));
+            loops.push(Node::Loop(copy, part));
+            copies.push(copy);
+        }
+        loops.push(Node::Loop(iname, rest));
+        loops.reverse();
+        replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut loops));
+        (after, copies)
+    }
+}
+
+/// A new loop over the values of `iname`, with its tag.
+fn copy_loop(kernel: &mut Kernel, iname: InameId, name: String) -> InameId {
+    let original = &kernel.inames[iname];
+    let (domain, tag) = (original.domain.clone(), original.tag);
+    let copy = kernel.inames.push(Iname { name, domain: Domain::universe(), tag });
+    let of_copy = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| Affine::iname(copy));
+    kernel.inames[copy].domain = domain.substitute(&of_copy);
+    copy
+}
+
+/// `{stem}_{k}`, or with more behind it if that is taken.
+fn numbered(kernel: &Kernel, stem: &str, k: usize) -> String {
+    kernel.fresh_name(&format!("{stem}_{k}"))
+}
+
+/// Whether a statement is, or holds, the instruction or loop of this name.
+fn holds(kernel: &Kernel, node: &Node, name: &str) -> bool {
+    let node = std::slice::from_ref(node);
+    insns_of(node).into_iter().any(|s| kernel.insns[s].name == name)
+        || kernel.iname(name).is_some_and(|l| loop_body(node, l).is_some())
+}
