@@ -3,9 +3,9 @@
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
-    ExpandArray, ExpandRule, ExtractRule, FixParameter, HoistInsn, InterchangeInames, JoinArrayAxes,
-    MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace, SplitArrayAxis,
-    SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
+    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace,
+    SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,8 @@ steps! {
         "every use expands to what stood there";
     FixParameter: "Replaces a parameter by a constant.",
         "the value fits the type and the assumptions";
+    FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.",
+        "no dependence runs to an iteration that would come earlier; the bounds stay";
     HoistInsn: "Moves an instruction in front of a loop that it does not depend on.",
         "the same value in every iteration; nobody inside needs or writes another one";
     InterchangeInames: "Swaps two loops of which one is directly around the other.",

@@ -13,6 +13,7 @@ mod expand_array;
 mod expand_rule;
 mod extract_rule;
 mod fix_parameter;
+mod fuse_loops;
 mod hoist_insn;
 mod interchange_inames;
 mod join_array_axes;

@@ -1,0 +1,178 @@
+//! Fuses two neighbouring loops.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
+use crate::proofs::order::{Reordering, check_order};
+use crate::substitute::{simplify_indices, substitute_iname};
+use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
+use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Fuses `first` and the loop `second` directly after it into one loop, which keeps the name `first`.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n          =>   for i in 0..n
+///   S(i)                        S(i)
+/// for j in 2..n + 2             T(i + 2)
+///   T(j)
+/// ```
+///
+/// # Precondition
+/// Both run over the same values after a shift `j = i + c`, `c` affine in parameters and loops around, and
+/// have the same tag. No dependence runs from an iteration of the first to one of the second that would
+/// come earlier: with `o` the loops around, `{ s[o, i] -> t[o, j] in D : j - c < i }` is empty for every
+/// flow, anti and output dependence `D`. Nothing in the first loop writes a scalar in the bounds of the
+/// second. If loops are on axes, the placement must still hold.
+///
+/// # Errors
+/// Unknown inames, the iname of a reduction, loops that are no neighbours, other values or tags, bounds
+/// that change, a dependence of that direction or that the placement breaks, with two instances.
+///
+/// # Elsewhere
+/// Loopy `rename_iname` with `existing_ok`; Exo `fuse`; Halide `compute_with`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FuseLoops {
+    /// The loop that comes first.
+    pub first: String,
+    /// The loop directly after it.
+    pub second: String,
+}
+
+impl FuseLoops {
+    /// Fuses `first` and `second`.
+    pub fn new(first: impl Into<String>, second: impl Into<String>) -> Self {
+        Self { first: first.into(), second: second.into() }
+    }
+}
+
+impl fmt::Display for FuseLoops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fuse `{}` and `{}`", self.first, self.second)
+    }
+}
+
+impl Transform for FuseLoops {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let first = lookup::tree_loop(kernel, &self.first)?;
+        let second = lookup::tree_loop(kernel, &self.second)?;
+        self.check_neighbours(kernel, first, second)?;
+        let (tag, other) = (kernel.inames[first].tag, kernel.inames[second].tag);
+        if tag != other {
+            return Err(Cause::Argument(format!(
+                "`{}` is {tag} and `{}` is {other}; tag both alike first",
+                self.first, self.second
+            )));
+        }
+        let shift = self.shift(kernel, first, second)?;
+        let body = loop_body(&kernel.body, first).unwrap_or_default();
+        check_bounds_stay(kernel, second, body)?;
+        let after = edit(kernel, first, second, &shift);
+        let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
+        let back = Affine::iname(second).minus(&shift);
+        let value = |insn, l| (l == first && moved.contains(&insn)).then(|| back.clone());
+        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        check_order(&order, &|source, sink| {
+            format!(
+                "keep the loops apart, shift one of them, or let `{source}` and `{sink}` use memory of their \
+                 own"
+            )
+        })?;
+        check_placement(&after)?;
+        Ok(after)
+    }
+}
+
+impl FuseLoops {
+    fn check_neighbours(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<(), Cause> {
+        if first == second {
+            return Err(Cause::Argument("a loop cannot be fused with itself; name two loops".into()));
+        }
+        let position = |nodes: &[Node], l| nodes.iter().position(|node| is_loop(node, l));
+        let around = siblings(&kernel.body, &|node| is_loop(node, first)).unwrap_or_default();
+        let places = (position(around, first), position(around, second));
+        let message = match places {
+            (Some(a), Some(b)) if b == a + 1 => return Ok(()),
+            (Some(a), Some(b)) if b < a => {
+                format!("`{}` comes before `{}`; name it first", self.second, self.first)
+            }
+            (Some(a), Some(b)) => format!(
+                "{} stands between `{}` and `{}`; move it first",
+                lookup::names_in(kernel, &around[a + 1..b]),
+                self.first,
+                self.second
+            ),
+            (None, _) | (_, None) => format!(
+                "`{}` and `{}` do not stand in the same body; fuse the loops around them first",
+                self.first, self.second
+            ),
+        };
+        Err(Cause::Argument(message))
+    }
+
+    /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
+    fn shift(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Cause> {
+        let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
+        let shift = match (a.as_range(first), b.as_range(second)) {
+            (Some((lo, _)), Some((start, _))) => start.minus(&lo),
+            (None, _) | (_, None) => Affine::constant(0),
+        };
+        check_constant_value(kernel, second, &shift)?;
+        let value = Affine::iname(first).plus(&shift);
+        let shifted = b.substitute(&|atom| (*atom == Atom::Iname(second)).then(|| value.clone()));
+        if shifted == *a || same_values(kernel, first, a, &shifted)? {
+            return Ok(shift);
+        }
+        Err(Cause::Argument(format!(
+            "`{}` and `{}` do not run over the same values; split off what is more by peel_iname first",
+            kernel.show_domain(first, a),
+            kernel.show_domain(second, b)
+        )))
+    }
+}
+
+fn is_loop(node: &Node, iname: InameId) -> bool {
+    matches!(node, Node::Loop(found, _) if *found == iname)
+}
+
+/// Whether two domains of `iname` hold the same values in every iteration of the loops around, under the
+/// assumptions.
+fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<bool, Cause> {
+    let poly = Polyhedral::new(kernel);
+    let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
+    if !(exact_a && exact_b) {
+        return Ok(false);
+    }
+    let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
+    let Some(inside) = inside.first() else { return Ok(false) };
+    let around: Vec<_> = poly.loops(*inside).iter().copied().take_while(|l| *l != iname).collect();
+    let mut dims = poly.names(&around, Side::Source);
+    dims.push(poly.name(iname, Side::Source));
+    let space = isl::SetSpace::new(&dims, &poly.params);
+    let context = poly.in_context(poly.domains(&around, Side::Source).0);
+    let set = |d| isl::Set::from_disjuncts(&space, &cross(&context, d));
+    let (a, b) = (set(&a)?, set(&b)?);
+    Ok(a.is_subset(&b)? && b.is_subset(&a)?)
+}
+
+fn edit(kernel: &Kernel, first: InameId, second: InameId, shift: &Affine) -> Kernel {
+    let mut after = kernel.clone();
+    let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
+    edit_siblings(&mut after.body, &|node| is_loop(node, second), &mut |nodes| {
+        let Some(k) = nodes.iter().position(|node| is_loop(node, second)) else { return };
+        let Node::Loop(_, inside) = nodes.remove(k) else { return };
+        if let Some(Node::Loop(_, body)) = nodes.get_mut(k.wrapping_sub(1)) {
+            body.extend(inside);
+        }
+    });
+    substitute_iname(&mut after, second, &Affine::iname(first).plus(shift));
+    simplify_indices(&mut after, &moved);
+    after
+}
