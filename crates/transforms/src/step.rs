@@ -4,8 +4,8 @@ use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
     ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
-    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, SetAddressSpace,
-    SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename,
+    SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,8 @@ steps! {
         "evaluated whenever the instruction runs; the same order";
     RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.",
         "there is one that nothing mentions";
+    Rename: "Gives a loop, an instruction, a temporary or a rule another name.",
+        "the name is free";
     SetAddressSpace: "Moves a temporary or a table to other memory.",
         "no value flows to a place that cannot see it";
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",

@@ -26,6 +26,7 @@ mod random_movement;
 mod realise_reduction;
 mod recipes;
 mod remove_unused_vars;
+mod rename;
 mod set_address_space;
 mod split_array_axis;
 mod split_iname;
