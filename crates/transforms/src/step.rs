@@ -5,7 +5,8 @@ use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
     ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
     JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename,
-    SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    ReverseIname, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes,
+    UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,8 @@ steps! {
         "there is one that nothing mentions";
     Rename: "Gives a loop, an instruction, a temporary or a rule another name.",
         "the name is free";
+    ReverseIname: "Runs a loop backward.",
+        "the loop carries no dependence";
     SetAddressSpace: "Moves a temporary or a table to other memory.",
         "no value flows to a place that cannot see it";
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",

@@ -27,6 +27,7 @@ mod realise_reduction;
 mod recipes;
 mod remove_unused_vars;
 mod rename;
+mod reverse_iname;
 mod set_address_space;
 mod split_array_axis;
 mod split_iname;
