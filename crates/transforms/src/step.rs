@@ -5,8 +5,8 @@ use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
     ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
     JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename,
-    ReverseIname, SetAddressSpace, SplitArrayAxis, SplitIname, TagIname, Transform, TransposeArrayAxes,
-    UnrollIname,
+    ReverseIname, SetAddressSpace, ShiftIname, SkewIname, SplitArrayAxis, SplitIname, TagIname, Transform,
+    TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,10 @@ steps! {
         "the loop carries no dependence";
     SetAddressSpace: "Moves a temporary or a table to other memory.",
         "no value flows to a place that cannot see it";
+    ShiftIname: "Lets a loop count from elsewhere.",
+        "the order of the instances stays; the placement holds";
+    SkewIname: "Adds a multiple of an outer loop to the values of an inner one.",
+        "the outer loop is around; the order of the instances stays; the placement holds";
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",
         "factor >= 1; different elements stay different";
     SplitIname: "Splits a loop into blocks of constant length.",

@@ -29,6 +29,8 @@ mod remove_unused_vars;
 mod rename;
 mod reverse_iname;
 mod set_address_space;
+mod shift_iname;
+mod skew_iname;
 mod split_array_axis;
 mod split_iname;
 mod story;

@@ -1,0 +1,101 @@
+//! Lets a loop count from elsewhere.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::bounds::check_places_follow;
+use crate::substitute::remap_iname;
+use purlin_ir::affine::MAX_COEFFICIENT;
+use purlin_ir::{Affine, Kernel, VarKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Adds a constant and multiples of parameters to the values of `iname`.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n      =>   for i in 2..n + 2
+///   S(i)                    S(i - 2)
+/// ```
+/// The iname of a reduction is shifted likewise.
+///
+/// # Precondition
+/// None to prove: the order of the instances stays, `i < i'  <=>  i + c < i' + c`. If the loop is on an
+/// axis, it is a plain range, whose places count from its lower bound, so that they stay.
+///
+/// # Errors
+/// Unknown inames or parameters, numbers beyond 2^40, a loop on an axis that is no range, and a dependence
+/// that the placement breaks, with two instances.
+///
+/// # Elsewhere
+/// Loopy `affine_map_inames`; Exo `shift_loop`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShiftIname {
+    /// The loop.
+    pub iname: String,
+    /// What is added to its values.
+    pub by: i64,
+    /// Multiples of parameters that are added as well.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, i64>,
+}
+
+impl ShiftIname {
+    /// Adds `by` to the values of `iname`.
+    pub fn new(iname: impl Into<String>, by: i64) -> Self {
+        Self { iname: iname.into(), by, params: BTreeMap::new() }
+    }
+
+    /// Adds `factor*param` as well.
+    #[must_use]
+    pub fn and(mut self, factor: i64, param: impl Into<String>) -> Self {
+        self.params.insert(param.into(), factor);
+        self
+    }
+
+    fn amount(&self, kernel: &Kernel) -> Result<Affine, Cause> {
+        let mut amount = Affine::constant(self.by);
+        for (name, factor) in &self.params {
+            let var = lookup::var(kernel, name)?;
+            if kernel.vars[var].kind != VarKind::Param {
+                return Err(Cause::Argument(format!(
+                    "`{name}` is no parameter; shift by numbers and multiples of parameters"
+                )));
+            }
+            amount = amount.plus(&Affine::var(var).times(*factor));
+        }
+        if !amount.in_bounds() {
+            return Err(Cause::Argument(format!(
+                "a shift is at most {MAX_COEFFICIENT}; use smaller numbers"
+            )));
+        }
+        Ok(amount)
+    }
+}
+
+impl fmt::Display for ShiftIname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shift `{}` by {}", self.iname, self.by)?;
+        for (name, factor) in &self.params {
+            let sign = if *factor < 0 { '-' } else { '+' };
+            write!(f, " {sign} {}*{name}", factor.unsigned_abs())?;
+        }
+        Ok(())
+    }
+}
+
+impl Transform for ShiftIname {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let iname = lookup::iname(kernel, &self.iname)?;
+        check_places_follow(kernel, iname)?;
+        let amount = self.amount(kernel)?;
+        let mut shifted = kernel.clone();
+        remap_iname(&mut shifted, iname, &Affine::iname(iname).minus(&amount));
+        shifted.verify()?;
+        check_placement(&shifted)?;
+        Ok(shifted)
+    }
+}

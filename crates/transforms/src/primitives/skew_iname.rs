@@ -1,0 +1,110 @@
+//! Adds a multiple of an outer loop to the values of an inner one.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::bounds::check_places_follow;
+use crate::substitute::remap_iname;
+use crate::tree::{inames_of, loop_body};
+use purlin_ir::affine::MAX_COEFFICIENT;
+use purlin_ir::{Affine, Expr, InameId, Kernel};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Adds `factor` times the outer loop `outer` to the values of `iname`.
+///
+/// # Rewrite
+/// ```text
+/// for t in 0..m          =>   for t in 0..m
+///   for i in 0..n               for i in t..n + t
+///     S(t, i)                     S(t, i - t)
+/// ```
+/// After it a dependence `(1, -1)` has become `(1, 0)`, so that the loops may be interchanged. The inverse is
+/// a skew by `-factor`.
+///
+/// # Precondition
+/// `outer` is around `iname`. Nothing to prove about the order: for every value of `outer` it stays. If the
+/// loop is on an axis, it is a plain range, whose places count from its lower bound, so that they stay.
+///
+/// # Errors
+/// Unknown inames, an `outer` that is not around, a factor of 0 or beyond 2^40, a loop on an axis that
+/// is no range, and a dependence that the placement breaks, with two instances.
+///
+/// # Elsewhere
+/// Loop skewing (Wolfe 1986); Loopy `affine_map_inames`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkewIname {
+    /// The loop whose values change.
+    pub iname: String,
+    /// A loop around it.
+    pub outer: String,
+    /// How many times `outer` is added.
+    pub factor: i64,
+}
+
+impl SkewIname {
+    /// Adds `factor` times `outer` to the values of `iname`.
+    pub fn new(iname: impl Into<String>, outer: impl Into<String>, factor: i64) -> Self {
+        Self { iname: iname.into(), outer: outer.into(), factor }
+    }
+}
+
+impl fmt::Display for SkewIname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "skew `{}` by {}*`{}`", self.iname, self.factor, self.outer)
+    }
+}
+
+impl Transform for SkewIname {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let iname = lookup::iname(kernel, &self.iname)?;
+        let outer = lookup::iname(kernel, &self.outer)?;
+        if !is_around(kernel, outer, iname) {
+            return Err(Cause::Argument(format!(
+                "`{}` is not around `{}`; name a loop that is",
+                self.outer, self.iname
+            )));
+        }
+        if self.factor == 0 || self.factor.unsigned_abs() > MAX_COEFFICIENT as u64 {
+            return Err(Cause::Argument(format!(
+                "the factor is {}, needed -2^40 to 2^40 and not 0",
+                self.factor
+            )));
+        }
+        check_places_follow(kernel, iname)?;
+        let mut skewed = kernel.clone();
+        let value = Affine::iname(iname).minus(&Affine::iname(outer).times(self.factor));
+        remap_iname(&mut skewed, iname, &value);
+        skewed.verify()?;
+        check_placement(&skewed)?;
+        Ok(skewed)
+    }
+}
+
+/// Whether one iname is in scope where the other one begins.
+fn is_around(kernel: &Kernel, outer: InameId, inner: InameId) -> bool {
+    if outer == inner {
+        return false;
+    }
+    if let Some(body) = loop_body(&kernel.body, outer) {
+        return inames_of(kernel, body).contains(&inner);
+    }
+    kernel.insns.values().any(|insn| {
+        let mut found = false;
+        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+            e.for_each(&mut |e| found |= is_around_in(e, outer, inner));
+        }
+        found
+    })
+}
+
+/// Whether a reduction has `outer` before `inner`, or `inner` in its body.
+fn is_around_in(e: &Expr, outer: InameId, inner: InameId) -> bool {
+    let Expr::Reduce(r) = e else { return false };
+    let Some(k) = r.inames.iter().position(|i| *i == outer) else { return false };
+    let mut found = r.inames[k..].contains(&inner);
+    r.body.for_each(&mut |e| found |= matches!(e, Expr::Reduce(r) if r.inames.contains(&inner)));
+    found
+}
