@@ -4,9 +4,9 @@ use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
     ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
-    JoinArrayAxes, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename,
-    ReverseIname, SetAddressSpace, ShiftIname, SkewIname, SplitArrayAxis, SplitIname, TagIname, Transform,
-    TransposeArrayAxes, UnrollIname,
+    JoinArrayAxes, JoinInames, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars,
+    Rename, ReverseIname, SetAddressSpace, ShiftIname, SkewIname, SplitArrayAxis, SplitIname, TagIname,
+    Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,8 @@ steps! {
         "no dependence has direction (<, >)";
     JoinArrayAxes: "Joins two neighbouring axes of a temporary.",
         "the extent of the second one is constant";
+    JoinInames: "Joins two loops of a perfect nest into one.",
+        "constant inner length >= 1; the order of the instances stays";
     MakeAtomic: "Makes updates indivisible.",
         "the instructions are updates of global or local variables";
     PadArray: "Leaves room between the rows of an array.",

@@ -17,6 +17,7 @@ mod fuse_loops;
 mod hoist_insn;
 mod interchange_inames;
 mod join_array_axes;
+mod join_inames;
 mod make_atomic;
 mod pad_array;
 mod prefetch_array;

@@ -1,0 +1,181 @@
+//! Joins two nested loops into one.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::bounds::check_constant_value;
+use crate::substitute::{simplify_indices, substitute_iname};
+use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_ir::{Affine, Atom, AxisTag, Domain, Expr, Iname, InameId, Kernel, Node};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Joins `outer` and the loop `inner` directly inside it, of constant length, into one loop: the inverse of
+/// a split.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n          =>   for i_j in 0..4*n
+///   for j in 0..4               S(floor_div(i_j, 4), i_j mod 4)
+///     S(i, j)
+/// ```
+/// Neighbouring inames of a reduction are joined likewise.
+///
+/// # Precondition
+/// `outer` is a range `lo..hi`, holds `inner` and nothing else, `inner` is a range `start..start + c` with a
+/// constant `c >= 1`, and neither has a tag. The order of the instances stays:
+/// `(i, j) < (i', j')  <=>  c*i + j - start < c*i' + j' - start'` lexicographically.
+///
+/// # Errors
+/// Unknown or tagged inames, loops that are not directly nested, values that are no range, a length that
+/// is not constant or not positive, bounds of `inner` read from memory, a name that is taken.
+///
+/// # Elsewhere
+/// Loopy `join_inames`; Halide `fuse`; Exo `mult_loops`; OpenMP `collapse`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinInames {
+    /// The outer loop.
+    pub outer: String,
+    /// The loop directly inside it.
+    pub inner: String,
+    /// Name of the joined loop; `{outer}_{inner}` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<String>,
+}
+
+impl JoinInames {
+    /// Joins `outer` and `inner` into `{outer}_{inner}`.
+    pub fn new(outer: impl Into<String>, inner: impl Into<String>) -> Self {
+        Self { outer: outer.into(), inner: inner.into(), joined: None }
+    }
+
+    fn joined_name(&self) -> String {
+        self.joined.clone().unwrap_or_else(|| format!("{}_{}", self.outer, self.inner))
+    }
+}
+
+impl fmt::Display for JoinInames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "join `{}`, `{}` into `{}`", self.outer, self.inner, self.joined_name())
+    }
+}
+
+impl Transform for JoinInames {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let outer = lookup::iname(kernel, &self.outer)?;
+        let inner = lookup::iname(kernel, &self.inner)?;
+        for iname in [outer, inner] {
+            let data = &kernel.inames[iname];
+            match data.tag {
+                AxisTag::Sequential => {}
+                tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+                    return Err(Cause::Argument(format!(
+                        "`{}` is tagged {tag}; tag it sequential, join the loops, then tag the result",
+                        data.name
+                    )));
+                }
+            }
+        }
+        self.check_nest(kernel, outer, inner)?;
+        let name = self.joined_name();
+        if name != self.outer && name != self.inner {
+            lookup::free(kernel, &name)?;
+        }
+        let ranges = self.ranges(kernel, outer, inner)?;
+        Ok(edit(kernel, outer, inner, name, &ranges))
+    }
+}
+
+/// `outer in lo..hi`, `inner in start..start + length`.
+struct Ranges {
+    lo: Affine,
+    hi: Affine,
+    start: Affine,
+    length: i64,
+}
+
+impl JoinInames {
+    fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
+        let nested = match loop_body(&kernel.body, outer) {
+            Some(body) => matches!(body, [Node::Loop(only, _)] if *only == inner),
+            None => kernel.insns.values().any(|insn| {
+                let mut found = false;
+                for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+                    e.for_each(&mut |e| found |= neighbours_in(e, outer, inner).is_some());
+                }
+                found
+            }),
+        };
+        if nested {
+            return Ok(());
+        }
+        Err(Cause::Argument(format!(
+            "`{}` does not hold `{}` and nothing else; name two loops of a perfect nest, the outer one first",
+            self.outer, self.inner
+        )))
+    }
+
+    fn ranges(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Cause> {
+        let range = |iname: InameId| {
+            let domain = &kernel.inames[iname].domain;
+            domain.as_range(iname).ok_or_else(|| {
+                let domain = kernel.show_domain(iname, domain);
+                Cause::Argument(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
+            })
+        };
+        let ((lo, hi), (start, end)) = (range(outer)?, range(inner)?);
+        check_constant_value(kernel, inner, &start)?;
+        match end.minus(&start).as_constant() {
+            Some(length) if length >= 1 => Ok(Ranges { lo, hi, start, length }),
+            found => {
+                let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
+                let length = found.map_or_else(|| "not a constant".into(), |n| n.to_string());
+                Err(Cause::Argument(format!(
+                    "the length of `{domain}` is {length}, needed a constant of at least 1; fix the \
+                     parameters first"
+                )))
+            }
+        }
+    }
+}
+
+/// Position of `outer` in a reduction that has `inner` directly after it.
+fn neighbours_in(e: &Expr, outer: InameId, inner: InameId) -> Option<usize> {
+    let Expr::Reduce(r) = e else { return None };
+    r.inames.windows(2).position(|pair| pair == [outer, inner])
+}
+
+fn edit(kernel: &Kernel, outer: InameId, inner: InameId, name: String, ranges: &Ranges) -> Kernel {
+    let mut after = kernel.clone();
+    let joined = after.inames.push(Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential });
+    let Ranges { lo, hi, start, length } = ranges;
+    after.inames[joined].domain = Domain::range(joined, &lo.times(*length), &hi.times(*length));
+    let block = Affine::iname(joined).floor_div(*length);
+    let start = start.substitute(&|atom| (*atom == Atom::Iname(outer)).then(|| block.clone()));
+    let users = insns_of(&after.body);
+    substitute_iname(&mut after, inner, &start.plus(&Affine::iname(joined).modulo(*length)));
+    substitute_iname(&mut after, outer, &block);
+    if loop_body(&after.body, outer).is_some() {
+        replace_loop(&mut after.body, outer, &mut |mut body| {
+            let inside = match body.pop() {
+                Some(Node::Loop(_, inside)) => inside,
+                Some(Node::Insn(_)) | None => Vec::new(), // not met: the nest is perfect
+            };
+            vec![Node::Loop(joined, inside)]
+        });
+    } else {
+        let mut rewrite = |e: Expr| match (neighbours_in(&e, outer, inner), e) {
+            (Some(k), Expr::Reduce(mut r)) => {
+                r.inames.splice(k..=k + 1, [joined]);
+                Expr::Reduce(r)
+            }
+            (_, e) => e,
+        };
+        for insn in after.insns.values_mut() {
+            insn.map_expressions(&mut rewrite);
+        }
+    }
+    simplify_indices(&mut after, &users);
+    after
+}
