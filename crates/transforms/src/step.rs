@@ -4,9 +4,9 @@ use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
     ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
-    JoinArrayAxes, JoinInames, MakeAtomic, PadArray, PrefetchArray, RealiseReduction, RemoveUnusedVars,
-    Rename, ReverseIname, SetAddressSpace, ShiftIname, SkewIname, SplitArrayAxis, SplitIname, TagIname,
-    Transform, TransposeArrayAxes, UnrollIname,
+    JoinArrayAxes, JoinInames, MakeAtomic, PadArray, PeelIname, PrefetchArray, RealiseReduction,
+    RemoveUnusedVars, Rename, ReverseIname, SetAddressSpace, ShiftIname, SkewIname, SplitArrayAxis,
+    SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,8 @@ steps! {
         "the instructions are updates of global or local variables";
     PadArray: "Leaves room between the rows of an array.",
         "padding >= 1; strides stay multiples of rows";
+    PeelIname: "Runs the first or last iterations of a loop in a loop of their own.",
+        "count >= 1; the bounds and the order of the instances stay";
     PrefetchArray: "Copies what a region reads of an array to a temporary.",
         "nothing writes between the copy and a read; the box has constant extents";
     RealiseReduction: "Turns a reduction into a loop.",

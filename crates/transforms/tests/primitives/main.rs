@@ -20,6 +20,7 @@ mod join_array_axes;
 mod join_inames;
 mod make_atomic;
 mod pad_array;
+mod peel_iname;
 mod prefetch_array;
 mod random;
 mod random_arrays;

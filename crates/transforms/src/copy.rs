@@ -1,0 +1,48 @@
+//! Copies of parts of the loop tree, under new names.
+
+use crate::substitute::substitute_in_nodes;
+use crate::tree::inames_of;
+use purlin_ir::{Affine, Expr, InameId, Kernel, Node};
+
+/// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` behind their names (and
+/// a number where that is taken). The copy is not put into the tree.
+pub(crate) fn copy_nodes(kernel: &mut Kernel, nodes: &[Node], suffix: &str) -> Vec<Node> {
+    let inames: Vec<_> = inames_of(kernel, nodes)
+        .into_iter()
+        .map(|old| {
+            let mut copy = kernel.inames[old].clone();
+            copy.name = kernel.fresh_name(&format!("{}_{suffix}", copy.name));
+            (old, kernel.inames.push(copy))
+        })
+        .collect();
+    let copies = copy_insns(kernel, nodes, suffix, &inames);
+    for (old, new) in &inames {
+        substitute_in_nodes(kernel, &copies, *old, &Affine::iname(*new));
+    }
+    copies
+}
+
+/// The nodes with new instructions, which still mention the old inames except where reductions begin.
+fn copy_insns(kernel: &mut Kernel, nodes: &[Node], suffix: &str, inames: &[(InameId, InameId)]) -> Vec<Node> {
+    let renamed = |old: InameId| inames.iter().find(|(from, _)| *from == old).map_or(old, |(_, to)| *to);
+    let mut reduction = |e: Expr| match e {
+        Expr::Reduce(mut r) => {
+            r.inames = r.inames.into_iter().map(renamed).collect();
+            Expr::Reduce(r)
+        }
+        other => other,
+    };
+    let mut copies = Vec::new();
+    for node in nodes {
+        copies.push(match node {
+            Node::Loop(iname, body) => Node::Loop(renamed(*iname), copy_insns(kernel, body, suffix, inames)),
+            Node::Insn(insn) => {
+                let mut copy = kernel.insns[*insn].clone();
+                copy.name = kernel.fresh_name(&format!("{}_{suffix}", copy.name));
+                copy.map_expressions(&mut reduction);
+                Node::Insn(kernel.insns.push(copy))
+            }
+        });
+    }
+    copies
+}

@@ -1,0 +1,158 @@
+//! Peels iterations off a loop.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::copy::copy_nodes;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::bounds::check_bounds_stay;
+use crate::tree::{loop_body, replace_loop};
+use purlin_ir::{Affine, AxisTag, Constraint, Domain, InameId, Kernel, Node};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Lets the first or the last `count` iterations of `iname` run in a loop of their own.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n      =>   for i_first in 0..min(1, n)
+///   s: S(i)                 s_first: S(i_first)
+///                         for i in 1..n
+///                           s: S(i)
+/// ```
+/// Loops and instructions of the copy get new names, with `_first` or `_last` behind them; everything else
+/// of them is copied.
+///
+/// # Precondition
+/// The loop is a range and on no axis, `count >= 1`, and nothing inside writes a scalar in its bounds. The order of the
+/// instances stays: both loops together run `lo..hi` in ascending order. If other loops are on axes, the
+/// placement must still hold.
+///
+/// # Errors
+/// An unknown iname, the iname of a reduction, a loop on an axis, a count below 1 or beyond 2^31, values that are no range,
+/// bounds that change, and a dependence that the placement breaks, with two instances.
+///
+/// # Elsewhere
+/// Loop peeling; Exo `cut_loop`; Halide `partition`; Loopy `split_iname` with slabs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeelIname {
+    /// The loop.
+    pub iname: String,
+    /// Iterations to peel off.
+    pub count: i64,
+    /// Where.
+    pub end: LoopEnd,
+}
+
+/// One end of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopEnd {
+    /// The iterations that run first.
+    First,
+    /// The iterations that run last.
+    Last,
+}
+
+impl LoopEnd {
+    fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+        }
+    }
+}
+
+impl PeelIname {
+    /// Peels off the first `count` iterations of `iname`.
+    pub fn first(iname: impl Into<String>, count: i64) -> Self {
+        Self { iname: iname.into(), count, end: LoopEnd::First }
+    }
+
+    /// Peels off the last `count` iterations of `iname`.
+    pub fn last(iname: impl Into<String>, count: i64) -> Self {
+        Self { iname: iname.into(), count, end: LoopEnd::Last }
+    }
+}
+
+impl fmt::Display for PeelIname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "peel the {} {} of `{}`", self.end.name(), self.count, self.iname)
+    }
+}
+
+impl Transform for PeelIname {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let iname = lookup::tree_loop(kernel, &self.iname)?;
+        if !(1..=1 << 31).contains(&self.count) {
+            return Err(Cause::Argument(format!(
+                "{} iterations are to be peeled off, needed 1 to 2^31",
+                self.count
+            )));
+        }
+        match kernel.inames[iname].tag {
+            AxisTag::Sequential | AxisTag::Unrolled => {}
+            tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+                return Err(Cause::Argument(format!(
+                    "`{}` is tagged {tag}; tag it sequential, peel it, then tag the parts",
+                    self.iname
+                )));
+            }
+        }
+        let domain = &kernel.inames[iname].domain;
+        let Some((lo, hi)) = domain.as_range(iname) else {
+            return Err(Cause::Argument(format!(
+                "`{}` is no plain range `lo..hi`; split the loop so that it is one",
+                kernel.show_domain(iname, domain)
+            )));
+        };
+        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
+        let after = self.edit(kernel, iname, &lo, &hi);
+        after.verify()?;
+        check_placement(&after)?;
+        Ok(after)
+    }
+}
+
+impl PeelIname {
+    fn edit(&self, kernel: &Kernel, iname: InameId, lo: &Affine, hi: &Affine) -> Kernel {
+        let mut after = kernel.clone();
+        let body = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
+        let original = Node::Loop(iname, body);
+        let copy = copy_nodes(&mut after, std::slice::from_ref(&original), self.end.name());
+        let Some((Node::Loop(peeled, _), original)) = copy.first().cloned().map(|c| (c, original)) else {
+            return after; // not met: a loop is copied to a loop
+        };
+        let length = hi.minus(lo).as_constant();
+        let cut = match self.end {
+            LoopEnd::First => lo.plus_constant(self.count),
+            LoopEnd::Last => hi.plus_constant(-self.count),
+        };
+        // with a length that is known one of the two bounds of the copy is enough
+        let short = length.is_none_or(|n| n < self.count);
+        let long = length.is_none_or(|n| n >= self.count);
+        let i = Affine::iname(peeled);
+        let mut bounds = match self.end {
+            LoopEnd::First => vec![Constraint::le(lo, &i)],
+            LoopEnd::Last => vec![Constraint::lt(&i, hi)],
+        };
+        let (at_end, at_cut) = match self.end {
+            LoopEnd::First => (Constraint::lt(&i, hi), Constraint::lt(&i, &cut)),
+            LoopEnd::Last => (Constraint::le(lo, &i), Constraint::le(&cut, &i)),
+        };
+        bounds.extend(short.then_some(at_end));
+        bounds.extend(long.then_some(at_cut));
+        after.inames[peeled].domain = Domain::conjunction(bounds);
+        after.inames[iname].domain = match self.end {
+            LoopEnd::First => Domain::range(iname, &cut, hi),
+            LoopEnd::Last => Domain::range(iname, lo, &cut),
+        };
+        let mut both = match self.end {
+            LoopEnd::First => copy.into_iter().chain([original]).collect::<Vec<_>>(),
+            LoopEnd::Last => [original].into_iter().chain(copy).collect(),
+        };
+        replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut both));
+        after
+    }
+}
