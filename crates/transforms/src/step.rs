@@ -4,7 +4,7 @@ use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
     ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
-    JoinArrayAxes, JoinInames, MakeAtomic, PadArray, PeelIname, PrefetchArray, RealiseReduction,
+    JoinArrayAxes, JoinInames, MakeAtomic, MoveInsns, PadArray, PeelIname, PrefetchArray, RealiseReduction,
     RemoveUnusedVars, Rename, ReverseIname, SetAddressSpace, ShiftIname, SkewIname, SplitArrayAxis,
     SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
 };
@@ -98,6 +98,8 @@ steps! {
         "constant inner length >= 1; the order of the instances stays";
     MakeAtomic: "Makes updates indivisible.",
         "the instructions are updates of global or local variables";
+    MoveInsns: "Moves statements within their body.",
+        "no dependence is turned around";
     PadArray: "Leaves room between the rows of an array.",
         "padding >= 1; strides stay multiples of rows";
     PeelIname: "Runs the first or last iterations of a loop in a loop of their own.",

@@ -19,6 +19,7 @@ mod interchange_inames;
 mod join_array_axes;
 mod join_inames;
 mod make_atomic;
+mod move_insns;
 mod pad_array;
 mod peel_iname;
 mod prefetch_array;

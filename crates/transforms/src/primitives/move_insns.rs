@@ -1,0 +1,163 @@
+//! Reorders the statements of a body.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::order::{Reordering, check_order};
+use crate::tree::{edit_siblings, siblings};
+use purlin_ir::{Kernel, Node};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Moves statements (instructions, or loops with all they hold) before or after another one of the same
+/// body; those moved keep their order among each other.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n      =>   for i in 0..n
+///   s: S(i)                 u: U(i)
+///   t: T(i)                 s: S(i)
+///   u: U(i)                 t: T(i)
+/// ```
+///
+/// # Precondition
+/// No dependence is turned around: with `o` the loops around, `{ s[o, ..] -> t[o, ..] in D : s then after t }`
+/// is empty for every flow, anti and output dependence `D`. Commuting updates may be reordered. If loops
+/// are on axes, the placement must still hold.
+///
+/// # Errors
+/// Unknown names, nothing to move, statements of different bodies, a statement moved before or after
+/// itself, a dependence of that direction or that the placement breaks, with two instances.
+///
+/// # Elsewhere
+/// Loopy `add_dependency` and its scheduler; Exo `reorder_stmts`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MoveInsns {
+    /// Names of the instructions and loops to move.
+    pub statements: Vec<String>,
+    /// Where to.
+    pub to: Place,
+}
+
+/// A place in a body.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Directly before the instruction or loop of this name.
+    Before(String),
+    /// Directly after it.
+    After(String),
+}
+
+impl MoveInsns {
+    /// Moves statements directly before another one.
+    pub fn before<S: Into<String>>(
+        statements: impl IntoIterator<Item = S>,
+        target: impl Into<String>,
+    ) -> Self {
+        Self {
+            statements: statements.into_iter().map(Into::into).collect(),
+            to: Place::Before(target.into()),
+        }
+    }
+
+    /// Moves statements directly after another one.
+    pub fn after<S: Into<String>>(
+        statements: impl IntoIterator<Item = S>,
+        target: impl Into<String>,
+    ) -> Self {
+        Self { statements: statements.into_iter().map(Into::into).collect(), to: Place::After(target.into()) }
+    }
+
+    fn target(&self) -> &str {
+        match &self.to {
+            Place::Before(name) | Place::After(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for MoveInsns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.statements.iter().map(|n| format!("`{n}`")).collect();
+        let names = if names.is_empty() { "nothing".into() } else { names.join(", ") };
+        let side = match &self.to {
+            Place::Before(_) => "before",
+            Place::After(_) => "after",
+        };
+        write!(f, "move {names} {side} `{}`", self.target())
+    }
+}
+
+impl Transform for MoveInsns {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let (moved, target) = self.check(kernel)?;
+        let mut after = kernel.clone();
+        edit_siblings(&mut after.body, &|node| same(node, &target), &mut |nodes| {
+            let (taken, rest): (Vec<_>, Vec<_>) =
+                std::mem::take(nodes).into_iter().partition(|node| moved.iter().any(|m| same(node, m)));
+            let k = rest.iter().position(|node| same(node, &target)).unwrap_or(rest.len());
+            let k = match &self.to {
+                Place::Before(_) => k,
+                Place::After(_) => (k + 1).min(rest.len()),
+            };
+            *nodes = rest;
+            nodes.splice(k..k, taken);
+        });
+        let order = Reordering { before: kernel, after: &after, value: &|_, _| None, whole: &[] };
+        check_order(&order, &|source, sink| format!("keep `{source}` before `{sink}`"))?;
+        check_placement(&after)?;
+        Ok(after)
+    }
+}
+
+impl MoveInsns {
+    /// The statements to move and the target, as nodes without their bodies.
+    fn check(&self, kernel: &Kernel) -> Result<(Vec<Node>, Node), Cause> {
+        if self.statements.is_empty() {
+            return Err(Cause::Argument("no statement is named; name instructions or loops".into()));
+        }
+        let target = node(kernel, self.target())?;
+        let around = siblings(&kernel.body, &|node| same(node, &target)).unwrap_or_default();
+        let mut moved = Vec::new();
+        for name in &self.statements {
+            let statement = node(kernel, name)?;
+            if same(&statement, &target) {
+                return Err(Cause::Argument(format!(
+                    "`{name}` cannot move past itself; name another target"
+                )));
+            }
+            if !around.iter().any(|node| same(node, &statement)) {
+                return Err(Cause::Argument(format!(
+                    "`{name}` does not stand in the body in which `{}` stands; name the loop around it, or \
+                     distribute that",
+                    self.target()
+                )));
+            }
+            moved.push(statement);
+        }
+        Ok((moved, target))
+    }
+}
+
+/// The statement of this name, without its body.
+fn node(kernel: &Kernel, name: &str) -> Result<Node, Cause> {
+    if let Some(insn) = kernel.insn(name) {
+        return Ok(Node::Insn(insn));
+    }
+    if kernel.iname(name).is_some() {
+        return Ok(Node::Loop(lookup::tree_loop(kernel, name)?, Vec::new()));
+    }
+    let known = lookup::names_in(kernel, &kernel.body);
+    Err(Cause::Unknown { kind: "instruction or loop", name: name.into(), known })
+}
+
+/// Whether two nodes are the same statement.
+fn same(a: &Node, b: &Node) -> bool {
+    match (a, b) {
+        (Node::Insn(a), Node::Insn(b)) => a == b,
+        (Node::Loop(a, _), Node::Loop(b, _)) => a == b,
+        (Node::Insn(_), Node::Loop(..)) | (Node::Loop(..), Node::Insn(_)) => false,
+    }
+}
