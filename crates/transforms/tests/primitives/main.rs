@@ -37,6 +37,7 @@ mod skew_iname;
 mod split_array_axis;
 mod split_iname;
 mod story;
+mod structure;
 mod tag_iname;
 mod transpose_array_axes;
 mod unroll_iname;
