@@ -166,6 +166,5 @@ fn unify(template: &Expr, e: &Expr, args: &mut [Option<Expr>]) -> bool {
         _ => false,
     };
     let (a, b) = (template.operands(), e.operands());
-    // a reduction bound twice would be one loop in two places
     same_head && a.len() == b.len() && a.into_iter().zip(b).all(|(a, b)| unify(a, b, args))
 }

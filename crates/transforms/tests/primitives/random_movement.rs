@@ -14,7 +14,7 @@ use purlin_transforms::{Cause, Step, Transform};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-fn pick<'n>(names: &'n [String], which: u8) -> &'n str {
+fn pick(names: &[String], which: u8) -> &str {
     names.get(usize::from(which) % names.len().max(1)).map_or("nothing", String::as_str)
 }
 
@@ -80,8 +80,9 @@ fn draw(kernel: &Kernel, [kind, which, how]: [u8; 3]) -> Step {
 }
 
 /// Writes some updates out as stores, so that they can be converted back.
-fn with_stores(mut kernel: Kernel, which: u8) -> Kernel {
-    for (k, insn) in kernel.insns.values_mut().enumerate() {
+fn with_stores(kernel: Kernel, which: u8) -> Kernel {
+    let mut stored = kernel.clone();
+    for (k, insn) in stored.insns.values_mut().enumerate() {
         if let WriteOp::Update { op, .. } = insn.op
             && (k + usize::from(which)) % 2 == 0
         {
@@ -95,9 +96,9 @@ fn with_stores(mut kernel: Kernel, which: u8) -> Kernel {
             insn.op = WriteOp::Assign;
         }
     }
-    // an index with a reduction would stand in two places
-    let copied = kernel.clone().canonical();
-    if copied.verify().is_ok() { copied } else { kernel }
+    // an index with a reduction would stand in two places: such a program stays as it is
+    let stored = stored.canonical();
+    if stored.verify().is_ok() { stored } else { kernel }
 }
 
 /// 1e-9: at most 5^3 terms of at most 1e4 in f64 with 2^-53 each, and functions of slope at most 1; only where
