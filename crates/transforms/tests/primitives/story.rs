@@ -68,6 +68,12 @@ fn check(before: &Kernel, after: &Kernel, step: &Step) {
 /// Instructions of both programs of which not as many instances run: what a step adds or removes does not
 /// count, and a hoisted instruction runs less often.
 pub fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
+    if let Step::PeelIname(_) = step {
+        // an instruction and its copy share the instances: only the sum stays
+        let same = before.instances.values().sum::<u64>() == after.instances.values().sum::<u64>();
+        let changed = before.instances.iter().filter(|_| !same);
+        return changed.map(|(name, n)| (name, *n, *after.instances.get(name).unwrap_or(&0))).collect();
+    }
     let hoisted = match step {
         Step::HoistInsn(hoist) => Some(&hoist.insn),
         _ => None,
