@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// One of some names, and the number of its axes.
-fn pick<'k>(kernel: &'k Kernel, which: u8, keep: impl Fn(&VarKind, usize) -> bool) -> Option<(&'k str, u32)> {
+fn pick(kernel: &Kernel, which: u8, keep: impl Fn(&VarKind, usize) -> bool) -> Option<(&str, u32)> {
     let vars: Vec<_> = kernel.vars.values().filter(|v| keep(&v.kind, v.shape.len())).collect();
     let var = vars.get(usize::from(which) % vars.len().max(1))?;
     Some((&var.name, var.shape.len() as u32))
