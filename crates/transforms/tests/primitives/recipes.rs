@@ -54,7 +54,9 @@ fn refusal(json: &str) -> String {
 fn refuses_an_unknown_step() {
     let message = refusal(r#"{"steps": [{"splt_iname": {"iname": "i", "factor": 4}}]}"#);
     // the list of all steps follows
-    assert!(message.starts_with("not a recipe: unknown variant `splt_iname`, expected one of `alias_storage`, "));
+    assert!(
+        message.starts_with("not a recipe: unknown variant `splt_iname`, expected one of `alias_storage`, ")
+    );
     assert!(message.contains("`split_iname`"), "{message}");
 }
 
