@@ -62,6 +62,8 @@ pub enum CodegenError {
     #[error("{0}")]
     Refused(Box<purlin_ir::placement::Refusal>),
     #[error("{0}")]
+    Storage(Box<purlin_ir::placement::StorageError>),
+    #[error("{0}")]
     Isl(#[from] purlin_isl::IslError),
     #[error(
         "bug of purlin: no barrier separates `{first}` and `{second}`, which clash on `{var}`; please report this kernel:\n{kernel}"

@@ -18,7 +18,8 @@ impl<'k> PlacedKernel<'k> {
     /// Derives the dependences and checks the axis tags against them.
     ///
     /// # Errors
-    /// [`CodegenError::Refused`] with two instances that clash; a failure of isl.
+    /// [`CodegenError::Refused`] with two instances that clash, [`CodegenError::Storage`] for temporaries that
+    /// share a buffer and must not; a failure of isl.
     pub fn new(kernel: &'k Kernel) -> Result<Self, CodegenError> {
         // Rules may hide accesses; the ids stay the same.
         let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
@@ -26,6 +27,7 @@ impl<'k> PlacedKernel<'k> {
         match place(analysed, &dependences(analysed)?) {
             Ok(placement) => Ok(Self { kernel, placement }),
             Err(PlacementError::Refused(refusal)) => Err(CodegenError::Refused(refusal)),
+            Err(PlacementError::Storage(error)) => Err(CodegenError::Storage(error)),
             Err(PlacementError::Isl(e)) => Err(e.into()),
         }
     }

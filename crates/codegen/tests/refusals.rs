@@ -50,7 +50,11 @@ refusals! {
         => "`t` has a vector axis, which no printer writes yet; remove the vector axis from its layout";
     refuses_storage_of_two_types: C,
         "temp t: f64[2] local storage(b)\ntemp u: f32[2] local storage(b)\ns: t[0] = 1.0\nr: u[0] = 1.0\n"
-        => "storage `b` is shared by `t` and `u` of different types or address spaces; alias equal ones only";
+        => "`t` is f64 in local memory and `u` is f32 in local memory; only equal ones share storage";
+    refuses_storage_of_two_values_alive: C,
+        "temp t: f64 storage(b)\ntemp u: f64 storage(b)\narg y: f64[1] out\ns: t = 1.0\nr: u = 2.0\nw: y[0] = t + u\n"
+        => "`t` is alive from `s` to `w`, and `r` writes `u` in between; give them storage of their own, or keep \
+            their uses apart";
     refuses_more_local_memory_than_can_be_declared: Cuda,
         "temp t: f64[7000] local\ns: t[0] = 1.0\n"
         => "local arrays take 56000 bytes, a cuda kernel can declare 49152; use smaller tiles or alias their storage";

@@ -1,6 +1,6 @@
 //! Why a transformation was not applied.
 
-use purlin_ir::placement::{PlacementError, Refusal};
+use purlin_ir::placement::{PlacementError, Refusal, StorageError};
 use purlin_ir::{KernelError, Witness};
 use purlin_isl::IslError;
 
@@ -112,10 +112,23 @@ impl Cause {
     }
 }
 
+impl From<StorageError> for Cause {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Unfit(why) => Self::Argument(why),
+            StorageError::Alive { witness, found } => {
+                Self::Value(Box::new(LostValue { witness: *witness, found, help: StorageError::HELP.into() }))
+            }
+            StorageError::Isl(error) => Self::Solver(error),
+        }
+    }
+}
+
 impl From<PlacementError> for Cause {
     fn from(error: PlacementError) -> Self {
         match error {
             PlacementError::Refused(refusal) => Self::Placement(refusal),
+            PlacementError::Storage(error) => (*error).into(),
             PlacementError::Isl(error) => Self::Solver(error),
         }
     }

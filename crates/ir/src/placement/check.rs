@@ -5,6 +5,7 @@ use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of};
 use crate::placement::slices::sliced_axes;
+use crate::placement::storage::{StorageError, check_storage};
 use crate::polyhedral::{Polyhedral, Side, step};
 use crate::witness::Witness;
 use purlin_isl as isl;
@@ -71,9 +72,21 @@ pub enum PlacementError {
     /// The placement breaks a dependence.
     #[error("{0}")]
     Refused(Box<Refusal>),
+    /// Temporaries share a buffer and must not.
+    #[error("{0}")]
+    Storage(Box<StorageError>),
     /// isl failed.
     #[error("{0}")]
     Isl(#[from] isl::IslError),
+}
+
+impl From<StorageError> for PlacementError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Isl(error) => Self::Isl(error),
+            other @ (StorageError::Unfit(_) | StorageError::Alive { .. }) => Self::Storage(Box::new(other)),
+        }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -139,11 +152,13 @@ fn verbs(kind: DependenceKind) -> (&'static str, &'static str) {
     }
 }
 
-/// Checks every dependence against the axis tags and collects the barriers needed.
+/// Checks every dependence against the axis tags, and the temporaries that share a buffer, and collects the
+/// barriers needed.
 ///
 /// # Errors
 /// The first dependence that the placement breaks, with a witness.
 pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, PlacementError> {
+    check_storage(kernel)?;
     let expanded;
     let kernel = if kernel.rules.is_empty() {
         kernel

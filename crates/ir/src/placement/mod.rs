@@ -23,9 +23,11 @@
 mod axes;
 mod check;
 mod slices;
+mod storage;
 #[cfg(test)]
 mod tests;
 
 pub use axes::{Axis, Coordinate, LaunchAxes, index_origin};
 pub use check::{Barrier, Placement, PlacementError, Refusal, RefusalReason, place};
 pub use slices::sliced_axes;
+pub use storage::{StorageError, check_storage};

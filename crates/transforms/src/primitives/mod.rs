@@ -69,8 +69,8 @@ pub use transpose_array_axes::TransposeArrayAxes;
 pub use unroll_iname::UnrollIname;
 
 use crate::error::{Cause, TransformError};
-use crate::proofs::storage::check_storage;
 use purlin_ir::Kernel;
+use purlin_ir::placement::check_storage;
 use std::fmt::Display;
 
 /// A transformation with its arguments: a total function of kernels.
@@ -90,7 +90,7 @@ pub trait Transform: Display {
         // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
         let result = self.rewrite(kernel).map_err(error)?.canonical();
         result.verify().map_err(|e| error(Cause::Kernel(e)))?;
-        check_storage(&result).map_err(error)?;
+        check_storage(&result).map_err(|e| error(e.into()))?;
         Ok(result)
     }
 }

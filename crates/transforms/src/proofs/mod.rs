@@ -1,9 +1,8 @@
 //! Proofs that several primitives share.
 
+pub mod bounds;
 pub(crate) mod elements;
 pub(crate) mod extent;
-pub mod bounds;
 pub mod footprint;
 pub mod order;
 pub mod stale;
-pub(crate) mod storage;

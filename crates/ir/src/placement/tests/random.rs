@@ -244,7 +244,9 @@ fn accepted_placements_have_no_race() {
                 refused.set(refused.get() + 1);
                 return Ok(());
             }
-            Err(PlacementError::Isl(error)) => return Err(TestCaseError::fail(error.to_string())),
+            Err(error @ (PlacementError::Storage(_) | PlacementError::Isl(_))) => {
+                return Err(TestCaseError::fail(error.to_string()));
+            }
         };
         accepted.set(accepted.get() + 1);
         barriers.set(barriers.get() + placement.barriers.len());

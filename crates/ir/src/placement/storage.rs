@@ -1,14 +1,49 @@
 //! The proof that temporaries may share a buffer: while a value of one is alive, no other is written.
 //!
-//! Dependences know variables, not buffers, so that any step could bring two lives together. Every step
-//! therefore proves this anew for its result ([`super::super::primitives::Transform::apply`]).
+//! Dependences know variables, not buffers, so that any step could bring two lives together, and so can the
+//! text of a kernel: the proof is part of every placement, and of every step of a recipe.
 
-use crate::error::{Cause, LostValue};
-use crate::proofs::elements::carries_value;
-use purlin_ir::deps::{Dependence, dependences};
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
-use purlin_ir::{AddressSpace, Atom, AxisTag, InameId, InsnId, Kernel, VarId, VarKind};
+use crate::affine::Atom;
+use crate::deps::{Dependence, DependenceKind, dependences};
+use crate::ids::{InameId, InsnId, VarId};
+use crate::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
+use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
+use crate::witness::Witness;
 use purlin_isl as isl;
+
+/// Why temporaries may not share a buffer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// They are not of a kind that can share, whatever their lives.
+    #[error("{0}")]
+    Unfit(String),
+    /// A value of one is alive when another is written.
+    #[error("{found}; {HELP}")]
+    Alive {
+        /// The write of the value and its last read.
+        witness: Box<Witness>,
+        /// What was found, with both instances.
+        found: String,
+    },
+    /// isl failed.
+    #[error("{0}")]
+    Isl(#[from] isl::IslError),
+}
+
+impl StorageError {
+    /// What to try when a value is alive.
+    pub const HELP: &'static str = HELP;
+}
+
+const HELP: &str = "give them storage of their own, or keep their uses apart";
+
+/// Whether a value goes from source to sink: a read of what was written, or an update of it.
+fn carries_value(d: &Dependence) -> bool {
+    match d.kind {
+        DependenceKind::Flow | DependenceKind::Update => true,
+        DependenceKind::Anti | DependenceKind::Output => false,
+    }
+}
 
 /// Checks every group of temporaries that share a buffer.
 ///
@@ -22,7 +57,7 @@ use purlin_isl as isl;
 /// # Errors
 /// Types or address spaces that differ, memory that cannot be shared, or two instances between which another
 /// sharer is written.
-pub(crate) fn check_storage(kernel: &Kernel) -> Result<(), Cause> {
+pub fn check_storage(kernel: &Kernel) -> Result<(), StorageError> {
     let sharers: Vec<_> = kernel.vars.ids().filter(|v| kernel.vars[*v].storage.is_some()).collect();
     if sharers.len() < 2 {
         return Ok(());
@@ -46,10 +81,10 @@ pub(crate) fn check_storage(kernel: &Kernel) -> Result<(), Cause> {
 }
 
 /// Equal types and address spaces, in memory that a buffer can stand for.
-fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), Cause> {
+fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), StorageError> {
     let kernel = poly.kernel;
     let (a, b) = (&kernel.vars[u], &kernel.vars[v]);
-    let refuse = |why: String| Err(Cause::Argument(why));
+    let refuse = |why: String| Err(StorageError::Unfit(why));
     if a.kind != VarKind::Temporary {
         return refuse(format!("`{}` is no temporary, and only temporaries share storage", a.name));
     }
@@ -97,7 +132,7 @@ fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
 }
 
 /// `{ w -> r in D : exists x in X : w before x before r }` is empty.
-fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), Cause> {
+fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), StorageError> {
     let kernel = poly.kernel;
     let at_once = kernel.vars[d.var].space == AddressSpace::Local
         && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Group(_) | AxisTag::Local(_)));
@@ -113,8 +148,7 @@ fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), Cau
             "`{}` is alive from {} to {}, and `{}` writes `{}` in between",
             witness.element, witness.source, witness.sink, insn.name, kernel.vars[other].name
         );
-        let help = "give them storage of their own, or keep their uses apart".into();
-        return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+        return Err(StorageError::Alive { witness: Box::new(witness), found });
     }
     Ok(())
 }
