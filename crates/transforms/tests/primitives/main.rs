@@ -39,5 +39,6 @@ mod split_iname;
 mod story;
 mod structure;
 mod tag_iname;
+mod tally;
 mod transpose_array_axes;
 mod unroll_iname;

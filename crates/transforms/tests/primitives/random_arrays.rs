@@ -2,6 +2,7 @@
 //! overwritten while somebody needs it.
 
 use crate::story::{assert_style, counts};
+use crate::tally::Tally;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_ir::interp::{Memory, Observer, interpret, interpret_with};
@@ -12,7 +13,6 @@ use purlin_transforms::primitives::{
     SplitArrayAxis, TransposeArrayAxes,
 };
 use purlin_transforms::{Cause, Step, Transform};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// One of some names, and the number of its axes.
@@ -147,7 +147,14 @@ fn apply(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Kernel>
 
 #[test]
 fn accepted_steps_keep_results_and_buffers() {
-    let tally: RefCell<BTreeMap<String, [u32; 2]>> = RefCell::default();
+    let drawn = "alias_storage contract_array expand_array join_array_axes pad_array split_array_axis \
+                 transpose_array_axes";
+    // most samples need all of their few temporaries at once
+    let least = |name: &str| (10, if name == "alias_storage" { 0.01 } else { 0.1 });
+    Tally::until_enough(drawn, &least, &mut round);
+}
+
+fn round(tally: &Tally) {
     let samples = SampleConfig { extent: 5, ..SampleConfig::default() };
     let mut runner = TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
     let inputs = (arbitrary_kernel(samples), proptest::collection::vec(any::<[u8; 3]>(), 6..24));
@@ -155,25 +162,10 @@ fn accepted_steps_keep_results_and_buffers() {
         for step in picks {
             let Some(step) = draw(&kernel, step) else { continue };
             let accepted = apply(&kernel, &memory, &step).map_err(TestCaseError::fail)?;
-            let json = serde_json::to_value(&step).map_err(|e| TestCaseError::fail(e.to_string()))?;
-            let name = json.as_object().and_then(|o| o.keys().next()).cloned().unwrap_or_default();
-            tally.borrow_mut().entry(name).or_default()[usize::from(accepted.is_none())] += 1;
+            tally.record(&step, accepted.is_some());
             kernel = accepted.unwrap_or(kernel);
         }
         Ok(())
     });
     result.unwrap_or_else(|e| panic!("{e}"));
-    let tally = tally.into_inner();
-    for (name, [accepted, refused]) in &tally {
-        println!("{name}: {accepted} accepted, {refused} refused");
-    }
-    let drawn = "alias_storage contract_array expand_array join_array_axes pad_array split_array_axis \
-                 transpose_array_axes";
-    for name in drawn.split(' ') {
-        let [accepted, refused] = tally.get(name).copied().unwrap_or_default();
-        let share = f64::from(accepted) / f64::from((accepted + refused).max(1));
-        // most samples need all of their few temporaries at once
-        let least = if name == "alias_storage" { 0.01 } else { 0.1 };
-        assert!(accepted > 10 && share > least, "{name}: {accepted} accepted, {refused} refused");
-    }
 }

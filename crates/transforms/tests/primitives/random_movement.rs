@@ -1,6 +1,7 @@
 //! Random programs through the primitives that move data and values, mixed with splits, swaps and tags.
 
 use crate::story::{assert_style, changed_counts};
+use crate::tally::Tally;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_ir::interp::{InterpError, Memory, Value, interpret};
@@ -11,8 +12,6 @@ use purlin_transforms::primitives::{
     RealiseReduction, SplitIname, TagIname,
 };
 use purlin_transforms::{Cause, Step, Transform};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 fn pick(names: &[String], which: u8) -> &str {
     names.get(usize::from(which) % names.len().max(1)).map_or("nothing", String::as_str)
@@ -147,8 +146,12 @@ fn apply(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Kernel>
 
 #[test]
 fn accepted_steps_keep_results() {
-    let tally: RefCell<BTreeMap<String, [u32; 2]>> = RefCell::default();
-    let mut runner = TestRunner::new(Config { cases: 2000, failure_persistence: None, ..Config::default() });
+    let moved = "prefetch_array realise_reduction convert_to_update extract_rule expand_rule assign_to_rule hoist_insn";
+    Tally::until_enough(moved, &|_| (4, 0.01), &mut round);
+}
+
+fn round(tally: &Tally) {
+    let mut runner = TestRunner::new(Config { cases: 1000, failure_persistence: None, ..Config::default() });
     let inputs = (
         arbitrary_kernel(SampleConfig::default()),
         any::<u8>(),
@@ -159,21 +162,10 @@ fn accepted_steps_keep_results() {
         for pick in picks {
             let step = draw(&kernel, pick);
             let accepted = apply(&kernel, &memory, &step).map_err(TestCaseError::fail)?;
-            let json = serde_json::to_value(&step).map_err(|e| TestCaseError::fail(e.to_string()))?;
-            let name = json.as_object().and_then(|o| o.keys().next()).cloned().unwrap_or_default();
-            tally.borrow_mut().entry(name).or_default()[usize::from(accepted.is_none())] += 1;
+            tally.record(&step, accepted.is_some());
             kernel = accepted.unwrap_or(kernel);
         }
         Ok(())
     });
     result.unwrap_or_else(|e| panic!("{e}"));
-    let tally = tally.into_inner();
-    for (name, [accepted, refused]) in &tally {
-        println!("{name}: {accepted} accepted, {refused} refused");
-    }
-    let moved = "prefetch_array realise_reduction convert_to_update extract_rule expand_rule assign_to_rule hoist_insn";
-    for name in moved.split(' ') {
-        let [accepted, refused] = tally.get(name).copied().unwrap_or_default();
-        assert!(accepted > 4, "{name}: {accepted} accepted, {refused} refused");
-    }
 }
