@@ -35,7 +35,10 @@
 //!   that each pair is separated. In C the body is cut at barriers into loops over the work-items, and
 //!   private variables that live across are expanded.
 //! - **C.** `omp parallel for` over the groups, `omp simd` over the work-items where no atomic update is
-//!   inside (OpenMP forbids it). The tag `vector` is `omp simd` in C and a sequential loop elsewhere.
+//!   inside (OpenMP forbids it). A body with atomic updates and long loops is spread: loops over the
+//!   work-items move into its uniform loops, the updates stand in loops of their own, and private variables
+//!   that live across are expanded as at barriers, up to 256 KiB a group. The tag `vector` is `omp simd` in
+//!   C and a sequential loop elsewhere.
 
 pub mod ast;
 mod axes;
@@ -55,6 +58,7 @@ pub mod print;
 pub mod program;
 mod race;
 mod regions;
+mod spread;
 mod storage;
 mod tidy;
 mod value;

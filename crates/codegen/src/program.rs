@@ -162,7 +162,7 @@ fn frame(function: &mut Function, target: Target, mut env: Env<'_>, axes: &Axes,
             all.extend(body);
             all
         }
-        Target::C => regions::work_item_loops(body, &env, axes, &mut privates),
+        Target::C => regions::work_item_loops(body, &mut env, axes, &mut privates),
     };
     body.splice(0..0, storage.locals.iter().cloned().map(Stmt::Declare));
     if target == Target::C {

@@ -7,17 +7,52 @@ use crate::ast::{Block, Expr, For, LoopKind, Name, Op, Place, Stmt};
 use crate::axes::Axes;
 use crate::declare::{Private, starts_defined};
 use crate::env::Env;
+use crate::spread::{Spread, spread};
 use purlin_ir::ScalarType;
 use std::collections::BTreeMap;
 
+/// Most bytes of a group's expanded private variables on the stack for which a body without barriers
+/// is spread.
+const STACK_LIMIT: u64 = 256 * 1024;
+
 /// Puts the statements between barriers into loops over the work-items.
-pub(crate) fn work_item_loops(body: Block, env: &Env<'_>, axes: &Axes, privates: &mut [Private]) -> Block {
+pub(crate) fn work_item_loops(
+    body: Block,
+    env: &mut Env<'_>,
+    axes: &Axes,
+    privates: &mut Vec<Private>,
+) -> Block {
     let barriers = body.iter().any(Stmt::has_barrier);
+    if !barriers && let Some(code) = spread_items(&body, env, axes, privates) {
+        return code;
+    }
     let mut code = Regions { env, axes }.block(body);
     if barriers {
         expand(&mut code, env, axes, privates);
     }
     code
+}
+
+/// The body with its loops over the work-items moved inwards, where atomic updates call for it and what
+/// then lives across is small enough.
+fn spread_items(body: &Block, env: &mut Env<'_>, axes: &Axes, privates: &mut Vec<Private>) -> Option<Block> {
+    let [Some(local), None, None] = &axes.block else { return None };
+    if local.extent == 1 {
+        return None;
+    }
+    let item = env.name(env.hardware(false, 0)).clone();
+    let end = env.names.fresh(&format!("{item}_end"));
+    let Spread { mut code, scalars } = spread(body, &item, local.extent, &end, privates)?;
+    let before: Vec<Private> = privates.iter().cloned().chain(scalars).collect();
+    let mut after = before.clone();
+    expand(&mut code, env, axes, &mut after);
+    let bytes = |p: &Private| p.len.unwrap_or(1).saturating_mul(p.ty.bytes());
+    let expanded = before.iter().zip(&after).filter(|(b, a)| b.len != a.len);
+    if expanded.map(|(_, a)| bytes(a)).fold(0, u64::saturating_add) > STACK_LIMIT {
+        return None;
+    }
+    *privates = after;
+    Some(code)
 }
 
 struct Regions<'a, 'k> {

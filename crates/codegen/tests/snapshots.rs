@@ -59,6 +59,7 @@ snapshots! {
     guard_never_skips_a_barrier: ALL;
     guard_of_any_factor_stays_in_32_bits: [Cuda];
     integer_division_rounds_down: [Cuda, C];
+    large_private_arrays_are_not_spread: [C];
     local_accumulator_is_atomic: ALL;
     loop_keeps_the_bound_it_began_with: [Cuda];
     loops_of_different_lengths_share_an_axis: [Cuda, C];
@@ -70,6 +71,7 @@ snapshots! {
     reserved_words_are_renamed: [Cuda];
     rules_and_reductions_in_conditionals: [Cuda, C];
     special_values_are_printed: ALL;
+    spread_keeps_its_bounds: [C];
     strided_loop_steps: [Cuda];
     sums_and_products_are_atomic: ALL;
     three_axes_of_groups_and_items: ALL;

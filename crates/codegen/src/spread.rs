@@ -1,0 +1,176 @@
+//! Loops over the work-items moved inwards, for C, where an atomic update forbids lanes in the whole.
+//!
+//! Work-items between barriers are independent up to updates that commute, so that their statements may
+//! be regrouped: loops whose bounds are the same for all work-items stay outside, each run of statements
+//! gets its own loop over the work-items, and statements with atomic updates stand in runs of their own.
+//! Compilers make lanes of such innermost loops only, and of a bound far better than of a guard
+//! (GCC 12, AVX-512, one thread, 3-D P4 Laplace action of 3,072 cells: bound 1.5 ms, guard 6.1 ms, one
+//! loop around all 3.0 ms). Short loops stay as they are.
+
+use crate::ast::{Block, Declare, Expr, For, IntFn, LoopKind, Name, Op, Place, Stmt};
+use crate::declare::Private;
+use purlin_ir::ScalarType;
+
+/// Loops of at most so many iterations are unrolled by compilers and their arrays kept in registers:
+/// spread, the mass actions of P1 and P2 on triangles took 1.2 to 1.4 times as long.
+const SHORT: i64 = 6;
+
+/// A body in runs.
+pub(crate) struct Spread {
+    /// The statements: loops over the work-items inside of uniform loops.
+    pub(crate) code: Block,
+    /// Scalars that the body declared itself; they may live across runs now.
+    pub(crate) scalars: Vec<Private>,
+}
+
+/// Spreads a body over the work-items `0..extent` of index `item`; `None` where there is nothing to
+/// gain, or where its guard is no bound of the index.
+pub(crate) fn spread(
+    body: &Block,
+    item: &Name,
+    extent: i64,
+    end: &Name,
+    privates: &[Private],
+) -> Option<Spread> {
+    if !body.iter().any(has_atomic) || !body.iter().any(has_long_loop) {
+        return None;
+    }
+    let mut pass = Pass { item, end: Expr::int(extent), privates: privates.to_vec() };
+    let mut code = Block::new();
+    let inner = match body.as_slice() {
+        [Stmt::If { condition, body }] => {
+            let value = pass.bound(condition, extent)?;
+            pass.end = Expr::var(end);
+            let (name, ty, value) = (end.clone(), ScalarType::I64, Some(value));
+            code.push(Stmt::Declare(Declare { name, ty, len: None, value, constant: true, local: false }));
+            body
+        }
+        _ => body,
+    };
+    code.extend(pass.block(inner)?);
+    Some(Spread { code, scalars: pass.privates.split_off(privates.len()) })
+}
+
+fn has_atomic(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Atomic(_)) || stmt.body().is_some_and(|b| b.iter().any(has_atomic))
+}
+
+/// Whether a loop without atomic updates has many iterations, as far as its bounds tell.
+fn has_long_loop(stmt: &Stmt) -> bool {
+    let long = match stmt {
+        Stmt::For(f) => !f.body.iter().any(has_atomic) && trip_count(f).is_none_or(|n| n > SHORT),
+        Stmt::Comment(_)
+        | Stmt::Declare(_)
+        | Stmt::Assign { .. }
+        | Stmt::Atomic(_)
+        | Stmt::If { .. }
+        | Stmt::Iteration(_)
+        | Stmt::Barrier(_) => false,
+    };
+    long || stmt.body().is_some_and(|b| b.iter().any(has_long_loop))
+}
+
+fn trip_count(f: &For) -> Option<i64> {
+    match (&f.lower, &f.upper) {
+        (Expr::Int(lo, _), Expr::Int(hi, _)) => Some(hi.saturating_sub(*lo) / f.step.max(1)),
+        _ => None,
+    }
+}
+
+struct Pass<'a> {
+    item: &'a Name,
+    end: Expr,
+    privates: Vec<Private>,
+}
+
+impl Pass<'_> {
+    /// The end of the work-items that `rest + item < limit` lets run.
+    fn bound(&self, condition: &Expr, extent: i64) -> Option<Expr> {
+        let Expr::Binary(Op::Lt, left, right) = condition else { return None };
+        let item = Expr::var(self.item);
+        // In 64 bits no difference of 32-bit values overflows.
+        let wide = |e: &Expr| Expr::Cast(ScalarType::I64, Box::new(e.clone()));
+        let end = match &**left {
+            left if *left == item => wide(right),
+            Expr::Binary(Op::Add, rest, last) if **last == item && self.is_uniform(rest) => {
+                Expr::binary(Op::Sub, wide(right), (**rest).clone())
+            }
+            _ => return None,
+        };
+        let extent = Box::new(Expr::int(extent));
+        self.is_uniform(right).then(|| Expr::IntCall(IntFn::Min, ScalarType::I64, extent, Box::new(end)))
+    }
+
+    /// Whether all work-items of a group see one value: no index of theirs, nothing private, no memory.
+    fn is_uniform(&self, e: &Expr) -> bool {
+        let mut uniform = true;
+        e.for_each(&mut |e| {
+            if let Expr::Load(place) = e {
+                uniform &= place.offset.is_none()
+                    && place.name != *self.item
+                    && !self.privates.iter().any(|p| p.name == place.name);
+            }
+        });
+        uniform
+    }
+
+    fn block(&mut self, block: &Block) -> Option<Block> {
+        let (mut out, mut run) = (Block::new(), Block::new());
+        for stmt in block {
+            match stmt {
+                Stmt::Declare(d) => run.push(self.assigned(d)?),
+                Stmt::For(f) if self.stays_outside(f) => {
+                    self.flush(&mut run, &mut out);
+                    let body = self.block(&f.body)?;
+                    out.push(Stmt::For(For { body, ..f.clone() }));
+                }
+                _ if has_atomic(stmt) => {
+                    self.flush(&mut run, &mut out);
+                    run.push(stmt.clone());
+                    self.flush(&mut run, &mut out);
+                }
+                _ => run.push(stmt.clone()),
+            }
+        }
+        self.flush(&mut run, &mut out);
+        Some(out)
+    }
+
+    fn stays_outside(&self, f: &For) -> bool {
+        f.kind == LoopKind::Sequential
+            && self.is_uniform(&f.lower)
+            && self.is_uniform(&f.upper)
+            && !f.body.iter().any(has_atomic)
+    }
+
+    /// A declaration as an assignment to a private variable.
+    fn assigned(&mut self, d: &Declare) -> Option<Stmt> {
+        let (None, Some(value), false) = (d.len, &d.value, d.local) else { return None };
+        if !self.privates.iter().any(|p| p.name == d.name) {
+            self.privates.push(Private { name: d.name.clone(), ty: d.ty, len: None });
+        }
+        let place = Place::scalar(d.name.clone());
+        Some(Stmt::Assign { place, op: None, value: value.clone(), origin: None })
+    }
+
+    /// Moves the run to `out` in a loop over the work-items, remarks at its ends outside.
+    fn flush(&self, run: &mut Block, out: &mut Block) {
+        let is_remark = |s: &&Stmt| matches!(s, Stmt::Comment(_));
+        let head = run.iter().take_while(is_remark).count();
+        out.extend(run.drain(..head));
+        let tail = run.iter().rev().take_while(is_remark).count();
+        let remarks = run.split_off(run.len() - tail);
+        if !run.is_empty() {
+            out.push(Stmt::For(For {
+                name: self.item.clone(),
+                ty: ScalarType::I32,
+                lower: Expr::int(0),
+                upper: self.end.clone(),
+                step: 1,
+                kind: LoopKind::WorkItems,
+                body: std::mem::take(run),
+            }));
+        }
+        out.extend(remarks);
+    }
+}
