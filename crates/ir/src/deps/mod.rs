@@ -111,6 +111,14 @@ impl Relation {
 }
 
 impl Dependence {
+    /// Whether a value goes from source to sink: a read of what was written, or an update of it.
+    pub fn carries_value(&self) -> bool {
+        match self.kind {
+            DependenceKind::Flow | DependenceKind::Update => true,
+            DependenceKind::Anti | DependenceKind::Output => false,
+        }
+    }
+
     /// The instance relation, from source to sink instances; sink names end in `'`.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! text of a kernel: the proof is part of every placement, and of every step of a recipe.
 
 use crate::affine::Atom;
-use crate::deps::{Dependence, DependenceKind, dependences};
+use crate::deps::{Dependence, dependences};
 use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
 use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
@@ -37,14 +37,6 @@ impl StorageError {
 
 const HELP: &str = "give them storage of their own, or keep their uses apart";
 
-/// Whether a value goes from source to sink: a read of what was written, or an update of it.
-fn carries_value(d: &Dependence) -> bool {
-    match d.kind {
-        DependenceKind::Flow | DependenceKind::Update => true,
-        DependenceKind::Anti | DependenceKind::Output => false,
-    }
-}
-
 /// Checks every group of temporaries that share a buffer.
 ///
 /// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u` and `X` the writes of `v`,
@@ -72,7 +64,7 @@ pub fn check_storage(kernel: &Kernel) -> Result<(), StorageError> {
                 Some(all) => all,
                 None => found.insert(dependences(kernel)?),
             };
-            for d in all.iter().filter(|d| d.var == *u && carries_value(d)) {
+            for d in all.iter().filter(|d| d.var == *u && d.carries_value()) {
                 check_life(&poly, d, *v)?;
             }
         }

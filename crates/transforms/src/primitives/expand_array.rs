@@ -4,9 +4,7 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::{Cause, LostValue};
 use crate::lookup;
-use crate::proofs::elements::{
-    carries_value, check_no_rule, check_only_accessed, rewrite_accesses, temporary,
-};
+use crate::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::parametric_extent;
 use crate::tree::loop_body;
 use purlin_ir::deps::{Dependence, dependences};
@@ -120,7 +118,7 @@ impl ExpandArray {
     /// `{ s -> t in D : i(s) /= i(t) }` is empty; what is outside `i` is in no iteration of it.
     fn check_values(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
         let poly = Polyhedral::new(kernel);
-        for d in dependences(kernel)?.iter().filter(|d| d.var == var && carries_value(d)) {
+        for d in dependences(kernel)?.iter().filter(|d| d.var == var && d.carries_value()) {
             for iname in inames {
                 if d.equal.contains(iname) {
                     continue;

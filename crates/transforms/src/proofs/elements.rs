@@ -2,7 +2,7 @@
 
 use crate::error::Cause;
 use crate::lookup;
-use purlin_ir::deps::{AccessSite, Dependence, DependenceKind};
+use purlin_ir::deps::AccessSite;
 use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, Variable};
 
@@ -100,14 +100,6 @@ pub(crate) fn rewrite_accesses(
     }
     for insn in kernel.insns.values_mut().filter(|i| i.lhs.var == var) {
         insn.lhs.index = edit(std::mem::take(&mut insn.lhs.index));
-    }
-}
-
-/// Whether a value goes from source to sink: a read of what was written, or an update of it.
-pub(crate) fn carries_value(d: &Dependence) -> bool {
-    match d.kind {
-        DependenceKind::Flow | DependenceKind::Update => true,
-        DependenceKind::Anti | DependenceKind::Output => false,
     }
 }
 
