@@ -65,5 +65,6 @@ pub fn device_model(ceilings: &Ceilings) -> DeviceModel {
         local_bytes_per_s: ceilings.local_bytes_per_s,
         fp64_flops_per_s: ceilings.fma_flops_per_s,
         source: format!("measured at {} seconds since 1970", ceilings.measured_unix_s),
+        occupancy: None,
     }
 }

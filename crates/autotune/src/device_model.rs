@@ -1,4 +1,4 @@
-//! What a device can do at most: three ceilings, as data.
+//! What a device can do at most, as data: three ceilings, and what bounds the work in flight.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,44 @@ pub struct DeviceModel {
     pub fp64_flops_per_s: f64,
     /// Where the figures come from, with the date if they were measured.
     pub source: String,
+    /// What bounds the work that is in flight; absent if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occupancy: Option<Occupancy>,
+}
+
+/// What bounds the work that a multiprocessor (compute unit, core) has in flight, and how much of it it needs.
+///
+/// # Source
+/// Document 000, Table 3 and equations (41), (42), (45).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Occupancy {
+    /// Work-items that run in lockstep.
+    pub sub_group: u64,
+    /// Most work-items of a work-group.
+    pub max_work_group: u64,
+    /// Most bytes of local memory of a work-group.
+    pub local_bytes_per_group: u64,
+    /// Bytes of local memory of a multiprocessor, which its work-groups share: `L_max`.
+    pub local_bytes_per_unit: u64,
+    /// Most work-groups on a multiprocessor at a time: `W_max`.
+    pub groups_per_unit: u64,
+    /// Sub-groups on a multiprocessor from which on the bandwidth of memory is reached: `SG_sat,global`.
+    pub sub_groups_to_saturate_global: f64,
+    /// The same for local memory: `SG_sat,local`.
+    pub sub_groups_to_saturate_local: f64,
+}
+
+impl Occupancy {
+    /// Whether all limits are positive, and a work-group can have all of its local memory.
+    #[must_use]
+    pub fn is_plausible(&self) -> bool {
+        let saturation = [self.sub_groups_to_saturate_global, self.sub_groups_to_saturate_local];
+        self.sub_group >= 1
+            && self.max_work_group >= 1
+            && self.groups_per_unit >= 1
+            && (1..=self.local_bytes_per_unit).contains(&self.local_bytes_per_group)
+            && saturation.iter().all(|s| s.is_finite() && *s > 0.0)
+    }
 }
 
 /// A bug of this crate: its table of devices cannot be read.
@@ -38,13 +76,14 @@ pub fn known_devices() -> Result<Vec<DeviceModel>, DeviceModelError> {
 }
 
 impl DeviceModel {
-    /// Whether the ceilings are positive numbers, so that rooflines mean something.
+    /// Whether the ceilings are positive numbers, so that rooflines and predictions mean something.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         positive(self.dram_bytes_per_s)
             && positive(self.fp64_flops_per_s)
             && self.local_bytes_per_s.is_none_or(positive)
+            && self.occupancy.is_none_or(|o| o.is_plausible())
     }
 }
 
@@ -56,10 +95,28 @@ mod tests {
     #[test]
     fn the_table_is_whole_and_names_are_unique() {
         let models = known_devices().unwrap();
-        assert!(models.len() >= 3 && models.iter().all(DeviceModel::is_plausible));
+        assert!(models.len() >= 4 && models.iter().all(DeviceModel::is_plausible));
         let mut names: Vec<_> = models.iter().map(|m| &m.name).collect();
         names.sort();
         names.dedup();
         assert_eq!(names.len(), models.len());
+    }
+    /// Document 000, Table 3, column by column.
+    #[test]
+    fn the_devices_of_the_document_are_as_it_has_them() {
+        let models = known_devices().unwrap();
+        let table = [
+            ("Tesla K40c", 1430.0, 288.0, 1000.0, 48, 32, 8.0, 10.0),
+            ("Titan V", 6144.0, 653.0, 13800.0, 96, 32, 1.0, 12.0),
+        ];
+        for (name, peak, global, local, kib, groups, saturate_global, saturate_local) in table {
+            let m = models.iter().find(|m| m.name == name).unwrap();
+            let o = m.occupancy.unwrap();
+            assert_eq!((m.fp64_flops_per_s, m.dram_bytes_per_s), (peak * 1e9, global * 1e9), "{name}");
+            assert_eq!(m.local_bytes_per_s, Some(local * 1e9), "{name}");
+            assert_eq!((o.local_bytes_per_unit, o.groups_per_unit), (kib << 10, groups), "{name}");
+            let saturation = (o.sub_groups_to_saturate_global, o.sub_groups_to_saturate_local);
+            assert_eq!(saturation, (saturate_global, saturate_local), "{name}");
+        }
     }
 }

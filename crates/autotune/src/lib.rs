@@ -1,4 +1,4 @@
-//! Device models and rooflines; the place of cost models and the tuner.
+//! Device models, rooflines, the space of tilings and its cost model; the place of the tuner.
 //!
 //! ```
 //! use purlin_autotune::{DeviceModel, Work, known_devices};
@@ -15,7 +15,9 @@
 mod device_model;
 mod plot;
 mod roofline;
+mod tiling;
 
-pub use device_model::{DeviceModel, DeviceModelError, known_devices};
+pub use device_model::{DeviceModel, DeviceModelError, Occupancy, known_devices};
 pub use plot::{PlotError, Point, roofline_svg};
 pub use roofline::{Limit, Work};
+pub use tiling::{SpaceSizes, Tiling, TilingError, TilingParameters, TilingSizes};

@@ -102,6 +102,7 @@ mod tests {
             local_bytes_per_s: Some(1000.0),
             fp64_flops_per_s: 400.0,
             source: text(),
+            occupancy: None,
         }
     }
 

@@ -1,0 +1,156 @@
+//! The parameters of the tiling, and which of them mean something.
+
+use super::sizes::TilingSizes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Parameters of document 000's multi-level tiling.
+///
+/// # Source
+/// Document 000, section 4.2 and Algorithm 4.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TilingParameters {
+    /// Cells of a work-group, `N_c`.
+    pub cells: u64,
+    /// Work-items of each cell, `N_WI`.
+    pub work_items_per_cell: u64,
+    /// Quadrature points of a tile of the quadrature loop, `T^Q`.
+    pub quad_tile: u64,
+    /// Points (rows) of a tile of the matrices of the evaluation, `T_e^r`.
+    pub eval_rows: u64,
+    /// Nodes (columns) of a tile of the matrices of each evaluated function, `T_e^c`, in the order of the sizes.
+    pub eval_cols: Vec<u64>,
+    /// Nodes (rows) of a tile of the matrices of the test function, `T_q^r`.
+    pub quad_rows: u64,
+    /// Points (columns) of a tile of the matrices of the test function, `T_q^c`.
+    pub quad_cols: u64,
+}
+
+/// Sizes below this keep every quantity in 64 bits.
+const MAX_SIZE: u64 = 1 << 14;
+/// Work-items and cells of a work-group: four times what any device of today takes.
+const MAX_WORK_GROUP: u64 = 1 << 12;
+/// Functions of a form.
+const MAX_SPACES: usize = 64;
+
+/// Why sizes or parameters mean nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TilingError {
+    /// A size of the problem is out of its range.
+    #[error("sizes: {what} is {found}, needed {min} to {max}")]
+    Size {
+        /// The size.
+        what: String,
+        /// Its value.
+        found: u64,
+        /// The least that works.
+        min: u64,
+        /// The most that works.
+        max: u64,
+    },
+    /// A parameter is out of its range.
+    #[error("tiling: {what} is {found}, needed 1 to {max}, {bound}")]
+    Parameter {
+        /// The parameter.
+        what: String,
+        /// Its value.
+        found: u64,
+        /// The most that makes sense.
+        max: u64,
+        /// What bounds it.
+        bound: &'static str,
+    },
+    /// A tile width for each function that is evaluated.
+    #[error("tiling: {found} widths of evaluation tiles, needed {needed}, one for each of {functions}")]
+    Columns {
+        /// Widths given.
+        found: usize,
+        /// Functions that are evaluated.
+        needed: usize,
+        /// Their names.
+        functions: String,
+    },
+}
+
+impl TilingSizes {
+    /// Whether the sizes are those of a kernel.
+    ///
+    /// # Errors
+    /// No function, a size of zero or above 16,383 (so that no quantity leaves 64 bits), more matrices than
+    /// derivatives.
+    pub fn check(&self) -> Result<(), TilingError> {
+        let within = |what: String, found: u64, min: u64, max: u64| match (min..=max).contains(&found) {
+            true => Ok(()),
+            false => Err(TilingError::Size { what, found, min, max }),
+        };
+        let max = MAX_SIZE - 1;
+        within("the number of quadrature points".into(), self.quadrature_points, 1, max)?;
+        within("the word of bytes".into(), self.word_bytes, 1, 64)?;
+        within("the number of evaluated functions".into(), self.trial.len() as u64, 1, MAX_SPACES as u64)?;
+        for space in self.spaces() {
+            let name = &space.name;
+            within(format!("the number of nodes of `{name}`"), space.nodes, 1, max)?;
+            within(format!("the number of components of `{name}`"), space.components, 1, max)?;
+            within(format!("the number of derivatives of `{name}`"), space.derivatives, 1, max)?;
+            within(format!("the number of matrices of `{name}`"), space.matrices, 1, space.derivatives)?;
+        }
+        Ok(())
+    }
+}
+
+impl TilingParameters {
+    /// Whether the parameters make sense for a problem: no tile larger than what is tiled, none empty.
+    ///
+    /// # Errors
+    /// The parameter and the bound it breaks; sizes that [`TilingSizes::check`] refuses.
+    ///
+    /// # Source
+    /// Document 000, the ranges of equations (34)–(39).
+    pub fn check(&self, sizes: &TilingSizes) -> Result<(), TilingError> {
+        sizes.check()?;
+        if self.eval_cols.len() != sizes.trial.len() {
+            let names: Vec<String> = sizes.trial.iter().map(|s| format!("`{}`", s.name)).collect();
+            return Err(TilingError::Columns {
+                found: self.eval_cols.len(),
+                needed: sizes.trial.len(),
+                functions: names.join(", "),
+            });
+        }
+        let within = |what: &str, found: u64, max: u64, bound| match (1..=max).contains(&found) {
+            true => Ok(()),
+            false => Err(TilingError::Parameter { what: what.into(), found, max, bound }),
+        };
+        let points = "the points of a quadrature tile";
+        within("the quadrature tile", self.quad_tile, sizes.quadrature_points, "the quadrature points")?;
+        within("the height of evaluation tiles", self.eval_rows, self.quad_tile, points)?;
+        for (cols, space) in self.eval_cols.iter().zip(&sizes.trial) {
+            let what = format!("the width of evaluation tiles of `{}`", space.name);
+            within(&what, *cols, space.nodes, "its nodes")?;
+        }
+        let nodes = "the nodes of the test function";
+        within("the height of quadrature tiles", self.quad_rows, sizes.test.nodes, nodes)?;
+        within("the width of quadrature tiles", self.quad_cols, self.quad_tile, points)?;
+        let most = "the largest work-group";
+        within("the number of cells of a work-group", self.cells, MAX_WORK_GROUP, most)?;
+        within("the number of work-items of a cell", self.work_items_per_cell, MAX_WORK_GROUP, most)
+    }
+
+    /// Work-items of a work-group, `N_c N_WI`.
+    #[must_use]
+    pub fn work_group(&self) -> u64 {
+        self.cells.saturating_mul(self.work_items_per_cell)
+    }
+}
+
+impl fmt::Display for TilingParameters {
+    /// `64 cells x 4 work-items, 27 points, evaluation 27 x 9 9, quadrature 28 x 7`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cells, work_items_per_cell, quad_tile, eval_rows, quad_rows, quad_cols, .. } = self;
+        write!(
+            f,
+            "{cells} cells x {work_items_per_cell} work-items, {quad_tile} points, evaluation {eval_rows} x"
+        )?;
+        self.eval_cols.iter().try_for_each(|cols| write!(f, " {cols}"))?;
+        write!(f, ", quadrature {quad_rows} x {quad_cols}")
+    }
+}
