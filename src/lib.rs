@@ -37,12 +37,15 @@ pub use purlin_transforms as transforms;
 mod loaded;
 pub mod measure;
 mod problem;
+pub mod published;
 mod random;
 mod strategy;
+mod tiling_sizes;
 mod work;
 
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};
 pub use random::Random;
 pub use strategy::{Strategy, UnknownStrategy};
-pub use work::{KernelWork, device_model, kernel_work};
+pub use tiling_sizes::{NoTilingSizes, tiling_sizes};
+pub use work::{KernelWork, device_model, kernel_work, occupancy};

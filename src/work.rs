@@ -1,9 +1,9 @@
 //! What a kernel does, for rooflines.
 
-use purlin_autotune::{DeviceModel, Work};
+use purlin_autotune::{DeviceModel, Occupancy, Work};
 use purlin_ir::stats::{AccessKind, StatsError, statistics};
 use purlin_ir::{AddressSpace, Kernel, VarKind};
-use purlin_runtime::Ceilings;
+use purlin_runtime::{Backend, Ceilings, DeviceInfo};
 use std::collections::BTreeMap;
 
 /// Operations and bytes of one launch of a kernel.
@@ -66,5 +66,27 @@ pub fn device_model(ceilings: &Ceilings) -> DeviceModel {
         fp64_flops_per_s: ceilings.fma_flops_per_s,
         source: format!("measured at {} seconds since 1970", ceilings.measured_unix_s),
         occupancy: None,
+    }
+}
+
+/// What bounds the work in flight on a device of this machine.
+///
+/// A CPU core runs one work-group at a time, in vectors of eight numbers at most, and has nothing to saturate. For
+/// a GPU, of which the driver says no more, the saturation is that of the Titan V (document 000, Table 3).
+#[must_use]
+pub fn occupancy(info: &DeviceInfo) -> Occupancy {
+    let gpu = match info.backend {
+        Backend::Cuda => true,
+        Backend::C | Backend::OpenCl => false,
+    };
+    let local = info.local_mem_bytes.max(1);
+    Occupancy {
+        sub_group: if gpu { 32 } else { 8 },
+        max_work_group: info.max_work_group_size.max(1),
+        local_bytes_per_group: local,
+        local_bytes_per_unit: local,
+        groups_per_unit: if gpu { 32 } else { 1 },
+        sub_groups_to_saturate_global: 1.0,
+        sub_groups_to_saturate_local: if gpu { 12.0 } else { 1.0 },
     }
 }

@@ -285,3 +285,19 @@ fn studies_of_a_kernel() {
     let file = write(dir.path(), "axpy.purlin", AXPY);
     assert!(good(&["stats", &file, "--param", "n=1000"]).contains("2,000 FLOP"));
 }
+
+#[test]
+fn the_space_of_tilings_is_counted_and_ranked() {
+    let text =
+        good(&["space", "laplace", "--dim", "2", "--degree", "3", "--device", "titan_v", "--best", "2"]);
+    assert!(text.contains("aliasing at least 0.8") && text.contains("work-items, 6 points"), "{text}");
+    let json = good(&["space", "mass", "--dim", "2", "--degree", "2", "--device", "k40c", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["device"]["name"], "Tesla K40c");
+    assert_eq!(report["survey"]["best"].as_array().unwrap().len(), 9);
+    let cuts = report["survey"]["cuts"].as_array().unwrap();
+    assert_eq!(cuts.last().unwrap()["after"], report["survey"]["size"]);
+    let none = good(&["space", "mass", "--dim", "2", "--degree", "2", "--local-bytes", "8"]);
+    assert!(none.contains("no candidate is left"), "{none}");
+    assert!(bad(&["space", "mass", "--device", "abacus"], 2).contains("models: `h200`"));
+}

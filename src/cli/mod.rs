@@ -12,6 +12,7 @@ mod progress;
 mod report;
 mod run;
 mod source;
+mod space;
 mod stats;
 mod steps;
 mod table;
@@ -55,6 +56,7 @@ enum Command {
     Steps(steps::StepsArgs),
     Deps(deps::DepsArgs),
     Stats(stats::StatsArgs),
+    Space(space::SpaceArgs),
     Devices(devices::DevicesArgs),
     Measure(measure::MeasureArgs),
     Form(lists::FormArgs),
@@ -81,6 +83,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Steps(args) => steps::run(args),
         Command::Deps(args) => deps::run(args),
         Command::Stats(args) => stats::run(args),
+        Command::Space(args) => space::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Measure(args) => measure::run(args),
         Command::Form(args) => lists::form(args),

@@ -15,9 +15,13 @@
 mod device_model;
 mod plot;
 mod roofline;
+mod search;
 mod tiling;
 
 pub use device_model::{DeviceModel, DeviceModelError, Occupancy, known_devices};
 pub use plot::{PlotError, Point, roofline_svg};
 pub use roofline::{Limit, Work};
+pub use search::{
+    CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, tile_options,
+};
 pub use tiling::{SpaceSizes, Tiling, TilingError, TilingParameters, TilingSizes};

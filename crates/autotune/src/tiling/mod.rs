@@ -31,6 +31,7 @@ mod parameters;
 mod quantities;
 mod sizes;
 
+pub(crate) use parameters::MAX_WORK_GROUP;
 pub use parameters::{TilingError, TilingParameters};
 pub use quantities::Tiling;
 pub use sizes::{SpaceSizes, TilingSizes};

@@ -29,7 +29,7 @@ pub struct TilingParameters {
 /// Sizes below this keep every quantity in 64 bits.
 const MAX_SIZE: u64 = 1 << 14;
 /// Work-items and cells of a work-group: four times what any device of today takes.
-const MAX_WORK_GROUP: u64 = 1 << 12;
+pub(crate) const MAX_WORK_GROUP: u64 = 1 << 12;
 /// Functions of a form.
 const MAX_SPACES: usize = 64;
 
@@ -143,14 +143,13 @@ impl TilingParameters {
 }
 
 impl fmt::Display for TilingParameters {
-    /// `64 cells x 4 work-items, 27 points, evaluation 27 x 9 9, quadrature 28 x 7`.
+    /// `18x14 work-items, 112 points, tiles 112x3,3 and 42x8`: cells by work-items of each, the tile of the quadrature
+    /// loop, tiles of the evaluation with a width for each function, tiles of the quadrature.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cells, work_items_per_cell, quad_tile, eval_rows, quad_rows, quad_cols, .. } = self;
-        write!(
-            f,
-            "{cells} cells x {work_items_per_cell} work-items, {quad_tile} points, evaluation {eval_rows} x"
-        )?;
-        self.eval_cols.iter().try_for_each(|cols| write!(f, " {cols}"))?;
-        write!(f, ", quadrature {quad_rows} x {quad_cols}")
+        let widths: Vec<String> = self.eval_cols.iter().map(u64::to_string).collect();
+        let widths = widths.join(",");
+        write!(f, "{cells}x{work_items_per_cell} work-items, {quad_tile} points, ")?;
+        write!(f, "tiles {eval_rows}x{widths} and {quad_rows}x{quad_cols}")
     }
 }

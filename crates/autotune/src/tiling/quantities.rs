@@ -391,6 +391,11 @@ mod tests {
     }
 
     #[test]
+    fn parameters_read_well() {
+        assert_eq!(parameters().to_string(), "11x3 work-items, 4 points, tiles 2x3,4 and 2x3");
+    }
+
+    #[test]
     fn parameters_that_make_no_sense_are_refused() {
         let sizes = sizes();
         let refused = |change: fn(&mut TilingParameters)| {

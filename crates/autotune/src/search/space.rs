@@ -1,0 +1,309 @@
+//! Counting, ranking and drawing from the space.
+
+use super::bounds::{Cut, SearchBounds};
+use super::cost::CostModel;
+use super::group::{Candidates, Group};
+use super::options::{Columns, Launch, columns, count_launches, launches, tile_options};
+use crate::tiling::{Tiling, TilingError, TilingParameters, TilingSizes};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// All tilings of a problem that satisfy the bounds.
+///
+/// # Source
+/// Document 000, section 4.2.5.
+#[derive(Clone, Debug)]
+pub struct SearchSpace {
+    sizes: TilingSizes,
+    bounds: SearchBounds,
+    launches: Vec<Launch>,
+    columns: Vec<Columns>,
+    /// Every `T^Q` with every `T_e^r`.
+    points: Vec<(u64, u64)>,
+    quad_rows: Vec<u64>,
+}
+
+/// A candidate and what decides its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranked {
+    /// Its parameters.
+    pub parameters: TilingParameters,
+    /// Predicted time of a cell, seconds.
+    pub seconds_per_cell: f64,
+    /// Barriers of a work-group.
+    pub barriers: u64,
+    /// Bytes of local memory of a work-group.
+    pub local_bytes: u64,
+    /// Sub-groups on a multiprocessor that do something.
+    pub resident_sub_groups: f64,
+}
+
+impl Ranked {
+    /// By predicted time; candidates of the same time by barriers, local memory, and their parameters, so that
+    /// the order is the same on every machine.
+    fn order(&self, other: &Self) -> Ordering {
+        let time = self.seconds_per_cell.total_cmp(&other.seconds_per_cell);
+        let key = |r: &Self| (r.barriers, r.local_bytes);
+        time.then(key(self).cmp(&key(other))).then_with(|| self.parameters.cmp(&other.parameters))
+    }
+}
+
+/// What a pass over the space found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Survey {
+    /// Number of candidates.
+    pub size: u64,
+    /// What each constraint cut, in order.
+    pub cuts: Vec<Cut>,
+    /// The best candidates, best first.
+    pub best: Vec<Ranked>,
+}
+
+/// Where a predicted time stands among those of all candidates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Candidates that are predicted to be faster.
+    pub faster: u64,
+    /// Candidates with the same predicted time.
+    pub equal: u64,
+    /// All candidates.
+    pub of: u64,
+}
+
+/// Times closer than this are the same: products of a dozen factors, rounded in another order.
+const SAME_TIME: f64 = 1e-12;
+
+impl SearchSpace {
+    /// The space of a problem; nothing is enumerated yet.
+    ///
+    /// # Errors
+    /// As [`TilingSizes::check`].
+    pub fn new(sizes: TilingSizes, bounds: SearchBounds) -> Result<Self, TilingError> {
+        sizes.check()?;
+        let quad_tiles = tile_options(sizes.quadrature_points);
+        let with_rows = |tile: u64| tile_options(tile).into_iter().map(move |rows| (tile, rows));
+        let points = quad_tiles.into_iter().flat_map(with_rows).collect();
+        let (launches, columns) = (launches(&bounds), columns(&sizes.trial, &bounds));
+        let quad_rows = tile_options(sizes.test.nodes);
+        Ok(Self { sizes, bounds, launches, columns, points, quad_rows })
+    }
+
+    /// The sizes of the problem.
+    #[must_use]
+    pub fn sizes(&self) -> &TilingSizes {
+        &self.sizes
+    }
+
+    /// The bounds.
+    #[must_use]
+    pub fn bounds(&self) -> &SearchBounds {
+        &self.bounds
+    }
+
+    pub(super) fn launches(&self) -> &[Launch] {
+        &self.launches
+    }
+
+    pub(super) fn columns(&self) -> &[Columns] {
+        &self.columns
+    }
+
+    fn groups(&self, (quad_tile, eval_rows): (u64, u64)) -> impl Iterator<Item = Group<'_>> {
+        self.quad_rows.iter().map(move |rows| Group::new(self, quad_tile, eval_rows, *rows))
+    }
+
+    /// All candidates, one by one, in a fixed order.
+    pub fn candidates(&self) -> impl Iterator<Item = TilingParameters> + '_ {
+        self.points.iter().flat_map(|points| self.groups(*points)).flat_map(Candidates::from)
+    }
+
+    /// All candidates, on all threads.
+    pub fn par_candidates(&self) -> impl ParallelIterator<Item = TilingParameters> + '_ {
+        let of = |points: &(u64, u64)| self.groups(*points).flat_map(Candidates::from);
+        self.points.par_iter().flat_map_iter(of)
+    }
+
+    /// Whether a tiling is among the candidates.
+    #[must_use]
+    pub fn contains(&self, p: &TilingParameters) -> bool {
+        let Ok(tiling) = Tiling::new(&self.sizes, p) else { return false };
+        let nodes = self.sizes.trial.iter().map(|s| s.nodes).zip(&p.eval_cols);
+        let in_options = |n: u64, tile: u64| tile_options(n).contains(&tile);
+        in_options(self.sizes.quadrature_points, p.quad_tile)
+            && in_options(p.quad_tile, p.eval_rows)
+            && nodes.into_iter().all(|(n, cols)| in_options(n, *cols))
+            && in_options(self.sizes.test.nodes, p.quad_rows)
+            && in_options(p.quad_tile, p.quad_cols)
+            && tiling.alias_efficiency() >= self.bounds.alias_efficiency
+            && self.bounds.allow_work_group(p.work_group())
+            && tiling.local_bytes() <= self.bounds.local_bytes
+    }
+
+    /// Counts the candidates, what the constraints cut, and finds the `b` best. `progress` is called with the
+    /// number of parts that are done and of all parts, from any thread.
+    pub fn survey(&self, model: &CostModel<'_>, b: usize, progress: impl Fn(usize, usize) + Sync) -> Survey {
+        let bound = AtomicU64::new(f64::INFINITY.to_bits());
+        let done = AtomicUsize::new(0);
+        let part = |points: &(u64, u64)| {
+            let mut part = Part::default();
+            for group in self.groups(*points) {
+                part.tiles += group.len() as u64;
+                part.candidates += group.count();
+                best_of(&group, model, b, &bound, &mut part.best);
+            }
+            progress(done.fetch_add(1, Relaxed) + 1, self.points.len());
+            part
+        };
+        let whole = self.points.par_iter().map(part).reduce(Part::default, |a, c| a.join(c, b));
+        Survey { size: whole.candidates, cuts: self.cuts(&whole), best: whole.best }
+    }
+
+    /// What each constraint left of what there was before it.
+    fn cuts(&self, whole: &Part) -> Vec<Cut> {
+        let cut = |constraint: String, of: &str, before: u64, after: u64| {
+            let of = of.to_owned();
+            Cut { constraint, of, before, after }
+        };
+        let b = &self.bounds;
+        let (device, document) = (b.largest_of_device(), b.largest());
+        let (all, bounded) = (count_launches(device), count_launches(document));
+        let launches = self.launches.len() as u64;
+        let (any, ceilings) = (self.count_any_tiles(), self.count_tiles());
+        vec![
+            cut("1: tiles as small as their number allows".into(), "tile sizes", any, ceilings),
+            cut(format!("2: aliasing at least {}", b.alias_efficiency), "tile sizes", ceilings, whole.tiles),
+            cut(format!("4: at most {document} work-items"), "work-groups", all, bounded),
+            cut(format!("3: full lanes at least {}", b.simd_efficiency), "work-groups", bounded, launches),
+            cut(
+                format!("local memory of at most {} bytes", b.local_bytes),
+                "candidates",
+                whole.tiles.saturating_mul(launches),
+                whole.candidates,
+            ),
+        ]
+    }
+
+    /// Choices of tile sizes if every length from 1 on were taken.
+    fn count_any_tiles(&self) -> u64 {
+        let points: u128 = (1..=u128::from(self.sizes.quadrature_points)).map(|tile| tile * tile).sum();
+        let nodes = self.sizes.spaces().map(|s| u128::from(s.nodes));
+        let all = nodes.fold(points, u128::saturating_mul);
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
+
+    /// Choices of tile sizes that Constraint 1 leaves.
+    fn count_tiles(&self) -> u64 {
+        let count = |n: u64| tile_options(n).len() as u64;
+        let points: u64 = self.points.iter().map(|(tile, _)| count(*tile)).sum();
+        self.sizes.spaces().map(|s| count(s.nodes)).fold(points, u64::saturating_mul)
+    }
+
+    /// How many candidates the model predicts to be faster than `parameters`, or as fast.
+    ///
+    /// # Errors
+    /// Parameters that make no sense for the problem; they need not be among the candidates.
+    pub fn standing(
+        &self,
+        model: &CostModel<'_>,
+        parameters: &TilingParameters,
+    ) -> Result<Standing, TilingError> {
+        let seconds = model.seconds_per_cell(&Tiling::new(&self.sizes, parameters)?);
+        let (below, above) = (seconds * (1.0 - SAME_TIME), seconds * (1.0 + SAME_TIME));
+        let of = |points: &(u64, u64)| {
+            let mut standing = Standing::default();
+            for group in self.groups(*points) {
+                for timed in group.timed(model) {
+                    let faster = timed.faster_than(below);
+                    standing.faster += faster;
+                    standing.equal += timed.faster_than(above) - faster;
+                    standing.of += timed.tiles.len() as u64;
+                }
+            }
+            standing
+        };
+        Ok(self.points.par_iter().map(of).reduce(Standing::default, |a, b| Standing {
+            faster: a.faster + b.faster,
+            equal: a.equal + b.equal,
+            of: a.of + b.of,
+        }))
+    }
+
+    /// `count` different candidates, each as likely as any other, or all if there are fewer; `below(n)` draws a
+    /// number below `n`.
+    pub fn sample(&self, count: usize, mut below: impl FnMut(u64) -> u64) -> Vec<TilingParameters> {
+        let of = |points: &(u64, u64)| self.groups(*points).map(|g| g.count()).collect::<Vec<_>>();
+        let counts: Vec<Vec<u64>> = self.points.par_iter().map(of).collect();
+        let size: u64 = counts.iter().flatten().sum();
+        let mut places = std::collections::BTreeSet::new();
+        // Floyd's choice of a subset: each step adds one place.
+        for last in size.saturating_sub(count as u64)..size {
+            let place = below(last + 1).min(last);
+            if !places.insert(place) {
+                places.insert(last);
+            }
+        }
+        let (mut places, mut found, mut start) = (places.into_iter().peekable(), Vec::new(), 0);
+        for (points, counts) in self.points.iter().zip(&counts) {
+            for (rows, count) in self.quad_rows.iter().zip(counts) {
+                let inside = std::iter::from_fn(|| places.next_if(|place| *place < start + count));
+                let inside: Vec<u64> = inside.collect();
+                if !inside.is_empty() {
+                    let group = Group::new(self, points.0, points.1, *rows);
+                    found.extend(inside.iter().filter_map(|place| group.nth(place - start)));
+                }
+                start += count;
+            }
+        }
+        found
+    }
+}
+
+/// What a pass found so far.
+#[derive(Default)]
+struct Part {
+    tiles: u64,
+    candidates: u64,
+    best: Vec<Ranked>,
+}
+
+impl Part {
+    fn join(mut self, other: Self, b: usize) -> Self {
+        self.tiles += other.tiles;
+        self.candidates += other.candidates;
+        self.best.extend(other.best);
+        self.best.sort_by(Ranked::order);
+        self.best.truncate(b);
+        self
+    }
+}
+
+/// Joins the best of a group to `best`, which is sorted and keeps `b` at most. `bound` is a time that `b`
+/// candidates somewhere do not exceed; positive numbers are ordered as their bits are.
+fn best_of(group: &Group<'_>, model: &CostModel<'_>, b: usize, bound: &AtomicU64, best: &mut Vec<Ranked>) {
+    for timed in group.timed(model) {
+        for tile in timed.tiles {
+            let seconds = timed.seconds(tile);
+            if b == 0 || seconds > f64::from_bits(bound.load(Relaxed)) {
+                break;
+            }
+            let parameters = group.parameters(timed.launch, tile);
+            let tiling = Tiling::trusted(group.sizes(), &parameters);
+            let (barriers, local_bytes) = (tiling.barriers(), tiling.local_bytes());
+            let resident_sub_groups = model.resident_sub_groups(&tiling);
+            let seconds_per_cell = seconds;
+            let found = Ranked { parameters, seconds_per_cell, barriers, local_bytes, resident_sub_groups };
+            let place = best.partition_point(|other| other.order(&found).is_lt());
+            if place < b {
+                best.insert(place, found);
+                best.truncate(b);
+            }
+            if best.len() == b
+                && let Some(last) = best.last()
+            {
+                bound.fetch_min(last.seconds_per_cell.to_bits(), Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `purlin space`: the tilings of a form, counted and ranked.
+
+use super::failure::Failure;
+use super::out;
+use super::progress::Progress;
+use super::source::SourceArgs;
+use super::table::{figure, grouped, seconds, table};
+use clap::Args;
+use purlin::autotune::{
+    CostModel, DeviceModel, Ranked, SearchBounds, SearchSpace, Survey, TilingSizes, known_devices,
+};
+use purlin::published::{PublishedError, published_tilings};
+use purlin::runtime::{Cache, measure_ceilings, open};
+use purlin::{device_model, occupancy, tiling_sizes};
+use serde::Serialize;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Count the multi-level tilings of a form, rank them by document 000's cost model, say what its constraints cut
+///
+/// Nothing is generated and nothing runs. Candidates of the same predicted time are ordered by barriers, then by
+/// local memory. WHAT `published` ranks the tilings that document 000 found best on a Titan V.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  purlin space laplace --dim 3 --degree 4                    on the model of an H200
+  purlin space hyperelasticity --dim 3 --degree 6 --device titan_v --best 3
+  purlin space mass --dim 2 --degree 5 --device opencl       on a device of this machine, measured
+  purlin space laplace --alias 0.5 --work-items 512 --json   a larger space, for scripts
+  purlin space published --device titan_v                    Tables 5 and 7 of document 000")]
+pub struct SpaceArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// A device by its model (h200, h200_nvl, titan_v, k40c) or a device of this machine (c, opencl, cuda)
+    #[arg(long, default_value = "h200")]
+    device: String,
+    /// How many of the best candidates to print
+    #[arg(long, short, value_name = "B", default_value_t = 9)]
+    best: usize,
+    /// Least share of the prefetch buffer that the smallest tile fills (Constraint 2) [default: 0.8]
+    #[arg(long, value_name = "PART")]
+    alias: Option<f64>,
+    /// Least share of a work-group's lanes that are work-items (Constraint 3) [default: 0.97]
+    #[arg(long, value_name = "PART")]
+    simd: Option<f64>,
+    /// Most work-items of a work-group (Constraint 4) [default: 256]
+    #[arg(long, value_name = "N")]
+    work_items: Option<u64>,
+    /// Most bytes of local memory of a work-group [default: what the device allows]
+    #[arg(long, value_name = "BYTES")]
+    local_bytes: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the command prints with --json.
+#[derive(Serialize)]
+struct Report<'a> {
+    device: &'a DeviceModel,
+    sizes: &'a TilingSizes,
+    bounds: &'a SearchBounds,
+    survey: &'a Survey,
+    seconds: f64,
+}
+
+/// Runs the command.
+pub fn run(args: &SpaceArgs) -> Result<(), Failure> {
+    let progress = Progress::new();
+    let device = find_device(&args.device, &progress)?;
+    let model = CostModel::new(&device).map_err(|e| Failure::Usage(e.to_string()))?;
+    let bounds = bounds(args, &device);
+    if args.source.what == "published" {
+        return published(&model, &bounds, &progress);
+    }
+    progress.stage("lowering the form");
+    let kernel = args.source.source()?.kernel()?;
+    let sizes = tiling_sizes(&kernel).map_err(|e| Failure::Usage(e.to_string()))?;
+    let start = Instant::now();
+    let space = SearchSpace::new(sizes, bounds).map_err(|e| Failure::Usage(e.to_string()))?;
+    let last = AtomicUsize::new(0);
+    let survey = space.survey(&model, args.best, |done, all| {
+        let percent = 100 * done / all.max(1);
+        if last.fetch_max(percent, Relaxed) < percent {
+            progress.stage(format!("ranking: {percent} %"));
+        }
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    drop(progress);
+    if args.json {
+        let report = Report {
+            device: &device,
+            sizes: space.sizes(),
+            bounds: space.bounds(),
+            survey: &survey,
+            seconds,
+        };
+        let text = serde_json::to_string_pretty(&report).map_err(|e| Failure::Refused(e.to_string()))?;
+        return out(&(text + "\n"));
+    }
+    out(&text(&kernel.name, &device, &space, &survey, seconds))
+}
+
+fn bounds(args: &SpaceArgs, device: &DeviceModel) -> SearchBounds {
+    let own = device.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
+    SearchBounds {
+        alias_efficiency: args.alias.unwrap_or(own.alias_efficiency),
+        simd_efficiency: args.simd.unwrap_or(own.simd_efficiency),
+        work_items: args.work_items.unwrap_or(own.work_items),
+        local_bytes: args.local_bytes.unwrap_or(own.local_bytes),
+        ..own
+    }
+}
+
+/// A model by its name, written in any way, or the measured model of a device of this machine.
+fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failure> {
+    let plain = |text: &str| {
+        let kept = text.chars().filter(char::is_ascii_alphanumeric);
+        kept.collect::<String>().to_lowercase().replace("tesla", "").replace("nvidia", "")
+    };
+    let mut models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?;
+    if let Some(place) = models.iter().position(|m| plain(&m.name) == plain(name)) {
+        return Ok(models.swap_remove(place));
+    }
+    let device = open(name).map_err(|error| {
+        let names: Vec<String> = models.iter().map(|m| format!("`{}`", plain(&m.name))).collect();
+        let failure = Failure::from(error);
+        match failure {
+            Failure::Usage(text) => Failure::Usage(format!("{text}; models: {}", names.join(", "))),
+            other => other,
+        }
+    })?;
+    progress.stage("measuring the device's ceilings (kept for a day)");
+    let ceilings = measure_ceilings(&*device, &Cache::from_environment(), false)?;
+    Ok(DeviceModel { occupancy: Some(occupancy(device.info())), ..device_model(&ceilings) })
+}
+
+fn text(name: &str, device: &DeviceModel, space: &SearchSpace, survey: &Survey, elapsed: f64) -> String {
+    let mut text = format!("{name} on {}\n{}\n", device.name, space.sizes());
+    let cuts = survey.cuts.iter().map(|cut| {
+        let kept = 100.0 * cut.after as f64 / cut.before.max(1) as f64;
+        let (before, after) = (grouped(cut.before), grouped(cut.after));
+        [cut.constraint.clone(), cut.of.clone(), before, after, format!("{} %", figure(kept))]
+    });
+    text += &table(["constraint", "of", "before", "after", "kept"], cuts);
+    text +=
+        &table(["tiling", "per cell", "barriers", "local bytes", "sub-groups"], survey.best.iter().map(row));
+    if survey.best.is_empty() && survey.size == 0 {
+        text += "no candidate is left; loosen --alias, --simd, --work-items or --local-bytes\n";
+    }
+    text + &format!("{} candidates, counted and ranked in {}\n", grouped(survey.size), seconds(elapsed))
+}
+
+fn row(ranked: &Ranked) -> [String; 5] {
+    [
+        ranked.parameters.to_string(),
+        format!("{} ns", figure(ranked.seconds_per_cell * 1e9)),
+        ranked.barriers.to_string(),
+        grouped(ranked.local_bytes),
+        figure(ranked.resident_sub_groups),
+    ]
+}
+
+/// The tilings of document 000's Tables 5 and 7 in their spaces, as Markdown.
+fn published(model: &CostModel<'_>, bounds: &SearchBounds, progress: &Progress) -> Result<(), Failure> {
+    let refused = |e: PublishedError| Failure::Refused(e.to_string());
+    let header =
+        ["case", "published tiling", "points", "candidates", "faster", "equal", "rank", "time over best"];
+    let mut text = format!("| {} |\n|---|---|{}\n", header.join(" | "), "---:|".repeat(header.len() - 2));
+    let (mut count, mut top) = (0_usize, 0_usize);
+    for tiling in published_tilings().map_err(refused)? {
+        progress.stage(format!("ranking {}", tiling.case));
+        let rank = tiling.rank(model, bounds).map_err(refused)?;
+        count += 1;
+        top += usize::from(rank.in_space && rank.share_faster() <= 0.1);
+        let place = format!("{:.3} %", 100.0 * rank.share_faster());
+        let row = [
+            tiling.case.to_string(),
+            tiling.parameters.to_string(),
+            tiling.points.to_string(),
+            grouped(rank.standing.of),
+            grouped(rank.standing.faster),
+            grouped(rank.standing.equal),
+            if rank.in_space { place } else { "not in the space".into() },
+            format!("{:.3}", rank.over_best),
+        ];
+        text += &format!("| {} |\n", row.join(" | "));
+    }
+    let share = 100.0 * top as f64 / count.max(1) as f64;
+    let name = &model.device().name;
+    text += &format!(
+        "\n{top} of {count} tilings ({share:.0} %) are in the top decile of their space on {name}.\n"
+    );
+    out(&text)
+}
