@@ -1,6 +1,6 @@
 # Every target is one script: what runs here is what runs in CI.
 
-.PHONY: demo test test-all bench packages
+.PHONY: demo test test-all bench fuzz mutations packages
 
 demo: packages
 	scripts/demo.sh
@@ -8,12 +8,20 @@ demo: packages
 test:
 	.ci/run
 
-# Adds the cases that `make test` leaves out: all 70 operator actions everywhere.
+# Adds the cases that `make test` leaves out: all 70 operator actions everywhere, 20,000 random recipes.
 test-all:
 	PURLIN_TEST_ALL=1 .ci/run
 
 bench: packages
 	cargo bench --bench engine
+
+# The readers of kernels, recipes and forms, FUZZ_SECONDS each (1800).
+fuzz:
+	scripts/fuzz.sh
+
+# Deletes each proof condition in turn and notes the tests that fail: results/mutations.md.
+mutations:
+	scripts/mutation_check.py
 
 packages:
 	scripts/install-system-packages.sh

@@ -9,6 +9,12 @@ use serde::{Deserialize, Serialize};
 /// overflow is an error and never a wrong answer.
 pub const MAX_COEFFICIENT: i64 = 1 << 40;
 
+/// Most terms of an expression, those inside floors included.
+///
+/// A remainder holds its operand twice, so nested ones double: what would grow beyond this is not taken as
+/// affine.
+pub const MAX_TERMS: usize = 1000;
+
 /// What a coefficient stands before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Atom {
@@ -207,6 +213,15 @@ impl Affine {
             sum = sum.checked_add(v.checked_mul(*c)?)?;
         }
         Some(sum)
+    }
+
+    /// Number of terms and constants, those inside floors included.
+    pub fn size(&self) -> usize {
+        let of = |atom: &Atom| match atom {
+            Atom::Iname(_) | Atom::Var(_) => 1,
+            Atom::Floor(numerator, _) => 1 + numerator.size(),
+        };
+        1 + self.terms.iter().map(|(atom, _)| of(atom)).sum::<usize>()
     }
 
     /// Whether every coefficient is at most [`MAX_COEFFICIENT`].

@@ -4,7 +4,7 @@
 //! holds them. `/` is real division and needs a floating-point operand; integers divide with
 //! `floor_div` and `mod`, which round towards minus infinity.
 
-use crate::affine::{Affine, Atom};
+use crate::affine::{Affine, Atom, MAX_TERMS};
 use crate::constant::Real;
 use crate::ids::{InameId, RuleId, VarId};
 use crate::types::ScalarType;
@@ -291,16 +291,18 @@ impl Expr {
     /// The quasi-affine value of an integer expression of inames and integer scalars, if it is one.
     ///
     /// Loads of scalars are taken as symbols: whether they are integers and do not change is for the
-    /// caller to know.
+    /// caller to know. What has a coefficient beyond [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT), which may
+    /// have saturated, or more than [`MAX_TERMS`] terms counts as no affine value.
     pub fn as_affine(&self) -> Option<Affine> {
-        match self {
+        let value = match self {
             Self::Int(c) => Some(Affine::constant(*c)),
             Self::Iname(i) => Some(Affine::iname(*i)),
             Self::Load(access) if access.index.is_empty() => Some(Affine::var(access.var)),
             Self::Unary(UnaryOp::Neg, a) => Some(a.as_affine()?.times(-1)),
             Self::Binary(op, a, b) => affine_of_binary(*op, &a.as_affine()?, &b.as_affine()?),
             _ => None,
-        }
+        };
+        value.filter(|e| e.in_bounds() && e.size() <= MAX_TERMS)
     }
 
     /// The expression of a quasi-affine value, terms in canonical order, constant last.
@@ -385,5 +387,32 @@ impl std::ops::Neg for Expr {
     type Output = Expr;
     fn neg(self) -> Expr {
         Expr::Unary(UnaryOp::Neg, Box::new(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Id;
+
+    /// A remainder holds its operand twice: 60 levels would be 2^60 terms.
+    #[test]
+    fn nested_remainders_stop_being_affine() {
+        let mut e = Expr::Iname(InameId::from_index(0));
+        let mut affine = 0;
+        for k in 0..60 {
+            e = Expr::binary(BinaryOp::Mod, e, Expr::Int(1000 - k));
+            affine += u32::from(e.as_affine().is_some());
+        }
+        assert!((3..12).contains(&affine), "{affine}");
+    }
+
+    #[test]
+    fn saturated_coefficients_are_not_affine() {
+        let i = || Expr::Iname(InameId::from_index(0));
+        let product = |a: i64, b: i64| Expr::Int(a) * (Expr::Int(b) * i());
+        assert!(product(1 << 20, 1 << 20).as_affine().is_some());
+        assert_eq!(product(1 << 40, 1 << 40).as_affine(), None);
+        assert_eq!((product(1 << 40, 1 << 40) - product(1 << 40, 1 << 40)).as_affine(), None);
     }
 }

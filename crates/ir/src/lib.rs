@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod layout;
 pub mod placement;
 pub mod polyhedral;
+mod references;
 pub mod rules;
 #[cfg(any(test, feature = "proptest"))]
 pub mod sample;

@@ -1,5 +1,6 @@
 //! What makes a kernel well formed.
 //!
+//! 0. Every id stands for something of this kernel, and affine expressions are in normal form.
 //! 1. Names are identifiers, none a keyword, and all different (the kernel's own may recur).
 //! 2. Every iname stands for exactly one loop or reduction; every instruction stands once in the tree.
 //! 3. A domain mentions its own iname, inames around it, parameters and integer scalars, no others,
@@ -113,6 +114,8 @@ pub enum KernelError {
     Overflow { what: String },
     #[error("loops `{outer}` and `{inner}` are nested and both tagged {tag}; give them different axes")]
     NestedAxis { outer: String, inner: String, tag: AxisTag },
+    #[error("{what} mentions {found}; build kernels from text or with `KernelBuilder`")]
+    Reference { what: String, found: String },
     #[error("{what} is more than {limit} {unit} deep; split it")]
     TooDeep { what: String, limit: usize, unit: &'static str },
 }
@@ -123,6 +126,7 @@ impl Kernel {
     /// # Errors
     /// The first rule that is broken, with the names concerned.
     pub fn verify(&self) -> Result<(), KernelError> {
+        self.verify_references()?;
         self.verify_names()?;
         for var in self.vars.ids() {
             self.verify_variable(var)?;

@@ -5,6 +5,7 @@ use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic, divide};
+use purlin_ir::affine::MAX_TERMS;
 use purlin_ir::{Affine, BinaryOp, Expr as Ir, MathFn, Reduction, ScalarType, UnaryOp, UpdateOp};
 
 impl<'k> Lower<'k> {
@@ -90,7 +91,10 @@ impl<'k> Lower<'k> {
             if let (Value::Affine(n), Value::Affine(d)) = (&a, &b)
                 && let Some(d) = d.as_constant().filter(|d| *d > 0)
             {
-                return Value::Affine(if f == IntFn::Mod { n.modulo(d) } else { n.floor_div(d) });
+                let value = if f == IntFn::Mod { n.modulo(d) } else { n.floor_div(d) };
+                if value.in_bounds() && value.size() <= MAX_TERMS {
+                    return Value::Affine(value);
+                }
             }
             let (code, ty, range) = divide(&self.env, a.clone(), b.clone(), f);
             Value::Int(code, ty, range)

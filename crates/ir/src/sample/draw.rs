@@ -58,7 +58,7 @@ pub(super) fn draw(plan: &Plan, config: SampleConfig) -> Sample {
     if plan.output {
         draw.output();
     }
-    let memory = memory(plan);
+    let memory = memory(plan.n, plan.m, plan.seed);
     match draw.b.finish() {
         Ok(kernel) => Sample { kernel, memory },
         #[allow(clippy::panic)] // a bug of this module, found by its own tests
@@ -142,10 +142,12 @@ impl Draw {
     }
 }
 
-/// Values that fit: reals between -1 and 1, `map` within `x`, `count` at most `m`.
-fn memory(plan: &Plan) -> Memory {
-    let mut random = Random(plan.seed ^ 0x9e37_79b9_7f4a_7c15);
-    let (n, m) = (plan.n, plan.m);
+/// Values that fit any sample of these sizes: reals between -1 and 1, `map` within `x`, `count` at most `m`.
+///
+/// # Shapes and units
+/// `x`, `u`, `permutation`, `count`: `[n]`; `v`: `[m]`; `y`, `a`, `map`: `[n, m]`; `alpha`: a scalar.
+pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
+    let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let mut memory = Memory::new().param("n", n).param("m", m);
     for (name, size) in [("x", n), ("u", n), ("v", m), ("y", n * m), ("a", n * m), ("alpha", 1)] {
         memory.set(name, (0..size).map(|_| random.real()).collect::<Vec<_>>());

@@ -31,6 +31,8 @@ mod nest;
 pub mod plan;
 mod range;
 
+pub use draw::memory;
+
 use crate::interp::Memory;
 use crate::kernel::Kernel;
 use proptest::prelude::*;
@@ -100,7 +102,12 @@ impl fmt::Debug for Sample {
 
 /// Random kernels; see the head of this module.
 pub fn arbitrary_kernel(config: SampleConfig) -> impl Strategy<Value = Sample> {
-    plan::arbitrary_plan(config).prop_map(move |plan| draw::draw(&plan, config))
+    plan::arbitrary_plan(config).prop_map(move |plan| sample(&plan, config))
+}
+
+/// The kernel of a plan.
+pub fn sample(plan: &plan::Plan, config: SampleConfig) -> Sample {
+    draw::draw(plan, config)
 }
 
 #[cfg(test)]

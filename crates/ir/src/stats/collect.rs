@@ -4,7 +4,7 @@ use super::context::{Context, Setting};
 use super::error::StatsError;
 use super::formula::{Formula, Region};
 use super::op::Tally;
-use crate::affine::Affine;
+use crate::affine::{Affine, MAX_TERMS};
 use crate::domain::Constraint;
 use crate::ids::{Id, InameId, VarId};
 use crate::interp::node::{Comparison, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
@@ -266,7 +266,7 @@ fn affine(e: &Int) -> Option<Affine> {
         }
         Int::Load(_) | Int::FromReal(..) | Int::Select(..) | Int::Reduce { .. } => None,
     }
-    .filter(Affine::in_bounds)
+    .filter(|e| e.in_bounds() && e.size() <= MAX_TERMS)
 }
 
 /// A set of points, and whether it is the exact one, not a larger one.

@@ -5,7 +5,7 @@ use super::error::{Fail, fail, fail_help, suggestion};
 use super::lex::{Kind, Span};
 use super::names::Entity;
 use super::parse::Parser;
-use crate::affine::{Affine, Atom};
+use crate::affine::{Affine, MAX_TERMS};
 use crate::domain::{Constraint, Domain};
 use crate::expr::{BinaryOp, Expr, UnaryOp};
 use crate::ids::InameId;
@@ -16,8 +16,6 @@ type Result<T> = std::result::Result<T, Fail>;
 /// Bound on coefficients while an affine expression is put together. A product of two such numbers
 /// saturates beyond the bound, so that no saturated value passes for a true one.
 const MAX_INTERMEDIATE: u64 = 1 << 60;
-/// Bound on the size of an affine expression: nested remainders double it at each level.
-const MAX_TERMS: usize = 1000;
 /// Bound on the size of a set: `(a or b) and (c or d) and ...` doubles it at each level.
 const MAX_DISJUNCTS: usize = 1000;
 
@@ -240,18 +238,10 @@ fn check_size(value: Affine) -> std::result::Result<Affine, String> {
     if !small(value.constant_term()) || !value.terms().iter().all(|(_, c)| small(*c)) {
         return Err("it holds numbers beyond 2^60; use smaller ones".into());
     }
-    if size(&value) > MAX_TERMS {
+    if value.size() > MAX_TERMS {
         return Err(format!("it has more than {MAX_TERMS} terms once remainders are written out"));
     }
     Ok(value)
-}
-
-fn size(e: &Affine) -> usize {
-    let of = |atom: &Atom| match atom {
-        Atom::Iname(_) | Atom::Var(_) => 1,
-        Atom::Floor(numerator, _) => 1 + size(numerator),
-    };
-    1 + e.terms().iter().map(|(atom, _)| of(atom)).sum::<usize>()
 }
 
 fn not_affine(span: Span, why: String) -> Fail {

@@ -67,7 +67,7 @@ fn check(before: &Kernel, after: &Kernel, step: &Step) {
 
 /// Instructions of both programs of which not as many instances run: what a step adds or removes does not
 /// count, and a hoisted instruction runs less often.
-pub fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
+fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
     if let Step::PeelIname(_) = step {
         // an instruction and its copy share the instances: only the sum stays
         let same = before.instances.values().sum::<u64>() == after.instances.values().sum::<u64>();
@@ -80,10 +80,6 @@ pub fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(
     };
     let both = before.instances.iter().filter_map(|(name, n)| Some((name, *n, *after.instances.get(name)?)));
     both.filter(|(name, n, m)| if Some(*name) == hoisted { m > n } else { m != n }).collect()
-}
-
-pub fn counts(run: &Run) -> Vec<(&String, u64)> {
-    run.instances.iter().map(|(name, n)| (name, *n)).collect()
 }
 
 fn values(memory: &Memory) -> Vec<(&String, &Value)> {

@@ -1,0 +1,283 @@
+//! Runs pairs on a device, many in one program and in a process of their own: what crashes there fails here.
+
+use crate::pair::{Pair, TOLERANCE, differ};
+use purlin::Loaded;
+use purlin::codegen::{CodegenError, Options, Program, Target, generate};
+use purlin::ir::interp::{Memory, Value, interpret};
+use purlin::ir::{Affine, Atom, Direction, Id, Kernel, VarKind, Variable};
+use purlin::runtime::{Device, open};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The file that a child process reads its work from; its verdicts go to the same name with `.out`.
+const WORK: &str = "PURLIN_TEST_PAIRS";
+
+/// What became of a pair on a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The same results.
+    Same,
+    /// No code was generated: the kernel asks for what the target cannot give.
+    Refused(String),
+    /// Other results, code that does not compile, or a bug that codegen admits.
+    Wrong(String),
+}
+
+/// Where pairs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    C,
+    OpenCl,
+    /// OpenCL for the programs that pocl 3.1 compiles wrongly otherwise: in some programs with a barrier and
+    /// an atomic update, its loops over work-items run the update of work-item 0 twice. It then replicates the
+    /// code of the work-items instead.
+    Replicated,
+}
+
+impl Place {
+    fn device(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::OpenCl | Self::Replicated => "opencl",
+        }
+    }
+}
+
+/// The programs that need [`Place::Replicated`].
+fn needs_replication(source: &str) -> bool {
+    source.contains("barrier(") && source.contains("atom")
+}
+
+#[derive(Serialize, Deserialize)]
+struct Work {
+    device: String,
+    replicated: Option<bool>,
+    pairs: Vec<Pair>,
+}
+
+/// A child process at work.
+pub struct Running {
+    child: Child,
+    dir: tempfile::TempDir,
+}
+
+/// Starts a child process for some pairs. Pairs that belong to the other way of compiling come back as none.
+pub fn start(place: Place, pairs: &[Pair]) -> Running {
+    let dir = tempfile::tempdir().unwrap();
+    let replicated = match place {
+        Place::C => None,
+        Place::OpenCl => Some(false),
+        Place::Replicated => Some(true),
+    };
+    let work = Work { device: place.device().into(), replicated, pairs: pairs.to_vec() };
+    let file = dir.path().join("work.json");
+    std::fs::write(&file, serde_json::to_vec(&work).unwrap()).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
+    command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
+    command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
+    if place == Place::Replicated {
+        command.env("POCL_WORK_GROUP_METHOD", "workitemrepl");
+    }
+    let log = std::fs::File::create(dir.path().join("log")).unwrap();
+    command.stdout(Stdio::null()).stderr(log);
+    Running { child: command.spawn().unwrap(), dir }
+}
+
+impl Running {
+    /// The verdicts, or what the child said before it died.
+    pub fn finish(mut self) -> Result<Vec<Option<Verdict>>, String> {
+        let status = self.child.wait().unwrap();
+        let log = || std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        if !status.success() {
+            return Err(format!("{status}: {}", log()));
+        }
+        let verdicts =
+            std::fs::read(self.dir.path().join("work.out")).map_err(|e| format!("{e}: {}", log()))?;
+        serde_json::from_slice(&verdicts).map_err(|e| e.to_string())
+    }
+}
+
+/// The verdicts of all pairs; where the process dies, each runs in one of its own.
+pub fn verdicts(place: Place, pairs: &[Pair], running: Running) -> Vec<Option<Verdict>> {
+    match running.finish() {
+        Ok(verdicts) => verdicts,
+        Err(why) if pairs.len() == 1 => vec![Some(Verdict::Wrong(why))],
+        Err(_) => {
+            let single = |pair: &Pair| {
+                verdicts(place, std::slice::from_ref(pair), start(place, std::slice::from_ref(pair)))
+            };
+            pairs.iter().flat_map(single).collect()
+        }
+    }
+}
+
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    let file = std::env::var(WORK).unwrap();
+    let work: Work = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let device = open(&work.device).unwrap();
+    let target = device.info().backend.target();
+    let mut generated: Vec<_> =
+        work.pairs.iter().enumerate().map(|(k, pair)| program(k, pair, target)).collect();
+    let source = merged(generated.iter().flatten().map(|g| &g.program));
+    let mut verdicts = Vec::new();
+    for (pair, generated) in work.pairs.iter().zip(&mut generated) {
+        verdicts.push(match generated {
+            Err(verdict) => Some(verdict.clone()),
+            Ok(g) if work.replicated.is_some_and(|r| r != needs_replication(&g.program.source)) => None,
+            Ok(g) => Some(run(&*device, &source, g, pair)),
+        });
+    }
+    std::fs::write(Path::new(&file).with_extension("out"), serde_json::to_vec(&verdicts).unwrap()).unwrap();
+}
+
+struct Generated {
+    kernel: Kernel,
+    program: Program,
+}
+
+/// The program of a pair, under a name of its own; its tables, too, so that many fit into one source.
+fn program(number: usize, pair: &Pair, target: Target) -> Result<Generated, Verdict> {
+    let wrong = |e: String| Verdict::Wrong(e);
+    let mut kernel = purlin::ir::text::parse(&pair.after).map_err(|e| wrong(e.to_string()))?;
+    kernel.name = format!("sample_{number}");
+    for var in kernel.vars.values_mut().filter(|v| matches!(v.kind, VarKind::Table(_))) {
+        var.name = format!("{}_of_{number}", var.name);
+    }
+    let kernel = with_constant_temporaries(kernel, &pair.memory()).canonical();
+    match generate(&kernel, target, &Options::default()) {
+        Ok(program) => Ok(Generated { kernel, program }),
+        Err(e @ (CodegenError::Race { .. } | CodegenError::Internal { .. } | CodegenError::Isl(_))) => {
+            Err(wrong(e.to_string()))
+        }
+        Err(e) => Err(Verdict::Refused(e.to_string())),
+    }
+}
+
+/// Memory for temporaries is declared with constant sizes; everything else stays parametric.
+fn with_constant_temporaries(mut kernel: Kernel, memory: &Memory) -> Kernel {
+    let names = names(&kernel);
+    for var in kernel.vars.values_mut().filter(|v| v.kind == VarKind::Temporary) {
+        let strides = var.layout.strides.iter_mut().flatten();
+        for extent in var.shape.iter_mut().chain(strides) {
+            if let Some(constant) = value(extent, &names, memory) {
+                *extent = Affine::constant(constant);
+            }
+        }
+    }
+    kernel
+}
+
+fn names(kernel: &Kernel) -> Vec<String> {
+    kernel.vars.values().map(|v| v.name.clone()).collect()
+}
+
+/// An expression of the parameters.
+fn value(e: &Affine, names: &[String], memory: &Memory) -> Option<i64> {
+    e.eval(&mut |atom| match atom {
+        Atom::Var(v) => memory.get_param(&names[v.index()]),
+        Atom::Iname(_) | Atom::Floor(..) => None,
+    })
+}
+
+/// Where the elements of a variable lie, row by row, and how many elements its memory has.
+fn places(kernel: &Kernel, var: &Variable, memory: &Memory) -> Option<(Vec<usize>, usize)> {
+    let names = names(kernel);
+    let values = |all: &[Affine]| all.iter().map(|e| value(e, &names, memory)).collect::<Option<Vec<_>>>();
+    let (shape, strides) = (values(&var.shape)?, values(var.layout.strides.as_ref()?)?);
+    let mut places = vec![0];
+    for (extent, stride) in shape.iter().zip(&strides) {
+        let along = |place: &usize| (0..*extent).map(|k| place + (k * stride) as usize).collect::<Vec<_>>();
+        places = places.iter().flat_map(along).collect();
+    }
+    let size = places.iter().max().map_or(0, |last| last + 1);
+    Some((places, size))
+}
+
+/// The elements that lie at some places; elsewhere what is never read.
+fn spread(value: &Value, places: &[usize], size: usize) -> Value {
+    fn of<T: Copy>(values: &[T], places: &[usize], size: usize, rest: T) -> Vec<T> {
+        let mut all = vec![rest; size];
+        places.iter().zip(values).for_each(|(place, v)| all[*place] = *v);
+        all
+    }
+    match value {
+        Value::F64(v) => Value::F64(of(v, places, size, f64::NAN)),
+        Value::F32(v) => Value::F32(of(v, places, size, f32::NAN)),
+        Value::I32(v) => Value::I32(of(v, places, size, -1)),
+        Value::I64(v) => Value::I64(of(v, places, size, -1)),
+    }
+}
+
+fn gathered(value: &Value, places: &[usize]) -> Value {
+    fn of<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
+        places.iter().map(|place| values[*place]).collect()
+    }
+    match value {
+        Value::F64(v) => Value::F64(of(v, places)),
+        Value::F32(v) => Value::F32(of(v, places)),
+        Value::I32(v) => Value::I32(of(v, places)),
+        Value::I64(v) => Value::I64(of(v, places)),
+    }
+}
+
+/// One source of many programs: what they share (preamble, functions that the printers add) stands once.
+fn merged<'p>(programs: impl Iterator<Item = &'p Program>) -> String {
+    let mut seen = BTreeSet::new();
+    let mut text = String::new();
+    for program in programs {
+        for part in program.source.split("\n\n") {
+            if seen.insert(part) {
+                text += part;
+                text += "\n\n";
+            }
+        }
+    }
+    text
+}
+
+fn run(device: &dyn Device, source: &str, generated: &Generated, pair: &Pair) -> Verdict {
+    let mut program = generated.program.clone();
+    program.source = source.to_owned();
+    let memory = pair.memory();
+    let kernel = &generated.kernel;
+    let mut laid_out = memory.clone();
+    for var in kernel.vars.values() {
+        if let (Some(value), Some((places, size))) = (memory.get(&var.name), places(kernel, var, &memory)) {
+            laid_out.set(&var.name, spread(value, &places, size));
+        }
+    }
+    let loaded = match Loaded::new(device, &program, &laid_out) {
+        Ok(loaded) => loaded,
+        // is it this one that does not compile?
+        Err(_) => match Loaded::new(device, &generated.program, &laid_out) {
+            Ok(loaded) => loaded,
+            Err(e) => return Verdict::Wrong(format!("{e}\n{}", generated.program.source)),
+        },
+    };
+    if let Err(e) = loaded.launch() {
+        return Verdict::Wrong(e.to_string());
+    }
+    let mut expected = memory.clone();
+    let before = purlin::ir::text::parse(&pair.before).unwrap();
+    if let Err(e) = interpret(&before, &mut expected) {
+        return Verdict::Wrong(e.to_string());
+    }
+    let mut found = expected.clone();
+    let written = |k: &VarKind| matches!(k, VarKind::Argument(Direction::Out | Direction::InOut));
+    for var in kernel.vars.values().filter(|v| written(&v.kind)) {
+        match (loaded.value(&var.name), places(kernel, var, &memory)) {
+            (Ok(value), Some((places, _))) => found.set(&var.name, gathered(&value, &places)),
+            (Ok(value), None) => found.set(&var.name, value),
+            (Err(e), _) => return Verdict::Wrong(e.to_string()),
+        }
+    }
+    match differ(&expected, &found, TOLERANCE) {
+        None => Verdict::Same,
+        Some(why) => Verdict::Wrong(format!("{why}\n{}", generated.program.source)),
+    }
+}

@@ -1,0 +1,181 @@
+//! Arguments of the primitives: of each one a step that has a chance on the kernel at hand.
+
+use crate::facts::*;
+use purlin::ir::interp::Memory;
+use purlin::ir::{AddressSpace, AxisTag, Kernel, VarKind, WriteOp};
+use purlin::transforms::primitives::*;
+use purlin::transforms::{Step, primitives};
+
+/// Primitives that make room for others are drawn more often than the rest.
+const OFTEN: [&str; 8] = [
+    "SplitIname",
+    "TagIname",
+    "TagIname",
+    "InterchangeInames",
+    "PrefetchArray",
+    "FuseLoops",
+    "SetAddressSpace",
+    "MakeAtomic",
+];
+
+/// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried on.
+pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
+    let mut picks = Picks::new(bytes);
+    let names: Vec<&str> = primitives().iter().map(|p| p.name).chain(OFTEN).collect();
+    arguments(names[picks.below(names.len())], kernel, memory, &mut picks)
+}
+
+/// A step of the primitive of this name.
+fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) -> Option<Step> {
+    Some(match name {
+        "AliasStorage" => {
+            let all = temporaries(kernel, 1);
+            let (first, second) = (p.of(&all)?, p.of(&all)?);
+            AliasStorage::new([first, second], p.among(["one", "two"])).into()
+        }
+        "AssignToRule" => AssignToRule::new(p.of(&temporaries(kernel, 0))?).into(),
+        "Assume" => match p.below(3) {
+            0 => Assume::at_most(p.among(["n", "m"]), p.between(0, 15)).into(),
+            1 => Assume::at_least(p.among(["n", "m"]), p.between(0, 3)).into(),
+            _ => Assume::injective(p.among(["map", "permutation", "count"])).into(),
+        },
+        "ContractArray" => {
+            let var = p.of(&temporaries(kernel, 1))?;
+            let axis = p.below(axes(kernel, &var) as usize) as u32;
+            ContractArray::new(var, axis).into()
+        }
+        "ConvertToUpdate" => ConvertToUpdate::insn(
+            p.of(&insns(kernel, |i| i.op == WriteOp::Assign && !i.lhs.index.is_empty()))?,
+        )
+        .into(),
+        "DistributeLoop" => {
+            let mut several = bodies(kernel);
+            several.retain(|(of, names)| of.is_some() && names.len() > 1);
+            let (of, names) = p.of(&several)?;
+            DistributeLoop::new(of?, [p.of(&names[1..])?]).into()
+        }
+        "EmbedTable" => EmbedTable::new(p.of(&tables(kernel))?).into(),
+        "ExpandArray" => {
+            let var = p.of(&temporaries(kernel, 0))?;
+            let mut loops = loops_around(kernel, &var);
+            let keep = 1 + p.below(loops.len());
+            ExpandArray::new(var, loops.split_off(loops.len().saturating_sub(keep))).into()
+        }
+        "ExpandRule" => ExpandRule::new(p.of(&rules(kernel))?).into(),
+        "ExtractRule" => {
+            let template = p.among(["u[p]", "sin(p)", "p*0.5", "p + q", "a[p, q]", "x[p]", "p*q", "cos(p)"]);
+            let params = if template.contains('q') { vec!["p", "q"] } else { vec!["p"] };
+            ExtractRule::new(kernel.fresh_name("r"), params, template).into()
+        }
+        "FixParameter" => {
+            let param = p.of(&vars(kernel, |v| v.kind == VarKind::Param))?;
+            let value = memory.get_param(&param)?;
+            FixParameter::new(param, value).into()
+        }
+        "FuseLoops" => {
+            let (first, second) = p.of(&neighbours(kernel))?;
+            FuseLoops::new(first, second).into()
+        }
+        "HoistInsn" => HoistInsn::new(p.of(&insns(kernel, |i| i.op == WriteOp::Assign))?).into(),
+        "InterchangeInames" => {
+            let (outer, inner) = p.of(&nested(kernel))?;
+            InterchangeInames::new(outer, inner).into()
+        }
+        "JoinArrayAxes" => {
+            let var = p.of(&temporaries(kernel, 2))?;
+            let axis = p.below(axes(kernel, &var) as usize - 1) as u32;
+            JoinArrayAxes::new(var, axis).into()
+        }
+        "JoinInames" => {
+            let (outer, inner) = p.of(&nested(kernel))?;
+            JoinInames::new(outer, inner).into()
+        }
+        "MakeAtomic" => MakeAtomic::insn(p.of(&insns(kernel, |i| i.op != WriteOp::Assign))?).into(),
+        "MoveInsns" => move_insns(kernel, p)?,
+        "PadArray" => {
+            let var = p.of(&arrays(kernel, 2))?;
+            PadArray::new(&var, p.below(axes(kernel, &var) as usize) as u32, p.between(0, 3)).into()
+        }
+        "PeelIname" => {
+            let (iname, count) = (p.of(&loops(kernel))?, p.between(0, 3));
+            if p.one_in(2) { PeelIname::last(iname, count) } else { PeelIname::first(iname, count) }.into()
+        }
+        "PrefetchArray" => prefetch(kernel, p)?,
+        "RealiseReduction" => RealiseReduction::new(p.of(&reductions(kernel))?).into(),
+        "RemoveUnusedVars" => RemoveUnusedVars::default().into(),
+        "Rename" => rename(kernel, p)?,
+        "ReverseIname" => ReverseIname::new(p.of(&inames(kernel))?).into(),
+        "SetAddressSpace" => {
+            // nothing allocates global temporaries in a launch: they are rare here
+            let spaces =
+                [AddressSpace::Private, AddressSpace::Local, AddressSpace::Local, AddressSpace::Local];
+            let space = if p.below(16) == 7 { p.among(AddressSpace::ALL) } else { p.among(spaces) };
+            let all = vars(kernel, |v| matches!(v.kind, VarKind::Temporary | VarKind::Table(_)));
+            SetAddressSpace::new(p.of(&all)?, space).into()
+        }
+        "ShiftIname" => {
+            let (iname, by) = (p.of(&inames(kernel))?, p.between(-2, 4));
+            ShiftIname::new(iname, by).and(p.between(-1, 1), p.among(["n", "m"])).into()
+        }
+        "SkewIname" => {
+            let (outer, inner) = p.of(&around(kernel))?;
+            SkewIname::new(inner, outer, p.between(-2, 2)).into()
+        }
+        "SplitArrayAxis" => {
+            let var = p.of(&temporaries(kernel, 1))?;
+            SplitArrayAxis::new(&var, p.below(axes(kernel, &var) as usize) as u32, p.between(0, 4)).into()
+        }
+        "SplitIname" => SplitIname::new(p.of(&inames(kernel))?, p.between(0, 5)).into(),
+        "TagIname" => {
+            let tags = AxisTag::ALL.iter().filter(|t| !matches!(t, AxisTag::Unrolled));
+            let mut tags: Vec<_> = tags.map(AxisTag::to_string).collect();
+            tags.extend(["g.0", "l.0", "l.0", "l.0"].map(str::to_owned));
+            let iname = p.of(&loops(kernel))?;
+            TagIname::new(iname, p.of(&tags)?).into()
+        }
+        "TransposeArrayAxes" => {
+            let var = p.of(&arrays(kernel, 2))?;
+            let (n, by) = (axes(kernel, &var), p.below(3) as u32);
+            TransposeArrayAxes::new(var, (0..n).map(|a| (a + by) % n)).into()
+        }
+        "UnrollIname" => UnrollIname::new(p.of(&loops(kernel))?).into(),
+        other => panic!("no arguments are drawn for `{other}`; add it to tests/random_recipes/draw.rs"),
+    })
+}
+
+fn move_insns(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
+    let mut several = bodies(kernel);
+    several.retain(|(_, names)| names.len() > 1);
+    let (_, names) = p.of(&several)?;
+    let moved = p.below(names.len());
+    let target = (moved + 1 + p.below(names.len() - 1)) % names.len();
+    let (moved, target) = ([names[moved].clone()], names[target].clone());
+    Some(if p.one_in(2) { MoveInsns::after(moved, target) } else { MoveInsns::before(moved, target) }.into())
+}
+
+fn prefetch(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
+    let at = p.of(&loops(kernel))?;
+    let var = p.of(&read_inside(kernel, &at))?;
+    let spaces = [AddressSpace::Local, AddressSpace::Private, AddressSpace::Local];
+    let space = if p.below(16) == 7 { AddressSpace::Global } else { p.among(spaces) };
+    let step = PrefetchArray::new(var, at, space).into_temporary(kernel.fresh_name("tile"));
+    let items = match p.below(4) {
+        0 => vec![3],
+        1 => vec![2, 2],
+        _ => vec![],
+    };
+    Some(step.by_work_items(items).into())
+}
+
+fn rename(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
+    let to = p.among(["renamed", "other", "n", "sum", "long"]);
+    Some(
+        match p.below(4) {
+            0 => Rename::iname(p.of(&inames(kernel))?, to),
+            1 => Rename::insn(p.of(&insns(kernel, |_| true))?, to),
+            2 => Rename::var(p.of(&vars(kernel, |_| true))?, to),
+            _ => Rename::rule(p.of(&rules(kernel))?, to),
+        }
+        .into(),
+    )
+}

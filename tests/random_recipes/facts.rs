@@ -1,0 +1,177 @@
+//! Choices, and what a kernel offers to choose from.
+
+use purlin::ir::{Affine, Atom, Insn, Kernel, Node, VarKind, Variable};
+
+/// Bytes that choose, one after the other; zeros, which choose what is simplest, when they are used up.
+pub struct Picks<'b>(std::slice::Iter<'b, u8>);
+
+impl<'b> Picks<'b> {
+    pub fn new(bytes: &'b [u8]) -> Self {
+        Self(bytes.iter())
+    }
+
+    fn byte(&mut self) -> usize {
+        self.0.next().copied().unwrap_or_default().into()
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.byte() % n.max(1)
+    }
+
+    /// An integer from `low` to `high`.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as usize) as i64
+    }
+
+    /// One of `n` cases.
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 1
+    }
+
+    /// One of these.
+    pub fn of<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        from.get(self.below(from.len())).cloned()
+    }
+
+    /// One of these, of which there is one.
+    pub fn among<T: Clone, const N: usize>(&mut self, from: [T; N]) -> T {
+        from[self.below(N)].clone()
+    }
+}
+
+/// The names of the loops, outer ones first.
+pub fn loops(kernel: &Kernel) -> Vec<String> {
+    bodies(kernel).into_iter().filter_map(|(of, _)| of).collect()
+}
+
+/// The names of the inames of reductions.
+pub fn reductions(kernel: &Kernel) -> Vec<String> {
+    let loops = loops(kernel);
+    kernel.inames.values().map(|i| i.name.clone()).filter(|n| !loops.contains(n)).collect()
+}
+
+pub fn inames(kernel: &Kernel) -> Vec<String> {
+    kernel.inames.values().map(|i| i.name.clone()).collect()
+}
+
+pub fn insns(kernel: &Kernel, wanted: impl Fn(&Insn) -> bool) -> Vec<String> {
+    kernel.insns.values().filter(|i| wanted(i)).map(|i| i.name.clone()).collect()
+}
+
+pub fn vars(kernel: &Kernel, wanted: impl Fn(&Variable) -> bool) -> Vec<String> {
+    kernel.vars.values().filter(|v| wanted(v)).map(|v| v.name.clone()).collect()
+}
+
+/// Temporaries with at least so many axes.
+pub fn temporaries(kernel: &Kernel, axes: usize) -> Vec<String> {
+    vars(kernel, |v| v.kind == VarKind::Temporary && v.shape.len() >= axes)
+}
+
+/// Arguments and temporaries with at least so many axes.
+pub fn arrays(kernel: &Kernel, axes: usize) -> Vec<String> {
+    let kind = |k: &VarKind| matches!(k, VarKind::Temporary | VarKind::Argument(_));
+    vars(kernel, |v| kind(&v.kind) && v.shape.len() >= axes)
+}
+
+pub fn tables(kernel: &Kernel) -> Vec<String> {
+    vars(kernel, |v| matches!(v.kind, VarKind::Table(_)))
+}
+
+pub fn rules(kernel: &Kernel) -> Vec<String> {
+    kernel.rules.values().map(|r| r.name.clone()).collect()
+}
+
+/// The axes of a variable.
+pub fn axes(kernel: &Kernel, var: &str) -> u32 {
+    kernel.var(var).map_or(0, |v| kernel.vars[v].shape.len() as u32)
+}
+
+fn name(kernel: &Kernel, node: &Node) -> String {
+    match node {
+        Node::Insn(insn) => kernel.insns[*insn].name.clone(),
+        Node::Loop(iname, _) => kernel.inames[*iname].name.clone(),
+    }
+}
+
+/// Bodies of the program with the loop they belong to (none: the kernel itself).
+pub fn bodies(kernel: &Kernel) -> Vec<(Option<String>, Vec<String>)> {
+    type Found = Vec<(Option<String>, Vec<String>)>;
+    fn visit(kernel: &Kernel, of: Option<String>, body: &[Node], found: &mut Found) {
+        found.push((of, body.iter().map(|node| name(kernel, node)).collect()));
+        for node in body {
+            if let Node::Loop(iname, body) = node {
+                visit(kernel, Some(kernel.inames[*iname].name.clone()), body, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    visit(kernel, None, &kernel.body, &mut found);
+    found
+}
+
+/// Loops with exactly one loop inside, and that loop.
+pub fn nested(kernel: &Kernel) -> Vec<(String, String)> {
+    let pair = |(of, body): (Option<String>, Vec<String>)| match body.as_slice() {
+        [inner] if kernel.iname(inner).is_some() => Some((of?, inner.clone())),
+        _ => None,
+    };
+    bodies(kernel).into_iter().filter_map(pair).collect()
+}
+
+/// Pairs of a loop and one that is somewhere inside it.
+pub fn around(kernel: &Kernel) -> Vec<(String, String)> {
+    let name = |i: &purlin::ir::InameId| kernel.inames[*i].name.clone();
+    let mut found = Vec::new();
+    for (_, loops) in kernel.schedule() {
+        for (k, outer) in loops.iter().enumerate() {
+            found.extend(loops[k + 1..].iter().map(|inner| (name(outer), name(inner))));
+        }
+    }
+    found
+}
+
+/// Two neighbouring loops, over the same values where there are such.
+pub fn neighbours(kernel: &Kernel) -> Vec<(String, String)> {
+    let alike = |a, b| {
+        let to_b = |atom: &Atom| (*atom == Atom::Iname(a)).then(|| Affine::iname(b));
+        kernel.inames[a].domain.substitute(&to_b) == kernel.inames[b].domain
+    };
+    let (mut same, mut other) = (Vec::new(), Vec::new());
+    for (_, names) in bodies(kernel) {
+        for pair in names.windows(2) {
+            let (Some(a), Some(b)) = (kernel.iname(&pair[0]), kernel.iname(&pair[1])) else { continue };
+            let list = if alike(a, b) { &mut same } else { &mut other };
+            list.push((pair[0].clone(), pair[1].clone()));
+        }
+    }
+    if same.is_empty() { other } else { same }
+}
+
+/// The loops around every use of a variable.
+pub fn loops_around(kernel: &Kernel, var: &str) -> Vec<String> {
+    let Some(var) = kernel.var(var) else { return Vec::new() };
+    let mut common: Option<Vec<_>> = None;
+    for (insn, loops) in kernel.schedule() {
+        let insn = &kernel.insns[insn];
+        if insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var) {
+            let same = |c: &Vec<_>| c.iter().zip(&loops).take_while(|(a, b)| a == b).count();
+            let n = common.as_ref().map_or(loops.len(), same);
+            common = Some(loops[..n].to_vec());
+        }
+    }
+    common.unwrap_or_default().into_iter().map(|l| kernel.inames[l].name.clone()).collect()
+}
+
+/// The variables that the instructions inside a loop read.
+pub fn read_inside(kernel: &Kernel, iname: &str) -> Vec<String> {
+    let Some(iname) = kernel.iname(iname) else { return Vec::new() };
+    let mut found = std::collections::BTreeSet::new();
+    for (insn, loops) in kernel.schedule() {
+        if loops.contains(&iname) {
+            found.extend(kernel.insns[insn].reads().iter().map(|a| a.var));
+        }
+    }
+    let array = |v: &purlin::ir::VarId| !kernel.vars[*v].shape.is_empty();
+    found.into_iter().filter(array).map(|v| kernel.vars[v].name.clone()).collect()
+}

@@ -1,0 +1,184 @@
+//! Random programs and random recipes over all primitives: what is accepted computes the same in the interpreter
+//! before and after each step, in C, and in OpenCL on the CPU.
+//!
+//! `PURLIN_SEED` repeats a run, `PURLIN_PAIRS` sets the number of pairs.
+#![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
+
+mod devices;
+mod draw;
+mod facts;
+mod pair;
+mod regressions;
+mod shrink;
+mod tally;
+
+use devices::{Place, Verdict};
+use pair::{Broken, Draft, Pair};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use purlin::Random;
+use purlin::ir::sample::{SampleConfig, plan::arbitrary_plan};
+use shrink::Tree;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tally::Tally;
+
+/// Pairs in one program: enough that starting compilers does not count, few enough to fit in memory.
+const BATCH: usize = 25;
+
+/// Most steps that are tried on one program.
+const STEPS: usize = 12;
+
+/// What all workers have done so far.
+#[derive(Default)]
+struct Sum {
+    /// Pairs that ran everywhere, and those of them whose code has a barrier and an atomic update.
+    pairs: u64,
+    replicated: u64,
+    /// Pairs without code, by reason.
+    refused: BTreeMap<String, u64>,
+    tally: Tally,
+    failure: Option<String>,
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn accepted_recipes_keep_results_everywhere() {
+    let all = std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty());
+    let wanted = variable("PURLIN_PAIRS").unwrap_or(if all { 20_000 } else { 500 });
+    let seed = variable("PURLIN_SEED").unwrap_or_else(Random::fresh_seed);
+    println!("PURLIN_SEED={seed}");
+    let opencl = purlin::runtime::open("opencl").map_err(|e| println!("skipped: OpenCL: {e}")).is_ok();
+    let (sum, next) = (Mutex::new(Sum::default()), AtomicU64::new(0));
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while {
+                    let s = sum.lock().unwrap();
+                    s.pairs < wanted && s.failure.is_none()
+                } {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let result = std::panic::catch_unwind(|| batch(seed, number, opencl, &sum));
+                    if let Err(e) = result {
+                        let text = e.downcast_ref::<String>().cloned().unwrap_or_default();
+                        sum.lock().unwrap_or_else(|e| e.into_inner()).failure =
+                            Some(format!("panic: {text}"));
+                    }
+                }
+            });
+        }
+    });
+    let sum = sum.into_inner().unwrap();
+    println!("{} pairs ran in the interpreter, C{}", sum.pairs, if opencl { " and OpenCL" } else { "" });
+    println!(
+        "{} steps accepted; {} pairs have a barrier and an atomic update",
+        sum.tally.accepted(),
+        sum.replicated
+    );
+    println!("{}", sum.tally);
+    for (why, times) in &sum.refused {
+        println!("{times:6} without code: {why}");
+    }
+    if let Some(failure) = sum.failure {
+        panic!("PURLIN_SEED={seed}: {failure}");
+    }
+    assert_eq!(sum.tally.rare(1), Vec::<String>::new(), "never accepted; PURLIN_SEED={seed}");
+}
+
+/// The drafts of a batch: the same for the same seed and number.
+fn drafts(seed: u64, number: u64) -> Vec<Tree> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&number.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let draft = |simple: bool| {
+        let config = if simple {
+            SampleConfig { nests: 2, ..SampleConfig::simple() }
+        } else {
+            SampleConfig::default()
+        };
+        let rest = (any::<u8>(), any::<bool>(), proptest::collection::vec(any::<[u8; 8]>(), 1..=STEPS));
+        (arbitrary_plan(config), rest)
+            .prop_map(move |(plan, (stores, fixed, picks))| Draft { plan, simple, stores, fixed, picks })
+            .boxed()
+    };
+    let strategy = prop_oneof![2 => draft(false), 1 => draft(true)];
+    (0..BATCH).map(|_| Tree(Box::new(strategy.new_tree(&mut runner).unwrap()))).collect()
+}
+
+/// Draws, transforms and runs the pairs of one batch.
+fn batch(seed: u64, number: u64, opencl: bool, sum: &Mutex<Sum>) {
+    let mut trees = drafts(seed, number);
+    let mut tally = Tally::default();
+    let mut pairs = Vec::new();
+    let mut failed = None;
+    for (k, tree) in trees.iter().enumerate() {
+        match tree.0.current().pair(&mut tally) {
+            Ok(pair) => pairs.push(pair),
+            Err(_) => failed = Some(k),
+        }
+        if failed.is_some() {
+            break;
+        }
+    }
+    if let Some(k) = failed {
+        let failure = shrink::broken(&mut trees[k]);
+        sum.lock().unwrap().failure.get_or_insert(failure);
+        return;
+    }
+    let places = if opencl { &[Place::C, Place::OpenCl, Place::Replicated][..] } else { &[Place::C] };
+    let running: Vec<_> = places.iter().map(|place| (*place, devices::start(*place, &pairs))).collect();
+    let verdicts: Vec<_> = running.into_iter().map(|(p, r)| (p, devices::verdicts(p, &pairs, r))).collect();
+    let mut wrong = None;
+    let mut done = Sum { tally, ..Sum::default() };
+    for k in 0..pairs.len() {
+        let of = |place: &(Place, Vec<Option<Verdict>>)| place.1[k].clone().map(|v| (place.0, v));
+        let found: Vec<(Place, Verdict)> = verdicts.iter().filter_map(of).collect();
+        if let Some((place, _)) = found.iter().find(|(_, v)| matches!(v, Verdict::Wrong(_))) {
+            wrong = Some((k, *place));
+        }
+        match found.iter().find_map(|(_, v)| if let Verdict::Refused(why) = v { Some(why) } else { None }) {
+            Some(why) => *done.refused.entry(class(why)).or_default() += 1,
+            None => {
+                done.pairs += 1;
+                done.replicated += u64::from(found.iter().any(|(place, _)| *place == Place::Replicated));
+            }
+        }
+    }
+    if let Some((k, place)) = wrong {
+        let failure = shrink::wrong(&mut trees[k], place);
+        sum.lock().unwrap().failure.get_or_insert(failure);
+        return;
+    }
+    let mut sum = sum.lock().unwrap();
+    sum.pairs += done.pairs;
+    sum.replicated += done.replicated;
+    sum.tally.add(&done.tally);
+    done.refused.into_iter().for_each(|(why, times)| *sum.refused.entry(why).or_default() += times);
+}
+
+/// A message without its names.
+fn class(message: &str) -> String {
+    let quoted = message.split('`').enumerate();
+    quoted.map(|(k, part)| if k % 2 == 0 { part } else { "_" }).collect()
+}
+
+/// What a failure looks like: names of the files to commit, the pair, and what went wrong.
+fn report(pair: &Pair, why: &str) -> String {
+    let files = regressions::save(pair);
+    format!(
+        "{why}\nsaved as {files}; move it to tests/regressions\n{}\n{}\n=>\n{}",
+        pair.before, pair.recipe, pair.after
+    )
+}
+
+fn report_broken(broken: &Broken) -> String {
+    report(&broken.pair, &broken.why)
+}

@@ -1,0 +1,255 @@
+//! A random program, the steps of a random recipe that were accepted, and what becomes of it; every step is run
+//! before and after.
+
+use crate::draw;
+use crate::tally::Tally;
+use purlin::codegen::{Options, Target, generate};
+use purlin::ir::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
+use purlin::ir::sample::plan::Plan;
+use purlin::ir::sample::{Sample, SampleConfig, memory, sample};
+use purlin::ir::{BinaryOp, Expr, Kernel, UpdateOp, VarId, VarKind, WriteOp};
+use purlin::transforms::primitives::FixParameter;
+use purlin::transforms::{Cause, Recipe, Step, Transform};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is drawn: the plan of a program, which of its updates are written as stores, whether its parameters are
+/// fixed first, and the bytes that choose each step.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub plan: Plan,
+    pub simple: bool,
+    pub stores: u8,
+    pub fixed: bool,
+    pub picks: Vec<[u8; 8]>,
+}
+
+/// A program before and after a recipe, as text, and the values it runs on ([`memory`]).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pair {
+    pub n: i64,
+    pub m: i64,
+    pub seed: u64,
+    pub before: String,
+    pub recipe: Recipe,
+    pub after: String,
+}
+
+impl Pair {
+    pub fn memory(&self) -> Memory {
+        memory(self.n, self.m, self.seed)
+    }
+}
+
+/// A step that was accepted and does not keep its promises.
+#[derive(Debug)]
+pub struct Broken {
+    pub pair: Pair,
+    pub why: String,
+}
+
+impl Draft {
+    /// The program that the recipe starts from.
+    pub fn kernel(&self) -> Kernel {
+        let config = if self.simple {
+            SampleConfig { nests: 2, ..SampleConfig::simple() }
+        } else {
+            SampleConfig::default()
+        };
+        let Sample { kernel, .. } = sample(&self.plan, config);
+        with_stores(kernel, self.stores)
+    }
+
+    pub fn memory(&self) -> Memory {
+        memory(self.plan.n, self.plan.m, self.plan.seed)
+    }
+
+    /// Tries the steps one after the other; those that are accepted are the recipe.
+    pub fn pair(&self, tally: &mut Tally) -> Result<Pair, Box<Broken>> {
+        let (before, memory) = (self.kernel(), self.memory());
+        let (mut kernel, mut recipe) = (before.clone(), Recipe::default());
+        let fixes = if self.fixed { fixes(&kernel, &memory) } else { Vec::new() };
+        let mut picks = self.picks.iter();
+        let mut fixes = fixes.into_iter();
+        loop {
+            let step = match fixes.next() {
+                Some(step) => Some(step),
+                None => match picks.next() {
+                    Some(bytes) => draw::step(&kernel, &memory, bytes),
+                    None => break,
+                },
+            };
+            let Some(step) = step else { continue };
+            let result = check(&kernel, &memory, &step);
+            tally.record(&step, matches!(result, Ok(Some(_))));
+            match result {
+                Ok(Some(result)) => {
+                    recipe = recipe.then(step);
+                    kernel = result;
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    let recipe = recipe.then(step);
+                    return Err(Box::new(Broken { pair: self.done(&before, recipe, &kernel), why }));
+                }
+            }
+        }
+        // sizes of work-groups are constants
+        if generate(&kernel, Target::C, &Options::default()).is_err() {
+            for step in self::fixes(&kernel, &memory) {
+                if let Ok(result) = step.apply(&kernel) {
+                    (kernel, recipe) = (result, recipe.then(step));
+                }
+            }
+        }
+        Ok(self.done(&before, recipe, &kernel))
+    }
+
+    fn done(&self, before: &Kernel, recipe: Recipe, after: &Kernel) -> Pair {
+        let Plan { n, m, seed, .. } = self.plan;
+        Pair { n, m, seed, before: before.to_string(), recipe, after: after.to_string() }
+    }
+}
+
+/// Steps that fix the parameters that are left.
+fn fixes(kernel: &Kernel, memory: &Memory) -> Vec<Step> {
+    let params = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
+    let fix = |v: &purlin::ir::Variable| Some(FixParameter::new(&v.name, memory.get_param(&v.name)?).into());
+    params.filter_map(fix).collect()
+}
+
+/// Writes some updates out as stores, so that they can be converted back.
+fn with_stores(kernel: Kernel, which: u8) -> Kernel {
+    let mut stored = kernel.clone();
+    for (k, insn) in stored.insns.values_mut().enumerate() {
+        if let WriteOp::Update { op, .. } = insn.op
+            && which >> (k % 8) & 1 == 1
+        {
+            let op = match op {
+                UpdateOp::Add => BinaryOp::Add,
+                UpdateOp::Mul => BinaryOp::Mul,
+                UpdateOp::Min => BinaryOp::Min,
+                UpdateOp::Max => BinaryOp::Max,
+            };
+            insn.rhs = Expr::binary(op, Expr::Load(insn.lhs.clone()), insn.rhs.clone());
+            insn.op = WriteOp::Assign;
+        }
+    }
+    // an index with a reduction would stand in two places: such a program stays as it is
+    let stored = stored.canonical();
+    if stored.verify().is_ok() { stored } else { kernel }
+}
+
+/// Applies one step and compares: text, results, instances, shared buffers. `None` if it was refused.
+pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Kernel>, String> {
+    let result = match step.apply(kernel) {
+        Ok(result) => result,
+        Err(error) => {
+            let message = error.to_string();
+            let style = !message.ends_with(['.', '\n']) && message.starts_with(|c: char| c.is_lowercase());
+            return match error.cause {
+                Cause::Solver(_) => Err(message),
+                _ if !style => Err(format!("a message in another style: {message}")),
+                _ => Ok(None),
+            };
+        }
+    };
+    if purlin::ir::text::parse(&result.to_string()).as_ref() != Ok(&result) {
+        return Err(format!("{step}: the result does not read back\n{result}"));
+    }
+    let (mut expected, mut found) = (memory.clone(), memory.clone());
+    let first = interpret(kernel, &mut expected).map_err(|e| format!("before {step}: {e}"))?;
+    let (written, last) = (BTreeMap::new(), BTreeMap::new());
+    let mut buffers = Buffers { kernel: &result, now: 0, written, last, clash: None };
+    let second = match interpret_with(&result, &mut found, &mut buffers, None) {
+        // a false assumption is refused at launch, not here
+        Err(InterpError::Assumption { .. } | InterpError::NotInjective { .. }) => return Ok(None),
+        Err(error) => return Err(format!("{step}: {error}")),
+        Ok(second) => second,
+    };
+    let name = crate::tally::name(step);
+    if let Some(changed) = changed_instances(&name, &first, &second) {
+        return Err(format!("{step}: other instances run: {changed}"));
+    }
+    if let Some(clash) = buffers.clash {
+        return Err(format!("{step}: {clash}"));
+    }
+    let tolerance = if REASSOCIATING.contains(&name.as_str()) { TOLERANCE } else { 0.0 };
+    differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
+}
+
+/// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
+const REASSOCIATING: [&str; 6] = [
+    "interchange_inames",
+    "distribute_loop",
+    "fuse_loops",
+    "move_insns",
+    "reverse_iname",
+    "convert_to_update",
+];
+
+/// Steps after which an instruction may run another number of times: copies share its instances, or it runs once
+/// for many.
+const RECOUNTING: [&str; 2] = ["peel_iname", "hoist_insn"];
+
+/// Sums of at most 5^3 terms in any order; nests of functions with slopes of at most 1, applied to numbers of the
+/// size of the largest.
+pub const TOLERANCE: f64 = 1e-9;
+
+/// The first place where two memories differ by more than `tolerance` times the largest number in them.
+pub fn differ(expected: &Memory, found: &Memory, tolerance: f64) -> Option<String> {
+    let sizes = expected.values().values().flat_map(Value::to_f64).filter(|x| x.is_finite());
+    let scale = sizes.fold(1.0_f64, |s, x| s.max(x.abs()));
+    for (name, expected) in expected.values() {
+        let Some(found) = found.get(name) else { return Some(format!("`{name}` is missing")) };
+        let exact = if expected.ty().is_float() { tolerance } else { 0.0 };
+        for (k, (e, f)) in expected.to_f64().iter().zip(found.to_f64()).enumerate() {
+            let same = e.to_bits() == f.to_bits() || (e - f).abs() <= exact * scale || e == &f;
+            if !same {
+                return Some(format!("`{name}[{k}]` is {f}, was {e}"));
+            }
+        }
+    }
+    None
+}
+
+/// Instructions of both programs of which not as many instances run.
+fn changed_instances(step: &str, before: &Run, after: &Run) -> Option<String> {
+    if RECOUNTING.contains(&step) {
+        return None;
+    }
+    before.instances.iter().find_map(|(name, n)| {
+        let m = after.instances.get(name)?;
+        (n != m).then(|| format!("`{name}` {m} times instead of {n}"))
+    })
+}
+
+/// Watches shared buffers: whoever reads must have written after all other sharers.
+struct Buffers<'k> {
+    kernel: &'k Kernel,
+    now: u64,
+    written: BTreeMap<(VarId, usize), u64>,
+    last: BTreeMap<VarId, u64>,
+    clash: Option<String>,
+}
+
+impl Observer for Buffers<'_> {
+    fn read(&mut self, var: VarId, element: usize) {
+        let Some(storage) = &self.kernel.vars[var].storage else { return };
+        let written = self.written.get(&(var, element)).copied().unwrap_or_default();
+        for (other, at) in &self.last {
+            let other = &self.kernel.vars[*other];
+            let name = &self.kernel.vars[var].name;
+            if other.name != *name && other.storage.as_ref() == Some(storage) && *at > written {
+                self.clash =
+                    Some(format!("`{name}` element {element} is read after a write of `{}`", other.name));
+            }
+        }
+    }
+
+    fn write(&mut self, var: VarId, element: usize) {
+        self.now += 1;
+        self.written.insert((var, element), self.now);
+        self.last.insert(var, self.now);
+    }
+}

@@ -1,0 +1,105 @@
+//! Makes a failing pair small: the program by its plan, the recipe by leaving steps out.
+
+use crate::devices::{self, Place, Verdict};
+use crate::pair::{Broken, Draft, Pair, check};
+use crate::tally::Tally;
+use proptest::strategy::ValueTree;
+use purlin::transforms::{Recipe, Step};
+use std::time::{Duration, Instant};
+
+/// A draft that can be made smaller.
+pub struct Tree(pub Box<dyn ValueTree<Value = Draft>>);
+
+/// How long a failure is made smaller.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The smallest draft that is found to fail, and what it fails with.
+fn smallest<T>(tree: &mut Tree, fails: impl Fn(&Draft) -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    let mut best = fails(&tree.0.current());
+    let mut smaller = tree.0.simplify();
+    while smaller && start.elapsed() < PATIENCE {
+        match fails(&tree.0.current()) {
+            Some(failure) => {
+                best = Some(failure);
+                smaller = tree.0.simplify();
+            }
+            None => smaller = tree.0.complicate(),
+        }
+    }
+    best
+}
+
+/// Replays steps that are accepted; what breaks a promise is an error.
+pub fn replay(pair: &Pair) -> Result<Pair, Box<Broken>> {
+    let memory = pair.memory();
+    let mut kernel = purlin::ir::text::parse(&pair.before).unwrap();
+    let mut accepted: Vec<Step> = Vec::new();
+    for step in &pair.recipe.steps {
+        let result = check(&kernel, &memory, step);
+        let done = |steps: Vec<Step>, kernel: &purlin::ir::Kernel| Pair {
+            recipe: Recipe::new(steps),
+            after: kernel.to_string(),
+            ..pair.clone()
+        };
+        match result {
+            Ok(Some(result)) => {
+                kernel = result;
+                accepted.push(step.clone());
+            }
+            Ok(None) => {}
+            Err(why) => {
+                accepted.push(step.clone());
+                return Err(Box::new(Broken { pair: done(accepted, &kernel), why }));
+            }
+        }
+    }
+    Ok(Pair { recipe: Recipe::new(accepted), after: kernel.to_string(), ..pair.clone() })
+}
+
+/// Leaves out every step without which the pair still fails.
+fn shorter<T>(pair: Pair, fails: impl Fn(&Pair) -> Option<(Pair, T)>) -> Option<(Pair, T)> {
+    let (start, mut k) = (Instant::now(), 0);
+    let mut best = fails(&pair)?;
+    while k < best.0.recipe.steps.len() && start.elapsed() < PATIENCE {
+        let mut fewer = best.0.clone();
+        fewer.recipe.steps.remove(k);
+        match fails(&fewer) {
+            Some(failure) => best = failure,
+            None => k += 1,
+        }
+    }
+    Some(best)
+}
+
+/// The report of a step that breaks a promise.
+pub fn broken(tree: &mut Tree) -> String {
+    let found = smallest(tree, |draft| draft.pair(&mut Tally::default()).err());
+    let Some(found) = found else { return "a failure that does not repeat".into() };
+    let again = shorter(found.pair.clone(), |pair| replay(pair).err().map(|b| (b.pair.clone(), *b)));
+    crate::report_broken(&again.map_or(*found, |(_, b)| b))
+}
+
+/// The report of a pair with other results on a device.
+pub fn wrong(tree: &mut Tree, place: Place) -> String {
+    let verdict = |pair: &Pair| {
+        let pairs = std::slice::from_ref(pair);
+        match devices::verdicts(place, pairs, devices::start(place, pairs)).pop().flatten() {
+            Some(Verdict::Wrong(why)) => Some(why),
+            Some(Verdict::Same | Verdict::Refused(_)) | None => None,
+        }
+    };
+    let fails = |draft: &Draft| {
+        let pair = draft.pair(&mut Tally::default()).ok()?;
+        verdict(&pair).map(|why| (pair, why))
+    };
+    let Some((pair, why)) = smallest(tree, fails) else {
+        return format!("a failure on {place:?} that does not repeat alone");
+    };
+    let replayed = |pair: &Pair| {
+        let pair = replay(pair).ok()?;
+        verdict(&pair).map(|why| (pair, why))
+    };
+    let (pair, why) = shorter(pair.clone(), replayed).unwrap_or((pair, why));
+    crate::report(&pair, &format!("on {place:?}: {why}"))
+}
