@@ -30,7 +30,12 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
     Some(match name {
         "AliasStorage" => {
             let all = temporaries(kernel, 1);
-            let (first, second) = (p.of(&all)?, p.of(&all)?);
+            let apart = one_after_the_other(kernel);
+            let chosen = if p.one_in(4) { None } else { p.of(&apart) };
+            let (first, second) = match chosen {
+                Some(pair) => pair,
+                None => (p.of(&all)?, p.of(&all)?),
+            };
             AliasStorage::new([first, second], p.among(["one", "two"])).into()
         }
         "AssignToRule" => AssignToRule::new(p.of(&temporaries(kernel, 0))?).into(),
@@ -40,7 +45,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             _ => Assume::injective(p.among(["map", "permutation", "count"])).into(),
         },
         "ContractArray" => {
-            let var = p.of(&temporaries(kernel, 1))?;
+            let var = p.of(&made(kernel))?;
             let axis = p.below(axes(kernel, &var) as usize) as u32;
             ContractArray::new(var, axis).into()
         }

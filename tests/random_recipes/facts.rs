@@ -175,3 +175,36 @@ pub fn read_inside(kernel: &Kernel, iname: &str) -> Vec<String> {
     let array = |v: &purlin::ir::VarId| !kernel.vars[*v].shape.is_empty();
     found.into_iter().filter(array).map(|v| kernel.vars[v].name.clone()).collect()
 }
+
+/// Temporary arrays that are not there from the start, or the others where there are none.
+pub fn made(kernel: &Kernel) -> Vec<String> {
+    let all = temporaries(kernel, 1);
+    let made: Vec<_> = all.iter().filter(|name| *name != "work").cloned().collect();
+    if made.is_empty() { all } else { made }
+}
+
+/// Pairs of temporary arrays of one type in one memory, the last use of the first in front of the second.
+pub fn one_after_the_other(kernel: &Kernel) -> Vec<(String, String)> {
+    let mut uses = std::collections::BTreeMap::<_, (usize, usize)>::new();
+    for (k, (insn, _)) in kernel.schedule().into_iter().enumerate() {
+        let insn = &kernel.insns[insn];
+        for var in insn.reads().iter().map(|a| a.var).chain([insn.lhs.var]) {
+            uses.entry(var).or_insert((k, k)).1 = k;
+        }
+    }
+    let array = |v: &purlin::ir::VarId| {
+        let var = &kernel.vars[*v];
+        var.kind == VarKind::Temporary && !var.shape.is_empty() && var.storage.is_none()
+    };
+    let arrays: Vec<_> = uses.iter().filter(|(v, _)| array(v)).collect();
+    let mut found = Vec::new();
+    for (a, (_, last)) in &arrays {
+        for (b, (first, _)) in &arrays {
+            let (x, y) = (&kernel.vars[**a], &kernel.vars[**b]);
+            if last < first && x.ty == y.ty && x.space == y.space {
+                found.push((x.name.clone(), y.name.clone()));
+            }
+        }
+    }
+    found
+}

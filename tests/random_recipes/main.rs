@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tally::Tally;
 
 /// Pairs in one program: enough that starting compilers does not count, few enough to fit in memory.
-const BATCH: usize = 25;
+const BATCH: usize = 50;
 
 /// Most steps that are tried on one program.
 const STEPS: usize = 12;

@@ -129,7 +129,7 @@ mod tests {
     fn overlapping_spans_give_each_value_once() {
         let span = |lo, hi| Span { lo, hi, checks: Vec::new() };
         assert_eq!(all(Points::new(vec![span(5, 7), span(-1, 1), span(6, 9)])), [-1, 0, 1, 5, 6, 7, 8, 9]);
-        assert_eq!(all(Points::new(vec![span(3, 2)])), []);
+        assert!(all(Points::new(vec![span(3, 2)])).is_empty());
         assert_eq!(all(Points::dense(i64::MAX - 1, i64::MAX)), [i64::MAX - 1, i64::MAX]);
     }
 
