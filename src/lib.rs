@@ -34,15 +34,17 @@ pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
 
+mod case;
 mod loaded;
-pub mod measure;
 mod problem;
 pub mod published;
 mod random;
 mod strategy;
 mod tiling_sizes;
+pub mod tuning;
 mod work;
 
+pub use case::{Case, MalformedTable, PUBLISHED_MHZ, PublishedTime, UnknownCase, published_time};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};
 pub use random::Random;

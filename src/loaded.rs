@@ -7,6 +7,7 @@ use purlin_ir::interp::{Memory, Value};
 use purlin_runtime::{
     Arg, Buffer, Device, Executable, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
 };
+use std::collections::BTreeMap;
 
 /// Why a program could not be loaded with a memory.
 #[derive(Debug, thiserror::Error)]
@@ -53,14 +54,64 @@ impl<'d> Loaded<'d> {
     /// # Errors
     /// A program the device refuses, an argument that is missing or does not fit, no memory.
     pub fn new(device: &'d dyn Device, program: &Program, memory: &Memory) -> Result<Self, LoadError> {
-        let executable = device.compile(program)?;
-        let mut slots = Vec::new();
-        for spec in &program.plan.args {
-            if let Some(slot) = slot(device, spec, memory)? {
-                slots.push((spec.name.clone(), slot));
+        Self::compiled(device, device.compile(program)?, memory)
+    }
+
+    /// Uploads the arguments that a compiled program takes from `memory`.
+    ///
+    /// # Errors
+    /// An argument that is missing or does not fit, no memory.
+    pub fn compiled(
+        device: &'d dyn Device,
+        executable: Executable,
+        memory: &Memory,
+    ) -> Result<Self, LoadError> {
+        let mut loaded = Self { device, executable: executable.clone(), slots: Vec::new() };
+        loaded.exchange(executable, memory)?;
+        Ok(loaded)
+    }
+
+    /// Puts another program in the place of this one, as a rule another mapping of the same kernel. Arguments
+    /// of the same type and size stay where they are, with what they hold; others come from `memory`.
+    ///
+    /// # Errors
+    /// As [`Loaded::compiled`]; the program from before is gone then, and nothing can be launched.
+    pub fn exchange(&mut self, executable: Executable, memory: &Memory) -> Result<(), LoadError> {
+        let mut old: BTreeMap<_, _> = std::mem::take(&mut self.slots).into_iter().collect();
+        for spec in &executable.plan().args {
+            let kept = match old.remove(&spec.name) {
+                Some(slot) if slot.suits(spec, memory)? => Some(slot),
+                Some(_) | None => slot(self.device, spec, memory)?,
+            };
+            if let Some(slot) = kept {
+                self.slots.push((spec.name.clone(), slot));
             }
         }
-        Ok(Self { device, executable, slots })
+        self.executable = executable;
+        Ok(())
+    }
+
+    /// Sets every byte of an array.
+    ///
+    /// # Errors
+    /// [`LoadError::Missing`] if the program takes no such array, or a failing driver.
+    pub fn fill(&self, name: &str, byte: u8) -> Result<(), LoadError> {
+        Ok(self.device.fill(self.buffer(name)?, byte)?)
+    }
+
+    /// An array where it lies on the device.
+    ///
+    /// # Errors
+    /// [`LoadError::Missing`] if the program takes no such array.
+    pub fn buffer(&self, name: &str) -> Result<&Buffer, LoadError> {
+        Ok(self.array(name)?.0)
+    }
+
+    fn array(&self, name: &str) -> Result<(&Buffer, ScalarType), LoadError> {
+        match self.slots.iter().find(|(n, _)| n == name) {
+            Some((_, Slot::Array(buffer, ty))) => Ok((buffer, *ty)),
+            Some((_, Slot::Param(_) | Slot::Scalar(_))) | None => Err(LoadError::Missing(name.into())),
+        }
     }
 
     /// Runs the program once. Updated arrays go on from where they are.
@@ -84,8 +135,7 @@ impl<'d> Loaded<'d> {
     /// # Errors
     /// [`LoadError::Missing`] if the program takes no such array, or a failing driver.
     pub fn value(&self, name: &str) -> Result<Value, LoadError> {
-        let found = self.slots.iter().find(|(n, _)| n == name);
-        let Some((_, Slot::Array(buffer, ty))) = found else { return Err(LoadError::Missing(name.into())) };
+        let (buffer, ty) = self.array(name)?;
         Ok(match ty {
             ScalarType::F64 => Value::F64(download_values(self.device, buffer)?),
             ScalarType::F32 => Value::F32(download_values(self.device, buffer)?),
@@ -111,6 +161,14 @@ impl<'d> Loaded<'d> {
 }
 
 impl Slot {
+    /// Whether it can stay for another program's argument: an array of the same type and length.
+    fn suits(&self, spec: &ArgSpec, memory: &Memory) -> Result<bool, LoadError> {
+        let Self::Array(buffer, ty) = self else { return Ok(false) };
+        let ArgKind::Buffer { len, .. } = &spec.kind else { return Ok(false) };
+        let len = u64::try_from(len.eval(memory.params())?).unwrap_or(0);
+        Ok(*ty == spec.ty && buffer.bytes() == len * spec.ty.bytes())
+    }
+
     /// None for a scalar without an element, which `fits` refuses.
     fn arg(&self) -> Option<Arg<'_>> {
         match self {

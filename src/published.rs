@@ -1,6 +1,6 @@
 //! The tilings that document 000 found best on a Titan V, and where the cost model ranks them.
 
-use crate::measure::Case;
+use crate::Case;
 use crate::tiling_sizes::{NoTilingSizes, tiling_sizes};
 use purlin_autotune::{
     CostModel, SearchBounds, SearchSpace, Standing, TilingError, TilingParameters, TilingSizes,

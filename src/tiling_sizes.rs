@@ -144,7 +144,7 @@ fn extents(v: &Variable) -> Option<Vec<u64>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::measure::Case;
+    use crate::Case;
     use purlin_forms::lowering::{LoweringOptions, lower};
     use purlin_kernels::Operator;
 

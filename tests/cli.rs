@@ -301,3 +301,75 @@ fn the_space_of_tilings_is_counted_and_ranked() {
     assert!(none.contains("no candidate is left"), "{none}");
     assert!(bad(&["space", "mass", "--device", "abacus"], 2).contains("models: `h200`"));
 }
+
+/// A small tuning run into `db`.
+fn tune<'a>(db: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args =
+        vec!["tune", "--cases", "mass.2D.P1,laplace.2D.P2", "--device", "opencl", "--cells", "4", "--db", db];
+    args.extend(["--top", "2"]);
+    args.extend(more);
+    args
+}
+
+#[test]
+fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
+    // No trial begins after the limit, and nothing is lost.
+    let output = purlin(&tune(&db, &["--time-limit", "0s"]));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("6 trials are left"), "{}", stderr(&output));
+
+    let text = good(&tune(&db, &[]));
+    for word in ["mass.2D.P1", "laplace.2D.P2", "trials_bars.svg", "trials_share.svg"] {
+        assert!(text.contains(word), "no `{word}` in {text}");
+    }
+    let bars = std::fs::read_to_string(dir.path().join("trials_bars.svg")).unwrap();
+    assert!(bars.starts_with("<svg") && bars.contains("laplace.2D.P2"));
+    let lines = || std::fs::read_to_string(&db).unwrap().lines().count();
+    assert_eq!(lines(), 6);
+    let again = purlin(&tune(&db, &[]));
+    assert!(stderr(&again).contains("6 trials are in the database already, 0 to do"), "{}", stderr(&again));
+    assert_eq!(lines(), 6);
+
+    let all = good(&["results", "--db", &db, "--all", "--case", "mass"]);
+    assert!(all.contains("single cell") && !all.contains("laplace"), "{all}");
+    assert!(good(&["results", "--db", &db]).contains("of document's"));
+    let page = good(&["results", "--db", &db, "--page"]);
+    assert!(page.starts_with("2 cases on ") && page.contains("| mass.2D.P1 | "), "{page}");
+    // A writer that died inside its line: reported, and the others still count.
+    let torn = std::fs::read_to_string(&db).unwrap() + "{\"workload\": {\"case\": \"la";
+    std::fs::write(&db, torn).unwrap();
+    let output = purlin(&["results", "--db", &db]);
+    assert!(stderr(&output).contains("line 7 is no record"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("mass.2D.P1"));
+}
+
+#[test]
+fn tuning_refuses_what_it_does_not_know() {
+    assert!(bad(&["tune", "--cases", "stokes"], 2).contains("called like laplace.3D.P4"));
+    assert!(bad(&["tune", "laplce"], 2).contains("did you mean `laplace`?"));
+    assert!(bad(&["tune", "laplace", "--time-limit", "9"], 2).contains("write 90s, 9m or 1h"));
+    assert!(bad(&["tune", "mass", "--device", "abacus"], 2).contains("no device `abacus`"));
+    assert!(bad(&["results", "--db", "nowhere.jsonl"], 2).contains("`purlin tune` makes one"));
+}
+
+/// The cache answers where a compiler would be asked again: what `--compile-only` made is found.
+#[test]
+fn kernels_are_compiled_ahead_without_a_gpu() {
+    if purlin::runtime::cuda::nvrtc::version().is_err() {
+        eprintln!("skipped: no NVRTC");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(["tune", "--cases", "mass.2D.P1", "--compile-only", "--top", "2"])
+        .env("PURLIN_CACHE_DIR", dir.path())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(stdout(&output).contains("3 of 3 compiled for sm_90"), "{}{}", stdout(&output), stderr(&output));
+    let cubins = std::fs::read_dir(dir.path()).unwrap().flatten();
+    let cubins = cubins.filter(|f| f.path().extension().is_some_and(|e| e == "cubin")).count();
+    assert_eq!(cubins, 3);
+}

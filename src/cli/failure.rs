@@ -1,12 +1,14 @@
 //! Why a command ends without success, and with which exit code.
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+use purlin::autotune::DatabaseError;
 use purlin::codegen::CodegenError;
 use purlin::forms::form::FormError;
 use purlin::ir::stats::StatsError;
 use purlin::ir::text::ParseErrors;
 use purlin::runtime::RuntimeError;
 use purlin::transforms::RecipeError;
+use purlin::tuning::CaseError;
 use purlin::{LoadError, ProblemError};
 
 /// Why a command ends without success.
@@ -103,6 +105,21 @@ impl From<LoadError> for Failure {
 
 impl From<FormError> for Failure {
     fn from(error: FormError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<CaseError> for Failure {
+    fn from(error: CaseError) -> Self {
+        match error {
+            CaseError::Problem(error) => error.into(),
+            CaseError::Stats(error) => error.into(),
+        }
+    }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
         Self::Usage(error.to_string())
     }
 }

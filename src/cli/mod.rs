@@ -6,10 +6,11 @@ mod failure;
 mod file_run;
 mod form_run;
 mod lists;
-mod measure;
+mod page;
 mod print;
 mod progress;
 mod report;
+mod results;
 mod run;
 mod source;
 mod space;
@@ -17,6 +18,8 @@ mod stats;
 mod steps;
 mod table;
 mod transform;
+mod trials;
+mod tune;
 mod values;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +36,7 @@ A first tour:
   purlin steps laplace                       the same after each step of the single-cell strategy
   purlin print laplace --target cuda         what comes out for a GPU
   purlin run laplace --degree 4 --cells 8    compiled, run, checked against a reference, timed
+  purlin tune laplace --degree 3 --cells 16  the fastest mapping on this machine
   purlin devices                             where that can happen here
 
 Exit codes:
@@ -58,7 +62,8 @@ enum Command {
     Stats(stats::StatsArgs),
     Space(space::SpaceArgs),
     Devices(devices::DevicesArgs),
-    Measure(measure::MeasureArgs),
+    Tune(tune::TuneArgs),
+    Results(results::ResultsArgs),
     Form(lists::FormArgs),
     Recipe(lists::RecipeArgs),
     Primitives(lists::PrimitivesArgs),
@@ -85,7 +90,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Stats(args) => stats::run(args),
         Command::Space(args) => space::run(args),
         Command::Devices(args) => devices::run(args),
-        Command::Measure(args) => measure::run(args),
+        Command::Tune(args) => tune::run(args),
+        Command::Results(args) => results::run(args),
         Command::Form(args) => lists::form(args),
         Command::Recipe(args) => lists::recipe(args),
         Command::Primitives(args) => lists::primitives(args),

@@ -70,18 +70,23 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 impl RunArgs {
-    /// Opens the chosen device, or the first OpenCL device that computes in double precision, or the host.
+    /// Opens the chosen device.
     pub fn open(&self) -> Result<Box<dyn Device>, Failure> {
-        if let Some(name) = &self.device {
-            return Ok(open(name)?);
-        }
-        let found = devices().into_iter().filter_map(|e| e.device.ok());
-        let opencl = found.into_iter().find(|d| d.backend == Backend::OpenCl && d.fp64);
-        Ok(open(&opencl.map_or_else(|| "c".to_owned(), |d| d.selector()))?)
+        open_device(self.device.as_deref())
     }
 
     /// The chosen seed, or a fresh one.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(Random::fresh_seed)
     }
+}
+
+/// Opens the named device, or the first OpenCL device that computes in double precision, or the host.
+pub fn open_device(name: Option<&str>) -> Result<Box<dyn Device>, Failure> {
+    if let Some(name) = name {
+        return Ok(open(name)?);
+    }
+    let found = devices().into_iter().filter_map(|e| e.device.ok());
+    let opencl = found.into_iter().find(|d| d.backend == Backend::OpenCl && d.fp64);
+    Ok(open(&opencl.map_or_else(|| "c".to_owned(), |d| d.selector()))?)
 }

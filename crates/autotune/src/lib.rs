@@ -1,4 +1,4 @@
-//! Device models, rooflines, the space of tilings and its cost model; the place of the tuner.
+//! Device models, rooflines, the space of tilings and its cost model, the tuner and its database.
 //!
 //! ```
 //! use purlin_autotune::{DeviceModel, Work, known_devices};
@@ -12,14 +12,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod database;
 mod device_model;
+mod figures;
 mod plot;
+mod ranking;
+mod record;
 mod roofline;
 mod search;
 mod tiling;
+pub mod tuner;
 
+pub use database::{Contents, Damaged, Database, DatabaseError};
 pub use device_model::{DeviceModel, DeviceModelError, Occupancy, known_devices};
+pub use figures::{bars_svg, share_svg};
 pub use plot::{PlotError, Point, roofline_svg};
+pub use ranking::rank_correlation;
+pub use record::{
+    Candidate, Errors, Key, Machine, Measurement, Outcome, Parameters, Record, Refusal, Stage, Workload,
+    best_of_each,
+};
 pub use roofline::{Limit, Work};
 pub use search::{
     CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, tile_options,

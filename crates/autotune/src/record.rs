@@ -1,0 +1,313 @@
+//! What one trial of the tuner found, as it is kept.
+
+use crate::device_model::DeviceModel;
+use crate::roofline::Work;
+use purlin_runtime::cuda::ptxas::Resources;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a kernel is mapped onto the device: what the tuner chooses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "snake_case")]
+pub enum Parameters {
+    /// One cell a work-item (*document 000*, §4.1).
+    SingleCell {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
+}
+
+impl Parameters {
+    /// The single-cell variant of the document: 32 cells a work-group.
+    pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
+
+    /// Whether one work-item does one cell.
+    #[must_use]
+    pub fn is_single_cell(&self) -> bool {
+        matches!(self, Self::SingleCell { .. })
+    }
+}
+
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
+        }
+    }
+}
+
+/// One mapping to try, with what the cost model thinks of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The mapping.
+    pub parameters: Parameters,
+    /// Position in its search space by predicted time, from 1; none if it was not ranked.
+    pub rank: Option<u64>,
+    /// Predicted seconds of one launch.
+    pub predicted_s: Option<f64>,
+}
+
+impl Candidate {
+    /// The variant that every case is compared with.
+    #[must_use]
+    pub fn single_cell() -> Self {
+        Self { parameters: Parameters::SINGLE_CELL, rank: None, predicted_s: None }
+    }
+}
+
+/// What is computed, and how much of it.
+///
+/// # Shapes and units
+/// Cells and degrees of freedom of the mesh (components counted); FLOP and bytes of one launch of the
+/// untransformed kernel, so that doing less work never looks slower.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Its name, such as `laplace.3D.P4`.
+    pub case: String,
+    /// Hash of the untransformed kernel.
+    pub kernel: String,
+    /// Cells of the mesh.
+    pub cells: u64,
+    /// Entries of the result.
+    pub dofs: u64,
+    /// Floating-point operations.
+    pub flops: u64,
+    /// Compulsory bytes to and from memory.
+    pub dram_bytes: u64,
+    /// Bytes of all reads of reference matrices.
+    pub table_bytes: u64,
+}
+
+impl Workload {
+    /// The same for rooflines.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        let local_bytes = Some(self.table_bytes as f64);
+        Work { flops: self.flops as f64, dram_bytes: self.dram_bytes as f64, local_bytes }
+    }
+}
+
+/// Where it ran, with the ceilings that were measured there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The device's name.
+    pub name: String,
+    /// Its driver or compiler.
+    pub driver: String,
+    /// Highest clock in MHz; 0 where it is not known.
+    pub clock_mhz: u32,
+    /// Bytes a second to and from memory.
+    pub dram_bytes_per_s: f64,
+    /// Bytes a second of local memory; none where that is ordinary memory.
+    pub local_bytes_per_s: Option<f64>,
+    /// Double-precision operations a second.
+    pub fp64_flops_per_s: f64,
+}
+
+impl Machine {
+    /// Rate that *document 000*'s roofline (equation 47) allows `workload`, FLOP/s.
+    #[must_use]
+    pub fn document_roofline(&self, workload: &Workload) -> f64 {
+        self.rooflines(workload).0
+    }
+
+    /// Rate that memory and arithmetic alone allow `workload`, FLOP/s.
+    #[must_use]
+    pub fn true_roofline(&self, workload: &Workload) -> f64 {
+        self.rooflines(workload).1
+    }
+
+    fn rooflines(&self, workload: &Workload) -> (f64, f64) {
+        let ceilings = DeviceModel {
+            name: self.name.clone(),
+            description: String::new(),
+            dram_bytes_per_s: self.dram_bytes_per_s,
+            local_bytes_per_s: self.local_bytes_per_s,
+            fp64_flops_per_s: self.fp64_flops_per_s,
+            source: String::new(),
+            occupancy: None,
+        };
+        let work = workload.work();
+        (ceilings.document_roofline(&work), ceilings.true_roofline(&work))
+    }
+}
+
+/// Where a trial ended before there was a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// A step of the strategy was refused.
+    Transform,
+    /// No code could be generated.
+    Generate,
+    /// The compiler or the device's limits refused the code.
+    Compile,
+    /// The launch failed.
+    Launch,
+    /// The result is not the reference's.
+    Check,
+    /// It did not come back in time.
+    Hang,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Transform => "transform",
+            Self::Generate => "generate",
+            Self::Compile => "compile",
+            Self::Launch => "launch",
+            Self::Check => "check",
+            Self::Hang => "hang",
+        })
+    }
+}
+
+/// Why a trial has no time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{stage}: {reason}")]
+pub struct Refusal {
+    /// Where it ended.
+    pub stage: Stage,
+    /// What was said there.
+    pub reason: String,
+}
+
+impl Refusal {
+    /// A refusal with the text of an error.
+    pub fn new(stage: Stage, reason: impl fmt::Display) -> Self {
+        Self { stage, reason: reason.to_string() }
+    }
+}
+
+/// Distances from the reference, relative.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Errors {
+    /// Largest entry's on a small mesh, against the double-precision reference everywhere.
+    pub small: f64,
+    /// On the measured mesh: for the first variant the largest at sampled entries against the reference,
+    /// for the others in the Euclidean norm against the first one's whole result.
+    pub measured: f64,
+}
+
+/// The times of a variant whose result is right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Hash of the kernel that ran.
+    pub kernel: String,
+    /// Distances from the reference.
+    pub errors: Errors,
+    /// Counted runs.
+    pub runs: usize,
+    /// Median, seconds.
+    pub median_s: f64,
+    /// Shortest, seconds.
+    pub min_s: f64,
+    /// Longest, seconds.
+    pub max_s: f64,
+    /// Whether it was given up after one run, many times slower than the best.
+    pub cut_short: bool,
+    /// Registers, spills and memory where the compiler reports them.
+    pub resources: Option<Resources>,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran and is right.
+    Measured(Measurement),
+    /// It did not, and why.
+    Refused(Refusal),
+}
+
+/// One trial: a mapping of a kernel on a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What was computed.
+    pub workload: Workload,
+    /// Where.
+    pub device: Machine,
+    /// How it was mapped.
+    pub parameters: Parameters,
+    /// Position in the search space by predicted time, from 1.
+    pub rank: Option<u64>,
+    /// Predicted seconds.
+    pub predicted_s: Option<f64>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Seed of the inputs.
+    pub seed: u64,
+    /// Seconds since 1970.
+    pub unix_s: u64,
+}
+
+/// What makes two records one: kernel, cells, device, parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(String);
+
+impl Key {
+    /// The key of a trial.
+    #[must_use]
+    pub fn of(workload: &Workload, device: &str, parameters: &Parameters) -> Self {
+        // Plain data without maps: it cannot fail, and its text is the same every time.
+        let parameters = serde_json::to_string(parameters).unwrap_or_default();
+        Self(format!("{} {} {parameters} {device}", workload.kernel, workload.cells))
+    }
+}
+
+impl Record {
+    /// Its key.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        Key::of(&self.workload, &self.device.name, &self.parameters)
+    }
+
+    /// The measurement, if it has one.
+    #[must_use]
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match &self.outcome {
+            Outcome::Measured(m) => Some(m),
+            Outcome::Refused(_) => None,
+        }
+    }
+
+    /// Median seconds, if it was measured.
+    #[must_use]
+    pub fn median_s(&self) -> Option<f64> {
+        self.measurement().map(|m| m.median_s)
+    }
+
+    /// Operations of the untransformed kernel a second, FLOP/s.
+    #[must_use]
+    pub fn flops_per_s(&self) -> Option<f64> {
+        self.median_s().map(|s| self.workload.flops as f64 / s)
+    }
+
+    /// Part of *document 000*'s roofline.
+    #[must_use]
+    pub fn of_document_roofline(&self) -> Option<f64> {
+        self.flops_per_s().map(|rate| rate / self.device.document_roofline(&self.workload))
+    }
+
+    /// Part of the roofline of memory and arithmetic alone.
+    #[must_use]
+    pub fn of_true_roofline(&self) -> Option<f64> {
+        self.flops_per_s().map(|rate| rate / self.device.true_roofline(&self.workload))
+    }
+}
+
+/// The fastest measured record of each (case, cells, device), in the order in which these first appear.
+#[must_use]
+pub fn best_of_each(records: &[Record]) -> Vec<&Record> {
+    let mut best: Vec<&Record> = Vec::new();
+    for record in records.iter().filter(|r| r.measurement().is_some()) {
+        let place = |r: &Record| (r.workload.kernel.clone(), r.workload.cells, r.device.name.clone());
+        match best.iter_mut().find(|b| place(b) == place(record)) {
+            Some(found) if record.median_s() < found.median_s() => *found = record,
+            Some(_) => {}
+            None => best.push(record),
+        }
+    }
+    best
+}

@@ -1,0 +1,163 @@
+//! Work done ahead of its use: many threads make things, one takes them in order.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How far and with how many hands to work ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ahead {
+    /// Threads that make things.
+    pub threads: usize,
+    /// Things made and not yet taken, at most.
+    pub window: usize,
+    /// Whether the first is taken only when all are made: where maker and taker share the cores, timings
+    /// would suffer otherwise. The window is then as wide as the list.
+    pub all_first: bool,
+}
+
+struct State<T> {
+    /// Next job to begin.
+    next: usize,
+    /// Next one to take.
+    taken: usize,
+    made: BTreeMap<usize, T>,
+    stopped: bool,
+}
+
+/// Ends the makers when the taker leaves, however it does.
+struct StopOnExit<'a, T>(&'a Mutex<State<T>>, &'a Condvar);
+
+impl<T> Drop for StopOnExit<'_, T> {
+    fn drop(&mut self) {
+        lock(self.0).stopped = true;
+        self.1.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No invariant spans two statements under the lock.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ahead {
+    /// Gives `take` the result of `make` for each job, in the order of the jobs, until it breaks.
+    ///
+    /// `take` runs on the calling thread, beside `make` on others. `make` must not panic.
+    pub(super) fn run<J: Sync, T: Send>(
+        self,
+        jobs: &[J],
+        make: impl Fn(&J) -> T + Sync,
+        mut take: impl FnMut(&J, T) -> ControlFlow<()>,
+    ) {
+        let state = Mutex::new(State { next: 0, taken: 0, made: BTreeMap::new(), stopped: false });
+        let changed = Condvar::new();
+        let window = if self.all_first { jobs.len() } else { self.window.max(1) };
+        std::thread::scope(|scope| {
+            let _stop = StopOnExit(&state, &changed);
+            for _ in 0..self.threads.max(1).min(jobs.len()) {
+                scope.spawn(|| maker(&state, &changed, jobs, window, &make));
+            }
+            if self.all_first {
+                let all = |s: &mut State<T>| s.made.len() < jobs.len();
+                drop(changed.wait_while(lock(&state), all).unwrap_or_else(PoisonError::into_inner));
+            }
+            for (k, job) in jobs.iter().enumerate() {
+                let waiting = changed.wait_while(lock(&state), |s| !s.made.contains_key(&k));
+                let mut guard = waiting.unwrap_or_else(PoisonError::into_inner);
+                guard.taken = k + 1;
+                let thing = guard.made.remove(&k);
+                drop(guard);
+                changed.notify_all();
+                if let Some(thing) = thing
+                    && take(job, thing).is_break()
+                {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+fn maker<J, T>(
+    state: &Mutex<State<T>>,
+    changed: &Condvar,
+    jobs: &[J],
+    window: usize,
+    make: &(impl Fn(&J) -> T + Sync),
+) {
+    loop {
+        let too_far = |s: &mut State<T>| !s.stopped && s.next < jobs.len() && s.next >= s.taken + window;
+        let mut guard = changed.wait_while(lock(state), too_far).unwrap_or_else(PoisonError::into_inner);
+        let k = guard.next;
+        let Some(job) = jobs.get(k).filter(|_| !guard.stopped) else { return };
+        guard.next += 1;
+        drop(guard);
+        let thing = make(job);
+        lock(state).made.insert(k, thing);
+        changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn ahead(threads: usize, window: usize, all_first: bool) -> Ahead {
+        Ahead { threads, window, all_first }
+    }
+
+    #[test]
+    fn everything_arrives_in_order_and_no_further_ahead_than_asked() {
+        let jobs: Vec<usize> = (0..200).collect();
+        for (threads, window) in [(1, 1), (4, 3), (8, 500)] {
+            let (made, mut taken) = (AtomicUsize::new(0), 0);
+            ahead(threads, window, false).run(
+                &jobs,
+                |j| {
+                    made.fetch_add(1, Ordering::SeqCst);
+                    j * j
+                },
+                |j, square| {
+                    assert_eq!((*j, square), (taken, taken * taken));
+                    taken += 1;
+                    assert!(made.load(Ordering::SeqCst) <= taken + window);
+                    ControlFlow::Continue(())
+                },
+            );
+            assert_eq!(taken, jobs.len());
+        }
+    }
+
+    #[test]
+    fn all_are_made_before_the_first_is_taken_if_asked() {
+        let jobs: Vec<usize> = (0..50).collect();
+        let made = AtomicUsize::new(0);
+        ahead(3, 1, true).run(
+            &jobs,
+            |_| made.fetch_add(1, Ordering::SeqCst),
+            |_, _| {
+                assert_eq!(made.load(Ordering::SeqCst), 50);
+                ControlFlow::Continue(())
+            },
+        );
+    }
+
+    #[test]
+    fn makers_stop_when_the_taker_does() {
+        let jobs: Vec<usize> = (0..1000).collect();
+        let (made, mut taken) = (AtomicUsize::new(0), 0);
+        ahead(4, 2, false).run(
+            &jobs,
+            |_| made.fetch_add(1, Ordering::SeqCst),
+            |_, _| {
+                taken += 1;
+                if taken == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            },
+        );
+        assert_eq!(taken, 10);
+        assert!(made.load(Ordering::SeqCst) <= 12);
+        ahead(4, 2, false).run(&[], |()| (), |(), ()| ControlFlow::Continue(()));
+    }
+}

@@ -1,0 +1,239 @@
+//! The tuner: tries candidates on a device, keeps what it finds, chooses the fastest that is right.
+//!
+//! Code is generated and compiled ahead on many threads; one thread owns the device. A candidate that does
+//! not transform, compile, launch or agree with the reference is recorded with its reason and passed over.
+//! What the database holds already is not done again, so a run that was stopped goes on where it was.
+//!
+//! # Source
+//! *Document 000*, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5 warm-ups, at least
+//! 15 runs or 0.2 s; here the median is kept with the shortest and the longest, by the device's own clock.
+
+mod ahead;
+mod trial;
+mod watch;
+
+use crate::database::{Database, DatabaseError};
+use crate::record::{Candidate, Errors, Key, Machine, Parameters, Record, Refusal, Workload};
+use purlin_runtime::cuda::ptxas::Resources;
+use purlin_runtime::{Timing, TimingOptions};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// A case to tune: how its programs and its inputs are made.
+pub trait Subject: Sync {
+    /// A compiled candidate.
+    type Program: Send;
+    /// Inputs and reference values in the memory of the host.
+    type Inputs: Send;
+    /// The case in the memory of its device.
+    type Session<'s>: Session<Program = Self::Program>
+    where
+        Self: 's;
+
+    /// What is computed, and how much of it.
+    fn workload(&self) -> &Workload;
+
+    /// Transforms, generates and compiles; on any thread, several at once.
+    ///
+    /// # Errors
+    /// Which stage refused, and why.
+    fn build(&self, parameters: &Parameters) -> Result<Built<Self::Program>, Refusal>;
+
+    /// Makes inputs and reference values; on any thread, ahead of their use.
+    ///
+    /// # Errors
+    /// Why there are none; the case is passed over.
+    fn prepare(&self) -> Result<Self::Inputs, String>;
+
+    /// Moves inputs to the device; on the thread that owns it.
+    ///
+    /// # Errors
+    /// Why the device does not take them; the case is passed over.
+    fn load(&self, inputs: Self::Inputs) -> Result<Self::Session<'_>, String>;
+}
+
+/// A compiled candidate.
+pub struct Built<P> {
+    /// What the subject's session runs.
+    pub program: P,
+    /// Hash of the transformed kernel.
+    pub kernel: String,
+    /// Registers, spills and memory where the compiler reports them.
+    pub resources: Option<Resources>,
+}
+
+/// A case in the memory of its device.
+pub trait Session {
+    /// A compiled candidate.
+    type Program;
+
+    /// Runs a candidate on fresh outputs and compares it with the reference. The first one that is right may
+    /// become the reference of those that follow.
+    ///
+    /// # Errors
+    /// The launch failed, or the result is wrong.
+    fn check(&mut self, program: &Self::Program) -> Result<Errors, Refusal>;
+
+    /// Times a candidate.
+    ///
+    /// # Errors
+    /// The launch failed.
+    fn time(&mut self, program: &Self::Program, options: &TimingOptions) -> Result<Timing, Refusal>;
+
+    /// Whether the device still works: after some faults it refuses everything.
+    fn is_alive(&self) -> bool;
+}
+
+/// How to tune.
+#[derive(Clone, Debug)]
+pub struct TunerOptions {
+    /// Warm-up and runs.
+    pub timing: TimingOptions,
+    /// A candidate whose first run takes this many times the best median is not run again.
+    pub hopeless: f64,
+    /// Threads that generate and compile.
+    pub threads: usize,
+    /// Whether the device computes on the cores that compile: then all candidates of a case are compiled
+    /// before the first is timed.
+    pub shares_cores: bool,
+    /// No candidate is begun later than this after the start.
+    pub time_limit: Option<Duration>,
+    /// A candidate that keeps the device longer than this hangs.
+    pub patience: Duration,
+    /// Try again what the database holds.
+    pub again: bool,
+    /// Seed of the inputs, for the records.
+    pub seed: u64,
+}
+
+impl Default for TunerOptions {
+    fn default() -> Self {
+        Self {
+            timing: TimingOptions::default(),
+            hopeless: 5.0,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            shares_cores: true,
+            time_limit: None,
+            patience: Duration::from_secs(120),
+            again: false,
+            seed: 0,
+        }
+    }
+}
+
+/// A case and what to try on it.
+pub struct Task<S> {
+    /// The case.
+    pub subject: S,
+    /// What to try, in this order; the first one that is right serves as reference of the others.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What happens while tuning.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'e> {
+    /// So many trials are to be done, after so many that the database holds.
+    Planned {
+        /// To be done.
+        trials: usize,
+        /// Found in the database.
+        known: usize,
+    },
+    /// A trial begins on the device.
+    Trying(&'e Workload, &'e Candidate),
+    /// A trial is done and kept.
+    Done(&'e Record),
+    /// A case is passed over with all its trials.
+    Skipped {
+        /// The case.
+        workload: &'e Workload,
+        /// Its trials.
+        trials: usize,
+        /// Why.
+        reason: &'e str,
+    },
+}
+
+/// What the caller of a tuner sees and decides.
+pub trait Observer: Sync {
+    /// Something happened.
+    fn event(&self, event: Event<'_>);
+    /// Whether to stop before the next trial.
+    fn wants_stop(&self) -> bool;
+    /// A candidate does not come back from the device; its record is kept. The thread that waits for it cannot
+    /// be freed: the process has to end.
+    fn hangs(&self, record: &Record);
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything was tried.
+    Complete,
+    /// The observer or the time limit stopped it; so many trials are left.
+    Stopped {
+        /// Trials that are left.
+        left: usize,
+    },
+    /// A candidate broke the device; it is recorded, and a new process can go on.
+    DeviceLost {
+        /// Trials that are left.
+        left: usize,
+    },
+}
+
+/// Tries the candidates of `tasks` that `database` does not hold, and keeps each result there at once.
+///
+/// # Errors
+/// The database cannot be read or written.
+pub fn tune<S: Subject>(
+    tasks: &[Task<S>],
+    machine: &Machine,
+    database: &Database,
+    options: &TunerOptions,
+    observer: &dyn Observer,
+) -> Result<Ending, DatabaseError> {
+    let mut known = HashSet::new();
+    if !options.again {
+        known.extend(database.read()?.records.iter().map(Record::key));
+    }
+    let is_known = |task: &Task<S>, c: &Candidate| {
+        known.contains(&Key::of(task.subject.workload(), &machine.name, &c.parameters))
+    };
+    let todo: Vec<Vec<Job<'_, S>>> = tasks.iter().map(|task| jobs(task, |c| is_known(task, c))).collect();
+    let trials = todo.iter().flatten().filter(|j| j.is_trial()).count();
+    let total: usize = tasks.iter().map(|t| t.candidates.len()).sum();
+    observer.event(Event::Planned { trials, known: total - trials });
+    // Cases are cut apart only where compiling would disturb timing.
+    let batches = if options.shares_cores { todo } else { vec![todo.into_iter().flatten().collect()] };
+    trial::run(&batches, trial::Setting { machine, database, options, observer }, trials)
+}
+
+/// One thing to make ahead.
+enum Job<'t, S> {
+    /// The inputs of a case, with the trials that need them.
+    Prepare(&'t S, usize),
+    /// A candidate to try, or only to serve as reference because its time is known.
+    Build { subject: &'t S, candidate: &'t Candidate, only_reference: bool },
+}
+
+impl<S> Job<'_, S> {
+    fn is_trial(&self) -> bool {
+        matches!(self, Self::Build { only_reference: false, .. })
+    }
+}
+
+fn jobs<S>(task: &Task<S>, is_known: impl Fn(&Candidate) -> bool) -> Vec<Job<'_, S>> {
+    let trials = task.candidates.iter().filter(|c| !is_known(c)).count();
+    if trials == 0 {
+        return Vec::new();
+    }
+    let mut jobs = vec![Job::Prepare(&task.subject, trials)];
+    for (k, candidate) in task.candidates.iter().enumerate() {
+        let only_reference = is_known(candidate);
+        if k == 0 || !only_reference {
+            jobs.push(Job::Build { subject: &task.subject, candidate, only_reference });
+        }
+    }
+    jobs
+}

@@ -1,0 +1,193 @@
+//! `purlin results`: what tuning found, as tables, as a page, as pictures.
+
+use super::failure::Failure;
+use super::out;
+use super::page::page;
+use super::table::{figure, grouped, seconds, table};
+use super::trials::first_line;
+use clap::Args;
+use purlin::autotune::{Contents, Database, Outcome, Record, bars_svg, best_of_each, share_svg};
+use std::path::{Path, PathBuf};
+
+/// Show what tuning found: the best mapping of each case, every trial, a page beside the published times
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  purlin results                                           the best of each case in tune-output/trials.jsonl
+  purlin results --case laplace.3D.P4 --all                every trial of a case, the fastest first
+  purlin results --refused                                 what did not compile, did not launch or was wrong, and why
+  purlin results --db results/h200/tuned.jsonl --page      the page of the H200, as Markdown
+  purlin results --plots .                                 bars.svg and share.svg (Figures 5 and 6 of document 000)
+
+Columns: `of document's` and `of true` are fractions of two rooflines with the ceilings that were measured on the device:
+document 000's (equation 47) and min(memory bandwidth * FLOP/byte, FP64 rate). Operations are those of the kernel before
+any transformation. `faster` is the time of one cell a work-item over that of the best.")]
+pub struct ResultsArgs {
+    /// The database that `purlin tune` wrote
+    #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
+    db: PathBuf,
+    /// Only cases whose name contains this, such as laplace.3D or 2D.P8
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    case: String,
+    /// Only devices whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    device: String,
+    /// Every trial, not only the best of each case
+    #[arg(long)]
+    all: bool,
+    /// Only the trials without a time, with the reason
+    #[arg(long, conflicts_with = "all")]
+    refused: bool,
+    /// The page: Markdown, every case beside its published time
+    #[arg(long, conflicts_with_all = ["all", "refused"])]
+    page: bool,
+    /// Write bars.svg and share.svg there
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
+    if !args.db.exists() {
+        let path = args.db.display();
+        let message = format!("no database `{path}`; `purlin tune` makes one, --db names another");
+        return Err(Failure::Usage(message));
+    }
+    let contents = Database::at(&args.db).read()?;
+    warn_of_damage(&contents, &args.db);
+    let (case, device) = (args.case.to_lowercase(), args.device.to_lowercase());
+    let mut records = contents.records;
+    records.retain(|r| {
+        r.workload.case.to_lowercase().contains(&case) && r.device.name.to_lowercase().contains(&device)
+    });
+    let best = best_of_each(&records);
+    out(&if args.refused {
+        refused_table(&records)
+    } else if args.all {
+        trials_table(&records)
+    } else if args.page {
+        page(&best, &records)?
+    } else {
+        best_table(&best, &records)
+    })?;
+    match &args.plots {
+        Some(dir) => out(&pictures(&best, dir, "")?),
+        None => Ok(()),
+    }
+}
+
+/// Says which lines of a database are no records.
+pub fn warn_of_damage(contents: &Contents, path: &Path) {
+    for damaged in &contents.damaged {
+        let (line, reason) = (damaged.line, &damaged.reason);
+        eprintln!("warning: `{}`, line {line} is no record ({reason}); it is passed over", path.display());
+    }
+}
+
+/// The time of one cell a work-item for the same case on the same device, if it is known.
+pub fn single_cell_s(best: &Record, records: &[Record]) -> Option<f64> {
+    let same = |r: &&Record| {
+        (&r.workload.kernel, r.workload.cells, &r.device.name)
+            == (&best.workload.kernel, best.workload.cells, &best.device.name)
+    };
+    let single = records.iter().filter(same).filter(|r| r.parameters.is_single_cell());
+    single.filter_map(Record::median_s).min_by(f64::total_cmp)
+}
+
+fn percent(x: Option<f64>) -> String {
+    x.map_or_else(|| "-".into(), |x| format!("{:.0} %", 100.0 * x))
+}
+
+/// The best of each case.
+pub fn best_table(best: &[&Record], records: &[Record]) -> String {
+    let rows = best.iter().filter_map(|r| {
+        let median = r.median_s()?;
+        Some([
+            r.workload.case.clone(),
+            r.parameters.to_string(),
+            grouped(r.workload.cells),
+            seconds(median),
+            figure(r.flops_per_s()? / 1e9),
+            figure(r.workload.dofs as f64 / median / 1e9),
+            percent(r.of_document_roofline()),
+            percent(r.of_true_roofline()),
+            single_cell_s(r, records).map_or_else(|| "-".into(), |s| format!("{:.2}", s / median)),
+        ])
+    });
+    let devices: Vec<&str> = best.iter().map(|r| r.device.name.as_str()).collect();
+    let mut names = devices.clone();
+    names.dedup();
+    let header =
+        ["case", "best", "cells", "median", "GFLOP/s", "GDoF/s", "of document's", "of true", "faster"];
+    format!(
+        "{}on {}\n",
+        table(header, rows),
+        if names.is_empty() { "no device".into() } else { names.join(", ") }
+    )
+}
+
+/// Every trial, the fastest of each case first, then those without a time.
+pub fn trials_table(records: &[Record]) -> String {
+    let mut sorted: Vec<&Record> = records.iter().collect();
+    let time = |r: &Record| r.median_s().unwrap_or(f64::INFINITY);
+    sorted.sort_by(|a, b| {
+        let cases = (&a.workload.case, &a.device.name).cmp(&(&b.workload.case, &b.device.name));
+        cases.then(time(a).total_cmp(&time(b)))
+    });
+    let rows = sorted.into_iter().map(|r| {
+        let rank = r.rank.map_or_else(|| "-".into(), |n| n.to_string());
+        let (time, spread, error, cost) = match &r.outcome {
+            Outcome::Measured(m) => (
+                seconds(m.median_s),
+                format!("{} – {}, {} runs", seconds(m.min_s), seconds(m.max_s), m.runs),
+                format!("{:.1e}", m.errors.small.max(m.errors.measured)),
+                m.resources.as_ref().map_or_else(
+                    || "-".into(),
+                    |x| format!("{} registers, {} B spilt", x.registers, x.spill_stores),
+                ),
+            ),
+            Outcome::Refused(refusal) => ("-".into(), refusal.stage.to_string(), "-".into(), "-".into()),
+        };
+        [r.workload.case.clone(), r.parameters.to_string(), rank, time, spread, error, cost]
+    });
+    table(["case", "mapping", "rank", "median", "shortest – longest", "error", "resources"], rows)
+}
+
+fn refused_table(records: &[Record]) -> String {
+    let rows = records.iter().filter_map(|r| match &r.outcome {
+        Outcome::Refused(refusal) => {
+            Some([r.workload.case.clone(), r.parameters.to_string(), first_line(refusal)])
+        }
+        Outcome::Measured(_) => None,
+    });
+    table(["case", "mapping", "reason"], rows)
+}
+
+/// Writes the pictures beside a database; says where.
+pub fn write_pictures(best: &[&Record], database: &Path) -> Result<String, Failure> {
+    let dir = database.parent().unwrap_or(Path::new(""));
+    let stem = database.file_stem().map_or_else(String::new, |s| format!("{}_", s.to_string_lossy()));
+    pictures(best, dir, &stem)
+}
+
+fn pictures(best: &[&Record], dir: &Path, prefix: &str) -> Result<String, Failure> {
+    let device = best.first().map_or("no device", |r| r.device.name.as_str());
+    let title = format!("Operator actions on {device}");
+    let refused = |e: purlin::autotune::PlotError| Failure::Refused(e.to_string());
+    let files = [
+        ("bars.svg", bars_svg(&title, best).map_err(refused)?, "rates under their rooflines"),
+        ("share.svg", share_svg(&title, best).map_err(refused)?, "cases over each fraction of the rooflines"),
+    ];
+    if !dir.as_os_str().is_empty() {
+        std::fs::create_dir_all(dir)
+            .map_err(|e| Failure::Usage(format!("cannot make `{}`: {e}", dir.display())))?;
+    }
+    let mut said = String::new();
+    for (name, content, what) in files {
+        let path = dir.join(format!("{prefix}{name}"));
+        std::fs::write(&path, content)
+            .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))?;
+        said += &format!("wrote {} ({what})\n", path.display());
+    }
+    Ok(said)
+}

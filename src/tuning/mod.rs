@@ -1,0 +1,225 @@
+//! Tuning of operator actions: what [`purlin_autotune::tuner`] asks of a case, answered with lowering,
+//! code generation and a device.
+//!
+//! A candidate counts if its result agrees, to [`TOLERANCE`], with an evaluation of the form that shares no
+//! code with lowering and code generation: on a small mesh everywhere, and on the measured mesh either at
+//! random degrees of freedom (the first candidate that is right) or everywhere with the result of that first
+//! one, by a sum on the device.
+
+mod distance;
+mod sample;
+mod session;
+
+pub use session::{CaseInputs, CaseSession};
+
+use crate::{Case, Problem, ProblemError, kernel_work};
+use purlin_autotune::tuner::{Built, Subject};
+use purlin_autotune::{Parameters, Refusal, Stage, Workload};
+use purlin_codegen::{Options, Program, Target, generate};
+use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
+use purlin_forms::quadrature::QuadratureScheme;
+use purlin_ir::Kernel;
+use purlin_ir::stats::StatsError;
+use purlin_runtime::cuda::nvrtc;
+use purlin_runtime::{Cache, Device, Executable, RuntimeError};
+use purlin_transforms::strategies::{SingleCell, single_cell_per_work_item};
+use purlin_transforms::{Recipe, RecipeError};
+use std::collections::BTreeMap;
+
+/// Largest relative error of a result that counts: sums of some hundred products in double precision.
+pub const TOLERANCE: f64 = 1e-12;
+
+/// Degrees of freedom that are compared with the reference on the measured mesh.
+const SAMPLES: usize = 20;
+
+/// An operator action on a unit mesh, lowered.
+pub struct LoweredCase {
+    /// The operator, dimension and degree.
+    pub case: Case,
+    /// Its quadrature.
+    pub scheme: QuadratureScheme,
+    /// Subdivisions of each side of the measured mesh.
+    pub subdivisions: usize,
+    /// The kernel and what its arguments stand for.
+    pub lowered: LoweredForm,
+    /// What is computed, and how much of it.
+    pub workload: Workload,
+}
+
+/// Why a case cannot be tuned at all.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// The form.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// No statistics.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}
+
+impl LoweredCase {
+    /// Lowers the action and counts its work on the unit mesh with `subdivisions` a side.
+    ///
+    /// # Errors
+    /// A form that cannot be lowered, a kernel that cannot be counted.
+    pub fn new(case: Case, scheme: QuadratureScheme, subdivisions: usize) -> Result<Self, CaseError> {
+        let form = case.operator.form(case.dim, case.degree).map_err(ProblemError::from)?;
+        let name = format!("{}_{}d_p{}", case.operator, case.dim, case.degree);
+        let options = LoweringOptions { scheme: Some(scheme), ..LoweringOptions::new(name) };
+        let lowered = lower(&form, &options).map_err(ProblemError::from)?;
+        let params = params(&lowered, case, subdivisions);
+        let work = kernel_work(&lowered.kernel, &params)?;
+        let nodes = nodes(case.dim, subdivisions, lowered.test.degree());
+        let workload = Workload {
+            case: case.to_string(),
+            kernel: lowered.kernel.content_hash(),
+            cells: case.cells(subdivisions),
+            dofs: nodes * lowered.test.components() as u64,
+            flops: work.flops,
+            dram_bytes: work.dram_bytes,
+            table_bytes: work.table_bytes,
+        };
+        Ok(Self { case, scheme, subdivisions, lowered, workload })
+    }
+
+    fn problem(&self, subdivisions: usize, seed: u64) -> Result<Problem, String> {
+        let mesh = self.case.mesh(subdivisions).map_err(|e| e.to_string())?;
+        let Case { operator, degree, .. } = self.case;
+        Problem::operator(operator, degree, Some(self.scheme), mesh, seed).map_err(|e| e.to_string())
+    }
+}
+
+/// Lagrange nodes of a degree on the unit mesh: the points of a grid.
+fn nodes(dim: usize, subdivisions: usize, degree: usize) -> u64 {
+    ((subdivisions * degree + 1) as u64).pow(dim as u32)
+}
+
+/// The kernel's parameters on the unit mesh, without the mesh.
+fn params(lowered: &LoweredForm, case: Case, subdivisions: usize) -> BTreeMap<String, i64> {
+    let mut params = BTreeMap::new();
+    for argument in &lowered.arguments {
+        let value = match &argument.role {
+            ArgumentRole::CellCount => case.cells(subdivisions),
+            ArgumentRole::VertexCount => nodes(case.dim, subdivisions, 1),
+            ArgumentRole::DofCount { degree } => nodes(case.dim, subdivisions, *degree),
+            ArgumentRole::Coordinates
+            | ArgumentRole::CellVertices
+            | ArgumentRole::DofMap { .. }
+            | ArgumentRole::Coefficient(_)
+            | ArgumentRole::Constant(..)
+            | ArgumentRole::Output(_) => continue,
+        };
+        params.insert(argument.name.clone(), value as i64);
+    }
+    params
+}
+
+/// Maps a kernel as the parameters say; returns it with the recipe that made it.
+///
+/// # Errors
+/// The step that was refused.
+pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Recipe), RecipeError> {
+    match parameters {
+        Parameters::SingleCell { cells } => {
+            let work_group = i64::try_from(*cells).unwrap_or(i64::MAX);
+            single_cell_per_work_item(kernel, &SingleCell { work_group, ..SingleCell::default() })
+        }
+    }
+}
+
+/// A program for a target, with the hash of the kernel it came from.
+///
+/// # Errors
+/// Which stage refused, and why.
+pub fn source(
+    kernel: &Kernel,
+    parameters: &Parameters,
+    target: Target,
+) -> Result<(Program, String), Refusal> {
+    let (kernel, _) = transform(kernel, parameters).map_err(|e| Refusal::new(Stage::Transform, e))?;
+    let program =
+        generate(&kernel, target, &Options::default()).map_err(|e| Refusal::new(Stage::Generate, e))?;
+    Ok((program, kernel.content_hash()))
+}
+
+/// A case on a device.
+pub struct CaseSubject<'d> {
+    /// The case.
+    pub lowered: LoweredCase,
+    /// The device.
+    pub device: &'d dyn Device,
+    /// Where compiled code is kept; the device's own.
+    pub cache: &'d Cache,
+    /// Seed of inputs and samples.
+    pub seed: u64,
+}
+
+/// A program, compiled or ready to be.
+pub struct CaseProgram {
+    program: Program,
+    /// None on a card: its compiler has filled the cache, and the thread that owns the card loads the code.
+    executable: Option<Executable>,
+}
+
+impl CaseProgram {
+    /// The code on `device`.
+    fn executable(&self, device: &dyn Device) -> Result<Executable, RuntimeError> {
+        self.executable.clone().map_or_else(|| device.compile(&self.program), Ok)
+    }
+}
+
+impl Subject for CaseSubject<'_> {
+    type Program = CaseProgram;
+    type Inputs = CaseInputs;
+    type Session<'s>
+        = CaseSession<'s>
+    where
+        Self: 's;
+
+    fn workload(&self) -> &Workload {
+        &self.lowered.workload
+    }
+
+    fn build(&self, parameters: &Parameters) -> Result<Built<CaseProgram>, Refusal> {
+        let info = self.device.info();
+        let target = info.backend.target();
+        let (program, kernel) = source(&self.lowered.lowered.kernel, parameters, target)?;
+        let refused = |e: RuntimeError| Refusal::new(Stage::Compile, e);
+        let (mut executable, mut resources) = (None, None);
+        match target {
+            Target::Cuda => {
+                let object = nvrtc::compile_for(&info.arch, &program.entry, &program.source, self.cache);
+                resources = object.map_err(refused)?.resources.into_iter().find(|r| r.entry == program.entry);
+            }
+            Target::OpenCl | Target::C => {
+                executable = Some(self.device.compile(&program).map_err(refused)?);
+            }
+        }
+        Ok(Built { program: CaseProgram { program, executable }, kernel, resources })
+    }
+
+    fn prepare(&self) -> Result<CaseInputs, String> {
+        CaseInputs::new(&self.lowered, self.seed)
+    }
+
+    fn load(&self, inputs: CaseInputs) -> Result<CaseSession<'_>, String> {
+        CaseSession::new(self.device, inputs).map_err(|e| e.to_string())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workload_of_a_unit_mesh_is_that_of_the_mesh() {
+        for case in Case::all().into_iter().filter(|c| c.degree <= 3) {
+            let lowered = LoweredCase::new(case, QuadratureScheme::Document, 3).unwrap();
+            let problem = lowered.problem(3, 1).unwrap();
+            assert_eq!(lowered.workload.cells, problem.mesh.n_cells() as u64);
+            assert_eq!(lowered.workload.dofs, problem.n_dofs as u64);
+            assert_eq!(params(&lowered.lowered, case, 3), *problem.memory.params());
+        }
+    }
+}

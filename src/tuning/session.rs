@@ -1,0 +1,136 @@
+//! A case in the memory of its device.
+
+use super::distance::Distance;
+use super::sample::Sample;
+use super::{CaseProgram, LoweredCase, SAMPLES, TOLERANCE};
+use crate::{LoadError, Loaded, RelativeError};
+use purlin_autotune::tuner::Session;
+use purlin_autotune::{Errors, Refusal, Stage};
+use purlin_ir::interp::Memory;
+use purlin_runtime::{Buffer, Device, Executable, Timing, TimingOptions};
+
+/// Inputs and reference values of a case, in the memory of the host.
+pub struct CaseInputs {
+    /// Name of the result.
+    output: String,
+    small: Memory,
+    /// The reference on the small mesh.
+    expected: Vec<f64>,
+    measured: Memory,
+    sample: Sample,
+}
+
+/// Subdivisions of the small mesh: 162 cells fill some groups of work-items and leave the last one in part.
+fn small(dim: usize) -> usize {
+    if dim == 2 { 9 } else { 3 }
+}
+
+impl CaseInputs {
+    pub(super) fn new(case: &LoweredCase, seed: u64) -> Result<Self, String> {
+        let small = case.problem(small(case.case.dim), seed)?;
+        let expected = small.reference().map_err(|e| e.to_string())?;
+        let measured = case.problem(case.subdivisions, seed.wrapping_add(1))?;
+        let sample = Sample::draw(&measured, SAMPLES, seed).map_err(|e| e.to_string())?;
+        let output = small.output().to_owned();
+        Ok(Self { output, small: small.memory, expected, measured: measured.memory, sample })
+    }
+}
+
+/// A case on a device: both meshes, and the result of the first candidate that was right.
+pub struct CaseSession<'d> {
+    device: &'d dyn Device,
+    inputs: CaseInputs,
+    distance: Distance<'d>,
+    small: Option<Loaded<'d>>,
+    measured: Option<Loaded<'d>>,
+    reference: Option<Buffer>,
+}
+
+impl<'d> CaseSession<'d> {
+    pub(super) fn new(device: &'d dyn Device, inputs: CaseInputs) -> Result<Self, String> {
+        let distance = Distance::new(device)?;
+        Ok(Self { device, inputs, distance, small: None, measured: None, reference: None })
+    }
+
+    /// Largest error on the small mesh, everywhere.
+    fn check_small(&mut self, executable: &Executable) -> Result<f64, LoadError> {
+        let loaded = place(&mut self.small, self.device, executable, &self.inputs.small)?;
+        run(loaded, &self.inputs.output)?;
+        let found = loaded.f64s(&self.inputs.output)?;
+        let error = RelativeError::between(&found, &self.inputs.expected).max;
+        Ok(if found.len() == self.inputs.expected.len() { error } else { f64::NAN })
+    }
+
+    /// Error on the measured mesh, and the result if nothing was there to compare the whole of it with.
+    fn check_measured(&mut self, executable: &Executable) -> Result<(f64, Option<Buffer>), LoadError> {
+        let output = &self.inputs.output;
+        let loaded = place(&mut self.measured, self.device, executable, &self.inputs.measured)?;
+        run(loaded, output)?;
+        let found = loaded.buffer(output)?;
+        if let Some(reference) = &self.reference {
+            return Ok((self.distance.relative(found, reference)?, None));
+        }
+        let copy = self.device.allocate(found.bytes())?;
+        self.device.copy(found, &copy)?;
+        Ok((self.inputs.sample.error(&loaded.f64s(output)?), Some(copy)))
+    }
+}
+
+/// The program of `executable` with the arguments of `memory`; those that are on the device stay there.
+fn place<'l, 'd>(
+    slot: &'l mut Option<Loaded<'d>>,
+    device: &'d dyn Device,
+    executable: &Executable,
+    memory: &Memory,
+) -> Result<&'l mut Loaded<'d>, LoadError> {
+    match slot {
+        Some(loaded) => loaded.exchange(executable.clone(), memory)?,
+        None => *slot = Some(Loaded::compiled(device, executable.clone(), memory)?),
+    }
+    slot.as_mut().ok_or_else(|| LoadError::Missing("the program".into()))
+}
+
+/// Runs once; the result, which is added to, starts at zero.
+fn run(loaded: &Loaded<'_>, output: &str) -> Result<(), LoadError> {
+    loaded.fill(output, 0)?;
+    Ok(loaded.launch()?)
+}
+
+fn launch(error: LoadError) -> Refusal {
+    Refusal::new(Stage::Launch, error)
+}
+
+/// NaN is not right.
+fn within(error: f64, mesh: &str) -> Result<f64, Refusal> {
+    if error <= TOLERANCE {
+        return Ok(error);
+    }
+    let reason = format!("relative error {error:.1e} on the {mesh} mesh, needed at most {TOLERANCE:e}");
+    Err(Refusal::new(Stage::Check, reason))
+}
+
+impl Session for CaseSession<'_> {
+    type Program = CaseProgram;
+
+    fn check(&mut self, program: &CaseProgram) -> Result<Errors, Refusal> {
+        let executable = program.executable(self.device).map_err(|e| Refusal::new(Stage::Compile, e))?;
+        let small = within(self.check_small(&executable).map_err(launch)?, "small")?;
+        let (error, result) = self.check_measured(&executable).map_err(launch)?;
+        let measured = within(error, "measured")?;
+        if let Some(result) = result {
+            self.reference = Some(result);
+        }
+        Ok(Errors { small, measured })
+    }
+
+    fn time(&mut self, _: &CaseProgram, options: &TimingOptions) -> Result<Timing, Refusal> {
+        let Some(loaded) = &self.measured else {
+            return Err(Refusal::new(Stage::Launch, "bug of purlin: timed before it was checked"));
+        };
+        loaded.time(options).map_err(|e| launch(e.into()))
+    }
+
+    fn is_alive(&self) -> bool {
+        self.device.allocate(8).is_ok()
+    }
+}
