@@ -73,6 +73,7 @@ const RESERVED: &[&str] = &[
     "kernel",
     "length",
     "local",
+    "local_memory",
     "long",
     "main",
     "max",

@@ -39,6 +39,19 @@ pub struct Program {
     pub plan: LaunchPlan,
 }
 
+/// What a CUDA kernel may declare as static shared memory, in bytes.
+pub const STATIC_LOCAL_BYTES: u64 = 48 * 1024;
+
+impl Program {
+    /// Bytes of local memory that the launch has to provide because the source does not declare their number: all of
+    /// it for a CUDA kernel with more than [`STATIC_LOCAL_BYTES`], else none.
+    #[must_use]
+    pub fn dynamic_local_bytes(&self) -> u64 {
+        let dynamic = self.target == Target::Cuda && self.plan.local_bytes > STATIC_LOCAL_BYTES;
+        if dynamic { self.plan.local_bytes } else { 0 }
+    }
+}
+
 /// How to launch a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LaunchPlan {
@@ -48,7 +61,7 @@ pub struct LaunchPlan {
     pub grid: [HostExpr; 3],
     /// Work-items of a group along l.0, l.1, l.2.
     pub block: [u64; 3],
-    /// Local memory of one work-group, in bytes, all of it declared in the source.
+    /// Local memory of one work-group, in bytes.
     pub local_bytes: u64,
     /// What the device must offer.
     pub features: Vec<Feature>,

@@ -144,8 +144,8 @@ fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<()
     if target != Target::C && found > limit {
         return Err(CodegenError::ConstantMemory { found, limit, target });
     }
-    // 48 KiB: what a CUDA kernel may declare statically.
-    let limit = 48 * 1024;
+    // 227 KiB: the most a group may have on compute capability 9.0; the runtime compares with the card's own.
+    let limit = 227 * 1024;
     if target == Target::Cuda && local > limit {
         return Err(CodegenError::LocalMemory { found: local, limit, target });
     }

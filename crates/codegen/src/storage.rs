@@ -84,7 +84,9 @@ impl Storage {
         let mut result = Self { names, privates: Vec::new(), locals: Vec::new(), local_bytes: 0 };
         for b in buffers {
             if b.space == AddressSpace::Local {
-                result.local_bytes += b.len.unwrap_or(1) * b.ty.bytes();
+                // each buffer on a multiple of its elements' size
+                let bytes = b.ty.bytes();
+                result.local_bytes = result.local_bytes.next_multiple_of(bytes) + b.len.unwrap_or(1) * bytes;
                 let (name, ty, len) = (b.name, b.ty, b.len);
                 result.locals.push(Declare { name, ty, len, value: None, constant: false, local: true });
             } else {

@@ -5,8 +5,8 @@ use crate::primitives::{
     AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
     ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
     JoinArrayAxes, JoinInames, MakeAtomic, MoveInsns, PadArray, PeelIname, PrefetchArray, RealiseReduction,
-    RemoveUnusedVars, Rename, ReverseIname, SetAddressSpace, ShiftIname, SkewIname, SplitArrayAxis,
-    SplitIname, TagIname, Transform, TransposeArrayAxes, UnrollIname,
+    RemoveUnusedVars, Rename, ReverseIname, SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation,
+    SkewIname, SplitArrayAxis, SplitIname, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -114,10 +114,14 @@ steps! {
         "the name is free";
     ReverseIname: "Runs a loop backward.",
         "the loop carries no dependence";
+    SeparateArray: "Makes one array of each index along an axis of a temporary.",
+        "every index along the axis is a constant";
     SetAddressSpace: "Moves a temporary or a table to other memory.",
         "no value flows to a place that cannot see it";
     ShiftIname: "Lets a loop count from elsewhere.",
         "the order of the instances stays; the placement holds";
+    SinkAccumulation: "Zeroes and commits an accumulator in every iteration of a loop instead of around it.",
+        "starts neutral, only updated inside, committed by the same update; nothing between depends on the commit";
     SkewIname: "Adds a multiple of an outer loop to the values of an inner one.",
         "the outer loop is around; the order of the instances stays; the placement holds";
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",
@@ -126,6 +130,8 @@ steps! {
         "factor >= 1; the order of the instances stays";
     TagIname: "Says where the iterations of a loop run.",
         "every dependence across places commutes, or can be ordered by a barrier";
+    TagInames: "Says where the iterations of several loops run, in one step.",
+        "that of tag_iname or unroll_iname, with all tags";
     TransposeArrayAxes: "Changes the order of the axes of an array in memory.",
         "the order is a permutation";
     UnrollIname: "Writes out the iterations of a loop.",

@@ -177,15 +177,13 @@ impl<'k> Lower<'k> {
             return Ok(Shape::new(Form::Empty, Interval::point(0)));
         }
         let range = range_of(env, &disjuncts);
-        let mut shape = if disjuncts.len() == 1 {
+        let single = disjuncts.len() == 1;
+        let shape = if single {
             self.single(iname, disjuncts.swap_remove(0), range)?
         } else {
             self.union(iname, disjuncts, range)?
         };
-        if tree && info.tag == AxisTag::Unrolled {
-            shape.form = self.unrolled(iname, shape.form)?;
-        }
-        Ok(shape)
+        if tree && info.tag == AxisTag::Unrolled { self.unrolled(iname, shape, single) } else { Ok(shape) }
     }
 
     fn axis_shape(&self, iname: InameId, value: Affine) -> Shape {
@@ -277,35 +275,51 @@ impl<'k> Lower<'k> {
         kept
     }
 
-    fn unrolled(&self, iname: InameId, form: Form) -> Result<Form, CodegenError> {
-        let Form::Counted { lower, upper, stride } = form else { return Ok(form) };
-        let constants = |lists: &[Vec<Affine>]| {
-            lists
-                .iter()
-                .map(|l| l.iter().map(Affine::as_constant).collect())
-                .collect::<Option<Vec<Vec<i64>>>>()
-        };
-        let refuse = |found: String| CodegenError::UnrollNotConstant {
-            iname: self.kernel.inames[iname].name.clone(),
-            found,
-            limit: UNROLL_LIMIT,
-        };
-        let (Some(lo), Some(hi)) = (constants(&lower), constants(&upper)) else {
-            let show = |l: &[Vec<Affine>]| {
-                l.iter().flatten().map(|e| crate::axes::show(self.kernel, e)).collect::<Vec<_>>().join(", ")
-            };
-            return Err(refuse(format!("from {} to {}", show(&lower), show(&upper))));
-        };
-        let lo = lo.iter().filter_map(|l| l.iter().max()).min().copied().unwrap_or(0);
-        let hi = hi.iter().filter_map(|l| l.iter().min()).max().copied().unwrap_or(0);
+    /// The loop written out: its values if the bounds are constants, else all values between the constants it
+    /// stays within, each with a guard.
+    fn unrolled(&self, iname: InameId, mut shape: Shape, single: bool) -> Result<Shape, CodegenError> {
+        let Form::Counted { lower, upper, stride } = &shape.form else { return Ok(shape) };
         let (step, residue) = stride.unwrap_or((1, 0));
-        let values: Vec<i64> = (lo..hi.min(lo.saturating_add(UNROLL_LIMIT * step + 1)))
+        let (lo, hi) = match (constants(lower), constants(upper)) {
+            (Some(lo), Some(hi)) => (
+                lo.iter().filter_map(|l| l.iter().max()).min().copied().unwrap_or(0),
+                hi.iter().filter_map(|l| l.iter().min()).max().copied().unwrap_or(0),
+            ),
+            _ => {
+                let (Ok(lo), Ok(last)) = (i64::try_from(shape.range.lo), i64::try_from(shape.range.hi))
+                else {
+                    return Err(self.no_constants(iname, lower, upper));
+                };
+                if single {
+                    shape.inner = vec![shape.facts.clone()];
+                }
+                (lo, last.saturating_add(1))
+            }
+        };
+        let values: Vec<i64> = (lo..hi
+            .min(lo.saturating_add(UNROLL_LIMIT.saturating_mul(step)).saturating_add(1)))
             .filter(|v| v.rem_euclid(step) == residue)
             .collect();
         if values.len() as i64 > UNROLL_LIMIT {
-            return Err(refuse(format!("{}", hi - lo)));
+            return match constants(lower).and(constants(upper)) {
+                Some(_) => Err(self.refuse_unrolling(iname, format!("{}", hi.saturating_sub(lo)))),
+                None => Err(self.no_constants(iname, lower, upper)),
+            };
         }
-        Ok(Form::Values(values))
+        shape.form = Form::Values(values);
+        Ok(shape)
+    }
+
+    fn no_constants(&self, iname: InameId, lower: &[Vec<Affine>], upper: &[Vec<Affine>]) -> CodegenError {
+        let show = |l: &[Vec<Affine>]| {
+            l.iter().flatten().map(|e| crate::axes::show(self.kernel, e)).collect::<Vec<_>>().join(", ")
+        };
+        self.refuse_unrolling(iname, format!("from {} to {}", show(lower), show(upper)))
+    }
+
+    fn refuse_unrolling(&self, iname: InameId, found: String) -> CodegenError {
+        let iname = self.kernel.inames[iname].name.clone();
+        CodegenError::UnrollNotConstant { iname, found, limit: UNROLL_LIMIT }
     }
 
     /// The head of a counted loop, and declarations that it needs before.
@@ -517,6 +531,11 @@ impl crate::env::Env<'_> {
             }
         }) || b.lower.iter().any(|l| b.upper.iter().any(|u| empty(l, u)))
     }
+}
+
+/// The bounds, if all of them are constants.
+fn constants(lists: &[Vec<Affine>]) -> Option<Vec<Vec<i64>>> {
+    lists.iter().map(|l| l.iter().map(Affine::as_constant).collect()).collect()
 }
 
 fn mentions_any(e: &Affine, vars: &[VarId]) -> bool {

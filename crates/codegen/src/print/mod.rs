@@ -5,6 +5,7 @@ mod expr;
 mod helpers;
 
 use crate::ast::{Atomic, Block, Declare, Expr, For, LoopKind, Name, Op, Place, Stmt};
+use crate::plan::STATIC_LOCAL_BYTES;
 use crate::plan::Target;
 use dialect::Dialect;
 pub(crate) use helpers::Helper;
@@ -64,6 +65,8 @@ pub(crate) struct Source {
 pub(crate) fn source(function: &Function, target: Target) -> Source {
     let mut printer = Printer::new(target);
     printer.indent = 1;
+    let local: u64 = function.body.iter().map(local_bytes).sum();
+    printer.dynamic_local = (target == Target::Cuda && local > STATIC_LOCAL_BYTES).then_some(0);
     printer.block(&function.body);
     let body = std::mem::take(&mut printer.out);
     let mut text =
@@ -86,6 +89,14 @@ pub(crate) fn source(function: &Function, target: Target) -> Source {
     Source { text, wide_atomics: printer.wide_atomics(), doubles: printer.doubles }
 }
 
+/// Bytes of a statement that declares local memory.
+fn local_bytes(stmt: &Stmt) -> u64 {
+    match stmt {
+        Stmt::Declare(d) if d.local => d.len.unwrap_or(1) * d.ty.bytes(),
+        _ => 0,
+    }
+}
+
 /// Code of an expression, for messages.
 pub(crate) fn expression(e: &Expr) -> String {
     let mut printer = Printer::new(Target::C);
@@ -106,6 +117,8 @@ pub(crate) struct Printer {
     doubles: bool,
     /// Whether this is inside a loop over groups.
     in_groups: bool,
+    /// Bytes used so far of the local memory that the launch provides, if it does.
+    dynamic_local: Option<u64>,
 }
 
 impl Printer {
@@ -117,6 +130,7 @@ impl Printer {
             helpers: BTreeSet::new(),
             doubles: false,
             in_groups: false,
+            dynamic_local: None,
         }
     }
 
@@ -177,6 +191,9 @@ impl Printer {
 
     fn declare(&mut self, d: &Declare) {
         self.doubles |= d.ty == ScalarType::F64;
+        if let (true, Some(offset)) = (d.local, self.dynamic_local) {
+            return self.declare_dynamic(d, offset);
+        }
         self.start();
         if d.local {
             self.out.push_str(self.dialect.local_space());
@@ -193,6 +210,25 @@ impl Printer {
             self.expr(value, 0);
         }
         self.out.push_str(";\n");
+    }
+
+    /// A part of the local memory that the launch provides, from a byte offset on.
+    fn declare_dynamic(&mut self, d: &Declare, offset: u64) {
+        if offset == 0 {
+            self.line("extern __shared__ double local_memory[];");
+        }
+        let offset = offset.next_multiple_of(d.ty.bytes());
+        let (ty, name) = (self.dialect.ty(d.ty), &d.name);
+        let start = match offset {
+            0 => "local_memory".to_owned(),
+            _ => format!("((char *)local_memory + {offset})"),
+        };
+        let text = match d.len {
+            Some(_) => format!("{ty} *const {name} = ({ty} *){start};"),
+            None => format!("{ty} &{name} = *({ty} *){start};"),
+        };
+        self.line(&text);
+        self.dynamic_local = Some(offset + d.len.unwrap_or(1) * d.ty.bytes());
     }
 
     fn assign(&mut self, place: &Place, op: Option<UpdateOp>, value: &Expr) {

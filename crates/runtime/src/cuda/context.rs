@@ -130,6 +130,8 @@ impl Drop for CudaMemory {
 /// A loaded module and its entry point.
 pub(crate) struct CudaCode {
     pub(crate) function: sys::CUfunction,
+    /// Local memory that the launch provides, in bytes.
+    pub(crate) local_bytes: u32,
     module: sys::CUmodule,
     context: Arc<Context>,
 }
@@ -147,12 +149,27 @@ impl CudaCode {
             .map_err(context.failed("cuModuleLoadData"))?;
         let no_entry = |reason: String| RuntimeError::NoEntry { symbol: entry.into(), reason };
         // The guard exists before the look-up, so that a wrong name unloads the module.
-        let mut code = Self { function: std::ptr::null_mut(), module, context: Arc::clone(context) };
+        let mut code =
+            Self { function: std::ptr::null_mut(), local_bytes: 0, module, context: Arc::clone(context) };
         let name = std::ffi::CString::new(entry).map_err(|e| no_entry(e.to_string()))?;
         // SAFETY: the module is loaded.
         code.function = unsafe { result::module::get_function(module, name) }
             .map_err(|e| no_entry(format!("{:?}", e.0)))?;
         Ok(code)
+    }
+
+    /// Lets launches provide that much local memory.
+    pub(crate) fn allow_local_bytes(&mut self, bytes: u64) -> Result<(), RuntimeError> {
+        self.local_bytes = u32::try_from(bytes).unwrap_or(u32::MAX); // `check_limits` keeps it far below
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.enter()?;
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+        // SAFETY: the function belongs to the loaded module.
+        unsafe { result::function::set_function_attribute(self.function, attribute, bytes) }
+            .map_err(self.context.failed("cuFuncSetAttribute"))
     }
 }
 

@@ -62,8 +62,8 @@ fn card(index: usize) -> Result<(sys::CUdevice, DeviceInfo), DriverError> {
             number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
             number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
         ],
-        // Programs declare their local memory in the source: the static limit holds, not the opt-in one.
-        local_mem_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+        // Beyond 48 KiB the launch provides it and the kernel opts in.
+        local_mem_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         global_mem_bytes: memory as u64,
         fp64: major >= 2,
         int64_atomics: major >= 2,
@@ -119,8 +119,9 @@ impl Driver for CudaDriver {
 
     fn build(&self, program: &Program) -> Result<(CudaCode, Origin), RuntimeError> {
         let object = nvrtc::compile_for(&self.info.arch, &program.entry, &program.source, &self.cache)?;
-        let code = CudaCode::new(&self.context, &object.cubin, &program.entry)?;
+        let mut code = CudaCode::new(&self.context, &object.cubin, &program.entry)?;
         self.check_kernel(program, &code)?;
+        code.allow_local_bytes(program.dynamic_local_bytes())?;
         Ok((code, object.origin))
     }
 
@@ -170,7 +171,8 @@ impl Driver for CudaDriver {
             let (grid, block) = (dimensions(call.grid), dimensions(call.block));
             // SAFETY: the arguments match the plan, which is the source's own; the driver only reads them.
             unsafe {
-                result::launch_kernel(code.function, grid, block, 0, result::stream::null(), &mut arguments)
+                let stream = result::stream::null();
+                result::launch_kernel(code.function, grid, block, code.local_bytes, stream, &mut arguments)
             }
             .map_err(self.context.failed("cuLaunchKernel"))
         })

@@ -5,7 +5,7 @@ use crate::error::Cause;
 use crate::lookup;
 use crate::tree::loop_body;
 use purlin_ir::placement::place;
-use purlin_ir::{AxisTag, Kernel, deps};
+use purlin_ir::{AxisTag, InameId, Kernel, deps};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -55,32 +55,40 @@ impl fmt::Display for TagIname {
 impl Transform for TagIname {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let iname = lookup::iname(kernel, &self.iname)?;
-        let tag = AxisTag::parse(&self.tag).ok_or_else(|| {
-            let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();
-            Cause::Argument(format!("`{}` is no tag; there is {}", self.tag, known.join(", ")))
-        })?;
-        let parallel = match tag {
-            AxisTag::Unrolled => {
-                return Err(Cause::Argument(
-                    "an unrolled loop needs a constant length; use the step unroll_iname, which checks it"
-                        .into(),
-                ));
-            }
-            AxisTag::Sequential => false,
-            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
-        };
-        if parallel && loop_body(&kernel.body, iname).is_none() {
-            return Err(Cause::Argument(format!(
-                "`{}` runs inside a reduction; realise the reduction first",
-                self.iname
-            )));
-        }
+        let tag = parallel_tag(kernel, iname, &self.tag)?;
         let mut tagged = kernel.clone();
         tagged.inames[iname].tag = tag;
         tagged.verify()?;
         check_placement(&tagged)?;
         Ok(tagged)
     }
+}
+
+/// The tag of a text, if the loop may have it as far as its own form goes.
+///
+/// # Errors
+/// [`Cause::Argument`]: no tag, `unroll`, a parallel tag for the iname of a reduction.
+pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Result<AxisTag, Cause> {
+    let tag = AxisTag::parse(text).ok_or_else(|| {
+        let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();
+        Cause::Argument(format!("`{text}` is no tag; there is {}", known.join(", ")))
+    })?;
+    let parallel = match tag {
+        AxisTag::Unrolled => {
+            return Err(Cause::Argument(
+                "an unrolled loop needs a constant length; use the step unroll_iname, which checks it".into(),
+            ));
+        }
+        AxisTag::Sequential => false,
+        AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
+    };
+    if parallel && loop_body(&kernel.body, iname).is_none() {
+        return Err(Cause::Argument(format!(
+            "`{}` runs inside a reduction; realise the reduction first",
+            kernel.inames[iname].name
+        )));
+    }
+    Ok(tag)
 }
 
 /// Checks that the tags of a kernel keep every dependence.

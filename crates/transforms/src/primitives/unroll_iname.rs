@@ -3,7 +3,8 @@
 use super::Transform;
 use crate::error::Cause;
 use crate::lookup;
-use purlin_ir::{AxisTag, Kernel};
+use crate::proofs::extent::parametric_extent;
+use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -19,11 +20,11 @@ pub const MAX_TRIP_COUNT: i64 = 4096;
 /// ```
 ///
 /// # Precondition
-/// The loop is a range whose length is a constant of at most [`MAX_TRIP_COUNT`], and has no axis. The
-/// order of the instances stays.
+/// The loop has no axis, and its length is a constant of at most [`MAX_TRIP_COUNT`], or its values lie between
+/// constants that far apart: then every copy is guarded. The order of the instances stays.
 ///
 /// # Errors
-/// An unknown or tagged iname, a length that is not constant or too large.
+/// An unknown or tagged iname, values without constant bounds or too many.
 ///
 /// # Elsewhere
 /// Loopy tag `unr`; Halide `unroll`; Exo `unroll_loop`.
@@ -50,34 +51,40 @@ impl fmt::Display for UnrollIname {
 impl Transform for UnrollIname {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let iname = lookup::iname(kernel, &self.iname)?;
-        let data = &kernel.inames[iname];
-        match data.tag {
-            AxisTag::Sequential | AxisTag::Unrolled => {}
-            tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Cause::Argument(format!(
-                    "`{}` is tagged {tag}; tag it sequential first",
-                    self.iname
-                )));
-            }
-        }
-        let length = data.domain.as_range(iname).and_then(|(lo, hi)| hi.minus(&lo).as_constant());
-        match length {
-            Some(n) if n <= MAX_TRIP_COUNT => {}
-            Some(n) => {
-                return Err(Cause::Argument(format!(
-                    "{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first"
-                )));
-            }
-            None => {
-                let domain = kernel.show_domain(iname, &data.domain);
-                return Err(Cause::Argument(format!(
-                    "the length of `{domain}` is not a constant; fix the parameters, or split by a constant \
-                     that divides it"
-                )));
-            }
-        }
+        check_unrolled(kernel, iname)?;
         let mut unrolled = kernel.clone();
         unrolled.inames[iname].tag = AxisTag::Unrolled;
         Ok(unrolled)
+    }
+}
+
+/// Checks that the iterations of a loop can be written out.
+///
+/// # Errors
+/// A loop on an axis, a length without a constant bound or too large a one.
+pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
+    let data = &kernel.inames[iname];
+    match data.tag {
+        AxisTag::Sequential | AxisTag::Unrolled => {}
+        tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+            return Err(Cause::Argument(format!("`{}` is tagged {tag}; tag it sequential first", data.name)));
+        }
+    }
+    let length = data.domain.as_range(iname).and_then(|(lo, hi)| hi.minus(&lo).as_constant());
+    let bounds = match length {
+        Some(n) => Some(n),
+        None => parametric_extent(kernel, iname)?.and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
+    };
+    match bounds {
+        Some(n) if n <= MAX_TRIP_COUNT => Ok(()),
+        Some(n) => Err(Cause::Argument(format!(
+            "{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first"
+        ))),
+        None => {
+            let domain = kernel.show_domain(iname, &data.domain);
+            Err(Cause::Argument(format!(
+                "the values of `{domain}` have no constant bounds; fix the parameters, or split by a constant"
+            )))
+        }
     }
 }

@@ -1,5 +1,9 @@
 //! Strategies: ordinary functions that compose primitives.
 
+mod multi_level_tiling;
 mod single_cell;
+mod stages;
 
+pub use multi_level_tiling::{MultiLevelTiling, TilingError, multi_level_tiling};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
+pub use stages::{Field, NotAnAction, Stages};

@@ -74,6 +74,9 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
         let changed = before.instances.iter().filter(|_| !same);
         return changed.map(|(name, n)| (name, *n, *after.instances.get(name).unwrap_or(&0))).collect();
     }
+    if let Step::SinkAccumulation(_) = step {
+        return Vec::new(); // the start and the commit run once an iteration instead of once
+    }
     let hoisted = match step {
         Step::HoistInsn(hoist) => Some(&hoist.insn),
         _ => None,

@@ -1,0 +1,149 @@
+//! Makes one array of each index along an axis.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::elements::{check_axis, check_only_accessed, temporary};
+use purlin_ir::{Access, Expr, Kernel, VarId, Variable};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Replaces a temporary by one array for each index along `axis`: an array of structures becomes a structure of
+/// arrays.
+///
+/// # Rewrite
+/// ```text
+/// temp t: f64[n, 2]           =>   temp t_0: f64[n]
+///                                  temp t_1: f64[n]
+/// s: t[i, 0] = a[i]                s: t_0[i] = a[i]
+/// u: t[i, 1] = 2.0*a[i]            u: t_1[i] = 2.0*a[i]
+/// ```
+///
+/// # Precondition
+/// Every access has a constant index `c` along the axis, `0 <= c < extent`, and the extent is a constant of at
+/// most 64: `(c, e) -> t_c[e]` keeps different elements different, so that no dependence changes.
+///
+/// # Errors
+/// An access whose index along the axis is no constant; an extent that is none; a variable that is no temporary,
+/// has strides or shared storage, or is mentioned by a bound or an assumption; taken names.
+///
+/// # Elsewhere
+/// Loopy `tag_array_axes` with `sep`; structure of arrays.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeparateArray {
+    /// The temporary.
+    pub var: String,
+    /// The axis, counted from 0.
+    pub axis: u32,
+}
+
+impl SeparateArray {
+    /// Makes one array of each index of `var` along `axis`.
+    pub fn new(var: impl Into<String>, axis: u32) -> Self {
+        Self { var: var.into(), axis }
+    }
+}
+
+impl fmt::Display for SeparateArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "separate `{}` along axis {}", self.var, self.axis)
+    }
+}
+
+impl Transform for SeparateArray {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let var = temporary(kernel, &self.var, "only temporaries can be separated")?;
+        let axis = check_axis(&kernel.vars[var], self.axis)?;
+        check_only_accessed(kernel, var)?;
+        let parts = self.parts(kernel, var, axis)?;
+        self.check_accesses(kernel, var, axis, parts.len())?;
+        Ok(edit(kernel.clone(), var, axis, parts))
+    }
+}
+
+impl SeparateArray {
+    /// The variables that take its place.
+    fn parts(&self, kernel: &Kernel, var: VarId, axis: usize) -> Result<Vec<Variable>, Cause> {
+        let old = &kernel.vars[var];
+        if old.layout.strides.is_some() || old.layout.vector_axis.is_some() || old.storage.is_some() {
+            return Err(Cause::Argument(format!(
+                "`{}` has a layout or storage of its own; separate it first",
+                self.var
+            )));
+        }
+        let extent = old.shape[axis].as_constant().filter(|n| (1..=64).contains(n));
+        let Some(extent) = extent else {
+            return Err(Cause::Argument(format!(
+                "axis {axis} of `{}` has no constant extent from 1 to 64, and each index becomes an array",
+                self.var
+            )));
+        };
+        let part = |k: i64| {
+            let name = format!("{}_{k}", self.var);
+            lookup::free(kernel, &name)?;
+            let mut part = Variable { name, ..old.clone() };
+            part.shape.remove(axis);
+            Ok(part)
+        };
+        (0..extent).map(part).collect()
+    }
+
+    fn check_accesses(&self, kernel: &Kernel, var: VarId, axis: usize, extent: usize) -> Result<(), Cause> {
+        let constant = |access: &Access, place: &str| {
+            if access.var != var || component(access, axis).is_some_and(|c| c < extent) {
+                return Ok(());
+            }
+            Err(Cause::Argument(format!(
+                "{place} accesses `{}` with an index along axis {axis} that is no constant from 0 to {}; unroll the \
+                 loop it runs over",
+                self.var,
+                extent - 1
+            )))
+        };
+        for insn in kernel.insns.values() {
+            for access in insn.reads().into_iter().chain([&insn.lhs]) {
+                constant(access, &format!("`{}`", insn.name))?;
+            }
+        }
+        for rule in kernel.rules.values() {
+            let mut found = Ok(());
+            rule.body.for_each(&mut |e| {
+                if let (Expr::Load(access), Ok(())) = (e, &found) {
+                    found = constant(access, &format!("rule `{}`", rule.name));
+                }
+            });
+            found?;
+        }
+        Ok(())
+    }
+}
+
+/// The constant index along the axis.
+fn component(access: &Access, axis: usize) -> Option<usize> {
+    usize::try_from(access.index.get(axis)?.as_affine()?.as_constant()?).ok()
+}
+
+fn edit(mut kernel: Kernel, var: VarId, axis: usize, parts: Vec<Variable>) -> Kernel {
+    let parts: Vec<VarId> = parts.into_iter().map(|part| kernel.vars.push(part)).collect();
+    let access = |mut a: Access| {
+        let part = component(&a, axis).and_then(|c| parts.get(c));
+        if let (true, Some(part)) = (a.var == var, part) {
+            a.index.remove(axis);
+            a.var = *part;
+        }
+        a
+    };
+    let mut rewrite = |e: Expr| match e {
+        Expr::Load(a) => Expr::Load(access(a)),
+        other => other,
+    };
+    for rule in kernel.rules.values_mut() {
+        rule.body = rule.body.map(&mut rewrite);
+    }
+    for insn in kernel.insns.values_mut() {
+        insn.map_expressions(&mut rewrite);
+        insn.lhs = access(insn.lhs.clone());
+    }
+    kernel.with_var_fixed(var, 0) // nothing accesses it any more
+}

@@ -1,0 +1,261 @@
+//! Zeroes and commits an accumulator in every iteration of a loop instead of around it.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::{Cause, WrongOrder};
+use crate::lookup;
+use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
+use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
+use purlin_ir::deps::{DependenceKind, dependences};
+use purlin_ir::polyhedral::{Polyhedral, Side, difference};
+use purlin_ir::{Atom, Expr, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Moves the statement that sets an accumulator to the neutral element and the one that adds it to its
+/// destination into the loop `into` between them: every iteration accumulates a part of its own and commits it.
+///
+/// # Rewrite
+/// ```text
+/// z: t = 0.0                  =>   for q in 0..n
+/// for q in 0..n                      z: t = 0.0
+///   for k in 0..4                    for k in 0..4
+///     s: t += a[q, k]                  s: t += a[q, k]
+/// c: y += t                          c: y += t
+/// ```
+/// Equal up to the order of the operations of the declared update; `c` runs once an iteration.
+///
+/// # Precondition
+/// `t` is accessed only by one statement before the loop, which assigns the neutral element of `op`; inside, by
+/// updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With `c` the commits and
+/// `s` the instructions from the loop to them, no dependence orders `s` before or behind `c` other than through
+/// `t`, except updates `y op= …`, which commute: `{ s -> c in D } = { c -> s in D } = {}` within the same iteration
+/// of the loops around. If loops are on axes, the placement must hold.
+///
+/// # Errors
+/// Another access of the accumulator, a start that is not neutral, a commit of another form or operator; a
+/// dependence between the loop and the commit, with two instances; bounds read from memory.
+///
+/// # Source
+/// Document 000, Algorithm 4 (the scatter of every quadrature tile).
+///
+/// # Elsewhere
+/// Partial sums; Halide `rfactor` where the destination is the intermediate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SinkAccumulation {
+    /// The accumulator.
+    pub var: String,
+    /// The loop.
+    pub into: String,
+}
+
+impl SinkAccumulation {
+    /// Accumulates `var` anew in every iteration of `into`.
+    pub fn new(var: impl Into<String>, into: impl Into<String>) -> Self {
+        Self { var: var.into(), into: into.into() }
+    }
+}
+
+impl fmt::Display for SinkAccumulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sink the accumulation in `{}` into `{}`", self.var, self.into)
+    }
+}
+
+impl Transform for SinkAccumulation {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let var = temporary(kernel, &self.var, "only temporaries accumulate")?;
+        let into = lookup::tree_loop(kernel, &self.into)?;
+        check_only_accessed(kernel, var)?;
+        check_no_rule(kernel, var)?;
+        let parts = self.parts(kernel, var, into)?;
+        let op = self.check_loop(kernel, &parts)?;
+        self.check_start(kernel, &parts, op)?;
+        self.check_commit(kernel, &parts, op)?;
+        self.check_bounds(kernel, &parts)?;
+        self.check_order(kernel, into, &parts)?;
+        let sunk = edit(kernel.clone(), into, &parts);
+        check_placement(&sunk)?;
+        Ok(sunk)
+    }
+}
+
+/// The statements concerned, siblings of the loop.
+struct Parts {
+    var: VarId,
+    start: Node,
+    /// Instructions of the loop.
+    inside: Vec<InsnId>,
+    /// Instructions of the loop and from there to the commit.
+    between: Vec<InsnId>,
+    commit: Node,
+}
+
+impl SinkAccumulation {
+    fn parts(&self, kernel: &Kernel, var: VarId, into: InameId) -> Result<Parts, Cause> {
+        let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == into);
+        let nodes = siblings(&kernel.body, &is_loop).unwrap_or_default();
+        let touching =
+            |nodes: &[Node]| insns_of(nodes).into_iter().filter(|i| touches(kernel, *i, var)).count();
+        let users: Vec<_> = (0..nodes.len()).filter(|k| touching(&nodes[*k..=*k]) > 0).collect();
+        match users[..] {
+            [start, at, commit] if is_loop(&nodes[at]) && touching(nodes) == touching(&kernel.body) => {
+                Ok(Parts {
+                    var,
+                    start: nodes[start].clone(),
+                    inside: insns_of(&nodes[at..=at]),
+                    between: insns_of(&nodes[at..commit]),
+                    commit: nodes[commit].clone(),
+                })
+            }
+            _ => Err(Cause::Argument(format!(
+                "`{}` is not used by exactly one statement before `{}`, by `{}`, and by one statement after it in the \
+                 same body; distribute or move the statements first",
+                self.var, self.into, self.into
+            ))),
+        }
+    }
+
+    /// Inside the loop the accumulator is only updated; returns the operator.
+    fn check_loop(&self, kernel: &Kernel, parts: &Parts) -> Result<UpdateOp, Cause> {
+        let mut found = None;
+        for id in parts.inside.iter().filter(|i| touches(kernel, **i, parts.var)) {
+            let insn = &kernel.insns[*id];
+            let op = insn.update_op().filter(|_| !reads(kernel, *id, parts.var));
+            match (op, found) {
+                (Some(op), None) => found = Some(op),
+                (Some(op), Some(other)) if op == other => {}
+                (Some(_) | None, _) => {
+                    return Err(Cause::Argument(format!(
+                        "`{}` in `{}` does something else with `{}` than to update it by one operator, so the parts \
+                         of the iterations would be seen",
+                        insn.name, self.into, self.var
+                    )));
+                }
+            }
+        }
+        found.ok_or_else(|| Cause::Argument(format!("nothing in `{}` updates `{}`", self.into, self.var)))
+    }
+
+    fn check_start(&self, kernel: &Kernel, parts: &Parts, op: UpdateOp) -> Result<(), Cause> {
+        for id in insns_of(std::slice::from_ref(&parts.start)) {
+            let insn = &kernel.insns[id];
+            let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == parts.var;
+            if !(plain && is_neutral(&insn.rhs, op)) {
+                return Err(Cause::Argument(format!(
+                    "`{}` does not simply set `{}` to the neutral element of `{}`; keep it in a statement of its own",
+                    insn.name,
+                    self.var,
+                    op.update_symbol()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_commit(&self, kernel: &Kernel, parts: &Parts, op: UpdateOp) -> Result<(), Cause> {
+        for id in insns_of(std::slice::from_ref(&parts.commit)) {
+            let insn = &kernel.insns[id];
+            let part = matches!(&insn.rhs, Expr::Load(a) if a.var == parts.var);
+            if insn.update_op() != Some(op) || insn.predicate.is_some() || !part || insn.lhs.var == parts.var
+            {
+                return Err(Cause::Argument(format!(
+                    "`{}` is not of the form `y {} {}`; a sum can be committed in parts only by the update that made it",
+                    insn.name,
+                    op.update_symbol(),
+                    self.var
+                )));
+            }
+            if kernel.vars[insn.lhs.var].ty != kernel.vars[parts.var].ty {
+                return Err(Cause::Argument(format!(
+                    "`{}` converts `{}` to another type, and the parts would be converted one by one",
+                    insn.name, self.var
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The loops that move must not have bounds that the loop changes.
+    fn check_bounds(&self, kernel: &Kernel, parts: &Parts) -> Result<(), Cause> {
+        let moved = [parts.start.clone(), parts.commit.clone()];
+        for iname in inames_of(kernel, &moved) {
+            let mut from_memory = false;
+            kernel.inames[iname].domain.for_each_symbol(&mut |atom| {
+                from_memory |= matches!(atom, Atom::Var(v) if kernel.vars[*v].kind != VarKind::Param);
+            });
+            if from_memory {
+                let name = &kernel.inames[iname].name;
+                return Err(Cause::Argument(format!(
+                    "the bounds of `{name}` are read from memory; keep it outside"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_order(&self, kernel: &Kernel, into: InameId, parts: &Parts) -> Result<(), Cause> {
+        let commits = insns_of(std::slice::from_ref(&parts.commit));
+        let poly = Polyhedral::new(kernel);
+        let around = parts.inside.first().map_or(&[][..], |i| poly.loops(*i));
+        let around = &around[..around.iter().position(|l| *l == into).unwrap_or(0)];
+        let step = |l: &InameId| {
+            let ends = [Side::Source, Side::Sink].map(|side| isl::Affine::name(poly.name(*l, side)));
+            isl::Constraint::zero(difference(&ends[1], &ends[0]))
+        };
+        let same: Vec<_> = around.iter().map(step).collect();
+        for d in dependences(kernel)? {
+            let across = parts.between.contains(&d.source) && commits.contains(&d.sink);
+            let within = commits.contains(&d.source) && commits.contains(&d.sink);
+            if !(across || within) || d.var == parts.var || d.kind == DependenceKind::Update {
+                continue;
+            }
+            let relation = d.relation()?;
+            let here = isl::Map::from_disjuncts(&relation.space()?, std::slice::from_ref(&same))?;
+            if let Some(witness) = d.witness(kernel, &relation.intersect(&here)?)? {
+                let relation = format!("which touches `{}`", witness.element);
+                let help = "the accumulator is committed in every iteration; choose another loop".into();
+                return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
+    kernel.insns[insn].lhs.var == var || reads(kernel, insn, var)
+}
+
+fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
+    kernel.insns[insn].reads().iter().any(|a| a.var == var)
+}
+
+fn is_neutral(value: &Expr, op: UpdateOp) -> bool {
+    let number = match value {
+        Expr::Int(k) => *k as f64,
+        Expr::Real(r) => r.0,
+        _ => return false,
+    };
+    match op {
+        UpdateOp::Add => number == 0.0,
+        UpdateOp::Mul => number == 1.0,
+        UpdateOp::Min => number == f64::INFINITY,
+        UpdateOp::Max => number == f64::NEG_INFINITY,
+    }
+}
+
+fn edit(mut kernel: Kernel, into: InameId, parts: &Parts) -> Kernel {
+    let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == into);
+    edit_siblings(&mut kernel.body, &is_loop, &mut |nodes| {
+        nodes.retain(|n| *n != parts.start && *n != parts.commit);
+        for node in nodes.iter_mut().filter(|n| is_loop(n)) {
+            if let Node::Loop(_, body) = node {
+                body.insert(0, parts.start.clone());
+                body.push(parts.commit.clone());
+            }
+        }
+    });
+    kernel
+}

@@ -1,0 +1,319 @@
+//! Parametric multi-level tiling (*document 000*, §4.2, Algorithm 4).
+
+use super::stages::{Field, NotAnAction, Stages};
+use crate::primitives::{
+    AliasStorage, AssignToRule, ContractArray, DistributeLoop, ExpandArray, ExpandRule, FuseLoops,
+    InterchangeInames, MakeAtomic, MoveInsns, Place, PrefetchArray, SeparateArray, SetAddressSpace,
+    SinkAccumulation, SplitArrayAxis, SplitIname, TagIname, TagInames,
+};
+use crate::recipe::{Recipe, RecipeError};
+use purlin_ir::{AddressSpace, Kernel};
+
+/// Arguments of [`multi_level_tiling`], with the document's symbols.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MultiLevelTiling {
+    /// Cells of a work-group (*N*_c), on `l.0`.
+    pub cells: i64,
+    /// Work-items that share a cell (*N*_WI), on `l.1`.
+    pub work_items_per_cell: i64,
+    /// Quadrature points of a tile (*T*^Q).
+    pub quad_tile: i64,
+    /// Rows, which are quadrature points, of a tile of the evaluation stage (*T*_e^r).
+    pub eval_rows: i64,
+    /// Columns, which are degrees of freedom, of a tile of the evaluation stage (*T*_e^c), one for each function in
+    /// textual order.
+    pub eval_cols: Vec<i64>,
+    /// Rows, which are test functions, of a tile of the quadrature stage (*T*_q^r).
+    pub quad_rows: i64,
+    /// Columns, which are quadrature points, of a tile of the quadrature stage (*T*_q^c).
+    pub quad_cols: i64,
+}
+
+/// A tiling that was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TilingError {
+    /// The kernel is not made of the stages of Algorithm 2.
+    #[error(transparent)]
+    Stages(#[from] NotAnAction),
+    /// A parameter that makes no sense.
+    #[error("{symbol} is {found}, needed {needed}")]
+    Parameter {
+        /// What it is, and its symbol.
+        symbol: String,
+        /// Its value.
+        found: i64,
+        /// The bound it breaks.
+        needed: String,
+    },
+    /// A step that was refused.
+    #[error(transparent)]
+    Step(#[from] RecipeError),
+}
+
+/// Tiles the small matrix-vector products of an operator action and maps cells and rows onto a group of
+/// `cells × work_items_per_cell` work-items.
+///
+/// Returns the kernel and the recipe that made it.
+///
+/// # Errors
+/// A kernel without the stages, a parameter out of its bounds, or a step that was refused.
+///
+/// # Source
+/// *document 000*, §4.2, equations (16) to (22), and Algorithm 4.
+pub fn multi_level_tiling(kernel: &Kernel, args: &MultiLevelTiling) -> Result<(Kernel, Recipe), TilingError> {
+    let stages = Stages::of(kernel)?;
+    args.check(&stages)?;
+    let recipe = args.recipe(&stages);
+    Ok((recipe.apply(kernel)?, recipe))
+}
+
+impl MultiLevelTiling {
+    /// Whether the parameters suit the sizes.
+    fn check(&self, stages: &Stages) -> Result<(), TilingError> {
+        let within = |what: &str, found: i64, most: i64, of: &str| {
+            if (1..=most).contains(&found) {
+                return Ok(());
+            }
+            Err(TilingError::Parameter { symbol: what.into(), found, needed: format!("1 to {most}, {of}") })
+        };
+        let group = "the work-items of a group on any device";
+        within("the number of cells of a group, N_c,", self.cells, 1024, group)?;
+        within("the number of work-items of a cell, N_WI,", self.work_items_per_cell, 1024, group)?;
+        within("the size of a group, N_c N_WI,", self.cells * self.work_items_per_cell, 1024, group)?;
+        let points = "the number of quadrature points Q";
+        within("the quadrature tile T^Q", self.quad_tile, stages.quad_count, points)?;
+        let tile = "the quadrature tile T^Q";
+        within("the row tile T_e^r of the evaluation", self.eval_rows, self.quad_tile, tile)?;
+        within("the column tile T_q^c of the quadrature", self.quad_cols, self.quad_tile, tile)?;
+        let rows = "the number of test functions n_W";
+        within("the row tile T_q^r of the quadrature", self.quad_rows, stages.row_count, rows)?;
+        if self.eval_cols.len() != stages.fields.len() {
+            return Err(TilingError::Parameter {
+                symbol: "the number of column tiles T_e^c".into(),
+                found: self.eval_cols.len() as i64,
+                needed: format!("{}, one for each function that is evaluated", stages.fields.len()),
+            });
+        }
+        for (cols, field) in self.eval_cols.iter().zip(&stages.fields) {
+            let what = format!("the column tile T_e^c of `{}`", field.name);
+            within(&what, *cols, field.dof_count, "the number of its degrees of freedom in a cell")?;
+        }
+        Ok(())
+    }
+
+    fn recipe(&self, s: &Stages) -> Recipe {
+        let recipe = self.quadrature_tile(s, Recipe::default());
+        let recipe = self.matrix_tiles(s, recipe);
+        let recipe = self.cells_of_a_group(s, recipe);
+        let recipe = self.evaluation(s, recipe);
+        let recipe = self.quadrature(s, recipe);
+        let recipe = self.prefetch(s, recipe);
+        self.grid(s, recipe)
+    }
+
+    /// §4.2.1: the quadrature loop is tiled, and each tile evaluates, then multiplies, then scatters.
+    fn quadrature_tile(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        recipe = recipe
+            .then(split(&s.quad, self.quad_tile, "quad_tile", "eval_point"))
+            .then(SinkAccumulation::new(&s.element_vector, "quad_tile"));
+        for e in &s.evaluated {
+            recipe = recipe.then(ExpandArray::new(e, ["eval_point"]));
+        }
+        recipe
+            .then(distribute("eval_point", &[s.rows.clone()], &["quad_point".into()]))
+            .then(MoveInsns { statements: vec![s.zero.clone()], to: Place::Before("quad_point".into()) })
+    }
+
+    /// §4.2.2, equations (16) to (20), and the rows of a tile by the work-items of a cell.
+    fn matrix_tiles(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        let items = self.work_items_per_cell;
+        recipe = recipe.then(split("eval_point", self.eval_rows, "eval_row_tile", "eval_row")).then(split(
+            "eval_row",
+            items,
+            "eval_round",
+            "eval_item",
+        ));
+        for (field, cols) in s.fields.iter().zip(&self.eval_cols) {
+            recipe = recipe.then(split(&field.dofs, *cols, &field.col_tile(), &field.col()));
+        }
+        recipe = recipe.then(split("quad_point", self.quad_cols, "quad_col_tile", "quad_col"));
+        let nests = [
+            (&s.zero, "quad_row_tile", "zero"),
+            (&s.rows, "sum_row_tile", "sum"),
+            (&s.scatter, "scatter_row_tile", "scatter"),
+        ];
+        for (rows, tile, stage) in nests {
+            recipe = recipe.then(split(rows, self.quad_rows, tile, &format!("{stage}_row"))).then(split(
+                &format!("{stage}_row"),
+                items,
+                &format!("{stage}_round"),
+                &format!("{stage}_item"),
+            ));
+        }
+        recipe
+            .then(interchange("quad_col", "sum_row_tile"))
+            .then(interchange("quad_col_tile", "sum_row_tile"))
+            .then(interchange("quad_col", "sum_round"))
+            .then(interchange("quad_col", "sum_item"))
+            .then(FuseLoops { first: "quad_row_tile".into(), second: "sum_row_tile".into() })
+            .then(FuseLoops { first: "quad_row_tile".into(), second: "scatter_row_tile".into() })
+            .then(SplitArrayAxis { var: s.element_vector.clone(), axis: 0, factor: self.quad_rows })
+            .then(ContractArray::new(&s.element_vector, 0))
+            .then(SplitArrayAxis { var: s.element_vector.clone(), axis: 0, factor: items })
+    }
+
+    /// The cells of a group go inside the loops over tiles.
+    fn cells_of_a_group(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        for field in s.fields.iter().filter(|f| f.components.is_some()) {
+            recipe = recipe.then(SeparateArray::new(&field.gathered, 1));
+        }
+        recipe = recipe.then(split(&s.cell, self.cells, "cell_group", "cell_item"));
+        let gathered = s.fields.iter().flat_map(Field::gathered_parts);
+        let of_cell =
+            s.per_cell.iter().chain([&s.element_vector]).chain(&s.evaluated).cloned().chain(gathered);
+        for var in of_cell {
+            recipe = recipe.then(ExpandArray::new(var, ["cell_item"]));
+        }
+        for result in s.fields.iter().flat_map(|f| &f.results) {
+            recipe = recipe.then(ExpandArray::new(result, ["cell_item", "eval_round", "eval_item"]));
+        }
+        recipe
+            .then(distribute("cell_item", &["quad_tile".into()], &["cell_zero".into()]))
+            .then(interchange("cell_zero", "quad_tile"))
+            .then(distribute("cell_zero", &["quad_row_tile".into()], &["cell_start".into()]))
+            .then(interchange("cell_zero", "eval_row_tile"))
+            .then(interchange("cell_start", "quad_row_tile"))
+    }
+
+    /// The evaluation stage: one nest for each function, its column tiles outermost.
+    fn evaluation(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        if let [first, others @ ..] = &s.fields[..]
+            && !others.is_empty()
+        {
+            let statements = others.iter().flat_map(|f| f.inits.clone()).collect();
+            recipe = recipe.then(MoveInsns { statements, to: Place::Before(first.col_tile()) });
+        }
+        let mut parts: Vec<String> = s.fields.iter().map(Field::col_tile).collect();
+        parts.push(s.pointwise.clone());
+        for (nest, stem) in [("eval_item", "item"), ("eval_round", "round"), ("cell_zero", "cell")] {
+            let mut names: Vec<String> = s.fields.iter().map(|f| f.named(stem)).collect();
+            names.push(format!("point_{stem}"));
+            recipe = recipe.then(distribute(nest, &parts, &names));
+        }
+        for f in &s.fields {
+            recipe = recipe
+                .then(interchange(&f.named("item"), &f.col_tile()))
+                .then(interchange(&f.named("round"), &f.col_tile()))
+                .then(interchange(&f.named("cell"), &f.col_tile()));
+        }
+        recipe
+    }
+
+    /// The quadrature stage: zero, accumulate over column tiles, scatter.
+    fn quadrature(&self, _: &Stages, recipe: Recipe) -> Recipe {
+        let parts = ["quad_col_tile".into(), "scatter_round".into()];
+        recipe
+            .then(distribute("cell_start", &parts, &["cell_sum".into(), "cell_scatter".into()]))
+            .then(interchange("cell_sum", "quad_col_tile"))
+    }
+
+    /// §4.2.2: degrees of freedom of a column tile to registers, tiles of the matrices to local memory, all tiles in
+    /// the same memory (equation (22)).
+    fn prefetch(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        for f in &s.fields {
+            for part in f.gathered_parts() {
+                let tile = format!("{part}_tile");
+                let fetch = PrefetchArray::new(&part, f.named("cell"), AddressSpace::Private);
+                recipe = recipe
+                    .then(fetch.into_temporary(&tile))
+                    .then(AssignToRule { var: part.clone() })
+                    .then(ExpandRule { rule: part })
+                    .then(ExpandArray::new(tile, [f.named("cell")]));
+            }
+            let compute = f.named("gather_cell");
+            // the loop that computes keeps its role under the name `cell_…`
+            recipe = recipe.then(distribute(&f.named("cell"), &[f.named("round")], &[compute]));
+        }
+        let nests = s.fields.iter().map(|f| (f.col_tile(), &f.matrices, f.name.clone()));
+        let nests: Vec<_> =
+            nests.chain([("quad_col_tile".to_owned(), &s.matrices, "quad".to_owned())]).collect();
+        let mut buffers: Vec<Vec<String>> = Vec::new();
+        for (at, matrices, name) in nests {
+            for (k, matrix) in matrices.iter().enumerate() {
+                let tile = format!("{matrix}_{name}");
+                let fetch = PrefetchArray::new(matrix, &at, AddressSpace::Local).into_temporary(&tile);
+                recipe = recipe.then(fetch.by_work_items([self.cells, self.work_items_per_cell]));
+                match buffers.get_mut(k) {
+                    Some(sharers) => sharers.push(tile),
+                    None => buffers.push(vec![tile]),
+                }
+            }
+        }
+        for (k, vars) in buffers.into_iter().enumerate().filter(|(_, v)| v.len() > 1) {
+            recipe = recipe.then(AliasStorage { vars, storage: format!("tile_{k}") });
+        }
+        recipe
+    }
+
+    /// §4.2.3: groups of cells, cells × work-items of a cell.
+    fn grid(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        for e in &s.evaluated {
+            recipe = recipe.then(SetAddressSpace::new(e, AddressSpace::Local));
+        }
+        let of_stages = |stem: &str| -> Vec<String> {
+            let fields = s.fields.iter().map(|f| f.named(stem));
+            fields.chain(["point", "sum", "scatter", "zero"].map(|n| format!("{n}_{stem}"))).collect()
+        };
+        let mut cells: Vec<String> =
+            s.fields.iter().flat_map(|f| [f.named("cell"), f.named("gather_cell")]).collect();
+        cells.extend(
+            ["cell_item", "cell_zero", "point_cell", "cell_start", "cell_sum", "cell_scatter"]
+                .map(String::from),
+        );
+        let mut items = of_stages("item");
+        items.push("eval_item".into());
+        let mut rounds = of_stages("round");
+        rounds.push("eval_round".into());
+        recipe
+            .then(MakeAtomic::tag("scatter"))
+            .then(TagIname::new("cell_group", "g.0"))
+            .then(TagInames::new(cells, "l.0"))
+            .then(TagInames::new(items, "l.1"))
+            .then(TagInames::new(rounds, "unroll"))
+    }
+}
+
+impl Field {
+    fn named(&self, stem: &str) -> String {
+        format!("{stem}_{}", self.name)
+    }
+
+    /// The loop over its column tiles.
+    fn col_tile(&self) -> String {
+        self.named("col_tile")
+    }
+
+    fn col(&self) -> String {
+        self.named("col")
+    }
+
+    /// Its gathered degrees of freedom, one array a component.
+    fn gathered_parts(&self) -> Vec<String> {
+        match self.components {
+            None => vec![self.gathered.clone()],
+            Some(n) => (0..n).map(|c| format!("{}_{c}", self.gathered)).collect(),
+        }
+    }
+}
+
+fn split(iname: &str, factor: i64, outer: &str, inner: &str) -> SplitIname {
+    SplitIname { iname: iname.into(), factor, outer: Some(outer.into()), inner: Some(inner.into()) }
+}
+
+fn interchange(outer: &str, inner: &str) -> InterchangeInames {
+    InterchangeInames { outer: outer.into(), inner: inner.into() }
+}
+
+fn distribute(iname: &str, before: &[String], names: &[String]) -> DistributeLoop {
+    DistributeLoop { iname: iname.into(), before: before.to_vec(), names: names.to_vec() }
+}

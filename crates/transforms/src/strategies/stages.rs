@@ -1,0 +1,270 @@
+//! The stages of an operator action, found by their tags (*document 000*, Algorithm 2).
+
+use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind};
+
+/// A kernel that is no operator action as Algorithm 2 has it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the kernel `{kernel}` is no operator action of known stages: {found}")]
+pub struct NotAnAction {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// What is missing or unexpected.
+    pub found: String,
+}
+
+/// The loops, variables and instructions of an operator action by their roles.
+///
+/// The stages are the tags `gather`, `geometry`, `evaluation`, `pointwise`, `quadrature`, `scatter`, and `init` for
+/// instructions that zero the results of a stage. Everything is found from these tags and the accesses of the
+/// instructions that carry them; no name matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// The loop over cells.
+    pub cell: String,
+    /// The loop over quadrature points.
+    pub quad: String,
+    /// One for each function whose values or derivatives are evaluated, in textual order.
+    pub fields: Vec<Field>,
+    /// First instruction of the pointwise stage.
+    pub pointwise: String,
+    /// Temporaries of a cell that the quadrature loop reads: Jacobian terms, coordinates.
+    pub per_cell: Vec<String>,
+    /// The evaluation results that the quadrature stage reads (*e* in the document).
+    pub evaluated: Vec<String>,
+    /// The loop over test functions, around the small matrix-vector products of the quadrature stage.
+    pub rows: String,
+    /// Number of test functions.
+    pub row_count: i64,
+    /// The matrices of the quadrature stage (Ψ).
+    pub matrices: Vec<String>,
+    /// The element vector.
+    pub element_vector: String,
+    /// The loop that zeroes the element vector.
+    pub zero: String,
+    /// The loop of the scatter.
+    pub scatter: String,
+    /// Number of quadrature points.
+    pub quad_count: i64,
+}
+
+/// A function that is evaluated at the quadrature points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name in the form.
+    pub name: String,
+    /// The loop over its local degrees of freedom.
+    pub dofs: String,
+    /// Number of iterations of that loop.
+    pub dof_count: i64,
+    /// Components of its gathered degrees of freedom: none for a scalar function.
+    pub components: Option<i64>,
+    /// The gathered degrees of freedom.
+    pub gathered: String,
+    /// The matrices it is evaluated with (Φ).
+    pub matrices: Vec<String>,
+    /// Its values and derivatives.
+    pub results: Vec<String>,
+    /// Instructions that zero them.
+    pub inits: Vec<String>,
+}
+
+impl Stages {
+    /// Finds the stages of a kernel.
+    ///
+    /// # Errors
+    /// What is missing: an instruction of a stage, a loop of constant length, one element vector.
+    pub fn of(kernel: &Kernel) -> Result<Self, NotAnAction> {
+        Finder { kernel, schedule: kernel.schedule() }.stages()
+    }
+}
+
+struct Finder<'k> {
+    kernel: &'k Kernel,
+    schedule: Vec<(InsnId, Vec<InameId>)>,
+}
+
+type Found<T> = Result<T, NotAnAction>;
+
+impl<'k> Finder<'k> {
+    fn stages(&self) -> Found<Stages> {
+        let scatter = self.stage("scatter", false)?;
+        let [cell, scatter_loop] = self.loops(&scatter, 2, "scatter")?[..] else {
+            return Err(self.refuse("the scatter is not directly inside a loop over cells".into()));
+        };
+        let pointwise = self.stage("pointwise", false)?;
+        let quad = self.loops(&pointwise, 2, "pointwise")?[1];
+        let quadrature = self.stage("quadrature", false)?;
+        let rows = self.loops(&quadrature, 3, "quadrature")?[2];
+        let zeroes = self.stage("quadrature", true)?;
+        let zero = self.loops(&zeroes, 2, "zeroing of the element vector")?[1];
+        let element_vector = self.one_target(&quadrature, "quadrature")?;
+        let fields = self.fields()?;
+        let name = |v: &VarId| self.kernel.vars[*v].name.clone();
+        let gathered: Vec<VarId> = fields.iter().filter_map(|f| self.kernel.var(&f.gathered)).collect();
+        let mut per_cell = self.written(&["gather", "geometry"]);
+        per_cell.retain(|v| !gathered.contains(v) && self.is_read_in(*v, quad));
+        let mut evaluated = self.read_by(&quadrature, |v| v.kind == VarKind::Temporary);
+        evaluated.retain(|v| *v != element_vector);
+        let matrices = self.read_by(&quadrature, |v| matches!(v.kind, VarKind::Table(_)));
+        Ok(Stages {
+            cell: self.loop_name(cell),
+            quad: self.loop_name(quad),
+            pointwise: self.insn(pointwise[0]).name.clone(),
+            per_cell: per_cell.iter().map(name).collect(),
+            evaluated: evaluated.iter().map(name).collect(),
+            rows: self.loop_name(rows),
+            row_count: self.length(rows)?,
+            matrices: matrices.iter().map(name).collect(),
+            element_vector: name(&element_vector),
+            zero: self.loop_name(zero),
+            scatter: self.loop_name(scatter_loop),
+            quad_count: self.length(quad)?,
+            fields,
+        })
+    }
+
+    fn fields(&self) -> Found<Vec<Field>> {
+        let evaluation = self.stage("evaluation", false)?;
+        let mut loops: Vec<InameId> = Vec::new();
+        for insn in &evaluation {
+            let dofs = self.loops(&[*insn], 3, "evaluation")?[2];
+            if !loops.contains(&dofs) {
+                loops.push(dofs);
+            }
+        }
+        loops.into_iter().map(|dofs| self.field(dofs, &evaluation)).collect()
+    }
+
+    fn field(&self, dofs: InameId, evaluation: &[InsnId]) -> Found<Field> {
+        let own: Vec<InsnId> =
+            evaluation.iter().copied().filter(|i| self.loops_of(*i).get(2) == Some(&dofs)).collect();
+        let gathered = match self.read_by(&own, |v| v.kind == VarKind::Temporary && !v.shape.is_empty())[..] {
+            [one] => one,
+            _ => {
+                let dofs = self.loop_name(dofs);
+                return Err(self
+                    .refuse(format!("the evaluation over `{dofs}` reads no one array of gathered values")));
+            }
+        };
+        let targets: Vec<VarId> = own.iter().map(|i| self.insn(*i).lhs.var).collect();
+        let name = |v: VarId| self.kernel.vars[v].name.clone();
+        let mut results: Vec<String> = Vec::new();
+        for v in &targets {
+            if !results.contains(&name(*v)) {
+                results.push(name(*v));
+            }
+        }
+        let inits = self.stage("evaluation", true)?;
+        let inits = inits.into_iter().map(|i| self.insn(i)).filter(|i| targets.contains(&i.lhs.var));
+        let tag = own.iter().flat_map(|i| &self.insn(*i).tags).find_map(|t| t.strip_prefix("of_"));
+        let components = match &self.kernel.vars[gathered].shape[..] {
+            [_, components] => components.as_constant(),
+            _ => None,
+        };
+        Ok(Field {
+            name: tag.map_or_else(|| self.loop_name(dofs), str::to_owned),
+            dofs: self.loop_name(dofs),
+            dof_count: self.length(dofs)?,
+            components,
+            gathered: name(gathered),
+            matrices: self
+                .read_by(&own, |v| matches!(v.kind, VarKind::Table(_)))
+                .into_iter()
+                .map(name)
+                .collect(),
+            results,
+            inits: inits.map(|i| i.name.clone()).collect(),
+        })
+    }
+
+    /// The instructions of a stage in textual order, those tagged `init` or the others.
+    fn stage(&self, tag: &str, init: bool) -> Found<Vec<InsnId>> {
+        let wanted = |i: &Insn| i.tags.contains(tag) && i.tags.contains("init") == init;
+        let found: Vec<_> =
+            self.schedule.iter().map(|(i, _)| *i).filter(|i| wanted(&self.kernel.insns[*i])).collect();
+        if found.is_empty() {
+            let init = if init { " and `init`" } else { "" };
+            return Err(self.refuse(format!("no instruction has the tag `{tag}`{init}")));
+        }
+        Ok(found)
+    }
+
+    /// The loops around instructions, the same for all of them and as many as needed.
+    fn loops(&self, insns: &[InsnId], depth: usize, stage: &str) -> Found<&[InameId]> {
+        let first = insns.first().map_or(&[][..], |i| self.loops_of(*i));
+        if first.len() != depth || insns.iter().any(|i| self.loops_of(*i) != first) {
+            return Err(self.refuse(format!("the {stage} is not in one nest of {depth} loops")));
+        }
+        Ok(first)
+    }
+
+    fn loops_of(&self, insn: InsnId) -> &[InameId] {
+        self.schedule.iter().find(|(i, _)| *i == insn).map_or(&[], |(_, l)| l.as_slice())
+    }
+
+    fn insn(&self, insn: InsnId) -> &Insn {
+        &self.kernel.insns[insn]
+    }
+
+    fn one_target(&self, insns: &[InsnId], stage: &str) -> Found<VarId> {
+        let first = self.insn(insns[0]).lhs.var;
+        match insns.iter().all(|i| self.insn(*i).lhs.var == first) {
+            true => Ok(first),
+            false => Err(self.refuse(format!("the {stage} writes several arrays"))),
+        }
+    }
+
+    /// Variables that instructions read outside of indices, in order of appearance.
+    fn read_by(&self, insns: &[InsnId], wanted: impl Fn(&purlin_ir::Variable) -> bool) -> Vec<VarId> {
+        let mut found = Vec::new();
+        for insn in insns {
+            self.insn(*insn).rhs.for_each(&mut |e| {
+                if let Expr::Load(a) = e
+                    && wanted(&self.kernel.vars[a.var])
+                    && !found.contains(&a.var)
+                {
+                    found.push(a.var);
+                }
+            });
+        }
+        found
+    }
+
+    /// Private temporaries that instructions of some stages write, in order of appearance.
+    fn written(&self, stages: &[&str]) -> Vec<VarId> {
+        let mut found = Vec::new();
+        for (insn, _) in &self.schedule {
+            let insn = self.insn(*insn);
+            let var = insn.lhs.var;
+            let here = stages.iter().any(|t| insn.tags.contains(*t));
+            let private = self.kernel.vars[var].space == AddressSpace::Private;
+            if here && private && !found.contains(&var) {
+                found.push(var);
+            }
+        }
+        found
+    }
+
+    fn is_read_in(&self, var: VarId, iname: InameId) -> bool {
+        let inside = self.schedule.iter().filter(|(_, l)| l.contains(&iname));
+        inside.into_iter().any(|(i, _)| self.insn(*i).reads().iter().any(|a| a.var == var))
+    }
+
+    fn loop_name(&self, iname: InameId) -> String {
+        self.kernel.inames[iname].name.clone()
+    }
+
+    fn length(&self, iname: InameId) -> Found<i64> {
+        let range = self.kernel.inames[iname].domain.as_range(iname);
+        let length =
+            range.and_then(|(lo, hi)| if lo.as_constant() == Some(0) { hi.as_constant() } else { None });
+        length.ok_or_else(|| {
+            let name = self.loop_name(iname);
+            self.refuse(format!("`{name}` does not run from 0 to a constant"))
+        })
+    }
+
+    fn refuse(&self, found: String) -> NotAnAction {
+        NotAnAction { kernel: self.kernel.name.clone(), found }
+    }
+}

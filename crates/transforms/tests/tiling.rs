@@ -1,0 +1,113 @@
+//! Multi-level tiling on small kernels: the recipe, the result, and what is refused.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+use insta::assert_snapshot;
+use purlin_ir::interp::{Memory, interpret};
+use purlin_ir::{Kernel, interp::Value};
+use purlin_transforms::strategies::{MultiLevelTiling, multi_level_tiling};
+
+/// A scalar and a vector function, three quadrature points, four test functions.
+const ACTION: &str = "kernel action
+param n_cells: i32
+param n_dofs: i32
+arg y: f64[n_dofs] inout
+arg dofs: i32[n_cells, 4] in
+arg c: f64[n_cells, 2] in
+arg u: f64[n_dofs] in
+arg v: f64[n_dofs, 2] in
+temp c_cell: f64[2] private
+temp u_cell: f64[4] private
+temp v_cell: f64[4, 2] private
+temp y_cell: f64[4] private
+temp det: f64 private
+temp u_d0: f64 private
+temp u_d1: f64 private
+temp v0: f64 private
+temp v1: f64 private
+temp t: f64 private
+temp e0: f64 private
+temp e1: f64 private
+table phi: f64[3, 4] global
+table phi_d0: f64[3, 4] global
+table phi_d1: f64[3, 4] global
+table weights: f64[3] global
+for cell in 0..n_cells
+  for k in 0..2
+    gather_c: c_cell[k] = c[cell, k] {gather, of_c}
+  for i_gather_u in 0..4
+    gather_u: u_cell[i_gather_u] = u[dofs[cell, i_gather_u]] {gather, of_u}
+  for i_gather_v in 0..4
+    gather_v0: v_cell[i_gather_v, 0] = v[dofs[cell, i_gather_v], 0] {gather, of_v}
+    gather_v1: v_cell[i_gather_v, 1] = v[dofs[cell, i_gather_v], 1] {gather, of_v}
+  set_det: det = c_cell[0] + 2.0*c_cell[1] {geometry}
+  for i_zero in 0..4
+    zero_y: y_cell[i_zero] = 0.0 {init, quadrature}
+  for q in 0..3
+    init_u_d0: u_d0 = 0.0 {evaluation, init, of_u}
+    init_u_d1: u_d1 = 0.0 {evaluation, init, of_u}
+    for j_u in 0..4
+      eval_u_d0: u_d0 += phi_d0[q, j_u]*u_cell[j_u] {evaluation, of_u}
+      eval_u_d1: u_d1 += phi_d1[q, j_u]*u_cell[j_u] {evaluation, of_u}
+    init_v0: v0 = 0.0 {evaluation, init, of_v}
+    init_v1: v1 = 0.0 {evaluation, init, of_v}
+    for j_v in 0..4
+      eval_v0: v0 += phi[q, j_v]*v_cell[j_v, 0] {evaluation, of_v}
+      eval_v1: v1 += phi[q, j_v]*v_cell[j_v, 1] {evaluation, of_v}
+    set_t: t = weights[q]*det {pointwise}
+    set_e0: e0 = t*(u_d0 + v0) {pointwise}
+    set_e1: e1 = t*(u_d1*v1 + c_cell[0]) {pointwise}
+    for i in 0..4
+      quad_d0: y_cell[i] += phi_d0[q, i]*e0 {quadrature}
+      quad_d1: y_cell[i] += phi_d1[q, i]*e1 {quadrature}
+  for i_scatter in 0..4
+    scatter_y: y[dofs[cell, i_scatter]] += y_cell[i_scatter] {scatter}
+
+table phi = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]
+
+table phi_d0 = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0, 7.0, -8.0, 9.0, -10.0, 11.0, -12.0]
+
+table phi_d1 = [0.0, 1.0, 0.0, 2.0, 0.0, 3.0, 4.0, 0.0, 5.0, 0.0, 6.0, 0.0]
+
+table weights = [1.0, 2.0, 3.0]
+";
+
+fn action() -> Kernel {
+    purlin_ir::text::parse(ACTION).unwrap_or_else(|e| panic!("{}", e.render(ACTION)))
+}
+
+fn parameters() -> MultiLevelTiling {
+    MultiLevelTiling {
+        cells: 4,
+        work_items_per_cell: 2,
+        quad_tile: 2,
+        eval_rows: 2,
+        eval_cols: vec![3, 4],
+        quad_rows: 3,
+        quad_cols: 2,
+    }
+}
+
+/// The vector `y` after the kernel ran on small integers.
+fn run(kernel: &Kernel) -> Value {
+    let (cells, dofs) = (7, 11);
+    let numbers = |n: i32| (0..n).map(|k| f64::from(k * 7 % 5) - 2.0).collect::<Vec<f64>>();
+    let mut memory = Memory::new().param("n_cells", i64::from(cells)).param("n_dofs", i64::from(dofs));
+    memory.set("dofs", (0..4 * cells).map(|k| k * 5 % dofs).collect::<Vec<i32>>());
+    memory.set("c", numbers(2 * cells));
+    memory.set("u", numbers(dofs));
+    memory.set("v", numbers(2 * dofs));
+    memory.set("y", numbers(dofs));
+    interpret(kernel, &mut memory).unwrap();
+    memory.values().get("y").unwrap().clone()
+}
+
+#[test]
+fn tiles() {
+    let kernel = action();
+    let (tiled, recipe) = multi_level_tiling(&kernel, &parameters()).unwrap_or_else(|e| match e {
+        purlin_transforms::strategies::TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
+        other => panic!("{other}"),
+    });
+    assert_eq!(run(&kernel), run(&tiled));
+    assert_snapshot!(format!("{recipe}\n=== result\n\n{tiled}"));
+}
