@@ -36,6 +36,7 @@ A first tour:
   purlin steps laplace                       the same after each step of the single-cell strategy
   purlin print laplace --target cuda         what comes out for a GPU
   purlin run laplace --degree 4 --cells 8    compiled, run, checked against a reference, timed
+  purlin space laplace --degree 4            its tilings, counted and ranked by a cost model
   purlin tune laplace --degree 3 --cells 16  the fastest mapping on this machine
   purlin devices                             where that can happen here
 
