@@ -16,6 +16,7 @@ mod source;
 mod space;
 mod stats;
 mod steps;
+mod study;
 mod table;
 mod transform;
 mod trials;

@@ -3,19 +3,22 @@
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::results;
 use super::run::open_device;
 use super::source::{Scheme, SourceArgs};
 use super::trials::{Trials, first_line};
+use super::{results, study};
 use clap::Args;
 use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
-use purlin::autotune::{Candidate, Database, Machine, Parameters, Record, Refusal, Stage, best_of_each};
+use purlin::autotune::{
+    Candidate, Database, DeviceModel, Machine, Parameters, Record, Refusal, Stage, best_of_each,
+    known_devices,
+};
 use purlin::codegen::Target;
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Ceilings, Device, DeviceInfo, measure_ceilings};
-use purlin::tuning::{CaseSubject, LoweredCase, source};
-use purlin::{Case, Random};
+use purlin::tuning::{CaseSubject, Choice, LoweredCase, source};
+use purlin::{Case, Random, device_model, occupancy};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -35,13 +38,14 @@ Examples:
   purlin tune --cases published --device cuda --db h200.jsonl --time-limit 9m      the 70 actions of document 000
   purlin tune --cases laplace.3D,mass.2D.P1 --device c --cells 6
   purlin tune --cases published --compile-only --arch sm_90       no GPU needed: fills the cache of compiled kernels
+  purlin tune --study --device cuda --db study.jsonl              how good the ranking is
   purlin results --db h200.jsonl                                  tables of what was found
 
 Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C, --time-limit, kill, power)
 goes on where it was when the same command is given again; several processes may share a database.")]
 pub struct TuneArgs {
     /// A form by name: mass, helmholtz, laplace, elasticity, hyperelasticity
-    #[arg(value_name = "FORM", required_unless_present = "cases", conflicts_with = "cases")]
+    #[arg(value_name = "FORM", required_unless_present_any = ["cases", "study"], conflicts_with = "cases")]
     what: Option<String>,
     /// Cases of document 000 instead of one form: `published` for all 70, or parts of names, such as 3D.P4,mass.2D
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -64,6 +68,12 @@ pub struct TuneArgs {
     /// How many of the best ranked mappings to try, besides one cell a work-item
     #[arg(long, visible_alias = "top", value_name = "B", default_value_t = 9)]
     budget: usize,
+    /// Judge the ranking: the 10 best ranked against --draw random ones [default cases: ten of document 000]
+    #[arg(long, conflicts_with = "budget")]
+    study: bool,
+    /// Mappings of each case that a study draws at random
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "study")]
+    draw: usize,
     /// Begin no trial after this time, such as 90s, 9m or 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
@@ -115,10 +125,14 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let device = open_device(args.device.as_deref())?;
     let cache = Cache::from_environment();
     progress.stage("measuring the device's ceilings (kept for a day)");
-    let machine = machine(device.info(), &measure_ceilings(&*device, &cache, false)?);
+    let ceilings = measure_ceilings(&*device, &cache, false)?;
+    let machine = machine(device.info(), &ceilings);
+    let model = model(device.info(), &ceilings)?;
     progress.stage("ranking mappings");
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    let tasks = args.tasks(lowered, &*device, &cache, seed)?;
+    let tasks = args.tasks(lowered, &*device, &cache, seed, |case| {
+        args.candidates(case, &model, device.info().local_mem_bytes)
+    })?;
     drop(progress);
     if let Some(dir) = args.db.parent().filter(|d| !d.as_os_str().is_empty()) {
         std::fs::create_dir_all(dir)
@@ -130,7 +144,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         let trials = Trials::new(restart);
         tune(&tasks, &machine, &database, &options, &trials)?
     };
-    finish(ending, &tasks, &machine, &database)
+    finish(args, ending, &tasks, &machine, &database)
 }
 
 /// When trials end, in seconds since 1970.
@@ -180,7 +194,10 @@ impl TuneArgs {
             let form = SourceArgs { what: what.clone(), dim, degree, scheme }.form()?;
             return Ok(vec![Case { operator: form.operator, dim: form.dim, degree }]);
         }
-        let wanted: Vec<String> = self.cases.iter().map(|c| c.to_lowercase()).collect();
+        let mut wanted: Vec<String> = self.cases.iter().map(|c| c.to_lowercase()).collect();
+        if wanted.is_empty() {
+            wanted = study::CASES.map(str::to_lowercase).to_vec();
+        }
         let is_wanted = |case: &Case| {
             let name = case.to_string().to_lowercase();
             wanted.iter().any(|w| w == "published" || name.contains(w.as_str()))
@@ -207,20 +224,46 @@ impl TuneArgs {
         Ok(LoweredCase::new(case, scheme, self.cells.unwrap_or(default))?)
     }
 
-    /// Each case with its best ranked mappings after the one that all are compared with.
+    /// Each case with its mappings, after the one that all are compared with.
     fn tasks<'d>(
         &self,
         lowered: Vec<LoweredCase>,
         device: &'d dyn Device,
         cache: &'d Cache,
         seed: u64,
+        candidates: impl Fn(&LoweredCase) -> Result<Vec<Candidate>, Failure>,
     ) -> Result<Vec<Task<CaseSubject<'d>>>, Failure> {
         let mut tasks = Vec::new();
         for lowered in lowered {
-            let candidates = candidates(&lowered, self.budget)?;
+            let candidates = candidates(&lowered)?;
             tasks.push(Task { subject: CaseSubject { lowered, device, cache, seed }, candidates });
         }
         Ok(tasks)
+    }
+
+    /// The single-cell variant, then the best ranked tilings, then for a study those that are drawn.
+    fn candidates(
+        &self,
+        case: &LoweredCase,
+        model: &DeviceModel,
+        local_bytes: u64,
+    ) -> Result<Vec<Candidate>, Failure> {
+        let mut candidates = vec![Candidate::single_cell()];
+        if self.budget == 0 && !self.study {
+            return Ok(candidates);
+        }
+        let choice = Choice::new(case, model, local_bytes).map_err(|e| Failure::Usage(e.to_string()))?;
+        if !self.study {
+            candidates.extend(choice.ranked(self.budget));
+            return Ok(candidates);
+        }
+        candidates.extend(choice.ranked(study::TOP));
+        for drawn in choice.drawn(self.draw, study::DRAW_SEED) {
+            if candidates.iter().all(|c| c.parameters != drawn.parameters) {
+                candidates.push(drawn);
+            }
+        }
+        Ok(candidates)
     }
 
     fn options(&self, info: &DeviceInfo, seed: u64) -> TunerOptions {
@@ -239,21 +282,39 @@ impl TuneArgs {
     }
 }
 
-/// The single-cell variant, then the best ranked ones.
-fn candidates(_: &LoweredCase, budget: usize) -> Result<Vec<Candidate>, Failure> {
-    let groups = [64, 128, 256, 512, 16, 1024].into_iter().take(budget);
-    let other =
-        |cells| Candidate { parameters: Parameters::SingleCell { cells }, ..Candidate::single_cell() };
-    Ok(std::iter::once(Candidate::single_cell()).chain(groups.map(other)).collect())
+/// What the cost model knows of a device: the model of that name, or what is measured here.
+fn model(info: &DeviceInfo, ceilings: &Ceilings) -> Result<DeviceModel, Failure> {
+    let models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?;
+    // Drivers put the maker in front: `NVIDIA H200`.
+    let is_its = |m: &DeviceModel| m.occupancy.is_some() && info.name.trim_start_matches("NVIDIA ") == m.name;
+    let measured = || DeviceModel { occupancy: Some(occupancy(info)), ..device_model(ceilings) };
+    Ok(models.into_iter().find(is_its).unwrap_or_else(measured))
+}
+
+/// Architectures that are compiled for where there is no card, with the model that ranks for them.
+fn model_of_arch(arch: &str) -> Result<DeviceModel, Failure> {
+    let name = match arch {
+        "sm_90" | "sm_90a" => "H200",
+        "sm_70" => "Titan V",
+        _ => {
+            let message = format!("no device model for `{arch}`; there are models for `sm_90` and `sm_70`");
+            return Err(Failure::Usage(message));
+        }
+    };
+    let mut models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?.into_iter();
+    models
+        .find(|m| m.name == name)
+        .ok_or_else(|| Failure::Refused(format!("bug of purlin: no model `{name}`")))
 }
 
 /// Fills the cache of compiled kernels.
 fn compile_only(args: &TuneArgs, lowered: &[LoweredCase], progress: &Progress) -> Result<(), Failure> {
     nvrtc::version().map_err(|e| Failure::Missing(e.to_string()))?;
     let cache = Cache::from_environment();
+    let model = model_of_arch(&args.arch)?;
     let mut jobs = Vec::new();
     for case in lowered {
-        jobs.extend(candidates(case, args.budget)?.into_iter().map(|c| (case, c.parameters)));
+        jobs.extend(args.candidates(case, &model, u64::MAX)?.into_iter().map(|c| (case, c.parameters)));
     }
     let done = AtomicUsize::new(0);
     let compile = |(case, parameters): &(&LoweredCase, Parameters)| {
@@ -281,6 +342,7 @@ fn compile_only(args: &TuneArgs, lowered: &[LoweredCase], progress: &Progress) -
 
 /// Says how it ended and shows what the database holds of these cases.
 fn finish(
+    args: &TuneArgs,
     ending: Ending,
     tasks: &[Task<CaseSubject<'_>>],
     machine: &Machine,
@@ -311,6 +373,9 @@ fn finish(
         out(&results::trials_table(&records))?;
     }
     out(&results::best_table(&best, &records))?;
+    if args.study {
+        out(&study::study_table(&records))?;
+    }
     if best.is_empty() {
         return match ending {
             Ending::Complete => Err(Failure::Refused("no mapping is right; the table says why".into())),

@@ -6,10 +6,12 @@
 //! random degrees of freedom (the first candidate that is right) or everywhere with the result of that first
 //! one, by a sum on the device.
 
+mod candidates;
 mod distance;
 mod sample;
 mod session;
 
+pub use candidates::{CandidatesError, Choice};
 pub use session::{CaseInputs, CaseSession};
 
 use crate::{Case, Problem, ProblemError, kernel_work};
@@ -22,8 +24,10 @@ use purlin_ir::Kernel;
 use purlin_ir::stats::StatsError;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::{Cache, Device, Executable, RuntimeError};
-use purlin_transforms::strategies::{SingleCell, single_cell_per_work_item};
-use purlin_transforms::{Recipe, RecipeError};
+use purlin_transforms::Recipe;
+use purlin_transforms::strategies::{
+    MultiLevelTiling, SingleCell, multi_level_tiling, single_cell_per_work_item,
+};
 use std::collections::BTreeMap;
 
 /// Largest relative error of a result that counts: sums of some hundred products in double precision.
@@ -117,14 +121,31 @@ fn params(lowered: &LoweredForm, case: Case, subdivisions: usize) -> BTreeMap<St
 /// Maps a kernel as the parameters say; returns it with the recipe that made it.
 ///
 /// # Errors
-/// The step that was refused.
-pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Recipe), RecipeError> {
+/// The parameter that makes no sense, or the step that was refused.
+pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Recipe), Refusal> {
     match parameters {
         Parameters::SingleCell { cells } => {
-            let work_group = i64::try_from(*cells).unwrap_or(i64::MAX);
-            single_cell_per_work_item(kernel, &SingleCell { work_group, ..SingleCell::default() })
+            let strategy = SingleCell { work_group: signed(*cells), ..SingleCell::default() };
+            single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
+        }
+        Parameters::Tiling(p) => {
+            let strategy = MultiLevelTiling {
+                cells: signed(p.cells),
+                work_items_per_cell: signed(p.work_items_per_cell),
+                quad_tile: signed(p.quad_tile),
+                eval_rows: signed(p.eval_rows),
+                eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
+                quad_rows: signed(p.quad_rows),
+                quad_cols: signed(p.quad_cols),
+            };
+            multi_level_tiling(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
     }
+}
+
+/// A number that no strategy takes stays one that no strategy takes.
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
 }
 
 /// A program for a target, with the hash of the kernel it came from.
@@ -136,7 +157,7 @@ pub fn source(
     parameters: &Parameters,
     target: Target,
 ) -> Result<(Program, String), Refusal> {
-    let (kernel, _) = transform(kernel, parameters).map_err(|e| Refusal::new(Stage::Transform, e))?;
+    let (kernel, _) = transform(kernel, parameters)?;
     let program =
         generate(&kernel, target, &Options::default()).map_err(|e| Refusal::new(Stage::Generate, e))?;
     Ok((program, kernel.content_hash()))

@@ -15,7 +15,7 @@ const COLOURS: [RGBColor; 5] = [
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
-    RGBColor(86, 130, 190),
+    RGBColor(213, 94, 0),
 ];
 /// Cases of a row of bars; more go to further rows.
 const ROW: usize = 40;
@@ -68,8 +68,8 @@ fn picture(
     Ok(svg)
 }
 
-/// A bar for each record, GFLOP/s of the untransformed kernel, under a line for *document 000*'s roofline and
-/// a dotted one for memory and arithmetic alone; one colour an operator. Give the best record of each case.
+/// A bar for each record, GFLOP/s of the untransformed kernel, with a thick line for *document 000*'s roofline and
+/// a thin one for memory and arithmetic alone; one colour an operator. Give the best record of each case.
 ///
 /// # Errors
 /// No measured record, or figures that are not positive.

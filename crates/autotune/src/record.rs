@@ -2,6 +2,7 @@
 
 use crate::device_model::DeviceModel;
 use crate::roofline::Work;
+use crate::tiling::TilingParameters;
 use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,6 +16,8 @@ pub enum Parameters {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
     },
+    /// The multi-level tiling (*document 000*, §4.2).
+    Tiling(TilingParameters),
 }
 
 impl Parameters {
@@ -32,6 +35,7 @@ impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
+            Self::Tiling(tiling) => tiling.fmt(f),
         }
     }
 }

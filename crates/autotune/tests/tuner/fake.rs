@@ -130,7 +130,7 @@ impl Subject for Fake {
         self.building.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(std::time::Duration::from_millis(1));
         self.building.fetch_sub(1, Ordering::SeqCst);
-        let Parameters::SingleCell { cells } = parameters;
+        let Parameters::SingleCell { cells } = parameters else { panic!("only single-cell variants here") };
         match *cells {
             NO_CODE => Err(Refusal::new(Stage::Compile, "too many registers")),
             PANICS => panic!("asked to"),
