@@ -4,14 +4,18 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use purlin::Strategy;
+use purlin::autotune::known_devices;
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::quadrature::QuadratureScheme;
 use purlin::ir::{Kernel, text};
 use purlin::kernels::Operator;
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{SplitIname, TagIname};
+use purlin::tuning::{Choice, LoweredCase, source};
+use purlin::{Case, Strategy};
 use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn main() {
     divan::main();
@@ -37,6 +41,20 @@ fn text_to_cuda(bencher: Bencher<'_, '_>) {
     let form = Operator::Laplace.form(3, 4).unwrap();
     let source = lower(&form, &LoweringOptions::new("laplace")).unwrap().kernel.to_string();
     bencher.bench(|| cuda(&text::parse(&source).unwrap()));
+}
+
+/// From parameters to CUDA source: the best ranked tilings of the 3-D P4 Laplace action on an H200, one core.
+#[divan::bench(name = "tiling_to_cuda_laplace_3d_p4 (limit 50 ms a candidate)", sample_count = 30)]
+fn tiling_to_cuda(bencher: Bencher<'_, '_>) {
+    let case = Case { operator: Operator::Laplace, dim: 3, degree: 4 };
+    let lowered = LoweredCase::new(case, QuadratureScheme::Document, 56).unwrap();
+    let model = known_devices().unwrap().into_iter().find(|m| m.name == "H200").unwrap();
+    let candidates = Choice::new(&lowered, &model, u64::MAX).unwrap().ranked(30);
+    let next = AtomicUsize::new(0);
+    bencher.bench(|| {
+        let k = next.fetch_add(1, Ordering::Relaxed) % candidates.len();
+        source(&lowered.lowered.kernel, &candidates[k].parameters, Target::Cuda).unwrap()
+    });
 }
 
 /// A chain of `n` instructions in one loop, each reading what the one before it wrote.
