@@ -186,7 +186,7 @@ impl Slot {
 fn slot(device: &dyn Device, spec: &ArgSpec, memory: &Memory) -> Result<Option<Slot>, LoadError> {
     let missing = || LoadError::Missing(spec.name.clone());
     Ok(Some(match &spec.kind {
-        ArgKind::Table(_) => return Ok(None),
+        ArgKind::Table(_) | ArgKind::Scratch { .. } => return Ok(None),
         ArgKind::Param => Slot::Param(memory.get_param(&spec.name).ok_or_else(missing)?),
         ArgKind::Scalar => {
             let value = memory.get(&spec.name).ok_or_else(missing)?;

@@ -59,6 +59,7 @@ fn shown(program: &Program) -> String {
             ArgKind::Scalar => "scalar".to_owned(),
             ArgKind::Buffer { len, access } => format!("buffer of {len}, {access:?}").to_lowercase(),
             ArgKind::Table(data) => format!("table of {}", data.len()),
+            ArgKind::Scratch { len } => format!("scratch of {len}"),
         };
         writeln!(text, "argument {}: {} {kind}", arg.name, arg.ty).unwrap();
     }

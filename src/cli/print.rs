@@ -86,6 +86,7 @@ fn plan_text(program: &Program) -> String {
             ArgKind::Scalar => "scalar".to_owned(),
             ArgKind::Buffer { len, access } => format!("buffer of {len} elements, {access:?}").to_lowercase(),
             ArgKind::Table(data) => format!("table of {} constants", data.len()),
+            ArgKind::Scratch { len } => format!("scratch memory of {len} elements"),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "//   {}: {} {kind}", arg.name, arg.ty);

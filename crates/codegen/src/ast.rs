@@ -113,6 +113,13 @@ pub enum LoopKind {
     Sequential,
     /// In vector lanes.
     Vector,
+    /// In vector lanes, each of which copies an element of this type from one aligned vector to another.
+    VectorCopy {
+        /// Type of the elements.
+        ty: ScalarType,
+        /// Elements of the vector, 2, 4, 8 or 16.
+        lanes: u8,
+    },
     /// Work-groups along an axis, on the threads of a host (C only).
     Groups,
     /// Work-items along an axis, in order on one thread (C only).

@@ -32,15 +32,15 @@ pub enum CodegenError {
     )]
     DivergentBarrier { iname: String, why: String },
     #[error(
-        "`{var}` is a temporary in global memory, which nothing allocates; make it an `inout` argument, or local or private"
+        "`{var}` is an integer scalar in global memory, which bounds of loops cannot mention; make it local or private"
     )]
     GlobalTemporary { var: String },
     #[error(
         "the shape of `{var}` is not constant but `{extent}`; fix the parameter, so that {space} memory can be declared"
     )]
     ShapeNotConstant { var: String, extent: String, space: &'static str },
-    #[error("`{var}` has a vector axis, which no printer writes yet; remove the vector axis from its layout")]
-    VectorAxis { var: String },
+    #[error("the vector axis of `{var}` holds no vectors: {why}; change its layout")]
+    VectorAxis { var: String, why: &'static str },
     #[error(
         "storage `{storage}` is shared by `{first}` and `{second}` of different types or address spaces; alias equal ones only"
     )]

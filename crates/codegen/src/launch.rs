@@ -5,8 +5,8 @@ use crate::error::CodegenError;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Target};
 use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
 
-/// Arguments in the order of the signature: parameters, arguments and global tables as the kernel
-/// lists its variables.
+/// Arguments in the order of the signature: parameters, arguments, global tables and global temporaries as the
+/// kernel lists its variables.
 pub(crate) fn args(kernel: &Kernel) -> Vec<ArgSpec> {
     kernel.vars.values().filter_map(|v| arg(kernel, v)).collect()
 }
@@ -21,6 +21,9 @@ fn arg(kernel: &Kernel, var: &Variable) -> Option<ArgSpec> {
             ArgKind::Buffer { len: length(kernel, var), access: access(*direction) }
         }
         VarKind::Table(data) if var.space == AddressSpace::Global => ArgKind::Table(data.clone()),
+        VarKind::Temporary if var.space == AddressSpace::Global => {
+            ArgKind::Scratch { len: length(kernel, var) }
+        }
         VarKind::Table(_) | VarKind::Temporary => return None,
     };
     Some(ArgSpec { name: var.name.clone(), ty: var.ty, kind })

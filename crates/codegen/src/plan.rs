@@ -114,6 +114,11 @@ pub enum ArgKind {
     },
     /// A constant table: the runtime uploads it once and passes it as a read-only buffer.
     Table(TableData),
+    /// A temporary in global memory: the runtime allocates it for the launch; its first values are undefined.
+    Scratch {
+        /// Elements to allocate.
+        len: HostExpr,
+    },
 }
 
 /// Direction of a buffer.

@@ -77,6 +77,7 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
         constants,
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
         grid: Vec::new(),
+        aligned: storage.aligned.clone(),
         body,
     };
     frame(&mut function, target, env, &axes, &storage);
@@ -118,6 +119,7 @@ fn parameters(kernel: &Kernel, names: &[Name], constants: &mut Vec<Constant>) ->
         let shape: Vec<String> = var.shape.iter().map(|e| crate::axes::show(kernel, e)).collect();
         let remark = (!shape.is_empty()).then(|| format!("[{}]", shape.join(", ")));
         let buffer = match &var.kind {
+            VarKind::Temporary if var.space == AddressSpace::Global => Some(false),
             VarKind::Temporary => continue,
             VarKind::Table(data) if var.space == AddressSpace::Constant => {
                 constants.push(Constant { name, ty: var.ty, data: data.clone() });

@@ -6,6 +6,7 @@ use crate::error::CodegenError;
 use crate::lower::place::{constant_strides, is_plain_scalar};
 use crate::names::Names;
 use crate::placed::PlacedKernel;
+use purlin_ir::layout::vector_lanes;
 use purlin_ir::placement::Barrier;
 use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel, ScalarType, VarId, VarKind, Variable};
 
@@ -20,6 +21,8 @@ pub(crate) struct Storage {
     pub(crate) locals: Vec<Declare>,
     /// Bytes of all buffers of a group.
     pub(crate) local_bytes: u64,
+    /// Buffers that hold vectors, and the bytes to whose multiples they are aligned.
+    pub(crate) aligned: Vec<(Name, u64)>,
 }
 
 /// A buffer while its sharers are collected.
@@ -31,13 +34,15 @@ struct Buffer {
     space: AddressSpace,
     /// Elements; none for a plain scalar.
     len: Option<u64>,
+    /// Bytes to whose multiples it is aligned, where the type does not say enough.
+    align: Option<u64>,
 }
 
 impl Storage {
     /// The buffers of all temporaries.
     ///
     /// # Errors
-    /// A temporary that cannot be declared: global, of parametric size, or sharing with another type.
+    /// A temporary that cannot be declared: a global integer, one of parametric size, or sharing with another type.
     pub(crate) fn new(
         placed: &PlacedKernel<'_>,
         fresh: &mut Names,
@@ -47,12 +52,16 @@ impl Storage {
         let mut names = var_names.to_vec();
         let mut buffers: Vec<Buffer> = Vec::new();
         for (id, var) in kernel.vars.iter() {
-            refuse_vector_axis(var)?;
+            let align = alignment(var)?;
             if var.kind != VarKind::Temporary {
                 continue;
             }
             if var.space == AddressSpace::Global {
-                return Err(CodegenError::GlobalTemporary { var: var.name.clone() });
+                // bounds would mention what lies behind a pointer
+                if var.is_integer_scalar() {
+                    return Err(CodegenError::GlobalTemporary { var: var.name.clone() });
+                }
+                continue; // an argument that the runtime allocates
             }
             let sliced = &placed.placement.sliced[id.index()];
             let len = if is_plain_scalar(var, sliced) { None } else { Some(elements(kernel, var, sliced)?) };
@@ -60,6 +69,7 @@ impl Storage {
                 var.storage.as_ref().and_then(|s| buffers.iter_mut().find(|b| b.storage.as_ref() == Some(s)));
             if let Some(buffer) = shared {
                 join(kernel, buffer, var, len)?;
+                buffer.align = buffer.align.max(align);
                 names[id.index()] = buffer.name.clone();
                 continue;
             }
@@ -75,18 +85,22 @@ impl Storage {
                 ty: var.ty,
                 space: var.space,
                 len,
+                align,
             });
         }
         Ok(Self::from_buffers(names, buffers))
     }
 
     fn from_buffers(names: Vec<Name>, buffers: Vec<Buffer>) -> Self {
-        let mut result = Self { names, privates: Vec::new(), locals: Vec::new(), local_bytes: 0 };
+        let mut result =
+            Self { names, privates: Vec::new(), locals: Vec::new(), local_bytes: 0, aligned: Vec::new() };
         for b in buffers {
+            result.aligned.extend(b.align.map(|bytes| (b.name.clone(), bytes)));
             if b.space == AddressSpace::Local {
                 // each buffer on a multiple of its elements' size
                 let bytes = b.ty.bytes();
-                result.local_bytes = result.local_bytes.next_multiple_of(bytes) + b.len.unwrap_or(1) * bytes;
+                let align = b.align.unwrap_or(bytes).max(bytes);
+                result.local_bytes = result.local_bytes.next_multiple_of(align) + b.len.unwrap_or(1) * bytes;
                 let (name, ty, len) = (b.name, b.ty, b.len);
                 result.locals.push(Declare { name, ty, len, value: None, constant: false, local: true });
             } else {
@@ -97,10 +111,15 @@ impl Storage {
     }
 }
 
-fn refuse_vector_axis(var: &Variable) -> Result<(), CodegenError> {
-    match var.layout.vector_axis {
-        None => Ok(()),
-        Some(_) => Err(CodegenError::VectorAxis { var: var.name.clone() }),
+/// Bytes to whose multiples the vectors of a variable are aligned, if it has a vector axis: those of a vector, at most
+/// 16, which every target loads at once.
+fn alignment(var: &Variable) -> Result<Option<u64>, CodegenError> {
+    if var.layout.vector_axis.is_none() {
+        return Ok(None);
+    }
+    match vector_lanes(var) {
+        Ok(lanes) => Ok(Some((lanes.unsigned_abs() * var.ty.bytes()).min(16))),
+        Err(why) => Err(CodegenError::VectorAxis { var: var.name.clone(), why }),
     }
 }
 

@@ -39,15 +39,15 @@ refusals! {
     refuses_a_barrier_that_work_items_reach_differently_often: OpenCl,
         "arg y: f64[8] inout\ntemp t: f64[8, 8] local\nfor l in 0..8 {l.0}\n  for k in 0..l\n    b: t[l, k] = f64(k)\n    d: y[l] = t[l - 1, k] if k < l - 1\n"
         => "a barrier stands inside loop `k`, whose bounds may differ among the work-items of a group (a bound is `l`); make them depend on parameters and work-groups only";
-    refuses_a_global_temporary: C,
-        "temp t: f64[4] global\ns: t[0] = 1.0\n"
-        => "`t` is a temporary in global memory, which nothing allocates; make it an `inout` argument, or local or private";
+    refuses_a_global_integer: C,
+        "temp t: i32 global\ns: t = 1\n"
+        => "`t` is an integer scalar in global memory, which bounds of loops cannot mention; make it local or private";
     refuses_private_memory_of_unknown_size: C,
         "temp t: f64[n] private\ns: t[0] = 1.0\n"
         => "the shape of `t` is not constant but `n`; fix the parameter, so that private memory can be declared";
-    refuses_a_vector_axis: C,
-        "temp t: f64[2, 4] private vector(1)\ns: t[0, 0] = 1.0\n"
-        => "`t` has a vector axis, which no printer writes yet; remove the vector axis from its layout";
+    refuses_vectors_of_three: C,
+        "temp t: f64[2, 3] private vector(1)\ns: t[0, 0] = 1.0\n"
+        => "the vector axis of `t` holds no vectors: its extent is not 2, 4, 8 or 16; change its layout";
     refuses_storage_of_two_types: C,
         "temp t: f64[2] local storage(b)\ntemp u: f32[2] local storage(b)\ns: t[0] = 1.0\nr: u[0] = 1.0\n"
         => "`t` is f64 in local memory and `u` is f32 in local memory; only equal ones share storage";

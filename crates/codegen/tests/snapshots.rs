@@ -74,6 +74,7 @@ snapshots! {
     spread_keeps_its_bounds: [C];
     strided_loop_steps: [Cuda];
     sums_and_products_are_atomic: ALL;
+    temporaries_in_global_memory: ALL;
     three_axes_of_groups_and_items: ALL;
     tile_loop_needs_two_barriers_an_iteration: ALL;
     transpose_through_local_memory_has_one_barrier: ALL;
@@ -82,4 +83,5 @@ snapshots! {
     unrolled_loop_around_a_barrier: [Cuda, C];
     unrolled_loops_are_written_out: [Cuda];
     vector_loop_is_simd_on_the_host: [Cuda, C];
+    vectors_are_copied_whole: ALL;
 }

@@ -1,6 +1,7 @@
-//! Layouts: whether strides keep the elements of an array apart.
+//! Layouts: whether strides keep the elements of an array apart, and whether an axis is that of vectors.
 
 use crate::affine::Affine;
+use crate::kernel::Variable;
 
 /// Whether different indices surely lie in different places: with the axes in some order, every stride is at
 /// least the previous stride times the previous extent, the first at least 1. Axes of extent 1 or less do
@@ -25,6 +26,32 @@ pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine]) -> bool {
         };
     }
     true
+}
+
+/// Elements of the vectors that lie along the vector axis of a variable, or why there are none: its extent is 2, 4, 8 or
+/// 16, its elements lie beside each other, and every vector starts at a multiple of that number.
+///
+/// # Errors
+/// What does not hold; a variable without a vector axis has none.
+pub fn vector_lanes(variable: &Variable) -> Result<i64, &'static str> {
+    let axis = variable.layout.vector_axis.ok_or("it has none")? as usize;
+    let extent = variable.shape.get(axis).and_then(Affine::as_constant);
+    let lanes = extent.filter(|n| [2, 4, 8, 16].contains(n)).ok_or("its extent is not 2, 4, 8 or 16")?;
+    let Some(strides) = &variable.layout.strides else {
+        // row-major: every other stride is a multiple of the last extent
+        return if axis + 1 == variable.shape.len() { Ok(lanes) } else { Err("it is not the innermost one") };
+    };
+    for (k, (stride, extent)) in strides.iter().zip(&variable.shape).enumerate() {
+        if k == axis && stride.as_constant() != Some(1) {
+            return Err("its elements do not lie beside each other");
+        }
+        let whole =
+            |e: &Affine| e.constant_term() % lanes == 0 && e.terms().iter().all(|(_, c)| c % lanes == 0);
+        if k != axis && extent.as_constant().is_none_or(|n| n > 1) && !whole(stride) {
+            return Err("another stride is no multiple of its extent");
+        }
+    }
+    Ok(lanes)
 }
 
 /// `a >= b` whatever the parameters.
@@ -56,6 +83,30 @@ mod tests {
         assert!(apart(&[2, 3, 4], &[12, 4, 1]) && apart(&[1, 4], &[0, 1]) && apart(&[], &[]));
         assert!(
             !apart(&[4, 4], &[1, 1]) && !apart(&[4, 4], &[3, 1]) && !apart(&[4], &[0]) && !apart(&[4], &[-1])
+        );
+    }
+
+    #[test]
+    fn vectors() {
+        use crate::kernel::{AddressSpace, VarKind};
+        use crate::types::ScalarType;
+        let lanes = |shape: &[i64], strides: Option<&[i64]>, axis| {
+            let (shape, private) = (constants(shape), AddressSpace::Private);
+            let mut var = Variable::new("t", ScalarType::F64, VarKind::Temporary, shape, private);
+            var.layout.strides = strides.map(constants);
+            var.layout.vector_axis = axis;
+            vector_lanes(&var)
+        };
+        assert_eq!(lanes(&[3, 4], None, Some(1)), Ok(4));
+        assert_eq!(lanes(&[4, 3], Some(&[1, 4]), Some(0)), Ok(4));
+        assert_eq!(lanes(&[3, 2], Some(&[6, 1]), Some(1)), Ok(2));
+        assert_eq!(lanes(&[3, 4], None, None), Err("it has none"));
+        assert_eq!(lanes(&[3, 4], None, Some(0)), Err("its extent is not 2, 4, 8 or 16"));
+        assert_eq!(lanes(&[4, 3], None, Some(0)), Err("it is not the innermost one"));
+        assert_eq!(lanes(&[3, 4], Some(&[1, 3]), Some(1)), Err("its elements do not lie beside each other"));
+        assert_eq!(
+            lanes(&[3, 4], Some(&[5, 1]), Some(1)),
+            Err("another stride is no multiple of its extent")
         );
     }
 

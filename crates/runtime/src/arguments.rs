@@ -25,17 +25,36 @@ pub(crate) struct Bound<'a> {
 type Given<'a> = BTreeMap<&'a str, Arg<'a>>;
 type Params = BTreeMap<String, i64>;
 
-/// Checks `args` and evaluates the grid.
+/// Whether the caller gives an argument: tables and scratch memory come from the runtime.
+fn is_given(spec: &ArgSpec) -> bool {
+    match spec.kind {
+        ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } => true,
+        ArgKind::Table(_) | ArgKind::Scratch { .. } => false,
+    }
+}
+
+/// Bytes of the scratch memory of a launch, for each argument of the plan that is such.
+pub(crate) fn scratch(exe: &Shared, args: &[(&str, Arg<'_>)]) -> Result<Vec<Option<u64>>, RuntimeError> {
+    let params = parameters(exe, &collect(exe, args)?)?;
+    let bytes = |spec: &ArgSpec| match &spec.kind {
+        ArgKind::Scratch { len } => size(exe, spec, len, &params).map(Some),
+        ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } | ArgKind::Table(_) => Ok(None),
+    };
+    exe.plan.args.iter().map(bytes).collect()
+}
+
+/// Checks `args` and evaluates the grid; `scratch` holds the memory that [`scratch`] asked for.
 pub(crate) fn bind<'a>(
     exe: &'a Shared,
     args: &[(&'a str, Arg<'a>)],
+    scratch: &'a [Option<Buffer>],
     info: &DeviceInfo,
 ) -> Result<Bound<'a>, RuntimeError> {
     let given = collect(exe, args)?;
     let params = parameters(exe, &given)?;
     let mut values = Vec::with_capacity(exe.plan.args.len());
-    for (spec, table) in exe.plan.args.iter().zip(&exe.tables) {
-        values.push(match table {
+    for ((spec, table), scratch) in exe.plan.args.iter().zip(&exe.tables).zip(scratch) {
+        values.push(match table.as_ref().or(scratch.as_ref()) {
             Some(buffer) => Value::Buffer(buffer),
             None => value(exe, spec, &given, &params, info)?,
         });
@@ -49,7 +68,7 @@ pub(crate) fn bind<'a>(
 fn collect<'a>(exe: &Shared, args: &[(&'a str, Arg<'a>)]) -> Result<Given<'a>, RuntimeError> {
     let mut given = Given::new();
     for &(name, arg) in args {
-        let known = exe.plan.args.iter().any(|s| s.name == name && !matches!(s.kind, ArgKind::Table(_)));
+        let known = exe.plan.args.iter().any(|s| s.name == name && is_given(s));
         if !known {
             return Err(RuntimeError::UnknownArgument {
                 entry: exe.entry.clone(),
@@ -62,7 +81,7 @@ fn collect<'a>(exe: &Shared, args: &[(&'a str, Arg<'a>)]) -> Result<Given<'a>, R
         }
     }
     for spec in &exe.plan.args {
-        if !matches!(spec.kind, ArgKind::Table(_)) && !given.contains_key(spec.name.as_str()) {
+        if is_given(spec) && !given.contains_key(spec.name.as_str()) {
             return Err(RuntimeError::MissingArgument {
                 entry: exe.entry.clone(),
                 name: spec.name.clone(),
@@ -75,13 +94,8 @@ fn collect<'a>(exe: &Shared, args: &[(&'a str, Arg<'a>)]) -> Result<Given<'a>, R
 }
 
 fn expected(exe: &Shared) -> String {
-    let names: Vec<_> = exe
-        .plan
-        .args
-        .iter()
-        .filter(|s| !matches!(s.kind, ArgKind::Table(_)))
-        .map(|s| format!("`{}`", s.name))
-        .collect();
+    let names: Vec<_> =
+        exe.plan.args.iter().filter(|s| is_given(s)).map(|s| format!("`{}`", s.name)).collect();
     if names.is_empty() { "no arguments".into() } else { names.join(", ") }
 }
 
@@ -91,6 +105,7 @@ fn describe(spec: &ArgSpec) -> String {
         ArgKind::Scalar => format!("a scalar of type `{}`", spec.ty),
         ArgKind::Buffer { len, .. } => format!("a buffer of {len} elements of `{}`", spec.ty),
         ArgKind::Table(_) => format!("a table of `{}`", spec.ty),
+        ArgKind::Scratch { len } => format!("scratch memory of {len} elements of `{}`", spec.ty),
     }
 }
 
@@ -154,9 +169,14 @@ fn value<'a>(
             check_buffer(exe, spec, len, b, params, info)?;
             Ok(Value::Buffer(b))
         }
-        (ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } | ArgKind::Table(_), other) => {
-            Err(wrong_type(exe, spec, &other))
-        }
+        (
+            ArgKind::Param
+            | ArgKind::Scalar
+            | ArgKind::Buffer { .. }
+            | ArgKind::Table(_)
+            | ArgKind::Scratch { .. },
+            other,
+        ) => Err(wrong_type(exe, spec, &other)),
     }
 }
 
@@ -184,6 +204,16 @@ fn eval(exe: &Shared, what: &str, expr: &HostExpr, params: &Params) -> Result<i6
     })
 }
 
+/// Bytes of an array.
+fn size(exe: &Shared, spec: &ArgSpec, len: &HostExpr, params: &Params) -> Result<u64, RuntimeError> {
+    let what = format!("length of `{}`", spec.name);
+    let elements = eval(exe, &what, len, params)?;
+    u64::try_from(elements)
+        .ok()
+        .and_then(|n| n.checked_mul(spec.ty.bytes()))
+        .ok_or_else(|| RuntimeError::BadExtent { entry: exe.entry.clone(), what, value: elements })
+}
+
 fn check_buffer(
     exe: &Shared,
     spec: &ArgSpec,
@@ -198,12 +228,7 @@ fn check_buffer(
             device: info.name.clone(),
         });
     }
-    let what = format!("length of `{}`", spec.name);
-    let elements = eval(exe, &what, len, params)?;
-    let needed =
-        u64::try_from(elements).ok().and_then(|n| n.checked_mul(spec.ty.bytes())).ok_or_else(|| {
-            RuntimeError::BadExtent { entry: exe.entry.clone(), what: what.clone(), value: elements }
-        })?;
+    let needed = size(exe, spec, len, params)?;
     if buffer.bytes < needed {
         return Err(RuntimeError::BufferTooSmall {
             entry: exe.entry.clone(),

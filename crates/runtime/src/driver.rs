@@ -1,6 +1,6 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
-use crate::arguments::{Bound, Value, bind};
+use crate::arguments::{Bound, Value, bind, scratch};
 use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Origin, Shared};
 use crate::error::RuntimeError;
 use crate::timing::{Timing, TimingOptions, sample};
@@ -112,6 +112,16 @@ impl<D: Driver> Checked<D> {
         Ok(Call { values, grid: bound.grid, block: exe.plan.block })
     }
 
+    /// Memory for the temporaries of a launch that all work-groups share, all poison.
+    fn allocate_scratch(
+        &self,
+        exe: &Shared,
+        args: &[(&str, Arg<'_>)],
+    ) -> Result<Vec<Option<Buffer>>, RuntimeError> {
+        let sizes = scratch(exe, args)?;
+        sizes.into_iter().map(|bytes| bytes.map(|n| self.allocate(n)).transpose()).collect()
+    }
+
     fn upload_tables(&self, program: &Program) -> Result<Vec<Option<Buffer>>, RuntimeError> {
         let mut tables = Vec::with_capacity(program.plan.args.len());
         for spec in &program.plan.args {
@@ -122,7 +132,7 @@ impl<D: Driver> Checked<D> {
                     self.upload(&buffer, &bytes)?;
                     Some(buffer)
                 }
-                ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } => None,
+                ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } | ArgKind::Scratch { .. } => None,
             });
         }
         Ok(tables)
@@ -206,7 +216,8 @@ impl<D: Driver> Device for Checked<D> {
     fn launch(&self, executable: &Executable, args: &[(&str, Arg<'_>)]) -> Result<(), RuntimeError> {
         let exe = &*executable.shared;
         let code = self.code(exe)?;
-        let bound = bind(exe, args, self.info())?;
+        let scratch = self.allocate_scratch(exe, args)?;
+        let bound = bind(exe, args, &scratch, self.info())?;
         if bound.grid.contains(&0) {
             return Ok(());
         }
@@ -223,7 +234,8 @@ impl<D: Driver> Device for Checked<D> {
     ) -> Result<Timing, RuntimeError> {
         let exe = &*executable.shared;
         let code = self.code(exe)?;
-        let bound = bind(exe, args, self.info())?;
+        let scratch = self.allocate_scratch(exe, args)?;
+        let bound = bind(exe, args, &scratch, self.info())?;
         if bound.grid.contains(&0) {
             return Err(RuntimeError::NothingToTime { entry: exe.entry.clone() });
         }

@@ -75,7 +75,7 @@ fn run(device: &dyn Device, kernel: &Kernel, memory: &Memory) -> BTreeMap<String
                 ArgKind::Param => (name, Arg::Param(memory.get_param(name).unwrap())),
                 ArgKind::Scalar => (name, scalar(memory.get(name).unwrap())),
                 ArgKind::Buffer { .. } => (name, Arg::Buffer(&buffers[name])),
-                ArgKind::Table(_) => return None,
+                ArgKind::Table(_) | ArgKind::Scratch { .. } => return None,
             })
         })
         .collect();

@@ -20,6 +20,7 @@ pub mod recipe;
 pub mod step;
 pub mod strategies;
 mod substitute;
+mod tile;
 mod tree;
 
 pub use error::{Cause, TransformError, WrongOrder};

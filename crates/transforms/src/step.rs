@@ -2,11 +2,13 @@
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
-    AliasStorage, AssignToRule, Assume, ContractArray, ConvertToUpdate, DistributeLoop, EmbedTable,
-    ExpandArray, ExpandRule, ExtractRule, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
-    JoinArrayAxes, JoinInames, MakeAtomic, MoveInsns, PadArray, PeelIname, PrefetchArray, RealiseReduction,
-    RemoveUnusedVars, Rename, ReverseIname, SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation,
-    SkewIname, SplitArrayAxis, SplitIname, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
+    AliasStorage, AssignToRule, Assume, BufferWrites, ChangeLayout, ContractArray, ConvertToUpdate,
+    DistributeLoop, EliminateCommonSubexpressions, EmbedTable, ExpandArray, ExpandRule, ExtractRule,
+    FixArgument, FixParameter, FuseLoops, HoistInsn, InterchangeInames, JoinArrayAxes, JoinArrays,
+    JoinInames, MakeAtomic, MoveInsns, PackArrays, PadArray, PassTable, PeelIname, PipelineLoop,
+    PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename, ReverseIname, SeparateArray, SetAddressSpace,
+    ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis, SplitIname, TagIname, TagInames, Transform,
+    TransposeArrayAxes, UnrollIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -70,12 +72,18 @@ steps! {
         "one definition; nothing writes its operands before a use";
     Assume: "Asserts a bound on a parameter, or that an array is injective.",
         "the assumptions together have a solution; checked at launch";
+    BufferWrites: "Writes to a temporary instead of an array, and stores it once.",
+        "nobody reads a buffered element through a map; the box has constant extents; what is read is defined";
+    ChangeLayout: "Gives an array other strides or an axis of vectors.",
+        "different elements stay in different places; vectors start at multiples of their length";
     ContractArray: "Drops an axis of a temporary of which one element is alive at a time.",
         "every read has the index along the axis that the last write of the rest had";
     ConvertToUpdate: "Makes an accumulation an update.",
         "the rest of the sum does not read the element; equal up to reassociation";
     DistributeLoop: "Distributes a loop over the parts of its body.",
         "no dependence runs from a later part to an earlier one; the bounds stay";
+    EliminateCommonSubexpressions: "Computes equal subexpressions once.",
+        "nothing writes an operand in between; one of them is surely evaluated";
     EmbedTable: "Replaces loads of a table at constant indices by their values.",
         "the index is a constant inside the table";
     ExpandArray: "Gives a temporary an axis for each of some loops.",
@@ -84,6 +92,8 @@ steps! {
         "reductions among the arguments stay one loop";
     ExtractRule: "Makes a substitution rule of a subexpression.",
         "every use expands to what stood there";
+    FixArgument: "Makes a table or a literal of an input whose values are known.",
+        "an input of constant shape; the values fit it and what is assumed of it";
     FixParameter: "Replaces a parameter by a constant.",
         "the value fits the type and the assumptions";
     FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.",
@@ -94,16 +104,24 @@ steps! {
         "no dependence has direction (<, >)";
     JoinArrayAxes: "Joins two neighbouring axes of a temporary.",
         "the extent of the second one is constant";
+    JoinArrays: "Makes one array with an axis of components of several temporaries.",
+        "equal types, shapes and address spaces; different elements stay different";
     JoinInames: "Joins two loops of a perfect nest into one.",
         "constant inner length >= 1; the order of the instances stays";
     MakeAtomic: "Makes updates indivisible.",
         "the instructions are updates of global or local variables";
     MoveInsns: "Moves statements within their body.",
         "no dependence is turned around";
+    PackArrays: "Puts temporaries side by side into one.",
+        "equal types and address spaces; constant shapes; different elements stay different";
     PadArray: "Leaves room between the rows of an array.",
         "padding >= 1; strides stay multiples of rows";
+    PassTable: "Lets the caller pass the values of a table.",
+        "nothing to prove: the values are those of the table";
     PeelIname: "Runs the first or last iterations of a loop in a loop of their own.",
         "count >= 1; the bounds and the order of the instances stay";
+    PipelineLoop: "Fills temporaries for later iterations of a loop while earlier ones use theirs.",
+        "no value leaves its iteration; what is fetched depends on no iteration that then runs later";
     PrefetchArray: "Copies what a region reads of an array to a temporary.",
         "nothing writes between the copy and a read; the box has constant extents";
     RealiseReduction: "Turns a reduction into a loop.",

@@ -362,7 +362,7 @@ impl<'k> Lower<'k> {
             }));
         }
         let kind = match self.kernel.inames[iname].tag {
-            AxisTag::Vector => LoopKind::Vector,
+            AxisTag::Vector => self.lanes(iname),
             AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_) => {
                 LoopKind::Sequential
             }

@@ -4,6 +4,7 @@ mod expr;
 pub(crate) mod insn;
 mod loops;
 pub(crate) mod place;
+mod vector;
 
 use crate::ast::{Block, Expr, Name, Stmt};
 use crate::axes::Axes;

@@ -10,9 +10,8 @@ use purlin_ir::{Access, AddressSpace, Affine, Atom, Id, ScalarType, VarId, VarKi
 /// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
 pub(crate) fn is_plain_scalar(var: &Variable, sliced: &[bool]) -> bool {
     let no_axes = var.shape.len() == sliced.iter().filter(|s| **s).count();
-    no_axes
-        && (var.space != AddressSpace::Global || !matches!(var.kind, VarKind::Argument(_)))
-        && var.storage.is_none()
+    let behind_pointer = matches!(var.kind, VarKind::Argument(_) | VarKind::Temporary);
+    no_axes && !(var.space == AddressSpace::Global && behind_pointer) && var.storage.is_none()
 }
 
 /// Elements between neighbours along each axis that is kept; row-major unless the layout says so.

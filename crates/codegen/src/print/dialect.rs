@@ -23,6 +23,22 @@ impl Dialect {
         }
     }
 
+    /// A vector of elements, where the target has such a type.
+    pub(crate) fn vector(self, ty: ScalarType, width: u64) -> String {
+        match (self.0, ty) {
+            (Target::Cuda, ScalarType::I64) => format!("longlong{width}"),
+            (Target::Cuda | Target::OpenCl | Target::C, _) => format!("{}{width}", self.ty(ty)),
+        }
+    }
+
+    /// Where an array starts at a multiple of some bytes. OpenCL's loads of vectors do not ask for it, and C has none.
+    pub(crate) fn aligned(self, bytes: u64) -> Option<String> {
+        match self.0 {
+            Target::Cuda => Some(format!("__align__({bytes}) ")),
+            Target::OpenCl | Target::C => None,
+        }
+    }
+
     pub(crate) fn integer_suffix(self, ty: ScalarType) -> &'static str {
         match (self.0, ty) {
             (_, ScalarType::I32 | ScalarType::F32 | ScalarType::F64) => "",

@@ -3,6 +3,7 @@
 mod dialect;
 mod expr;
 mod helpers;
+mod vector;
 
 use crate::ast::{Atomic, Block, Declare, Expr, For, LoopKind, Name, Op, Place, Stmt};
 use crate::plan::STATIC_LOCAL_BYTES;
@@ -26,6 +27,8 @@ pub struct Function {
     pub block: [u64; 3],
     /// Names of the extents of the axes of groups that the C code loops over, outermost first.
     pub grid: Vec<(u8, Name)>,
+    /// Arrays that hold vectors, and the bytes to whose multiples they are aligned.
+    pub aligned: Vec<(Name, u64)>,
     /// The statements.
     pub body: Block,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Source {
 /// Prints a function for a target.
 pub(crate) fn source(function: &Function, target: Target) -> Source {
     let mut printer = Printer::new(target);
+    printer.aligned.clone_from(&function.aligned);
     printer.indent = 1;
     let local: u64 = function.body.iter().map(local_bytes).sum();
     printer.dynamic_local = (target == Target::Cuda && local > STATIC_LOCAL_BYTES).then_some(0);
@@ -119,6 +123,7 @@ pub(crate) struct Printer {
     in_groups: bool,
     /// Bytes used so far of the local memory that the launch provides, if it does.
     dynamic_local: Option<u64>,
+    aligned: Vec<(Name, u64)>,
 }
 
 impl Printer {
@@ -131,6 +136,7 @@ impl Printer {
             doubles: false,
             in_groups: false,
             dynamic_local: None,
+            aligned: Vec::new(),
         }
     }
 
@@ -198,6 +204,9 @@ impl Printer {
         if d.local {
             self.out.push_str(self.dialect.local_space());
         }
+        if let Some(text) = self.alignment(&d.name).and_then(|bytes| self.dialect.aligned(bytes)) {
+            self.out.push_str(&text);
+        }
         if d.constant {
             self.out.push_str("const ");
         }
@@ -212,12 +221,18 @@ impl Printer {
         self.out.push_str(";\n");
     }
 
+    /// Bytes to whose multiples an array is aligned, where its type does not say enough.
+    fn alignment(&self, name: &Name) -> Option<u64> {
+        self.aligned.iter().find(|(aligned, _)| aligned == name).map(|(_, bytes)| *bytes)
+    }
+
     /// A part of the local memory that the launch provides, from a byte offset on.
     fn declare_dynamic(&mut self, d: &Declare, offset: u64) {
         if offset == 0 {
-            self.line("extern __shared__ double local_memory[];");
+            let align = if self.aligned.is_empty() { "" } else { "__align__(16) " };
+            self.line(&format!("extern __shared__ {align}double local_memory[];"));
         }
-        let offset = offset.next_multiple_of(d.ty.bytes());
+        let offset = offset.next_multiple_of(self.alignment(&d.name).unwrap_or(1).max(d.ty.bytes()));
         let (ty, name) = (self.dialect.ty(d.ty), &d.name);
         let start = match offset {
             0 => "local_memory".to_owned(),
@@ -283,11 +298,16 @@ impl Printer {
     }
 
     fn for_loop(&mut self, f: &For) {
+        if self.vector_copy(f) {
+            return;
+        }
         match f.kind {
-            LoopKind::Vector if self.dialect.0 == Target::C && may_vectorise(&f.body) => {
+            LoopKind::Vector | LoopKind::VectorCopy { .. }
+                if self.dialect.0 == Target::C && may_vectorise(&f.body) =>
+            {
                 self.line("#pragma omp simd");
             }
-            LoopKind::Sequential | LoopKind::Vector => {}
+            LoopKind::Sequential | LoopKind::Vector | LoopKind::VectorCopy { .. } => {}
             // `collapse` of the outermost counts the inner ones.
             LoopKind::Groups if self.in_groups => {}
             LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),

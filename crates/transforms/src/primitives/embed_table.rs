@@ -105,7 +105,7 @@ fn literal(table: &Variable, data: &TableData, access: &Access, single: bool) ->
 }
 
 /// Whether a floating-point literal could take another type than `f64`.
-fn has_single_precision(kernel: &Kernel) -> bool {
+pub(super) fn has_single_precision(kernel: &Kernel) -> bool {
     let mut single = kernel.vars.values().any(|v: &Variable| v.ty == ScalarType::F32);
     let mut casts = |e: &Expr| single |= matches!(e, Expr::Cast(ScalarType::F32, _));
     for insn in kernel.insns.values() {

@@ -116,7 +116,7 @@ impl ExpandArray {
     }
 
     /// `{ s -> t in D : i(s) /= i(t) }` is empty; what is outside `i` is in no iteration of it.
-    fn check_values(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
+    pub(super) fn check_values(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
         let poly = Polyhedral::new(kernel);
         for d in dependences(kernel)?.iter().filter(|d| d.var == var && d.carries_value()) {
             for iname in inames {
@@ -137,7 +137,7 @@ impl ExpandArray {
         Ok(())
     }
 
-    fn check_inside(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
+    pub(super) fn check_inside(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
         for (insn, loops) in kernel.schedule() {
             let Some(missing) = inames.iter().find(|i| !loops.contains(i)) else { continue };
             if uses(kernel, insn, var) {

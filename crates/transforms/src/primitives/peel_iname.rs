@@ -124,26 +124,11 @@ impl PeelIname {
         let Some((Node::Loop(peeled, _), original)) = copy.first().cloned().map(|c| (c, original)) else {
             return after; // not met: a loop is copied to a loop
         };
-        let length = hi.minus(lo).as_constant();
         let cut = match self.end {
             LoopEnd::First => lo.plus_constant(self.count),
             LoopEnd::Last => hi.plus_constant(-self.count),
         };
-        // with a length that is known one of the two bounds of the copy is enough
-        let short = length.is_none_or(|n| n < self.count);
-        let long = length.is_none_or(|n| n >= self.count);
-        let i = Affine::iname(peeled);
-        let mut bounds = match self.end {
-            LoopEnd::First => vec![Constraint::le(lo, &i)],
-            LoopEnd::Last => vec![Constraint::lt(&i, hi)],
-        };
-        let (at_end, at_cut) = match self.end {
-            LoopEnd::First => (Constraint::lt(&i, hi), Constraint::lt(&i, &cut)),
-            LoopEnd::Last => (Constraint::le(lo, &i), Constraint::le(&cut, &i)),
-        };
-        bounds.extend(short.then_some(at_end));
-        bounds.extend(long.then_some(at_cut));
-        after.inames[peeled].domain = Domain::conjunction(bounds);
+        after.inames[peeled].domain = end_of_range(peeled, lo, hi, self.count, self.end);
         after.inames[iname].domain = match self.end {
             LoopEnd::First => Domain::range(iname, &cut, hi),
             LoopEnd::Last => Domain::range(iname, lo, &cut),
@@ -155,4 +140,24 @@ impl PeelIname {
         replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut both));
         after
     }
+}
+
+/// The first or last `count` values of `lo..hi`, all of them if there are fewer.
+pub(super) fn end_of_range(iname: InameId, lo: &Affine, hi: &Affine, count: i64, end: LoopEnd) -> Domain {
+    let length = hi.minus(lo).as_constant();
+    // with a length that is known one of the two inner bounds is enough
+    let short = length.is_none_or(|n| n < count);
+    let long = length.is_none_or(|n| n >= count);
+    let i = Affine::iname(iname);
+    let mut bounds = match end {
+        LoopEnd::First => vec![Constraint::le(lo, &i)],
+        LoopEnd::Last => vec![Constraint::lt(&i, hi)],
+    };
+    let (at_end, at_cut) = match end {
+        LoopEnd::First => (Constraint::lt(&i, hi), Constraint::lt(&i, &lo.plus_constant(count))),
+        LoopEnd::Last => (Constraint::le(lo, &i), Constraint::le(&hi.plus_constant(-count), &i)),
+    };
+    bounds.extend(short.then_some(at_end));
+    bounds.extend(long.then_some(at_cut));
+    Domain::conjunction(bounds)
 }

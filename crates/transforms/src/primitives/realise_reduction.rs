@@ -177,7 +177,7 @@ fn search<'e>(
 }
 
 /// The value of a reduction over nothing.
-fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
+pub(crate) fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
     let real = |real: f64, int: i64| if ty.is_float() { Expr::from(real) } else { Expr::from(int) };
     let (least, most) =
         if ty == ScalarType::I32 { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };

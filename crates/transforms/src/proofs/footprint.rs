@@ -60,8 +60,9 @@ pub fn span(
     }
     let Some(best) = best else {
         let name = &poly.kernel.vars[sites[0].access.var].name;
+        let what = if sites.iter().any(|s| s.writes()) { "accesses" } else { "reads" };
         return Err(Cause::Argument(format!(
-            "the reads of `{name}` along axis {axis} span no constant number of elements; split the loops inside \
+            "the {what} of `{name}` along axis {axis} span no constant number of elements; split the loops inside \
              by constants, or fix the parameters"
         )));
     };
@@ -165,7 +166,7 @@ pub fn certain_elements(
         let mut loops = around.to_vec();
         loops.extend(&inner);
         let (domain, exact) = poly.domains(&loops, Side::Source);
-        if !exact || is_conditional(poly, site) {
+        if !exact || !site.is_affine() || is_conditional(poly, site) {
             continue;
         }
         let index = site.index.iter().zip(&axes).filter_map(|(f, axis)| {
@@ -190,6 +191,9 @@ fn is_conditional(poly: &Polyhedral, site: &AccessSite) -> bool {
     use purlin_ir::{BinaryOp, Expr};
     let insn = &poly.kernel.insns[site.insn];
     let mut found = insn.predicate.is_some();
+    if site.writes() {
+        return found;
+    }
     for e in insn.lhs.index.iter().chain([&insn.rhs]) {
         e.for_each(&mut |e| {
             found |= matches!(

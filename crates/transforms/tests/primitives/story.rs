@@ -1,7 +1,7 @@
 //! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and after.
 
 use purlin_ir::interp::{InterpError, Memory, Run, Value, interpret};
-use purlin_ir::{Assumption, Atom, Kernel, ScalarType, VarKind};
+use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
 use purlin_transforms::{Step, Transform};
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
@@ -45,6 +45,8 @@ fn check(before: &Kernel, after: &Kernel, step: &Step) {
     let mut runs = 0;
     for n in SIZES {
         let mut expected = memory(before, n);
+        let mut found = memory(before, n);
+        give_constants(before, step, &mut expected, &mut found);
         let fixed = match step {
             Step::FixParameter(fix) => expected.get_param(&fix.param) != Some(fix.value),
             _ => false,
@@ -52,14 +54,13 @@ fn check(before: &Kernel, after: &Kernel, step: &Step) {
         let Ok(first) = (if fixed { continue } else { interpret(before, &mut expected) }) else {
             continue; // a size the program does not allow
         };
-        let mut found = memory(before, n);
         let second = match interpret(after, &mut found) {
             Ok(run) => run,
             Err(InterpError::Assumption { .. } | InterpError::NotInjective { .. }) => continue,
             Err(error) => panic!("{step} at {n}: {error}\n{after}"),
         };
         assert_eq!(changed_counts(step, &first, &second), [], "{step} at {n}\n{after}");
-        assert_eq!(values(&expected), values(&found), "{step} at {n}\n{after}");
+        assert_eq!(values(after, &expected), values(after, &found), "{step} at {n}\n{after}");
         runs += 1;
     }
     assert!(runs > 0, "{step} ran at no size\n{before}");
@@ -68,7 +69,7 @@ fn check(before: &Kernel, after: &Kernel, step: &Step) {
 /// Instructions of both programs of which not as many instances run: what a step adds or removes does not
 /// count, and a hoisted instruction runs less often.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
-    if let Step::PeelIname(_) = step {
+    if let Step::PeelIname(_) | Step::PipelineLoop(_) = step {
         // an instruction and its copy share the instances: only the sum stays
         let same = before.instances.values().sum::<u64>() == after.instances.values().sum::<u64>();
         let changed = before.instances.iter().filter(|_| !same);
@@ -85,8 +86,33 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
     both.filter(|(name, n, m)| if Some(*name) == hoisted { m > n } else { m != n }).collect()
 }
 
-fn values(memory: &Memory) -> Vec<(&String, &Value)> {
-    memory.values().iter().collect()
+/// What a step fixes has that value before it; what it makes an argument is passed after it.
+fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &mut Memory) {
+    let (name, data, memory) = match step {
+        Step::FixArgument(fix) => (&fix.var, &fix.values, expected),
+        Step::PassTable(pass) => match &before.vars[before.var(&pass.var).unwrap()].kind {
+            VarKind::Table(data) => (&pass.var, data, found),
+            _ => return,
+        },
+        _ => return,
+    };
+    let ty = before.vars[before.var(name).unwrap()].ty;
+    let value = match data {
+        TableData::Real(v) if ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
+        TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
+        TableData::Int(v) if ty == ScalarType::I64 => Value::I64(v.to_vec()),
+        TableData::Int(v) => Value::I32(v.iter().map(|x| *x as i32).collect()),
+    };
+    memory.set(name.clone(), value);
+}
+
+/// The arguments that a kernel writes.
+fn values<'m>(kernel: &Kernel, memory: &'m Memory) -> Vec<(&'m String, &'m Value)> {
+    let written = |name: &str| {
+        let kind = kernel.var(name).map(|v| &kernel.vars[v].kind);
+        matches!(kind, Some(VarKind::Argument(Direction::Out | Direction::InOut)))
+    };
+    memory.values().iter().filter(|(name, _)| written(name)).collect()
 }
 
 /// Small integers for every argument; `n` for every parameter. Integer arrays hold indices below `n`.

@@ -1,0 +1,421 @@
+//! Writes to a temporary that stands for a box of an array, and stores it once.
+
+use super::Transform;
+use super::realise_reduction::neutral;
+use super::tag_iname::check_placement;
+use crate::error::{Cause, LostValue};
+use crate::lookup;
+use crate::proofs::elements::check_only_accessed;
+use crate::proofs::stale::witness;
+use crate::tile::{Tile, check_work_items, rule_that_reads};
+use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_ir::deps::pair::{Order, pair_relation};
+use purlin_ir::deps::{AccessSite, Mode, access_sites};
+use purlin_ir::polyhedral::{Polyhedral, Side};
+use purlin_ir::{
+    Access, AddressSpace, Direction, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId, VarKind,
+    Variable, WriteOp,
+};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Lets one iteration of the loop `at` write a temporary instead of `var`, from the first node of its body that
+/// writes `var` to the last one, and stores the temporary behind that.
+///
+/// # Rewrite
+/// Where `var` is only updated, by one operator, the temporary starts from the neutral element and is added (by
+/// that operator) at the end:
+/// ```text
+/// for i in 0..n                  =>   for i in 0..n
+///   for k in 0..m                       start_y_buffer: y_buffer = 0.0
+///     s: y[i] += a[i, k]                for k in 0..m
+///                                         s: y_buffer += a[i, k]
+///                                       store_y_buffer: y[i] += y_buffer
+/// ```
+/// Where every element of the box is assigned before anything else happens to it, the temporary starts undefined
+/// and is stored; else it starts as a copy of the box. The box is the smallest one found around everything the
+/// region touches; axes along which it has one element disappear. With `work_items` the loops that start and
+/// store it are flat loops over the work-items of a group, as those of `prefetch_array`.
+///
+/// # Precondition
+/// With `L` the loops around the temporary and `W` the writes of the region: (1) every access of the region is
+/// affine, or is a read `r` through a map with `{ w -> r : w in W, L = L', w before r }` empty for the elements they may
+/// share; (2) the box has constant extents; (3) what the start or the final update reads is defined: `var` is an
+/// `inout` argument, or the updates fill the box, `{ (L, e) : e in the box }` is a subset of
+/// `{ (L, e) : e is surely updated }`. Updates are reassociated, which they declare to allow. If loops are on axes, the
+/// placement must hold.
+///
+/// # Errors
+/// An unknown variable or loop, something that is not written there, a write through a map, an access inside a rule,
+/// an extent that is not constant, elements that may be undefined, names that are taken; an array that somebody else
+/// reads through a map, with the write and the read; a store that the placement breaks.
+///
+/// # Elsewhere
+/// Loopy `buffer_array`; Halide `rfactor` and `store_in`; Exo `stage_mem`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BufferWrites {
+    /// The array, or scalar.
+    pub var: String,
+    /// The loop in whose body the temporary lives; the whole kernel if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// `global`, `local` or `private`.
+    pub space: String,
+    /// Name of the temporary; `{var}_buffer` if absent. Loops and instructions are named after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporary: Option<String>,
+    /// Work-items along `l.0`, `l.1`, `l.2` that share flat loops; none: loops over the axes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work_items: Vec<i64>,
+}
+
+impl BufferWrites {
+    /// Buffers what an iteration of `at` writes of `var` in `space`.
+    pub fn new(var: impl Into<String>, at: impl Into<String>, space: AddressSpace) -> Self {
+        Self { at: Some(at.into()), ..Self::whole(var, space) }
+    }
+
+    /// Buffers what the kernel writes of `var`.
+    pub fn whole(var: impl Into<String>, space: AddressSpace) -> Self {
+        let space = space.name().into();
+        Self { var: var.into(), at: None, space, temporary: None, work_items: Vec::new() }
+    }
+
+    /// Calls the temporary `name`.
+    #[must_use]
+    pub fn into_temporary(mut self, name: impl Into<String>) -> Self {
+        self.temporary = Some(name.into());
+        self
+    }
+
+    /// Starts and stores the temporary by flat loops over the work-items of a group.
+    #[must_use]
+    pub fn by_work_items(mut self, sizes: impl IntoIterator<Item = i64>) -> Self {
+        self.work_items = sizes.into_iter().collect();
+        self
+    }
+
+    fn name(&self) -> String {
+        self.temporary.clone().unwrap_or_else(|| format!("{}_buffer", self.var))
+    }
+}
+
+impl fmt::Display for BufferWrites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "buffer writes of `{}`", self.var)?;
+        if let Some(at) = &self.at {
+            write!(f, " in `{at}`")?;
+        }
+        write!(f, " in {} `{}`", self.space, self.name())?;
+        if !self.work_items.is_empty() {
+            let sizes: Vec<_> = self.work_items.iter().map(i64::to_string).collect();
+            write!(f, " by {} work-items", sizes.join(" x "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Transform for BufferWrites {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let region = Region::of(self, kernel)?;
+        let space = self.check_arguments(kernel, region.var)?;
+        let poly = Polyhedral::new(kernel);
+        let all = access_sites(&poly).swap_remove(region.var.index());
+        let sites: Vec<_> = all.iter().filter(|s| region.insns.contains(&s.insn)).collect();
+        let buffered = region.buffered(&poly, &sites)?;
+        let tile = Tile::around(&poly, region.var, &buffered, &region.around)?;
+        let start = region.start(&poly, &buffered, &tile)?;
+        let result = self.edit(&poly, &region, &tile, start, space)?;
+        result.verify()?;
+        check_placement(&result)?;
+        Ok(result)
+    }
+}
+
+/// What the temporary holds at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// The neutral element of the operator that stores it.
+    Neutral(UpdateOp),
+    /// Nothing: all of it is assigned first.
+    Undefined,
+    /// What the array holds.
+    Copy,
+}
+
+/// What is buffered, and where.
+struct Region {
+    var: VarId,
+    at: Option<InameId>,
+    /// Loops around the temporary.
+    around: Vec<InameId>,
+    /// Positions of the first and the last node that writes among those of the body.
+    nodes: (usize, usize),
+    /// The instructions of these nodes.
+    insns: Vec<InsnId>,
+}
+
+impl Region {
+    fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Cause> {
+        let var = lookup::var(kernel, &step.var)?;
+        let at = step.at.as_ref().map(|name| lookup::tree_loop(kernel, name)).transpose()?;
+        let body = match at {
+            None => kernel.body.as_slice(),
+            Some(at) => loop_body(&kernel.body, at).unwrap_or_default(),
+        };
+        let writes = |node: &Node| {
+            insns_of(std::slice::from_ref(node)).into_iter().any(|i| kernel.insns[i].lhs.var == var)
+        };
+        let (Some(first), Some(last)) = (body.iter().position(writes), body.iter().rposition(writes)) else {
+            let place = step.at.as_ref().map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
+            return Err(Cause::Argument(format!(
+                "nothing in {place} writes `{}`; choose a loop around its writes",
+                step.var
+            )));
+        };
+        let insns = insns_of(body.get(first..=last).unwrap_or_default());
+        if let Some(rule) = insns.iter().find_map(|i| rule_that_reads(kernel, *i, var)) {
+            return Err(Cause::Argument(format!(
+                "rule `{rule}` reads `{}`, and a rule knows no loops; expand it first",
+                step.var
+            )));
+        }
+        let inside = |(insn, _): &(InsnId, Vec<InameId>)| insns.contains(insn);
+        let loops = kernel.schedule().into_iter().find(inside).map(|(_, l)| l).unwrap_or_default();
+        let depth = at.and_then(|at| loops.iter().position(|l| *l == at)).map_or(0, |k| k + 1);
+        let around = loops.into_iter().take(depth).collect();
+        Ok(Self { var, at, around, nodes: (first, last), insns })
+    }
+
+    /// The affine accesses of the region; the others must be reads of what no write of the region has changed.
+    fn buffered<'s, 'k>(
+        &self,
+        poly: &Polyhedral<'k>,
+        sites: &[&'s AccessSite<'k>],
+    ) -> Result<Vec<&'s AccessSite<'k>>, Cause> {
+        let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
+            sites.iter().copied().partition(|s| s.is_affine());
+        let name = &poly.kernel.vars[self.var].name;
+        for other in others {
+            let insn = &poly.kernel.insns[other.insn].name;
+            if other.writes() {
+                return Err(Cause::Argument(format!(
+                    "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
+                     what it writes is not known; buffer in a loop without that write"
+                )));
+            }
+            for write in affine.iter().filter(|s| s.writes()) {
+                let order = Order::Within(&self.around);
+                let Some(pair) = pair_relation(poly, write, other, order) else { continue };
+                let Some(witness) = witness(poly.kernel, write, other, &pair.map()?)? else { continue };
+                return Err(read_elsewhere(name, witness));
+            }
+        }
+        Ok(affine)
+    }
+
+    /// What the temporary must hold at first, and whether that and the final store are defined.
+    fn start(&self, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Start, Cause> {
+        let operator = |s: &AccessSite| match s.mode {
+            Mode::Update(op) => Some(op),
+            Mode::Read | Mode::Assign => None,
+        };
+        let first = sites.first().and_then(|s| operator(s));
+        let var = &poly.kernel.vars[self.var];
+        let given = var.kind == VarKind::Argument(Direction::InOut);
+        if let Some(op) = first.filter(|op| sites.iter().all(|s| operator(s) == Some(*op))) {
+            if given || tile.is_filled_by(poly, sites, &self.around)? {
+                return Ok(Start::Neutral(op));
+            }
+            return Err(undefined(var));
+        }
+        let assigns: Vec<_> = sites.iter().copied().filter(|s| s.mode == Mode::Assign).collect();
+        let mut assigned = tile.is_filled_by(poly, &assigns, &self.around)?;
+        for site in sites.iter().filter(|s| s.mode != Mode::Assign) {
+            assigned = assigned && self.is_assigned_before(poly, &assigns, site)?;
+        }
+        match (assigned, given) {
+            (true, _) => Ok(Start::Undefined),
+            (false, true) => Ok(Start::Copy),
+            (false, false) => Err(undefined(var)),
+        }
+    }
+
+    /// Whether an access surely comes after an assignment of its element in the same iteration of the loops around.
+    ///
+    /// Formula: `instances(s)` is a subset of the range of the union of
+    /// `{ w -> s : L = L', element(w) = element(s), w before s }` over the certain assignments `w`.
+    fn is_assigned_before(
+        &self,
+        poly: &Polyhedral,
+        assigns: &[&AccessSite],
+        site: &AccessSite,
+    ) -> Result<bool, isl::IslError> {
+        if !site.reduction.is_empty() {
+            return Ok(false); // the relation does not say at which points of the reduction
+        }
+        let certain = |w: &&&AccessSite| {
+            let insn = &poly.kernel.insns[w.insn];
+            insn.predicate.is_none() && poly.domains(poly.loops(w.insn), Side::Source).1
+        };
+        let mut covered: Option<isl::Set> = None;
+        for write in assigns.iter().filter(certain) {
+            let Some(pair) = pair_relation(poly, write, site, Order::Within(&self.around)) else { continue };
+            let range = pair.map()?.range()?;
+            covered = Some(match covered {
+                None => range,
+                Some(all) => all.union(&range)?,
+            });
+        }
+        let Some(covered) = covered else { return Ok(false) };
+        let (domain, _) = poly.instances(site.insn, Side::Sink);
+        isl::Set::from_disjuncts(&covered.space()?, &poly.in_context(domain))?.is_subset(&covered)
+    }
+}
+
+fn read_elsewhere(var: &str, witness: purlin_ir::Witness) -> Cause {
+    let found = format!(
+        "{} reads `{var}`{} and may find the element that {} writes, which the buffer would still hold",
+        witness.sink,
+        witness.through_text(),
+        witness.source
+    );
+    let help = "buffer in a loop further inside, without that read".into();
+    Cause::Value(Box::new(LostValue { witness, found, help }))
+}
+
+fn undefined(var: &Variable) -> Cause {
+    Cause::Argument(format!(
+        "not every element of the box around what is written of `{}` is surely written, and of {} the others may be \
+         undefined; buffer in a loop that writes a whole box, or make it an `inout` argument",
+        var.name,
+        if var.kind == VarKind::Temporary { "a temporary" } else { "an output" }
+    ))
+}
+
+impl BufferWrites {
+    fn check_arguments(&self, kernel: &Kernel, var: VarId) -> Result<AddressSpace, Cause> {
+        for prefix in ["", "start_", "store_"] {
+            lookup::free(kernel, &format!("{prefix}{}", self.name()))?;
+        }
+        check_work_items(&self.work_items)?;
+        check_only_accessed(kernel, var)?;
+        match AddressSpace::ALL.into_iter().find(|s| s.name() == self.space) {
+            Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
+            Some(AddressSpace::Constant) | None => Err(Cause::Argument(format!(
+                "`{}` is no memory for a buffer; there is global, local, private",
+                self.space
+            ))),
+        }
+    }
+
+    fn edit(
+        &self,
+        poly: &Polyhedral,
+        region: &Region,
+        tile: &Tile,
+        start: Start,
+        space: AddressSpace,
+    ) -> Result<Kernel, Cause> {
+        let kernel = poly.kernel;
+        let mut result = kernel.clone();
+        let array = &kernel.vars[region.var];
+        let buffer = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
+        let buffer = result.vars.push(buffer);
+        redirect(&mut result, poly, region, tile, buffer);
+        let first = match start {
+            Start::Neutral(op) => {
+                let value = neutral(op, array.ty);
+                Some(self.sweep(&mut result, tile, "start", &|_| value.clone(), &|at| {
+                    (Access::new(buffer, tile.temporary_at(at)), WriteOp::Assign)
+                })?)
+            }
+            Start::Copy => Some(self.sweep(
+                &mut result,
+                tile,
+                "start",
+                &|at| Expr::load(region.var, tile.array_at(at)),
+                &|at| (Access::new(buffer, tile.temporary_at(at)), WriteOp::Assign),
+            )?),
+            Start::Undefined => None,
+        };
+        let op = match start {
+            Start::Neutral(op) => WriteOp::Update { op, atomic: region.is_atomic(kernel) },
+            Start::Copy | Start::Undefined => WriteOp::Assign,
+        };
+        let last =
+            self.sweep(&mut result, tile, "store", &|at| Expr::load(buffer, tile.temporary_at(at)), &|at| {
+                (Access::new(region.var, tile.array_at(at)), op)
+            })?;
+        let insert = |mut body: Vec<Node>| {
+            body.insert(region.nodes.1 + 1, last.clone());
+            body.splice(region.nodes.0..region.nodes.0, first.clone());
+            body
+        };
+        match region.at {
+            None => result.body = insert(std::mem::take(&mut result.body)),
+            Some(at) => {
+                replace_loop(&mut result.body, at, &mut |body| vec![Node::Loop(at, insert(body))]);
+            }
+        }
+        Ok(result)
+    }
+
+    /// An instruction for every element of the box, in its loops.
+    fn sweep(
+        &self,
+        kernel: &mut Kernel,
+        tile: &Tile,
+        prefix: &str,
+        value: &dyn Fn(&[purlin_ir::Affine]) -> Expr,
+        target: &dyn Fn(&[purlin_ir::Affine]) -> (Access, WriteOp),
+    ) -> Result<Node, Cause> {
+        let name = format!("{prefix}_{}", self.name());
+        let loops = if self.work_items.is_empty() {
+            tile.box_loops(kernel, &[], &name)?
+        } else {
+            tile.flat_loops(kernel, &self.work_items, &name)?
+        };
+        let (lhs, op) = target(&loops.offsets);
+        let rhs = value(&loops.offsets);
+        let insn = Insn { name, lhs, op, rhs, predicate: None, tags: BTreeSet::new() };
+        let node = Node::Insn(kernel.insns.push(insn));
+        Ok(loops.inames.into_iter().rev().fold(node, |node, iname| Node::Loop(iname, vec![node])))
+    }
+}
+
+impl Region {
+    /// Whether a write of the region is atomic.
+    fn is_atomic(&self, kernel: &Kernel) -> bool {
+        let writes = self.insns.iter().map(|i| &kernel.insns[*i]).filter(|i| i.lhs.var == self.var);
+        writes.into_iter().any(Insn::is_atomic)
+    }
+}
+
+/// Every affine access of the region goes to the buffer.
+fn redirect(kernel: &mut Kernel, poly: &Polyhedral, region: &Region, tile: &Tile, buffer: VarId) {
+    let affine = |index: &[Expr]| {
+        let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
+        index.iter().all(known)
+    };
+    let mut rewrite = |e: Expr| match e {
+        Expr::Load(access) if access.var == region.var && affine(&access.index) => {
+            Expr::load(buffer, tile.index(&access.index))
+        }
+        other => other,
+    };
+    let private = kernel.vars[buffer].space == AddressSpace::Private;
+    for insn in &region.insns {
+        let insn = &mut kernel.insns[*insn];
+        insn.map_expressions(&mut rewrite);
+        if insn.lhs.var == region.var {
+            insn.lhs = Access::new(buffer, tile.index(&insn.lhs.index));
+            if let WriteOp::Update { atomic, .. } = &mut insn.op {
+                *atomic &= !private; // nobody else sees it
+            }
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! Computes equal subexpressions once.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup::Selection;
+use crate::proofs::stale::{Place, check_unchanged};
+use crate::tree::{edit_siblings, insns_of, siblings};
+use purlin_ir::deps::{AccessSite, Mode, access_sites};
+use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_ir::{
+    Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarKind,
+    Variable, WriteOp,
+};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+/// Computes subexpressions that occur several times in some instructions once, into private temporaries, as deep in
+/// the loops as their uses allow; the largest first, until none is left.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n                          =>   for i in 0..n
+///   s: y[i] = (a[i] + 1.0)*b[i]                 compute_common: common = a[i] + 1.0
+///   for j in 0..m                               s: y[i] = common*b[i]
+///     t: z[i, j] = (a[i] + 1.0)*c[j]            for j in 0..m
+///                                                 t: z[i, j] = common*c[j]
+/// ```
+/// Subexpressions are equal if they are written alike. They are of type `f32` or `f64`, hold an operation and no
+/// reduction or rule, and count by their operations: `least_size` of them in `least_uses` places. Further temporaries are
+/// called `common_1`, `common_2`, …. A value that no loop changes leaves it by `hoist_insn`.
+///
+/// # Precondition
+/// With `L` the loops around all uses `U` of a temporary: (1) nothing writes an operand between the temporary and a use,
+/// `{ w -> u : u in U, L = L', element(w) = element(u), w before u }` is empty for writes behind the temporary; (2) one use is
+/// surely evaluated in every iteration of `L`: it stands under no condition, and the loops between `L` and it are not
+/// empty. The value is the same bit by bit. If loops are on axes, the placement must hold. Uses that a write
+/// separates get temporaries of their own, or stay.
+///
+/// # Errors
+/// A selection that matches nothing, sizes below 1, no subexpression that occurs often enough; a write between all there
+/// are, with the write and the use.
+///
+/// # Elsewhere
+/// Loopy `collect_common_factors_on_increment` and pymbolic's `CommonSubexpression`; LLVM's GVN; Halide's CSE pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EliminateCommonSubexpressions {
+    /// The instructions; all if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insns: Option<Selection>,
+    /// Name of the temporaries; `common` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporary: Option<String>,
+    /// Operations a subexpression has at least.
+    #[serde(default = "one")]
+    pub least_size: u32,
+    /// Places in which it stands at least.
+    #[serde(default = "two")]
+    pub least_uses: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn two() -> u32 {
+    2
+}
+
+impl Default for EliminateCommonSubexpressions {
+    fn default() -> Self {
+        Self { insns: None, temporary: None, least_size: one(), least_uses: two() }
+    }
+}
+
+impl EliminateCommonSubexpressions {
+    /// Looks at these instructions only.
+    pub fn of(insns: Selection) -> Self {
+        Self { insns: Some(insns), ..Self::default() }
+    }
+}
+
+impl fmt::Display for EliminateCommonSubexpressions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("eliminate common subexpressions")?;
+        if let Some(insns) = &self.insns {
+            write!(f, " of {insns}")?;
+        }
+        if self.least_size != one() {
+            write!(f, " with {} operations or more", self.least_size)?;
+        }
+        if self.least_uses != two() {
+            write!(f, " in {} places or more", self.least_uses)?;
+        }
+        self.temporary.as_ref().map_or(Ok(()), |name| write!(f, " in `{name}`"))
+    }
+}
+
+impl Transform for EliminateCommonSubexpressions {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        if self.least_size < 1 || self.least_uses < 2 {
+            return Err(Cause::Argument(
+                "a common subexpression has at least 1 operation and stands in at least 2 places".into(),
+            ));
+        }
+        let all = self.eliminate(kernel, false)?;
+        if check_placement(&all).is_ok() {
+            return Ok(all);
+        }
+        // some of them would carry a value between places: find out which
+        self.eliminate(kernel, true)
+    }
+}
+
+/// A use of a subexpression.
+#[derive(Clone, Copy)]
+struct Use {
+    insn: InsnId,
+    /// Whether it may not be evaluated although its instruction is reached.
+    conditional: bool,
+}
+
+/// A subexpression, its operations, and its uses in textual order.
+struct Candidate {
+    e: Expr,
+    ty: ScalarType,
+    size: u32,
+    uses: Vec<Use>,
+}
+
+/// A place for a temporary: in front of a node in the body of the last of the loops.
+struct Spot {
+    e: Expr,
+    ty: ScalarType,
+    insns: Vec<InsnId>,
+    /// The node in front of which it is computed, without its body.
+    node: Node,
+}
+
+impl EliminateCommonSubexpressions {
+    fn eliminate(&self, kernel: &Kernel, placed: bool) -> Result<Kernel, Cause> {
+        let mut selected: BTreeSet<InsnId> = match &self.insns {
+            Some(selection) => selection.resolve(kernel)?.into_iter().collect(),
+            None => kernel.insns.ids().collect(),
+        };
+        let mut search =
+            Search { step: self, defined: HashSet::new(), failed: HashSet::new(), refusal: None };
+        let mut current = kernel.clone();
+        while let Some(spot) = search.next(&current, &selected)? {
+            let (result, insn) = self.edit(&current, &spot);
+            if placed && let Err(cause) = check_placement(&result) {
+                search.failed.insert(spot.e);
+                search.refusal.get_or_insert(cause);
+                continue;
+            }
+            selected.insert(insn);
+            search.defined.insert(insn);
+            current = result;
+        }
+        match (search.defined.is_empty(), search.refusal) {
+            (false, _) => Ok(current),
+            (true, Some(refusal)) => Err(refusal),
+            (true, None) => Err(Cause::Argument(format!(
+                "no subexpression that is surely computed counts (operations: {} or more, places: {} or more)",
+                self.least_size, self.least_uses
+            ))),
+        }
+    }
+
+    fn edit(&self, kernel: &Kernel, spot: &Spot) -> (Kernel, InsnId) {
+        let mut result = kernel.clone();
+        let name = kernel.fresh_name(self.temporary.as_deref().unwrap_or("common"));
+        let temporary = Variable::new(&name, spot.ty, VarKind::Temporary, [], AddressSpace::Private);
+        let access = Access::scalar(result.vars.push(temporary));
+        let value = Expr::Load(access.clone());
+        let mut replace = |e: Expr| if e == spot.e { value.clone() } else { e };
+        for insn in &spot.insns {
+            result.insns[*insn].map_expressions(&mut replace);
+        }
+        let mut tags = spot.insns.iter().map(|i| &kernel.insns[*i].tags);
+        let first = tags.next().cloned().unwrap_or_default();
+        let tags = tags.fold(first, |all, of| all.intersection(of).cloned().collect());
+        let insn = Insn {
+            name: result.fresh_name(&format!("compute_{name}")),
+            lhs: access,
+            op: WriteOp::Assign,
+            rhs: spot.e.clone(),
+            predicate: None,
+            tags,
+        };
+        let insn = result.insns.push(insn);
+        edit_siblings(&mut result.body, &|n| is_same(n, &spot.node), &mut |nodes| {
+            if let Some(at) = nodes.iter().position(|n| is_same(n, &spot.node)) {
+                nodes.insert(at, Node::Insn(insn));
+            }
+        });
+        (result, insn)
+    }
+}
+
+fn is_same(a: &Node, b: &Node) -> bool {
+    match (a, b) {
+        (Node::Insn(a), Node::Insn(b)) => a == b,
+        (Node::Loop(a, _), Node::Loop(b, _)) => a == b,
+        (Node::Insn(_), Node::Loop(..)) | (Node::Loop(..), Node::Insn(_)) => false,
+    }
+}
+
+/// What is known of the subexpressions of a kernel that is being changed.
+struct Search<'s> {
+    step: &'s EliminateCommonSubexpressions,
+    /// Instructions that compute temporaries: their whole right-hand sides are no uses.
+    defined: HashSet<InsnId>,
+    /// Subexpressions for which there is no place.
+    failed: HashSet<Expr>,
+    /// Why there is no place for the first of them.
+    refusal: Option<Cause>,
+}
+
+impl Search<'_> {
+    /// The largest subexpression that a temporary can hold, and where.
+    fn next(&mut self, kernel: &Kernel, selected: &BTreeSet<InsnId>) -> Result<Option<Spot>, Cause> {
+        let mut found = self.candidates(kernel, selected);
+        if found.is_empty() {
+            return Ok(None);
+        }
+        found.sort_by_key(|c| std::cmp::Reverse(c.size)); // stable: textual order among equals
+        let poly = Polyhedral::new(kernel);
+        let sites = access_sites(&poly);
+        for candidate in found {
+            if let Some(spot) = self.place(&poly, &sites, &candidate)? {
+                return Ok(Some(spot));
+            }
+            self.failed.insert(candidate.e);
+        }
+        Ok(None)
+    }
+
+    /// The subexpressions that occur often enough.
+    fn candidates(&self, kernel: &Kernel, selected: &BTreeSet<InsnId>) -> Vec<Candidate> {
+        let mut found =
+            Collector { kernel, least: self.step.least_size, index: HashMap::new(), all: Vec::new() };
+        for (insn, loops) in kernel.schedule().into_iter().filter(|(i, _)| selected.contains(i)) {
+            let at = (insn, loops.as_slice());
+            let data = &kernel.insns[insn];
+            let conditional = data.predicate.is_some();
+            if self.defined.contains(&insn) {
+                for operand in operands_with_conditions(&data.rhs, conditional) {
+                    found.visit(at, operand.0, operand.1);
+                }
+            } else {
+                found.visit(at, &data.rhs, conditional);
+            }
+            if let Some(predicate) = &data.predicate {
+                found.visit(at, predicate, false);
+            }
+        }
+        let often = |c: &Candidate| c.uses.len() >= self.step.least_uses as usize;
+        found.all.into_iter().filter(|c| often(c) && !self.failed.contains(&c.e)).collect()
+    }
+
+    /// The first group of uses, in textual order, that one temporary can serve.
+    fn place(
+        &mut self,
+        poly: &Polyhedral,
+        sites: &[Vec<AccessSite>],
+        candidate: &Candidate,
+    ) -> Result<Option<Spot>, Cause> {
+        let least = self.step.least_uses as usize;
+        let mut uses = candidate.uses.as_slice();
+        while uses.len() >= least {
+            let mut count = 0;
+            for end in 1..=uses.len() {
+                match check_unchanged_for(poly, sites, &candidate.e, &uses[..end]) {
+                    Ok(()) => count = end,
+                    Err(Cause::Solver(error)) => return Err(Cause::Solver(error)),
+                    Err(cause) => {
+                        self.refusal.get_or_insert(cause);
+                        break;
+                    }
+                }
+            }
+            let group = &uses[..count];
+            if count >= least && is_surely_evaluated(poly, group)? {
+                let insns: BTreeSet<_> = group.iter().map(|u| u.insn).collect();
+                return Ok(point(poly, group).map(|(_, node)| Spot {
+                    e: candidate.e.clone(),
+                    ty: candidate.ty,
+                    insns: insns.into_iter().collect(),
+                    node,
+                }));
+            }
+            uses = &uses[count.max(1)..];
+        }
+        Ok(None)
+    }
+}
+
+/// The loops around all uses, outer first.
+fn loops_around<'p>(poly: &'p Polyhedral, uses: &[Use]) -> &'p [InameId] {
+    let Some(first) = uses.first() else { return &[] };
+    let depth = uses.iter().map(|u| poly.common_loops(first.insn, u.insn).len()).min().unwrap_or(0);
+    &poly.loops(first.insn)[..depth]
+}
+
+/// The instruction that comes first behind the place of a temporary, and the node that holds it.
+fn point(poly: &Polyhedral, uses: &[Use]) -> Option<(InsnId, Node)> {
+    let first = uses.first()?.insn;
+    let around = loops_around(poly, uses);
+    let node = match poly.loops(first).get(around.len()) {
+        None => Node::Insn(first),
+        Some(l) => Node::Loop(*l, Vec::new()),
+    };
+    let beside = siblings(&poly.kernel.body, &|n| is_same(n, &node))?;
+    let whole = beside.iter().find(|n| is_same(n, &node))?;
+    insns_of(std::slice::from_ref(whole)).first().map(|insn| (*insn, node))
+}
+
+/// Nothing writes an operand between the place of the temporary and a use.
+fn check_unchanged_for(
+    poly: &Polyhedral,
+    sites: &[Vec<AccessSite>],
+    e: &Expr,
+    uses: &[Use],
+) -> Result<(), Cause> {
+    let Some((first, _)) = point(poly, uses) else { return Ok(()) };
+    let mut operands = Vec::new();
+    e.for_each(&mut |e| {
+        if let Expr::Load(access) = e {
+            operands.push(access.clone());
+        }
+    });
+    let what = format!("`{}`", poly.kernel.insns[first].name);
+    let what = format!("the start of {what}");
+    let place = Place { loops: loops_around(poly, uses), position: poly.position(first), what: &what };
+    for of_var in sites.iter().filter(|s| s.iter().any(AccessSite::writes)) {
+        let read = |s: &&AccessSite| {
+            s.mode == Mode::Read && operands.contains(s.access) && uses.iter().any(|u| u.insn == s.insn)
+        };
+        let reads: Vec<_> = of_var.iter().filter(read).collect();
+        check_unchanged(poly, of_var, &reads, place, "keep both, or copy that operand first")?;
+    }
+    Ok(())
+}
+
+/// Whether one of the uses is evaluated in every iteration of the loops around them.
+///
+/// Formula: `D(L)` is a subset of `D(L, M)` with the loops `M` between `L` and the use projected out.
+fn is_surely_evaluated(poly: &Polyhedral, uses: &[Use]) -> Result<bool, isl::IslError> {
+    let around = loops_around(poly, uses);
+    for site in uses.iter().filter(|u| !u.conditional) {
+        let loops = poly.loops(site.insn);
+        let inner = poly.names(&loops[around.len()..], Side::Source);
+        if inner.is_empty() {
+            return Ok(true);
+        }
+        let (outer, _) = poly.domains(around, Side::Source);
+        let (between, exact) = poly.domains(&loops[around.len()..], Side::Source);
+        if !exact {
+            continue;
+        }
+        let dims = poly.names(around, Side::Source);
+        let outer = poly.in_context(outer);
+        let reached = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &outer)?;
+        let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
+        let inner: Vec<_> = inner.iter().map(String::as_str).collect();
+        let some = isl::Set::from_disjuncts(&space, &cross(&outer, &between))?.project_out(&inner)?;
+        if reached.is_subset(&some)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Gathers subexpressions in textual order, equal ones together.
+struct Collector<'k> {
+    kernel: &'k Kernel,
+    least: u32,
+    index: HashMap<&'k Expr, Option<usize>>,
+    all: Vec<Candidate>,
+}
+
+impl<'k> Collector<'k> {
+    fn visit(&mut self, at: (InsnId, &[InameId]), e: &'k Expr, conditional: bool) {
+        self.record(at, e, conditional);
+        for (operand, conditional) in operands_with_conditions(e, conditional) {
+            self.visit(at, operand, conditional);
+        }
+    }
+
+    fn record(&mut self, (insn, loops): (InsnId, &[InameId]), e: &'k Expr, conditional: bool) {
+        let at = match self.index.get(e) {
+            Some(known) => *known,
+            None => {
+                let at = self.candidate(loops, e).map(|candidate| {
+                    self.all.push(candidate);
+                    self.all.len() - 1
+                });
+                self.index.insert(e, at);
+                at
+            }
+        };
+        if let Some(candidate) = at.and_then(|k| self.all.get_mut(k)) {
+            candidate.uses.push(Use { insn, conditional });
+        }
+    }
+
+    /// The subexpression, if it can stand elsewhere in the loops around its instruction.
+    fn candidate(&self, loops: &[InameId], e: &Expr) -> Option<Candidate> {
+        let size = operations(e);
+        if size < self.least {
+            return None;
+        }
+        let Ok(ExprType::Scalar(ty)) = self.kernel.type_of(e, &[]) else { return None };
+        let mut movable = ty.is_float();
+        e.for_each(&mut |e| match e {
+            // the iname of a reduction around has no value outside of it
+            Expr::Iname(i) => movable &= loops.contains(i),
+            Expr::Reduce(_) | Expr::Rule(..) | Expr::RuleParam(_) => movable = false,
+            _ => {}
+        });
+        movable.then(|| Candidate { e: e.clone(), ty, size, uses: Vec::new() })
+    }
+}
+
+/// Operations of an expression, those of indices left out.
+fn operations(e: &Expr) -> u32 {
+    let own = match e {
+        Expr::Binary(..) | Expr::Call(..) | Expr::Select(..) => 1,
+        Expr::Load(_) => return 0,
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Cast(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => 0,
+    };
+    e.operands().into_iter().map(operations).fold(own, u32::saturating_add)
+}
+
+/// The operands, and whether each may not be evaluated although the expression is.
+fn operands_with_conditions(e: &Expr, conditional: bool) -> Vec<(&Expr, bool)> {
+    let of = |k: usize| match e {
+        Expr::Select(..) | Expr::Binary(BinaryOp::And | BinaryOp::Or, ..) => k > 0,
+        Expr::Reduce(_) | Expr::Rule(..) => true,
+        _ => false,
+    };
+    match e {
+        Expr::Load(_) => Vec::new(), // indices are integers
+        _ => e.operands().into_iter().enumerate().map(|(k, o)| (o, conditional || of(k))).collect(),
+    }
+}

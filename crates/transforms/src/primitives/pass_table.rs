@@ -1,0 +1,58 @@
+//! Makes an argument of a table.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use purlin_ir::{AddressSpace, Direction, Kernel, VarKind};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Lets the caller pass the values of a table.
+///
+/// # Rewrite
+/// ```text
+/// table w: f64[2] constant = {0.25, 0.75}   =>   arg w: f64[2] in
+/// ```
+/// One kernel then serves several tables of the same shape. The argument is row-major, in global memory.
+///
+/// # Precondition
+/// None to prove: with the table's values as the argument every load finds what it found. An assumption that the table is
+/// injective stays, and is checked at launch.
+///
+/// # Errors
+/// An unknown variable, or one that is no table.
+///
+/// # Elsewhere
+/// Loopy `TemporaryVariable` with `initializer` made a `GlobalArg`; the inverse is `fix_argument`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PassTable {
+    /// The table.
+    pub var: String,
+}
+
+impl PassTable {
+    /// Passes the table `var`.
+    pub fn new(var: impl Into<String>) -> Self {
+        Self { var: var.into() }
+    }
+}
+
+impl fmt::Display for PassTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pass table `{}`", self.var)
+    }
+}
+
+impl Transform for PassTable {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let var = lookup::var(kernel, &self.var)?;
+        if !matches!(kernel.vars[var].kind, VarKind::Table(_)) {
+            return Err(Cause::Argument(format!("`{}` is no table; only tables are passed", self.var)));
+        }
+        let mut passed = kernel.clone();
+        passed.vars[var].kind = VarKind::Argument(Direction::In);
+        passed.vars[var].space = AddressSpace::Global;
+        Ok(passed)
+    }
+}
