@@ -66,6 +66,7 @@ snapshots! {
     loops_of_one_and_no_iteration_vanish: [Cuda];
     minimum_and_maximum_are_atomic: ALL;
     offsets_beyond_32_bits_are_wide: [Cuda];
+    pipelined_tiles_need_one_barrier_an_iteration: ALL;
     predicate_is_a_guard: [Cuda, C];
     private_slices_live_across_loops: [Cuda, C];
     reserved_words_are_renamed: [Cuda];

@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(lanes(&[3, 4], None, None), Err("it has none"));
         assert_eq!(lanes(&[3, 4], None, Some(0)), Err("its extent is not 2, 4, 8 or 16"));
         assert_eq!(lanes(&[4, 3], None, Some(0)), Err("it is not the innermost one"));
-        assert_eq!(lanes(&[3, 4], Some(&[1, 3]), Some(1)), Err("its elements do not lie beside each other"));
+        assert_eq!(lanes(&[3, 4], Some(&[4, 12]), Some(1)), Err("its elements do not lie beside each other"));
         assert_eq!(
             lanes(&[3, 4], Some(&[5, 1]), Some(1)),
             Err("another stride is no multiple of its extent")

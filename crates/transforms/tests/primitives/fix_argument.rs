@@ -1,7 +1,5 @@
 use crate::story::facts;
-use purlin_transforms::primitives::{
-    Assume, EmbedTable, FixArgument, RemoveUnusedVars, SplitIname, UnrollIname,
-};
+use purlin_transforms::primitives::{EmbedTable, FixArgument, RemoveUnusedVars, SplitIname, UnrollIname};
 
 const WEIGHTS: &str = "kernel k
 param n: i32
