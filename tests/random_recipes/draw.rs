@@ -1,13 +1,15 @@
 //! Arguments of the primitives: of each one a step that has a chance on the kernel at hand.
 
 use crate::facts::*;
-use purlin::ir::interp::Memory;
-use purlin::ir::{AddressSpace, AxisTag, Kernel, VarKind, WriteOp};
+use purlin::ir::interp::{Memory, Value};
+use purlin::ir::{AddressSpace, AxisTag, Direction, Kernel, TableData, VarKind, WriteOp};
 use purlin::transforms::primitives::*;
 use purlin::transforms::{Step, primitives};
 
-/// Primitives that make room for others are drawn more often than the rest.
-const OFTEN: [&str; 8] = [
+/// Primitives that make room for others, or seldom find a chance, are drawn more often than the rest.
+const OFTEN: [&str; 10] = [
+    "AliasStorage",
+    "EliminateCommonSubexpressions",
     "SplitIname",
     "TagIname",
     "TagIname",
@@ -44,6 +46,20 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             1 => Assume::at_least(p.among(["n", "m"]), p.between(0, 3)).into(),
             _ => Assume::injective(p.among(["map", "permutation", "count"])).into(),
         },
+        "BufferWrites" => buffer_writes(kernel, p)?,
+        "ChangeLayout" => {
+            let var = p.of(&arrays(kernel, 1))?;
+            let n = axes(kernel, &var);
+            // extents of samples are small
+            let strides: Vec<_> = (0..n).map(|k| 16_i64.pow(k).to_string()).collect();
+            let layout = match p.below(4) {
+                0 => format!("vector({})", p.below(n as usize)),
+                1 => String::new(),
+                2 => format!("strides({})", strides.join(", ")),
+                _ => format!("strides({})", strides.into_iter().rev().collect::<Vec<_>>().join(", ")),
+            };
+            ChangeLayout::new(var, layout).into()
+        }
         "ContractArray" => {
             let var = p.of(&made(kernel))?;
             let axis = p.below(axes(kernel, &var) as usize) as u32;
@@ -59,6 +75,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let (of, names) = p.of(&several)?;
             DistributeLoop::new(of?, [p.of(&names[1..])?]).into()
         }
+        "EliminateCommonSubexpressions" => EliminateCommonSubexpressions::default().into(),
         "EmbedTable" => EmbedTable::new(p.of(&tables(kernel))?).into(),
         "ExpandArray" => {
             let var = p.of(&temporaries(kernel, 0))?;
@@ -71,6 +88,17 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let template = p.among(["u[p]", "sin(p)", "p*0.5", "p + q", "a[p, q]", "x[p]", "p*q", "cos(p)"]);
             let params = if template.contains('q') { vec!["p", "q"] } else { vec!["p"] };
             ExtractRule::new(kernel.fresh_name("r"), params, template).into()
+        }
+        "FixArgument" => {
+            let inputs = vars(kernel, |v| v.kind == VarKind::Argument(Direction::In));
+            let var = p.of(&inputs)?;
+            let values = match memory.get(&var)? {
+                Value::F64(v) => TableData::real(v.iter().copied()),
+                Value::F32(v) => TableData::real(v.iter().map(|x| f64::from(*x))),
+                Value::I32(v) => TableData::int(v.iter().map(|x| i64::from(*x))),
+                Value::I64(v) => TableData::int(v.iter().copied()),
+            };
+            FixArgument { var, values }.into()
         }
         "FixParameter" => {
             let param = p.of(&vars(kernel, |v| v.kind == VarKind::Param))?;
@@ -91,19 +119,33 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let axis = p.below(axes(kernel, &var) as usize - 1) as u32;
             JoinArrayAxes::new(var, axis).into()
         }
+        "JoinArrays" => {
+            let (first, second) = p.of(&alike(kernel))?;
+            let axis = p.below(axes(kernel, &first) as usize + 1) as u32;
+            JoinArrays::new([first, second], kernel.fresh_name("joint"), axis).into()
+        }
         "JoinInames" => {
             let (outer, inner) = p.of(&nested(kernel))?;
             JoinInames::new(outer, inner).into()
         }
         "MakeAtomic" => MakeAtomic::insn(p.of(&insns(kernel, |i| i.op != WriteOp::Assign))?).into(),
         "MoveInsns" => move_insns(kernel, p)?,
+        "PackArrays" => {
+            let all = temporaries(kernel, 0);
+            PackArrays::new([p.of(&all)?, p.of(&all)?], kernel.fresh_name("pool")).into()
+        }
         "PadArray" => {
             let var = p.of(&arrays(kernel, 2))?;
             PadArray::new(&var, p.below(axes(kernel, &var) as usize) as u32, p.between(0, 3)).into()
         }
+        "PassTable" => PassTable::new(p.of(&tables(kernel))?).into(),
         "PeelIname" => {
             let (iname, count) = (p.of(&loops(kernel))?, p.between(0, 3));
             if p.one_in(2) { PeelIname::last(iname, count) } else { PeelIname::first(iname, count) }.into()
+        }
+        "PipelineLoop" => {
+            let (iname, var) = p.of(&filled(kernel))?;
+            PipelineLoop::new(iname, [var]).with_buffers(p.between(2, 3)).into()
         }
         "PrefetchArray" => prefetch(kernel, p)?,
         "RealiseReduction" => RealiseReduction::new(p.of(&reductions(kernel))?).into(),
@@ -111,9 +153,8 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         "Rename" => rename(kernel, p)?,
         "ReverseIname" => ReverseIname::new(p.of(&inames(kernel))?).into(),
         "SetAddressSpace" => {
-            // nothing allocates global temporaries in a launch: they are rare here
             let spaces =
-                [AddressSpace::Private, AddressSpace::Local, AddressSpace::Local, AddressSpace::Local];
+                [AddressSpace::Private, AddressSpace::Local, AddressSpace::Local, AddressSpace::Global];
             let space = if p.below(16) == 7 { p.among(AddressSpace::ALL) } else { p.among(spaces) };
             let all = vars(kernel, |v| matches!(v.kind, VarKind::Temporary | VarKind::Table(_)));
             SetAddressSpace::new(p.of(&all)?, space).into()
@@ -146,6 +187,21 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         "UnrollIname" => UnrollIname::new(p.of(&loops(kernel))?).into(),
         other => panic!("no arguments are drawn for `{other}`; add it to tests/random_recipes/draw.rs"),
     })
+}
+
+fn buffer_writes(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
+    let written = vars(kernel, |v| {
+        let of = |i: &purlin::ir::Insn| kernel.vars[i.lhs.var].name == v.name;
+        kernel.insns.values().any(|i| of(i))
+    });
+    let var = p.of(&written)?;
+    let space = p.among([AddressSpace::Private, AddressSpace::Local, AddressSpace::Private]);
+    let step = match p.of(&loops_around(kernel, &var)) {
+        Some(at) => BufferWrites::new(var, at, space),
+        None => BufferWrites::whole(var, space),
+    };
+    let step = step.into_temporary(kernel.fresh_name("buffer"));
+    Some(if p.one_in(4) { step.by_work_items([3]) } else { step }.into())
 }
 
 fn move_insns(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {

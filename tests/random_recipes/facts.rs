@@ -208,3 +208,46 @@ pub fn one_after_the_other(kernel: &Kernel) -> Vec<(String, String)> {
     }
     found
 }
+
+/// Pairs of different temporaries of one type, shape and address space.
+pub fn alike(kernel: &Kernel) -> Vec<(String, String)> {
+    let all: Vec<_> = kernel.vars.values().filter(|v| v.kind == VarKind::Temporary).collect();
+    let mut found = Vec::new();
+    for (k, a) in all.iter().enumerate() {
+        for b in &all[k + 1..] {
+            if a.ty == b.ty && a.shape == b.shape && a.space == b.space {
+                found.push((a.name.clone(), b.name.clone()));
+            }
+        }
+    }
+    found
+}
+
+/// Loops with a statement that fills a temporary, and that temporary.
+pub fn filled(kernel: &Kernel) -> Vec<(String, String)> {
+    fn written(kernel: &Kernel, node: &Node, found: &mut Vec<String>) {
+        match node {
+            Node::Insn(insn) => found.push(kernel.vars[kernel.insns[*insn].lhs.var].name.clone()),
+            Node::Loop(_, body) => body.iter().for_each(|node| written(kernel, node, found)),
+        }
+    }
+    fn visit(kernel: &Kernel, body: &[Node], found: &mut Vec<(String, String)>) {
+        for node in body {
+            let Node::Loop(iname, body) = node else { continue };
+            for inside in body {
+                let mut vars = Vec::new();
+                written(kernel, inside, &mut vars);
+                vars.dedup();
+                if let [var] = vars.as_slice()
+                    && temporaries(kernel, 0).contains(var)
+                {
+                    found.push((kernel.inames[*iname].name.clone(), var.clone()));
+                }
+            }
+            visit(kernel, body, found);
+        }
+    }
+    let mut found = Vec::new();
+    visit(kernel, &kernel.body, &mut found);
+    found
+}

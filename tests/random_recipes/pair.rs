@@ -7,7 +7,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::ir::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::sample::plan::Plan;
 use purlin::ir::sample::{Sample, SampleConfig, memory, sample};
-use purlin::ir::{BinaryOp, Expr, Kernel, UpdateOp, VarId, VarKind, WriteOp};
+use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::FixParameter;
 use purlin::transforms::{Cause, Recipe, Step, Transform};
 use serde::{Deserialize, Serialize};
@@ -37,8 +37,24 @@ pub struct Pair {
 
 impl Pair {
     pub fn memory(&self) -> Memory {
-        memory(self.n, self.m, self.seed)
+        let memory = memory(self.n, self.m, self.seed);
+        purlin::ir::text::parse(&self.before).map_or(memory.clone(), |before| with_tables(memory, &before))
     }
+}
+
+/// With the values of tables, which a step may make arguments.
+fn with_tables(mut memory: Memory, kernel: &Kernel) -> Memory {
+    for var in kernel.vars.values() {
+        let VarKind::Table(data) = &var.kind else { continue };
+        let value = match data {
+            TableData::Real(v) if var.ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
+            TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
+            TableData::Int(v) if var.ty == ScalarType::I64 => Value::I64(v.to_vec()),
+            TableData::Int(v) => Value::I32(v.iter().map(|x| *x as i32).collect()),
+        };
+        memory.set(var.name.clone(), value);
+    }
+    memory
 }
 
 /// A step that was accepted and does not keep its promises.
@@ -66,7 +82,8 @@ impl Draft {
 
     /// Tries the steps one after the other; those that are accepted are the recipe.
     pub fn pair(&self, tally: &mut Tally) -> Result<Pair, Box<Broken>> {
-        let (before, memory) = (self.kernel(), self.memory());
+        let before = self.kernel();
+        let memory = with_tables(self.memory(), &before);
         let (mut kernel, mut recipe) = (before.clone(), Recipe::default());
         let fixes = if self.fixed { fixes(&kernel, &memory) } else { Vec::new() };
         let mut picks = self.picks.iter();
@@ -179,7 +196,8 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
 }
 
 /// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
-const REASSOCIATING: [&str; 6] = [
+const REASSOCIATING: [&str; 7] = [
+    "buffer_writes",
     "interchange_inames",
     "distribute_loop",
     "fuse_loops",
@@ -190,7 +208,7 @@ const REASSOCIATING: [&str; 6] = [
 
 /// Steps after which an instruction may run another number of times: copies share its instances, or it runs once
 /// for many.
-const RECOUNTING: [&str; 2] = ["peel_iname", "hoist_insn"];
+const RECOUNTING: [&str; 3] = ["peel_iname", "pipeline_loop", "hoist_insn"];
 
 /// Sums of at most 5^3 terms in any order; nests of functions with slopes of at most 1, applied to numbers of the
 /// size of the largest.
