@@ -14,15 +14,22 @@ pub struct SourceArgs {
     /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file
     #[arg(value_name = "WHAT")]
     pub what: String,
+    #[command(flatten)]
+    options: FormOptions,
+}
+
+/// What a form is lowered with.
+#[derive(Args, Clone)]
+pub struct FormOptions {
     /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
-    pub dim: u8,
+    dim: u8,
     /// Polynomial degree of a form's elements: 1 to 8 on triangles, 1 to 6 on tetrahedra
     #[arg(long, default_value_t = 2)]
-    pub degree: usize,
+    degree: usize,
     /// Quadrature rules of a form
     #[arg(long, value_enum, default_value_t = Scheme::Default)]
-    pub scheme: Scheme,
+    scheme: Scheme,
 }
 
 /// Which quadrature rules.
@@ -58,17 +65,28 @@ pub struct FormSource {
 impl SourceArgs {
     /// Finds the form or reads the file.
     pub fn source(&self) -> Result<Source, Failure> {
-        if self.what.ends_with(".purlin") || self.what.contains(['/', '\\']) {
-            return Ok(Source::File(Box::new(read_kernel(Path::new(&self.what))?)));
-        }
-        Ok(Source::Form(self.form()?))
+        self.options.source(&self.what)
     }
 
     /// The form of that name.
     pub fn form(&self) -> Result<FormSource, Failure> {
-        let operator = self.what.parse::<Operator>().map_err(|error| {
+        self.options.form(&self.what)
+    }
+}
+
+impl FormOptions {
+    /// The form of that name, or the kernel of that file.
+    pub fn source(&self, what: &str) -> Result<Source, Failure> {
+        if what.ends_with(".purlin") || what.contains(['/', '\\']) {
+            return Ok(Source::File(Box::new(read_kernel(Path::new(what))?)));
+        }
+        Ok(Source::Form(self.form(what)?))
+    }
+
+    fn form(&self, what: &str) -> Result<FormSource, Failure> {
+        let operator = what.parse::<Operator>().map_err(|error| {
             let names = Operator::ALL.map(Operator::name);
-            let hint = nearest(&self.what, &names).map(|n| format!("; did you mean `{n}`?"));
+            let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));
             let file = "; a file has to end in `.purlin`";
             Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
         })?;
@@ -114,25 +132,11 @@ pub fn read(path: &Path) -> Result<String, Failure> {
 /// The name that is most like `word`, if one is like it at all.
 fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     let word = word.to_lowercase();
-    let distance = |name: &&&str| edit_distance(&word, name);
-    let best = names.iter().min_by_key(distance)?;
-    (edit_distance(&word, best) <= 1 + best.len() / 3).then_some(*best)
-}
-
-/// Fewest insertions, deletions and replacements from `a` to `b`.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    let (far, best) = names
+        .iter()
+        .map(|name| (text::edit_distance(&word, name, name.len()), *name))
+        .min_by_key(|(d, _)| *d)?;
+    (far <= 1 + best.len() / 3).then_some(best)
 }
 
 #[cfg(test)]
@@ -145,6 +149,6 @@ mod tests {
         assert_eq!(nearest("laplce", &names), Some("laplace"));
         assert_eq!(nearest("hyperelastic", &names), Some("hyperelasticity"));
         assert_eq!(nearest("stokes", &names), None);
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(nearest("massage", &names), None);
     }
 }

@@ -1,11 +1,15 @@
 //! Names and selections, with errors that say what there is.
 
 use crate::error::Cause;
-use purlin_ir::{InameId, InsnId, Kernel, VarId};
+use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Which instructions a primitive concerns. A selection that matches nothing is an error.
+///
+/// In JSON: `{"insn": "scatter_*"}`, `{"tag": "scatter"}`, `{"writes": "y"}`, `{"reads": "x"}`,
+/// `{"inside": "cell"}`, `{"all": [{"tag": "scatter"}, {"inside": "cell"}]}`. In every name `*` stands for any
+/// number of letters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
@@ -15,32 +19,65 @@ pub enum Selection {
     Tag(String),
     /// Every instruction that writes this variable.
     Writes(String),
+    /// Every instruction that reads this variable: in its value, an index or its predicate, also through a rule.
+    Reads(String),
+    /// Every instruction inside the loop of this name.
+    Inside(String),
+    /// Every instruction in all of these.
+    All(Vec<Selection>),
 }
 
 impl Selection {
     /// The instructions, in textual order.
     ///
     /// # Errors
-    /// [`Cause::EmptySelection`] with the names or tags there are.
+    /// [`Cause::EmptySelection`] with the names or tags there are, nearest first.
     pub fn resolve(&self, kernel: &Kernel) -> Result<Vec<InsnId>, Cause> {
-        let matches = |id: &InsnId| {
-            let insn = &kernel.insns[*id];
-            match self {
-                Self::Insn(name) => insn.name == *name,
-                Self::Tag(tag) => insn.tags.contains(tag),
-                Self::Writes(var) => kernel.vars[insn.lhs.var].name == *var,
-            }
-        };
-        let found: Vec<_> = kernel.insns.ids().filter(matches).collect();
+        let Some((what, pattern)) = self.pattern() else { return self.resolve_all(kernel) };
+        let schedule = kernel.schedule();
+        let found = schedule.iter().filter(|(insn, loops)| {
+            what.names(kernel, *insn, loops).into_iter().any(|name| matches(pattern, name))
+        });
+        let found: Vec<_> = found.map(|(insn, _)| *insn).collect();
         if !found.is_empty() {
             return Ok(found);
         }
-        let known = match self {
-            Self::Insn(_) => list(kernel.insns.values().map(|i| i.name.as_str())),
-            Self::Tag(_) => list(kernel.insns.values().flat_map(|i| i.tags.iter().map(String::as_str))),
-            Self::Writes(_) => list(kernel.insns.values().map(|i| kernel.vars[i.lhs.var].name.as_str())),
+        let names = schedule.iter().flat_map(|(insn, loops)| what.names(kernel, *insn, loops));
+        Err(Cause::EmptySelection { selection: self.to_string(), known: near(pattern, names) })
+    }
+
+    /// What a name of the selection stands for, and the name; `None` for an intersection.
+    fn pattern(&self) -> Option<(Named, &str)> {
+        Some(match self {
+            Self::Insn(name) => (Named::Insn, name),
+            Self::Tag(tag) => (Named::Tag, tag),
+            Self::Writes(var) => (Named::Written, var),
+            Self::Reads(var) => (Named::Read, var),
+            Self::Inside(iname) => (Named::Around, iname),
+            Self::All(_) => return None,
+        })
+    }
+
+    fn resolve_all(&self, kernel: &Kernel) -> Result<Vec<InsnId>, Cause> {
+        let parts = match self {
+            Self::All(parts) => parts.as_slice(),
+            Self::Insn(_) | Self::Tag(_) | Self::Writes(_) | Self::Reads(_) | Self::Inside(_) => &[],
         };
-        Err(Cause::EmptySelection { selection: self.to_string(), known })
+        if parts.is_empty() {
+            return Err(Cause::Argument("an intersection of no selections; name at least one".into()));
+        }
+        let mut found: Vec<_> = kernel.schedule().into_iter().map(|(insn, _)| insn).collect();
+        let mut known = Vec::new();
+        for part in parts {
+            let insns = part.resolve(kernel)?;
+            found.retain(|insn| insns.contains(insn));
+            let names = insns.iter().map(|insn| kernel.insns[*insn].name.as_str());
+            known.push(format!("{} for {part}", near("", names)));
+        }
+        if found.is_empty() {
+            return Err(Cause::EmptySelection { selection: self.to_string(), known: known.join("; ") });
+        }
+        Ok(found)
     }
 }
 
@@ -50,14 +87,94 @@ impl fmt::Display for Selection {
             Self::Insn(name) => write!(f, "`{name}`"),
             Self::Tag(tag) => write!(f, "tag `{tag}`"),
             Self::Writes(var) => write!(f, "writes of `{var}`"),
+            Self::Reads(var) => write!(f, "reads of `{var}`"),
+            Self::Inside(iname) => write!(f, "inside `{iname}`"),
+            Self::All(parts) => {
+                let parts: Vec<_> = parts.iter().map(Self::to_string).collect();
+                f.write_str(&parts.join(" and "))
+            }
         }
     }
+}
+
+/// What of an instruction has a name to select it by.
+#[derive(Clone, Copy)]
+enum Named {
+    Insn,
+    Tag,
+    Written,
+    Read,
+    Around,
+}
+
+impl Named {
+    fn names<'k>(self, kernel: &'k Kernel, insn: InsnId, loops: &[InameId]) -> Vec<&'k str> {
+        let data = &kernel.insns[insn];
+        let var = |v: VarId| kernel.vars[v].name.as_str();
+        match self {
+            Self::Insn => vec![&data.name],
+            Self::Tag => data.tags.iter().map(String::as_str).collect(),
+            Self::Written => vec![var(data.lhs.var)],
+            Self::Read => vars_read(kernel, insn).into_iter().map(var).collect(),
+            Self::Around => loops.iter().map(|l| kernel.inames[*l].name.as_str()).collect(),
+        }
+    }
+}
+
+/// The variables an instruction reads, also through rules.
+fn vars_read(kernel: &Kernel, insn: InsnId) -> Vec<VarId> {
+    let insn = &kernel.insns[insn];
+    let mut found = Vec::new();
+    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        kernel.expand_rules(e).for_each(&mut |e| {
+            if let Expr::Load(access) = e {
+                found.push(access.var);
+            }
+        });
+    }
+    found
+}
+
+/// Whether a name is what a pattern says, in which `*` stands for any number of letters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let parts: Vec<_> = rest.split('*').collect();
+    let Some((last, inner)) = parts.split_last() else { return true };
+    // the leftmost place of each part leaves most to the others
+    for part in inner {
+        let Some(k) = name.find(part) else { return false };
+        name = &name[k + part.len()..];
+    }
+    name.ends_with(last)
+}
+
+/// Most names in a message.
+const MOST_NAMES: usize = 12;
+
+/// The names there are, in alphabetical order; of too many the nearest to `wanted`.
+pub(crate) fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return "none".into();
+    }
+    let left_out = names.len().saturating_sub(MOST_NAMES);
+    if left_out > 0 {
+        let wanted = wanted.replace('*', "");
+        names.sort_by_key(|name| purlin_ir::text::edit_distance(&wanted, name, usize::MAX - 1)); // stable
+        names.truncate(MOST_NAMES);
+    }
+    let quoted: Vec<_> = names.iter().map(|n| format!("`{n}`")).collect();
+    let more = if left_out > 0 { format!(" and {left_out} more") } else { String::new() };
+    quoted.join(", ") + &more
 }
 
 /// The iname of a name.
 pub(crate) fn iname(kernel: &Kernel, name: &str) -> Result<InameId, Cause> {
     kernel.iname(name).ok_or_else(|| {
-        let known = list(kernel.inames.values().map(|i| i.name.as_str()));
+        let known = near(name, kernel.inames.values().map(|i| i.name.as_str()));
         Cause::Unknown { kind: "iname", name: name.into(), known }
     })
 }
@@ -65,7 +182,7 @@ pub(crate) fn iname(kernel: &Kernel, name: &str) -> Result<InameId, Cause> {
 /// The variable of a name.
 pub(crate) fn var(kernel: &Kernel, name: &str) -> Result<VarId, Cause> {
     kernel.var(name).ok_or_else(|| {
-        let known = list(kernel.vars.values().map(|v| v.name.as_str()));
+        let known = near(name, kernel.vars.values().map(|v| v.name.as_str()));
         Cause::Unknown { kind: "variable", name: name.into(), known }
     })
 }
@@ -79,13 +196,6 @@ pub(crate) fn free(kernel: &Kernel, name: &str) -> Result<(), Cause> {
         return Err(Cause::Argument(format!("the name `{name}` is taken; choose another")));
     }
     Ok(())
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut names: Vec<_> = names.map(|n| format!("`{n}`")).collect();
-    names.sort_unstable();
-    names.dedup();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 /// The iname of a name, which must be a loop of the tree and not that of a reduction.
@@ -111,13 +221,13 @@ pub(crate) fn names_in(kernel: &Kernel, nodes: &[purlin_ir::Node]) -> String {
             }
         }
     }
-    list(found.into_iter())
+    near("", found.into_iter())
 }
 
 /// The instruction of a name.
 pub(crate) fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Cause> {
     kernel.insn(name).ok_or_else(|| {
-        let known = list(kernel.insns.values().map(|i| i.name.as_str()));
+        let known = near(name, kernel.insns.values().map(|i| i.name.as_str()));
         Cause::Unknown { kind: "instruction", name: name.into(), known }
     })
 }
@@ -125,7 +235,7 @@ pub(crate) fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Cause> {
 /// The substitution rule of a name.
 pub(crate) fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Cause> {
     kernel.rule(name).ok_or_else(|| {
-        let known = list(kernel.rules.values().map(|r| r.name.as_str()));
+        let known = near(name, kernel.rules.values().map(|r| r.name.as_str()));
         Cause::Unknown { kind: "rule", name: name.into(), known }
     })
 }

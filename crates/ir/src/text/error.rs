@@ -118,7 +118,7 @@ pub(super) fn suggestion<'c>(name: &str, candidates: impl IntoIterator<Item = &'
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours between two words; `limit + 1` where more.
-fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
+pub fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > limit {
         return limit + 1;

@@ -62,7 +62,7 @@ mod set;
 mod show;
 mod show_set;
 
-pub use error::{ParseError, ParseErrors};
+pub use error::{ParseError, ParseErrors, edit_distance};
 pub use parse::parse;
 pub use print::{PrintOptions, TableStyle, print, print_with};
 pub use show::Shown;
