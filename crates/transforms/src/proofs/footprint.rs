@@ -157,6 +157,36 @@ pub fn certain_elements(
     around: &[InameId],
     rank: usize,
 ) -> Result<isl::Set, Cause> {
+    elements(poly, sites, around, rank, &|site, loops| {
+        let (domain, exact) = poly.domains(loops, Side::Source);
+        (exact && site.is_affine() && !is_conditional(poly, site)).then_some(domain)
+    })
+}
+
+/// The elements that accesses may touch, likewise: conditions that are not affine count as true.
+///
+/// # Errors
+/// A failure of isl.
+pub fn possible_elements(
+    poly: &Polyhedral,
+    sites: &[&AccessSite],
+    around: &[InameId],
+    rank: usize,
+) -> Result<isl::Set, Cause> {
+    elements(poly, sites, around, rank, &|site, _| {
+        let (instances, _) = poly.instances(site.insn, Side::Source);
+        Some(cross(&instances, &poly.domains(&site.reduction, Side::Source).0))
+    })
+}
+
+/// `{ (x, f(x, y)) : (x, y) in the domain of a site }` for all sites that have one.
+fn elements(
+    poly: &Polyhedral,
+    sites: &[&AccessSite],
+    around: &[InameId],
+    rank: usize,
+    domain: &dyn Fn(&AccessSite, &[InameId]) -> Option<Disjuncts>,
+) -> Result<isl::Set, Cause> {
     let axes = element_names(rank);
     let mut dims = poly.names(around, Side::Source);
     dims.extend(axes.iter().cloned());
@@ -165,10 +195,7 @@ pub fn certain_elements(
         let inner = inner(poly, site, around.len());
         let mut loops = around.to_vec();
         loops.extend(&inner);
-        let (domain, exact) = poly.domains(&loops, Side::Source);
-        if !exact || !site.is_affine() || is_conditional(poly, site) {
-            continue;
-        }
+        let Some(domain) = domain(site, &loops) else { continue };
         let index = site.index.iter().zip(&axes).filter_map(|(f, axis)| {
             let f = poly.affine(f.as_ref()?, Side::Source)?;
             Some(isl::Constraint::zero(difference(&isl::Affine::name(axis.clone()), &f)))

@@ -4,5 +4,7 @@ pub mod bounds;
 pub(crate) mod elements;
 pub(crate) mod extent;
 pub mod footprint;
+pub(crate) mod inside;
+pub(crate) mod length;
 pub mod order;
 pub mod stale;

@@ -1,5 +1,6 @@
 use crate::story::facts;
 use purlin_ir::AddressSpace::{Constant, Global, Local, Private};
+use purlin_transforms::Selection;
 use purlin_transforms::primitives::{PrefetchArray, SplitIname, TagIname};
 
 const PRODUCT: &str = "kernel matvec
@@ -51,6 +52,26 @@ for c_o in 0..8 {g.0}
     for q in 0..6
       for j in 0..4
         s: y[8*c_o + c_i, q] += a[q, j]*x[8*c_o + c_i, j]
+";
+
+const WRITTEN: &str = "kernel written
+param n: i32
+arg a: f64[n, 4] inout
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = a[i, 0] + a[i, 3]
+  t: a[i, 1] = y[i]
+  u: y[i] += a[i, 1]
+";
+
+const TRIANGLE: &str = "kernel triangle
+param n: i32
+arg a: f64[n, 8, 8] in
+arg y: f64[n, 8] inout
+for b in 0..n {g.0}
+  for i in 0..8
+    for j in 0..i + 1
+      s: y[b, i] += a[b, i, j]
 ";
 
 facts! {
@@ -155,6 +176,74 @@ for i in 0..n
     purlin_transforms::primitives::InterchangeInames::new("i_i", "k_o"),
     PrefetchArray::new("a", "k_o", Local).by_work_items([4]), TagIname::new("i_i", "l.0")];
     copy_loop_tagged_afterwards: LOCAL, [PrefetchArray::whole("a", Local), TagIname::new("a_tile_0", "l.0")];
+    exact_triangle: TRIANGLE, [fetch("a", "b").exactly()];
+    exact_triangle_by_work_items: TRIANGLE, [PrefetchArray::new("a", "b", Local).by_work_items([8, 2]).exactly()];
+    exact_stencil_without_its_centre: "kernel k
+param n: i32
+arg a: f64[n] in
+arg b: f64[n] inout
+for i in 2..n - 2
+  s: b[i] = a[i - 2] + a[i + 2]
+", [fetch("a", "i").exactly()];
+    exact_every_second_element: "kernel k
+param n: i32
+arg y: f64[n] inout
+temp t: f64[8] private
+for j in 0..4
+  w: t[2*j] = f64(j)
+for i in 0..n
+  for k in 0..4
+    s: y[i] += t[2*k]
+", [fetch("t", "i").exactly()];
+    exact_under_a_predicate: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64[n] inout
+for i in 0..n
+  for k in 0..4
+    s: y[i] += a[i, k] if k < i and i < 3
+", [fetch("a", "i").exactly()];
+    exact_single_element_under_a_predicate: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+for i in 0..n
+  for k in 0..4
+    s: y[i] += a[i] if i < 3
+", [fetch("a", "i").exactly()];
+    exact_box_is_a_box: PRODUCT, [SplitIname::new("k", 4), fetch("x", "k_o").exactly()];
+    only_some_of_the_reads: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64[n] inout
+arg z: f64[n] inout
+for i in 0..n
+  for k in 0..4
+    s: y[i] += a[i, k]
+    t: z[i] += a[i, 3 - k]
+", [fetch("a", "i").only_in(Selection::Insn("t".into()))];
+    only_what_is_before_a_write: WRITTEN, [fetch("a", "i").only_in(Selection::Insn("s".into()))];
+    refuses_a_write_between_the_chosen_reads: WRITTEN, [fetch("a", "i").only_in(Selection::Writes("y".into()))];
+    refuses_what_is_undefined_under_a_condition_even_exactly: "kernel k
+param n: i32
+arg map: i32[n] in
+arg y: f64[n] inout
+temp t: f64[4] private
+for j in 0..3
+  w: t[j] = f64(j)
+for i in 0..n
+  for k in 0..4
+    s: y[i] += select(map[i] < k, t[k], 0.0)
+", [fetch("t", "i").exactly()];
+    refuses_an_exact_copy_of_nothing: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64[n] inout
+for i in 0..n
+  for k in 0..4
+    s: y[i] += a[i, k] if k < 0
+", [fetch("a", "i").exactly()];
+    refuses_a_selection_that_reads_nothing_there: PRODUCT, [fetch("x", "k").only_in(Selection::Insn("q".into()))];
     refuses_a_write_in_the_sweep: "kernel k
 param n: i32
 arg a: f64[n] inout

@@ -1,0 +1,306 @@
+//! Stores what a substitution rule gives before it is used.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup::{self, Selection};
+use crate::proofs::inside::check_inside;
+use crate::proofs::stale::{Place, check_unchanged};
+use crate::staging::{Footprint, Region, Tile};
+use purlin_ir::deps::{Mode, access_sites};
+use purlin_ir::polyhedral::Polyhedral;
+use purlin_ir::{
+    AddressSpace, Affine, Direction, Expr, ExprType, Id, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
+    Variable,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Stores the values of `rule` that one iteration of the loop `at` uses in a temporary, right before the first node
+/// of its body that uses them, and reads the temporary instead.
+///
+/// # Rewrite
+/// ```text
+/// rule r(i) := exp(x[i])            =>   rule r(i) := exp(x[i])
+/// for b in 0..floor_div(n, 8)            for b in 0..floor_div(n, 8)
+///   for k in 0..8                          for r_values_0 in 0..8
+///     for l in 0..8                          compute_r_values: r_values[r_values_0] = r(8*b + r_values_0)
+///       S(r(8*b + k)*r(8*b + l))           for k in 0..8
+///                                            for l in 0..8
+///                                              S(r_values[k]*r_values[l])
+/// ```
+/// The temporary has an axis for each parameter of the rule along which more than one value is used. `work_items`
+/// makes one flat loop over the work-items of a group of the loops that compute, `footprint` chooses the box
+/// around the arguments or exactly those that are used; see `prefetch_array`. Uses inside other rules stay.
+///
+/// # Precondition
+/// All arguments are affine in loops and parameters, and the box around them has constant extents. With `L` the loops
+/// around the new instruction, for every operand `x` of the rule, every write `w` of it after that place and every
+/// use `u`, `{ w -> u : L = L', element(w) = element(u), w before u }` is empty. The rule is evaluated for arguments
+/// that are surely used, or else reads nothing outside of its arrays and nothing that may be undefined there.
+/// If loops are on axes, the placement must hold.
+///
+/// # Errors
+/// An unknown rule or loop, no use, arguments that are not affine, values without a type of their own, an extent
+/// that is not a constant, taken names; a write between the computation and a use, with two instances; an element
+/// outside; a computation that the placement breaks.
+///
+/// # Elsewhere
+/// Loopy `precompute`; Halide `compute_at`; Exo `bind_expr` with `stage_mem`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrecomputeRule {
+    /// The rule.
+    pub rule: String,
+    /// The loop in whose body the values are computed; the whole kernel if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// `global`, `local` or `private`.
+    pub space: String,
+    /// Name of the temporary; `{rule}_values` if absent. Loops and the instruction are named after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporary: Option<String>,
+    /// Names of the loops that compute, one for each axis of the temporary; `{temporary}_0`, … if absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inames: Vec<String>,
+    /// Work-items along `l.0`, `l.1`, `l.2` that share one flat loop; none: loops over the axes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work_items: Vec<i64>,
+    /// Which values are computed: the `box` around the arguments, or `exact`ly those that are used.
+    #[serde(default, skip_serializing_if = "Footprint::is_box")]
+    pub footprint: Footprint,
+    /// The instructions whose uses are replaced; all inside the loop if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insns: Option<Selection>,
+}
+
+impl PrecomputeRule {
+    /// Stores what an iteration of `at` uses of `rule` in a temporary in `space`.
+    pub fn new(rule: impl Into<String>, at: impl Into<String>, space: AddressSpace) -> Self {
+        Self { at: Some(at.into()), ..Self::whole(rule, space) }
+    }
+
+    /// Stores what the kernel uses of `rule`.
+    pub fn whole(rule: impl Into<String>, space: AddressSpace) -> Self {
+        Self {
+            rule: rule.into(),
+            at: None,
+            space: space.name().into(),
+            temporary: None,
+            inames: Vec::new(),
+            work_items: Vec::new(),
+            footprint: Footprint::Box,
+            insns: None,
+        }
+    }
+
+    /// Calls the temporary `name`.
+    #[must_use]
+    pub fn into_temporary(mut self, name: impl Into<String>) -> Self {
+        self.temporary = Some(name.into());
+        self
+    }
+
+    /// Computes by a flat loop over the work-items of a group.
+    #[must_use]
+    pub fn by_work_items(mut self, sizes: impl IntoIterator<Item = i64>) -> Self {
+        self.work_items = sizes.into_iter().collect();
+        self
+    }
+
+    /// Computes exactly what is used.
+    #[must_use]
+    pub fn exactly(mut self) -> Self {
+        self.footprint = Footprint::Exact;
+        self
+    }
+
+    /// Replaces the uses of these instructions only.
+    #[must_use]
+    pub fn only_in(mut self, insns: Selection) -> Self {
+        self.insns = Some(insns);
+        self
+    }
+
+    fn name(&self) -> String {
+        self.temporary.clone().unwrap_or_else(|| format!("{}_values", self.rule))
+    }
+
+    fn tile<'a>(&'a self, name: &'a str) -> Tile<'a> {
+        let (space, inames, work_items) = (&self.space, &self.inames, &self.work_items);
+        Tile { name, space, inames, work_items, footprint: self.footprint, verb: "compute" }
+    }
+}
+
+impl fmt::Display for PrecomputeRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "precompute `{}`", self.rule)?;
+        if let Some(at) = &self.at {
+            write!(f, " in `{at}`")?;
+        }
+        if let Some(insns) = &self.insns {
+            write!(f, " for {insns}")?;
+        }
+        f.write_str(&self.tile(&self.name()).describe())
+    }
+}
+
+impl Transform for PrecomputeRule {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let rule = lookup::rule(kernel, &self.rule)?;
+        let name = self.name();
+        let tile = self.tile(&name);
+        let space = tile.check(kernel)?;
+        let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
+        // to the analysis a rule is an array that is indexed by its arguments
+        let stand_in = StandIn::of(kernel, rule, &|i| chosen.as_ref().is_none_or(|c| c.contains(&i)));
+        let uses = |insn| reads(&stand_in.kernel, insn, stand_in.array);
+        let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses)?;
+        let ty = self.check_uses(kernel, rule, &region.insns)?;
+        self.check_operands(kernel, rule, &region)?;
+        let poly = Polyhedral::new(&stand_in.kernel);
+        let sites = access_sites(&poly).swap_remove(stand_in.array.index());
+        let reads = region.reads(&poly, &sites)?;
+        let contents = region.contents(&poly, &reads, self.footprint, None)?;
+        let filled = tile.fill(&poly, &region, &contents, (ty, space))?;
+        let precomputed = stand_in.remove(filled);
+        precomputed.verify()?;
+        if !region.is_surely_read(&poly, &reads, &contents, &[])? {
+            let help = "compute exactly what is used, or in a loop whose uses fill a box";
+            check_inside(&precomputed, lookup::insn(&precomputed, &tile.insn_name())?, help)?;
+        }
+        check_placement(&precomputed)?;
+        Ok(precomputed)
+    }
+}
+
+impl PrecomputeRule {
+    /// The type of the values, if every use has affine arguments and the same type.
+    fn check_uses(&self, kernel: &Kernel, rule: RuleId, insns: &[InsnId]) -> Result<ScalarType, Cause> {
+        let mut types = Vec::new();
+        for insn in insns {
+            for e in uses_of(kernel, *insn, rule) {
+                let Expr::Rule(_, args) = &e else { continue };
+                if let Some(k) = args.iter().position(|arg| arg.as_affine().is_none()) {
+                    return Err(Cause::Argument(format!(
+                        "`{}` gives rule `{}` an argument `{}` that is not affine in the loops and parameters, so \
+                         which values it uses is not known; precompute in a loop without that use",
+                        kernel.insns[*insn].name, self.rule, kernel.rules[rule].params[k]
+                    )));
+                }
+                match kernel.type_of(&e, &[]) {
+                    Ok(ExprType::Scalar(ty)) => types.push(ty),
+                    Ok(ExprType::Index) => types.push(ScalarType::I64),
+                    Ok(found @ (ExprType::Bool | ExprType::Literal | ExprType::WeakReal)) => {
+                        return Err(Cause::Argument(format!(
+                            "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
+                            self.rule
+                        )));
+                    }
+                    Err(source) => {
+                        let what = format!("`{}`", kernel.insns[*insn].name);
+                        return Err(Cause::Kernel(purlin_ir::KernelError::Type { what, source }));
+                    }
+                }
+            }
+        }
+        types.dedup();
+        match types.as_slice() {
+            // integers are unbounded until they are stored; what is loaded fits its type
+            [ScalarType::I32] if !matches!(kernel.rules[rule].body, Expr::Load(_)) => Ok(ScalarType::I64),
+            [one] => Ok(*one),
+            _ => Err(Cause::Argument(format!(
+                "rule `{}` has values of different types here; cast them in the rule",
+                self.rule
+            ))),
+        }
+    }
+
+    /// Checks that nothing writes an operand of the rule between the computation and a use.
+    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Cause> {
+        let mut operands = Vec::new();
+        kernel.expand_rules(&kernel.rules[rule].body).for_each(&mut |e| {
+            if let Expr::Load(access) = e {
+                operands.push(access.var);
+            }
+        });
+        let expanded = kernel.with_rules_expanded();
+        let poly = Polyhedral::new(&expanded);
+        let position = poly.position(region.first);
+        let place = Place { loops: &region.around, position, what: "the computation" };
+        let help = "precompute it in a loop further inside, or behind that write";
+        for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
+            if !operands.contains(&var) {
+                continue;
+            }
+            // also what the same instruction reads without the rule: too many, never too few
+            let uses = sites.iter().filter(|s| s.mode == Mode::Read && region.insns.contains(&s.insn));
+            check_unchanged(&poly, &sites, &uses.collect::<Vec<_>>(), place, help)?;
+        }
+        Ok(())
+    }
+}
+
+/// The uses of a rule in an instruction.
+fn uses_of(kernel: &Kernel, insn: InsnId, rule: RuleId) -> Vec<Expr> {
+    let insn = &kernel.insns[insn];
+    let mut found = Vec::new();
+    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        e.for_each(&mut |e| {
+            if matches!(e, Expr::Rule(used, _) if *used == rule) {
+                found.push(e.clone());
+            }
+        });
+    }
+    found
+}
+
+fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
+    kernel.insns[insn].reads().iter().any(|access| access.var == var)
+}
+
+/// A kernel in which an array stands where a rule is used.
+struct StandIn {
+    kernel: Kernel,
+    /// The last variable of the kernel.
+    array: VarId,
+    rule: RuleId,
+}
+
+impl StandIn {
+    fn of(kernel: &Kernel, rule: RuleId, wanted: &dyn Fn(InsnId) -> bool) -> Self {
+        let mut kernel = kernel.clone();
+        let data = &kernel.rules[rule];
+        let shape: Vec<_> = data.params.iter().map(|_| Affine::constant(1)).collect();
+        let kind = VarKind::Argument(Direction::In);
+        let array = Variable::new(&data.name, ScalarType::F64, kind, shape, AddressSpace::Global);
+        let array = kernel.vars.push(array);
+        let mut rewrite = |e: Expr| match e {
+            Expr::Rule(used, args) if used == rule => Expr::load(array, args),
+            other => other,
+        };
+        for insn in kernel.insns.ids().filter(|i| wanted(*i)) {
+            kernel.insns[insn].map_expressions(&mut rewrite);
+        }
+        Self { kernel, array, rule }
+    }
+
+    /// The rule where the array still stands; the variable after it takes its place.
+    fn remove(&self, mut kernel: Kernel) -> Kernel {
+        let last = kernel.vars.ids().next_back();
+        let kept = kernel.vars.iter().filter(|(id, _)| *id != self.array).map(|(_, v)| v.clone());
+        kernel.vars = kept.collect();
+        let mut rewrite = |e: Expr| match e {
+            Expr::Load(a) if a.var == self.array => Expr::Rule(self.rule, a.index),
+            Expr::Load(a) if Some(a.var) == last => Expr::load(self.array, a.index),
+            other => other,
+        };
+        for insn in kernel.insns.values_mut() {
+            insn.map_expressions(&mut rewrite);
+            if Some(insn.lhs.var) == last {
+                insn.lhs.var = self.array;
+            }
+        }
+        kernel
+    }
+}

@@ -1,0 +1,82 @@
+//! What is known of the number of iterations of a range, for all parameters.
+
+use crate::error::Cause;
+use crate::proofs::extent::with_outer_inames;
+use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_ir::{Affine, Constraint, InameId, Kernel, VarKind};
+use purlin_isl as isl;
+
+/// The range `lo..hi` of a loop, in the context of the loops around it and of what is assumed.
+pub(crate) struct RangeOf<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) iname: InameId,
+    pub(crate) lo: Affine,
+    pub(crate) hi: Affine,
+}
+
+impl RangeOf<'_> {
+    /// Loops and parameters at which `lo..hi` is not empty and has a length that `factor` does not divide, as
+    /// `(name, value)`, and that length.
+    ///
+    /// Formula: the smallest point of `{ (params, outer) : lo < hi, (hi - lo) mod factor >= 1 }`.
+    ///
+    /// # Errors
+    /// [`Cause::Argument`] if the bounds are read from memory, or a failure of isl.
+    pub(crate) fn indivisible(&self, factor: i64) -> Result<Option<(isl::Point, i64)>, Cause> {
+        let length = self.hi.minus(&self.lo);
+        if length.as_constant().is_some_and(|n| n <= 0 || n % factor == 0) {
+            return Ok(None);
+        }
+        let rest = length.modulo(factor);
+        let one = Affine::constant(1);
+        let point = self.point(&[Constraint::lt(&self.lo, &self.hi), Constraint::le(&one, &rest)])?;
+        let Some(point) = point else { return Ok(None) };
+        let poly = Polyhedral::new(self.kernel);
+        let value = |name: &str| point.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+        let found = poly.affine(&length, Side::Source).and_then(|e| e.evaluate(&value));
+        // parameters that the length does not depend on would only distract
+        let mentioned = poly.affine(&length, Side::Source);
+        let matters = |name: &str| mentioned.as_ref().is_some_and(|e| e.mentions(name));
+        let point: isl::Point = point.into_iter().filter(|(name, _)| matters(name)).collect();
+        Ok(found.map(|n| (point, n)))
+    }
+
+    /// Whether `hi < lo` may happen: then `hi - lo` is no number of iterations.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(crate) fn may_run_backward(&self) -> Result<bool, Cause> {
+        let backward = Constraint::lt(&self.hi, &self.lo);
+        if let Some(holds) = backward.as_constant() {
+            return Ok(holds);
+        }
+        Ok(Polyhedral::new(self.kernel).constraint(&backward, Side::Source).is_none()
+            || self.point(&[backward])?.is_some())
+    }
+
+    /// The smallest point of the parameters and of the loops that the bounds mention where all of this holds.
+    fn point(&self, conditions: &[Constraint]) -> Result<Option<isl::Point>, Cause> {
+        let poly = Polyhedral::new(self.kernel);
+        let mut outer = with_outer_inames(self.kernel, &[self.iname]);
+        outer.retain(|l| *l != self.iname);
+        let mut all = Vec::with_capacity(conditions.len());
+        for c in conditions {
+            let Some(c) = poly.constraint(c, Side::Source) else {
+                let domain = self.kernel.show_domain(self.iname, &self.kernel.inames[self.iname].domain);
+                return Err(Cause::Argument(format!(
+                    "the bounds of `{domain}` are read from memory, so that nothing is known of its length; split \
+                     with the tail strategy guard"
+                )));
+            };
+            all.push(c);
+        }
+        // a launch with an argument of negative extent is refused
+        let arguments = self.kernel.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_)));
+        let extents = arguments.flat_map(|v| &v.shape).filter_map(|e| poly.affine(e, Side::Source));
+        all.extend(extents.map(isl::Constraint::non_negative));
+        let (domain, _) = poly.domains(&outer, Side::Source);
+        let space = isl::SetSpace::new(&poly.names(&outer, Side::Source), &poly.params);
+        let set = isl::Set::from_disjuncts(&space, &cross(&poly.in_context(domain), &[all]))?;
+        Ok(set.lexmin_point()?)
+    }
+}

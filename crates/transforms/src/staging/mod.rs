@@ -1,0 +1,96 @@
+//! A part of an array in a temporary: which elements, where it is filled, and by which loops.
+
+mod fill;
+mod region;
+
+pub(crate) use region::{Region, may_be_undefined};
+
+use crate::error::Cause;
+use crate::lookup;
+use purlin_ir::{AddressSpace, Kernel};
+use serde::{Deserialize, Serialize};
+
+/// Which elements are put into the temporary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Footprint {
+    /// All of the smallest box around what is read.
+    #[default]
+    Box,
+    /// Those that are read, as far as indices, bounds and conditions are affine; the temporary is as large as the
+    /// box.
+    Exact,
+}
+
+impl Footprint {
+    pub(crate) fn is_box(&self) -> bool {
+        *self == Self::Box
+    }
+}
+
+/// The temporary and the loops that fill it, as the user asked for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile<'a> {
+    /// Name of the temporary.
+    pub(crate) name: &'a str,
+    /// `global`, `local` or `private`.
+    pub(crate) space: &'a str,
+    /// Names of the loops over its axes, or none.
+    pub(crate) inames: &'a [String],
+    /// Work-items along `l.0`, `l.1`, `l.2` that share one flat loop, or none.
+    pub(crate) work_items: &'a [i64],
+    /// Which elements are filled.
+    pub(crate) footprint: Footprint,
+    /// What stands before its name in the name of the instruction that fills it.
+    pub(crate) verb: &'a str,
+}
+
+impl Tile<'_> {
+    /// Name of the instruction that fills it.
+    pub(crate) fn insn_name(&self) -> String {
+        format!("{}_{}", self.verb, self.name)
+    }
+
+    /// Checks everything that does not depend on what is read.
+    ///
+    /// # Errors
+    /// Names that are taken, sizes of a group that make no sense, memory that is none.
+    pub(crate) fn check(&self, kernel: &Kernel) -> Result<AddressSpace, Cause> {
+        lookup::free(kernel, self.name)?;
+        lookup::free(kernel, &self.insn_name())?;
+        if self.work_items.len() > 3 || self.work_items.iter().any(|n| !(1..=1 << 20).contains(n)) {
+            return Err(Cause::Argument(
+                "a group has one to three sizes, each from 1 to 2^20; give the work-items along l.0, l.1, l.2".into(),
+            ));
+        }
+        if !self.work_items.is_empty() && !self.inames.is_empty() {
+            return Err(Cause::Argument(
+                "a flat copy loop has no loop for each axis; leave out the names or the work-items".into(),
+            ));
+        }
+        match AddressSpace::ALL.into_iter().find(|s| s.name() == self.space) {
+            Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
+            Some(AddressSpace::Constant) | None => Err(Cause::Argument(format!(
+                "`{}` is no memory for a copy; there is global, local, private",
+                self.space
+            ))),
+        }
+    }
+
+    /// The arguments as they stand in the name of an operation.
+    pub(crate) fn describe(&self) -> String {
+        let mut text = format!(" into {} `{}`", self.space, self.name);
+        if !self.inames.is_empty() {
+            let names: Vec<_> = self.inames.iter().map(|n| format!("`{n}`")).collect();
+            text += &format!(" by {}", names.join(", "));
+        }
+        if !self.work_items.is_empty() {
+            let sizes: Vec<_> = self.work_items.iter().map(i64::to_string).collect();
+            text += &format!(" by {} work-items", sizes.join(" x "));
+        }
+        if !self.footprint.is_box() {
+            text += ", exactly what is needed";
+        }
+        text
+    }
+}
