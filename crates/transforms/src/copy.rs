@@ -2,7 +2,7 @@
 
 use crate::substitute::substitute_in_nodes;
 use crate::tree::inames_of;
-use purlin_ir::{Affine, Expr, InameId, Kernel, Node};
+use purlin_ir::{Affine, Atom, Domain, Expr, Iname, InameId, Kernel, Node};
 
 /// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` behind their names (and
 /// a number where that is taken). The copy is not put into the tree.
@@ -45,4 +45,14 @@ fn copy_insns(kernel: &mut Kernel, nodes: &[Node], suffix: &str, inames: &[(Inam
         });
     }
     copies
+}
+
+/// A new loop over the values of `iname`, with its tag.
+pub(crate) fn copy_loop(kernel: &mut Kernel, iname: InameId, name: String) -> InameId {
+    let original = &kernel.inames[iname];
+    let (domain, tag) = (original.domain.clone(), original.tag);
+    let copy = kernel.inames.push(Iname { name, domain: Domain::universe(), tag });
+    let of_copy = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| Affine::iname(copy));
+    kernel.inames[copy].domain = domain.substitute(&of_copy);
+    copy
 }

@@ -3,12 +3,12 @@
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, BufferWrites, ChangeLayout, ContractArray, ConvertToUpdate,
-    DistributeLoop, EliminateCommonSubexpressions, EmbedTable, ExpandArray, ExpandRule, ExtractRule,
-    FixArgument, FixParameter, FuseLoops, HoistInsn, InterchangeInames, JoinArrayAxes, JoinArrays,
-    JoinInames, MakeAtomic, MoveInsns, PackArrays, PadArray, PassTable, PeelIname, PipelineLoop,
-    PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename, ReverseIname, SeparateArray, SetAddressSpace,
-    ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis, SplitIname, TagIname, TagInames, Transform,
-    TransposeArrayAxes, UnrollIname,
+    DistributeLoop, DuplicateIname, EliminateCommonSubexpressions, EmbedTable, ExpandArray, ExpandRule,
+    ExtractRule, FixArgument, FixParameter, FuseLoops, HoistInsn, InterchangeInames, JoinArrayAxes,
+    JoinArrays, JoinInames, MakeAtomic, MapInames, MoveInsns, PackArrays, PadArray, PassTable, PeelIname,
+    PipelineLoop, PrecomputeRule, PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename, ReverseIname,
+    SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis, SplitIname,
+    TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname, VectoriseIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,8 @@ steps! {
         "the rest of the sum does not read the element; equal up to reassociation";
     DistributeLoop: "Distributes a loop over the parts of its body.",
         "no dependence runs from a later part to an earlier one; the bounds stay";
+    DuplicateIname: "Gives some instructions of a loop a loop of their own.",
+        "no dependence runs from what comes later to what comes earlier; the bounds stay";
     EliminateCommonSubexpressions: "Computes equal subexpressions once.",
         "nothing writes an operand in between; one of them is surely evaluated";
     EmbedTable: "Replaces loads of a table at constant indices by their values.",
@@ -110,6 +112,8 @@ steps! {
         "constant inner length >= 1; the order of the instances stays";
     MakeAtomic: "Makes updates indivisible.",
         "the instructions are updates of global or local variables";
+    MapInames: "Replaces the loops of a perfect nest by an affine map of them.",
+        "the map is unimodular; no dependence is turned around";
     MoveInsns: "Moves statements within their body.",
         "no dependence is turned around";
     PackArrays: "Puts temporaries side by side into one.",
@@ -122,8 +126,10 @@ steps! {
         "count >= 1; the bounds and the order of the instances stay";
     PipelineLoop: "Fills temporaries for later iterations of a loop while earlier ones use theirs.",
         "no value leaves its iteration; what is fetched depends on no iteration that then runs later";
+    PrecomputeRule: "Stores what a region uses of a rule in a temporary.",
+        "nothing writes an operand between the computation and a use; what is computed besides is safe to read";
     PrefetchArray: "Copies what a region reads of an array to a temporary.",
-        "nothing writes between the copy and a read; the box has constant extents";
+        "nothing writes between the copy and a read; the box around the reads has constant extents";
     RealiseReduction: "Turns a reduction into a loop.",
         "evaluated whenever the instruction runs; the same order";
     RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.",
@@ -145,7 +151,7 @@ steps! {
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",
         "factor >= 1; different elements stay different";
     SplitIname: "Splits a loop into blocks of constant length.",
-        "factor >= 1; the order of the instances stays";
+        "factor >= 1; the order of the instances stays; without remainder: the factor divides the length";
     TagIname: "Says where the iterations of a loop run.",
         "every dependence across places commutes, or can be ordered by a barrier";
     TagInames: "Says where the iterations of several loops run, in one step.",
@@ -154,6 +160,8 @@ steps! {
         "the order is a permutation";
     UnrollIname: "Writes out the iterations of a loop.",
         "the trip count is a constant";
+    VectoriseIname: "Runs the iterations of an innermost loop in vector lanes.",
+        "2, 4, 8, ... iterations; no dependence between lanes";
 }
 
 impl fmt::Display for Step {

@@ -2,13 +2,14 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
+use crate::copy::copy_loop;
 use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::order::{Reordering, check_order};
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
-use purlin_ir::{Affine, Atom, Domain, Iname, InameId, Kernel, Node};
+use purlin_ir::{Affine, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -156,16 +157,6 @@ impl DistributeLoop {
         replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut loops));
         (after, copies)
     }
-}
-
-/// A new loop over the values of `iname`, with its tag.
-fn copy_loop(kernel: &mut Kernel, iname: InameId, name: String) -> InameId {
-    let original = &kernel.inames[iname];
-    let (domain, tag) = (original.domain.clone(), original.tag);
-    let copy = kernel.inames.push(Iname { name, domain: Domain::universe(), tag });
-    let of_copy = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| Affine::iname(copy));
-    kernel.inames[copy].domain = domain.substitute(&of_copy);
-    copy
 }
 
 /// `{stem}_{k}`, or with more behind it if that is taken.

@@ -158,7 +158,7 @@ impl InterchangeInames {
 
 /// Whether every disjunct bounds the iname from both sides by constraints without floors of it: a loop
 /// needs them, and the projection of strided bounds may leave only quotients.
-fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
+pub(super) fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
     let side = |c: &Constraint, sign: i64| {
         let factor = c.expr().coefficient(&Atom::Iname(iname));
         let rest = c.expr().minus(&Affine::iname(iname).times(factor));

@@ -1,11 +1,15 @@
 //! Splits a loop into blocks.
 
 use super::Transform;
+use super::tag_iname::check_placement;
+use crate::copy::copy_nodes;
 use crate::error::Cause;
 use crate::lookup;
+use crate::proofs::bounds::{changing_bounds, check_bounds_stay, check_constant_value};
+use crate::proofs::length::RangeOf;
 use crate::substitute::substitute_iname;
-use crate::tree::{loop_body, replace_loop};
-use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
+use crate::tree::{edit_siblings, loop_body, replace_loop};
+use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Id, Iname, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -19,15 +23,30 @@ use std::fmt;
 /// ```
 /// Bounds that hold for every block are dropped. The iname of a reduction is split likewise.
 ///
+/// With the tail strategy `peel` the blocks are full and the remainder has a nest of its own behind them;
+/// everything in it is copied:
+/// ```text
+/// for i in 0..n      =>   for i_o in 0..floor_div(n, 4)
+///   s: S(i)                 for i_i in 0..4
+///                             s: S(4*i_o + i_i)
+///                         for i_tail in 4*floor_div(n, 4)..n
+///                           s_tail: S(i_tail)
+/// ```
+/// With `exact` there are full blocks only.
+///
 /// # Precondition
 /// `factor >= 1`, and the loop has no tag. The order of the instances stays:
-/// `(floor(i/f), i mod f)` ascends with `i`.
+/// `(floor(i/f), i mod f)` ascends with `i`, and the tail comes after all full blocks.
+/// `peel` and `exact` need a range `lo..hi` with bounds that nothing inside writes; `exact` proves
+/// `{ params, outer : lo < hi, (hi - lo) mod f != 0 }` empty under the assumptions.
 ///
 /// # Errors
-/// A factor below 1, an unknown or tagged iname, names that are taken.
+/// A factor below 1, an unknown or tagged iname, names that are taken. `peel`, `exact`: no plain range, bounds
+/// read from memory or changed inside; `peel`: the iname of a reduction, a copy that the placement breaks, with
+/// two instances; `exact`: parameters with which blocks of that size do not fill the loop, with their values.
 ///
 /// # Elsewhere
-/// Loopy `split_iname`; Halide `split`; Exo `divide_loop`.
+/// Loopy `split_iname` (with slabs); Halide `split` with `TailStrategy`; Exo `divide_loop` with `tail`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitIname {
@@ -41,12 +60,41 @@ pub struct SplitIname {
     /// Name of the loop inside a block; `{iname}_i` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner: Option<String>,
+    /// What becomes of the iterations that fill no block.
+    #[serde(default, skip_serializing_if = "Tail::is_guard")]
+    pub tail: Tail,
+}
+
+/// What becomes of the iterations that fill no block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tail {
+    /// The last block is shorter: its loop has a second bound.
+    #[default]
+    Guard,
+    /// They run in a nest of their own, after the full blocks.
+    Peel,
+    /// There are none, which is proved.
+    Exact,
+}
+
+impl Tail {
+    fn is_guard(&self) -> bool {
+        *self == Self::Guard
+    }
 }
 
 impl SplitIname {
     /// Splits `iname` by `factor` into `{iname}_o` and `{iname}_i`.
     pub fn new(iname: impl Into<String>, factor: i64) -> Self {
-        Self { iname: iname.into(), factor, outer: None, inner: None }
+        Self { iname: iname.into(), factor, outer: None, inner: None, tail: Tail::Guard }
+    }
+
+    /// Uses another tail strategy.
+    #[must_use]
+    pub fn with_tail(mut self, tail: Tail) -> Self {
+        self.tail = tail;
+        self
     }
 
     fn outer_name(&self) -> String {
@@ -67,15 +115,52 @@ impl fmt::Display for SplitIname {
             self.factor,
             self.outer_name(),
             self.inner_name()
-        )
+        )?;
+        f.write_str(match self.tail {
+            Tail::Guard => "",
+            Tail::Peel => ", the remainder peeled",
+            Tail::Exact => ", without remainder",
+        })
     }
 }
 
 impl Transform for SplitIname {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let iname = self.check(kernel)?;
-        Ok(self.edit(kernel.clone(), iname))
+        if self.tail == Tail::Guard {
+            let domain = &kernel.inames[iname].domain;
+            let (outer, inner) = next_two(kernel);
+            let blocks = Blocks {
+                domains: self.domains(domain, iname, outer, inner),
+                value: Affine::iname(outer).times(self.factor).plus(&Affine::iname(inner)),
+            };
+            return Ok(self.edit(kernel.clone(), iname, blocks));
+        }
+        let range = self.range(kernel, iname)?;
+        if self.tail == Tail::Peel && !changing_bounds(kernel, iname).is_empty() {
+            return self.peel(&range); // nothing is known of the length
+        }
+        let remainder = range.indivisible(self.factor)?;
+        match (remainder, self.tail) {
+            (Some((point, length)), Tail::Exact) => Err(self.remainder(&range, &point, length)),
+            (Some(_), Tail::Guard | Tail::Peel) => self.peel(&range),
+            (None, _) => Ok(self.edit(kernel.clone(), iname, self.full_blocks(&range, next_two(kernel)))),
+        }
     }
+}
+
+/// The loops over blocks and inside a block.
+struct Blocks {
+    /// Of the outer loop and of the inner one.
+    domains: (Domain, Domain),
+    /// The value of the loop that is split.
+    value: Affine,
+}
+
+/// The ids of the next two inames of a kernel.
+fn next_two(kernel: &Kernel) -> (InameId, InameId) {
+    let n = kernel.inames.len();
+    (InameId::from_index(n), InameId::from_index(n + 1))
 }
 
 impl SplitIname {
@@ -108,15 +193,11 @@ impl SplitIname {
         Ok(iname)
     }
 
-    fn edit(&self, mut kernel: Kernel, iname: InameId) -> Kernel {
-        let new = |name| Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential };
-        let outer = kernel.inames.push(new(self.outer_name()));
-        let inner = kernel.inames.push(new(self.inner_name()));
-        let (outer_domain, inner_domain) = self.domains(&kernel.inames[iname].domain, iname, outer, inner);
-        kernel.inames[outer].domain = outer_domain;
-        kernel.inames[inner].domain = inner_domain;
-        let value = Affine::iname(outer).times(self.factor).plus(&Affine::iname(inner));
-        substitute_iname(&mut kernel, iname, &value);
+    fn edit(&self, mut kernel: Kernel, iname: InameId, blocks: Blocks) -> Kernel {
+        let new = |name, domain| Iname { name, domain, tag: AxisTag::Sequential };
+        let outer = kernel.inames.push(new(self.outer_name(), blocks.domains.0));
+        let inner = kernel.inames.push(new(self.inner_name(), blocks.domains.1));
+        substitute_iname(&mut kernel, iname, &blocks.value);
         if loop_body(&kernel.body, iname).is_some() {
             replace_loop(&mut kernel.body, iname, &mut |body| {
                 vec![Node::Loop(outer, vec![Node::Loop(inner, body)])]
@@ -125,6 +206,86 @@ impl SplitIname {
             split_reduction(&mut kernel, iname, outer, inner);
         }
         kernel
+    }
+
+    /// The bounds of a loop that is cut into full blocks.
+    fn range<'k>(&self, kernel: &'k Kernel, iname: InameId) -> Result<RangeOf<'k>, Cause> {
+        let domain = &kernel.inames[iname].domain;
+        let Some((lo, hi)) = domain.as_range(iname) else {
+            return Err(Cause::Argument(format!(
+                "`{}` is no plain range `lo..hi`, and only ranges are cut into full blocks; split with the tail \
+                 strategy guard",
+                kernel.show_domain(iname, domain)
+            )));
+        };
+        check_constant_value(kernel, iname, &lo)?;
+        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
+        Ok(RangeOf { kernel, iname, lo, hi })
+    }
+
+    /// Blocks that are full, from the lower bound on; the same values as with a guard where it is a multiple of
+    /// the factor.
+    fn full_blocks(&self, range: &RangeOf, (outer, inner): (InameId, InameId)) -> Blocks {
+        let f = self.factor;
+        let inside = Domain::range(inner, &Affine::default(), &Affine::constant(f));
+        let position = Affine::iname(outer).times(f).plus(&Affine::iname(inner));
+        let first = range.lo.floor_div(f);
+        if first.times(f) == range.lo {
+            let blocks = Domain::range(outer, &first, &range.hi.floor_div(f));
+            return Blocks { domains: (blocks, inside), value: position };
+        }
+        let full = range.hi.minus(&range.lo).floor_div(f);
+        let blocks = Domain::range(outer, &Affine::default(), &full);
+        Blocks { domains: (blocks, inside), value: position.plus(&range.lo) }
+    }
+
+    fn remainder(&self, range: &RangeOf, point: &[(String, i64)], length: i64) -> Cause {
+        let domain = range.kernel.show_domain(range.iname, &range.kernel.inames[range.iname].domain);
+        let values: Vec<_> = point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let at = if values.is_empty() { String::new() } else { format!(" with {}", values.join(", ")) };
+        Cause::Argument(format!(
+            "`{domain}` has {length} iterations{at}, which {} does not divide; peel the remainder, guard it, or \
+             fix the parameters",
+            self.factor
+        ))
+    }
+
+    /// Full blocks, then what remains.
+    fn peel(&self, range: &RangeOf) -> Result<Kernel, Cause> {
+        let (kernel, iname) = (range.kernel, range.iname);
+        let Some(body) = loop_body(&kernel.body, iname) else {
+            return Err(Cause::Argument(format!(
+                "`{}` runs inside a reduction, which has no place for a second loop; realise the reduction first",
+                self.iname
+            )));
+        };
+        let f = self.factor;
+        let mut start = range.hi.floor_div(f).times(f);
+        if range.lo.floor_div(f).times(f) != range.lo {
+            start = range.hi.minus(&range.lo).floor_div(f).times(f).plus(&range.lo);
+        }
+        let mut after = kernel.clone();
+        let copy = copy_nodes(&mut after, &[Node::Loop(iname, body.to_vec())], "tail");
+        if let Some(Node::Loop(tail, _)) = copy.first() {
+            let i = Affine::iname(*tail);
+            let mut bounds = vec![Constraint::le(&start, &i), Constraint::lt(&i, &range.hi)];
+            if range.may_run_backward()? {
+                bounds.push(Constraint::le(&range.lo, &i)); // there the start is below the lower bound
+            }
+            after.inames[*tail].domain = Domain::conjunction(bounds);
+        }
+        let ids = next_two(&after);
+        let mut after = self.edit(after, iname, self.full_blocks(range, ids));
+        let is_outer = |node: &Node| matches!(node, Node::Loop(l, _) if *l == ids.0);
+        edit_siblings(&mut after.body, &is_outer, &mut |nodes| {
+            if let Some(k) = nodes.iter().position(is_outer) {
+                nodes.splice(k + 1..k + 1, copy.clone());
+            }
+        });
+        let after = after.canonical(); // the loop that was split is gone
+        after.verify()?;
+        check_placement(&after)?;
+        Ok(after)
     }
 
     /// Domains of both loops. The outer one holds every block with a point (and, for domains that are

@@ -37,10 +37,9 @@ pub fn single_cell_per_work_item(
 ) -> Result<(Kernel, Recipe), RecipeError> {
     let (group, item) = (format!("{}_group", args.cells), format!("{}_item", args.cells));
     let split = SplitIname {
-        iname: args.cells.clone(),
-        factor: args.work_group,
         outer: Some(group.clone()),
         inner: Some(item.clone()),
+        ..SplitIname::new(&args.cells, args.work_group)
     };
     let shared =
         kernel.vars.values().filter(|v| v.kind == VarKind::Temporary && v.space != AddressSpace::Private);

@@ -1,5 +1,5 @@
 use crate::story::facts;
-use purlin_transforms::primitives::{SplitIname, TagIname, UnrollIname};
+use purlin_transforms::primitives::{Assume, FixParameter, SplitIname, TagIname, Tail, UnrollIname};
 
 const SCALE: &str = "kernel scale
 param n: i32
@@ -10,6 +10,131 @@ for i in 0..n
 
 fn named(outer: &str, inner: &str) -> SplitIname {
     SplitIname { outer: Some(outer.into()), inner: Some(inner.into()), ..SplitIname::new("i", 4) }
+}
+
+fn peel(iname: &str, factor: i64) -> SplitIname {
+    SplitIname::new(iname, factor).with_tail(Tail::Peel)
+}
+
+fn exact(iname: &str, factor: i64) -> SplitIname {
+    SplitIname::new(iname, factor).with_tail(Tail::Exact)
+}
+
+const TRIANGLE: &str = "kernel k
+param n: i32
+arg y: f64[n, n] inout
+for i in 0..n
+  for j in i..n
+    s: y[i, j] = y[j, i] + 1.0
+";
+
+const BLOCKS: &str = "kernel k
+param n: i32
+arg y: f64[12*n] inout
+for i in 0..12*n
+  s: y[i] = 2.0*y[i]
+";
+
+const COUNTED: &str = "kernel k
+param n: i32
+arg count: i32[n] in
+arg y: f64[n, n] inout
+temp end: i32 private
+for i in 0..n
+  e: end = count[i]
+  for j in 0..end
+    s: y[i, j] = 2.0
+";
+
+const SHARED: &str = "kernel k
+param n: i32
+arg a: f64[n, 8] inout
+arg b: f64[n, 8] inout
+for i in 0..n
+  for l in 0..8 {l.0}
+    s: a[i, l] = b[i, l] + 1.0
+  for m in 0..8 {l.0}
+    t: b[i, m] = a[i, 7 - m]
+";
+
+facts! {
+    peeled_remainder: SCALE, [peel("i", 4)];
+    peeled_remainder_of_what_may_be_negative: "kernel k
+param n: i32
+param m: i32
+arg y: f64[n] inout
+for i in 0..m
+  s: y[i] = 2.0*y[i] if i < n
+", [peel("i", 4)];
+    /// The blocks begin at the lower bound.
+    peeled_remainder_of_a_shifted_range: "kernel k
+param n: i32
+arg y: f64[n + 3] inout
+for i in 3..n
+  s: y[i] = 2.0*y[i]
+", [peel("i", 4)];
+    peeled_remainder_is_nothing: BLOCKS, [peel("i", 4)];
+    peeled_remainder_is_everything: "kernel k
+arg y: f64[3] inout
+for i in 0..3
+  s: y[i] = 2.0*y[i]
+", [peel("i", 8)];
+    peeled_remainder_of_a_triangle: TRIANGLE, [peel("j", 4), peel("i", 2)];
+    peeled_remainder_of_a_recurrence: "kernel k
+param n: i32
+arg a: f64[n] inout
+arg x: f64[n, n] in
+temp t: f64 private
+for i in 1..n
+  s: t = a[i - 1] + sum(k in i..n: x[i, k])
+  u: a[i] = t + 1.0 {stage}
+", [peel("i", 4)];
+    peeled_remainder_of_bounds_from_memory: COUNTED, [peel("j", 4)];
+    peeled_remainder_around_work_items: SHARED, [peel("i", 2)];
+    exact_when_the_length_is_a_multiple: BLOCKS, [exact("i", 4)];
+    exact_when_the_length_is_fixed: SCALE, [FixParameter::new("n", 8), exact("i", 4)];
+    exact_reduction: "kernel k
+arg x: f64[8] in
+arg y: f64 inout
+s: y = sum(i in 0..8: x[i])
+", [exact("i", 4)];
+    exact_between_multiples_apart: "kernel k
+param n: i32
+arg y: f64[4*n + 3] inout
+for i in 3..4*n + 3
+  s: y[i] = 2.0*y[i]
+", [exact("i", 4)];
+    exact_in_a_block_of_an_outer_loop: BLOCKS, [exact("i", 6), exact("i_i", 3)];
+    refuses_exact_of_a_parameter: SCALE, [Assume::at_least("n", 6), exact("i", 4)];
+    refuses_exact_of_a_constant: "kernel k
+arg y: f64[7] inout
+for i in 0..7
+  s: y[i] = 2.0*y[i]
+", [exact("i", 4)];
+    refuses_exact_of_a_triangle: TRIANGLE, [exact("j", 4)];
+    refuses_exact_of_bounds_from_memory: COUNTED, [exact("j", 4)];
+    refuses_full_blocks_of_a_stride: "kernel k
+param n: i32
+arg y: f64[n] inout
+for i in 0..n where i mod 3 == 1
+  s: y[i] = 2.0*y[i]
+", [peel("i", 4)];
+    refuses_to_peel_a_reduction: "kernel k
+param n: i32
+arg x: f64[n] in
+arg y: f64 inout
+s: y = sum(i in 0..n: x[i])
+", [peel("i", 4)];
+    refuses_full_blocks_of_bounds_that_change: "kernel k
+param n: i32
+arg count: i32[1] in
+arg y: f64[n] inout
+temp end: i32 private
+e: end = count[0]
+for i in 0..end
+  s: y[i] = 1.0
+  e2: end = 0
+", [peel("i", 4)];
 }
 
 facts! {

@@ -2,6 +2,7 @@
 
 use purlin_ir::interp::{InterpError, Memory, Run, Value, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
+use purlin_transforms::primitives::Tail;
 use purlin_transforms::{Step, Transform};
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
@@ -69,7 +70,12 @@ fn check(before: &Kernel, after: &Kernel, step: &Step) {
 /// Instructions of both programs of which not as many instances run: what a step adds or removes does not
 /// count, and a hoisted instruction runs less often.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
-    if let Step::PeelIname(_) | Step::PipelineLoop(_) = step {
+    let copies = match step {
+        Step::PeelIname(_) | Step::PipelineLoop(_) => true,
+        Step::SplitIname(split) => split.tail == Tail::Peel,
+        _ => false,
+    };
+    if copies {
         // an instruction and its copy share the instances: only the sum stays
         let same = before.instances.values().sum::<u64>() == after.instances.values().sum::<u64>();
         let changed = before.instances.iter().filter(|_| !same);

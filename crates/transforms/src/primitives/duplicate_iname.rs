@@ -1,0 +1,203 @@
+//! Gives some instructions of a loop a loop of their own.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::copy::copy_loop;
+use crate::error::Cause;
+use crate::lookup::{self, Selection};
+use crate::proofs::bounds::check_bounds_stay;
+use crate::proofs::order::{Reordering, check_order};
+use crate::substitute::substitute_in_nodes;
+use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_ir::{Affine, InameId, InsnId, Kernel, Node};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Moves the chosen instructions of the loop `iname` to a new loop over the same values, right behind it or in
+/// front of it.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n          =>   for i in 0..n
+///   S(i)                        S(i)
+///   for j in 0..m               for j in 0..m
+///     T(i, j)                     T(i, j)
+///     U(i, j)                   V(i)
+///   V(i)                      for i_dup in 0..n
+///                               for j_dup in 0..m
+///                                 U(i_dup, j_dup)
+/// ```
+/// One iname is one loop of the program, so that an iname of their own is a loop of their own: the instructions
+/// need not be neighbours, and a loop in between that holds others as well is duplicated with them. Every
+/// reduction has inames of its own already. The new loops have the tags of the old ones.
+///
+/// # Precondition
+/// With `C` the chosen instructions and `o` the loops around, for every flow, anti and output dependence `D` no
+/// pair is turned around: behind the loop, `{ s[o, i] -> t[o, i'] in D : s in C, t not in C }` is empty; in front
+/// of it, `{ s[o, i] -> t[o, i'] in D : s not in C, t in C }`. Nothing inside writes a scalar in the bounds of a
+/// loop that is duplicated. If loops are on axes, the placement must still hold.
+///
+/// # Errors
+/// An unknown iname, the iname of a reduction, a selection with nothing in the loop or with all of it, a name
+/// that is taken, bounds that change, a dependence of that direction or that the placement breaks, with two
+/// instances.
+///
+/// # Elsewhere
+/// Loopy `duplicate_inames` with `within`; loop fission.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DuplicateIname {
+    /// The loop.
+    pub iname: String,
+    /// The instructions; those outside the loop stay as they are.
+    pub insns: Selection,
+    /// Name of the new loop; `{iname}_dup` if absent. Loops in between get `_dup` behind their names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether the new loop stands in front of the old one instead of behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before: bool,
+}
+
+impl DuplicateIname {
+    /// Moves the chosen instructions of `iname` to a loop of their own behind it.
+    pub fn new(iname: impl Into<String>, insns: Selection) -> Self {
+        Self { iname: iname.into(), insns, name: None, before: false }
+    }
+
+    /// Puts the new loop in front of the old one.
+    #[must_use]
+    pub fn in_front(mut self) -> Self {
+        self.before = true;
+        self
+    }
+
+    fn new_name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{}_dup", self.iname))
+    }
+}
+
+impl fmt::Display for DuplicateIname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = if self.before { "in front of" } else { "behind" };
+        write!(f, "duplicate `{}` as `{}` {side} it for {}", self.iname, self.new_name(), self.insns)
+    }
+}
+
+impl Transform for DuplicateIname {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let iname = lookup::tree_loop(kernel, &self.iname)?;
+        let chosen = self.chosen(kernel, iname)?;
+        lookup::free(kernel, &self.new_name())?;
+        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let (after, copies) = self.edit(kernel, iname, &chosen);
+        for (old, _) in &copies {
+            check_bounds_stay(kernel, *old, body)?;
+        }
+        let value = |_, l| copies.iter().find(|(_, new)| *new == l).map(|(old, _)| Affine::iname(*old));
+        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        check_order(&order, &|source, sink| {
+            format!(
+                "keep `{source}` and `{sink}` in one loop, choose the other side, or give each iteration memory of \
+                 its own for what they share"
+            )
+        })?;
+        after.verify()?;
+        check_placement(&after)?;
+        Ok(after)
+    }
+}
+
+impl DuplicateIname {
+    /// The chosen instructions inside the loop: some, and not all.
+    fn chosen(&self, kernel: &Kernel, iname: InameId) -> Result<Vec<InsnId>, Cause> {
+        let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
+        let mut chosen = self.insns.resolve(kernel)?;
+        chosen.retain(|insn| inside.contains(insn));
+        let names = || lookup::near("", inside.iter().map(|i| kernel.insns[*i].name.as_str()));
+        if chosen.is_empty() {
+            return Err(Cause::Argument(format!(
+                "{} is not inside `{}`; there is {}",
+                self.insns,
+                self.iname,
+                names()
+            )));
+        }
+        if chosen.len() == inside.len() {
+            return Err(Cause::Argument(format!(
+                "{} is all there is inside `{}`, and a loop without instructions is none; rename the loop, or choose \
+                 some of {}",
+                self.insns,
+                self.iname,
+                names()
+            )));
+        }
+        Ok(chosen)
+    }
+
+    /// The kernel with both loops, and the loops that were duplicated with their copies.
+    fn edit(&self, kernel: &Kernel, iname: InameId, chosen: &[InsnId]) -> (Kernel, Vec<(InameId, InameId)>) {
+        let mut after = kernel.clone();
+        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let moved = filter(body, &|insn| chosen.contains(&insn));
+        let kept = filter(body, &|insn| !chosen.contains(&insn));
+        let mut copies = vec![(iname, copy_loop(&mut after, iname, self.new_name()))];
+        let kept_loops = tree_loops(&kept);
+        for shared in tree_loops(&moved).into_iter().filter(|l| kept_loops.contains(l)) {
+            let name = after.fresh_name(&format!("{}_dup", kernel.inames[shared].name));
+            copies.push((shared, copy_loop(&mut after, shared, name)));
+        }
+        let mut moved = moved;
+        rename_loops(&mut moved, &copies);
+        for (old, new) in &copies {
+            substitute_in_nodes(&mut after, &moved, *old, &Affine::iname(*new));
+        }
+        let mut both = vec![Node::Loop(iname, kept), Node::Loop(copies[0].1, moved)];
+        if self.before {
+            both.reverse();
+        }
+        replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut both));
+        (after, copies)
+    }
+}
+
+/// The nodes with the instructions that `wanted` accepts, and the loops around them.
+fn filter(nodes: &[Node], wanted: &dyn Fn(InsnId) -> bool) -> Vec<Node> {
+    let mut found = Vec::new();
+    for node in nodes {
+        match node {
+            Node::Insn(insn) if wanted(*insn) => found.push(node.clone()),
+            Node::Insn(_) => {}
+            Node::Loop(iname, body) => {
+                let body = filter(body, wanted);
+                if !body.is_empty() {
+                    found.push(Node::Loop(*iname, body));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The loops in some nodes, outer before inner.
+fn tree_loops(nodes: &[Node]) -> Vec<InameId> {
+    let mut found = Vec::new();
+    for node in nodes {
+        if let Node::Loop(iname, body) = node {
+            found.push(*iname);
+            found.extend(tree_loops(body));
+        }
+    }
+    found
+}
+
+fn rename_loops(nodes: &mut [Node], copies: &[(InameId, InameId)]) {
+    for node in nodes {
+        if let Node::Loop(iname, body) = node {
+            rename_loops(body, copies);
+            if let Some((_, new)) = copies.iter().find(|(old, _)| old == iname) {
+                *iname = *new;
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Runs a nest along other directions.
+
+use super::Transform;
+use super::interchange_inames::has_linear_bounds;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::proofs::order::{Reordering, check_order};
+use crate::substitute::{simplify_indices, substitute_iname};
+use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross};
+use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Largest coefficient of a map.
+const MAX_ENTRY: i64 = 1 << 20;
+/// Most loops that are mapped together.
+const MAX_LOOPS: usize = 8;
+
+/// Replaces the loops of a perfect nest by those over `matrix * inames + offset`, the first row outermost.
+///
+/// # Rewrite
+/// With the matrix `[[1, 1], [0, 1]]`:
+/// ```text
+/// for t in 0..m          =>   for t in 0..m + n - 1
+///   for i in 0..n               for i in max(0, t - m + 1)..min(n, t + 1)
+///     S(t, i)                     S(t - i, i)
+/// ```
+/// Interchange, reversal, skew and shift are maps of this kind; a map does several of them at once, where no
+/// order of single steps may be legal. Bounds are projected.
+///
+/// # Precondition
+/// The matrix `M` is square and unimodular, `det M = 1` or `-1`, so that integer points are mapped onto integer
+/// points. No dependence is turned around: with `o` the loops around,
+/// `{ s[o, x] -> t[o, x'] in D : M*x' lexicographically before M*x }` is empty for every flow, anti and output
+/// dependence `D` inside. The reuse of a temporary whose values stay inside one iteration of all the loops
+/// does not count. If other loops are on axes, the placement must still hold.
+///
+/// # Errors
+/// Unknown inames, those of a reduction, a nest that is not perfect or has tags, a matrix of another shape,
+/// coefficients beyond 2^20, another determinant, bounds read from memory or without closed form, a
+/// dependence of that direction or that the placement breaks, with two instances.
+///
+/// # Source
+/// U. Banerjee, *Loop Transformations for Restructuring Compilers* (1993), on unimodular maps.
+///
+/// # Elsewhere
+/// Loopy `affine_map_inames`; PLuTo's hyperplanes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapInames {
+    /// The loops, outer first.
+    pub inames: Vec<String>,
+    /// A row for each new loop, outer first, with a coefficient for each old one.
+    pub matrix: Vec<Vec<i64>>,
+    /// What is added to each new loop; nothing if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offset: Vec<i64>,
+    /// Names of the new loops; those of the old ones, in their order, if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+impl MapInames {
+    /// Maps `inames`, outer first, by a matrix given by its rows.
+    pub fn new<S: Into<String>>(
+        inames: impl IntoIterator<Item = S>,
+        matrix: impl IntoIterator<Item = Vec<i64>>,
+    ) -> Self {
+        let inames = inames.into_iter().map(Into::into).collect();
+        Self { inames, matrix: matrix.into_iter().collect(), offset: Vec::new(), names: Vec::new() }
+    }
+
+    /// Adds a constant to each new loop.
+    #[must_use]
+    pub fn shifted(mut self, offset: impl IntoIterator<Item = i64>) -> Self {
+        self.offset = offset.into_iter().collect();
+        self
+    }
+
+    fn new_names(&self) -> &[String] {
+        if self.names.is_empty() { &self.inames } else { &self.names }
+    }
+
+    fn offset_of(&self, row: usize) -> i64 {
+        self.offset.get(row).copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for MapInames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |names: &[String]| {
+            let names: Vec<_> = names.iter().map(|n| format!("`{n}`")).collect();
+            names.join(", ")
+        };
+        write!(f, "map {} by {:?}", quoted(&self.inames), self.matrix)?;
+        if !self.offset.is_empty() {
+            write!(f, " + {:?}", self.offset)?;
+        }
+        if self.names.is_empty() { Ok(()) } else { write!(f, " into {}", quoted(&self.names)) }
+    }
+}
+
+impl Transform for MapInames {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let old = self.nest(kernel)?;
+        self.check_shape()?;
+        self.check_names(kernel)?;
+        let inverse = inverse(&self.matrix)?;
+        let (after, new) = self.edit(kernel, &old, &inverse)?;
+        let value = |_, l| {
+            let row = new.iter().position(|n| *n == l)?;
+            let terms = old.iter().zip(&self.matrix[row]);
+            let sum = terms.fold(Affine::default(), |sum, (i, c)| sum.plus(&Affine::iname(*i).times(*c)));
+            Some(sum.plus_constant(self.offset_of(row)))
+        };
+        let order = Reordering { before: kernel, after: &after, value: &value, whole: &old };
+        check_order(&order, &|source, sink| {
+            format!(
+                "choose rows whose first nonzero product with every dependence between `{source}` and `{sink}` is positive"
+            )
+        })?;
+        let after = after.canonical(); // the old loops are gone
+        after.verify()?;
+        check_placement(&after)?;
+        Ok(after)
+    }
+}
+
+impl MapInames {
+    /// The loops, which must be directly inside each other and without tags.
+    fn nest(&self, kernel: &Kernel) -> Result<Vec<InameId>, Cause> {
+        let mut found = Vec::with_capacity(self.inames.len());
+        for name in &self.inames {
+            let iname = lookup::tree_loop(kernel, name)?;
+            match kernel.inames[iname].tag {
+                AxisTag::Sequential => found.push(iname),
+                tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+                    return Err(Cause::Argument(format!(
+                        "`{name}` is tagged {tag}; tag it sequential, map the nest, then tag the result"
+                    )));
+                }
+            }
+        }
+        if found.is_empty() || found.len() > MAX_LOOPS {
+            return Err(Cause::Argument(format!(
+                "{} loops are to be mapped, needed 1 to {MAX_LOOPS}",
+                found.len()
+            )));
+        }
+        for pair in found.windows(2) {
+            let body = loop_body(&kernel.body, pair[0]).unwrap_or_default();
+            if !matches!(body, [Node::Loop(only, _)] if *only == pair[1]) {
+                return Err(Cause::Argument(format!(
+                    "`{}` does not hold `{}` and nothing else; name the loops of a perfect nest, outer first",
+                    kernel.inames[pair[0]].name, kernel.inames[pair[1]].name
+                )));
+            }
+        }
+        Ok(found)
+    }
+
+    fn check_shape(&self) -> Result<(), Cause> {
+        let n = self.inames.len();
+        if self.matrix.len() != n || self.matrix.iter().any(|row| row.len() != n) {
+            let rows: Vec<_> = self.matrix.iter().map(|row| row.len().to_string()).collect();
+            return Err(Cause::Argument(format!(
+                "the matrix has rows of {} coefficients, needed {n} rows of {n}, one for each loop",
+                if rows.is_empty() { "no".into() } else { rows.join(", ") }
+            )));
+        }
+        if !self.offset.is_empty() && self.offset.len() != n {
+            return Err(Cause::Argument(format!(
+                "the offset has {} entries, needed {n}, one for each loop",
+                self.offset.len()
+            )));
+        }
+        let entries = self.matrix.iter().flatten().chain(&self.offset);
+        match entries.copied().find(|c| c.unsigned_abs() > MAX_ENTRY.unsigned_abs()) {
+            Some(c) => Err(Cause::Argument(format!("the coefficient {c} is beyond 2^20; use smaller ones"))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_names(&self, kernel: &Kernel) -> Result<(), Cause> {
+        let names = self.new_names();
+        if names.len() != self.inames.len() {
+            return Err(Cause::Argument(format!(
+                "{} names for {} loops; name each of them",
+                names.len(),
+                self.inames.len()
+            )));
+        }
+        for (k, name) in names.iter().enumerate() {
+            if names[..k].contains(name) {
+                return Err(Cause::Argument(format!(
+                    "two loops would be called `{name}`; choose different names"
+                )));
+            }
+            if !self.inames.contains(name) {
+                lookup::free(kernel, name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The mapped kernel and its new loops.
+    fn edit(
+        &self,
+        kernel: &Kernel,
+        old: &[InameId],
+        inverse: &[Vec<i64>],
+    ) -> Result<(Kernel, Vec<InameId>), Cause> {
+        let mut after = kernel.clone();
+        let new: Vec<InameId> = (0..old.len())
+            .map(|k| {
+                // `#` cannot stand in names: these meet none of the old ones until the old ones are gone
+                let (name, domain) = (format!("#{k}"), Domain::universe());
+                after.inames.push(Iname { name, domain, tag: AxisTag::Sequential })
+            })
+            .collect();
+        let values: Vec<Affine> = inverse
+            .iter()
+            .map(|row| {
+                let terms = row.iter().zip(&new).enumerate();
+                terms.fold(Affine::default(), |sum, (k, (c, i))| {
+                    sum.plus(&Affine::iname(*i).plus_constant(-self.offset_of(k)).times(*c))
+                })
+            })
+            .collect();
+        let domains = self.domains(&after, old, &new, &values)?;
+        for (iname, domain) in new.iter().zip(domains) {
+            after.inames[*iname].domain = domain;
+        }
+        let inside = insns_of(loop_body(&kernel.body, old[0]).unwrap_or_default());
+        for (iname, value) in old.iter().zip(&values) {
+            substitute_iname(&mut after, *iname, value);
+        }
+        simplify_indices(&mut after, &inside);
+        let innermost = old.last().and_then(|l| loop_body(&kernel.body, *l)).unwrap_or_default().to_vec();
+        let nest = new.iter().rev().fold(innermost, |body, l| vec![Node::Loop(*l, body)]);
+        replace_loop(&mut after.body, old[0], &mut |_| nest.clone());
+        for (iname, name) in new.iter().zip(self.new_names()) {
+            after.inames[*iname].name.clone_from(name);
+        }
+        Ok((after, new))
+    }
+
+    /// Domains of the new loops: each one the projection onto it and those around, given those around.
+    fn domains(
+        &self,
+        kernel: &Kernel,
+        old: &[InameId],
+        new: &[InameId],
+        values: &[Affine],
+    ) -> Result<Vec<Domain>, Cause> {
+        let poly = Polyhedral::new(kernel);
+        let mut all: Disjuncts = vec![Vec::new()];
+        for iname in old {
+            let mut domain = kernel.inames[*iname].domain.clone();
+            for (i, value) in old.iter().zip(values) {
+                domain = domain.substitute(&|a| (*a == purlin_ir::Atom::Iname(*i)).then(|| value.clone()));
+            }
+            let (disjuncts, exact) = poly.domain(&domain, Side::Source);
+            if !exact {
+                return Err(Cause::Argument(format!(
+                    "the bounds of `{}` are read from memory; keep the nest",
+                    kernel.inames[*iname].name
+                )));
+            }
+            all = cross(&all, &disjuncts);
+        }
+        let dims = poly.names(new, Side::Source);
+        let outer: Vec<_> = kernel.inames.ids().filter(|k| !old.contains(k) && !new.contains(k)).collect();
+        let mut params = poly.params.clone();
+        params.extend(poly.names(&outer, Side::Source));
+        let mut set = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &params), &all)?;
+        if set.is_empty()? {
+            let zero = Affine::default();
+            return Ok(new.iter().map(|i| Domain::range(*i, &zero, &zero)).collect());
+        }
+        let mut domains = Vec::with_capacity(new.len());
+        for (iname, dim) in new.iter().zip(&dims).rev() {
+            let shadow = set.project_out(&[dim])?.coalesce()?.remove_redundancies()?;
+            let context = shadow.add_dims(&[dim])?;
+            let rest = set.gist(&context)?.coalesce()?.remove_redundancies()?;
+            let domain = poly.to_domain(&rest.disjuncts()?).filter(|d| has_linear_bounds(d, *iname));
+            domains.push(domain.ok_or_else(|| {
+                Cause::Argument("the bounds of the mapped nest have no closed form; keep the nest".into())
+            })?);
+            set = shadow;
+        }
+        domains.reverse();
+        Ok(domains)
+    }
+}
+
+/// The inverse of a square matrix of integers.
+///
+/// Row operations bring `[M | I]` to `[I | M^-1]`; the pivots that Euclid's algorithm leaves are 1 only if `M` is
+/// unimodular.
+///
+/// # Errors
+/// [`Cause::Argument`] with the determinant if it is not 1 or -1; coefficients beyond 64 bits.
+fn inverse(matrix: &[Vec<i64>]) -> Result<Vec<Vec<i64>>, Cause> {
+    let n = matrix.len();
+    let overflow = || Cause::Argument("the inverse of the matrix has coefficients beyond 64 bits".into());
+    let mut rows: Vec<Vec<i64>> = matrix.to_vec();
+    for (k, row) in rows.iter_mut().enumerate() {
+        row.extend((0..n).map(|j| i64::from(j == k)));
+    }
+    let mut determinant = Some(1_i64);
+    for k in 0..n {
+        // Euclid's algorithm on column k of the rows below, until one entry is left
+        while let Some(r) = (k..n).filter(|r| rows[*r][k] != 0).min_by_key(|r| rows[*r][k].unsigned_abs()) {
+            rows.swap(k, r);
+            let pivot = rows[k].clone();
+            let mut done = true;
+            for row in &mut rows[k + 1..] {
+                let factor = row[k].div_euclid(pivot[k]);
+                subtract(row, factor, &pivot).ok_or_else(overflow)?;
+                done &= row[k] == 0;
+            }
+            if done {
+                break;
+            }
+        }
+        determinant = determinant.and_then(|d| d.checked_mul(rows[k][k]));
+        if rows[k][k] < 0 {
+            rows[k].iter_mut().for_each(|c| *c = -*c);
+        }
+    }
+    if (0..n).any(|k| rows[k][k] != 1) {
+        let size = determinant.map_or_else(|| "beyond 64 bits".into(), |d| d.unsigned_abs().to_string());
+        return Err(Cause::Argument(format!(
+            "the determinant of the matrix is {size} up to its sign, needed 1: the map would not reach every \
+             iteration once"
+        )));
+    }
+    for k in (0..n).rev() {
+        let pivot = rows[k].clone();
+        for row in &mut rows[..k] {
+            let factor = row[k];
+            subtract(row, factor, &pivot).ok_or_else(overflow)?;
+        }
+    }
+    Ok(rows.into_iter().map(|row| row[n..].to_vec()).collect())
+}
+
+/// `row - factor * other`, unless it overflows.
+fn subtract(row: &mut [i64], factor: i64, other: &[i64]) -> Option<()> {
+    for (c, o) in row.iter_mut().zip(other) {
+        *c = c.checked_sub(factor.checked_mul(*o)?)?;
+    }
+    Some(())
+}
