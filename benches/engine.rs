@@ -76,8 +76,7 @@ fn chain(n: usize) -> String {
 #[divan::bench(name = "chain_to_cuda (limit 40 ms at 160 instructions)", args = [10, 40, 160], sample_count = 50)]
 fn chain_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
     let source = chain(n);
-    let split =
-        SplitIname { iname: "i".into(), factor: 128, outer: Some("g".into()), inner: Some("l".into()) };
+    let split = SplitIname { outer: Some("g".into()), inner: Some("l".into()), ..SplitIname::new("i", 128) };
     let recipe =
         Recipe::default().then(split).then(TagIname::new("g", "g.0")).then(TagIname::new("l", "l.0"));
     bencher.counter(ItemsCount::new(n)).bench(|| {

@@ -21,7 +21,7 @@ for i in 0..n
 ",
     )?;
     let recipe = Recipe::default()
-        .then(SplitIname { iname: "i".into(), factor: 128, outer: None, inner: None })
+        .then(SplitIname::new("i", 128))
         .then(TagIname::new("i_o", "g.0"))
         .then(TagIname::new("i_i", "l.0"));
     let mapped = recipe.apply(&kernel)?; // every step is proved legal, or refused with two instances

@@ -189,6 +189,67 @@ fn steps_show_the_kernel_up_to_the_refusal() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("# step 1 of 2") && !stdout(&output).contains("# step 2 of 2"));
     assert!(stderr(&output).contains("step 2 of 2: split `cell`"), "{}", stderr(&output));
+    // the kernel it met is the last one, also where only differences are printed
+    let met =
+        good(&["print", "mass", "--recipe", &write(dir.path(), "once.json", SPLIT_ONCE), "--short-tables"]);
+    let printed = stdout(&output);
+    let tail =
+        "\n# step 2 of 2 is refused: split `cell` by 8 into `cell_o`, `cell_i`\n# it met the kernel above\n";
+    assert!(printed.ends_with(&format!("{met}{tail}")), "{printed}");
+    let output = purlin(&["steps", "mass", "--diff", "--recipe", &recipe]);
+    let tail = format!("split `cell` by 8 into `cell_o`, `cell_i`\n# it met this kernel\n\n{met}");
+    assert!(stdout(&output).ends_with(&tail), "{}", stdout(&output));
+    assert!(
+        stderr(&output).contains("there is no iname `cell`; there is `cell_i`, `cell_o`"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+const SPLIT_ONCE: &str = r#"{"steps": [{"split_iname": {"iname": "cell", "factor": 8}}]}"#;
+
+#[test]
+fn recipes_are_compared_step_by_step_and_by_what_they_make() {
+    let dir = tempfile::tempdir().unwrap();
+    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let split = |factor: u8, more: &str| {
+        format!(r#"{{"steps": [{{"split_iname": {{"iname": "i", "factor": {factor}}}}}{more}]}}"#)
+    };
+    let tag = r#", {"tag_iname": {"iname": "i_o", "tag": "g.0"}}"#;
+    let a = write(dir.path(), "a.json", &split(4, tag));
+    let b = write(dir.path(), "b.json", &split(8, ""));
+    let text = good(&["diff", &a, &b]);
+    let steps =
+        "~ 1. split `i` by 4 into `i_o`, `i_i`\n  1. split `i` by 8 into `i_o`, `i_i`\n- 2. tag `i_o` g.0\n";
+    assert_eq!(text, format!("{steps}\n1 removed, 0 added, 1 changed\n"));
+    let text = good(&["diff", &a, &b, "--kernel", &axpy]);
+    assert!(text.starts_with(steps) && text.contains("the kernels part at step 1\n"), "{text}");
+    for line in
+        ["\n-  for i_i in 0..min(4, n - 4*i_o)\n", "\n+  for i_i in 0..min(8, n - 8*i_o)\n", "\nat the end\n"]
+    {
+        assert!(text.contains(line), "no `{line}` in {text}");
+    }
+    assert!(text.contains("{g.0}"), "{text}");
+    let text = good(&["diff", &a, &a, "--kernel", &axpy]);
+    assert_eq!(text, "the same 2 steps\n\nthe kernels are the same after each of 2 steps\n");
+
+    // names apart the same, in another order
+    let swap = r#"{"steps": [{"tag_iname": {"iname": "i", "tag": "g.0"}}, {"tag_iname": {"iname": "i", "tag": "sequential"}}]}"#;
+    let there_and_back = write(dir.path(), "swap.json", swap);
+    let nothing = write(dir.path(), "nothing.json", r#"{"steps": []}"#);
+    let text = good(&["diff", &nothing, &there_and_back, "--kernel", &axpy]);
+    assert!(
+        text.contains("at the end they are the same again") && text.contains("nothing, it has ended"),
+        "{text}"
+    );
+
+    let bad_step = write(dir.path(), "bad.json", &split(0, ""));
+    let output = purlin(&["diff", &a, &bad_step, "--kernel", &axpy]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("bad.json: refused: split `i` by 0"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("step 1 of 1: split `i` by 0"), "{}", stderr(&output));
+    assert!(bad(&["diff", &a, "missing.json"], 2).contains("missing.json"));
+    assert!(bad(&["diff", &a, &b, "--kernel", "laplce"], 2).contains("did you mean `laplace`?"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod deps;
 mod devices;
+mod diff;
 mod failure;
 mod file_run;
 mod form_run;
@@ -60,6 +61,7 @@ enum Command {
     Run(run::RunArgs),
     Print(print::PrintArgs),
     Steps(steps::StepsArgs),
+    Diff(diff::DiffArgs),
     Deps(deps::DepsArgs),
     Stats(stats::StatsArgs),
     Space(space::SpaceArgs),
@@ -88,6 +90,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Run(args) => run::run(args),
         Command::Print(args) => print::run(args),
         Command::Steps(args) => steps::run(args),
+        Command::Diff(args) => diff::run(args),
         Command::Deps(args) => deps::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Space(args) => space::run(args),

@@ -8,6 +8,7 @@ use super::transform::TransformArgs;
 use clap::Args;
 use purlin::ir::Kernel;
 use purlin::transforms::{RecipeError, Step};
+use similar::{ChangeTag, TextDiff};
 
 /// Print a kernel after each step of a recipe or strategy
 ///
@@ -46,12 +47,19 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
         text += &format!("\n# step {} of {total}: {step}\n\n{shown}", number + 1);
         before = after;
     }
+    if let Some(RecipeError { number, step, .. }) = &refusal {
+        text += &format!("\n# step {number} of {total} is refused: {step}\n");
+        text += &match args.diff && *number > 1 {
+            true => format!("# it met this kernel\n\n{before}"),
+            false => "# it met the kernel above\n".into(),
+        };
+    }
     out(&text)?;
     refusal.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// The steps as far as they go, and what stopped them.
-fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<RecipeError>) {
+pub fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<RecipeError>) {
     use purlin::transforms::Transform;
     let mut trace: Vec<(Step, Kernel)> = Vec::new();
     for (k, step) in steps.iter().enumerate() {
@@ -71,30 +79,9 @@ fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<Recip
 
 /// Lines of `before` and `after` that differ, marked `-` and `+`, in order.
 fn line_diff(before: &str, after: &str) -> String {
-    let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    // length[i][j]: longest common subsequence of a[i..] and b[j..]
-    let mut length = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
-    for i in (0..a.len()).rev() {
-        for j in (0..b.len()).rev() {
-            length[i][j] = match a[i] == b[j] {
-                true => length[i + 1][j + 1] + 1,
-                false => length[i + 1][j].max(length[i][j + 1]),
-            };
-        }
-    }
-    let (mut i, mut j, mut text) = (0, 0, String::new());
-    while i < a.len() || j < b.len() {
-        if i < a.len() && j < b.len() && a[i] == b[j] {
-            (i, j) = (i + 1, j + 1);
-        } else if j == b.len() || (i < a.len() && length[i + 1][j] >= length[i][j + 1]) {
-            text += &format!("- {}\n", a[i]);
-            i += 1;
-        } else {
-            text += &format!("+ {}\n", b[j]);
-            j += 1;
-        }
-    }
-    text
+    let diff = TextDiff::from_lines(before, after);
+    let changed = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal);
+    changed.map(|change| format!("{} {change}", change.tag())).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use purlin::Strategy;
 use purlin::ir::Kernel;
 use purlin::transforms::Recipe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A strategy or a recipe.
 #[derive(Args, Clone)]
@@ -70,8 +70,11 @@ impl TransformArgs {
 
     /// The recipe of `--recipe`, if it was given.
     pub fn read_recipe(&self) -> Result<Option<Recipe>, Failure> {
-        let Some(path) = &self.recipe else { return Ok(None) };
-        let recipe = Recipe::from_json(&read(path)?);
-        recipe.map(Some).map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())))
+        self.recipe.as_deref().map(read_recipe).transpose()
     }
+}
+
+/// Reads a recipe from a JSON file.
+pub fn read_recipe(path: &Path) -> Result<Recipe, Failure> {
+    Recipe::from_json(&read(path)?).map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())))
 }
