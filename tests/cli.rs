@@ -139,6 +139,59 @@ fn a_loop_program_runs_against_the_interpreter() {
     assert!(bad(&["run", &file, "--param", "n=4", "--values", &values, "--no-time"], 2).contains("`x`"));
 }
 
+/// A program, its parameters and the steps that are applied to it.
+type Case = (&'static str, &'static [&'static str], &'static str);
+
+const LOOPS: &[Case] = &[
+    (
+        "kernel lanes\nparam n: i32\narg x: f64[n] in\narg y: f64[n] inout\nfor i in 0..n\n  s: y[i] = 2.0*x[i] + y[i]\n",
+        &["n=37"],
+        r#"{"split_iname": {"iname": "i", "factor": 8, "tail": "peel"}}, {"vectorise_iname": {"iname": "i_i"}}"#,
+    ),
+    (
+        "kernel triangle\nparam n: i32\narg a: f64[n, 8, 8] in\narg y: f64[n, 8] inout\nfor b in 0..n {g.0}\n  for i in 0..8 {l.0}\n    for j in 0..i + 1\n      s: y[b, i] += a[b, i, j]\n",
+        &["n=5"],
+        r#"{"prefetch_array": {"var": "a", "at": "b", "space": "local", "work_items": [8], "footprint": "exact"}}"#,
+    ),
+    (
+        "kernel sweep\nparam m: i32\nparam n: i32\narg a: f64[m, n] inout\nfor t in 1..m\n  for i in 0..n - 1\n    s: a[t, i] = a[t - 1, i + 1] + 0.5*a[t, i]\n",
+        &["m=7", "n=9"],
+        r#"{"map_inames": {"inames": ["t", "i"], "matrix": [[1, 1], [1, 0]]}}"#,
+    ),
+    (
+        "kernel skewed\nparam m: i32\nparam n: i32\narg a: f64[m, n] inout\nfor t in 0..m\n  for i in 0..n\n    s: a[t, i] = 2.0*a[t, i]\n",
+        &["m=6", "n=4"],
+        r#"{"map_inames": {"inames": ["t", "i"], "matrix": [[3, 1], [2, 1]], "offset": [1, -2]}}, {"tag_iname": {"iname": "i", "tag": "l.0"}}"#,
+    ),
+    (
+        "kernel pairs\nparam n: i32\narg x: f64[n] in\narg y: f64[n] inout\nrule r(i) := x[i]*x[i] + 1.0\nfor b in 0..floor_div(n, 8)\n  for k in 0..8\n    for l in 0..4\n      s: y[8*b + k] += r(8*b + k)*r(8*b + 2*l)\n",
+        &["n=40"],
+        r#"{"tag_iname": {"iname": "b", "tag": "g.0"}}, {"tag_iname": {"iname": "k", "tag": "l.0"}}, {"precompute_rule": {"rule": "r", "at": "b", "space": "local", "work_items": [8]}}"#,
+    ),
+    (
+        "kernel ends\nparam n: i32\narg a: f64[n] in\narg b: f64[n] inout\narg c: f64[n] inout\nfor i in 2..n - 2\n  s: b[i] = a[i - 2] + a[i + 2]\n  t: c[i] = 2.0*c[i]\n",
+        &["n=19"],
+        r#"{"prefetch_array": {"var": "a", "at": "i", "space": "private", "footprint": "exact"}}, {"duplicate_iname": {"iname": "i", "insns": {"all": [{"inside": "i"}, {"writes": "c"}]}}}, {"tag_iname": {"iname": "i_dup", "tag": "g.0"}}"#,
+    ),
+];
+
+#[test]
+fn what_is_done_to_loops_runs_against_the_interpreter() {
+    let dir = tempfile::tempdir().unwrap();
+    for (k, (text, params, steps)) in LOOPS.iter().enumerate() {
+        let file = write(dir.path(), &format!("loops_{k}.purlin"), text);
+        let recipe = write(dir.path(), &format!("loops_{k}.json"), &format!(r#"{{"steps": [{steps}]}}"#));
+        for device in ["c", "opencl"] {
+            let mut args = vec!["run", &file, "--recipe", &recipe, "--device", device, "--no-time"];
+            params.iter().for_each(|p| args.extend(["--param", p]));
+            assert!(good(&args).contains("of the tolerance"), "{text}");
+        }
+    }
+    let file = dir.path().join("loops_0.purlin").to_string_lossy().into_owned();
+    let recipe = dir.path().join("loops_0.json").to_string_lossy().into_owned();
+    assert!(good(&["print", &file, "--recipe", &recipe, "--target", "c"]).contains("omp simd"));
+}
+
 #[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];

@@ -3,8 +3,10 @@
 use crate::story::{assert_style, kernel};
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use purlin_ir::AddressSpace;
 use purlin_transforms::primitives::{
-    Assume, FixParameter, InterchangeInames, MakeAtomic, SetAddressSpace, SplitIname, TagIname, UnrollIname,
+    Assume, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames, PrefetchArray,
+    SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,
 };
 use purlin_transforms::{Recipe, Selection, Step, primitives};
 use std::collections::BTreeSet;
@@ -24,11 +26,18 @@ fn one_of_each() -> Recipe {
         .then(InterchangeInames::new("i", "j"))
         .then(MakeAtomic::tag("scatter"))
         .then(MakeAtomic { insns: Selection::Writes("y".into()) })
-        .then(SetAddressSpace::new("t", purlin_ir::AddressSpace::Local))
+        .then(SetAddressSpace::new("t", AddressSpace::Local))
         .then(SplitIname::new("cell", 32))
         .then(SplitIname { outer: Some("block".into()), ..SplitIname::new("i", 4) })
+        .then(SplitIname::new("k", 4).with_tail(Tail::Peel))
         .then(TagIname::new("block", "g.0"))
         .then(UnrollIname::new("j"))
+        .then(MapInames::new(["i", "j"], [vec![1, 1], vec![0, 1]]).shifted([0, -1]))
+        .then(DuplicateIname::new(
+            "cell",
+            Selection::All(vec![Selection::Insn("scatter_*".into()), Selection::Inside("k".into())]),
+        ))
+        .then(PrefetchArray::new("x", "cell", AddressSpace::Local).by_work_items([32]).exactly())
 }
 
 #[test]
