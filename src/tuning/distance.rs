@@ -42,7 +42,7 @@ fn program(device: &dyn Device) -> Result<Program, String> {
     let kernel = text::parse(KERNEL).map_err(|e| bug(e.to_string()))?;
     let (group, item) = ("w_group", "w_item");
     let split =
-        SplitIname { iname: "w".into(), factor: 256, outer: Some(group.into()), inner: Some(item.into()) };
+        SplitIname { outer: Some(group.into()), inner: Some(item.into()), ..SplitIname::new("w", 256) };
     let recipe =
         Recipe::default().then(split).then(TagIname::new(group, "g.0")).then(TagIname::new(item, "l.0"));
     let kernel = recipe.apply(&kernel).map_err(|e| bug(e.to_string()))?;

@@ -4,7 +4,7 @@ use crate::facts::*;
 use purlin::ir::interp::{Memory, Value};
 use purlin::ir::{AddressSpace, AxisTag, Direction, Kernel, TableData, VarKind, WriteOp};
 use purlin::transforms::primitives::*;
-use purlin::transforms::{Step, primitives};
+use purlin::transforms::{Selection, Step, primitives};
 
 /// Primitives that make room for others, or seldom find a chance, are drawn more often than the rest.
 const OFTEN: [&str; 10] = [
@@ -76,6 +76,14 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             DistributeLoop::new(of?, [p.of(&names[1..])?]).into()
         }
         "EliminateCommonSubexpressions" => EliminateCommonSubexpressions::default().into(),
+        "DuplicateIname" => {
+            let mut several = bodies(kernel);
+            several.retain(|(of, names)| of.is_some() && names.len() > 1);
+            let (of, _) = p.of(&several)?;
+            let insn = Selection::Insn(p.of(&insns(kernel, |_| true))?);
+            let step = DuplicateIname::new(of?, insn);
+            if p.one_in(2) { step.in_front() } else { step }.into()
+        }
         "EmbedTable" => EmbedTable::new(p.of(&tables(kernel))?).into(),
         "ExpandArray" => {
             let var = p.of(&temporaries(kernel, 0))?;
@@ -129,6 +137,14 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             JoinInames::new(outer, inner).into()
         }
         "MakeAtomic" => MakeAtomic::insn(p.of(&insns(kernel, |i| i.op != WriteOp::Assign))?).into(),
+        "MapInames" => {
+            let (outer, inner) = p.of(&nested(kernel))?;
+            let maps =
+                [[1, 1, 0, 1], [0, 1, 1, 0], [-1, 0, 0, 1], [2, 1, 1, 1], [1, 0, -3, 1], [1, 0, 0, -1]];
+            let [a, b, c, d] = p.among(maps);
+            let offset = [p.between(-2, 2), p.between(0, 1)];
+            MapInames::new([outer, inner], [vec![a, b], vec![c, d]]).shifted(offset).into()
+        }
         "MoveInsns" => move_insns(kernel, p)?,
         "PackArrays" => {
             let all = temporaries(kernel, 0);
@@ -146,6 +162,13 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         "PipelineLoop" => {
             let (iname, var) = p.of(&filled(kernel))?;
             PipelineLoop::new(iname, [var]).with_buffers(p.between(2, 3)).into()
+        }
+        "PrecomputeRule" => {
+            let space = p.among([AddressSpace::Local, AddressSpace::Private]);
+            let step = PrecomputeRule::new(p.of(&rules(kernel))?, p.of(&loops(kernel))?, space);
+            let step = step.into_temporary(kernel.fresh_name("values"));
+            let step = if p.one_in(3) { step.by_work_items([3]) } else { step };
+            if p.one_in(2) { step.exactly() } else { step }.into()
         }
         "PrefetchArray" => prefetch(kernel, p)?,
         "RealiseReduction" => RealiseReduction::new(p.of(&reductions(kernel))?).into(),
@@ -171,7 +194,10 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let var = p.of(&temporaries(kernel, 1))?;
             SplitArrayAxis::new(&var, p.below(axes(kernel, &var) as usize) as u32, p.between(0, 4)).into()
         }
-        "SplitIname" => SplitIname::new(p.of(&inames(kernel))?, p.between(0, 5)).into(),
+        "SplitIname" => {
+            let tail = p.among([Tail::Guard, Tail::Guard, Tail::Peel, Tail::Exact]);
+            SplitIname::new(p.of(&inames(kernel))?, p.between(0, 5)).with_tail(tail).into()
+        }
         "TagIname" => {
             let tags = AxisTag::ALL.iter().filter(|t| !matches!(t, AxisTag::Unrolled));
             let mut tags: Vec<_> = tags.map(AxisTag::to_string).collect();
@@ -185,6 +211,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             TransposeArrayAxes::new(var, (0..n).map(|a| (a + by) % n)).into()
         }
         "UnrollIname" => UnrollIname::new(p.of(&loops(kernel))?).into(),
+        "VectoriseIname" => VectoriseIname::new(p.of(&loops(kernel))?).into(),
         other => panic!("no arguments are drawn for `{other}`; add it to tests/random_recipes/draw.rs"),
     })
 }
@@ -225,7 +252,8 @@ fn prefetch(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
         1 => vec![2, 2],
         _ => vec![],
     };
-    Some(step.by_work_items(items).into())
+    let step = step.by_work_items(items);
+    Some(if p.one_in(3) { step.exactly() } else { step }.into())
 }
 
 fn rename(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {

@@ -6,6 +6,7 @@ use crate::step::Step;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::io::{self, Write};
 
 /// The steps that were, or are to be, applied to a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,12 +80,15 @@ impl Recipe {
         Ok(trace)
     }
 
-    /// The recipe as JSON, for people and files.
+    /// The recipe as JSON, for people and files: one step a line.
     ///
     /// # Errors
     /// Never in practice: plain data always serialises.
     pub fn to_json(&self) -> Result<String, RecipeSyntaxError> {
-        Ok(serde_json::to_string_pretty(self)?)
+        let mut text = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut text, StepLines::default());
+        self.serialize(&mut serializer)?;
+        Ok(String::from_utf8_lossy(&text).into_owned()) // JSON is UTF-8
     }
 
     /// Reads a recipe from JSON.
@@ -93,6 +97,72 @@ impl Recipe {
     /// Malformed JSON or an unknown step, with line and column.
     pub fn from_json(text: &str) -> Result<Self, RecipeSyntaxError> {
         Ok(serde_json::from_str(text)?)
+    }
+}
+
+/// JSON with a line for each element of the outermost array, so that recipes can be read and compared by lines.
+#[derive(Default)]
+struct StepLines {
+    /// Brackets that are open: the array of steps is the second one.
+    depth: usize,
+    /// Whether the innermost bracket holds nothing yet.
+    empty: bool,
+}
+
+impl StepLines {
+    fn open<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: &str) -> io::Result<()> {
+        self.depth += 1;
+        self.empty = true;
+        writer.write_all(bracket.as_bytes())
+    }
+
+    fn close<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: &str) -> io::Result<()> {
+        self.depth -= 1;
+        if self.depth < 2 && !self.empty {
+            write!(writer, "\n{:1$}", "", 2 * self.depth)?;
+        }
+        self.empty = false;
+        writer.write_all(bracket.as_bytes())
+    }
+
+    fn next<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.empty = false;
+        let comma = if first { "" } else { "," };
+        match (self.depth, first) {
+            (..=2, _) => write!(writer, "{comma}\n{:1$}", "", 2 * self.depth),
+            (_, true) => Ok(()),
+            (_, false) => writer.write_all(b", "),
+        }
+    }
+}
+
+impl serde_json::ser::Formatter for StepLines {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open(writer, "[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close(writer, "]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.next(writer, first)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open(writer, "{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close(writer, "}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.next(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
     }
 }
 

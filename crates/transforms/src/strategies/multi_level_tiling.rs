@@ -307,7 +307,7 @@ impl Field {
 }
 
 fn split(iname: &str, factor: i64, outer: &str, inner: &str) -> SplitIname {
-    SplitIname { iname: iname.into(), factor, outer: Some(outer.into()), inner: Some(inner.into()) }
+    SplitIname { outer: Some(outer.into()), inner: Some(inner.into()), ..SplitIname::new(iname, factor) }
 }
 
 fn interchange(outer: &str, inner: &str) -> InterchangeInames {

@@ -49,6 +49,11 @@ fn saved_as_json() {
 }
 
 #[test]
+fn no_steps_as_json() {
+    assert_eq!(Recipe::default().to_json().unwrap(), "{\n  \"steps\": []\n}");
+}
+
+#[test]
 fn printed_as_a_list() {
     assert_snapshot!(one_of_each().to_string());
 }
