@@ -23,13 +23,13 @@ pub struct SourceArgs {
 pub struct FormOptions {
     /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
-    dim: u8,
+    pub dim: u8,
     /// Polynomial degree of a form's elements: 1 to 8 on triangles, 1 to 6 on tetrahedra
     #[arg(long, default_value_t = 2)]
-    degree: usize,
+    pub degree: usize,
     /// Quadrature rules of a form
     #[arg(long, value_enum, default_value_t = Scheme::Default)]
-    scheme: Scheme,
+    pub scheme: Scheme,
 }
 
 /// Which quadrature rules.
@@ -83,7 +83,8 @@ impl FormOptions {
         Ok(Source::Form(self.form(what)?))
     }
 
-    fn form(&self, what: &str) -> Result<FormSource, Failure> {
+    /// The form of that name.
+    pub fn form(&self, what: &str) -> Result<FormSource, Failure> {
         let operator = what.parse::<Operator>().map_err(|error| {
             let names = Operator::ALL.map(Operator::name);
             let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));

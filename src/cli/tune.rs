@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::run::open_device;
-use super::source::{Scheme, SourceArgs};
+use super::source::{FormOptions, Scheme};
 use super::trials::{Trials, first_line};
 use super::{results, study};
 use clap::Args;
@@ -191,7 +191,7 @@ impl TuneArgs {
         if let Some(what) = &self.what {
             let (dim, degree) = (self.dim, self.degree);
             let scheme = self.scheme.unwrap_or(Scheme::Default);
-            let form = SourceArgs { what: what.clone(), dim, degree, scheme }.form()?;
+            let form = FormOptions { dim, degree, scheme }.form(what)?;
             return Ok(vec![Case { operator: form.operator, dim: form.dim, degree }]);
         }
         let mut wanted: Vec<String> = self.cases.iter().map(|c| c.to_lowercase()).collect();
