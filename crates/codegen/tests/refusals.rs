@@ -56,8 +56,8 @@ refusals! {
         => "`t` is alive from `s` to `w`, and `r` writes `u` in between; give them storage of their own, or keep \
             their uses apart";
     refuses_more_local_memory_than_can_be_declared: Cuda,
-        "temp t: f64[7000] local\ns: t[0] = 1.0\n"
-        => "local arrays take 56000 bytes, a cuda kernel can declare 49152; use smaller tiles or alias their storage";
+        "temp t: f64[30000] local\ns: t[0] = 1.0\n"
+        => "local arrays take 240000 bytes, a cuda kernel can declare 232448; use smaller tiles or alias their storage";
     refuses_a_block_too_large: Cuda,
         "arg y: f64[2048] out\nfor i in 0..2048 {l.0}\n  s: y[i] = 1.0\n"
         => "a group has 2048 work-items, cuda allows 1024; use smaller tiles";
