@@ -219,7 +219,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
 fn buffer_writes(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
     let written = vars(kernel, |v| {
         let of = |i: &purlin::ir::Insn| kernel.vars[i.lhs.var].name == v.name;
-        kernel.insns.values().any(|i| of(i))
+        kernel.insns.values().any(of)
     });
     let var = p.of(&written)?;
     let space = p.among([AddressSpace::Private, AddressSpace::Local, AddressSpace::Private]);
