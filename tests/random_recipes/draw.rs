@@ -4,10 +4,10 @@ use crate::facts::*;
 use purlin::ir::interp::{Memory, Value};
 use purlin::ir::{AddressSpace, AxisTag, Direction, Kernel, TableData, VarKind, WriteOp};
 use purlin::transforms::primitives::*;
-use purlin::transforms::{Selection, Step, primitives};
+use purlin::transforms::{Selection, Step, Transform, primitives};
 
 /// Primitives that make room for others, or seldom find a chance, are drawn more often than the rest.
-const OFTEN: [&str; 10] = [
+const OFTEN: [&str; 14] = [
     "AliasStorage",
     "EliminateCommonSubexpressions",
     "SplitIname",
@@ -18,6 +18,10 @@ const OFTEN: [&str; 10] = [
     "FuseLoops",
     "SetAddressSpace",
     "MakeAtomic",
+    "RealiseReduction",
+    "RealiseScan",
+    "RealiseScan",
+    "ParalleliseScan",
 ];
 
 /// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried on.
@@ -108,6 +112,13 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             };
             FixArgument { var, values }.into()
         }
+        "FactorUpdate" => {
+            let update = p.of(&insns(kernel, |i| i.op != WriteOp::Assign))?;
+            let around = loops_of(kernel, &update);
+            let mut over = vec![p.of(&around)?];
+            over.extend(p.of(&around).filter(|l| *l != over[0] && p.one_in(3)));
+            FactorUpdate::new(update, over).into_temporary(kernel.fresh_name("part")).into()
+        }
         "FixParameter" => {
             let param = p.of(&vars(kernel, |v| v.kind == VarKind::Param))?;
             let value = memory.get_param(&param)?;
@@ -154,6 +165,15 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let var = p.of(&arrays(kernel, 2))?;
             PadArray::new(&var, p.below(axes(kernel, &var) as usize) as u32, p.between(0, 3)).into()
         }
+        "ParalleliseScan" => {
+            let scalar = |i: &purlin::ir::Insn| i.op != WriteOp::Assign && i.lhs.index.is_empty();
+            let mut all = Vec::new();
+            for update in insns(kernel, scalar) {
+                all.extend(loops_of(kernel, &update).into_iter().map(|l| ParalleliseScan::new(l, &update)));
+            }
+            let step = possible(kernel, all, p)?.into_temporary(kernel.fresh_name("scanned"));
+            if p.one_in(2) { step } else { step.by_work_items("l.0") }.into()
+        }
         "PassTable" => PassTable::new(p.of(&tables(kernel))?).into(),
         "PeelIname" => {
             let (iname, count) = (p.of(&loops(kernel))?, p.between(0, 3));
@@ -172,9 +192,25 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         }
         "PrefetchArray" => prefetch(kernel, p)?,
         "RealiseReduction" => RealiseReduction::new(p.of(&reductions(kernel))?).into(),
+        "RealiseScan" => {
+            let all = insns(kernel, |i| i.predicate.is_none()).into_iter().map(RealiseScan::new).collect();
+            possible(kernel, all, p)?.into_temporary(kernel.fresh_name("total")).into()
+        }
+        "ReduceInTree" => {
+            let mut single = bodies(kernel);
+            single.retain(|(_, names)| names.len() == 1 && kernel.insn(&names[0]).is_some());
+            let (of, _) = p.of(&single)?;
+            let step = ReduceInTree::new(of?).into_temporary(kernel.fresh_name("tree"));
+            if p.one_in(2) { step } else { step.by_work_items("l.0") }.into()
+        }
         "RemoveUnusedVars" => RemoveUnusedVars::default().into(),
         "Rename" => rename(kernel, p)?,
         "ReverseIname" => ReverseIname::new(p.of(&inames(kernel))?).into(),
+        "SeparateArray" => {
+            let var = p.of(&temporaries(kernel, 1))?;
+            let axis = p.below(axes(kernel, &var) as usize) as u32;
+            SeparateArray::new(var, axis).into()
+        }
         "SetAddressSpace" => {
             let spaces =
                 [AddressSpace::Private, AddressSpace::Local, AddressSpace::Local, AddressSpace::Global];
@@ -185,6 +221,13 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         "ShiftIname" => {
             let (iname, by) = (p.of(&inames(kernel))?, p.between(-2, 4));
             ShiftIname::new(iname, by).and(p.between(-1, 1), p.among(["n", "m"])).into()
+        }
+        "SinkAccumulation" => {
+            let mut all = Vec::new();
+            for var in temporaries(kernel, 0) {
+                all.extend(loops(kernel).into_iter().map(|l| SinkAccumulation::new(&var, l)));
+            }
+            possible(kernel, all, p)?.into()
         }
         "SkewIname" => {
             let (outer, inner) = p.of(&around(kernel))?;
@@ -204,6 +247,10 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             tags.extend(["g.0", "l.0", "l.0", "l.0"].map(str::to_owned));
             let iname = p.of(&loops(kernel))?;
             TagIname::new(iname, p.of(&tags)?).into()
+        }
+        "TagInames" => {
+            let all = loops(kernel);
+            TagInames::new([p.of(&all)?, p.of(&all)?], p.among(["l.0", "g.0", "l.1"])).into()
         }
         "TransposeArrayAxes" => {
             let var = p.of(&arrays(kernel, 2))?;
@@ -229,6 +276,12 @@ fn buffer_writes(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
     };
     let step = step.into_temporary(kernel.fresh_name("buffer"));
     Some(if p.one_in(4) { step.by_work_items([3]) } else { step }.into())
+}
+
+/// One of the steps that would be accepted, or any where there is none.
+fn possible<T: Transform + Clone>(kernel: &Kernel, all: Vec<T>, p: &mut Picks<'_>) -> Option<T> {
+    let accepted: Vec<_> = all.iter().filter(|step| step.apply(kernel).is_ok()).cloned().collect();
+    p.of(if accepted.is_empty() { &all } else { &accepted })
 }
 
 fn move_insns(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {

@@ -163,6 +163,13 @@ pub fn loops_around(kernel: &Kernel, var: &str) -> Vec<String> {
     common.unwrap_or_default().into_iter().map(|l| kernel.inames[l].name.clone()).collect()
 }
 
+/// The loops around an instruction.
+pub fn loops_of(kernel: &Kernel, insn: &str) -> Vec<String> {
+    let of = |(id, loops)| (kernel.insn(insn) == Some(id)).then_some(loops);
+    let loops: Vec<purlin::ir::InameId> = kernel.schedule().into_iter().find_map(of).unwrap_or_default();
+    loops.into_iter().map(|l| kernel.inames[l].name.clone()).collect()
+}
+
 /// The variables that the instructions inside a loop read.
 pub fn read_inside(kernel: &Kernel, iname: &str) -> Vec<String> {
     let Some(iname) = kernel.iname(iname) else { return Vec::new() };

@@ -197,7 +197,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
 }
 
 /// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
-const REASSOCIATING: [&str; 9] = [
+const REASSOCIATING: [&str; 13] = [
     "buffer_writes",
     "duplicate_iname",
     "map_inames",
@@ -207,11 +207,15 @@ const REASSOCIATING: [&str; 9] = [
     "move_insns",
     "reverse_iname",
     "convert_to_update",
+    "factor_update",
+    "parallelise_scan",
+    "realise_scan",
+    "reduce_in_tree",
 ];
 
 /// Steps after which an instruction may run another number of times: copies share its instances, or it runs once
 /// for many.
-const RECOUNTING: [&str; 3] = ["peel_iname", "pipeline_loop", "hoist_insn"];
+const RECOUNTING: [&str; 4] = ["peel_iname", "pipeline_loop", "hoist_insn", "reduce_in_tree"];
 
 /// Sums of at most 5^3 terms in any order; nests of functions with slopes of at most 1, applied to numbers of the
 /// size of the largest.

@@ -14,6 +14,8 @@
 mod copy;
 pub mod error;
 pub mod lookup;
+mod nest;
+mod neutral;
 pub mod primitives;
 pub mod proofs;
 pub mod recipe;

@@ -4,11 +4,12 @@ use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, BufferWrites, ChangeLayout, ContractArray, ConvertToUpdate,
     DistributeLoop, DuplicateIname, EliminateCommonSubexpressions, EmbedTable, ExpandArray, ExpandRule,
-    ExtractRule, FixArgument, FixParameter, FuseLoops, HoistInsn, InterchangeInames, JoinArrayAxes,
-    JoinArrays, JoinInames, MakeAtomic, MapInames, MoveInsns, PackArrays, PadArray, PassTable, PeelIname,
-    PipelineLoop, PrecomputeRule, PrefetchArray, RealiseReduction, RemoveUnusedVars, Rename, ReverseIname,
-    SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis, SplitIname,
-    TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname, VectoriseIname,
+    ExtractRule, FactorUpdate, FixArgument, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
+    JoinArrayAxes, JoinArrays, JoinInames, MakeAtomic, MapInames, MoveInsns, PackArrays, PadArray,
+    ParalleliseScan, PassTable, PeelIname, PipelineLoop, PrecomputeRule, PrefetchArray, RealiseReduction,
+    RealiseScan, ReduceInTree, RemoveUnusedVars, Rename, ReverseIname, SeparateArray, SetAddressSpace,
+    ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis, SplitIname, TagIname, TagInames, Transform,
+    TransposeArrayAxes, UnrollIname, VectoriseIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,8 @@ steps! {
         "reductions among the arguments stay one loop";
     ExtractRule: "Makes a substitution rule of a subexpression.",
         "every use expands to what stood there";
+    FactorUpdate: "Accumulates into partial values that are joined behind the loop.",
+        "nobody sees the element between a term and the sum; equal up to reassociation";
     FixArgument: "Makes a table or a literal of an input whose values are known.",
         "an input of constant shape; the values fit it and what is assumed of it";
     FixParameter: "Replaces a parameter by a constant.",
@@ -120,6 +123,8 @@ steps! {
         "equal types and address spaces; constant shapes; different elements stay different";
     PadArray: "Leaves room between the rows of an array.",
         "padding >= 1; strides stay multiples of rows";
+    ParalleliseScan: "Scans the sums of the iterations of a loop with a running total over the work-items.",
+        "the terms are known before the loop; equal up to reassociation";
     PassTable: "Lets the caller pass the values of a table.",
         "nothing to prove: the values are those of the table";
     PeelIname: "Runs the first or last iterations of a loop in a loop of their own.",
@@ -132,6 +137,10 @@ steps! {
         "nothing writes between the copy and a read; the box around the reads has constant extents";
     RealiseReduction: "Turns a reduction into a loop.",
         "evaluated whenever the instruction runs; the same order";
+    RealiseScan: "Turns a sum over the earlier iterations, or a recurrence, into a running total.",
+        "the range grows by one; no term changes after it is read";
+    ReduceInTree: "Joins the terms of an update pairwise, in logarithmically many steps.",
+        "one element, which the terms do not read; equal up to reassociation";
     RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.",
         "there is one that nothing mentions";
     Rename: "Gives a loop, an instruction, a temporary or a rule another name.",

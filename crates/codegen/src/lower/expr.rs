@@ -230,7 +230,10 @@ impl<'k> Lower<'k> {
                 self.kernel.type_of(&r.body, &[]).ok().and_then(|t| t.scalar()).unwrap_or(ScalarType::F64)
             }
         };
-        let value = Some(neutral(r.op, ty));
+        // the kernel's type decides the limits, also where the code computes in a wider one
+        let limits = self.kernel.type_of(&r.body, &[]).ok().and_then(|t| t.scalar());
+        let narrow = limits == Some(ScalarType::I32);
+        let value = Some(if narrow { neutral(r.op, ScalarType::I32) } else { neutral(r.op, ty) });
         self.before(vec![Stmt::Declare(Declare {
             name: name.clone(),
             ty,
@@ -296,6 +299,8 @@ fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
         (UpdateOp::Max, true) => real(f64::NEG_INFINITY),
         (UpdateOp::Add, false) => Expr::int(0),
         (UpdateOp::Mul, false) => Expr::int(1),
+        (UpdateOp::Min, false) if ty == ScalarType::I32 => Expr::int(i32::MAX.into()),
+        (UpdateOp::Max, false) if ty == ScalarType::I32 => Expr::int(i32::MIN.into()),
         (UpdateOp::Min, false) => Expr::Int(i64::MAX, ScalarType::I64),
         (UpdateOp::Max, false) => Expr::Int(i64::MIN, ScalarType::I64),
     }

@@ -2,9 +2,10 @@
 //!
 //! For every variable the pairs of instances that touch the same element, at least one of them
 //! writing, in textual order. A flow runs from a write to the reads that see it: pairs with another
-//! certain write of the element in between are subtracted. Anti and output dependences keep every
-//! pair that no certain write makes redundant in an obvious way (a superset of the nearest ones with
-//! the same transitive closure). An access through an array is over-approximated by the whole axis,
+//! certain write of the element in between are subtracted, and so they are from the pairs of updates
+//! by one operator, of which the later one then adds to another value. Anti and output dependences keep
+//! every pair that no certain write makes redundant in an obvious way (a superset of the nearest ones
+//! with the same transitive closure). An access through an array is over-approximated by the whole axis,
 //! unless an assumption narrows it.
 //!
 //! *Confined* variables take a shortcut. If in every iteration of the loops around all accesses the
@@ -272,7 +273,7 @@ impl Collector<'_, '_> {
         }
     }
 
-    /// Every pair of accesses, at least one writing, with flows that are overwritten subtracted.
+    /// Every pair of accesses, at least one writing, with values that are overwritten on the way subtracted.
     fn pairs(&mut self, order: Order, equal: &[InameId]) {
         let sites = self.sites;
         for a in sites {
@@ -282,8 +283,10 @@ impl Collector<'_, '_> {
                 }
                 let Some(pair) = pair_relation(self.poly, a, b, order) else { continue };
                 let kind = kind_of(a.mode, b.mode);
-                let detours =
-                    if kind == DependenceKind::Flow { self.detours(a, b, order) } else { Vec::new() };
+                let detours = match kind {
+                    DependenceKind::Flow | DependenceKind::Update => self.detours(a, b, order),
+                    DependenceKind::Anti | DependenceKind::Output => Vec::new(),
+                };
                 self.push(a, b, kind, equal.to_vec(), Vec::new(), (pair, detours));
             }
         }

@@ -1,10 +1,10 @@
 //! Writes to a temporary that stands for a box of an array, and stores it once.
 
 use super::Transform;
-use super::realise_reduction::neutral;
 use super::tag_iname::check_placement;
 use crate::error::{Cause, LostValue};
 use crate::lookup;
+use crate::neutral::neutral;
 use crate::proofs::elements::check_only_accessed;
 use crate::proofs::stale::witness;
 use crate::tile::{Tile, check_work_items, rule_that_reads};

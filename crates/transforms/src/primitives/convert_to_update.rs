@@ -66,7 +66,15 @@ impl Transform for ConvertToUpdate {
 }
 
 /// A term of a chain by one operator, and whether it is subtracted.
-type Term<'e> = (&'e Expr, bool);
+pub(super) type Term<'e> = (&'e Expr, bool);
+
+/// The other terms of a chain by one operator of which an element is a term, not subtracted.
+pub(super) fn terms_beside<'e>(rhs: &'e Expr, element: &Access) -> Option<(UpdateOp, Vec<Term<'e>>)> {
+    let (op, mut terms) = chain(rhs, element)?;
+    let own = terms.iter().position(|(term, _)| is_element(term, element))?;
+    let (_, minus) = terms.remove(own);
+    (!minus).then_some((op, terms))
+}
 
 /// The operator and the rest of an accumulation.
 fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Cause> {
@@ -75,7 +83,7 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Cause> 
     if insn.op != WriteOp::Assign {
         return Err(Cause::Argument(format!("`{name}` is an update already")));
     }
-    let Some((op, terms)) = chain(insn) else {
+    let Some((op, terms)) = chain(&insn.rhs, &insn.lhs) else {
         return Err(Cause::Argument(format!(
             "`{name}` does not add to, multiply, or take an extremum with the element of `{var}` that it stores; \
              only an accumulation becomes an update"
@@ -109,12 +117,12 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Cause> 
     Ok((op, joined(kernel, insn, op, &rest)))
 }
 
-/// The right-hand side as a chain of terms by one operator that has the stored element as a term.
-fn chain(insn: &Insn) -> Option<(UpdateOp, Vec<Term<'_>>)> {
+/// A right-hand side as a chain of terms by one operator that has the element as a term.
+fn chain<'e>(rhs: &'e Expr, element: &Access) -> Option<(UpdateOp, Vec<Term<'e>>)> {
     UpdateOp::ALL.into_iter().find_map(|op| {
         let mut terms = Vec::new();
-        flatten(op, &insn.rhs, false, &mut terms);
-        let found = terms.len() > 1 && terms.iter().any(|(term, _)| is_element(term, &insn.lhs));
+        flatten(op, rhs, false, &mut terms);
+        let found = terms.len() > 1 && terms.iter().any(|(term, _)| is_element(term, element));
         found.then_some((op, terms))
     })
 }
@@ -153,7 +161,7 @@ fn reads(kernel: &Kernel, e: &Expr, insn: &Insn) -> bool {
 }
 
 /// The terms joined again, from left to right, in the type of the variable.
-fn joined(kernel: &Kernel, insn: &Insn, op: UpdateOp, rest: &[Term]) -> Expr {
+pub(super) fn joined(kernel: &Kernel, insn: &Insn, op: UpdateOp, rest: &[Term]) -> Expr {
     let ty = kernel.vars[insn.lhs.var].ty;
     // b + c of a narrower type would be rounded before it is added
     let widened = |e: &Expr| match kernel.type_of(e, &[]) {

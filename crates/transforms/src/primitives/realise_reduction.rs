@@ -4,10 +4,11 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
+use crate::neutral::neutral;
 use crate::tree::edit_siblings;
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, Reduction,
-    ScalarType, UpdateOp, VarKind, Variable, WriteOp,
+    ScalarType, VarKind, Variable, WriteOp,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -35,7 +36,8 @@ use std::fmt;
 /// arguments of a rule, one without a type of its own, names that are taken.
 ///
 /// # Elsewhere
-/// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops.
+/// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops. The update that this makes is what
+/// `factor_update`, `reduce_in_tree` and `make_atomic` take further.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RealiseReduction {
@@ -153,7 +155,7 @@ impl RealiseReduction {
 }
 
 /// The reduction over an iname, and what keeps it from being evaluated once whenever the expression is.
-fn search<'e>(
+pub(super) fn search<'e>(
     e: &'e Expr,
     iname: InameId,
     obstacle: Option<&'static str>,
@@ -174,17 +176,4 @@ fn search<'e>(
         _ => None,
     };
     e.operands().into_iter().enumerate().find_map(|(k, operand)| search(operand, iname, obstacle.or(of(k))))
-}
-
-/// The value of a reduction over nothing.
-pub(crate) fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
-    let real = |real: f64, int: i64| if ty.is_float() { Expr::from(real) } else { Expr::from(int) };
-    let (least, most) =
-        if ty == ScalarType::I32 { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (i64::MIN, i64::MAX) };
-    match op {
-        UpdateOp::Add => real(0.0, 0),
-        UpdateOp::Mul => real(1.0, 1),
-        UpdateOp::Min => real(f64::INFINITY, most),
-        UpdateOp::Max => real(f64::NEG_INFINITY, least),
-    }
 }

@@ -1,5 +1,6 @@
 //! Proofs that several primitives share.
 
+pub(crate) mod accumulation;
 pub mod bounds;
 pub(crate) mod elements;
 pub(crate) mod extent;

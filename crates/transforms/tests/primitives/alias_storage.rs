@@ -93,8 +93,8 @@ for i in 0..8
   s2: u[1] = t[0]*t[0]
   s3: a[i] = u[1]
 ", [alias(&["t", "u"])];
-    /// Updates of two iterations count as a life even where an assignment lies between them.
-    refuses_sums_that_start_anew: "kernel k
+    /// No sum goes on in the next iteration of `i`: both start anew.
+    sums_that_start_anew: "kernel k
 param n: i32
 arg a: f64[n, 2] inout
 temp t: f64[2] private

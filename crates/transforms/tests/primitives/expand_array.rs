@@ -34,6 +34,19 @@ facts! {
     /// Document 000, §4.2: the evaluation results over the quadrature loop.
     over_the_inner_loop: SUM, [expand("t", &["q"])];
     over_two_loops: SUM, [expand("t", &["i", "q"])];
+    /// No sum goes on in the next iteration of `i`: every one starts from zero.
+    accumulators_reset_where_they_are_updated: "kernel k
+param n: i32
+arg a: f64[n, n] inout
+temp t: f64[n] private
+for i in 0..n
+  for j in 0..n
+    zero: t[j] = 0.0
+    add: t[j] += a[i, j]
+    twice: t[j] += a[i, j]
+  for l in 0..n
+    r: a[i, l] = t[n - 1 - l]
+", [expand("t", &["i"])];
     order_of_axes: SUM, [expand("t", &["q", "i"])];
     /// One after the other: the later axis comes first.
     twice: SUM, [expand("t", &["q"]), expand("t", &["i"])];

@@ -88,8 +88,13 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
         Step::HoistInsn(hoist) => Some(&hoist.insn),
         _ => None,
     };
+    // the update at the root of a tree runs once for all its terms
+    let joined = matches!(step, Step::ReduceInTree(_));
     let both = before.instances.iter().filter_map(|(name, n)| Some((name, *n, *after.instances.get(name)?)));
-    both.filter(|(name, n, m)| if Some(*name) == hoisted { m > n } else { m != n }).collect()
+    both.filter(
+        |(name, n, m)| if Some(*name) == hoisted || joined && *n > 0 { m > n } else { m != n && !joined },
+    )
+    .collect()
 }
 
 /// What a step fixes has that value before it; what it makes an argument is passed after it.

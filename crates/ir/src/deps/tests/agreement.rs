@@ -114,11 +114,12 @@ fn check_sound(kernel: &Kernel, memory: &Memory) -> Result<(), String> {
     Ok(())
 }
 
-/// Every flow is of a value that arrives: no assignment of the element stands between.
+/// Every flow, also from update to update, is of a value that arrives: no assignment of the element stands
+/// between.
 fn check_precise(kernel: &Kernel, memory: &Memory) -> Result<(), String> {
     let trace = Trace::of(kernel, memory);
     for (var, of_var) in pairs(kernel, memory, &trace)? {
-        for (w, r) in of_var.flow {
+        for (w, r) in of_var.flow.into_iter().chain(of_var.update) {
             let touched = |k: usize, e: &super::trace::Element| {
                 trace.events[k].write == Some(*e) || trace.events[k].reads.iter().any(|(x, _)| x == e)
             };

@@ -68,6 +68,26 @@ for i in 0..n
   for k in 0..n
     b: x[i] += t[k]
 ";
+    accumulator_reset_where_it_is_updated: "temp t: f64[n] private
+for i in 0..n
+  for j in 0..n
+    a: t[j] = 0.0
+    b: t[j] += z[i, j]
+  for l in 0..n
+    c: x[l] = t[l]
+";
+    accumulator_reset_in_part: "temp t: f64[n] private
+for q in 0..n
+  z0: t[q] = 0.0
+for i in 0..n
+  for j in 0..i
+    a: t[j] = 0.0
+  for k in 0..n
+    b: t[k] += y[i]
+  for l in 0..n
+    c: z[i, l] = t[l]
+  d: t[0] += 1.0
+";
     first_write_under_a_condition: "temp t: f64 private
 zero: t = 0.0
 for i in 0..n

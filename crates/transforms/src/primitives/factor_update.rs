@@ -1,0 +1,273 @@
+//! Accumulates into partial values that are joined behind the loop.
+
+use super::Transform;
+use super::tag_iname::check_placement;
+use crate::error::Cause;
+use crate::lookup;
+use crate::nest::{copy_loops, renamed, wrapped};
+use crate::neutral::neutral;
+use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
+use crate::proofs::bounds::check_bounds_stay;
+use crate::proofs::extent::parametric_extent;
+use crate::tree::{edit_siblings, loop_body, replace_loop};
+use purlin_ir::deps::access_sites;
+use purlin_ir::polyhedral::Polyhedral;
+use purlin_ir::{
+    Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
+    WriteOp,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Lets an update accumulate into a partial value for each iteration of some loops, and adds the partial values
+/// behind the outermost of them.
+///
+/// # Rewrite
+/// ```text
+///                                  temp s_part: f64[n_o]
+/// for k_o in 0..n_o           =>   for k_o in 0..n_o
+///   for k_i in 0..32                 s_part_init: s_part[k_o] = 0.0
+///     s: y += a[32*k_o + k_i]        for k_i in 0..32
+///                                      s: s_part[k_o] += a[32*k_o + k_i]
+///                                  for k_o_sum in 0..n_o
+///                                    s_part_sum: y += s_part[k_o_sum]
+/// ```
+/// The partial values have an axis for each named loop, and for each loop inside that the element's index mentions:
+/// with `y[dof[c, j]] += …` over `q` inside `c` and `j`, they are what cell `c` adds to its `j`-th degree of
+/// freedom. They are private; new loops have the tags of those they copy; an atomic update leaves its atomicity to
+/// the sum. A predicate that says which elements are updated holds for the sum, too.
+///
+/// # Precondition
+/// The instruction is an update, so that its terms may be regrouped. With `o` the loops around the outermost named
+/// one, nobody sees the element between a term and the sum:
+/// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every access `t` inside the outermost
+/// named loop that is no update by the same operator. What the element's index reads stays until the sum. Where no
+/// term is, the element lies in the array. The bounds of the new loops mention only loops that the partial values
+/// have an axis for, and do not change. If loops are on axes, the placement must hold.
+///
+/// # Errors
+/// An element that somebody sees, or an index that changes before the sum, with two instances; an element that may
+/// not exist, with the sizes; a plain store; loops that are not around the instruction; bounds on other loops; a
+/// loop of unknown length; names that are taken.
+///
+/// # Source
+/// Document 000, §4.2 (partial sums of work-items); the step `rfactor` of Halide.
+///
+/// # Elsewhere
+/// Halide `rfactor`; Loopy `split_reduction_outward` with `realize_reduction`; Exo `stage_mem` with `accum`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactorUpdate {
+    /// The update.
+    pub insn: String,
+    /// Loops around it: one partial value for each of their iterations.
+    pub inames: Vec<String>,
+    /// Name of the partial values; `{insn}_part` if absent. Instructions are named after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<String>,
+}
+
+impl FactorUpdate {
+    /// One partial value for each iteration of `inames`.
+    pub fn new<S: Into<String>>(insn: impl Into<String>, inames: impl IntoIterator<Item = S>) -> Self {
+        Self { insn: insn.into(), inames: inames.into_iter().map(Into::into).collect(), partial: None }
+    }
+
+    /// Calls the partial values `name`.
+    #[must_use]
+    pub fn into_temporary(mut self, name: impl Into<String>) -> Self {
+        self.partial = Some(name.into());
+        self
+    }
+
+    fn name(&self) -> String {
+        self.partial.clone().unwrap_or_else(|| format!("{}_part", self.insn))
+    }
+}
+
+impl fmt::Display for FactorUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inames: Vec<_> = self.inames.iter().map(|i| format!("`{i}`")).collect();
+        let over = if inames.is_empty() { "no loop".to_owned() } else { inames.join(", ") };
+        write!(f, "factor `{}` over {over}", self.insn)?;
+        self.partial.as_ref().map_or(Ok(()), |name| write!(f, " into `{name}`"))
+    }
+}
+
+impl Transform for FactorUpdate {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let plan = self.check(kernel)?;
+        let factored = self.edit(kernel.clone(), &plan);
+        check_placement(&factored)?;
+        Ok(factored)
+    }
+}
+
+/// What is proved, and what the edit needs.
+struct Plan {
+    id: InsnId,
+    op: UpdateOp,
+    /// The loops around the update, outer first.
+    loops: Vec<InameId>,
+    /// How many of them are around the outermost named one.
+    outer: usize,
+    /// The loops that the partial values have an axis for, outer first.
+    axes: Vec<InameId>,
+    /// Lower bound and extent of each axis.
+    extents: Vec<(Affine, Affine)>,
+    /// Whether the predicate holds for the sum as well.
+    predicated_sum: bool,
+}
+
+impl FactorUpdate {
+    fn check(&self, kernel: &Kernel) -> Result<Plan, Cause> {
+        let (id, op) = update(kernel, &self.insn)?;
+        for name in [self.name(), format!("{}_init", self.name()), format!("{}_sum", self.name())] {
+            lookup::free(kernel, &name)?;
+        }
+        let expanded = kernel.with_rules_expanded();
+        let poly = Polyhedral::new(&expanded);
+        let loops = poly.loops(id).to_vec();
+        let named = self.named(kernel, &loops)?;
+        let outer = loops.iter().position(|l| named.contains(l)).unwrap_or_default();
+        let insn = &expanded.insns[id];
+        refuse_reductions(kernel, insn, &insn.lhs.index.iter().chain(&insn.predicate).collect::<Vec<_>>())?;
+        let kept = |l: &InameId| named.contains(l) || insn.lhs.index.iter().any(|e| mentions(e, *l));
+        let axes: Vec<_> = loops[outer..].iter().copied().filter(kept).collect();
+        self.check_bounds(kernel, &loops, outer, &axes)?;
+        let known: Vec<_> = loops[..outer].iter().chain(&axes).copied().collect();
+        let summed = |e: &Expr| loops.iter().any(|l| !known.contains(l) && mentions(e, *l));
+        let predicate = insn.predicate.as_ref().filter(|p| !summed(p));
+        let sites = access_sites(&poly);
+        let delayed = Delayed { poly: &poly, sites: &sites, id, outer };
+        delayed.check_unseen(&format!(
+            "distribute the loops, or factor `{}` over loops further inside",
+            self.insn
+        ))?;
+        let operands: Vec<_> = insn.lhs.index.iter().chain(predicate).collect();
+        delayed.check_operands_stay(&operands)?;
+        delayed.check_element_exists(&known, predicate)?;
+        let extents = axes.iter().map(|l| extent(kernel, *l)).collect::<Result<_, _>>()?;
+        let predicated_sum = predicate.is_some();
+        Ok(Plan { id, op, loops, outer, axes, extents, predicated_sum })
+    }
+
+    fn named(&self, kernel: &Kernel, loops: &[InameId]) -> Result<Vec<InameId>, Cause> {
+        if self.inames.is_empty() {
+            return Err(Cause::Argument("no loop is given; name loops around the update".into()));
+        }
+        let mut named = Vec::new();
+        for name in &self.inames {
+            let iname = lookup::tree_loop(kernel, name)?;
+            if !loops.contains(&iname) {
+                return Err(Cause::Argument(format!("`{name}` is not around `{}`", self.insn)));
+            }
+            if named.contains(&iname) {
+                return Err(Cause::Argument(format!("`{name}` is named twice; one axis a loop is enough")));
+            }
+            named.push(iname);
+        }
+        Ok(named)
+    }
+
+    /// The bounds of the loops with an axis mention no loop that is summed over, and do not change.
+    fn check_bounds(
+        &self,
+        kernel: &Kernel,
+        loops: &[InameId],
+        outer: usize,
+        axes: &[InameId],
+    ) -> Result<(), Cause> {
+        let first = loops[outer];
+        let nest = loop_body(&kernel.body, first).unwrap_or_default();
+        for axis in axes {
+            check_bounds_stay(kernel, *axis, nest)?;
+            let summed = loops[outer..].iter().filter(|l| !axes.contains(l));
+            for l in summed {
+                if kernel.inames[*axis].domain.mentions(*l) {
+                    let (axis, l) = (&kernel.inames[*axis].name, &kernel.inames[*l].name);
+                    return Err(Cause::Argument(format!(
+                        "the bounds of `{axis}` mention `{l}`, over which the partial values sum; name `{l}` too, or \
+                         interchange the loops"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn edit(&self, mut kernel: Kernel, plan: &Plan) -> Kernel {
+        let old = kernel.insns[plan.id].clone();
+        let ty = kernel.vars[old.lhs.var].ty;
+        let shape = plan.extents.iter().map(|(_, extent)| extent.clone());
+        let partial = Variable::new(self.name(), ty, VarKind::Temporary, shape, AddressSpace::Private);
+        let partial = kernel.vars.push(partial);
+        let element = |copies: &[(InameId, InameId)]| {
+            let index = plan.axes.iter().zip(&plan.extents).map(|(l, (lo, _))| {
+                let at = copies.iter().find(|(old, _)| old == l).map_or(*l, |(_, new)| *new);
+                Expr::from_affine(&Affine::iname(at).minus(lo))
+            });
+            Access::new(partial, index)
+        };
+        let insn =
+            |name, lhs, op, rhs, predicate| Insn { name, lhs, op, rhs, predicate, tags: old.tags.clone() };
+        kernel.insns[plan.id].lhs = element(&[]);
+        kernel.insns[plan.id].op = WriteOp::Update { op: plan.op, atomic: false };
+
+        let depth = plan.depth(&kernel);
+        let swept: Vec<_> = plan.axes.iter().copied().filter(|l| !plan.loops[..=depth].contains(l)).collect();
+        let copies = copy_loops(&mut kernel, &swept, "init");
+        let name = format!("{}_init", self.name());
+        let init = insn(name, element(&copies), WriteOp::Assign, neutral(plan.op, ty), None);
+        let init = wrapped(copies.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(init))]);
+        let deepest = plan.loops[depth];
+        replace_loop(&mut kernel.body, deepest, &mut |body| {
+            vec![Node::Loop(deepest, init.iter().cloned().chain(body).collect())]
+        });
+
+        let copies = copy_loops(&mut kernel, &plan.axes, "sum");
+        let lhs = Access::new(old.lhs.var, old.lhs.index.iter().map(|e| renamed(e, &copies)));
+        let predicate = old.predicate.as_ref().filter(|_| plan.predicated_sum).map(|p| renamed(p, &copies));
+        let name = format!("{}_sum", self.name());
+        let sum = insn(name, lhs, old.op, Expr::Load(element(&copies)), predicate);
+        let sum = wrapped(copies.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(sum))]);
+        insert_behind(&mut kernel.body, plan.loops[plan.outer], &sum);
+        kernel
+    }
+}
+
+impl Plan {
+    /// How deep the first values are set: below the outermost named loop as long as the nest is perfect.
+    fn depth(&self, kernel: &Kernel) -> usize {
+        let mut depth = self.outer;
+        while let Some(next) = self.loops.get(depth + 1).filter(|l| self.axes.contains(l)) {
+            let alone = loop_body(&kernel.body, self.loops[depth])
+                .is_some_and(|body| matches!(body, [Node::Loop(only, _)] if only == next));
+            if !alone {
+                break;
+            }
+            depth += 1;
+        }
+        depth
+    }
+}
+
+fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {
+    let wanted = |n: &Node| matches!(n, Node::Loop(l, _) if *l == iname);
+    edit_siblings(body, &wanted, &mut |siblings| {
+        if let Some(at) = siblings.iter().position(wanted) {
+            siblings.splice(at + 1..at + 1, nodes.iter().cloned());
+        }
+    });
+}
+
+/// Lower bound and extent of a loop.
+fn extent(kernel: &Kernel, iname: InameId) -> Result<(Affine, Affine), Cause> {
+    parametric_extent(kernel, iname)?.ok_or_else(|| {
+        Cause::Argument(format!(
+            "the length of `{}` is bounded by no expression of the parameters; assume bounds, or name loops of known \
+             length",
+            kernel.inames[iname].name
+        ))
+    })
+}

@@ -1,0 +1,338 @@
+//! Lets the iterations of a loop with a running total start from totals that a scan over the work-items gives.
+
+use super::Transform;
+use super::reduce_in_tree::{Values, work_item_tag};
+use super::tag_iname::check_placement;
+use crate::error::{Cause, LostValue};
+use crate::lookup;
+use crate::nest::{copy_loops, new_loop, renamed, wrapped};
+use crate::neutral::neutral;
+use crate::proofs::accumulation::{refuse_reductions, update};
+use crate::proofs::bounds::check_bounds_stay;
+use crate::proofs::elements::check_no_rule;
+use crate::proofs::stale;
+use crate::tree::{edit_siblings, insns_of, loop_body};
+use purlin_ir::deps::access_sites;
+use purlin_ir::deps::pair::{Order, pair_relation};
+use purlin_ir::polyhedral::Polyhedral;
+use purlin_ir::{
+    Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
+    VarId, VarKind, Variable, WriteOp,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Takes the running total of a scalar out of a loop of constant length: the terms of each iteration are summed by
+/// themselves, the sums are scanned in local memory, and every iteration starts from the total of those before it.
+///
+/// # Rewrite
+/// ```text
+///                              temp t_scan: f64[2, 4] local
+///                              for t_scan_f in 0..4 {l.0}
+///                                t_scan_fill: t_scan[0, t_scan_f] = 0.0
+///                              for c_part in 0..4 {l.0}
+///                                for j_part in 0..m
+///                                  t_scan_part: t_scan[0, c_part] += a[c_part, j_part]
+/// for c in 0..4           =>   for t_scan_0 in 0..4 {l.0}
+///   for j in 0..m                t_scan_copy_0: t_scan[1, t_scan_0] = t_scan[0, t_scan_0]
+///     u: t += a[c, j]            t_scan_add_0: t_scan[1, t_scan_0] += t_scan[0, t_scan_0 - 1] if t_scan_0 >= 1
+///     s: y[c, j] = t           for t_scan_1 in 0..4 {l.0}
+///                                …, by a distance of 2, from t_scan[1, …] to t_scan[0, …]
+///                              for c in 0..4 {l.0}
+///                                t_scan_start: t_run = t
+///                                t_scan_before: t_run += t_scan[0, c - 1] if c >= 1
+///                                for j in 0..m
+///                                  u: t_run += a[c, j]
+///                                  s: y[c, j] = t_run
+///                              t_scan_total: t += t_scan[0, 3]
+/// ```
+/// That is the second level of a scan whose first one is the sequential loop inside; a sequential loop around carries
+/// the total on. Inclusive or exclusive is for the order of `u` and `s` to say. The terms are computed twice. The scan
+/// takes `ceil(log2 n)` steps (Hillis and Steele); the barriers between them are derived like all others.
+///
+/// # Precondition
+/// `t` is a scalar temporary that one update alone writes inside the loop, so that its terms may be regrouped, and
+/// the terms do not mention it. What they read is there before the loop starts: with `o` the loops around, for every
+/// read `r` of the update and every write `w` inside the loop,
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. The bounds of the loops around the update do
+/// not change inside. The length of the loop has a constant bound. If loops are on axes, the placement must hold.
+///
+/// # Errors
+/// A term that the loop writes, with two instances; a total that others write or terms read; a total that is no
+/// scalar temporary; a loop of unknown length, or not around the update; a tag that is no axis of work-items; names
+/// that are taken.
+///
+/// # Elsewhere
+/// Loopy's parallel scans; CUB `BlockScan`; Halide leaves it to `rfactor` on associative definitions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParalleliseScan {
+    /// The loop.
+    pub iname: String,
+    /// The update of the running total.
+    pub insn: String,
+    /// Name of the scanned sums; `{total}_scan` if absent. Loops and instructions are named after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<String>,
+    /// `l.0`, `l.1` or `l.2`, for the loop itself as well; the tag of the loop if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
+impl ParalleliseScan {
+    /// Scans the sums of the iterations of `iname`.
+    pub fn new(iname: impl Into<String>, insn: impl Into<String>) -> Self {
+        Self { iname: iname.into(), insn: insn.into(), scan: None, tag: None }
+    }
+
+    /// Runs on the work-items along the axis of this tag.
+    #[must_use]
+    pub fn by_work_items(mut self, tag: impl Into<String>) -> Self {
+        self.tag = Some(tag.into());
+        self
+    }
+
+    /// Calls the scanned sums `name`.
+    #[must_use]
+    pub fn into_temporary(mut self, name: impl Into<String>) -> Self {
+        self.scan = Some(name.into());
+        self
+    }
+}
+
+impl fmt::Display for ParalleliseScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "parallelise the scan of `{}` over `{}`", self.insn, self.iname)?;
+        self.scan.as_ref().map_or(Ok(()), |name| write!(f, " in `{name}`"))?;
+        self.tag.as_ref().map_or(Ok(()), |tag| write!(f, " on {tag}"))
+    }
+}
+
+impl Transform for ParalleliseScan {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let plan = self.check(kernel)?;
+        let scanned = plan.edit(kernel.clone());
+        scanned.verify()?;
+        check_placement(&scanned)?;
+        Ok(scanned)
+    }
+}
+
+struct Plan {
+    iname: InameId,
+    id: InsnId,
+    op: UpdateOp,
+    total: VarId,
+    tag: AxisTag,
+    name: String,
+    run: String,
+    /// The loop and those inside it around the update, outer first.
+    nest: Vec<InameId>,
+    values: Values,
+}
+
+impl ParalleliseScan {
+    fn check(&self, kernel: &Kernel) -> Result<Plan, Cause> {
+        let iname = lookup::tree_loop(kernel, &self.iname)?;
+        let (id, op) = update(kernel, &self.insn)?;
+        let expanded = kernel.with_rules_expanded();
+        let poly = Polyhedral::new(&expanded);
+        let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
+            return Err(Cause::Argument(format!("`{}` is not around `{}`", self.iname, self.insn)));
+        };
+        let total = kernel.insns[id].lhs.var;
+        check_no_rule(kernel, total)?;
+        check_total(&poly, id, iname)?;
+        let insn = &expanded.insns[id];
+        refuse_reductions(kernel, insn, &[&insn.rhs].into_iter().chain(&insn.predicate).collect::<Vec<_>>())?;
+        let nest = poly.loops(id)[outer..].to_vec();
+        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        nest.iter().try_for_each(|l| check_bounds_stay(kernel, *l, body))?;
+        check_terms(&poly, id, outer)?;
+        let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
+        let values = Values::of(kernel, iname)?;
+        let of = &kernel.vars[total].name;
+        let name = self.scan.clone().unwrap_or_else(|| format!("{of}_scan"));
+        let plan = Plan { iname, id, op, total, tag, name, run: format!("{of}_run"), nest, values };
+        plan.check_names(kernel)?;
+        Ok(plan)
+    }
+}
+
+/// The total is a scalar temporary that inside the loop only the update writes, and that its terms do not read.
+fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Cause> {
+    let kernel = poly.kernel;
+    let insn = &kernel.insns[id];
+    let var = &kernel.vars[insn.lhs.var];
+    let refuse = |why: String| Err(Cause::Argument(why));
+    if var.kind != VarKind::Temporary || !var.shape.is_empty() {
+        return refuse(format!("`{}` is no scalar temporary, needed one as running total", var.name));
+    }
+    if insn.reads().iter().any(|a| a.var == insn.lhs.var) {
+        return refuse(format!(
+            "the terms of `{}` mention `{}`, so that none is known before",
+            insn.name, var.name
+        ));
+    }
+    let other = |(other, i): &(InsnId, &Insn)| {
+        *other != id && i.lhs.var == insn.lhs.var && poly.loops(*other).contains(&iname)
+    };
+    if let Some((_, other)) = kernel.insns.iter().find(other) {
+        return refuse(format!(
+            "`{}` writes `{}` inside the loop as well as `{}`; distribute the loop first",
+            other.name, var.name, insn.name
+        ));
+    }
+    let bound = |l: &InameId| {
+        let mut found = false;
+        kernel.inames[*l].domain.for_each_symbol(&mut |a| found |= *a == purlin_ir::Atom::Var(insn.lhs.var));
+        found
+    };
+    match kernel.inames.ids().find(bound) {
+        Some(l) => refuse(format!("the bounds of `{}` mention `{}`", kernel.inames[l].name, var.name)),
+        None => Ok(()),
+    }
+}
+
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty for what the terms read.
+fn check_terms(poly: &Polyhedral, id: InsnId, outer: usize) -> Result<(), Cause> {
+    let kernel = poly.kernel;
+    let around = poly.loops(id);
+    let sites = access_sites(poly);
+    for of_var in &sites {
+        for read in of_var.iter().filter(|s| s.insn == id && !s.writes()) {
+            let inside = |insn| poly.loops(insn).starts_with(&around[..=outer]);
+            for write in of_var.iter().filter(|s| s.writes() && inside(s.insn)) {
+                let Some(pair) = pair_relation(poly, write, read, Order::Within(&around[..outer])) else {
+                    continue;
+                };
+                let Some(witness) = stale::witness(kernel, write, read, &pair.map()?)? else { continue };
+                let var = &kernel.vars[read.access.var].name;
+                let found = format!(
+                    "{} sums `{}`, which {} writes inside the loop",
+                    witness.sink, witness.element, witness.source
+                );
+                let help = format!("replace `{var}` by its definition, or distribute the loop first");
+                return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// The distances over which the steps of the scan add.
+    fn distances(&self) -> Vec<i64> {
+        std::iter::successors(Some(1), |d| Some(2 * d)).take_while(|d| *d < self.values.length).collect()
+    }
+
+    fn check_names(&self, kernel: &Kernel) -> Result<(), Cause> {
+        let steps = 0..self.distances().len();
+        let steps = steps.flat_map(|k| [format!("_copy_{k}"), format!("_add_{k}")]);
+        let fixed = ["", "_fill", "_part", "_start", "_before", "_total"].map(str::to_owned);
+        let names = fixed.into_iter().chain(steps).map(|end| format!("{}{end}", self.name));
+        names.chain([self.run.clone()]).try_for_each(|name| lookup::free(kernel, &name))
+    }
+
+    fn insn(&self, end: &str, lhs: Access, op: Option<UpdateOp>, rhs: Expr, predicate: Option<Expr>) -> Insn {
+        let op = op.map_or(WriteOp::Assign, |op| WriteOp::Update { op, atomic: false });
+        Insn { name: format!("{}{end}", self.name), lhs, op, rhs, predicate, tags: Default::default() }
+    }
+
+    fn edit(&self, mut kernel: Kernel) -> Kernel {
+        let ty = kernel.vars[self.total].ty;
+        let temporary = |name: &str, shape: &[i64], space| {
+            let shape = shape.iter().map(|n| Affine::constant(*n));
+            Variable::new(name, ty, VarKind::Temporary, shape, space)
+        };
+        let sums = kernel.vars.push(temporary(&self.name, &[2, self.values.length], AddressSpace::Local));
+        let run = kernel.vars.push(temporary(&self.run, &[], AddressSpace::Private));
+        kernel.inames[self.iname].tag = self.tag;
+        self.values.show_bound(&mut kernel, self.iname);
+        let mut before = self.parts(&mut kernel, sums);
+        let steps = self.distances();
+        for (k, distance) in steps.iter().enumerate() {
+            before.push(self.step(&mut kernel, sums, k, *distance));
+        }
+        let last = (steps.len() % 2) as i64;
+        let start = self.start(&mut kernel, sums, run, last);
+        let all = Expr::load(sums, [Expr::Int(last), Expr::Int(self.values.length - 1)]);
+        let total = self.insn("_total", Access::scalar(self.total), Some(self.op), all, None);
+        let total = Node::Insn(kernel.insns.push(total));
+        self.insert(&mut kernel, &before, &start, total);
+        self.rename(&mut kernel, run);
+        kernel
+    }
+
+    /// The sums of the iterations, each by itself.
+    fn parts(&self, kernel: &mut Kernel, sums: VarId) -> Vec<Node> {
+        let (ty, update) = (kernel.vars[self.total].ty, kernel.insns[self.id].clone());
+        let at = new_loop(kernel, &format!("{}_f", self.name), self.values.length, self.tag);
+        let fill = Access::new(sums, [Expr::Int(0), Expr::Iname(at)]);
+        let fill = self.insn("_fill", fill, None, neutral(self.op, ty), None);
+        let fill = Node::Loop(at, vec![Node::Insn(kernel.insns.push(fill))]);
+        let copies = copy_loops(kernel, &self.nest, "part");
+        let own = copies.first().map_or(self.iname, |(_, new)| *new);
+        let part =
+            Access::new(sums, [Expr::Int(0), Expr::from_affine(&Affine::iname(own).minus(&self.values.lo))]);
+        let (rhs, predicate) =
+            (renamed(&update.rhs, &copies), update.predicate.as_ref().map(|p| renamed(p, &copies)));
+        let part = self.insn("_part", part, Some(self.op), rhs, predicate);
+        let part = wrapped(copies.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(part))]);
+        [fill].into_iter().chain(part).collect()
+    }
+
+    /// One step of the scan: from one half of the array to the other.
+    fn step(&self, kernel: &mut Kernel, sums: VarId, k: usize, distance: i64) -> Node {
+        let (from, to) = ((k % 2) as i64, ((k + 1) % 2) as i64);
+        let at = new_loop(kernel, &format!("{}_{k}", self.name), self.values.length, self.tag);
+        let element = |half: i64, offset: i64| {
+            Access::new(sums, [Expr::Int(half), Expr::from_affine(&Affine::iname(at).plus_constant(offset))])
+        };
+        let copy = self.insn(&format!("_copy_{k}"), element(to, 0), None, Expr::Load(element(from, 0)), None);
+        let there = Expr::binary(BinaryOp::Le, Expr::Int(distance), Expr::Iname(at));
+        let other = Expr::Load(element(from, -distance));
+        let add = self.insn(&format!("_add_{k}"), element(to, 0), Some(self.op), other, Some(there));
+        Node::Loop(at, [copy, add].map(|insn| Node::Insn(kernel.insns.push(insn))).into())
+    }
+
+    /// The total before an iteration.
+    fn start(&self, kernel: &mut Kernel, sums: VarId, run: VarId, half: i64) -> Vec<Node> {
+        let run = Access::scalar(run);
+        let first = self.insn("_start", run.clone(), None, Expr::scalar(self.total), None);
+        let at = Affine::iname(self.iname).minus(&self.values.lo).plus_constant(-1);
+        let at = Expr::from_affine(&at);
+        let later = Expr::binary(BinaryOp::Lt, Expr::from_affine(&self.values.lo), Expr::Iname(self.iname));
+        let earlier = Expr::load(sums, [Expr::Int(half), at]);
+        let more = self.insn("_before", run, Some(self.op), earlier, Some(later));
+        [first, more].map(|insn| Node::Insn(kernel.insns.push(insn))).into()
+    }
+
+    fn insert(&self, kernel: &mut Kernel, before: &[Node], start: &[Node], total: Node) {
+        let wanted = |n: &Node| matches!(n, Node::Loop(l, _) if *l == self.iname);
+        edit_siblings(&mut kernel.body, &wanted, &mut |siblings| {
+            let Some(at) = siblings.iter().position(wanted) else { return };
+            if let Some(Node::Loop(_, body)) = siblings.get_mut(at) {
+                body.splice(0..0, start.iter().cloned());
+            }
+            siblings.insert(at + 1, total.clone());
+            siblings.splice(at..at, before.iter().cloned());
+        });
+    }
+
+    /// Inside the loop the total is the one of the iteration.
+    fn rename(&self, kernel: &mut Kernel, run: VarId) {
+        let body = loop_body(&kernel.body, self.iname).unwrap_or_default();
+        let start = format!("{}_start", self.name);
+        for id in insns_of(body) {
+            let insn = &mut kernel.insns[id];
+            if insn.name == start {
+                continue;
+            }
+            insn.map_expressions(&mut |e| if e == Expr::scalar(self.total) { Expr::scalar(run) } else { e });
+            if insn.lhs.var == self.total {
+                insn.lhs.var = run;
+            }
+        }
+    }
+}

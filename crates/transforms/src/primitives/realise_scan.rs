@@ -1,0 +1,432 @@
+//! Turns a sum over the earlier iterations, or a recurrence, into a running total.
+
+use super::Transform;
+use super::convert_to_update::{joined, terms_beside};
+use super::realise_reduction::search;
+use super::tag_iname::check_placement;
+use crate::error::{Cause, LostValue};
+use crate::lookup;
+use crate::neutral::neutral;
+use crate::proofs::accumulation::{mentions, refuse_reductions};
+use crate::proofs::bounds::check_constant_value;
+use crate::proofs::stale;
+use crate::tree::edit_siblings;
+use purlin_ir::deps::pair::{Order, pair_relation};
+use purlin_ir::deps::{AccessSite, access_sites};
+use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_ir::{
+    Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, InameId, Insn, InsnId,
+    Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
+};
+use purlin_isl as isl;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Computes prefix sums in one pass: a reduction whose range grows by one with every iteration of the loop around, or
+/// a recurrence, becomes a running total.
+///
+/// # Rewrite
+/// ```text
+///                                                   s_acc_init: s_acc = 0.0
+/// for i in 0..n                                =>   for i in 0..n
+///   s: y[i] = 2.0*sum(j in 0..i + 1: a[j])            s_acc_update: s_acc += a[i]
+///                                                     s: y[i] = 2.0*s_acc
+///
+///                                                   s_acc_init: s_acc = select(1 < n, y[0], 0.0)
+/// for i in 1..n                                =>   for i in 1..n
+///   s: y[i] = y[i - 1] + a[i]                         s_acc_update: s_acc += a[i]
+///                                                     s: y[i] = s_acc
+/// ```
+/// An exclusive sum (`j in 0..i`) adds `a[i - 1] if i >= 1`; a range that starts with several terms gets a loop in
+/// front that adds all but the last of them. The total is private and has the type of the reduction or of `y`.
+///
+/// # Precondition
+/// The loop `i` is a plain range `i0..i1` directly around the instruction, which has no predicate.
+///
+/// A reduction: its range is `lo..i + c` with neither `lo` nor the body mentioning `i`, and it is evaluated whenever
+/// the instruction runs. Its terms come in the same order from the neutral element, so that the result is the same
+/// bit by bit. A term is read once and earlier: with `o` the loops around `i`, for every read `r` of the new update
+/// and every write `w` inside `i`, `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
+///
+/// A recurrence: seen as a sum (product, minimum, maximum), the right-hand side has exactly one term `y[f(i - 1)]`
+/// where `y[f(i)]` is stored, and no other instruction inside `i` writes what is read there:
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. Equal up to the reassociation that updates
+/// declare, exactly so with one other term.
+///
+/// If loops are on axes, the placement must hold.
+///
+/// # Errors
+/// A term that is written after it is read, or an element of the recurrence that somebody else writes, with two
+/// instances; an instruction that is neither; a range that does not grow by one; a reduction under a condition;
+/// names that are taken.
+///
+/// # Elsewhere
+/// Loopy realises prefix sums as scans; Halide's update definitions; the "scan detection" of ppcg's successors.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RealiseScan {
+    /// The instruction.
+    pub insn: String,
+    /// Name of the running total; `{insn}_acc` if absent. Instructions are named after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<String>,
+}
+
+impl RealiseScan {
+    /// Makes a running total of what `insn` sums.
+    pub fn new(insn: impl Into<String>) -> Self {
+        Self { insn: insn.into(), total: None }
+    }
+
+    /// Calls the running total `name`.
+    #[must_use]
+    pub fn into_temporary(mut self, name: impl Into<String>) -> Self {
+        self.total = Some(name.into());
+        self
+    }
+
+    fn name(&self) -> String {
+        self.total.clone().unwrap_or_else(|| format!("{}_acc", self.insn))
+    }
+}
+
+impl fmt::Display for RealiseScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "realise the scan of `{}`", self.insn)?;
+        self.total.as_ref().map_or(Ok(()), |name| write!(f, " in `{name}`"))
+    }
+}
+
+impl Transform for RealiseScan {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let scan = self.find(kernel)?;
+        for end in ["", "_init", "_first", "_update"] {
+            lookup::free(kernel, &format!("{}{end}", self.name()))?;
+        }
+        let realised = match prefix(kernel, &scan)? {
+            Some(prefix) => {
+                let realised = self.edit_prefix(kernel.clone(), &scan, &prefix)?;
+                self.check_terms(&realised, &scan)?;
+                realised
+            }
+            None => {
+                let step = recurrence(kernel, &scan)?;
+                check_own_element(kernel, &scan, &step)?;
+                self.edit_recurrence(kernel.clone(), &scan, &step)
+            }
+        };
+        let realised = realised.canonical(); // the iname of the terms may be gone
+        realised.verify()?;
+        check_placement(&realised)?;
+        Ok(realised)
+    }
+}
+
+/// The instruction and the loop directly around it.
+struct Scan {
+    id: InsnId,
+    /// Loops around the loop.
+    outer: Vec<InameId>,
+    iname: InameId,
+    lo: Affine,
+    hi: Affine,
+}
+
+/// A reduction over the range `lo..end`, where `end` grows with the loop.
+struct Prefix {
+    reduction: Reduction,
+    term: InameId,
+    lo: Affine,
+    end: Affine,
+    ty: ScalarType,
+}
+
+/// `y[f(i)] = y[f(i - 1)] op value`.
+struct Recurrence {
+    op: UpdateOp,
+    before: Access,
+    value: Expr,
+}
+
+impl RealiseScan {
+    fn find(&self, kernel: &Kernel) -> Result<Scan, Cause> {
+        let id = lookup::insn(kernel, &self.insn)?;
+        let insn = &kernel.insns[id];
+        let refuse = |why: String| Err(Cause::Argument(why));
+        if insn.predicate.is_some() {
+            return refuse(format!(
+                "`{}` has a predicate, and a running total needs every term; make it a condition of the value",
+                self.insn
+            ));
+        }
+        let mut around = Polyhedral::new(kernel).loops(id).to_vec();
+        let Some(iname) = around.pop() else {
+            return refuse(format!("`{}` stands in no loop; there is nothing to run along", self.insn));
+        };
+        let Some((lo, hi)) = kernel.inames[iname].domain.as_range(iname) else {
+            return refuse(format!(
+                "the loop over `{}` is no plain range; a running total needs one value after the other",
+                kernel.inames[iname].name
+            ));
+        };
+        Ok(Scan { id, outer: around, iname, lo, hi })
+    }
+
+    fn temporary(&self, kernel: &mut Kernel, ty: ScalarType) -> Access {
+        let total = Variable::new(self.name(), ty, VarKind::Temporary, [], AddressSpace::Private);
+        Access::scalar(kernel.vars.push(total))
+    }
+
+    fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Cause> {
+        let total = self.temporary(&mut kernel, prefix.ty);
+        let old = kernel.insns[scan.id].clone();
+        let insn = |end: &str, op, rhs, predicate| Insn {
+            name: format!("{}{end}", self.name()),
+            lhs: total.clone(),
+            op,
+            rhs,
+            predicate,
+            tags: old.tags.clone(),
+        };
+        let step = WriteOp::Update { op: prefix.reduction.op, atomic: false };
+        let body = &prefix.reduction.body;
+        let init = insn("_init", WriteOp::Assign, neutral(prefix.reduction.op, prefix.ty), None);
+        let mut before = vec![Node::Insn(kernel.insns.push(init))];
+        if let Some(domain) = first_terms(&kernel, scan, prefix)? {
+            kernel.inames[prefix.term].domain = domain;
+            let first = kernel.insns.push(insn("_first", step, (**body).clone(), None));
+            before.push(Node::Loop(prefix.term, vec![Node::Insn(first)]));
+        }
+        let newest = prefix.end.plus_constant(-1);
+        let term = with_value(body, prefix.term, &newest);
+        let exists = Constraint::le(&prefix.lo, &newest);
+        let needed = !always(&kernel, scan, &exists)?;
+        // lo <= i + c - 1, with the loop alone on its side
+        let first = prefix.lo.minus(&prefix.end).plus(&Affine::iname(scan.iname)).plus_constant(1);
+        let condition = Expr::binary(BinaryOp::Le, Expr::from_affine(&first), Expr::Iname(scan.iname));
+        let update = kernel.insns.push(insn("_update", step, term, needed.then_some(condition)));
+        let (whole, value) = (Expr::Reduce(prefix.reduction.clone()), Expr::Load(total.clone()));
+        kernel.insns[scan.id].map_expressions(&mut |e| if e == whole { value.clone() } else { e });
+        insert(&mut kernel, scan, &before, update);
+        Ok(kernel)
+    }
+
+    fn edit_recurrence(&self, mut kernel: Kernel, scan: &Scan, step: &Recurrence) -> Kernel {
+        let old = kernel.insns[scan.id].clone();
+        let ty = kernel.vars[old.lhs.var].ty;
+        let total = self.temporary(&mut kernel, ty);
+        let first = with_value(&Expr::Load(step.before.clone()), scan.iname, &scan.lo);
+        let condition = Expr::binary(BinaryOp::Lt, Expr::from_affine(&scan.lo), Expr::from_affine(&scan.hi));
+        let runs = Constraint::lt(&scan.lo, &scan.hi).as_constant() == Some(true);
+        let insn = |end: &str, op, rhs| Insn {
+            name: format!("{}{end}", self.name()),
+            lhs: total.clone(),
+            op,
+            rhs,
+            predicate: None,
+            tags: old.tags.clone(),
+        };
+        let nothing = neutral(step.op, ty);
+        let first = if runs { first } else { Expr::Select(condition.into(), first.into(), nothing.into()) };
+        let init = kernel.insns.push(insn("_init", WriteOp::Assign, first));
+        let op = WriteOp::Update { op: step.op, atomic: false };
+        let update = kernel.insns.push(insn("_update", op, step.value.clone()));
+        kernel.insns[scan.id].rhs = Expr::Load(total.clone());
+        insert(&mut kernel, scan, &[Node::Insn(init)], update);
+        kernel
+    }
+
+    /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates read.
+    fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Cause> {
+        let expanded = realised.with_rules_expanded();
+        let poly = Polyhedral::new(&expanded);
+        let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
+        let total = realised.var(&self.name());
+        let sites = access_sites(&poly);
+        let is_term = |s: &AccessSite| {
+            !s.writes() && Some(s.access.var) != total && names.contains(&expanded.insns[s.insn].name)
+        };
+        let inside = |s: &AccessSite| poly.loops(s.insn).contains(&scan.iname);
+        for of_var in &sites {
+            for read in of_var.iter().filter(|s| is_term(s)) {
+                for write in of_var.iter().filter(|s| s.writes() && inside(s)) {
+                    let order = Order::Within(&scan.outer);
+                    let Some(pair) = pair_relation(&poly, read, write, order) else { continue };
+                    let Some(witness) = stale::witness(&expanded, read, write, &pair.map()?)? else {
+                        continue;
+                    };
+                    let found = format!(
+                        "{} would read the term `{}` once, and {} overwrites it, so that later sums have another one",
+                        witness.source, witness.element, witness.sink
+                    );
+                    let help = "realise the reduction as a loop of its own".into();
+                    return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first reduction of the value with the loop in its upper bound.
+fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Cause> {
+    let insn = &kernel.insns[scan.id];
+    let mut found = None;
+    insn.rhs.for_each(&mut |e| {
+        if let Expr::Reduce(r) = e
+            && found.is_none()
+            && r.inames.iter().any(|j| kernel.inames[*j].domain.mentions(scan.iname))
+        {
+            found = Some(r.clone());
+        }
+    });
+    let Some(reduction) = found else { return Ok(None) };
+    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Cause::Argument(why)));
+    let [term] = reduction.inames.as_slice() else {
+        return refuse(format!("`{}` sums over several inames at once; a running total has one", insn.name));
+    };
+    let (term, j) = (*term, &kernel.inames[*term].name);
+    if let Some((_, Some(obstacle))) = search(&insn.rhs, term, None) {
+        return refuse(format!("the reduction over `{j}` in `{}` {obstacle}", insn.name));
+    }
+    let range = kernel.inames[term].domain.as_range(term);
+    let grows = |end: &Affine| end.minus(&Affine::iname(scan.iname));
+    let Some((lo, end)) =
+        range.filter(|(lo, end)| !lo.mentions(scan.iname) && !grows(end).mentions(scan.iname))
+    else {
+        return refuse(format!("the range of `{j}` does not grow by one with `{i}`; needed `lo..{i} + c`"));
+    };
+    if mentions(&kernel.expand_rules(&reduction.body), scan.iname) {
+        return refuse(format!("the terms over `{j}` mention `{i}`, so that every sum has terms of its own"));
+    }
+    refuse_reductions(kernel, insn, &[&reduction.body])?;
+    check_constant_value(kernel, term, &lo)?;
+    check_constant_value(kernel, term, &end)?;
+    match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) {
+        Ok(ExprType::Scalar(ty)) => Ok(Some(Prefix { reduction, term, lo, end, ty })),
+        _ => refuse(format!(
+            "the reduction over `{j}` takes its type from where it stands; cast its body, for example to f64"
+        )),
+    }
+}
+
+/// The value as `y[f(i - 1)] op rest`.
+fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
+    let insn = &kernel.insns[scan.id];
+    let neither = || {
+        Cause::Argument(format!(
+            "`{}` neither sums over a range that grows with `{}` nor joins a value to the element that the iteration \
+             before stored",
+            insn.name, kernel.inames[scan.iname].name
+        ))
+    };
+    if insn.op != WriteOp::Assign || !insn.lhs.index.iter().any(|e| mentions(e, scan.iname)) {
+        return Err(neither());
+    }
+    let earlier = Affine::iname(scan.iname).plus_constant(-1);
+    let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| earlier.clone());
+    let index = insn.lhs.index.iter().map(|e| Some(Expr::from_affine(&e.as_affine()?.substitute(&replace))));
+    let before = Access::new(insn.lhs.var, index.collect::<Option<Vec<_>>>().ok_or_else(neither)?);
+    let (op, rest) = terms_beside(&insn.rhs, &before).ok_or_else(neither)?;
+    let ty = kernel.vars[insn.lhs.var].ty;
+    if kernel.type_of(&insn.rhs, &[]) != Ok(ExprType::Scalar(ty)) {
+        return Err(Cause::Argument(format!(
+            "`{}` rounds its value to {ty} in every iteration, which a running total would not; compute it in {ty}",
+            insn.name
+        )));
+    }
+    let value = joined(kernel, insn, op, &rest);
+    Ok(Recurrence { op, before, value })
+}
+
+/// Nobody else inside the loop writes the element that the recurrence takes over:
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty.
+fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Cause> {
+    let expanded = kernel.with_rules_expanded();
+    let poly = Polyhedral::new(&expanded);
+    let sites = access_sites(&poly);
+    let own = |s: &AccessSite| {
+        let affine = |index: &[Expr]| index.iter().map(Expr::as_affine).collect::<Vec<_>>();
+        s.insn == scan.id && !s.writes() && affine(&s.access.index) == affine(&step.before.index)
+    };
+    let of_var: Vec<_> = sites.iter().flatten().filter(|s| s.access.var == step.before.var).collect();
+    for read in of_var.iter().filter(|s| own(s)) {
+        let others = of_var
+            .iter()
+            .filter(|s| s.writes() && s.insn != scan.id && poly.loops(s.insn).contains(&scan.iname));
+        for write in others {
+            let Some(pair) = pair_relation(&poly, write, read, Order::Within(&scan.outer)) else { continue };
+            let Some(witness) = stale::witness(&expanded, write, read, &pair.map()?)? else { continue };
+            let found = format!(
+                "{} takes `{}` from {}, and not from the iteration before",
+                witness.sink, witness.element, witness.source
+            );
+            let help = "keep the recurrence, or distribute the loop first".into();
+            return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+        }
+    }
+    Ok(())
+}
+
+/// Values of the term's iname in front of the loop: all but the newest of the first iteration, if it runs; `None` if
+/// there are none.
+fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Cause> {
+    let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.lo.clone());
+    let last = prefix.end.substitute(&replace).plus_constant(-1);
+    let j = Affine::iname(prefix.term);
+    let runs = Constraint::lt(&scan.lo, &scan.hi);
+    let all = [Constraint::le(&prefix.lo, &j), Constraint::lt(&j, &last), runs.clone()];
+    let poly = Polyhedral::new(kernel);
+    let mut loops = scan.outer.clone();
+    loops.push(prefix.term);
+    let space = isl::SetSpace::new(&poly.names(&loops, Side::Source), &poly.params);
+    let known: Vec<_> = all.iter().filter_map(|c| poly.constraint(c, Side::Source)).collect();
+    let values = cross(&poly.domains(&scan.outer, Side::Source).0, &[known]);
+    if isl::Set::from_disjuncts(&space, &poly.in_context(values))?.is_empty()? {
+        return Ok(None);
+    }
+    Ok(Some(Domain::conjunction(all)))
+}
+
+/// Whether a condition holds in every iteration of the loop.
+fn always(kernel: &Kernel, scan: &Scan, condition: &Constraint) -> Result<bool, Cause> {
+    let poly = Polyhedral::new(kernel);
+    let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
+    let mut loops = scan.outer.clone();
+    loops.push(scan.iname);
+    let space = isl::SetSpace::new(&poly.names(&loops, Side::Source), &poly.params);
+    let all = poly.in_context(poly.domains(&loops, Side::Source).0);
+    let all = isl::Set::from_disjuncts(&space, &all)?;
+    Ok(all.is_subset(&isl::Set::from_constraints(&space, &[condition])?)?)
+}
+
+/// The expression at a value of an iname.
+fn with_value(e: &Expr, iname: InameId, value: &Affine) -> Expr {
+    let value = Expr::from_affine(value);
+    let replaced = e.map(&mut |e| if e == Expr::Iname(iname) { value.clone() } else { e });
+    replaced.map(&mut |e| match e {
+        Expr::Load(access) => Expr::Load(simplified(access)),
+        other => other,
+    })
+}
+
+fn simplified(access: Access) -> Access {
+    let simple = |e: Expr| e.as_affine().map_or(e, |value| Expr::from_affine(&value));
+    Access { var: access.var, index: access.index.into_iter().map(simple).collect() }
+}
+
+/// Puts nodes in front of the loop, and the update in front of the instruction.
+fn insert(kernel: &mut Kernel, scan: &Scan, before: &[Node], update: InsnId) {
+    let own = Node::Insn(scan.id);
+    edit_siblings(&mut kernel.body, &|n| *n == own, &mut |siblings| {
+        if let Some(at) = siblings.iter().position(|n| *n == own) {
+            siblings.insert(at, Node::Insn(update));
+        }
+    });
+    let wanted = |n: &Node| matches!(n, Node::Loop(l, _) if *l == scan.iname);
+    edit_siblings(&mut kernel.body, &wanted, &mut |siblings| {
+        if let Some(at) = siblings.iter().position(wanted) {
+            siblings.splice(at..at, before.iter().cloned());
+        }
+    });
+}

@@ -1,0 +1,221 @@
+//! What primitives that regroup the terms of an update must know: that nobody sees the element in between, that it
+//! is found by the same way later, and that there is one where no term is.
+
+use crate::error::{Cause, LostValue, WrongOrder};
+use crate::lookup;
+use crate::proofs::order::relation_text;
+use crate::proofs::stale;
+use purlin_ir::deps::pair::{Order, pair_relation};
+use purlin_ir::deps::{AccessSite, DependenceKind, Mode};
+use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, cross, difference};
+use purlin_ir::{Access, Expr, Id, InameId, Insn, InsnId, Kernel, UpdateOp};
+use purlin_isl as isl;
+
+/// The update of a name and its operator.
+///
+/// # Errors
+/// An unknown name, or a plain store.
+pub(crate) fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Cause> {
+    let id = lookup::insn(kernel, name)?;
+    let insn = &kernel.insns[id];
+    let op = insn.update_op().ok_or_else(|| {
+        Cause::Argument(format!(
+            "`{name}` is a plain store to `{}`, needed an update such as `+=`; convert it to an update first, if it \
+             accumulates",
+            kernel.vars[insn.lhs.var].name
+        ))
+    })?;
+    Ok((id, op))
+}
+
+/// Whether an iname occurs in an expression.
+pub(crate) fn mentions(e: &Expr, iname: InameId) -> bool {
+    let mut found = false;
+    e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
+    found
+}
+
+/// Refuses a reduction in expressions that will stand in two places: its loop can stand in one only.
+///
+/// # Errors
+/// [`Cause::Argument`] with the reduction.
+pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Expr]) -> Result<(), Cause> {
+    let mut found = None;
+    for e in expressions {
+        e.for_each(&mut |e| {
+            if let Expr::Reduce(r) = e {
+                found = found.or(r.inames.first().copied());
+            }
+        });
+    }
+    let Some(iname) = found else { return Ok(()) };
+    Err(Cause::Argument(format!(
+        "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a temporary \
+         first",
+        insn.name, kernel.inames[iname].name
+    )))
+}
+
+/// An update inside the loop from whose end on its terms will count.
+pub(crate) struct Delayed<'a, 'k> {
+    /// The kernel without rules.
+    pub poly: &'a Polyhedral<'k>,
+    /// Its accesses by variable.
+    pub sites: &'a [Vec<AccessSite<'k>>],
+    /// The update.
+    pub id: InsnId,
+    /// How many of the loops around it are around the loop that ends first.
+    pub outer: usize,
+}
+
+impl<'k> Delayed<'_, 'k> {
+    fn kernel(&self) -> &'k Kernel {
+        self.poly.kernel
+    }
+
+    /// The loops around the one that ends first.
+    fn around(&self) -> &[InameId] {
+        &self.poly.loops(self.id)[..self.outer]
+    }
+
+    /// Whether an access lies inside the loop that ends first.
+    fn is_inside(&self, site: &AccessSite) -> bool {
+        self.poly.loops(site.insn).starts_with(&self.poly.loops(self.id)[..=self.outer])
+    }
+
+    /// Checks that nobody inside the loop sees the element after the update.
+    ///
+    /// Formula: with `o` the loops around, for every access `s` inside the loop to the variable that is no update by
+    /// the same operator, `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
+    ///
+    /// # Errors
+    /// [`Cause::Reordered`] with the smallest pair of that set, or a failure of isl.
+    pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Cause> {
+        let all = &self.sites[self.kernel().insns[self.id].lhs.var.index()];
+        let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };
+        for site in all.iter().filter(|s| self.is_inside(s) && s.mode != own.mode) {
+            let Some(pair) = pair_relation(self.poly, own, site, Order::Within(self.around())) else {
+                continue;
+            };
+            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map()?)? else { continue };
+            let kind = match site.mode {
+                Mode::Read | Mode::Update(_) => DependenceKind::Flow,
+                Mode::Assign => DependenceKind::Output,
+            };
+            let (relation, help) = (relation_text(kind, &witness.element), help.to_owned());
+            return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
+        }
+        Ok(())
+    }
+
+    /// Checks that some expressions of the update have the same value at the end of the loop.
+    ///
+    /// Formula: for every read `r` of them and every write `w` inside the loop,
+    /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
+    ///
+    /// # Errors
+    /// [`Cause::Value`] with the smallest pair of that set, or a failure of isl.
+    pub(crate) fn check_operands_stay(&self, operands: &[&'k Expr]) -> Result<(), Cause> {
+        for read in self.sites.iter().flatten().filter(|s| self.is_among(s, operands)) {
+            for write in
+                self.sites[read.access.var.index()].iter().filter(|s| s.writes() && self.is_inside(s))
+            {
+                let Some(pair) = pair_relation(self.poly, read, write, Order::Within(self.around())) else {
+                    continue;
+                };
+                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map()?)? else {
+                    continue;
+                };
+                let var = &self.kernel().vars[read.access.var].name;
+                let found = format!(
+                    "{} finds what it updates by `{}`, which {} overwrites before the loop ends",
+                    witness.source, witness.element, witness.sink
+                );
+                let help = format!("replace `{var}` by its definition, or keep its values in an array");
+                return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an access of the update stands in one of the expressions.
+    fn is_among(&self, site: &AccessSite, operands: &[&'k Expr]) -> bool {
+        let mut found = false;
+        for operand in operands {
+            operand.for_each(&mut |e| {
+                if let Expr::Load(access) = e {
+                    found |= std::ptr::eq::<Access>(access, site.access);
+                }
+            });
+        }
+        found && site.insn == self.id
+    }
+
+    /// Checks that the element exists wherever it will be updated: where at least one term is, or where the index is
+    /// inside the array by itself.
+    ///
+    /// Formula: with `D` the values of `loops` (under `condition`) and `I` those at which the update runs,
+    /// `{ x in D \ I : element(x) outside the shape }` is empty.
+    ///
+    /// # Errors
+    /// [`Cause::Argument`] with the smallest point of that set, or a failure of isl.
+    pub(crate) fn check_element_exists(
+        &self,
+        loops: &[InameId],
+        condition: Option<&Expr>,
+    ) -> Result<(), Cause> {
+        let poly = self.poly;
+        let names = poly.names(loops, Side::Source);
+        let space = isl::SetSpace::new(&names, &poly.params);
+        let (mut all, _) = poly.domains(loops, Side::Source);
+        if let Some(holds) = condition.and_then(affine_condition) {
+            all = cross(&all, &poly.domain(&holds, Side::Source).0);
+        }
+        let mut rest = isl::Set::from_disjuncts(&space, &poly.in_context(all))?;
+        let (instances, exact) = poly.instances(self.id, Side::Source);
+        if exact {
+            let dims = poly.names(poly.loops(self.id), Side::Source);
+            let whole = isl::SetSpace::new(&dims, &poly.params);
+            let whole = isl::Set::from_disjuncts(&whole, &poly.in_context(instances))?;
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            rest = rest.subtract(&whole.project_onto(&names)?)?;
+        }
+        if rest.is_empty()? {
+            return Ok(());
+        }
+        let outside = match self.outside() {
+            Some(outside) => rest.intersect(&isl::Set::from_disjuncts(&space, &outside)?)?,
+            None => rest,
+        };
+        let Some(point) = outside.lexmin_point()? else { return Ok(()) };
+        Err(self.no_element(&point))
+    }
+
+    /// Where the index of the update leaves the array; `None` if nobody knows.
+    fn outside(&self) -> Option<Disjuncts> {
+        let insn = &self.kernel().insns[self.id];
+        let shape = &self.kernel().vars[insn.lhs.var].shape;
+        let mut outside = Vec::new();
+        for (index, extent) in insn.lhs.index.iter().zip(shape) {
+            let index = self.poly.affine(&index.as_affine()?, Side::Source)?;
+            let extent = self.poly.affine(extent, Side::Source)?;
+            let below = isl::Affine::constant(-1).add_scaled(-1, &index);
+            outside.push(vec![isl::Constraint::non_negative(below)]);
+            outside.push(vec![isl::Constraint::non_negative(difference(&index, &extent))]);
+        }
+        Some(outside)
+    }
+
+    fn no_element(&self, point: &[(String, i64)]) -> Cause {
+        let insn = &self.kernel().insns[self.id];
+        let values = point.iter().map(|(name, v)| format!("{name} = {v}"));
+        let values = values.collect::<Vec<_>>().join(", ");
+        let at = if values.is_empty() { String::new() } else { format!(" at {values}") };
+        Cause::Argument(format!(
+            "`{}` has no term{at}, and nothing says that `{}` has the element to which their sum would be added; assume \
+             sizes at which its loops are not empty",
+            insn.name,
+            self.kernel().vars[insn.lhs.var].name
+        ))
+    }
+}

@@ -1,0 +1,147 @@
+use crate::story::facts;
+use purlin_ir::AddressSpace;
+use purlin_transforms::primitives::{
+    FactorUpdate, InterchangeInames, MakeAtomic, RealiseReduction, ReduceInTree, SetAddressSpace, SplitIname,
+    TagIname,
+};
+
+fn tree(iname: &str) -> ReduceInTree {
+    ReduceInTree::new(iname).by_work_items("l.0")
+}
+
+fn tag(iname: &str, tag: &str) -> TagIname {
+    TagIname::new(iname, tag)
+}
+
+fn sum_of(n: i64) -> String {
+    format!("kernel total\narg a: f64[{n}] in\narg y: f64 inout\nfor j in 0..{n}\n  s: y += a[j] {{stage}}\n")
+}
+
+const ROWS: &str = "kernel rows
+param n: i32
+arg a: f64[n, n] in
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = 2.0*sum(k in 0..n: a[i, k])
+";
+
+const SHORT: &str = "kernel short
+param n: i32
+assume n <= 6
+arg a: f64[n] in
+arg y: f64 inout
+for j in 0..n
+  s: y max= a[j]
+";
+
+facts! {
+    five: &sum_of(5), [tree("j")];
+    eight: &sum_of(8), [tree("j")];
+    one: &sum_of(1), [tree("j")];
+    two_with_a_name: &sum_of(2), [ReduceInTree::new("j").into_temporary("sum_of_two")];
+    /// Not more than six, perhaps none.
+    parametric_length: SHORT, [tree("j")];
+    /// Strided partial sums in registers, a tree over the work-items, one row a group.
+    row_of_a_group: ROWS, [
+        RealiseReduction::new("k"), SplitIname::new("k", 4), InterchangeInames::new("k_o", "k_i"),
+        FactorUpdate::new("s_update", ["k_i"]), tag("i", "g.0"), tree("k_i_sum"), tag("k_i", "l.0"),
+    ];
+    /// One atomic update a group.
+    across_groups: "kernel total
+param n: i32
+arg a: f64[n] in
+arg y: f64 inout
+for k in 0..n
+  s: y += a[k]
+", [
+        SplitIname::new("k", 4), FactorUpdate::new("s", ["k_o"]).into_temporary("block"),
+        MakeAtomic::insn("block_sum"), tree("k_i"), tag("k_o_sum", "g.0"), tag("k_o", "g.0"),
+    ];
+    predicated_terms: "kernel k
+param n: i32
+arg a: f64[n, 5] in
+arg y: f64[n] inout
+for i in 0..n
+  for j in 0..5
+    s: y[i] min= a[i, j] if a[i, j] > 0.0
+", [tree("j")];
+    predicated_rows: "kernel k
+param n: i32
+arg a: f64[n, 3] in
+arg y: f64[n] inout
+for i in 0..n
+  for j in 0..3
+    s: y[i] *= a[i, j] if i < 2
+", [tree("j")];
+    terms_are_what_the_loop_counts: "kernel k
+param n: i32
+arg y: i32[n] inout
+for i in 0..n
+  for j in 2..5
+    s: y[i] += i*j
+", [tree("j")];
+    terms_that_read_the_element_before: "kernel k
+param n: i32
+arg y: f64[4] inout
+for j in 0..4
+  s: y[0] += y[j]
+", [tree("j")];
+    refuses_terms_that_read_the_element: "kernel k
+param n: i32
+arg y: f64[4] inout
+for j in 0..4
+  s: y[3] += y[j]
+", [tree("j")];
+    refuses_an_element_of_every_iteration: "kernel k
+arg a: f64[4] in
+arg y: f64[4] inout
+for j in 0..4
+  s: y[j] += a[j]
+", [tree("j")];
+    refuses_an_element_that_may_not_exist: "kernel k
+param n: i32
+assume n <= 6
+arg a: f64[n] in
+arg y: f64[n] inout
+for j in 0..n
+  s: y[0] += a[j]
+", [tree("j")];
+    refuses_unknown_length: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64 inout
+for j in 0..n
+  s: y += a[j]
+", [tree("j")];
+    refuses_two_instructions: "kernel k
+arg a: f64[4] in
+arg y: f64 inout
+arg z: f64 inout
+for j in 0..4
+  s: y += a[j]
+  t: z += a[j]
+", [tree("j")];
+    refuses_a_plain_store: "kernel k
+arg a: f64[4] in
+arg y: f64 inout
+for j in 0..4
+  s: y = a[j]
+", [tree("j")];
+    /// In registers other work-items see it by a shuffle only, which no target is asked for.
+    refuses_a_tree_in_registers: &sum_of(4), [tree("j"), SetAddressSpace::new("s_tree", AddressSpace::Private)];
+    refuses_groups: &sum_of(4), [ReduceInTree::new("j").by_work_items("g.0")];
+    refuses_an_axis_that_is_taken: "kernel k
+arg a: f64[8, 4] in
+arg y: f64[8] inout
+for i in 0..8 {l.0}
+  for j in 0..4
+    s: y[i] += a[i, j]
+", [tree("j")];
+    refuses_an_empty_loop: "kernel k
+arg a: f64[4] in
+arg y: f64 inout
+for j in 0..0
+  s: y += a[j]
+", [tree("j")];
+    refuses_names_taken: &sum_of(4), [tree("j").into_temporary("a")];
+}
