@@ -48,14 +48,14 @@ for i in 0..n
   s: y[i] = 2.0*sum(k in 0..n: a[i, k])
 ";
 
-/// Every operator and type that updates may have.
+/// An update by an operator, of a type.
 fn total(op: &str, ty: &str) -> String {
     format!(
         "kernel total\nparam n: i32\narg a: {ty}[n] in\narg y: {ty} inout\nfor k in 0..n\n  s: y {op} a[k]\n"
     )
 }
 
-fn partials() -> Vec<Case> {
+fn partials(powers: bool) -> Vec<Case> {
     let strided = || steps![RealiseReduction::new("k"), split("k", 4), InterchangeInames::new("k_o", "k_i")];
     let mut cases = vec![
         case(
@@ -134,7 +134,7 @@ for c in 0..n
     ];
     for (op, ty) in kinds {
         let steps = steps![
-            split("k", 5),
+            split("k", if powers { 4 } else { 5 }),
             FactorUpdate::new("s", ["k_o"]).into_temporary("block"),
             MakeAtomic::insn("block_sum"),
             ReduceInTree::new("k_i").by_work_items("l.0"),
@@ -181,7 +181,8 @@ for i in 0..n
     cases
 }
 
-fn scans() -> Vec<Case> {
+/// Blocks of a size that is a power of two, or of others.
+fn scans(powers: bool) -> Vec<Case> {
     let sums = |range: &str| {
         format!(
             "kernel sums\nparam n: i32\narg a: f64[n + 2] in\narg y: f64[n] out\nfor i in 0..n\n  \
@@ -217,14 +218,14 @@ for r in 0..n
         case("scan from several terms", sums("1..i + 3"), steps![realise()], &[0, 1, 7]),
         case("recurrence", recurrence, steps![realise()], &[0, 1, 2, 7]),
         case("inclusive parallel scan", sums("0..i + 1"), blocks(4), &[0, 1, 4, 11]),
-        case("exclusive parallel scan", sums("0..i"), blocks(5), &[0, 1, 5, 12]),
-        case("parallel recurrence", recurrence, blocks(3), &[0, 1, 2, 9]),
+        case("exclusive parallel scan", sums("0..i"), blocks(if powers { 8 } else { 5 }), &[0, 1, 5, 12]),
+        case("parallel recurrence", recurrence, blocks(if powers { 4 } else { 3 }), &[0, 1, 2, 9]),
         case(
             "two-level scan in every row",
             rows,
             steps![
                 realise(),
-                split("i", 6),
+                split("i", if powers { 8 } else { 6 }),
                 split("i_i", 2),
                 ParalleliseScan::new("i_i_o", "total_update").by_work_items("l.0"),
                 tag("r", "g.0"),
@@ -255,7 +256,7 @@ fn empty_ranges() -> Vec<Case> {
 }
 
 fn cases() -> Vec<Case> {
-    [partials(), trees(), scans(), empty_ranges()].into_iter().flatten().collect()
+    [partials(false), trees(), scans(false), empty_ranges()].into_iter().flatten().collect()
 }
 
 /// Random inputs; integers are indices below `n`. What the kernel only writes is not there.
@@ -292,7 +293,7 @@ fn same(expected: &Value, found: &Value) -> bool {
     expected.len() == found.len() && expected.iter().zip(&found).all(close)
 }
 
-fn check(case: &Case, devices: &[Box<dyn Device>], compared: bool) {
+fn check(case: &Case, devices: &[Box<dyn Device>]) {
     let written =
         text::parse(&case.text).unwrap_or_else(|e| panic!("{}: {}", case.name, e.render(&case.text)));
     let kernel = Recipe::new(case.steps.clone()).apply(&written);
@@ -318,7 +319,7 @@ fn check(case: &Case, devices: &[Box<dyn Device>], compared: bool) {
                 let result = loaded.value(name).unwrap();
                 let on = &device.info().name;
                 assert!(
-                    !compared || same(value, &result),
+                    same(value, &result),
                     "{what} on {on}: {result:?}, not {value:?}\n{}",
                     program.source
                 );
@@ -327,11 +328,11 @@ fn check(case: &Case, devices: &[Box<dyn Device>], compared: bool) {
     }
 }
 
-fn check_on(device: &str, cases: &[Case], compared: bool) {
+fn check_on(device: &str, cases: &[Case]) {
     match open(device) {
         Ok(device) => {
             let devices = [device];
-            cases.iter().for_each(|case| check(case, &devices, compared));
+            cases.iter().for_each(|case| check(case, &devices));
         }
         Err(e) => println!("skipped: no {device} device ({e})"),
     }
@@ -339,12 +340,12 @@ fn check_on(device: &str, cases: &[Case], compared: bool) {
 
 #[test]
 fn agree_in_c() {
-    check_on("c", &cases(), true);
+    check_on("c", &cases());
 }
 
 #[test]
 fn agree_in_opencl() {
-    check_on("opencl", &cases(), true);
+    check_on("opencl", &cases());
 }
 
 #[test]
@@ -352,11 +353,10 @@ fn agree_in_opencl() {
 fn child() {
     let device = open("opencl").unwrap();
     assert!(device.info().driver.contains("Oclgrind"), "{}", device.info().driver);
-    for cases in [partials(), trees(), empty_ranges()] {
-        check_on("opencl", &cases, true);
+    // oclgrind 21.10 does not know `freeze`, which clang makes of divisions by other constants than powers of two
+    for cases in [partials(true), trees(), scans(true), empty_ranges()] {
+        check_on("opencl", &cases);
     }
-    // oclgrind 21.10 gives zeros for the exclusive parallel scan, which C and pocl compute like the interpreter
-    check_on("opencl", &scans(), false);
 }
 
 #[test]
