@@ -120,6 +120,12 @@ pub enum FormError {
         /// The deepest nesting.
         limit: usize,
     },
+    /// An expression whose derivatives, written out, are too many operations.
+    #[error("the form is more than {limit} operations with its derivatives carried out; take fewer of them")]
+    Size {
+        /// The most operations.
+        limit: usize,
+    },
     /// A field or constant that has to be given was not.
     #[error("no value for `{name}`, needed {needed}")]
     Missing {

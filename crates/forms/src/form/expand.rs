@@ -27,10 +27,14 @@ pub struct ExpandedForm {
     pub trial: Option<FunctionSpace>,
 }
 
+/// Most operations of a form that is written out: each derivative of a product multiplies them. The linearised
+/// hyperelasticity of document 000 in three dimensions stays far below.
+const MAX_NODES: usize = 100_000;
+
 /// Writes a form out in scalars.
 ///
 /// # Errors
-/// Any mistake in the form; two test functions (or two trial functions) in different spaces.
+/// Any mistake in the form; more than 100,000 operations; two test functions (or two trial functions) in different spaces.
 pub fn expand(form: &Form) -> Result<ExpandedForm, FormError> {
     form.check()?;
     let cell = form.cell()?;
@@ -71,6 +75,9 @@ impl Expander {
             if !self.done.contains_key(&node.address()) {
                 let result = self.expand(node)?;
                 self.done.insert(node.address(), result);
+                if self.graph.nodes().len() > MAX_NODES {
+                    return Err(FormError::Size { limit: MAX_NODES });
+                }
             }
         }
         self.components(expr)

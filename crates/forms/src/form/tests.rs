@@ -248,3 +248,16 @@ fn deep_expressions_work_and_deeper_ones_are_refused() {
     assert!(form.to_string().len() > 490);
     assert_eq!(chain(501).error(), Some(&FormError::Depth { limit: 1000 }));
 }
+
+/// Each rotation of a rotation of a logarithm doubles it: 20 of them would be a million terms.
+#[test]
+fn derivatives_that_explode_are_an_error() {
+    let space = FunctionSpace::scalar(CellShape::Triangle, 1);
+    let mut e = ln(coefficient("u", &space));
+    for _ in 0..20 {
+        e = curl(e);
+    }
+    let e = if e.shape() == Shape::Scalar { e } else { e[0].clone() };
+    let error = expand(&(e * test(&space) * dx())).map(|_| ()).unwrap_err();
+    assert!(matches!(error, FormError::Size { .. }), "{error}");
+}
