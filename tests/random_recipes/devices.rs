@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The file that a child process reads its work from; its verdicts go to the same name with `.out`.
 const WORK: &str = "PURLIN_TEST_PAIRS";
@@ -34,13 +35,19 @@ pub enum Place {
     /// an atomic update, its loops over work-items run the update of work-item 0 twice. It then replicates the
     /// code of the work-items instead.
     Replicated,
+    /// OpenCL for the programs at which the compiler of pocl 3.1 aborts when it replicates the code of the
+    /// work-items of a small group, as it does by default: it then writes loops over them.
+    Looped,
 }
+
+/// Programs at which pocl's compiler aborted.
+pub static ABORTED: AtomicU64 = AtomicU64::new(0);
 
 impl Place {
     fn device(self) -> &'static str {
         match self {
             Self::C => "c",
-            Self::OpenCl | Self::Replicated => "opencl",
+            Self::OpenCl | Self::Replicated | Self::Looped => "opencl",
         }
     }
 }
@@ -67,7 +74,7 @@ pub struct Running {
 pub fn start(place: Place, pairs: &[Pair]) -> Running {
     let dir = tempfile::tempdir().unwrap();
     let replicated = match place {
-        Place::C => None,
+        Place::C | Place::Looped => None,
         Place::OpenCl => Some(false),
         Place::Replicated => Some(true),
     };
@@ -78,8 +85,10 @@ pub fn start(place: Place, pairs: &[Pair]) -> Running {
     command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
     command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
-    if place == Place::Replicated {
-        command.env("POCL_WORK_GROUP_METHOD", "workitemrepl");
+    match place {
+        Place::C | Place::OpenCl => {}
+        Place::Replicated => drop(command.env("POCL_WORK_GROUP_METHOD", "workitemrepl")),
+        Place::Looped => drop(command.env("POCL_WORK_GROUP_METHOD", "workitemloops")),
     }
     let log = std::fs::File::create(dir.path().join("log")).unwrap();
     command.stdout(Stdio::null()).stderr(log);
@@ -104,6 +113,11 @@ impl Running {
 pub fn verdicts(place: Place, pairs: &[Pair], running: Running) -> Vec<Option<Verdict>> {
     match running.finish() {
         Ok(verdicts) => verdicts,
+        // an assertion in pocl's own passes: there is no code to judge
+        Err(why) if pairs.len() == 1 && place != Place::Looped && why.contains("lib/llvmopencl/") => {
+            ABORTED.fetch_add(1, Ordering::Relaxed);
+            verdicts(Place::Looped, pairs, start(Place::Looped, pairs))
+        }
         Err(why) if pairs.len() == 1 => vec![Some(Verdict::Wrong(why))],
         Err(_) => {
             let single = |pair: &Pair| {

@@ -84,6 +84,10 @@ fn accepted_recipes_keep_results_everywhere() {
         sum.tally.accepted(),
         sum.replicated
     );
+    let aborted = devices::ABORTED.load(Ordering::Relaxed);
+    if aborted > 0 {
+        println!("{aborted} programs at which pocl aborts unless it writes loops over the work-items");
+    }
     println!("{}", sum.tally);
     for (why, times) in &sum.refused {
         println!("{times:6} without code: {why}");
