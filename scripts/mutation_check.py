@@ -58,7 +58,7 @@ def copy(mutations: list, scratch: pathlib.Path) -> None:
 
 def executables(scratch: pathlib.Path, env: dict) -> list:
     """The test programs, built: name, path, and the folder of their package."""
-    command = ["cargo", "test", "--no-run", "--message-format=json", *TESTS, "--test", RANDOM]
+    command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *TESTS, "--test", RANDOM]
     output = subprocess.run(command, cwd=scratch, env=env, stdout=subprocess.PIPE)
     if output.returncode:
         sys.exit(f"{' '.join(command)} failed in {scratch}")
