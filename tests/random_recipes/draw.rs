@@ -7,7 +7,7 @@ use purlin::transforms::primitives::*;
 use purlin::transforms::{Selection, Step, Transform, primitives};
 
 /// Primitives that make room for others, or seldom find a chance, are drawn more often than the rest.
-const OFTEN: [&str; 14] = [
+const OFTEN: [&str; 16] = [
     "AliasStorage",
     "EliminateCommonSubexpressions",
     "SplitIname",
@@ -22,6 +22,18 @@ const OFTEN: [&str; 14] = [
     "RealiseScan",
     "RealiseScan",
     "ParalleliseScan",
+    "DeclareCallee",
+    "ReplaceWithIntrinsic",
+];
+
+/// Callees that many statements are calls of, with and without code for targets.
+const CALLEES: [&str; 3] = [
+    "callee store\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c = a\n  code c (\"{c} = {a};\")\n  \
+     code opencl (\"{{\" \"    double stored = {a};\" \"    {c} = stored;\" \"}}\")\n",
+    "callee add\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c += a\n  code c (\"{c} = {c} + {a};\")\n  \
+     code opencl (\"{c} += {a};\")\n",
+    "callee fill\n  param n: i64\n  arg x: f64[n] in\n  arg y: f64[n] inout\n\n  for i in 0..n\n    \
+     s: y[i] = 0.5*x[i]\n",
 ];
 
 /// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried on.
@@ -73,6 +85,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             p.of(&insns(kernel, |i| i.op == WriteOp::Assign && !i.lhs.index.is_empty()))?,
         )
         .into(),
+        "DeclareCallee" => DeclareCallee::new(p.among(CALLEES)).into(),
         "DistributeLoop" => {
             let mut several = bodies(kernel);
             several.retain(|(of, names)| of.is_some() && names.len() > 1);
@@ -129,6 +142,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             FuseLoops::new(first, second).into()
         }
         "HoistInsn" => HoistInsn::new(p.of(&insns(kernel, |i| i.op == WriteOp::Assign))?).into(),
+        "InlineCall" => InlineCall::new(p.of(&callees(kernel))?).into(),
         "InterchangeInames" => {
             let (outer, inner) = p.of(&nested(kernel))?;
             InterchangeInames::new(outer, inner).into()
@@ -157,6 +171,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             MapInames::new([outer, inner], [vec![a, b], vec![c, d]]).shifted(offset).into()
         }
         "MoveInsns" => move_insns(kernel, p)?,
+        "OutlineInsns" => OutlineInsns::new(some_statements(kernel, p)?, kernel.fresh_name("part")).into(),
         "PackArrays" => {
             let all = temporaries(kernel, 0);
             PackArrays::new([p.of(&all)?, p.of(&all)?], kernel.fresh_name("pool")).into()
@@ -205,6 +220,13 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         }
         "RemoveUnusedVars" => RemoveUnusedVars::default().into(),
         "Rename" => rename(kernel, p)?,
+        "ReplaceWithIntrinsic" => {
+            let statements = match p.of(&insns(kernel, |i| i.callee.is_none())) {
+                Some(insn) if !p.one_in(4) => vec![insn],
+                _ => some_statements(kernel, p)?,
+            };
+            ReplaceWithIntrinsic::new(statements, p.of(&callees(kernel))?).into()
+        }
         "ReverseIname" => ReverseIname::new(p.of(&inames(kernel))?).into(),
         "SeparateArray" => {
             let var = p.of(&temporaries(kernel, 1))?;

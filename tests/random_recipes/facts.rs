@@ -258,3 +258,17 @@ pub fn filled(kernel: &Kernel) -> Vec<(String, String)> {
     visit(kernel, &kernel.body, &mut found);
     found
 }
+
+/// The names of the callees.
+pub fn callees(kernel: &Kernel) -> Vec<String> {
+    kernel.callees.values().map(|c| c.name().to_owned()).collect()
+}
+
+/// One statement, or two that stand next to each other.
+pub fn some_statements(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Vec<String>> {
+    let bodies: Vec<_> = bodies(kernel).into_iter().filter(|(_, names)| !names.is_empty()).collect();
+    let (_, names) = p.of(&bodies)?;
+    let first = p.below(names.len());
+    let len = if p.one_in(4) { 2 } else { 1 };
+    Some(names.into_iter().skip(first).take(len).collect())
+}

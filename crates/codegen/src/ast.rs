@@ -29,6 +29,8 @@ pub enum Stmt {
     },
     /// `place op= value`, indivisible.
     Atomic(Atomic),
+    /// A call as text of the target.
+    Intrinsic(Intrinsic),
     /// Runs its body where the condition holds.
     If {
         /// A truth value.
@@ -85,6 +87,32 @@ pub struct Atomic {
     pub local: bool,
     /// The instruction it comes from.
     pub origin: InsnId,
+}
+
+/// A call as text of the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intrinsic {
+    /// Name of the callee.
+    pub name: String,
+    /// The text, with places for arguments.
+    pub pieces: Vec<CodePiece>,
+    /// Variables that it writes.
+    pub written: Vec<Name>,
+    /// The instructions that it stands for.
+    pub origins: Vec<InsnId>,
+    /// Whether the work-items along l.0 must arrive together.
+    pub collective: bool,
+}
+
+/// A piece of text of a target.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CodePiece {
+    /// As it is.
+    Text(String),
+    /// An element, to read or write, or a value.
+    Value(Expr),
+    /// The address of an element.
+    Address(Expr),
 }
 
 /// A counted loop `for (ty name = lower; name < upper; name += step)`.
@@ -280,6 +308,7 @@ impl Stmt {
             | Self::Declare(_)
             | Self::Assign { .. }
             | Self::Atomic(_)
+            | Self::Intrinsic(_)
             | Self::Iteration(_)
             | Self::Barrier(_) => None,
         }
@@ -294,12 +323,14 @@ impl Stmt {
             | Self::Declare(_)
             | Self::Assign { .. }
             | Self::Atomic(_)
+            | Self::Intrinsic(_)
             | Self::Iteration(_)
             | Self::Barrier(_) => None,
         }
     }
 
-    /// The expressions of the statement itself, not of its body: offsets, values, conditions, bounds.
+    /// The expressions of the statement itself, not of its body: offsets, values, conditions, bounds; of a call its
+    /// elements and values.
     pub fn expressions(&self) -> Vec<&Expr> {
         match self {
             Self::Comment(_) | Self::Iteration(_) | Self::Barrier(_) => Vec::new(),
@@ -307,6 +338,14 @@ impl Stmt {
             Self::Assign { place, value, .. } | Self::Atomic(Atomic { place, value, .. }) => {
                 place.offset.iter().map(|e| &**e).chain([value]).collect()
             }
+            Self::Intrinsic(i) => i
+                .pieces
+                .iter()
+                .filter_map(|piece| match piece {
+                    CodePiece::Text(_) => None,
+                    CodePiece::Value(e) | CodePiece::Address(e) => Some(e),
+                })
+                .collect(),
             Self::If { condition, .. } => vec![condition],
             Self::For(f) => vec![&f.lower, &f.upper],
         }
@@ -320,22 +359,31 @@ impl Stmt {
             Self::Assign { place, value, .. } | Self::Atomic(Atomic { place, value, .. }) => {
                 place.offset.iter_mut().map(|e| &mut **e).chain([value]).collect()
             }
+            Self::Intrinsic(i) => i
+                .pieces
+                .iter_mut()
+                .filter_map(|piece| match piece {
+                    CodePiece::Text(_) => None,
+                    CodePiece::Value(e) | CodePiece::Address(e) => Some(e),
+                })
+                .collect(),
             Self::If { condition, .. } => vec![condition],
             Self::For(f) => vec![&mut f.lower, &mut f.upper],
         }
     }
 
-    /// The variable it writes and whether an earlier value goes in.
-    pub fn written(&self) -> Option<(&Place, bool)> {
+    /// The variables it writes itself, not in its body.
+    pub fn written(&self) -> Vec<&Name> {
         match self {
-            Self::Assign { place, op, .. } => Some((place, op.is_some())),
-            Self::Atomic(a) => Some((&a.place, true)),
+            Self::Assign { place, .. } => vec![&place.name],
+            Self::Atomic(a) => vec![&a.place.name],
+            Self::Intrinsic(i) => i.written.iter().collect(),
             Self::Comment(_)
             | Self::Declare(_)
             | Self::If { .. }
             | Self::For(_)
             | Self::Iteration(_)
-            | Self::Barrier(_) => None,
+            | Self::Barrier(_) => Vec::new(),
         }
     }
 

@@ -85,8 +85,8 @@ impl<'a> Context<'a> {
         for e in stmt.expressions() {
             self.add_expr(e, &mut head);
         }
-        if let Some((place, _)) = stmt.written() {
-            self.add(&place.name, &mut head);
+        for name in stmt.written() {
+            self.add(name, &mut head);
         }
         let body = stmt.body().map_or_else(Vec::new, |b| self.uses_of(b));
         let mut all = head.clone();
@@ -155,6 +155,7 @@ impl<'a> Context<'a> {
             | Stmt::Declare(_)
             | Stmt::Assign { .. }
             | Stmt::Atomic(_)
+            | Stmt::Intrinsic(_)
             | Stmt::Iteration(_)
             | Stmt::Barrier(_) => false,
         }
@@ -212,10 +213,10 @@ fn insert(block: &mut Block, here: Vec<Vec<usize>>, cx: &Context<'_>) {
 
 fn count_writes(block: &Block, cx: &Context<'_>, writes: &mut [u32]) {
     for stmt in block {
-        if let Some((place, _)) = stmt.written()
-            && let Some(v) = cx.index.get(&*place.name)
-        {
-            writes[*v] += 1;
+        for name in stmt.written() {
+            if let Some(v) = cx.index.get(&**name) {
+                writes[*v] += 1;
+            }
         }
         if let Some(body) = stmt.body() {
             count_writes(body, cx, writes);

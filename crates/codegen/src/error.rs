@@ -59,6 +59,18 @@ pub enum CodegenError {
         "the domain of `{iname}` depends on `{var}`, which its body writes; copy `{var}` to a temporary before the loop"
     )]
     ChangingDomain { iname: String, var: String },
+    #[error(
+        "`{callee}` must be run by the work-items along l.0 together, and `{condition}` may send them apart; let the loop around it have exact bounds"
+    )]
+    DivergentIntrinsic { callee: String, condition: String },
+    #[error(
+        "the code of `{callee}` mentions `{argument}`, which its meaning does not; remove it from the code"
+    )]
+    IntrinsicArgument { callee: String, argument: String },
+    #[error(
+        "the code of `{callee}` needs `{need}`, which is no feature of a {target} device; there is {known}"
+    )]
+    UnknownFeature { callee: String, need: String, target: Target, known: &'static str },
     #[error("{0}")]
     Refused(Box<purlin_ir::placement::Refusal>),
     #[error("{0}")]

@@ -94,6 +94,31 @@ fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> 
     values.iter().map(|e| Precondition { value: host_expr(kernel, e), text: text.clone() }).collect()
 }
 
+/// Features that the code of calls needs: `sm_80` is a compute capability of 8.0.
+///
+/// # Errors
+/// [`CodegenError::UnknownFeature`].
+pub(crate) fn features_of_calls(kernel: &Kernel, target: Target) -> Result<Vec<Feature>, CodegenError> {
+    let mut features = Vec::new();
+    for call in crate::lower::intrinsic::with_code(kernel, target)?.values() {
+        let callee = &kernel.callees[call.callee];
+        for need in callee.code_for(&target.to_string()).into_iter().flat_map(|code| &code.needs) {
+            let capability = need.strip_prefix("sm_").and_then(|n| n.parse().ok());
+            let feature = capability.map(Feature::ComputeCapability).filter(|_| target == Target::Cuda);
+            let known = if target == Target::Cuda { "`sm_80` and the like" } else { "none" };
+            features.push(feature.ok_or_else(|| CodegenError::UnknownFeature {
+                callee: callee.name().into(),
+                need: need.clone(),
+                target,
+                known,
+            })?);
+        }
+    }
+    features.sort_unstable();
+    features.dedup();
+    Ok(features)
+}
+
 /// Features by the types that variables have.
 pub(crate) fn features(kernel: &Kernel, target: Target, doubles: bool, wide_atomics: bool) -> Vec<Feature> {
     let mut features = Vec::new();

@@ -85,6 +85,8 @@ pub enum Feature {
     Fp64,
     /// 64-bit integer atomics (for compare-and-swap on doubles).
     Int64Atomics,
+    /// At least this compute capability of CUDA, times ten (80 for `sm_80`).
+    ComputeCapability(u32),
 }
 
 /// One argument of the entry point.

@@ -45,7 +45,8 @@ pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Pr
 pub(crate) fn program(placed: &PlacedKernel<'_>, target: Target) -> Result<Program, CodegenError> {
     let (code, axes) = lower(placed, target)?;
     let source = print::source(&code.function, target);
-    let features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
+    let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
+    features.extend(launch::features_of_calls(placed.kernel, target)?);
     let plan = launch::plan(placed.kernel, target, &axes, code.local_bytes, features)?;
     Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan })
 }
@@ -63,13 +64,15 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
         syncs.extend(crate::storage::reuse(kernel));
     }
     let barriers = BarrierPlan::new(kernel, &syncs);
-    let mut pass = Lower::new(env, placed, &axes, &barriers, storage.names.clone());
+    let mut pass = Lower::new(env, placed, &axes, &barriers, storage.names.clone(), target)?;
     let mut body = pass.run()?;
     crate::race::check(kernel, &syncs, &pass.env.iname_names, &body)?;
     crate::race::drop_needless(kernel, &syncs, &pass.env.iname_names, &mut body);
+    let scalars = pass.uniform_scalars();
     let env = pass.env;
     let mut constants = Vec::new();
     let params = parameters(kernel, &env.var_names, &mut constants);
+    crate::convergence::check(&body, &same_in_a_row(&env, &params, scalars))?;
     check_memory(target, &constants, storage.local_bytes)?;
     let mut function = Function {
         name: crate::names::entry(kernel),
@@ -137,6 +140,15 @@ fn parameters(kernel: &Kernel, names: &[Name], constants: &mut Vec<Constant>) ->
         params.push(Param { name, ty: var.ty, buffer, remark });
     }
     params
+}
+
+/// Names of values that all work-items along l.0 share: parameters, indices along other axes, and `scalars`.
+fn same_in_a_row(env: &Env<'_>, params: &[Param], scalars: Vec<Name>) -> BTreeSet<Name> {
+    let values = params.iter().filter(|p| p.buffer.is_none()).map(|p| p.name.clone());
+    let along = |group: bool, axes: std::ops::Range<u8>| {
+        axes.map(move |axis| env.name(env.hardware(group, axis)).clone())
+    };
+    values.chain(scalars).chain(along(true, 0..3)).chain(along(false, 1..3)).collect()
 }
 
 fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<(), CodegenError> {

@@ -132,6 +132,7 @@ impl Walk<'_> {
             Stmt::Comment(_) | Stmt::Declare(_) => state,
             Stmt::Assign { origin, .. } => self.instruction(*origin, state),
             Stmt::Atomic(a) => self.instruction(Some(a.origin), state),
+            Stmt::Intrinsic(i) => self.together(&i.origins, state),
             Stmt::Barrier(_) => State::default(),
             Stmt::Iteration(name) => self.next_iteration(name, state),
             Stmt::If { body, .. } => state.join(self.block(body, state)),
@@ -152,6 +153,12 @@ impl Walk<'_> {
             state.fresh = true;
         }
         state
+    }
+
+    /// Instructions that run as one: all sinks before any source.
+    fn together(&mut self, origins: &[InsnId], state: State) -> State {
+        let after = origins.iter().map(|origin| self.instruction(Some(*origin), state));
+        after.collect::<Vec<_>>().into_iter().fold(state, State::join)
     }
 
     fn next_iteration(&self, name: &Name, state: State) -> State {

@@ -204,6 +204,8 @@ fn rewrite(block: &mut Block, expanded: &BTreeMap<Name, Uses>, items: i64, index
             }
             Stmt::For(f) => rewrite(&mut f.body, expanded, items, index, inside),
             Stmt::If { body, .. } => rewrite(body, expanded, items, index, inside),
+            // all of its elements are expressions
+            Stmt::Intrinsic(_) => {}
             Stmt::Comment(_) | Stmt::Declare(_) | Stmt::Iteration(_) | Stmt::Barrier(_) => {}
         }
     }

@@ -63,6 +63,7 @@ fn has_long_loop(stmt: &Stmt) -> bool {
         | Stmt::Declare(_)
         | Stmt::Assign { .. }
         | Stmt::Atomic(_)
+        | Stmt::Intrinsic(_)
         | Stmt::If { .. }
         | Stmt::Iteration(_)
         | Stmt::Barrier(_) => false,

@@ -96,3 +96,24 @@ fn refuses_a_race_with_two_instances() {
         other => panic!("{other:?}"),
     }
 }
+
+/// A kernel with a callee that work-items run together, and this body.
+fn collective(around: &str, code: &str) -> String {
+    format!(
+        "kernel k\nparam n: i32\narg c: i32[32] in\narg y: f64[32] inout\narg x: f64[32] in\ntemp m: i32 private\n\
+         callee add_up\n  arg x: f64[32] in\n  arg y: f64[32] inout\n  for l in 0..32 {{l.0}}\n    \
+         s: y[l] += x[l]\n  {code}\n{around}"
+    )
+}
+
+#[test]
+fn refuses_a_feature_it_does_not_know() {
+    let text = collective(
+        "call add_up\n  for l in 0..32 {l.0}\n    t: y[l] += x[l]\n",
+        "code cuda needs(wings) (\"add_up({y[l]}, {x[l]});\")",
+    );
+    assert_eq!(
+        refusal(Target::Cuda, &text),
+        "the code of `add_up` needs `wings`, which is no feature of a cuda device; there is `sm_80` and the like"
+    );
+}

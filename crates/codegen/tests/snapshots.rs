@@ -85,4 +85,6 @@ snapshots! {
     unrolled_loops_are_written_out: [Cuda];
     vector_loop_is_simd_on_the_host: [Cuda, C];
     vectors_are_copied_whole: ALL;
+    intrinsics_stand_for_their_calls: ALL;
+    sub_group_intrinsic: [Cuda, C];
 }

@@ -44,6 +44,7 @@ impl KernelBuilder {
             inames: Arena::default(),
             insns: Arena::default(),
             rules: Arena::default(),
+            callees: Arena::default(),
             assumptions: Vec::new(),
             body: Vec::new(),
         };
@@ -160,7 +161,8 @@ impl KernelBuilder {
     }
 
     fn insn(&mut self, name: impl Into<String>, lhs: Access, op: WriteOp, rhs: Expr) -> InsnId {
-        let insn = Insn { name: name.into(), lhs, op, rhs, predicate: None, tags: BTreeSet::new() };
+        let insn =
+            Insn { name: name.into(), lhs, op, rhs, predicate: None, tags: BTreeSet::new(), callee: None };
         self.push_insn(insn)
     }
 

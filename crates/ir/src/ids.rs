@@ -43,6 +43,7 @@ define_id!(InameId, "i", "A loop of a kernel.");
 define_id!(InsnId, "s", "An instruction of a kernel.");
 define_id!(VarId, "v", "A variable of a kernel.");
 define_id!(RuleId, "r", "A substitution rule of a kernel.");
+define_id!(CalleeId, "c", "A callee of a kernel.");
 
 /// A dense table indexed by a typed id.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,10 +1,11 @@
 //! The kernel: variables, loops, instructions, assumptions and the loop tree.
 
 use crate::affine::Affine;
+use crate::calls::Callee;
 use crate::constant::TableData;
 use crate::domain::Domain;
 use crate::expr::{Access, Expr, UpdateOp};
-use crate::ids::{Arena, Id, InameId, InsnId, RuleId, VarId};
+use crate::ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use std::fmt;
 /// A kernel is plain data. [`Kernel::verify`](crate::verify) lists what makes one well formed; every
 /// kernel a public function returns is well formed and canonical (ids in order of appearance), so
 /// that equal programs are equal values.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Kernel {
     /// Name of the kernel and of the generated entry point.
     pub name: String,
@@ -27,6 +28,9 @@ pub struct Kernel {
     pub insns: Arena<InsnId, Insn>,
     /// Substitution rules.
     pub rules: Arena<RuleId, Rule>,
+    /// Kernels that parts of the loop tree are calls of.
+    #[serde(default)]
+    pub callees: Arena<CalleeId, Callee>,
     /// What the user asserts.
     pub assumptions: Vec<Assumption>,
     /// The loop tree.
@@ -196,6 +200,9 @@ pub struct Insn {
     pub predicate: Option<Expr>,
     /// Labels for selection, such as the stage of an algorithm.
     pub tags: BTreeSet<String>,
+    /// The callee of the call that it belongs to, if any; see [`crate::calls`].
+    #[serde(default)]
+    pub callee: Option<CalleeId>,
 }
 
 /// How an instruction writes.
@@ -253,6 +260,11 @@ impl Kernel {
         self.rules.iter().find(|(_, r)| r.name == name).map(|(id, _)| id)
     }
 
+    /// The callee of this name.
+    pub fn callee(&self, name: &str) -> Option<CalleeId> {
+        self.callees.iter().find(|(_, c)| c.kernel.name == name).map(|(id, _)| id)
+    }
+
     /// Instructions in textual order with the loops around each, outer first.
     pub fn schedule(&self) -> Vec<(InsnId, Vec<InameId>)> {
         let mut order = Vec::with_capacity(self.insns.len());
@@ -260,12 +272,13 @@ impl Kernel {
         order
     }
 
-    /// Whether a name is free for a new iname, instruction, variable or rule.
+    /// Whether a name is free for a new iname, instruction, variable, rule or callee.
     pub fn is_free_name(&self, name: &str) -> bool {
         self.iname(name).is_none()
             && self.insn(name).is_none()
             && self.var(name).is_none()
             && self.rule(name).is_none()
+            && self.callee(name).is_none()
     }
 
     /// `stem` if it is free, else `stem_1`, `stem_2`, …

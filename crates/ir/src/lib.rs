@@ -2,6 +2,7 @@
 
 pub mod affine;
 pub mod build;
+pub mod calls;
 pub mod canonical;
 pub mod constant;
 pub mod deps;
@@ -27,10 +28,11 @@ pub mod witness;
 
 pub use affine::{Affine, Atom};
 pub use build::KernelBuilder;
+pub use calls::{Call, Callee};
 pub use constant::{Real, TableData};
 pub use domain::{Constraint, Domain};
 pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
-pub use ids::{Arena, Id, InameId, InsnId, RuleId, VarId};
+pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, Rule, VarKind, Variable,
     WriteOp,

@@ -5,6 +5,7 @@
 //! this is checked first, and without recursion, because nothing bounds the depth yet.
 
 use crate::affine::{Affine, Atom};
+use crate::calls::Piece;
 use crate::expr::Expr;
 use crate::ids::{Arena, Id};
 use crate::kernel::{Assumption, Kernel, Node};
@@ -29,7 +30,22 @@ impl Kernel {
         for insn in self.insns.values() {
             let parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
             let found = parts.filter_map(|e| self.foreign_in_expr(e));
-            self.known("instruction", &insn.name, found.chain(foreign(&self.vars, insn.lhs.var)))?;
+            let callee = insn.callee.and_then(|c| foreign(&self.callees, c));
+            self.known(
+                "instruction",
+                &insn.name,
+                found.chain(foreign(&self.vars, insn.lhs.var)).chain(callee),
+            )?;
+        }
+        for callee in self.callees.values() {
+            let pieces = callee.code.iter().flat_map(|code| &code.text);
+            let found = pieces.filter_map(|piece| match piece {
+                Piece::Text(_) => None,
+                Piece::Element(access) | Piece::Address(access) => {
+                    callee.kernel.foreign_in_expr(&Expr::Load(access.clone()))
+                }
+            });
+            self.known("the code of", callee.name(), found)?;
         }
         let assumed = self.assumptions.iter().filter_map(|assumption| match assumption {
             Assumption::Params(c) => self.foreign_in_affine(c.expr()),
@@ -131,7 +147,8 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "kernel k\nparam n: i32\nassume n >= 1\narg map: i32[n] in\nassume injective(map)\n\
-        arg x: f64[n] inout\nrule f(a) := 2.0*a\n\nfor i in 0..floor_div(n, 2)\n  s: x[i] = f(x[map[i]]) + sum(j in 0..n: x[j])\n";
+        arg x: f64[n] inout\nrule f(a) := 2.0*a\n\nfor i in 0..floor_div(n, 2)\n  s: x[i] = f(x[map[i]]) + sum(j in 0..n: x[j])\n  \
+        call g\n    t: x[i] = x[i]\ncallee g\n  arg y: f64 inout\n  s: y = y\n  code c (\"{y} = {y};\")\n";
 
     /// Every number in the serialised form, replaced by others in turn: a kernel that verifies also prints, and
     /// nothing panics.
@@ -164,7 +181,7 @@ mod tests {
         let error = kernel.verify().unwrap_err().to_string();
         assert_eq!(
             error,
-            "the loop tree of `k` mentions s3, of which there are 1; build kernels from text or with `KernelBuilder`"
+            "the loop tree of `k` mentions s3, of which there are 2; build kernels from text or with `KernelBuilder`"
         );
     }
 }

@@ -15,7 +15,9 @@
 //!    operations deep and holds at most a million.
 //! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
 //! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis.
-//! 11. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that
+//! 11. Callees are well formed, hold parameters and arguments only, and every instruction that names one
+//!     belongs to a call of it ([`crate::calls`]).
+//! 12. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that
 //!     recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
@@ -43,6 +45,8 @@ pub const KEYWORDS: &[&str] = &[
     "temp",
     "table",
     "rule",
+    "callee",
+    "call",
     "assume",
     "for",
     "in",
@@ -118,6 +122,10 @@ pub enum KernelError {
     Reference { what: String, found: String },
     #[error("{what} is more than {limit} {unit} deep; split it")]
     TooDeep { what: String, limit: usize, unit: &'static str },
+    #[error("callee `{callee}`: {why}")]
+    Callee { callee: String, why: String },
+    #[error("what stands in the call of `{callee}` is not `{callee}`: {why}; inline the call first")]
+    Call { callee: String, why: Box<crate::calls::Mismatch> },
 }
 
 impl Kernel {
@@ -151,7 +159,8 @@ impl Kernel {
             scope: Vec::new(),
         };
         walk.nodes(&self.body)?;
-        walk.finish()
+        walk.finish()?;
+        crate::calls::verify_calls(self)
     }
 
     fn verify_names(&self) -> Result<(), KernelError> {
@@ -162,6 +171,7 @@ impl Kernel {
             .chain(self.inames.values().map(|i| &i.name))
             .chain(self.insns.values().map(|i| &i.name))
             .chain(self.rules.values().map(|r| &r.name))
+            .chain(self.callees.values().map(|c| &c.kernel.name))
             .map(String::as_str)
             .collect();
         // The kernel's own name may stand for something inside as well.

@@ -260,6 +260,11 @@ fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError
         let has = match feature {
             Feature::Fp64 => info.fp64,
             Feature::Int64Atomics => info.int64_atomics,
+            Feature::ComputeCapability(needed) => info
+                .arch
+                .strip_prefix("sm_")
+                .and_then(|n| n.parse().ok())
+                .is_some_and(|has: u32| has >= needed),
         };
         if !has {
             return Err(RuntimeError::MissingFeature { entry, feature, device });

@@ -414,10 +414,11 @@ impl RuntimeError {
     }
 }
 
-fn feature_text(feature: Feature) -> &'static str {
+fn feature_text(feature: Feature) -> String {
     match feature {
-        Feature::Fp64 => "double precision",
-        Feature::Int64Atomics => "64-bit integer atomics",
+        Feature::Fp64 => "double precision".into(),
+        Feature::Int64Atomics => "64-bit integer atomics".into(),
+        Feature::ComputeCapability(c) => format!("compute capability {}.{}", c / 10, c % 10),
     }
 }
 

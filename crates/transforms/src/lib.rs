@@ -19,6 +19,7 @@ mod neutral;
 pub mod primitives;
 pub mod proofs;
 pub mod recipe;
+mod run;
 pub mod staging;
 pub mod step;
 pub mod strategies;

@@ -232,6 +232,14 @@ pub(crate) fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Cause> {
     })
 }
 
+/// The callee of a name.
+pub(crate) fn callee(kernel: &Kernel, name: &str) -> Result<purlin_ir::CalleeId, Cause> {
+    kernel.callee(name).ok_or_else(|| {
+        let known = near(name, kernel.callees.values().map(purlin_ir::Callee::name));
+        Cause::Unknown { kind: "callee", name: name.into(), known }
+    })
+}
+
 /// The substitution rule of a name.
 pub(crate) fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Cause> {
     kernel.rule(name).ok_or_else(|| {

@@ -3,13 +3,13 @@
 use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, BufferWrites, ChangeLayout, ContractArray, ConvertToUpdate,
-    DistributeLoop, DuplicateIname, EliminateCommonSubexpressions, EmbedTable, ExpandArray, ExpandRule,
-    ExtractRule, FactorUpdate, FixArgument, FixParameter, FuseLoops, HoistInsn, InterchangeInames,
-    JoinArrayAxes, JoinArrays, JoinInames, MakeAtomic, MapInames, MoveInsns, PackArrays, PadArray,
-    ParalleliseScan, PassTable, PeelIname, PipelineLoop, PrecomputeRule, PrefetchArray, RealiseReduction,
-    RealiseScan, ReduceInTree, RemoveUnusedVars, Rename, ReverseIname, SeparateArray, SetAddressSpace,
-    ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis, SplitIname, TagIname, TagInames, Transform,
-    TransposeArrayAxes, UnrollIname, VectoriseIname,
+    DeclareCallee, DistributeLoop, DuplicateIname, EliminateCommonSubexpressions, EmbedTable, ExpandArray,
+    ExpandRule, ExtractRule, FactorUpdate, FixArgument, FixParameter, FuseLoops, HoistInsn, InlineCall,
+    InterchangeInames, JoinArrayAxes, JoinArrays, JoinInames, MakeAtomic, MapInames, MoveInsns, OutlineInsns,
+    PackArrays, PadArray, ParalleliseScan, PassTable, PeelIname, PipelineLoop, PrecomputeRule, PrefetchArray,
+    RealiseReduction, RealiseScan, ReduceInTree, RemoveUnusedVars, Rename, ReplaceWithIntrinsic,
+    ReverseIname, SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis,
+    SplitIname, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname, VectoriseIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,8 @@ steps! {
         "every read has the index along the axis that the last write of the rest had";
     ConvertToUpdate: "Makes an accumulation an update.",
         "the rest of the sum does not read the element; equal up to reassociation";
+    DeclareCallee: "Declares a kernel that parts of the program may become calls of.",
+        "nothing calls it yet";
     DistributeLoop: "Distributes a loop over the parts of its body.",
         "no dependence runs from a later part to an earlier one; the bounds stay";
     DuplicateIname: "Gives some instructions of a loop a loop of their own.",
@@ -105,6 +107,8 @@ steps! {
         "no dependence runs to an iteration that would come earlier; the bounds stay";
     HoistInsn: "Moves an instruction in front of a loop that it does not depend on.",
         "the same value in every iteration; nobody inside needs or writes another one";
+    InlineCall: "Makes calls ordinary statements again.",
+        "that is what a call means";
     InterchangeInames: "Swaps two loops of which one is directly around the other.",
         "no dependence has direction (<, >)";
     JoinArrayAxes: "Joins two neighbouring axes of a temporary.",
@@ -121,6 +125,8 @@ steps! {
         "no dependence is turned around";
     PackArrays: "Puts temporaries side by side into one.",
         "equal types and address spaces; constant shapes; different elements stay different";
+    OutlineInsns: "Makes a callee of statements, and a call of it where they stand.",
+        "with its arguments put in, the callee has the same instances and accesses";
     PadArray: "Leaves room between the rows of an array.",
         "padding >= 1; strides stay multiples of rows";
     ParalleliseScan: "Scans the sums of the iterations of a loop with a running total over the work-items.",
@@ -145,6 +151,8 @@ steps! {
         "there is one that nothing mentions";
     Rename: "Gives a loop, an instruction, a temporary or a rule another name.",
         "the name is free";
+    ReplaceWithIntrinsic: "Makes statements a call of a kernel whose meaning they are.",
+        "with the windows that unification finds, the callee has the same instances and accesses";
     ReverseIname: "Runs a loop backward.",
         "the loop carries no dependence";
     SeparateArray: "Makes one array of each index along an axis of a temporary.",

@@ -54,7 +54,7 @@ impl<'k> Lower<'k> {
     }
 
     /// Runs `lower`; what must stand before goes to `code`.
-    fn with_prelude<T>(
+    pub(super) fn with_prelude<T>(
         &mut self,
         code: &mut Block,
         lower: impl FnOnce(&mut Self) -> Result<T, CodegenError>,
@@ -88,7 +88,7 @@ impl<'k> Lower<'k> {
     }
 
     /// A value as an element of type `ty`.
-    fn stored(&self, value: Value, ty: ScalarType) -> Expr {
+    pub(super) fn stored(&self, value: Value, ty: ScalarType) -> Expr {
         match (ty.is_float(), value) {
             (true, Value::Real(e, from)) if from == ty || from == ScalarType::F32 => e,
             (true, value) => value.into_real(&self.env, ty),
@@ -105,7 +105,7 @@ impl<'k> Lower<'k> {
     }
 
     /// `index == 0` for each axis that the instruction is not on, if it writes what others see.
-    fn index_zero_guards(&self, id: InsnId) -> Vec<Expr> {
+    pub(super) fn index_zero_guards(&self, id: InsnId) -> Vec<Expr> {
         let mut guards = Vec::new();
         for group in [true, false] {
             for axis in 0..3 {

@@ -186,6 +186,16 @@ impl<'k> Lower<'k> {
         if tree && info.tag == AxisTag::Unrolled { self.unrolled(iname, shape, single) } else { Ok(shape) }
     }
 
+    /// The value of a loop on a hardware axis, if all indices of the axis are iterations of it.
+    pub(super) fn whole_axis(&mut self, iname: InameId) -> Result<Option<Affine>, CodegenError> {
+        let shape = self.shape(iname, true)?;
+        let bare = self.conditions(&shape.outer).is_empty() && shape.inner.iter().all(Vec::is_empty);
+        Ok(match shape.form {
+            Form::Value(value) if bare => Some(value),
+            Form::Value(_) | Form::Empty | Form::Values(_) | Form::Counted { .. } => None,
+        })
+    }
+
     fn axis_shape(&self, iname: InameId, value: Affine) -> Shape {
         let domain = &self.kernel.inames[iname].domain;
         let replace = |a: &Atom| (*a == Atom::Iname(iname)).then(|| value.clone());

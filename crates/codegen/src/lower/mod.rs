@@ -2,6 +2,7 @@
 
 mod expr;
 pub(crate) mod insn;
+pub(crate) mod intrinsic;
 mod loops;
 pub(crate) mod place;
 mod vector;
@@ -12,8 +13,10 @@ use crate::barriers::BarrierPlan;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
+use crate::plan::Target;
+use purlin_ir::calls::{Call, CallPlace};
 use purlin_ir::{Affine, InameId, Kernel, Node};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most iterations of an unrolled loop; the source grows with them.
 pub(crate) const UNROLL_LIMIT: i64 = 4096;
@@ -33,21 +36,28 @@ pub(crate) struct Lower<'k> {
     pub(crate) buffers: Vec<Name>,
     /// Labels of the instruction before, to remark where they change.
     stage: Option<String>,
+    pub(crate) target: Target,
+    /// Calls that have code for the target.
+    calls: BTreeMap<CallPlace, Call>,
 }
 
 impl<'k> Lower<'k> {
     /// At the top of the kernel.
     ///
     /// Hardware indices have their ranges and names already.
+    ///
+    /// # Errors
+    /// A kernel that is not well formed.
     pub(crate) fn new(
         env: Env<'k>,
         placed: &'k PlacedKernel<'k>,
         axes: &'k Axes,
         barriers: &'k BarrierPlan,
         buffers: Vec<Name>,
-    ) -> Self {
+        target: Target,
+    ) -> Result<Self, CodegenError> {
         let kernel = env.kernel;
-        Self {
+        Ok(Self {
             kernel,
             placed,
             axes,
@@ -57,7 +67,9 @@ impl<'k> Lower<'k> {
             prelude: vec![Vec::new()],
             buffers,
             stage: None,
-        }
+            target,
+            calls: intrinsic::with_code(kernel, target)?,
+        })
     }
 
     /// Code of the whole tree.
@@ -83,12 +95,23 @@ impl<'k> Lower<'k> {
     ) -> Result<Block, CodegenError> {
         let mut out = Block::new();
         let mut run = Block::new();
+        let mut done = 0;
         for (k, node) in nodes.iter().enumerate() {
+            if k < done {
+                continue;
+            }
             if let Some(fence) = self.barriers.at(list, k) {
                 flush(&mut run, pending, &mut out);
                 out.push(Stmt::Barrier(fence));
             }
             let remark = self.remark(node);
+            if let Some(call) = self.call_at(list, k)
+                && let Some(code) = self.intrinsic(&call)?
+            {
+                append(&mut run, remark, code);
+                done = k + call.place.len;
+                continue;
+            }
             match node {
                 Node::Loop(iname, body) if self.barriers.holds(*iname) => {
                     flush(&mut run, pending, &mut out);

@@ -96,6 +96,16 @@ impl<'k> Lower<'k> {
         sum
     }
 
+    /// Names of the integer temporaries that have one value for all work-items of a group.
+    pub(crate) fn uniform_scalars(&self) -> Vec<crate::ast::Name> {
+        let temporary = |v: &VarId| {
+            let var = &self.kernel.vars[*v];
+            var.kind == VarKind::Temporary && var.is_integer_scalar()
+        };
+        let vars = self.kernel.vars.ids().filter(temporary).filter(|v| self.is_uniform_scalar(*v, 0));
+        vars.map(|v| self.buffers[v.index()].clone()).collect()
+    }
+
     /// Whether an integer temporary has one value for all work-items of a group: everything that is
     /// stored in it is made of such values, outside of loops over work-items.
     pub(super) fn is_uniform_scalar(&self, var: VarId, depth: u32) -> bool {

@@ -14,6 +14,7 @@ pub(super) const COMPARISON: u8 = 5;
 pub(super) const SUM: u8 = 6;
 pub(super) const PRODUCT: u8 = 7;
 const UNARY: u8 = 8;
+pub(super) const ATOM: u8 = 9;
 const SELECT: u8 = 1;
 
 impl Printer {

@@ -5,7 +5,7 @@ mod expr;
 mod helpers;
 mod vector;
 
-use crate::ast::{Atomic, Block, Declare, Expr, For, LoopKind, Name, Op, Place, Stmt};
+use crate::ast::{Atomic, Block, CodePiece, Declare, Expr, For, Intrinsic, LoopKind, Name, Op, Place, Stmt};
 use crate::plan::STATIC_LOCAL_BYTES;
 use crate::plan::Target;
 use dialect::Dialect;
@@ -178,6 +178,7 @@ impl Printer {
             Stmt::Declare(d) => self.declare(d),
             Stmt::Assign { place, op, value, .. } => self.assign(place, *op, value),
             Stmt::Atomic(a) => self.atomic(a),
+            Stmt::Intrinsic(i) => self.intrinsic(i),
             Stmt::If { condition, body } => {
                 self.start();
                 self.out.push_str("if (");
@@ -271,6 +272,26 @@ impl Printer {
             }
         }
         self.out.push_str(";\n");
+    }
+
+    fn intrinsic(&mut self, i: &Intrinsic) {
+        let before = std::mem::take(&mut self.out);
+        for piece in &i.pieces {
+            match piece {
+                CodePiece::Text(text) => self.out.push_str(text),
+                CodePiece::Value(e) => self.expr(e, expr::ATOM),
+                CodePiece::Address(e) => {
+                    self.out.push_str("(&");
+                    self.expr(e, expr::ATOM);
+                    self.out.push(')');
+                }
+            }
+        }
+        let code = std::mem::replace(&mut self.out, before);
+        self.line(&format!("// {}", i.name));
+        for line in code.lines() {
+            self.line(line);
+        }
     }
 
     fn atomic(&mut self, a: &Atomic) {
@@ -426,7 +447,7 @@ fn may_vectorise(body: &Block) -> bool {
     fn visit(block: &Block, declared: &mut BTreeSet<Name>) -> bool {
         block.iter().all(|stmt| {
             match stmt {
-                Stmt::Atomic(_) | Stmt::Barrier(_) => return false,
+                Stmt::Atomic(_) | Stmt::Intrinsic(_) | Stmt::Barrier(_) => return false,
                 Stmt::Declare(d) => {
                     declared.insert(d.name.clone());
                 }
@@ -459,9 +480,7 @@ pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
                 }
             });
         }
-        if let Some((place, _)) = stmt.written() {
-            names.insert(place.name.clone());
-        }
+        names.extend(stmt.written().into_iter().cloned());
         if let Some(body) = stmt.body() {
             names_in(body, names);
         }

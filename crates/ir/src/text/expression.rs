@@ -173,6 +173,7 @@ impl<'s> Parser<'s> {
             )),
             Some(Entity::Insn) => Err(fail(span, format!("`{name}` is an instruction and has no value"))),
             Some(Entity::Kernel) => Err(fail(span, format!("`{name}` is the kernel and has no value"))),
+            Some(Entity::Callee(_)) => Err(fail(span, format!("`{name}` is a callee and has no value"))),
             None if crate::verify::is_name(name) => Err(self.names.unknown(name, span, "the name")),
             None => Err(c.expected("an expression")),
         }
@@ -214,7 +215,7 @@ impl<'s> Parser<'s> {
         match self.names.get(name) {
             Some(Entity::Var(var)) => Ok(var),
             Some(Entity::Iname(_)) => Err(fail(span, format!("`{name}` is a loop, needed a variable"))),
-            Some(Entity::Rule(_) | Entity::Insn | Entity::Kernel) => {
+            Some(Entity::Rule(_) | Entity::Insn | Entity::Kernel | Entity::Callee(_)) => {
                 Err(fail(span, format!("`{name}` is not a variable")))
             }
             None => Err(self.names.unknown(name, span, "the variable")),

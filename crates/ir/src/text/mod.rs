@@ -40,6 +40,8 @@
 //! | upper bound (excluded) | the same with `min(...)` |
 //! | set | comparisons of affine expressions (`mod` and `floor_div` by constants included) under `and` and `or` |
 //! | instruction | `name: lhs = rhs` or `lhs += rhs`, `*=`, `min=`, `max=`; then `if predicate`; then `{tags}` |
+//! | callee | `callee name`, then indented a kernel's declarations and body, and `code target needs(feature) ("line" ...)` with places `{y[0]}`, `{&y[0]}` for arguments |
+//! | call | `call name` around statements that are the callee's; the arguments are printed as a remark |
 //! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |
 //! | conditional, cast | `select(condition, a, b)`, `f64(i)` |
 //! | integer division | `floor_div(a, b)`, `a mod b`, both rounding down |
@@ -48,6 +50,7 @@
 //! `atomic` among the tags of an update makes it atomic; a label of that name is written `"atomic"`,
 //! in quotes, as any tag that is not an identifier.
 
+mod callee;
 mod cursor;
 mod declaration;
 mod error;
@@ -63,7 +66,7 @@ mod show;
 mod show_set;
 
 pub use error::{ParseError, ParseErrors, edit_distance};
-pub use parse::parse;
+pub use parse::{parse, parse_callees};
 pub use print::{PrintOptions, TableStyle, print, print_with};
 pub use show::Shown;
 

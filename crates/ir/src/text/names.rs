@@ -3,7 +3,7 @@
 use super::error::{Fail, fail, fail_help, suggestion};
 use super::lex::Span;
 use crate::expr::MathFn;
-use crate::ids::{InameId, RuleId, VarId};
+use crate::ids::{CalleeId, InameId, RuleId, VarId};
 use crate::verify::{KEYWORDS, is_name};
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +15,7 @@ pub(super) enum Entity {
     Rule(RuleId),
     Iname(InameId),
     Insn,
+    Callee(CalleeId),
 }
 
 /// Names with the places where they are declared.
@@ -71,7 +72,7 @@ impl<'s> NameTable<'s> {
         }
         let has_value = |name: &&&str| match self.get(name) {
             Some(Entity::Var(_) | Entity::Rule(_) | Entity::Iname(_)) => true,
-            Some(Entity::Kernel | Entity::Insn) | None => false,
+            Some(Entity::Kernel | Entity::Insn | Entity::Callee(_)) | None => false,
         };
         let known = self.order.iter().filter(has_value).chain(&self.rule_params).copied();
         let functions = MathFn::ALL.iter().map(|f| f.name());

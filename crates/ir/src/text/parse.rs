@@ -6,8 +6,9 @@ use super::error::{Fail, ParseError, ParseErrors, fail, fail_help, suggestion};
 use super::lex::{Kind, Span, tokens};
 use super::line::{Line, lines};
 use super::names::{Entity, NameTable};
+use crate::calls::Callee;
 use crate::expr::UpdateOp;
-use crate::ids::{Arena, InameId, RuleId, VarId};
+use crate::ids::{CalleeId, InameId, RuleId, VarId};
 use crate::kernel::{Insn, Kernel, Node, VarKind, WriteOp};
 use crate::verify::{KernelError, MAX_LOOP_DEPTH};
 use std::collections::{BTreeSet, HashMap};
@@ -41,6 +42,24 @@ pub fn parse(source: &str) -> Result<Kernel, ParseErrors> {
     parser.finish(source)
 }
 
+/// Reads callees, as they stand in the text of a kernel.
+///
+/// # Errors
+/// As [`parse`], and for anything but callees.
+pub fn parse_callees(source: &str) -> Result<Vec<Callee>, ParseErrors> {
+    let (tokens, mut errors) = tokens(source);
+    let (lines, unbalanced) = lines(tokens, source);
+    errors.extend(unbalanced);
+    let other = lines.iter().find(|l| l.indent == 0 && statement(l) != Statement::Callee);
+    if let Some(line) = other {
+        errors.push(fail(Cursor::new(&line.tokens).whole_span(), "only callees are expected here"));
+    }
+    let mut parser = Parser::new(errors);
+    (parser.kernel.name, parser.named) = ("callees".into(), true);
+    parser.run(&lines);
+    Ok(parser.finish(source)?.callees.values().cloned().collect())
+}
+
 /// What has been read so far.
 pub(super) struct Parser<'s> {
     pub(super) kernel: Kernel,
@@ -51,6 +70,8 @@ pub(super) struct Parser<'s> {
     statements: HashMap<&'s str, Span>,
     errors: Vec<ParseError>,
     named: bool,
+    /// Where errors stand that concern no statement.
+    header: Span,
 }
 
 /// A block of the loop tree that is still open.
@@ -59,32 +80,53 @@ struct Block {
     indent: Option<usize>,
     /// Indentation of the line that opened it.
     opened_at: usize,
-    iname: Option<InameId>,
+    kind: BlockKind,
     nodes: Vec<Node>,
+}
+
+/// What opened a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockKind {
+    Root,
+    Loop(Option<InameId>),
+    /// Of an unknown callee if there is none.
+    Call(Option<CalleeId>),
 }
 
 impl<'s> Parser<'s> {
     fn new(errors: Vec<Fail>) -> Self {
-        let kernel = Kernel {
-            name: String::new(),
-            vars: Arena::default(),
-            inames: Arena::default(),
-            insns: Arena::default(),
-            rules: Arena::default(),
-            assumptions: Vec::new(),
-            body: Vec::new(),
-        };
         Self {
-            kernel,
+            kernel: Kernel::default(),
             names: NameTable::default(),
             filled: BTreeSet::new(),
             statements: HashMap::new(),
             errors: errors.into_iter().map(|e| *e).collect(),
             named: false,
+            header: Span { start: 0, end: 0 },
         }
     }
 
-    fn note<T>(&mut self, result: Result<T, Fail>) -> Option<T> {
+    /// For the kernel of a callee, which has its name from the line that declares it.
+    pub(super) fn of_callee(name: &str, header: Span) -> Self {
+        let mut parser = Self::new(Vec::new());
+        parser.kernel.name = name.to_owned();
+        parser.named = true;
+        parser.header = header;
+        parser
+    }
+
+    /// The kernel of a callee's lines.
+    pub(super) fn read(mut self, lines: &[Line<'s>]) -> Result<Kernel, Vec<ParseError>> {
+        self.run(lines);
+        self.checked()
+    }
+
+    /// Notes where a name is declared, for errors of the verifier.
+    pub(super) fn statement_of(&mut self, name: &'s str, span: Span) {
+        self.statements.entry(name).or_insert(span);
+    }
+
+    pub(super) fn note<T>(&mut self, result: Result<T, Fail>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
@@ -98,16 +140,25 @@ impl<'s> Parser<'s> {
     /// statement mentions may stand below it.
     fn run(&mut self, lines: &[Line<'s>]) {
         let (mut variables, mut rules, mut assumptions, mut body) = (vec![], vec![], vec![], vec![]);
+        let mut inside_callee = 0;
         for (k, line) in lines.iter().enumerate() {
+            if k < inside_callee {
+                continue;
+            }
             match statement(line) {
+                Statement::Callee => {
+                    let inner = lines[k + 1..].iter().take_while(|l| l.indent > line.indent).count();
+                    inside_callee = k + 1 + inner;
+                    self.callee(line, &lines[k + 1..inside_callee]);
+                }
                 Statement::Kernel => self.kernel_line(line, k == 0),
                 Statement::Variable => variables.extend(self.declare_line(line).map(|id| (line, id))),
                 Statement::Rule => rules.extend(self.declare_rule_line(line).map(|id| (line, id))),
                 Statement::Assume => assumptions.push(line),
-                Statement::Values | Statement::Loop | Statement::Insn => body.push(line),
+                Statement::Values | Statement::Loop | Statement::Call | Statement::Insn => body.push(line),
             }
-            let top_level = matches!(statement(line), Statement::Loop | Statement::Insn);
-            if !top_level && line.indent > 0 {
+            let in_body = matches!(statement(line), Statement::Loop | Statement::Call | Statement::Insn);
+            if !in_body && line.indent > 0 {
                 let span = Cursor::new(&line.tokens).span();
                 let message = "only what is inside a `for` is indented";
                 self.errors.push(*fail_help(span, message, "start the declaration at the left margin"));
@@ -208,7 +259,7 @@ impl<'s> Parser<'s> {
     }
 
     fn body(&mut self, lines: &[&Line<'s>]) {
-        let root = Block { indent: Some(0), opened_at: 0, iname: None, nodes: Vec::new() };
+        let root = Block { indent: Some(0), opened_at: 0, kind: BlockKind::Root, nodes: Vec::new() };
         let mut blocks = vec![root];
         for line in lines {
             match statement(line) {
@@ -222,10 +273,15 @@ impl<'s> Parser<'s> {
                     self.place(line, &mut blocks);
                     self.open_loop(line, &mut blocks);
                 }
+                Statement::Call => {
+                    self.place(line, &mut blocks);
+                    self.open_call(line, &mut blocks);
+                }
                 _ => {
                     self.place(line, &mut blocks);
+                    let callee = callee_around(&blocks);
                     if let (Some(insn), Some(block)) = (self.instruction_line(line), blocks.last_mut()) {
-                        block.nodes.push(Node::Insn(self.kernel.insns.push(insn)));
+                        block.nodes.push(Node::Insn(self.kernel.insns.push(Insn { callee, ..insn })));
                     }
                 }
             }
@@ -239,7 +295,7 @@ impl<'s> Parser<'s> {
     /// Closes the blocks that a line is not in.
     fn place(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
         while let Some(block) = blocks.last_mut() {
-            let inside = line.indent > block.opened_at || block.iname.is_none();
+            let inside = line.indent > block.opened_at || block.kind == BlockKind::Root;
             let indent = *block.indent.get_or_insert(line.indent);
             if inside && line.indent >= indent {
                 if line.indent > indent {
@@ -262,11 +318,33 @@ impl<'s> Parser<'s> {
     }
 
     fn close(&mut self, blocks: &mut Vec<Block>) {
-        let Some(Block { iname: Some(iname), nodes, .. }) = blocks.pop() else { return };
-        self.names.scope.pop();
+        let Some(Block { kind, nodes, .. }) = blocks.pop() else { return };
+        let nodes = match kind {
+            BlockKind::Root | BlockKind::Loop(None) => return,
+            BlockKind::Loop(Some(iname)) => {
+                self.names.scope.pop();
+                vec![Node::Loop(iname, nodes)]
+            }
+            BlockKind::Call(_) => nodes,
+        };
         if let Some(outer) = blocks.last_mut() {
-            outer.nodes.push(Node::Loop(iname, nodes));
+            outer.nodes.extend(nodes);
         }
+    }
+
+    fn open_call(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
+        let callee = if line.sound {
+            let callee = self.call_line(line);
+            self.note(callee)
+        } else {
+            None
+        };
+        if blocks.iter().any(|b| matches!(b.kind, BlockKind::Call(_))) {
+            let span = Cursor::new(&line.tokens).whole_span();
+            self.errors.push(*fail_help(span, "a call in a call", "write what the inner one does"));
+        }
+        let kind = BlockKind::Call(callee);
+        blocks.push(Block { indent: None, opened_at: line.indent, kind, nodes: Vec::new() });
     }
 
     fn open_loop(&mut self, line: &Line<'s>, blocks: &mut Vec<Block>) {
@@ -301,7 +379,8 @@ impl<'s> Parser<'s> {
             return;
         }
         let iname = self.names.scope.last().copied();
-        blocks.push(Block { indent: None, opened_at: line.indent, iname, nodes: Vec::new() });
+        let kind = BlockKind::Loop(iname);
+        blocks.push(Block { indent: None, opened_at: line.indent, kind, nodes: Vec::new() });
     }
 
     fn instruction_line(&mut self, line: &Line<'s>) -> Option<Insn> {
@@ -329,7 +408,7 @@ impl<'s> Parser<'s> {
             instruction_tags(c, &mut op, &mut tags)?;
         }
         c.expect_end("the instruction")?;
-        Ok(Insn { name: name.to_owned(), lhs, op, rhs, predicate, tags })
+        Ok(Insn { name: name.to_owned(), lhs, op, rhs, predicate, tags, callee: None })
     }
 
     fn check_tables(&mut self) {
@@ -342,7 +421,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn finish(mut self, source: &str) -> Result<Kernel, ParseErrors> {
+    fn finish(self, source: &str) -> Result<Kernel, ParseErrors> {
+        self.checked().map_err(|errors| ParseErrors::new(errors, source))
+    }
+
+    fn checked(mut self) -> Result<Kernel, Vec<ParseError>> {
         let clean = self.errors.is_empty();
         self.errors.retain(|e| !e.message.is_empty()); // uses of names whose declaration failed
         if clean {
@@ -351,14 +434,17 @@ impl<'s> Parser<'s> {
                 Err(error) => self.errors.push(*self.located(&error)),
             }
         }
-        Err(ParseErrors::new(self.errors, source))
+        Err(self.errors)
     }
 
     /// The error of the verifier at the first statement it names.
     fn located(&self, error: &KernelError) -> Fail {
         let message = error.to_string();
-        let named = message.split('`').skip(1).step_by(2).find_map(|name| self.statements.get(name));
-        let span = named.copied().unwrap_or(Span { start: 0, end: 0 });
+        // what is wrong with a call is in its statements
+        let elsewhere = |name: &&str| matches!(error, KernelError::Call { callee, .. } if callee == name);
+        let names = message.split('`').skip(1).step_by(2).filter(|name| !elsewhere(name));
+        let named = names.into_iter().find_map(|name| self.statements.get(name));
+        let span = named.copied().unwrap_or(self.header);
         match message.split_once("; ") {
             Some((what, help)) => fail_help(span, what, help),
             None => fail(span, message),
@@ -366,18 +452,28 @@ impl<'s> Parser<'s> {
     }
 }
 
+/// The callee of the call in which the innermost block stands.
+fn callee_around(blocks: &[Block]) -> Option<CalleeId> {
+    blocks.iter().rev().find_map(|b| match b.kind {
+        BlockKind::Call(callee) => callee,
+        BlockKind::Root | BlockKind::Loop(_) => None,
+    })
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Statement {
+pub(super) enum Statement {
     Kernel,
     Variable,
     Rule,
+    Callee,
     Assume,
     Values,
     Loop,
+    Call,
     Insn,
 }
 
-fn statement(line: &Line<'_>) -> Statement {
+pub(super) fn statement(line: &Line<'_>) -> Statement {
     let kind = |k: usize| line.tokens.get(k).map(|t| &t.kind);
     match kind(0) {
         _ if kind(1) == Some(&Kind::Symbol(":")) => Statement::Insn,
@@ -385,6 +481,8 @@ fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name(word)) if VARIABLE_WORDS.contains(word) => Statement::Variable,
         Some(Kind::Name("kernel")) => Statement::Kernel,
         Some(Kind::Name("rule")) => Statement::Rule,
+        Some(Kind::Name("callee")) => Statement::Callee,
+        Some(Kind::Name("call")) => Statement::Call,
         Some(Kind::Name("assume")) => Statement::Assume,
         Some(Kind::Name("for")) => Statement::Loop,
         _ => Statement::Insn,
@@ -392,7 +490,7 @@ fn statement(line: &Line<'_>) -> Statement {
 }
 
 fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
-    let words = ["kernel", "param", "arg", "temp", "table", "rule", "assume", "for"];
+    let words = ["kernel", "param", "arg", "temp", "table", "rule", "callee", "assume", "for", "call"];
     let found = match c.peek() {
         Some(Kind::Name(word)) => suggestion(word, words),
         _ => None,

@@ -2,8 +2,9 @@
 
 use super::number::write_table_real;
 use super::show::{Names, write_label};
+use crate::calls::{Call, groups};
 use crate::constant::{Real, TableData};
-use crate::ids::VarId;
+use crate::ids::{InsnId, VarId};
 use crate::kernel::{AddressSpace, Direction, Kernel, Node, Rule, VarKind, Variable};
 use crate::types::ScalarType;
 use std::fmt;
@@ -65,9 +66,14 @@ impl fmt::Display for Printed<'_> {
             names.assumption(f, assumption)?;
             writeln!(f)?;
         }
+        for callee in k.callees.values() {
+            writeln!(f)?;
+            super::callee::print(f, callee)?;
+        }
         if !k.body.is_empty() {
             writeln!(f)?;
-            nodes(f, &names, &k.body, 0)?;
+            let calls = k.calls().unwrap_or_default(); // of a kernel that is not well formed: none
+            Body { names: &names, calls: &calls, inside_call: false }.nodes(f, &k.body, 0)?;
         }
         for var in k.vars.values() {
             if let VarKind::Table(data) = &var.kind {
@@ -78,7 +84,7 @@ impl fmt::Display for Printed<'_> {
     }
 }
 
-fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: VarId) -> fmt::Result {
+pub(super) fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: VarId) -> fmt::Result {
     let var = &names.kernel.vars[id];
     let (keyword, direction) = match var.kind {
         VarKind::Param => ("param", ""),
@@ -154,28 +160,61 @@ fn substitution(f: &mut fmt::Formatter<'_>, kernel: &Kernel, rule: &Rule) -> fmt
     writeln!(f)
 }
 
-fn nodes(f: &mut fmt::Formatter<'_>, names: &Names<'_>, body: &[Node], depth: usize) -> fmt::Result {
-    for node in body {
-        for _ in 0..depth {
-            f.write_str("  ")?;
+/// The loop tree with what its calls are of.
+pub(super) struct Body<'a, 'k> {
+    pub(super) names: &'a Names<'k>,
+    pub(super) calls: &'a [Call],
+    pub(super) inside_call: bool,
+}
+
+impl Body<'_, '_> {
+    pub(super) fn nodes(&self, f: &mut fmt::Formatter<'_>, body: &[Node], depth: usize) -> fmt::Result {
+        let kernel = self.names.kernel;
+        if kernel.callees.is_empty() || self.inside_call {
+            return body.iter().try_for_each(|node| self.node(f, node, depth));
         }
+        for group in groups(kernel, body) {
+            let Some(callee) = group.callee else {
+                group.nodes.iter().try_for_each(|node| self.node(f, node, depth))?;
+                continue;
+            };
+            let name = kernel.callees.get(callee).map_or("", |c| c.name());
+            write!(f, "{:width$}call {name}", "", width = 2 * depth)?;
+            match self.calls.iter().find(|c| c.binding.insns.first().copied() == first_insn(group.nodes)) {
+                Some(call) => writeln!(f, "  # {}", kernel.show_arguments(call))?,
+                None => writeln!(f)?,
+            }
+            Self { inside_call: true, ..*self }.nodes(f, group.nodes, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn node(&self, f: &mut fmt::Formatter<'_>, node: &Node, depth: usize) -> fmt::Result {
+        write!(f, "{:width$}", "", width = 2 * depth)?;
         match node {
             Node::Insn(id) => {
-                match names.kernel.insns.get(*id) {
-                    Some(insn) => names.insn(f, insn)?,
+                match self.names.kernel.insns.get(*id) {
+                    Some(insn) => self.names.insn(f, insn)?,
                     None => write!(f, "{id:?}")?, // a kernel that is not well formed, in a message
                 }
-                writeln!(f)?;
+                writeln!(f)
             }
             Node::Loop(iname, inner) => {
                 f.write_str("for ")?;
-                names.loop_header(f, *iname)?;
+                self.names.loop_header(f, *iname)?;
                 writeln!(f)?;
-                nodes(f, names, inner, depth + 1)?;
+                self.nodes(f, inner, depth + 1)
             }
         }
     }
-    Ok(())
+}
+
+/// The first instruction of some statements.
+fn first_insn(nodes: &[Node]) -> Option<InsnId> {
+    nodes.iter().find_map(|node| match node {
+        Node::Insn(insn) => Some(*insn),
+        Node::Loop(_, body) => first_insn(body),
+    })
 }
 
 /// Values on one line of a table.

@@ -335,9 +335,11 @@ fn level(e: &Expr) -> Level {
 
 /// Writes a label or the name of a buffer: bare if it is an identifier, else in quotes.
 pub(super) fn write_label(f: &mut dyn fmt::Write, label: &str) -> fmt::Result {
-    if is_bare_label(label) {
-        return f.write_str(label);
-    }
+    if is_bare_label(label) { f.write_str(label) } else { write_quoted(f, label) }
+}
+
+/// Writes text in quotes.
+pub(super) fn write_quoted(f: &mut dyn fmt::Write, label: &str) -> fmt::Result {
     f.write_str("\"")?;
     for c in label.chars() {
         match c {

@@ -381,7 +381,7 @@ impl BufferWrites {
         };
         let (lhs, op) = target(&loops.offsets);
         let rhs = value(&loops.offsets);
-        let insn = Insn { name, lhs, op, rhs, predicate: None, tags: BTreeSet::new() };
+        let insn = Insn { name, lhs, op, rhs, predicate: None, tags: BTreeSet::new(), callee: None };
         let node = Node::Insn(kernel.insns.push(insn));
         Ok(loops.inames.into_iter().rev().fold(node, |node, iname| Node::Loop(iname, vec![node])))
     }

@@ -190,6 +190,7 @@ impl EliminateCommonSubexpressions {
             rhs: spot.e.clone(),
             predicate: None,
             tags,
+            callee: None,
         };
         let insn = result.insns.push(insn);
         edit_siblings(&mut result.body, &|n| is_same(n, &spot.node), &mut |nodes| {

@@ -209,8 +209,15 @@ impl FactorUpdate {
             });
             Access::new(partial, index)
         };
-        let insn =
-            |name, lhs, op, rhs, predicate| Insn { name, lhs, op, rhs, predicate, tags: old.tags.clone() };
+        let insn = |name, lhs, op, rhs, predicate| Insn {
+            name,
+            lhs,
+            op,
+            rhs,
+            predicate,
+            tags: old.tags.clone(),
+            callee: None,
+        };
         kernel.insns[plan.id].lhs = element(&[]);
         kernel.insns[plan.id].op = WriteOp::Update { op: plan.op, atomic: false };
 

@@ -236,7 +236,15 @@ impl Plan {
 
     fn insn(&self, end: &str, lhs: Access, op: Option<UpdateOp>, rhs: Expr, predicate: Option<Expr>) -> Insn {
         let op = op.map_or(WriteOp::Assign, |op| WriteOp::Update { op, atomic: false });
-        Insn { name: format!("{}{end}", self.name), lhs, op, rhs, predicate, tags: Default::default() }
+        Insn {
+            name: format!("{}{end}", self.name),
+            lhs,
+            op,
+            rhs,
+            predicate,
+            tags: Default::default(),
+            callee: None,
+        }
     }
 
     fn edit(&self, mut kernel: Kernel) -> Kernel {

@@ -134,6 +134,7 @@ impl RealiseReduction {
             rhs,
             predicate: insn.predicate.clone(),
             tags: insn.tags.iter().cloned().collect::<BTreeSet<_>>(),
+            callee: insn.callee,
         };
         let first = realised.insns.push(new(init, WriteOp::Assign, neutral(reduction.op, ty)));
         let step = WriteOp::Update { op: reduction.op, atomic: false };

@@ -187,6 +187,7 @@ impl RealiseScan {
             rhs,
             predicate,
             tags: old.tags.clone(),
+            callee: None,
         };
         let step = WriteOp::Update { op: prefix.reduction.op, atomic: false };
         let body = &prefix.reduction.body;
@@ -225,6 +226,7 @@ impl RealiseScan {
             rhs,
             predicate: None,
             tags: old.tags.clone(),
+            callee: None,
         };
         let nothing = neutral(step.op, ty);
         let first = if runs { first } else { Expr::Select(condition.into(), first.into(), nothing.into()) };

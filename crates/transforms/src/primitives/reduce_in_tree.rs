@@ -265,6 +265,7 @@ impl Plan {
             rhs,
             predicate,
             tags: update.tags.clone(),
+            callee: None,
         };
         let mut nodes = Vec::new();
         if !self.full {

@@ -9,3 +9,4 @@ pub(crate) mod inside;
 pub(crate) mod length;
 pub mod order;
 pub mod stale;
+pub(crate) mod windows;

@@ -43,7 +43,7 @@ impl Tile<'_> {
         let lhs = purlin_ir::Access::new(tile, kept.collect::<Vec<_>>());
         let rhs = Expr::load(region.var, from.iter().map(Expr::from_affine).collect::<Vec<_>>());
         let (name, tags) = (self.insn_name(), BTreeSet::new());
-        let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags };
+        let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
         let mut node = Node::Insn(filled.insns.push(insn));
         for iname in loops.inames.into_iter().rev() {
             node = Node::Loop(iname, vec![node]);

@@ -1,0 +1,129 @@
+//! The last check of code that the work-items of a row run together: no condition on its way may send them apart.
+
+use crate::ast::{Block, Expr, Name, Stmt};
+use crate::error::CodegenError;
+use std::collections::BTreeSet;
+
+/// Checks that collective code stands where all work-items along l.0 arrive together.
+///
+/// `uniform`: parameters passed by value and hardware indices that are the same for all of them.
+///
+/// # Errors
+/// [`CodegenError::DivergentIntrinsic`] with the condition.
+pub(crate) fn check(body: &Block, uniform: &BTreeSet<Name>) -> Result<(), CodegenError> {
+    walk(body, &mut uniform.clone(), None)
+}
+
+fn walk(block: &Block, uniform: &mut BTreeSet<Name>, divergent: Option<&Expr>) -> Result<(), CodegenError> {
+    for stmt in block {
+        match stmt {
+            Stmt::Intrinsic(i) if i.collective => {
+                if let Some(condition) = divergent {
+                    return Err(CodegenError::DivergentIntrinsic {
+                        callee: i.name.clone(),
+                        condition: crate::print::expression(condition),
+                    });
+                }
+            }
+            Stmt::If { condition, body } => {
+                let here = divergent.or((!is_uniform(condition, uniform)).then_some(condition));
+                walk(body, uniform, here)?;
+            }
+            Stmt::For(f) => {
+                let bound = [&f.lower, &f.upper].into_iter().find(|e| !is_uniform(e, uniform));
+                let new = bound.is_none() && uniform.insert(f.name.clone());
+                walk(&f.body, uniform, divergent.or(bound))?;
+                if new {
+                    uniform.remove(&f.name);
+                }
+            }
+            Stmt::Declare(d) => {
+                if d.constant && d.value.as_ref().is_some_and(|v| is_uniform(v, uniform)) {
+                    uniform.insert(d.name.clone());
+                }
+            }
+            Stmt::Intrinsic(_)
+            | Stmt::Comment(_)
+            | Stmt::Assign { .. }
+            | Stmt::Atomic(_)
+            | Stmt::Iteration(_)
+            | Stmt::Barrier(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether all work-items of a row find the same value: nothing is read but what is known to be the same.
+fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
+    let mut same = true;
+    e.for_each(&mut |e| match e {
+        Expr::Load(place) => same &= place.offset.is_none() && uniform.contains(&place.name),
+        Expr::Hardware { group, axis } => same &= *group || *axis > 0,
+        Expr::Int(..)
+        | Expr::Real(..)
+        | Expr::Bool(_)
+        | Expr::Neg(_)
+        | Expr::Not(_)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::IntCall(..)
+        | Expr::Cast(..)
+        | Expr::Select(..) => {}
+    });
+    same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ast::{For, Intrinsic, LoopKind, Op};
+    use purlin_ir::ScalarType;
+
+    fn var(name: &str) -> Expr {
+        Expr::var(&name.into())
+    }
+
+    fn less(a: Expr, b: i64) -> Expr {
+        Expr::binary(Op::Lt, a, Expr::int(b))
+    }
+
+    fn matrix() -> Stmt {
+        let (name, pieces, written, origins) = ("matrix".into(), Vec::new(), Vec::new(), Vec::new());
+        Stmt::Intrinsic(Intrinsic { name, pieces, written, origins, collective: true })
+    }
+
+    fn repeated(name: &str, upper: Expr, body: Block) -> Stmt {
+        let (ty, kind) = (ScalarType::I32, LoopKind::Sequential);
+        Stmt::For(For { name: name.into(), ty, lower: Expr::int(0), upper, step: 1, kind, body })
+    }
+
+    fn found(body: Stmt) -> Result<(), String> {
+        let uniform = ["n".into(), "g".into()].into();
+        check(&vec![body], &uniform).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn parameters_and_loops_over_them_keep_work_items_together() {
+        let inner = Stmt::If { condition: less(var("k"), 3), body: vec![matrix()] };
+        assert_eq!(found(repeated("k", var("n"), vec![inner])), Ok(()));
+        let group =
+            Stmt::If { condition: less(Expr::Hardware { group: true, axis: 0 }, 3), body: vec![matrix()] };
+        assert_eq!(found(group), Ok(()));
+    }
+
+    #[test]
+    fn indices_of_work_items_and_memory_send_them_apart() {
+        let apart = |condition: &str| {
+            format!(
+                "`matrix` must be run by the work-items along l.0 together, and `{condition}` may send them apart; \
+                 let the loop around it have exact bounds"
+            )
+        };
+        let item = Stmt::If { condition: less(var("l0"), 3), body: vec![matrix()] };
+        assert_eq!(found(item), Err(apart("l0 < 3")));
+        assert_eq!(found(repeated("k", var("m"), vec![matrix()])), Err(apart("m")));
+        // the loop variable of such a loop differs as well
+        let inner = Stmt::If { condition: less(var("k"), 3), body: vec![matrix()] };
+        assert_eq!(found(repeated("k", var("m"), vec![inner])), Err(apart("m")));
+    }
+}

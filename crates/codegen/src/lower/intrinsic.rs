@@ -1,0 +1,166 @@
+//! Calls of callees that have code for the target: that code, with the arguments put in.
+
+use super::Lower;
+use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
+use crate::error::CodegenError;
+use crate::plan::Target;
+use purlin_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
+use purlin_ir::{AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind};
+use std::collections::BTreeMap;
+
+/// The calls that have code for a target, by where they stand.
+pub(crate) fn with_code(kernel: &Kernel, target: Target) -> Result<BTreeMap<CallPlace, Call>, CodegenError> {
+    let calls = kernel.calls().map_err(|error| CodegenError::Internal {
+        what: format!("a kernel that is not well formed: {error}"),
+        kernel: purlin_ir::text::print(kernel),
+    })?;
+    let target = target.to_string();
+    let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(&target).is_some());
+    Ok(with_code.map(|c| (c.place, c)).collect())
+}
+
+impl<'k> Lower<'k> {
+    /// The call that stands at a place of a body.
+    pub(super) fn call_at(&self, inside: Option<InameId>, first: usize) -> Option<Call> {
+        self.calls.values().find(|c| c.place.inside == inside && c.place.first == first).cloned()
+    }
+
+    /// The target's code for a call; `None` where it cannot stand: a barrier inside, work-items that take no part,
+    /// operands of which work-items hold copies of their own. There the meaning is written out.
+    pub(super) fn intrinsic(&mut self, call: &Call) -> Result<Option<Block>, CodegenError> {
+        let kernel = self.kernel;
+        let callee = &kernel.callees[call.callee];
+        let Some(code) = callee.code_for(&self.target.to_string()) else { return Ok(None) };
+        if !self.may_stand(call, callee, code) {
+            return Ok(None);
+        }
+        let on_axes: Vec<InameId> = call
+            .binding
+            .inames
+            .iter()
+            .map(|(i, _)| *i)
+            .filter(|i| matches!(kernel.inames[*i].tag, AxisTag::Local(_)))
+            .collect();
+        let depth = self.scope.len();
+        let mut everybody = true;
+        for iname in &on_axes {
+            match self.whole_axis(*iname)? {
+                Some(value) => self.env.set_value(*iname, Some(value)),
+                None => everybody = false,
+            }
+            self.scope.push(*iname);
+        }
+        let block = if everybody { self.put_in(call, callee, code) } else { Ok(None) };
+        self.scope.truncate(depth);
+        for iname in on_axes {
+            self.env.set_value(iname, None);
+        }
+        block
+    }
+
+    fn may_stand(&self, call: &Call, callee: &Callee, code: &TargetCode) -> bool {
+        let CallPlace { inside, first, len } = call.place;
+        let barrier = (first + 1..first + len).any(|k| self.barriers.at(inside, k).is_some());
+        let binding = &call.binding;
+        if barrier || binding.inames.iter().any(|(i, _)| self.barriers.holds(*i)) {
+            return false;
+        }
+        // Work-items run one after the other in C, and their private arrays are interleaved where they live
+        // across barriers.
+        let in_order = self.target == Target::C && self.axes.work_items() > 1;
+        if in_order && (callee.is_collective() || addresses_private(self.kernel, binding, code)) {
+            return false;
+        }
+        // What the work-items hold together: one slice each.
+        !callee.is_collective() || windows(binding).all(|var| self.is_shared_or_sliced(var))
+    }
+
+    fn is_shared_or_sliced(&self, var: VarId) -> bool {
+        let variable = &self.kernel.vars[var];
+        let own = variable.space == AddressSpace::Private && variable.kind == VarKind::Temporary;
+        !own || self.placed.placement.sliced[var.index()].contains(&true)
+    }
+
+    /// The code, under the guards that all its instructions have.
+    fn put_in(
+        &mut self,
+        call: &Call,
+        callee: &Callee,
+        code: &TargetCode,
+    ) -> Result<Option<Block>, CodegenError> {
+        let guards: Vec<_> = call.binding.insns.iter().map(|i| self.index_zero_guards(*i)).collect();
+        let Some(guard) = guards.first().filter(|g| guards.iter().all(|other| other == *g)).cloned() else {
+            return Ok(None);
+        };
+        if callee.is_collective() && !guard.is_empty() {
+            return Ok(None);
+        }
+        let mut block = Block::new();
+        let pieces = self.with_prelude(&mut block, |this| {
+            code.text.iter().map(|piece| this.piece(call, callee, piece)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut written: Vec<_> = call
+            .binding
+            .insns
+            .iter()
+            .map(|i| self.buffers[self.kernel.insns[*i].lhs.var.index()].clone())
+            .collect();
+        written.sort_unstable();
+        written.dedup();
+        block.push(Stmt::Intrinsic(Intrinsic {
+            name: callee.name().to_owned(),
+            pieces,
+            written,
+            origins: call.binding.insns.clone(),
+            collective: callee.is_collective(),
+        }));
+        Ok(Some(super::guarded(guard, block)))
+    }
+
+    fn piece(&mut self, call: &Call, callee: &Callee, piece: &Piece) -> Result<CodePiece, CodegenError> {
+        let (access, address) = match piece {
+            Piece::Text(text) => return Ok(CodePiece::Text(text.clone())),
+            Piece::Element(access) => (access, false),
+            Piece::Address(access) => (access, true),
+        };
+        let name = &callee.kernel.vars[access.var].name;
+        let Some(element) = call.binding.element(access) else {
+            return Err(CodegenError::IntrinsicArgument {
+                callee: callee.name().into(),
+                argument: name.clone(),
+            });
+        };
+        let is_value =
+            matches!(call.binding.args.get(access.var.index()), Some(Arg::Value(_) | Arg::Param(_)));
+        let code = match &element {
+            Ir::Load(access) if !is_value => crate::ast::Expr::Load(self.place(access)?),
+            value => {
+                let ty = callee.kernel.vars[access.var].ty;
+                let value = self.expr(value)?;
+                self.stored(value, ty)
+            }
+        };
+        Ok(if address { CodePiece::Address(code) } else { CodePiece::Value(code) })
+    }
+}
+
+fn windows(binding: &Binding) -> impl Iterator<Item = VarId> + '_ {
+    binding.args.iter().filter_map(|arg| match arg {
+        Arg::Window(window) => Some(window.var),
+        Arg::Unused | Arg::Param(_) | Arg::Value(_) => None,
+    })
+}
+
+/// Whether the code takes the address of what lives in private memory.
+fn addresses_private(kernel: &Kernel, binding: &Binding, code: &TargetCode) -> bool {
+    code.text.iter().any(|piece| match piece {
+        Piece::Text(_) | Piece::Element(_) => false,
+        Piece::Address(access) => match binding.args.get(access.var.index()) {
+            Some(Arg::Window(window)) => {
+                let var = &kernel.vars[window.var];
+                var.space == AddressSpace::Private && var.kind != VarKind::Argument(Direction::In)
+            }
+            Some(Arg::Unused | Arg::Param(_) | Arg::Value(_)) | None => false,
+        },
+    })
+}

@@ -1,0 +1,258 @@
+//! Calls: text, what is and what is no call, and that a call means what stands in it.
+
+use crate::interp::{Memory, interpret};
+use crate::kernel::Kernel;
+use crate::text::{parse, parse_callees, print};
+use insta::assert_snapshot;
+
+const AXPY4: &str = "callee axpy4
+  arg a: f64 in
+  arg x: f64[4] in
+  arg y: f64[4] inout
+
+  for l in 0..4
+    s: y[l] += a*x[l]
+";
+
+#[track_caller]
+fn kernel(text: &str) -> Kernel {
+    parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
+}
+
+/// A kernel with `AXPY4` and this body.
+fn calling(body: &str) -> String {
+    format!(
+        "kernel k\nparam n: i32\narg alpha: f64 in\narg u: f64[n, 16] in\narg v: f64[n, 16] inout\n\
+         arg w: f64[n, 16] inout\narg dof: i32[n] in\n{AXPY4}{body}"
+    )
+}
+
+/// The text of a kernel that parses back, or the errors.
+fn result(text: &str) -> String {
+    match parse(text) {
+        Err(errors) => errors.render(text),
+        Ok(kernel) => {
+            assert_eq!(parse(&print(&kernel)).as_ref(), Ok(&kernel));
+            let text = print(&kernel);
+            text.split_once("\nfor ").map_or(text.clone(), |(_, body)| format!("for {body}"))
+        }
+    }
+}
+
+#[track_caller]
+fn call(body: &str) -> String {
+    result(&calling(body))
+}
+
+#[test]
+fn arguments_are_solved_for() {
+    assert_snapshot!(call("for i in 0..n
+  call axpy4
+    for j in 0..4
+      t: v[i, 4 + j] += alpha*u[i, 3*j]
+  for b in 0..4
+    call axpy4
+      for k in 4*b..4*b + 4
+        p: w[i, k] += u[i, k]*2.0
+"), @r#"
+for i in 0..n
+  call axpy4  # a = alpha, x = u[i, 0.. by 3], y = v[i, 4..]
+    for j in 0..4
+      t: v[i, 4 + j] += alpha*u[i, 3*j]
+  for b in 0..4
+    call axpy4  # a = 2.0, x = u[i, 4*b..], y = w[i, 4*b..]
+      for k in 4*b..4*b + 4
+        p: w[i, k] += u[i, k]*2.0
+"#);
+}
+
+#[test]
+fn windows_through_maps_and_backward() {
+    assert_snapshot!(call("for i in 0..n
+  call axpy4
+    for j in 0..4
+      t: v[dof[i], 7 - j] += u[dof[i] + 1, 0]*u[i, j]
+"), @r#"
+for i in 0..n
+  call axpy4  # a = u[dof[i] + 1, 0], x = u[i, 0..], y = v[dof[i], 7.. by -1]
+    for j in 0..4
+      t: v[dof[i], 7 - j] += u[dof[i] + 1, 0]*u[i, j]
+"#);
+}
+
+#[test]
+fn two_calls_of_one_statement_each_stay_two() {
+    assert_snapshot!(result("kernel k
+param n: i32
+arg x: f64[n] in
+arg y: f64[n] inout
+callee fused
+  arg a: f64 in
+  arg c: f64 inout
+
+  s: c = fma(a, 2.0, c)
+for i in 0..n
+  call fused
+    s_0: y[i] = fma(2.0, x[i], y[i])
+    s_1: y[i] = fma(x[i], 2.0, y[i])
+"), @r#"
+for i in 0..n
+  call fused  # a = x[i], c = y[i]
+    s_0: y[i] = fma(2.0, x[i], y[i])
+  call fused  # a = x[i], c = y[i]
+    s_1: y[i] = fma(x[i], 2.0, y[i])
+"#);
+}
+
+#[test]
+fn what_is_no_call() {
+    let body = |inside: &str| format!("for i in 0..n\n  call axpy4\n    for j in {inside}");
+    let cases = [
+        "0..4\n      t: v[i, j] = alpha*u[i, j]\n",
+        "0..5\n      t: v[i, j] += alpha*u[i, j]\n",
+        "0..4\n      t: v[i, j] += alpha + u[i, j]\n",
+        "0..4\n      t: v[i, j] += u[i, j + 1]*u[i, j]\n",
+        "0..4\n      t: v[i, j] += alpha*v[i, j + 1]*1.0\n",
+        "0..4\n      t: v[i, j] += v[i, 0]*u[i, j]\n",
+        "0..4\n      t: v[i, j] += alpha*u[dof[j], j]\n",
+        "0..4\n      t: v[i, j] += alpha*u[i, j] if i < 3\n",
+        "0..4 {l.0}\n      t: v[i, j] += alpha*u[i, j]\n",
+        "0..4\n      t: v[i, j] += alpha*u[i, j]\n      r: w[i, j] = 0.0\n",
+        "0..4\n      for m in 0..1\n        t: v[i, j] += alpha*u[i, j]\n",
+    ];
+    let errors = cases.map(|inside| {
+        let text = calling(&body(inside));
+        let errors = parse(&text).expect_err("no call");
+        errors.to_string()
+    });
+    assert_snapshot!(errors.join("\n"), @r#"
+18:7: what stands in the call of `axpy4` is not `axpy4`: `t` as `s`: found `=`, needed `+=`; inline the call first
+17:5: what stands in the call of `axpy4` is not `axpy4`: `j` as `l`: found `j in 0..5`, needed `l in 0..4`; inline the call first
+18:7: what stands in the call of `axpy4` is not `axpy4`: `t` as `s`: found `alpha + u[i, j]`, needed `a*x[l]`; inline the call first
+18:7: what stands in the call of `axpy4` is not `axpy4`: `t` as `s`: found `u[i, j + 1]`, needed one value of `a`; inline the call first
+18:7: what stands in the call of `axpy4` is not `axpy4`: `t` as `s`: found `alpha*v[i, j + 1]`, needed one value of `a`; inline the call first
+5:1: what stands in the call of `axpy4` is not `axpy4`: the argument `a`: found `v`, which the statements write, needed what they do not write; inline the call first
+18:7: what stands in the call of `axpy4` is not `axpy4`: `t` as `s`: found `u[dof[j], j]`, needed a window `x[l]`; inline the call first
+18:7: what stands in the call of `axpy4` is not `axpy4`: `t` as `s`: found the condition `i < 3`, needed none; inline the call first
+17:5: what stands in the call of `axpy4` is not `axpy4`: `j` as `l`: found tag l.0, needed sequential; inline the call first
+1:1: what stands in the call of `axpy4` is not `axpy4`: the statements: found 2 statements, needed 1 statement; inline the call first
+18:7: what stands in the call of `axpy4` is not `axpy4`: `m` as `l`: found `m in 0..1`, needed `l in 0..4`; inline the call first
+"#);
+}
+
+#[test]
+fn text_that_is_wrong() {
+    let cases = [
+        calling("for i in 0..n\n  call axpy\n    s: v[i, 0] = 1.0\n"),
+        calling("call n\n  s: v[0, 0] = 1.0\n"),
+        calling("for i in 0..n\n  call axpy4\n    call axpy4\n      for j in 0..4\n        t: v[i, j] += alpha*u[i, j]\n"),
+        "kernel k\ncallee c\n  temp t: f64\n  s: t = 1.0\n".to_owned(),
+        "kernel k\ncallee c\n  arg y: f64 inout\n  s: z = 1.0\n".to_owned(),
+        "kernel k\ncallee c\n  arg y: f64 inout\n  s: y = 1.0\n  callee d\n    s: y = 1.0\n".to_owned(),
+        "kernel k\ncallee c\n  arg y: f64 inout\n  s: y = 1.0\n  code c (\"{y = 1;\")\n".to_owned(),
+        "kernel k\ncallee c\n  arg y: f64[4] inout\n  for i in 0..4\n    s: y[i] = 1.0\n  code c (\"{y[i]} = 1;\")\n"
+            .to_owned(),
+        "kernel k\ncallee c\n  arg y: f64 inout\n  s: y = 1.0\n  code c (\"{x} = 1;\")\n".to_owned(),
+        "kernel k\ncallee k\n  arg y: f64 inout\n  s: y = 1.0\ncallee c\n  arg y: f64 inout\n".to_owned(),
+    ];
+    let errors = cases.map(|text| match parse(&text) {
+        Ok(kernel) => panic!("parsed:\n{kernel}"),
+        Err(errors) => errors.to_string(),
+    });
+    assert_snapshot!(errors.join("\n"), @r#"
+16:8: the callee `axpy` is not known; declare it with `callee axpy` above the body
+15:6: `n` is not a callee
+17:5: a call in a call; write what the inner one does
+2:1: callee `c`: `t` is no argument; pass it as one
+4:6: the variable `z` is not known
+5:3: a callee in a callee; declare each at the left margin
+5:11: a brace without a partner in the code; write `{{` and `}}` for braces, `{x[0]}` for an argument
+6:11: `{y[i]}` in the code: the name `i` is not known
+5:11: `{x}` in the code: the variable `x` is not known
+5:1: callee `c`: it has a loop without instructions; remove that
+"#);
+}
+
+#[test]
+fn code_prints_and_parses_back() {
+    let text = "callee put
+  arg a: f64 in
+  arg y: f64[2] inout
+
+  for l in 0..2
+    s: y[l] = a
+  code \"c 99\" needs(\"v-2\", wide) (
+    \"{{ double *p = {&y[0]}; p[0] = {a};\"
+    \"\"
+    \"  p[1] = {a}; }} // \\\"both\\\"\"
+  )
+";
+    let callees = parse_callees(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    let kernel = Kernel { name: "k".into(), callees: callees.into_iter().collect(), ..Kernel::default() };
+    assert_snapshot!(print(&kernel), @r#"
+kernel k
+
+callee put
+  arg a: f64 in
+  arg y: f64[2] inout
+
+  for l in 0..2
+    s: y[l] = a
+  code "c 99" needs("v-2", wide) (
+    "{{ double *p = {&y[0]}; p[0] = {a};"
+    ""
+    "  p[1] = {a}; }} // \"both\""
+  )
+"#);
+    assert_eq!(parse(&print(&kernel)), Ok(kernel));
+}
+
+#[test]
+fn code_needs_windows_that_lie_as_declared_and_different_arrays() {
+    let put = AXPY4.to_owned() + "  code c (\"f({&x[0]}, {&y[0]}, {a});\")\n";
+    let of = |declared: &str, statement: &str| {
+        let text = format!(
+            "kernel k\nparam n: i32\n{declared}arg v: f64[n] inout\n{put}for i in 0..n\n  call axpy4\n    \
+             for j in 0..4\n      t: {statement}\n"
+        );
+        parse(&text).map_or_else(|e| e.to_string(), |_| "a call".into())
+    };
+    let results = [
+        of("arg u: f64[n, 4] in\n", "v[4*i + j] += 2.0*u[i, j]"),
+        of("arg u: f64[n, 4] in\n", "v[4*i + 2*j] += 2.0*u[i, j]"),
+        of("arg u: f64[4, n] in\n", "v[4*i + j] += 2.0*u[j, i]"),
+        of("arg u: f64[4, 8] in strides(1, 4)\n", "v[4*i + j] += 2.0*u[j, i]"),
+        of("arg u: f64[4, 8] in\n", "v[4*i + j] += 2.0*v[j]"),
+    ];
+    assert_snapshot!(results.join("\n"), @r#"
+a call
+4:1: what stands in the call of `axpy4` is not `axpy4`: the stride of axis 0 of `y`: found 2 in `v`, needed 1; inline the call first
+3:1: what stands in the call of `axpy4` is not `axpy4`: the stride of axis 0 of `x`: found n in `u`, needed 1; inline the call first
+a call
+4:1: what stands in the call of `axpy4` is not `axpy4`: the arguments `y` and `x`: found both in `v`, needed different arrays; inline the call first
+"#);
+}
+
+/// The same statements with and without the marks are one program to everything but the text.
+#[test]
+fn a_call_means_what_stands_in_it() {
+    let body = "for i in 0..n
+  call axpy4
+    for j in 0..4
+      t: v[i, 4 + j] += alpha*u[i, 3*j]
+";
+    let called = kernel(&calling(body));
+    let mut plain = called.clone();
+    plain.insns.values_mut().for_each(|i| i.callee = None);
+    plain.verify().expect("well formed");
+    let run = |kernel: &Kernel| {
+        let values = |k: f64| (0..48).map(|i| k * f64::from(i)).collect::<Vec<_>>();
+        let mut memory = Memory::new().param("n", 3).value("alpha", vec![0.5]).value("u", values(1.0));
+        memory = memory.value("v", values(3.0)).value("w", values(0.0)).value("dof", vec![0_i32, 1, 2]);
+        let run = interpret(kernel, &mut memory).expect("runs");
+        (run, memory.f64s("v").map(<[f64]>::to_vec))
+    };
+    assert_eq!(run(&called), run(&plain));
+    let count = |kernel: &Kernel| kernel.dependence_graph().expect("dependences").edge_count();
+    assert_eq!(count(&called), count(&plain));
+}

@@ -1,0 +1,227 @@
+//! Callees as text: `callee name`, a kernel's declarations and body, and the code of targets, all indented.
+
+use super::cursor::Cursor;
+use super::declaration::label;
+use super::error::{Fail, fail, fail_help};
+use super::lex::{Kind, Span, tokens};
+use super::line::Line;
+use super::names::Entity;
+use super::parse::{Parser, Statement, statement};
+use super::print::{Body, declaration};
+use super::show::{Names, write_label, write_quoted};
+use crate::calls::{Callee, Piece, TargetCode};
+use crate::expr::Access;
+use crate::ids::CalleeId;
+use crate::kernel::{AxisTag, Kernel};
+use std::collections::BTreeSet;
+use std::fmt;
+
+type Result<T> = std::result::Result<T, Fail>;
+
+/// Writes a callee.
+pub(super) fn print(f: &mut fmt::Formatter<'_>, callee: &Callee) -> fmt::Result {
+    let kernel = &callee.kernel;
+    let names = Names { kernel, rule: None };
+    writeln!(f, "callee {}", kernel.name)?;
+    for id in kernel.vars.ids() {
+        f.write_str("  ")?;
+        declaration(f, &names, id)?;
+    }
+    writeln!(f)?;
+    Body { names: &names, calls: &[], inside_call: false }.nodes(f, &kernel.body, 1)?;
+    for code in &callee.code {
+        print_code(f, &names, code)?;
+    }
+    Ok(())
+}
+
+fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) -> fmt::Result {
+    f.write_str("  code ")?;
+    write_label(f, &code.target)?;
+    if !code.needs.is_empty() {
+        f.write_str(" needs(")?;
+        for (k, need) in code.needs.iter().enumerate() {
+            f.write_str(if k > 0 { ", " } else { "" })?;
+            write_label(f, need)?;
+        }
+        f.write_str(")")?;
+    }
+    let mut text = String::new();
+    for piece in &code.text {
+        match piece {
+            Piece::Text(plain) => text += &plain.replace('{', "{{").replace('}', "}}"),
+            Piece::Element(access) => text += &format!("{{{}}}", names.kernel.show_access(access)),
+            Piece::Address(access) => text += &format!("{{&{}}}", names.kernel.show_access(access)),
+        }
+    }
+    writeln!(f, " (")?;
+    for line in text.split('\n') {
+        f.write_str("    ")?;
+        write_quoted(f, line)?;
+        writeln!(f)?;
+    }
+    writeln!(f, "  )")
+}
+
+impl<'s> Parser<'s> {
+    /// Reads `callee name` and the lines that are indented below it.
+    pub(super) fn callee(&mut self, header: &Line<'s>, inner: &[Line<'s>]) {
+        let mut c = Cursor::new(&header.tokens);
+        c.advance();
+        let span = c.whole_span();
+        let name = c.expect_word("the name of the callee").and_then(|(name, at)| {
+            c.expect_end("the name")?;
+            let id = self.kernel.callees.push(Callee::new(empty(name)));
+            self.statement_of(name, span);
+            self.names.declare(name, at, Entity::Callee(id)).map(|()| (name, id))
+        });
+        let Some((name, id)) = self.note(name) else { return };
+        if let Some(line) = inner.iter().find(|l| statement(l) == Statement::Callee) {
+            let span = Cursor::new(&line.tokens).whole_span();
+            self.note::<()>(Err(fail_help(span, "a callee in a callee", "declare each at the left margin")));
+            return;
+        }
+        let base = inner.iter().map(|l| l.indent).min().unwrap_or(0);
+        let (code, lines): (Vec<Line<'s>>, Vec<Line<'s>>) =
+            inner.iter().map(|l| Line { indent: l.indent - base, ..l.clone() }).partition(|l| is_code(l));
+        match Parser::of_callee(name, span).read(&lines) {
+            Ok(kernel) => self.kernel.callees[id].kernel = kernel,
+            Err(errors) => {
+                self.names.mark_broken(name);
+                return errors.into_iter().for_each(|e| {
+                    self.note::<()>(Err(Box::new(e)));
+                });
+            }
+        }
+        for line in code.iter().filter(|l| l.sound) {
+            let kernel = &self.kernel.callees[id].kernel;
+            let code = target_code(&mut Cursor::new(&line.tokens), kernel);
+            if let Some(code) = self.note(code) {
+                self.kernel.callees[id].code.push(code);
+            }
+        }
+    }
+
+    /// Reads `call name`.
+    pub(super) fn call_line(&mut self, line: &Line<'s>) -> Result<CalleeId> {
+        let mut c = Cursor::new(&line.tokens);
+        c.advance();
+        let (name, span) = c.expect_word("the name of a callee")?;
+        c.expect_end("the call")?;
+        self.names.check_whole(name, span)?;
+        match self.names.get(name) {
+            Some(Entity::Callee(id)) => Ok(id),
+            Some(Entity::Kernel | Entity::Var(_) | Entity::Rule(_) | Entity::Iname(_) | Entity::Insn) => {
+                Err(fail(span, format!("`{name}` is not a callee")))
+            }
+            None => Err(fail_help(
+                span,
+                format!("the callee `{name}` is not known"),
+                format!("declare it with `callee {name}` above the body"),
+            )),
+        }
+    }
+}
+
+fn empty(name: &str) -> Kernel {
+    Kernel { name: name.to_owned(), ..Kernel::default() }
+}
+
+fn is_code(line: &Line<'_>) -> bool {
+    let kind = |k: usize| line.tokens.get(k).map(|t| &t.kind);
+    kind(0) == Some(&Kind::Name("code")) && kind(1) != Some(&Kind::Symbol(":"))
+}
+
+/// Reads `code target needs(features) ("line" "line" ...)` from its first word.
+fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
+    c.advance();
+    let (target, _) = label(c, "the name of a target")?;
+    let mut needs = BTreeSet::new();
+    if c.take_word("needs") {
+        c.expect_symbol("(", "and what a device must offer")?;
+        while !c.take_symbol(")") {
+            needs.insert(label(c, "the name of a feature")?.0);
+            if !c.is_symbol(")") {
+                c.expect_symbol(",", "or `)`")?;
+            }
+        }
+    }
+    c.expect_symbol("(", "and the code as strings, one a line")?;
+    let mut text = Vec::new();
+    while !c.take_symbol(")") {
+        let span = c.span();
+        let Some(Kind::Text(line)) = c.peek() else {
+            return Err(c.expected("a line of code in quotes, or `)`"));
+        };
+        c.advance();
+        if !text.is_empty() {
+            push_text(&mut text, "\n");
+        }
+        pieces(line, span, kernel, &mut text)?;
+    }
+    c.expect_end("the code")?;
+    if text.is_empty() {
+        return Err(fail(c.last_span(), "the code is empty"));
+    }
+    Ok(TargetCode { target, needs, text })
+}
+
+/// Splits a line at its places for arguments: `{y[0]}`, `{&y[0]}`; `{{` and `}}` are braces.
+fn pieces(line: &str, span: Span, kernel: &Kernel, text: &mut Vec<Piece>) -> Result<()> {
+    let mut rest = line;
+    push_text(text, "");
+    while let Some(at) = rest.find(['{', '}']) {
+        push_text(text, &rest[..at]);
+        let from = &rest[at..];
+        if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
+            push_text(text, &from[..1]);
+            rest = after;
+            continue;
+        }
+        let Some((inside, after)) = from.strip_prefix('{').and_then(|s| s.split_once('}')) else {
+            let help = "write `{{` and `}}` for braces, `{x[0]}` for an argument";
+            return Err(fail_help(span, "a brace without a partner in the code", help));
+        };
+        text.push(match inside.strip_prefix('&') {
+            Some(element) => Piece::Address(element_of(kernel, element, span)?),
+            None => Piece::Element(element_of(kernel, inside, span)?),
+        });
+        rest = after;
+    }
+    push_text(text, rest);
+    Ok(())
+}
+
+/// Adds text; neighbours are one piece, and no piece is empty but the first of an empty line.
+fn push_text(text: &mut Vec<Piece>, more: &str) {
+    if let Some(Piece::Text(plain)) = text.last_mut() {
+        plain.push_str(more);
+    } else if text.is_empty() || !more.is_empty() {
+        text.push(Piece::Text(more.to_owned()));
+    }
+}
+
+/// An element of an argument of the callee; the errors are at the whole line of code.
+fn element_of(kernel: &Kernel, text: &str, span: Span) -> Result<Access> {
+    let (tokens, errors) = tokens(text);
+    let mut parser = Parser::of_callee("", span);
+    parser.kernel = kernel.clone();
+    let at = |why: &str| fail(span, format!("`{{{text}}}` in the code: {why}"));
+    let parsed = || -> Result<Access> {
+        if let Some(error) = errors.into_iter().next() {
+            return Err(error);
+        }
+        for (id, var) in kernel.vars.iter() {
+            parser.names.declare(&var.name, span, Entity::Var(id))?;
+        }
+        for (id, iname) in kernel.inames.iter().filter(|(_, i)| matches!(i.tag, AxisTag::Local(_))) {
+            parser.names.declare(&iname.name, span, Entity::Iname(id))?;
+            parser.names.scope.push(id);
+        }
+        let mut c = Cursor::new(&tokens);
+        let (access, _) = parser.access(&mut c)?;
+        c.expect_end("the element")?;
+        Ok(access)
+    };
+    parsed().map_err(|error| at(&error.message))
+}
