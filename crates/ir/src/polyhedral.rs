@@ -105,6 +105,15 @@ impl<'k> Polyhedral<'k> {
         Some(result)
     }
 
+    /// Whether an expression mentions no scalar that may change.
+    pub fn is_symbolic(&self, e: &Affine) -> bool {
+        e.terms().iter().all(|(atom, _)| match atom {
+            Atom::Iname(_) => true,
+            Atom::Var(v) => is_symbol(self.kernel, *v),
+            Atom::Floor(n, _) => self.is_symbolic(n),
+        })
+    }
+
     /// A constraint by names; `None` if it mentions a scalar that may change.
     pub fn constraint(&self, c: &Constraint, side: Side) -> Option<isl::Constraint> {
         Some(match c {

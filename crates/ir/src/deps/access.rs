@@ -123,7 +123,6 @@ fn site<'k>(
     mode: Mode,
     reduction: Vec<InameId>,
 ) -> AccessSite<'k> {
-    let symbolic = |a: &Affine| poly.affine(a, crate::polyhedral::Side::Source).is_some();
-    let index = access.index.iter().map(|e| e.as_affine().filter(symbolic)).collect();
+    let index = access.index.iter().map(|e| e.as_affine().filter(|a| poly.is_symbolic(a))).collect();
     AccessSite { insn, access, mode, reduction, index }
 }

@@ -16,6 +16,7 @@
 //! index in the same loops, need no pairs at all: one scan over the sequence of accesses finds the edges.
 
 pub mod access;
+mod agree;
 mod confined;
 mod graph;
 pub mod pair;
@@ -31,9 +32,10 @@ use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{Kernel, VarKind};
 use crate::polyhedral::{Polyhedral, is_symbol};
 use crate::witness::{Instance, Witness};
-use pair::{Order, PairRelation, index_map, pair_relation};
+use pair::{Order, PairRelation, Span, index_map, pair_relation};
 use purlin_isl as isl;
 use std::fmt;
+use std::rc::Rc;
 
 /// Why something must come after something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +88,7 @@ pub struct Dependence {
 /// A relation that becomes an isl map on demand: the pairs, less those with a certain write in between.
 #[derive(Clone, Debug)]
 struct Relation {
+    kernel: Rc<Kernel>,
     pair: PairRelation,
     /// From the source to a certain write of the element, and from there to the sink.
     detours: Vec<(PairRelation, PairRelation)>,
@@ -97,12 +100,13 @@ impl Relation {
         if let Some(map) = self.map.get() {
             return Ok(map.clone());
         }
-        let mut map = self.pair.map()?;
+        let poly = Polyhedral::new(&self.kernel);
+        let mut map = self.pair.map(&poly)?;
         for (first, second) in &self.detours {
             if map.is_empty()? {
                 break;
             }
-            let (first, second) = (first.map()?, second.map()?);
+            let (first, second) = (first.map(&poly)?, second.map(&poly)?);
             if !first.is_empty()? && !second.is_empty()? {
                 map = map.subtract(&first.apply_range(&second)?)?.coalesce()?;
             }
@@ -118,6 +122,30 @@ impl Dependence {
             DependenceKind::Flow | DependenceKind::Update => true,
             DependenceKind::Anti | DependenceKind::Output => false,
         }
+    }
+
+    /// Whether `i` at the source has the value of `j` at the sink in every pair, as far as the indices tell.
+    pub fn agrees(&self, i: InameId, j: InameId) -> bool {
+        (i == j && self.equal.contains(&i)) || self.relation.pair.agreeing().contains(&(i, j))
+    }
+
+    /// Whether `x` at the source and `y` at the sink, which mention no scalar that may change, have one value in
+    /// every pair, as far as the indices tell.
+    pub fn agree_on(&self, x: &Affine, y: &Affine) -> bool {
+        if let (Some(i), Some(j)) = (x.as_iname(), y.as_iname()) {
+            return self.agrees(i, j);
+        }
+        let mut same = x == y;
+        x.for_each_symbol(&mut |atom| match atom {
+            Atom::Iname(i) => same &= self.agrees(*i, *i),
+            Atom::Var(_) | Atom::Floor(..) => {}
+        });
+        same
+    }
+
+    /// What decides the order of the pairs.
+    pub fn span(&self) -> Span {
+        self.relation.pair.span()
     }
 
     /// The instance relation, from source to sink instances; sink names end in `'`.
@@ -178,22 +206,28 @@ impl Dependence {
 /// # Errors
 /// A failure of isl.
 pub fn dependences(kernel: &Kernel) -> Result<Vec<Dependence>, isl::IslError> {
-    let expanded;
-    let kernel = if kernel.rules.is_empty() {
-        kernel
-    } else {
-        expanded = kernel.with_rules_expanded();
-        &expanded
-    };
-    let poly = Polyhedral::new(kernel);
+    dependences_of(kernel, &|_| true)
+}
+
+/// The dependences through some variables, in order of variables and text: see [`dependences`].
+///
+/// # Errors
+/// A failure of isl.
+pub fn dependences_of(
+    kernel: &Kernel,
+    wanted: &dyn Fn(VarId) -> bool,
+) -> Result<Vec<Dependence>, isl::IslError> {
+    let kernel = Rc::new(if kernel.rules.is_empty() { kernel.clone() } else { kernel.with_rules_expanded() });
+    let poly = Polyhedral::new(&kernel);
     let mut found = Vec::new();
     for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
-        if is_symbol(kernel, var) || !sites.iter().any(AccessSite::writes) {
+        if !wanted(var) || is_symbol(&kernel, var) || !sites.iter().any(AccessSite::writes) {
             continue;
         }
         for sites in by_constant_axes(sites) {
             let certain = sites.iter().map(|s| confined::is_certain_write(&poly, s)).collect();
-            let mut of_part = Collector { poly: &poly, var, sites: &sites, certain, found: &mut found };
+            let mut of_part =
+                Collector { shared: &kernel, poly: &poly, var, sites: &sites, certain, found: &mut found };
             if let Some((loops, edges)) = straight::straight_edges(&poly, &sites) {
                 of_part.straight(&loops, &edges);
             } else if let Some(common) = confined::confining_loops(&poly, &sites)? {
@@ -221,6 +255,7 @@ fn by_constant_axes(sites: Vec<AccessSite>) -> Vec<Vec<AccessSite>> {
 }
 
 struct Collector<'a, 'k> {
+    shared: &'a Rc<Kernel>,
     poly: &'a Polyhedral<'k>,
     var: VarId,
     sites: &'a [AccessSite<'k>],
@@ -332,7 +367,11 @@ impl Collector<'_, '_> {
         reuse_across: Vec<InameId>,
         (pair, detours): (PairRelation, Vec<(PairRelation, PairRelation)>),
     ) {
-        let relation = Relation { pair, detours, map: std::cell::OnceCell::new() };
+        let common = self.poly.common_loops(a.insn, b.insn);
+        let agrees = |l: &&InameId| equal.contains(l) || pair.agreeing().contains(&(**l, **l));
+        let equal = common.iter().filter(agrees).copied().collect();
+        let kernel = Rc::clone(self.shared);
+        let relation = Relation { kernel, pair, detours, map: std::cell::OnceCell::new() };
         let through = index_map(a).or_else(|| index_map(b));
         let var = self.var;
         self.found.push(Dependence {

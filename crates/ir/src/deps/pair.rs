@@ -1,20 +1,43 @@
 //! Relations between the instances of two accesses that touch the same element.
 
+use crate::affine::Affine;
 use crate::deps::access::AccessSite;
+use crate::deps::agree::agreeing;
 use crate::expr::Expr;
-use crate::ids::{InameId, VarId};
+use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::Assumption;
 use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference, equal_values, step};
 use purlin_isl as isl;
 
-/// A relation by its constraints, not yet an isl object.
+/// A relation as plain data, not yet an isl object.
+///
+/// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops projected out.
 #[derive(Clone, Debug)]
 pub struct PairRelation {
-    /// Dimensions, with reduction loops last on each side.
-    space: isl::MapSpace,
-    disjuncts: Disjuncts,
-    /// Names of the reduction loops.
-    reduction: Vec<String>,
+    ends: [End; 2],
+    /// Values at the source that equal values at the sink: `f_a(i) = f_b(j)`, as far as both are known.
+    same: Vec<(Affine, Affine)>,
+    /// Loops at the source that have the value of a loop at the sink.
+    agreeing: Vec<(InameId, InameId)>,
+    span: Span,
+}
+
+/// One of the two accesses.
+#[derive(Clone, Debug)]
+struct End {
+    insn: InsnId,
+    reduction: Vec<InameId>,
+}
+
+/// What decides the order: the first common loop of this range at which the two differ, or the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First of the common loops, counted from outside; on those before it both agree.
+    pub start: usize,
+    /// One behind the last of them.
+    pub end: usize,
+    /// Whether pairs belong to the relation that agree on all common loops.
+    pub textual: bool,
 }
 
 impl PairRelation {
@@ -22,13 +45,59 @@ impl PairRelation {
     ///
     /// # Errors
     /// A failure of isl.
-    pub fn map(&self) -> Result<isl::Map, isl::IslError> {
-        let map = isl::Map::from_disjuncts(&self.space, &self.disjuncts)?;
-        if self.reduction.is_empty() {
+    pub fn map(&self, poly: &Polyhedral) -> Result<isl::Map, isl::IslError> {
+        let [source, sink] = &self.ends;
+        let mut all = side_domain(poly, source, Side::Source);
+        all = cross(&all, &side_domain(poly, sink, Side::Sink));
+        all = cross(&all, std::slice::from_ref(&self.same_element(poly)));
+        all = cross(&poly.in_context(all), &self.before(poly));
+        let names = |end: &End, side| {
+            let mut dims = poly.names(poly.loops(end.insn), side);
+            let reduction = poly.names(&end.reduction, side);
+            dims.extend(reduction.iter().cloned());
+            (dims, reduction)
+        };
+        let (in_dims, mut reduction) = names(source, Side::Source);
+        let (out_dims, more) = names(sink, Side::Sink);
+        reduction.extend(more);
+        let tuple = |end: &End| poly.kernel.insns[end.insn].name.clone();
+        let space =
+            isl::MapSpace::new(&in_dims, &out_dims, &poly.params).with_tuples(tuple(source), tuple(sink));
+        let map = isl::Map::from_disjuncts(&space, &all)?;
+        if reduction.is_empty() {
             return Ok(map);
         }
-        let names: Vec<_> = self.reduction.iter().map(String::as_str).collect();
+        let names: Vec<_> = reduction.iter().map(String::as_str).collect();
         map.project_out(&names)
+    }
+
+    /// Pairs `(i, j)`: in every pair of instances `i` at the source has the value of `j` at the sink.
+    pub fn agreeing(&self) -> &[(InameId, InameId)] {
+        &self.agreeing
+    }
+
+    /// What decides the order.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    fn same_element(&self, poly: &Polyhedral) -> Vec<isl::Constraint> {
+        // symbolic both, which `pair_relation` made sure of
+        let difference = |(x, y): &(Affine, Affine)| {
+            Some(difference(&poly.affine(x, Side::Source)?, &poly.affine(y, Side::Sink)?))
+        };
+        self.same.iter().filter_map(difference).map(isl::Constraint::zero).collect()
+    }
+
+    /// Disjuncts of "source before sink" in textual order.
+    fn before(&self, poly: &Polyhedral) -> Disjuncts {
+        let common = poly.common_loops(self.ends[0].insn, self.ends[1].insn);
+        let Span { start, end, textual } = self.span;
+        let mut disjuncts: Disjuncts = (start..end).map(|k| first_difference_at(poly, common, k)).collect();
+        if textual {
+            disjuncts.push(equal_values(poly, common));
+        }
+        disjuncts
     }
 }
 
@@ -44,45 +113,44 @@ pub enum Order<'a> {
 }
 
 /// The pairs of instances of `a` and `b` that touch the same element, `a` first; `None` if the
-/// indices can never be equal.
-///
-/// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops projected out.
+/// indices can never be equal, or the text decides that there are none.
 pub fn pair_relation(
     poly: &Polyhedral,
     a: &AccessSite,
     b: &AccessSite,
     order: Order,
 ) -> Option<PairRelation> {
-    let same = same_element(poly, a, b)?;
-    let before = before(poly, a, b, order);
-    if before.is_empty() {
+    let span = span(poly, a, b, order);
+    if span.start >= span.end && !span.textual {
         return None;
     }
-    let mut all = side_domain(poly, a, Side::Source);
-    all = cross(&all, &side_domain(poly, b, Side::Sink));
-    all = cross(&all, std::slice::from_ref(&same));
-    all = cross(&poly.in_context(all), &before);
-    let names = |site: &AccessSite, side| {
-        let mut dims = poly.names(poly.loops(site.insn), side);
-        let reduction = poly.names(&site.reduction, side);
-        dims.extend(reduction.iter().cloned());
-        (dims, reduction)
-    };
-    let (in_dims, mut reduction) = names(a, Side::Source);
-    let (out_dims, more) = names(b, Side::Sink);
-    reduction.extend(more);
-    let tuple = |site: &AccessSite| poly.kernel.insns[site.insn].name.clone();
-    let space = isl::MapSpace::new(&in_dims, &out_dims, &poly.params).with_tuples(tuple(a), tuple(b));
-    Some(PairRelation { space, disjuncts: all, reduction })
+    let same = same_element(poly, a, b)?;
+    let agreeing = agreeing(poly, &same);
+    let advances = |l: &InameId| !agreeing.contains(&(*l, *l));
+    if !span.textual && !poly.common_loops(a.insn, b.insn)[span.start..span.end].iter().any(advances) {
+        return None;
+    }
+    let end = |site: &AccessSite| End { insn: site.insn, reduction: site.reduction.clone() };
+    Some(PairRelation { ends: [end(a), end(b)], same, agreeing, span })
 }
 
-fn side_domain(poly: &Polyhedral, site: &AccessSite, side: Side) -> Disjuncts {
-    let (loops, _) = poly.instances(site.insn, side);
-    if site.reduction.is_empty() { loops } else { cross(&loops, &poly.domains(&site.reduction, side).0) }
+fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span {
+    let common = poly.common_loops(a.insn, b.insn).len();
+    let textual = poly.position(a.insn) < poly.position(b.insn);
+    match order {
+        Order::Within(outer) => Span { start: outer.len(), end: common, textual },
+        Order::Across(outer) => Span { start: 0, end: outer.len(), textual: false },
+        Order::Anywhere => Span { start: 0, end: common, textual },
+    }
 }
 
-/// Constraints that make the indices equal, as far as they are known; `None` if they cannot be.
-fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec<isl::Constraint>> {
+fn side_domain(poly: &Polyhedral, end: &End, side: Side) -> Disjuncts {
+    let (loops, _) = poly.instances(end.insn, side);
+    if end.reduction.is_empty() { loops } else { cross(&loops, &poly.domains(&end.reduction, side).0) }
+}
+
+/// Values that are equal where the indices are, as far as they are known; `None` if they cannot be.
+fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec<(Affine, Affine)>> {
     let mut same = Vec::new();
     for (axis, (x, y)) in a.index.iter().zip(&b.index).enumerate() {
         if let (Some(x), Some(y)) = (x, y) {
@@ -92,8 +160,7 @@ fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec
                 }
                 continue;
             }
-            let (x, y) = (poly.affine(x, Side::Source)?, poly.affine(y, Side::Sink)?);
-            same.push(isl::Constraint::zero(difference(&x, &y)));
+            same.push((x.clone(), y.clone()));
         } else if let Some(equal) = same_map_entry(poly, &a.access.index[axis], &b.access.index[axis]) {
             same.extend(equal);
         }
@@ -103,16 +170,15 @@ fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec
 
 /// If both indices are entries of the same injective array, equal values mean equal entries. An array
 /// that instructions write may hold other values at the second access.
-fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<isl::Constraint>> {
+fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<(Affine, Affine)>> {
     let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
     let injective = poly.kernel.assumptions.contains(&Assumption::Injective(p.var));
     if p.var != q.var || !injective || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
         return None;
     }
     let equal = p.index.iter().zip(&q.index).filter_map(|(s, t)| {
-        let s = poly.affine(&s.as_affine()?, Side::Source)?;
-        let t = poly.affine(&t.as_affine()?, Side::Sink)?;
-        Some(isl::Constraint::zero(difference(&s, &t)))
+        let (s, t) = (s.as_affine()?, t.as_affine()?);
+        (poly.is_symbolic(&s) && poly.is_symbolic(&t)).then_some((s, t))
     });
     Some(equal.collect())
 }
@@ -130,21 +196,6 @@ pub fn index_map(site: &AccessSite) -> Option<VarId> {
         });
     }
     found
-}
-
-/// Disjuncts of "a before b" in textual order.
-fn before(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Disjuncts {
-    let common = poly.common_loops(a.insn, b.insn);
-    let (start, end, textual) = match order {
-        Order::Within(outer) => (outer.len(), common.len(), true),
-        Order::Across(outer) => (0, outer.len(), false),
-        Order::Anywhere => (0, common.len(), true),
-    };
-    let mut disjuncts: Disjuncts = (start..end).map(|k| first_difference_at(poly, common, k)).collect();
-    if textual && poly.position(a.insn) < poly.position(b.insn) {
-        disjuncts.push(equal_values(poly, common));
-    }
-    disjuncts
 }
 
 /// Equal on `loops[..k]` and smaller at `loops[k]`.

@@ -250,10 +250,7 @@ impl Checker<'_, '_> {
     fn differing(&self, d: &Dependence, axis: Axis) -> Result<Option<isl::Map>, PlacementError> {
         let source = self.axes.coordinate(self.poly, d.source, axis);
         let sink = self.axes.coordinate(self.poly, d.sink, axis);
-        if let (Coordinate::Iname(a, _), Coordinate::Iname(b, _)) = (&source, &sink)
-            && a == b
-            && d.equal.contains(a)
-        {
+        if agree(d, &source, &sink) {
             return Ok(None);
         }
         let distance = match (&source, &sink) {
@@ -328,7 +325,8 @@ impl Checker<'_, '_> {
     /// Orders pairs of one group and different work-items by barriers, or refuses.
     fn order_items(&mut self, d: &Dependence, mut rest: isl::Map) -> Result<(), PlacementError> {
         let loops = self.poly.common_loops(d.source, d.sink).to_vec();
-        for l in loops.iter().filter(|l| axis_of(self.poly.kernel.inames[**l].tag).is_none()) {
+        let sequential = |l: &&InameId| axis_of(self.poly.kernel.inames[**l].tag).is_none();
+        for l in loops.iter().filter(sequential).filter(|l| !d.agrees(**l, **l)) {
             rest = self.split_at(d, *l, &rest)?;
         }
         if rest.is_empty()? {
@@ -362,6 +360,9 @@ impl Checker<'_, '_> {
     ) -> Result<isl::Map, PlacementError> {
         let source = self.axes.coordinate(self.poly, d.source, axis);
         let sink = self.axes.coordinate(self.poly, d.sink, axis);
+        if agree(d, &source, &sink) {
+            return Ok(rest);
+        }
         match self.distance(&source, &sink) {
             None => Ok(rest),
             Some(e) => {
@@ -402,5 +403,14 @@ impl Checker<'_, '_> {
     fn has_element_of_its_own(&self, insn: InsnId, l: InameId) -> bool {
         let index = &self.poly.kernel.insns[insn].lhs.index;
         index.iter().any(|e| e.as_affine().is_some_and(|a| a.as_iname() == Some(l)))
+    }
+}
+
+/// Whether both ends of every pair are at one place of an axis, as far as the indices tell.
+fn agree(d: &Dependence, source: &Coordinate, sink: &Coordinate) -> bool {
+    match (source, sink) {
+        (Coordinate::Iname(a, lo), Coordinate::Iname(b, from)) => d.agrees(*a, *b) && d.agree_on(lo, from),
+        (Coordinate::Zero, Coordinate::Zero) => true,
+        (Coordinate::Iname(..) | Coordinate::Zero | Coordinate::Everywhere, _) => false,
     }
 }

@@ -4,7 +4,7 @@
 //! text of a kernel: the proof is part of every placement, and of every step of a recipe.
 
 use crate::affine::Atom;
-use crate::deps::{Dependence, dependences};
+use crate::deps::{Dependence, dependences_of};
 use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
 use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
@@ -62,7 +62,7 @@ pub fn check_storage(kernel: &Kernel) -> Result<(), StorageError> {
             check_kind(&poly, *u, *v)?;
             let all = match &mut found {
                 Some(all) => all,
-                None => found.insert(dependences(kernel)?),
+                None => found.insert(dependences_of(kernel, &|v| kernel.vars[v].storage.is_some())?),
             };
             for d in all.iter().filter(|d| d.var == *u && d.carries_value()) {
                 check_life(&poly, d, *v)?;
@@ -129,6 +129,9 @@ fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), Sto
     let at_once = kernel.vars[d.var].space == AddressSpace::Local
         && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Group(_) | AxisTag::Local(_)));
     for (x, insn) in kernel.insns.iter().filter(|(_, i)| i.lhs.var == other) {
+        if is_apart(poly, d, x, at_once) {
+            continue;
+        }
         let (Some(first), Some(second)) =
             (before(poly, d.source, x, at_once)?, before(poly, x, d.sink, at_once)?)
         else {
@@ -145,12 +148,29 @@ fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), Sto
     Ok(())
 }
 
+/// Whether the text decides that no instance of `x` runs between source and sink of a dependence.
+///
+/// Formula: let source and sink agree on the first `n` of the loops that order them. What runs between them
+/// agrees with them on those that are around it, too. If these are all that order `x` and one end, the text
+/// does, and `x` must stand between them in the text.
+fn is_apart(poly: &Polyhedral, d: &Dependence, x: InsnId, at_once: bool) -> bool {
+    let loops = |a, b| ordering_loops(poly, a, b, at_once);
+    let agreed = loops(d.source, d.sink).iter().take_while(|l| d.agrees(**l, **l)).count();
+    let follows = |a: InsnId, b: InsnId| poly.position(a) < poly.position(b) || (at_once && a == b);
+    (loops(d.source, x).len() <= agreed && !follows(d.source, x))
+        || (loops(x, d.sink).len() <= agreed && !follows(x, d.sink))
+}
+
+/// The common loops that order instances of two instructions, outer first.
+fn ordering_loops(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Vec<InameId> {
+    let on_axis =
+        |l: InameId| matches!(poly.kernel.inames[l].tag, AxisTag::Group(_) | AxisTag::Local(_)) && at_once;
+    poly.common_loops(a, b).iter().copied().filter(|l| !on_axis(*l)).collect()
+}
+
 /// The pairs of instances of `a` and `b`, `a` before `b`; `None` if the text decides that there are none.
 fn before(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Result<Option<isl::Map>, isl::IslError> {
-    let on_axis = |l: &&InameId| {
-        matches!(poly.kernel.inames[**l].tag, AxisTag::Group(_) | AxisTag::Local(_)) && at_once
-    };
-    let common: Vec<_> = poly.common_loops(a, b).iter().filter(|l| !on_axis(l)).copied().collect();
+    let common = ordering_loops(poly, a, b, at_once);
     let mut equal = Vec::new();
     let mut order: Disjuncts = Vec::new();
     for l in common {

@@ -7,7 +7,7 @@ use crate::lookup;
 use crate::proofs::stale::witness;
 use crate::tree::prune_insn;
 use purlin_ir::deps::pair::{Order, pair_relation};
-use purlin_ir::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences};
+use purlin_ir::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences_of};
 use purlin_ir::polyhedral::{Polyhedral, step};
 use purlin_ir::{Atom, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Rule, VarId, VarKind, WriteOp};
 use purlin_isl as isl;
@@ -194,9 +194,9 @@ impl AssignToRule {
         let expanded = kernel.with_rules_expanded();
         let poly = Polyhedral::new(&expanded);
         let sites = access_sites(&poly);
-        let flows: Vec<_> = dependences(&expanded)?
+        let flows: Vec<_> = dependences_of(&expanded, &|v| v == var)?
             .into_iter()
-            .filter(|d| d.var == var && d.kind == DependenceKind::Flow && d.source == definition)
+            .filter(|d| d.kind == DependenceKind::Flow && d.source == definition)
             .collect();
         for site in sites[var.index()].iter().filter(|s| s.mode == Mode::Read) {
             let common = poly.common_loops(definition, site.insn);
@@ -252,7 +252,8 @@ impl AssignToRule {
                     let Some(before) = pair_relation(poly, &write_site, &use_site, Order::Anywhere) else {
                         continue;
                     };
-                    let late = spoiled.map()?.reverse()?.apply_range(flow)?.intersect(&before.map()?)?;
+                    let late =
+                        spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: Vec::new(), ..use_site };
                     if let Some(witness) = witness(poly.kernel, write, &user_site, &late)? {
                         return Err(Cause::Stale(Box::new(StaleValue {

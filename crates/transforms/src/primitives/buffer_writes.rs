@@ -210,7 +210,7 @@ impl Region {
             for write in affine.iter().filter(|s| s.writes()) {
                 let order = Order::Within(&self.around);
                 let Some(pair) = pair_relation(poly, write, other, order) else { continue };
-                let Some(witness) = witness(poly.kernel, write, other, &pair.map()?)? else { continue };
+                let Some(witness) = witness(poly.kernel, write, other, &pair.map(poly)?)? else { continue };
                 return Err(read_elsewhere(name, witness));
             }
         }
@@ -264,7 +264,7 @@ impl Region {
         let mut covered: Option<isl::Set> = None;
         for write in assigns.iter().filter(certain) {
             let Some(pair) = pair_relation(poly, write, site, Order::Within(&self.around)) else { continue };
-            let range = pair.map()?.range()?;
+            let range = pair.map(poly)?.range()?;
             covered = Some(match covered {
                 None => range,
                 Some(all) => all.union(&range)?,

@@ -4,7 +4,7 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::{Cause, LostValue};
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
-use purlin_ir::deps::{AccessSite, Dependence, DependenceKind, Mode, access_sites, dependences};
+use purlin_ir::deps::{AccessSite, Dependence, DependenceKind, Mode, access_sites, dependences_of};
 use purlin_ir::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Affine, Atom, Id, Kernel, VarId};
 use purlin_isl as isl;
@@ -99,7 +99,7 @@ fn check_readers(kernel: &Kernel, contracted: &Kernel, var: VarId, axis: usize) 
     let expanded = kernel.with_rules_expanded(); // rules hold accesses, too
     let poly = Polyhedral::new(&expanded);
     let sites = access_sites(&poly).swap_remove(var.index());
-    for d in dependences(contracted)?.iter().filter(|d| d.var == var && d.carries_value()) {
+    for d in dependences_of(contracted, &|v| v == var)?.iter().filter(|d| d.carries_value()) {
         for source in sites.iter().filter(|s| s.insn == d.source && s.writes()) {
             for sink in sites.iter().filter(|s| s.insn == d.sink && receives(s, d.kind)) {
                 check_pair(&poly, contracted, d, [source, sink], axis)?;

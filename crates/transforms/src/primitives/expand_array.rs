@@ -7,7 +7,7 @@ use crate::lookup;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::parametric_extent;
 use crate::tree::loop_body;
-use purlin_ir::deps::{Dependence, dependences};
+use purlin_ir::deps::{Dependence, dependences_of};
 use purlin_ir::polyhedral::{Polyhedral, step};
 use purlin_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
 use purlin_isl as isl;
@@ -118,7 +118,7 @@ impl ExpandArray {
     /// `{ s -> t in D : i(s) /= i(t) }` is empty; what is outside `i` is in no iteration of it.
     pub(super) fn check_values(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
         let poly = Polyhedral::new(kernel);
-        for d in dependences(kernel)?.iter().filter(|d| d.var == var && d.carries_value()) {
+        for d in dependences_of(kernel, &|v| v == var)?.iter().filter(|d| d.carries_value()) {
             for iname in inames {
                 if d.equal.contains(iname) {
                     continue;

@@ -162,7 +162,7 @@ impl HoistInsn {
                     continue; // a later read sees the same value
                 }
                 let Some(pair) = pair_relation(&poly, source, sink, Order::Within(around)) else { continue };
-                if let Some(witness) = witness(kernel, source, sink, &pair.map()?)? {
+                if let Some(witness) = witness(kernel, source, sink, &pair.map(&poly)?)? {
                     return Err(clash(witness, &what, other.writes()));
                 }
             }

@@ -206,7 +206,7 @@ fn check_terms(poly: &Polyhedral, id: InsnId, outer: usize) -> Result<(), Cause>
                 let Some(pair) = pair_relation(poly, write, read, Order::Within(&around[..outer])) else {
                     continue;
                 };
-                let Some(witness) = stale::witness(kernel, write, read, &pair.map()?)? else { continue };
+                let Some(witness) = stale::witness(kernel, write, read, &pair.map(poly)?)? else { continue };
                 let var = &kernel.vars[read.access.var].name;
                 let found = format!(
                     "{} sums `{}`, which {} writes inside the loop",

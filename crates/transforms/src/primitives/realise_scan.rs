@@ -254,7 +254,7 @@ impl RealiseScan {
                 for write in of_var.iter().filter(|s| s.writes() && inside(s)) {
                     let order = Order::Within(&scan.outer);
                     let Some(pair) = pair_relation(&poly, read, write, order) else { continue };
-                    let Some(witness) = stale::witness(&expanded, read, write, &pair.map()?)? else {
+                    let Some(witness) = stale::witness(&expanded, read, write, &pair.map(&poly)?)? else {
                         continue;
                     };
                     let found = format!(
@@ -358,7 +358,7 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
             .filter(|s| s.writes() && s.insn != scan.id && poly.loops(s.insn).contains(&scan.iname));
         for write in others {
             let Some(pair) = pair_relation(&poly, write, read, Order::Within(&scan.outer)) else { continue };
-            let Some(witness) = stale::witness(&expanded, write, read, &pair.map()?)? else { continue };
+            let Some(witness) = stale::witness(&expanded, write, read, &pair.map(&poly)?)? else { continue };
             let found = format!(
                 "{} takes `{}` from {}, and not from the iteration before",
                 witness.sink, witness.element, witness.source

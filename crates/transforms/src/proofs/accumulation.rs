@@ -97,7 +97,9 @@ impl<'k> Delayed<'_, 'k> {
             let Some(pair) = pair_relation(self.poly, own, site, Order::Within(self.around())) else {
                 continue;
             };
-            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map()?)? else { continue };
+            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map(self.poly)?)? else {
+                continue;
+            };
             let kind = match site.mode {
                 Mode::Read | Mode::Update(_) => DependenceKind::Flow,
                 Mode::Assign => DependenceKind::Output,
@@ -123,7 +125,7 @@ impl<'k> Delayed<'_, 'k> {
                 let Some(pair) = pair_relation(self.poly, read, write, Order::Within(self.around())) else {
                     continue;
                 };
-                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map()?)? else {
+                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map(self.poly)?)? else {
                     continue;
                 };
                 let var = &self.kernel().vars[read.access.var].name;

@@ -3,8 +3,9 @@
 use crate::error::{Cause, WrongOrder};
 use purlin_ir::deps::{self, Dependence, DependenceKind};
 use purlin_ir::polyhedral::{Polyhedral, Side, difference};
-use purlin_ir::{Affine, InameId, InsnId, Kernel};
+use purlin_ir::{Affine, Id, InameId, InsnId, Kernel};
 use purlin_isl as isl;
+use std::collections::HashMap;
 
 /// A kernel before and after its instances are moved.
 pub struct Reordering<'a> {
@@ -29,14 +30,14 @@ pub struct Reordering<'a> {
 /// [`Cause::Reordered`] with the smallest pair of that set and what `help` says of its source and sink, or a
 /// failure of isl.
 pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Cause> {
-    let (old, new) = (Polyhedral::new(reordering.before), Polyhedral::new(reordering.after));
+    let orders = Orders::of(reordering);
     for d in deps::dependences(reordering.before)? {
         let whole =
             !reordering.whole.is_empty() && reordering.whole.iter().all(|l| d.reuse_across.contains(l));
         if d.kind == DependenceKind::Update || whole {
             continue;
         }
-        let Some(backward) = backward(reordering, &old, &new, &d)? else { continue };
+        let Some(backward) = orders.backward(&d)? else { continue };
         if let Some(witness) = d.witness(reordering.before, &backward)? {
             let help = help(&witness.source.insn, &witness.sink.insn);
             let relation = relation_text(d.kind, &witness.element);
@@ -55,52 +56,100 @@ pub fn relation_text(kind: DependenceKind, element: &str) -> String {
     }
 }
 
-/// The pairs of a dependence that would run backward; `None` if the new order decides that there are none.
-fn backward(
-    reordering: &Reordering,
-    old: &Polyhedral,
-    new: &Polyhedral,
-    d: &Dependence,
-) -> Result<Option<isl::Map>, Cause> {
-    let (Some(source), Some(sink)) = (renamed(reordering, d.source), renamed(reordering, d.sink)) else {
-        return Ok(None);
-    };
-    let at = |insn: InsnId, l: InameId, side: Side| {
-        let value = (reordering.value)(insn, l).or_else(|| {
-            let same = reordering.before.iname(&reordering.after.inames[l].name)?;
-            Some(Affine::iname(same))
-        });
-        value.and_then(|v| old.affine(&v, side)).ok_or_else(|| {
-            let name = &reordering.after.inames[l].name;
+/// Both orders, and how the ids of one are found in the other.
+struct Orders<'a> {
+    reordering: &'a Reordering<'a>,
+    old: Polyhedral<'a>,
+    new: Polyhedral<'a>,
+    /// The instruction of the same name after the move.
+    insns: Vec<Option<InsnId>>,
+    /// The loop of the same name before the move.
+    inames: Vec<Option<InameId>>,
+}
+
+/// A common loop of the new order: its values at the source and at the sink.
+type Advance = (Affine, Affine);
+
+impl<'a> Orders<'a> {
+    fn of(reordering: &'a Reordering<'a>) -> Self {
+        let Reordering { before, after, .. } = reordering;
+        let insns: HashMap<_, _> = after.insns.iter().map(|(id, i)| (i.name.as_str(), id)).collect();
+        let inames: HashMap<_, _> = before.inames.iter().map(|(id, i)| (i.name.as_str(), id)).collect();
+        Self {
+            reordering,
+            old: Polyhedral::new(before),
+            new: Polyhedral::new(after),
+            insns: before.insns.values().map(|i| insns.get(i.name.as_str()).copied()).collect(),
+            inames: after.inames.values().map(|i| inames.get(i.name.as_str()).copied()).collect(),
+        }
+    }
+
+    /// The pairs of a dependence that would run backward; `None` if the new order decides that there are none.
+    fn backward(&self, d: &Dependence) -> Result<Option<isl::Map>, Cause> {
+        let (Some(source), Some(sink)) = (self.insns[d.source.index()], self.insns[d.sink.index()]) else {
+            return Ok(None);
+        };
+        let common = self.new.common_loops(source, sink);
+        let at = |l: &InameId| Ok((self.value(d.source, *l)?, self.value(d.sink, *l)?));
+        let advances = common.iter().map(at).collect::<Result<Vec<Advance>, Cause>>()?;
+        let forward = self.new.position(source) < self.new.position(sink);
+        if self.keeps_order(d, &advances, forward) {
+            return Ok(None);
+        }
+        let mut disjuncts = Vec::new();
+        let mut equal = Vec::new();
+        for (at_source, at_sink) in advances {
+            let (Some(x), Some(y)) =
+                (self.old.affine(&at_source, Side::Source), self.old.affine(&at_sink, Side::Sink))
+            else {
+                continue; // `value` gives symbolic values only
+            };
+            let step = difference(&y, &x);
+            let mut earlier = equal.clone();
+            earlier.push(isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step)));
+            disjuncts.push(earlier);
+            equal.push(isl::Constraint::zero(step));
+        }
+        if self.new.position(source) > self.new.position(sink) {
+            disjuncts.push(equal);
+        }
+        if disjuncts.is_empty() {
+            return Ok(None);
+        }
+        let relation = d.relation()?;
+        Ok(Some(relation.intersect(&isl::Map::from_disjuncts(&relation.space()?, &disjuncts)?)?))
+    }
+
+    /// The value of a new loop at an instance of an old instruction.
+    fn value(&self, insn: InsnId, l: InameId) -> Result<Affine, Cause> {
+        let same = || self.inames[l.index()].map(Affine::iname);
+        let value = (self.reordering.value)(insn, l).or_else(same);
+        value.filter(|v| self.old.is_symbolic(v)).ok_or_else(|| {
+            let name = &self.reordering.after.inames[l].name;
             Cause::Argument(format!(
                 "the new order of `{name}` depends on values read from memory; keep the order"
             ))
         })
-    };
-    // Steps of the common loops of the new tree, outer first: sink minus source.
-    let mut steps = Vec::new();
-    for l in new.common_loops(source, sink) {
-        steps.push(difference(&at(d.sink, *l, Side::Sink)?, &at(d.source, *l, Side::Source)?));
     }
-    let mut disjuncts = Vec::new();
-    let mut equal = Vec::new();
-    for step in steps {
-        let mut earlier = equal.clone();
-        earlier.push(isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step)));
-        disjuncts.push(earlier);
-        equal.push(isl::Constraint::zero(step));
-    }
-    if new.position(source) > new.position(sink) {
-        disjuncts.push(equal);
-    }
-    if disjuncts.is_empty() {
-        return Ok(None);
-    }
-    let relation = d.relation()?;
-    Ok(Some(relation.intersect(&isl::Map::from_disjuncts(&relation.space()?, &disjuncts)?)?))
-}
 
-/// The instruction of the same name after the move.
-fn renamed(reordering: &Reordering, insn: InsnId) -> Option<InsnId> {
-    reordering.after.insn(&reordering.before.insns[insn].name)
+    /// Whether the loops that may advance from source to sink are in the new order those of the old one, or
+    /// the outermost of them: what came first there comes first here, decided without isl.
+    ///
+    /// Formula: with `s` the steps of the old loops, not known to be zero, and `t` those of the new ones, a
+    /// dependence has `s > 0`, or `s = 0` and the text decides. If `t = s`, then `t > 0`, or the text decides. If
+    /// `t` is a prefix of `s`, then `t >= 0`, and where it is zero the new text decides. If `s` is a prefix of `t`
+    /// and the text decides nothing, then `s > 0` and so is `t`.
+    fn keeps_order(&self, d: &Dependence, advances: &[Advance], forward: bool) -> bool {
+        let span = d.span();
+        let common = self.old.common_loops(d.source, d.sink);
+        let Some(common) = common.get(span.start..span.end) else { return false };
+        let mut old = common.iter().filter(|l| !d.agrees(**l, **l));
+        for (x, y) in advances.iter().filter(|(x, y)| !d.agree_on(x, y)) {
+            let Some(l) = old.next() else { return !span.textual };
+            if x.as_iname() != Some(*l) || y.as_iname() != Some(*l) {
+                return false;
+            }
+        }
+        forward || (old.next().is_none() && !span.textual)
+    }
 }

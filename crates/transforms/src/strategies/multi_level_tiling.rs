@@ -120,7 +120,7 @@ impl MultiLevelTiling {
             recipe = recipe.then(ExpandArray::new(e, ["eval_point"]));
         }
         recipe
-            .then(distribute("eval_point", &[s.rows.clone()], &["quad_point".into()]))
+            .then(distribute("eval_point", std::slice::from_ref(&s.rows), &["quad_point".into()]))
             .then(MoveInsns { statements: vec![s.zero.clone()], to: Place::Before("quad_point".into()) })
     }
 
