@@ -34,6 +34,26 @@ const STEPS: usize = 12;
 /// Primitives that random programs hardly have room for; tests of their own run them on every target.
 const SELDOM: [&str; 4] = ["realise_scan", "reduce_in_tree", "separate_array", "sink_accumulation"];
 
+/// Primitives that about one program in a hundred has room for, as measured over 600 and 2,000 pairs: a run of a
+/// few hundred may miss one by chance, a long one may not.
+const UNCOMMON: [&str; 12] = [
+    "alias_storage",
+    "duplicate_iname",
+    "expand_rule",
+    "hoist_insn",
+    "inline_call",
+    "join_array_axes",
+    "outline_insns",
+    "parallelise_scan",
+    "pipeline_loop",
+    "precompute_rule",
+    "replace_with_intrinsic",
+    "vectorise_iname",
+];
+
+/// Pairs of a long run.
+const LONG: u64 = 20_000;
+
 /// What all workers have done so far.
 #[derive(Default)]
 struct Sum {
@@ -53,7 +73,7 @@ fn variable(name: &str) -> Option<u64> {
 #[test]
 fn accepted_recipes_keep_results_everywhere() {
     let all = std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty());
-    let wanted = variable("PURLIN_PAIRS").unwrap_or(if all { 20_000 } else { 500 });
+    let wanted = variable("PURLIN_PAIRS").unwrap_or(if all { LONG } else { 500 });
     let seed = variable("PURLIN_SEED").unwrap_or_else(Random::fresh_seed);
     println!("PURLIN_SEED={seed}");
     let opencl = purlin::runtime::open("opencl").map_err(|e| println!("skipped: OpenCL: {e}")).is_ok();
@@ -96,7 +116,8 @@ fn accepted_recipes_keep_results_everywhere() {
         panic!("PURLIN_SEED={seed}: {failure}");
     }
     let mut rare = sum.tally.rare(1);
-    rare.retain(|name| !SELDOM.contains(&name.as_str()));
+    let short = wanted < LONG;
+    rare.retain(|name| !SELDOM.contains(&name.as_str()) && !(short && UNCOMMON.contains(&name.as_str())));
     assert_eq!(rare, Vec::<String>::new(), "never accepted; PURLIN_SEED={seed}");
 }
 
