@@ -67,6 +67,7 @@ impl Machine {
                 }
                 Stmt::Comment(_) | Stmt::Iteration(_) | Stmt::Barrier(_) => {}
                 Stmt::Atomic(_) => return Err("an atomic update".into()),
+                Stmt::Intrinsic(_) => return Err("a call".into()),
             }
         }
         Ok(())

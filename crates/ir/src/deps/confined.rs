@@ -2,8 +2,10 @@
 
 use crate::deps::access::{AccessSite, Mode};
 use crate::ids::InameId;
-use crate::polyhedral::{Polyhedral, Side, cross, difference};
+use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_isl as isl;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// The loops around all accesses, if every iteration of them starts with a certain write of all
 /// elements it touches.
@@ -32,18 +34,57 @@ pub fn confining_loops(
     if sites[1..].iter().all(|s| covers_box(poly, first, s, &common)) {
         return Ok(Some(common));
     }
-    let written = footprint(poly, first, &common)?;
+    let written = footprint(poly, first, &common);
     for site in &sites[1..] {
-        if !site.is_affine() {
-            let whole = whole_array(poly, site, &common)?;
-            if !whole.is_subset(&written)? {
-                return Ok(None);
-            }
-        } else if !footprint(poly, site, &common)?.is_subset(&written)? {
+        let touched =
+            if site.is_affine() { footprint(poly, site, &common) } else { whole_array(poly, site, &common) };
+        if !is_subset(touched, &written)? {
             return Ok(None);
         }
     }
     Ok(Some(common))
+}
+
+/// Elements by iterations of the common loops, as plain data: all that isl is told of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Footprint {
+    dims: Vec<String>,
+    /// Loops inside the common ones, projected out.
+    inner: Vec<String>,
+    params: Vec<String>,
+    disjuncts: Disjuncts,
+}
+
+impl Footprint {
+    fn set(&self) -> Result<isl::Set, isl::IslError> {
+        let names: Vec<_> = self.dims.iter().chain(&self.inner).cloned().collect();
+        let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&names, &self.params), &self.disjuncts)?;
+        let inner: Vec<_> = self.inner.iter().map(String::as_str).collect();
+        if inner.is_empty() { Ok(set) } else { set.project_out(&inner) }
+    }
+}
+
+/// Most answers that are remembered; a step of a recipe asks a few dozen questions.
+const REMEMBERED: usize = 4096;
+
+thread_local! {
+    /// The next step of a recipe meets most footprints unchanged: the answers of isl by all that it is asked.
+    static ANSWERS: RefCell<HashMap<(Footprint, Footprint), bool>> = RefCell::new(HashMap::new());
+}
+
+fn is_subset(part: Footprint, whole: &Footprint) -> Result<bool, isl::IslError> {
+    let question = (part, whole.clone());
+    if let Some(known) = ANSWERS.with_borrow(|a| a.get(&question).copied()) {
+        return Ok(known);
+    }
+    let answer = question.0.set()?.is_subset(&question.1.set()?)?;
+    ANSWERS.with_borrow_mut(|answers| {
+        if answers.len() >= REMEMBERED {
+            answers.clear();
+        }
+        answers.insert(question, answer);
+    });
+    Ok(answer)
 }
 
 fn common_loops(poly: &Polyhedral, sites: &[AccessSite]) -> Vec<InameId> {
@@ -113,7 +154,7 @@ fn constant_span(poly: &Polyhedral, index: &crate::affine::Affine) -> Option<(i6
 }
 
 /// `{ [C, e] : e touched in C }`; an index that is not affine touches its whole axis.
-fn footprint(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Result<isl::Set, isl::IslError> {
+fn footprint(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Footprint {
     let (dims, inner, mut all) = element_space(poly, site, common);
     for (axis, index) in site.index.iter().enumerate() {
         if let Some(index) = index.as_ref().and_then(|i| poly.affine(i, Side::Source)) {
@@ -122,14 +163,10 @@ fn footprint(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Result
             all = cross(&all, &equal);
         }
     }
-    let mut names = dims;
-    names.extend(inner.iter().cloned());
-    let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&names, &poly.params), &poly.in_context(all))?;
-    let inner: Vec<_> = inner.iter().map(String::as_str).collect();
-    if inner.is_empty() { Ok(set) } else { set.project_out(&inner) }
+    Footprint { dims, inner, params: poly.params.clone(), disjuncts: poly.in_context(all) }
 }
 
-fn whole_array(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Result<isl::Set, isl::IslError> {
+fn whole_array(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Footprint {
     let shape = &poly.kernel.vars[site.access.var].shape;
     let in_range = shape.iter().enumerate().filter_map(|(axis, extent)| {
         let extent = poly.affine(extent, Side::Source)?;
@@ -141,12 +178,8 @@ fn whole_array(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Resu
     });
     let in_range: Vec<_> = in_range.flatten().collect();
     let (dims, inner, all) = element_space(poly, site, common);
-    let mut names = dims;
-    names.extend(inner.iter().cloned());
-    let all = poly.in_context(cross(&all, &[in_range]));
-    let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&names, &poly.params), &all)?;
-    let inner: Vec<_> = inner.iter().map(String::as_str).collect();
-    if inner.is_empty() { Ok(set) } else { set.project_out(&inner) }
+    let disjuncts = poly.in_context(cross(&all, &[in_range]));
+    Footprint { dims, inner, params: poly.params.clone(), disjuncts }
 }
 
 /// Names of the common loops and the axes, names of the inner loops, and the domain.
@@ -154,7 +187,7 @@ fn element_space(
     poly: &Polyhedral,
     site: &AccessSite,
     common: &[InameId],
-) -> (Vec<String>, Vec<String>, crate::polyhedral::Disjuncts) {
+) -> (Vec<String>, Vec<String>, Disjuncts) {
     let mut dims = poly.names(common, Side::Source);
     dims.extend((0..site.index.len()).map(element_name));
     let mut inner = poly.names(&poly.loops(site.insn)[common.len()..], Side::Source);

@@ -32,7 +32,7 @@ use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{Kernel, VarKind};
 use crate::polyhedral::{Polyhedral, is_symbol};
 use crate::witness::{Instance, Witness};
-use pair::{Order, PairRelation, Span, index_map, pair_relation};
+use pair::{Order, PairData, PairRelation, Span, index_map, pair_relation};
 use purlin_isl as isl;
 use std::fmt;
 use std::rc::Rc;
@@ -154,6 +154,13 @@ impl Dependence {
     /// A failure of isl.
     pub fn relation(&self) -> Result<isl::Map, isl::IslError> {
         self.relation.map()
+    }
+
+    /// The relation as it is told to isl: the pairs, then from each detour both parts.
+    pub fn as_data(&self) -> Vec<PairData> {
+        let poly = Polyhedral::new(&self.relation.kernel);
+        let detours = self.relation.detours.iter().flat_map(|(first, second)| [first, second]);
+        std::iter::once(&self.relation.pair).chain(detours).map(|pair| pair.data(&poly)).collect()
     }
 
     /// The smallest pair of a part of the relation as a witness.

@@ -22,6 +22,16 @@ pub struct PairRelation {
     span: Span,
 }
 
+/// A relation in isl's terms, by names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PairData {
+    /// Dimensions, with reduction loops last on each side.
+    space: isl::MapSpace,
+    disjuncts: Disjuncts,
+    /// Names of the reduction loops.
+    reduction: Vec<String>,
+}
+
 /// One of the two accesses.
 #[derive(Clone, Debug)]
 struct End {
@@ -46,6 +56,17 @@ impl PairRelation {
     /// # Errors
     /// A failure of isl.
     pub fn map(&self, poly: &Polyhedral) -> Result<isl::Map, isl::IslError> {
+        let PairData { space, disjuncts, reduction } = self.data(poly);
+        let map = isl::Map::from_disjuncts(&space, &disjuncts)?;
+        if reduction.is_empty() {
+            return Ok(map);
+        }
+        let names: Vec<_> = reduction.iter().map(String::as_str).collect();
+        map.project_out(&names)
+    }
+
+    /// What isl is told of the relation.
+    pub fn data(&self, poly: &Polyhedral) -> PairData {
         let [source, sink] = &self.ends;
         let mut all = side_domain(poly, source, Side::Source);
         all = cross(&all, &side_domain(poly, sink, Side::Sink));
@@ -63,12 +84,7 @@ impl PairRelation {
         let tuple = |end: &End| poly.kernel.insns[end.insn].name.clone();
         let space =
             isl::MapSpace::new(&in_dims, &out_dims, &poly.params).with_tuples(tuple(source), tuple(sink));
-        let map = isl::Map::from_disjuncts(&space, &all)?;
-        if reduction.is_empty() {
-            return Ok(map);
-        }
-        let names: Vec<_> = reduction.iter().map(String::as_str).collect();
-        map.project_out(&names)
+        PairData { space, disjuncts: all, reduction }
     }
 
     /// Pairs `(i, j)`: in every pair of instances `i` at the source has the value of `j` at the sink.

@@ -1,5 +1,6 @@
 //! The check that a placement keeps every dependence, and the barriers it needs.
 
+use crate::deps::pair::PairData;
 use crate::deps::{Dependence, DependenceKind, access_sites};
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel};
@@ -9,6 +10,8 @@ use crate::placement::storage::{StorageError, check_storage};
 use crate::polyhedral::{Polyhedral, Side, step};
 use crate::witness::Witness;
 use purlin_isl as isl;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Two instructions that a barrier must separate.
@@ -184,6 +187,47 @@ pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, P
     Ok(placement)
 }
 
+/// Where the coordinates of the ends of a dependence differ.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Difference {
+    /// In no pair.
+    Nowhere,
+    /// In every pair, as far as is known.
+    Everywhere,
+    /// Where this distance is not zero.
+    Where(isl::Affine),
+}
+
+/// A dependence between work-items as plain data: all that isl is told, and what the text says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    relation: Vec<PairData>,
+    items: Vec<Difference>,
+    groups: Vec<Option<isl::Affine>>,
+    /// The common loops, by name where they are sequential and may advance.
+    loops: Vec<Option<String>>,
+    forward: bool,
+    update: bool,
+}
+
+/// Most answers that are remembered; a placement asks a few dozen questions.
+const REMEMBERED: usize = 4096;
+
+thread_local! {
+    /// The next step of a recipe meets most dependences unchanged: the barriers they need by all that decides on
+    /// them. Refusals are not kept.
+    static ANSWERS: RefCell<HashMap<Question, Vec<Option<usize>>>> = RefCell::new(HashMap::new());
+}
+
+fn remember(question: Question, carriers: Vec<Option<usize>>) {
+    ANSWERS.with_borrow_mut(|answers| {
+        if answers.len() >= REMEMBERED {
+            answers.clear();
+        }
+        answers.insert(question, carriers);
+    });
+}
+
 struct Checker<'a, 'k> {
     poly: &'a Polyhedral<'k>,
     axes: &'a LaunchAxes,
@@ -216,12 +260,66 @@ impl Checker<'_, '_> {
             let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
             self.refuse_any(d, &groups, reason)?;
         }
-        let crossing = self.crossing_items(d, &groups, &items)?;
-        match (crossing, updates) {
-            (None, _) => Ok(()),
-            (Some(crossing), false) => self.order_items(d, crossing),
-            (Some(crossing), true) => self.refuse_part(d, RefusalReason::NotAtomic, &crossing),
+        if items.iter().all(|axis| self.difference(d, *axis) == Difference::Nowhere) {
+            return Ok(());
         }
+        let question = self.question(d, &groups, &items);
+        let known = ANSWERS.with_borrow(|answers| answers.get(&question).cloned());
+        let carriers = match known {
+            Some(carriers) => carriers,
+            None => {
+                let carriers = self.carriers(d, &groups, &items)?;
+                remember(question, carriers.clone());
+                carriers
+            }
+        };
+        let loops = self.poly.common_loops(d.source, d.sink);
+        for depth in carriers {
+            let carrier = depth.and_then(|k| loops.get(k).copied());
+            self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier });
+        }
+        Ok(())
+    }
+
+    /// The barriers that keep a dependence between work-items of one group, or a refusal: for each the depth of its
+    /// carrier, if it has one.
+    fn carriers(
+        &self,
+        d: &Dependence,
+        groups: &[Axis],
+        items: &[Axis],
+    ) -> Result<Vec<Option<usize>>, PlacementError> {
+        match (self.crossing_items(d, groups, items)?, d.kind == DependenceKind::Update) {
+            (None, _) => Ok(Vec::new()),
+            (Some(crossing), false) => self.order_items(d, crossing),
+            (Some(crossing), true) => {
+                self.refuse_part(d, RefusalReason::NotAtomic, &crossing)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// All that [`Checker::carriers`] goes by.
+    fn question(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Question {
+        let coordinate = |axis: &Axis| {
+            let source = self.axes.coordinate(self.poly, d.source, *axis);
+            let sink = self.axes.coordinate(self.poly, d.sink, *axis);
+            if agree(d, &source, &sink) { None } else { self.distance(&source, &sink) }
+        };
+        let loops = self.poly.common_loops(d.source, d.sink).iter();
+        Question {
+            relation: d.as_data(),
+            items: items.iter().map(|axis| self.difference(d, *axis)).collect(),
+            groups: groups.iter().map(coordinate).collect(),
+            loops: loops.map(|l| self.splits_at(d, *l).then(|| self.poly.name(*l, Side::Source))).collect(),
+            forward: self.poly.position(d.source) < self.poly.position(d.sink),
+            update: d.kind == DependenceKind::Update,
+        }
+    }
+
+    /// Whether a loop is sequential and may advance from source to sink.
+    fn splits_at(&self, d: &Dependence, l: InameId) -> bool {
+        axis_of(self.poly.kernel.inames[l].tag).is_none() && !d.agrees(l, l)
     }
 
     /// Refuses if source and sink differ on one of the axes.
@@ -248,23 +346,10 @@ impl Checker<'_, '_> {
 
     /// The pairs whose coordinates along an axis differ; `None` if there are none.
     fn differing(&self, d: &Dependence, axis: Axis) -> Result<Option<isl::Map>, PlacementError> {
-        let source = self.axes.coordinate(self.poly, d.source, axis);
-        let sink = self.axes.coordinate(self.poly, d.sink, axis);
-        if agree(d, &source, &sink) {
-            return Ok(None);
-        }
-        let distance = match (&source, &sink) {
-            // Each copy feeds its own work-item.
-            (Coordinate::Everywhere, _) if self.is_private(d) => return Ok(None),
-            (Coordinate::Everywhere, Coordinate::Everywhere) if matches!(axis, Axis::Group(_)) => {
-                return Ok(None);
-            }
-            (Coordinate::Zero, Coordinate::Zero) => return Ok(None),
-            (Coordinate::Everywhere, _) if self.is_local(d) && matches!(axis, Axis::Group(_)) => {
-                return Ok(None);
-            }
-            (Coordinate::Everywhere, _) | (_, Coordinate::Everywhere) => None,
-            _ => self.distance(&source, &sink),
+        let distance = match self.difference(d, axis) {
+            Difference::Nowhere => return Ok(None),
+            Difference::Everywhere => None,
+            Difference::Where(e) => Some(e),
         };
         let whole = d.relation()?;
         let part = match distance {
@@ -276,6 +361,26 @@ impl Checker<'_, '_> {
             }
         };
         Ok(if part.is_empty()? { None } else { Some(part) })
+    }
+
+    fn difference(&self, d: &Dependence, axis: Axis) -> Difference {
+        let source = self.axes.coordinate(self.poly, d.source, axis);
+        let sink = self.axes.coordinate(self.poly, d.sink, axis);
+        if agree(d, &source, &sink) {
+            return Difference::Nowhere;
+        }
+        match (&source, &sink) {
+            // Each copy feeds its own work-item.
+            (Coordinate::Everywhere, _) if self.is_private(d) => Difference::Nowhere,
+            (Coordinate::Everywhere, Coordinate::Everywhere) if matches!(axis, Axis::Group(_)) => {
+                Difference::Nowhere
+            }
+            (Coordinate::Everywhere, _) if self.is_local(d) && matches!(axis, Axis::Group(_)) => {
+                Difference::Nowhere
+            }
+            (Coordinate::Everywhere, _) | (_, Coordinate::Everywhere) => Difference::Everywhere,
+            _ => self.distance(&source, &sink).map_or(Difference::Everywhere, Difference::Where),
+        }
     }
 
     fn is_private(&self, d: &Dependence) -> bool {
@@ -323,33 +428,40 @@ impl Checker<'_, '_> {
     }
 
     /// Orders pairs of one group and different work-items by barriers, or refuses.
-    fn order_items(&mut self, d: &Dependence, mut rest: isl::Map) -> Result<(), PlacementError> {
-        let loops = self.poly.common_loops(d.source, d.sink).to_vec();
-        let sequential = |l: &&InameId| axis_of(self.poly.kernel.inames[**l].tag).is_none();
-        for l in loops.iter().filter(sequential).filter(|l| !d.agrees(**l, **l)) {
-            rest = self.split_at(d, *l, &rest)?;
+    fn order_items(&self, d: &Dependence, mut rest: isl::Map) -> Result<Vec<Option<usize>>, PlacementError> {
+        let mut carriers = Vec::new();
+        for (depth, l) in self.poly.common_loops(d.source, d.sink).iter().enumerate() {
+            if self.splits_at(d, *l) {
+                let (advances, same) = self.split_at(d, *l, &rest)?;
+                carriers.extend(advances.then_some(Some(depth)));
+                rest = same;
+            }
         }
         if rest.is_empty()? {
-            return Ok(());
+            return Ok(carriers);
         }
         if self.poly.position(d.source) < self.poly.position(d.sink) {
-            self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier: None });
-            return Ok(());
+            carriers.push(None);
+            return Ok(carriers);
         }
-        self.refuse_part(d, RefusalReason::Unordered, &rest)
+        self.refuse_part(d, RefusalReason::Unordered, &rest)?;
+        Ok(carriers)
     }
 
-    /// Handles the pairs that differ at a sequential loop; returns those that agree.
-    fn split_at(&mut self, d: &Dependence, l: InameId, rest: &isl::Map) -> Result<isl::Map, PlacementError> {
+    /// Handles the pairs that differ at a sequential loop: whether there are any, and those that agree.
+    fn split_at(
+        &self,
+        d: &Dependence,
+        l: InameId,
+        rest: &isl::Map,
+    ) -> Result<(bool, isl::Map), PlacementError> {
         let step = step(self.poly, l);
         let space = rest.space()?;
         let part = |c: isl::Constraint| rest.intersect(&isl::Map::from_constraints(&space, &[c])?);
-        if !part(isl::Constraint::non_negative(step.clone().offset(-1)))?.is_empty()? {
-            self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier: Some(l) });
-        }
+        let advances = !part(isl::Constraint::non_negative(step.clone().offset(-1)))?.is_empty()?;
         let backward = part(isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step)))?;
         self.refuse_part(d, RefusalReason::Unordered, &backward)?;
-        Ok(part(isl::Constraint::zero(step))?)
+        Ok((advances, part(isl::Constraint::zero(step))?))
     }
 
     fn same_coordinate(

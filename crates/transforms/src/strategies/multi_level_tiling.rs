@@ -107,8 +107,9 @@ impl MultiLevelTiling {
         let recipe = self.cells_of_a_group(s, recipe);
         let recipe = self.evaluation(s, recipe);
         let recipe = self.quadrature(s, recipe);
-        let recipe = self.prefetch(s, recipe);
-        self.grid(s, recipe)
+        let recipe = self.gather(s, recipe);
+        let recipe = self.grid(s, recipe);
+        self.prefetch(s, recipe)
     }
 
     /// §4.2.1: the quadrature loop is tiled, and each tile evaluates, then multiplies, then scatters.
@@ -217,9 +218,8 @@ impl MultiLevelTiling {
             .then(interchange("cell_sum", "quad_col_tile"))
     }
 
-    /// §4.2.2: degrees of freedom of a column tile to registers, tiles of the matrices to local memory, all tiles in
-    /// the same memory (equation (22)).
-    fn prefetch(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+    /// §4.2.2: degrees of freedom of a column tile to registers.
+    fn gather(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
         for f in &s.fields {
             for part in f.gathered_parts() {
                 let tile = format!("{part}_tile");
@@ -234,6 +234,12 @@ impl MultiLevelTiling {
             // the loop that computes keeps its role under the name `cell_…`
             recipe = recipe.then(distribute(&f.named("cell"), &[f.named("round")], &[compute]));
         }
+        recipe
+    }
+
+    /// §4.2.2: tiles of the matrices to local memory, all in the same memory (equation (22)). Behind the tags: the
+    /// placement of every prefetch is that of the result, and no step of placing follows.
+    fn prefetch(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
         let nests = s.fields.iter().map(|f| (f.col_tile(), &f.matrices, f.name.clone()));
         let nests: Vec<_> =
             nests.chain([("quad_col_tile".to_owned(), &s.matrices, "quad".to_owned())]).collect();
@@ -276,10 +282,10 @@ impl MultiLevelTiling {
         rounds.push("eval_round".into());
         recipe
             .then(MakeAtomic::tag("scatter"))
+            .then(TagInames::new(rounds, "unroll"))
             .then(TagIname::new("cell_group", "g.0"))
             .then(TagInames::new(cells, "l.0"))
             .then(TagInames::new(items, "l.1"))
-            .then(TagInames::new(rounds, "unroll"))
     }
 }
 
