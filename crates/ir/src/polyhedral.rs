@@ -140,7 +140,7 @@ impl<'k> Polyhedral<'k> {
         for iname in inames {
             let (disjuncts, same) = self.domain(&self.kernel.inames[*iname].domain, side);
             exact &= same;
-            all = cross(&all, &disjuncts);
+            all = conjunction(all, disjuncts);
         }
         (all, exact)
     }
@@ -153,7 +153,7 @@ impl<'k> Polyhedral<'k> {
             Some(p) => match affine_condition(p) {
                 Some(domain) => {
                     let (holds, same) = self.domain(&domain, side);
-                    (cross(&all, &holds), exact && same)
+                    (conjunction(all, holds), exact && same)
                 }
                 None => (all, false),
             },
@@ -203,11 +203,7 @@ impl<'k> Polyhedral<'k> {
 
     /// Adds the assumptions to every disjunct.
     pub fn in_context(&self, disjuncts: Disjuncts) -> Disjuncts {
-        if self.context.is_empty() {
-            disjuncts
-        } else {
-            cross(&disjuncts, std::slice::from_ref(&self.context))
-        }
+        if self.context.is_empty() { disjuncts } else { conjunction(disjuncts, vec![self.context.clone()]) }
     }
 }
 
@@ -221,6 +217,16 @@ pub fn is_symbol(kernel: &Kernel, var: VarId) -> bool {
                 false
             }
         }
+}
+
+/// The conjunction of two disjunctions, without copies where the second one is a conjunction.
+pub fn conjunction(mut all: Disjuncts, mut more: Disjuncts) -> Disjuncts {
+    match (all.as_mut_slice(), more.as_mut_slice()) {
+        ([one], [only]) => one.append(only),
+        (_, [only]) => all.iter_mut().for_each(|one| one.extend_from_slice(only)),
+        _ => return cross(&all, &more),
+    }
+    all
 }
 
 /// The conjunction of two disjunctions.

@@ -2,7 +2,7 @@
 
 use crate::deps::access::{AccessSite, Mode};
 use crate::ids::InameId;
-use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
+use crate::polyhedral::{Disjuncts, Polyhedral, Side, conjunction, difference};
 use purlin_isl as isl;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -160,7 +160,7 @@ fn footprint(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Footpr
         if let Some(index) = index.as_ref().and_then(|i| poly.affine(i, Side::Source)) {
             let element = isl::Affine::name(element_name(axis));
             let equal = vec![vec![isl::Constraint::zero(difference(&element, &index))]];
-            all = cross(&all, &equal);
+            all = conjunction(all, equal);
         }
     }
     Footprint { dims, inner, params: poly.params.clone(), disjuncts: poly.in_context(all) }
@@ -178,7 +178,7 @@ fn whole_array(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Foot
     });
     let in_range: Vec<_> = in_range.flatten().collect();
     let (dims, inner, all) = element_space(poly, site, common);
-    let disjuncts = poly.in_context(cross(&all, &[in_range]));
+    let disjuncts = poly.in_context(conjunction(all, vec![in_range]));
     Footprint { dims, inner, params: poly.params.clone(), disjuncts }
 }
 
@@ -194,7 +194,7 @@ fn element_space(
     inner.extend(poly.names(&site.reduction, Side::Source));
     let (loops, _) = poly.instances(site.insn, Side::Source);
     let (reduction, _) = poly.domains(&site.reduction, Side::Source);
-    (dims, inner, cross(&loops, &reduction))
+    (dims, inner, conjunction(loops, reduction))
 }
 
 /// A name that no iname has: `#` cannot stand in names.

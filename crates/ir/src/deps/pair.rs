@@ -6,7 +6,7 @@ use crate::deps::agree::agreeing;
 use crate::expr::Expr;
 use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::Assumption;
-use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference, equal_values, step};
+use crate::polyhedral::{Disjuncts, Polyhedral, Side, conjunction, difference, equal_values, step};
 use purlin_isl as isl;
 
 /// A relation as plain data, not yet an isl object.
@@ -69,9 +69,9 @@ impl PairRelation {
     pub fn data(&self, poly: &Polyhedral) -> PairData {
         let [source, sink] = &self.ends;
         let mut all = side_domain(poly, source, Side::Source);
-        all = cross(&all, &side_domain(poly, sink, Side::Sink));
-        all = cross(&all, std::slice::from_ref(&self.same_element(poly)));
-        all = cross(&poly.in_context(all), &self.before(poly));
+        all = conjunction(all, side_domain(poly, sink, Side::Sink));
+        all = conjunction(all, vec![self.same_element(poly)]);
+        all = conjunction(poly.in_context(all), self.before(poly));
         let names = |end: &End, side| {
             let mut dims = poly.names(poly.loops(end.insn), side);
             let reduction = poly.names(&end.reduction, side);
@@ -162,7 +162,7 @@ fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span
 
 fn side_domain(poly: &Polyhedral, end: &End, side: Side) -> Disjuncts {
     let (loops, _) = poly.instances(end.insn, side);
-    if end.reduction.is_empty() { loops } else { cross(&loops, &poly.domains(&end.reduction, side).0) }
+    if end.reduction.is_empty() { loops } else { conjunction(loops, poly.domains(&end.reduction, side).0) }
 }
 
 /// Values that are equal where the indices are, as far as they are known; `None` if they cannot be.
