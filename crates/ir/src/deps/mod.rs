@@ -213,7 +213,7 @@ impl Dependence {
 /// # Errors
 /// A failure of isl.
 pub fn dependences(kernel: &Kernel) -> Result<Vec<Dependence>, isl::IslError> {
-    dependences_of(kernel, &|_| true)
+    collect(kernel, &|_, _| true)
 }
 
 /// The dependences through some variables, in order of variables and text: see [`dependences`].
@@ -224,11 +224,34 @@ pub fn dependences_of(
     kernel: &Kernel,
     wanted: &dyn Fn(VarId) -> bool,
 ) -> Result<Vec<Dependence>, isl::IslError> {
+    collect(kernel, &|var, _| wanted(var))
+}
+
+/// The dependences through every variable by which some pair of instructions may depend on each other that
+/// `concerns`, in order of variables and text: see [`dependences`].
+///
+/// # Errors
+/// A failure of isl.
+pub fn dependences_between(
+    kernel: &Kernel,
+    concerns: &dyn Fn(InsnId, InsnId) -> bool,
+) -> Result<Vec<Dependence>, isl::IslError> {
+    collect(kernel, &|_, sites| {
+        let writes = sites.iter().filter(|s| s.writes());
+        writes.into_iter().any(|w| sites.iter().any(|s| concerns(w.insn, s.insn)))
+    })
+}
+
+fn collect(
+    kernel: &Kernel,
+    wanted: &dyn Fn(VarId, &[AccessSite]) -> bool,
+) -> Result<Vec<Dependence>, isl::IslError> {
     let kernel = Rc::new(if kernel.rules.is_empty() { kernel.clone() } else { kernel.with_rules_expanded() });
     let poly = Polyhedral::new(&kernel);
     let mut found = Vec::new();
     for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
-        if !wanted(var) || is_symbol(&kernel, var) || !sites.iter().any(AccessSite::writes) {
+        let constant = is_symbol(&kernel, var) || !sites.iter().any(AccessSite::writes);
+        if constant || !wanted(var, &sites) {
             continue;
         }
         for sites in by_constant_axes(sites) {
