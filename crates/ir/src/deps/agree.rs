@@ -119,3 +119,52 @@ fn bounds_of(poly: &Polyhedral, iname: InameId, sum: &[(Atom, i64)]) -> (Option<
     }
     (lo, hi)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::deps::dependences;
+
+    /// Pairs of loops known to agree in the flow from `s` to `r`.
+    fn agreeing(loops: &str, written: &str, read: &str) -> String {
+        let text = format!(
+            "kernel k\nparam n: i32\narg y: f64[1000] out\narg b: f64[1000] out\n\n{}",
+            loops
+                .replace("WRITE", &format!("s: y[{written}] = 1.0"))
+                .replace("READ", &format!("r: b[0] = y[{read}]"))
+        );
+        let kernel = crate::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+        let all = dependences(&kernel).expect("isl works");
+        let flow = all.iter().find(|d| kernel.vars[d.var].name == "y" && d.carries_value()).expect("a flow");
+        let mut found = Vec::new();
+        for (i, source) in kernel.inames.iter() {
+            let sinks = kernel.inames.iter().filter(|(j, _)| flow.agrees(i, *j));
+            found.extend(sinks.map(|(_, sink)| format!("{}={}", source.name, sink.name)));
+        }
+        found.join(" ")
+    }
+
+    const NESTS: &str =
+        "for i in 0..9\n  for j in 0..4\n    WRITE\nfor p in 0..9\n  for q in 0..4\n    READ\n";
+
+    #[test]
+    fn digits_of_equal_numbers_are_equal() {
+        assert_eq!(agreeing(NESTS, "4*i + j", "4*p + q"), "i=p j=q");
+        assert_eq!(agreeing(NESTS, "4*i + j + n", "4*p + q + n"), "i=p j=q");
+        assert_eq!(agreeing(NESTS, "50 - 5*i - j", "50 - 5*p - q"), "i=p j=q");
+    }
+
+    #[test]
+    fn digits_that_overlap_tell_nothing() {
+        assert_eq!(agreeing(NESTS, "3*i + j", "3*p + q"), "");
+        assert_eq!(agreeing(NESTS, "4*i + j", "4*p + q + 1"), "");
+        assert_eq!(agreeing(NESTS, "4*i + j", "5*p + q"), "");
+    }
+
+    #[test]
+    fn inner_bounds_limit_the_sum() {
+        let nests = "for t in 0..3\n  for i in 0..6\n    for j in 0..min(4, 23 - 4*i)\n      WRITE\n\
+                     for u in 0..3\n  for p in 0..6\n    for q in 0..min(4, 23 - 4*p)\n      READ\n";
+        assert_eq!(agreeing(nests, "23*t + 4*i + j", "23*u + 4*p + q"), "t=u i=p j=q");
+        assert_eq!(agreeing(nests, "22*t + 4*i + j", "22*u + 4*p + q"), "");
+    }
+}

@@ -22,6 +22,7 @@ struct Pairs {
 
 fn pairs(kernel: &Kernel, memory: &Memory, trace: &Trace) -> Result<BTreeMap<VarId, Pairs>, String> {
     let mut all: BTreeMap<VarId, Pairs> = BTreeMap::new();
+    let loops: BTreeMap<_, _> = kernel.schedule().into_iter().collect();
     for d in dependences(kernel).expect("isl works") {
         let mut map = d.relation().expect("isl works");
         for param in map.params().expect("isl works") {
@@ -31,6 +32,14 @@ fn pairs(kernel: &Kernel, memory: &Memory, trace: &Trace) -> Result<BTreeMap<Var
         let of_var = all.entry(d.var).or_default();
         for point in map.wrap().and_then(|set| boxed(&set)?.points(1 << 20)).expect("isl works") {
             let (source, sink) = point.split_at(inputs);
+            for (i, x) in loops[&d.source].iter().zip(source) {
+                for (j, y) in loops[&d.sink].iter().zip(sink) {
+                    if d.agrees(*i, *j) && x != y {
+                        let [i, j] = [i, j].map(|l| &kernel.inames[*l].name);
+                        return Err(format!("{kernel}: `{i}` = {x} and `{j}` = {y} are said to agree"));
+                    }
+                }
+            }
             let (Some(a), Some(b)) = (trace.number(d.source, source), trace.number(d.sink, sink)) else {
                 continue;
             };
