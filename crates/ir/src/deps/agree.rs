@@ -132,7 +132,7 @@ mod tests {
                 .replace("WRITE", &format!("s: y[{written}] = 1.0"))
                 .replace("READ", &format!("r: b[0] = y[{read}]"))
         );
-        let kernel = crate::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+        let kernel = crate::text::parse(&text).expect("parses");
         let all = dependences(&kernel).expect("isl works");
         let flow = all.iter().find(|d| kernel.vars[d.var].name == "y" && d.carries_value()).expect("a flow");
         let mut found = Vec::new();
