@@ -154,8 +154,6 @@ impl MultiLevelTiling {
         recipe
             .then(interchange("quad_col", "sum_row_tile"))
             .then(interchange("quad_col_tile", "sum_row_tile"))
-            .then(interchange("quad_col", "sum_round"))
-            .then(interchange("quad_col", "sum_item"))
             .then(FuseLoops { first: "quad_row_tile".into(), second: "sum_row_tile".into() })
             .then(FuseLoops { first: "quad_row_tile".into(), second: "scatter_row_tile".into() })
             .then(SplitArrayAxis { var: s.element_vector.clone(), axis: 0, factor: self.quad_rows })
@@ -202,10 +200,13 @@ impl MultiLevelTiling {
             recipe = recipe.then(distribute(nest, &parts, &names));
         }
         for f in &s.fields {
-            recipe = recipe
-                .then(interchange(&f.named("item"), &f.col_tile()))
-                .then(interchange(&f.named("round"), &f.col_tile()))
-                .then(interchange(&f.named("cell"), &f.col_tile()));
+            for outer in ["item", "round", "cell"] {
+                recipe = recipe.then(interchange(&f.named(outer), &f.col_tile()));
+            }
+            // a column of all rounds after the other: what belongs to the column is read once
+            for outer in ["item", "round"] {
+                recipe = recipe.then(interchange(&f.named(outer), &f.col()));
+            }
         }
         recipe
     }
@@ -232,7 +233,7 @@ impl MultiLevelTiling {
             }
             let compute = f.named("gather_cell");
             // the loop that computes keeps its role under the name `cell_…`
-            recipe = recipe.then(distribute(&f.named("cell"), &[f.named("round")], &[compute]));
+            recipe = recipe.then(distribute(&f.named("cell"), &[f.col()], &[compute]));
         }
         recipe
     }
