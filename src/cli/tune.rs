@@ -254,6 +254,7 @@ impl TuneArgs {
         }
         let choice = Choice::new(case, model, local_bytes).map_err(|e| Failure::Usage(e.to_string()))?;
         if !self.study {
+            candidates.extend(Candidate::staged_cells());
             candidates.extend(choice.ranked(self.budget));
             return Ok(candidates);
         }

@@ -7,6 +7,17 @@ use purlin_autotune::{
     TilingError, TilingParameters,
 };
 
+/// Most sums of a work-item: 48 of the 127 that its registers hold, beside geometry, addresses and a column of
+/// degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768 bytes of stack and 1.7 times the
+/// time of the published kernel; H200, 2026-11-21).
+const ACCUMULATORS: u64 = 48;
+
+/// Best ranked tilings looked at for each one that is tried.
+const DEPTH: usize = 400;
+
+/// Tilings of one mapping that are tried.
+const SAME_MAPPING: usize = 2;
+
 /// Why there are no candidates.
 #[derive(Debug, thiserror::Error)]
 pub enum CandidatesError {
@@ -39,21 +50,39 @@ impl<'m> Choice<'m> {
         local_bytes: u64,
     ) -> Result<Self, CandidatesError> {
         let own = model.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
-        let bounds = SearchBounds { local_bytes: own.local_bytes.min(local_bytes), ..own };
+        let accumulators = Some(ACCUMULATORS);
+        let bounds = SearchBounds { local_bytes: own.local_bytes.min(local_bytes), accumulators, ..own };
         let space = SearchSpace::new(tiling_sizes(&case.lowered.kernel)?, bounds)?;
         Ok(Self { space, model: CostModel::new(model)?, cells: case.workload.cells as f64 })
     }
 
-    /// The `budget` best ranked tilings.
+    /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has no cost for
+    /// barriers, so that the first ones of all are the same mapping with tiles of all sizes. At most
+    /// [`SAME_MAPPING`] of them share group, quadrature tile and rows; their ranks are those among all.
     #[must_use]
     pub fn ranked(&self, budget: usize) -> Vec<Candidate> {
-        let survey = self.space.survey(&self.model, budget, |_, _| {});
+        let survey = self.space.survey(&self.model, budget.saturating_mul(DEPTH), |_, _| {});
+        let mut seen: Vec<([u64; 4], usize)> = Vec::new();
+        let mut is_new = |p: &TilingParameters| {
+            let mapping = [p.cells, p.work_items_per_cell, p.quad_tile, p.eval_rows];
+            match seen.iter_mut().find(|(m, _)| *m == mapping) {
+                Some((_, count)) => {
+                    *count += 1;
+                    *count <= SAME_MAPPING
+                }
+                None => {
+                    seen.push((mapping, 1));
+                    true
+                }
+            }
+        };
         let candidate = |(k, ranked): (u64, purlin_autotune::Ranked)| Candidate {
             parameters: Parameters::Tiling(ranked.parameters),
             rank: Some(k),
             predicted_s: Some(ranked.seconds_per_cell * self.cells),
         };
-        (1..).zip(survey.best).map(candidate).collect()
+        let different = (1..).zip(survey.best).filter(|(_, ranked)| is_new(&ranked.parameters));
+        different.map(candidate).take(budget).collect()
     }
 
     /// `count` different tilings, each as likely as any other.

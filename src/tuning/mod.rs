@@ -26,7 +26,7 @@ use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::{Cache, Device, Executable, RuntimeError};
 use purlin_transforms::Recipe;
 use purlin_transforms::strategies::{
-    MultiLevelTiling, SingleCell, multi_level_tiling, single_cell_per_work_item,
+    MultiLevelTiling, SingleCell, StagedCells, multi_level_tiling, single_cell_per_work_item, staged_cells,
 };
 use std::collections::BTreeMap;
 
@@ -127,6 +127,10 @@ pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Re
         Parameters::SingleCell { cells } => {
             let strategy = SingleCell { work_group: signed(*cells), ..SingleCell::default() };
             single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
+        }
+        Parameters::StagedCells { cells } => {
+            let strategy = StagedCells { work_group: signed(*cells) };
+            staged_cells(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
         Parameters::Tiling(p) => {
             let strategy = MultiLevelTiling {

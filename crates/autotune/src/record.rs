@@ -16,6 +16,11 @@ pub enum Parameters {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
     },
+    /// One cell a work-item, gather and scatter through local memory.
+    StagedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
     /// The multi-level tiling (*document 000*, §4.2).
     Tiling(TilingParameters),
 }
@@ -35,6 +40,7 @@ impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
+            Self::StagedCells { cells } => write!(f, "staged cells, {cells} a group"),
             Self::Tiling(tiling) => tiling.fmt(f),
         }
     }
@@ -56,6 +62,14 @@ impl Candidate {
     #[must_use]
     pub fn single_cell() -> Self {
         Self { parameters: Parameters::SINGLE_CELL, rank: None, predicted_s: None }
+    }
+
+    /// The variants that gather and scatter through local memory, beyond the document.
+    #[must_use]
+    pub fn staged_cells() -> Vec<Self> {
+        let of =
+            |cells| Self { parameters: Parameters::StagedCells { cells }, rank: None, predicted_s: None };
+        [32, 64, 128].map(of).to_vec()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::primitives::{
     PackArrays, PadArray, ParalleliseScan, PassTable, PeelIname, PipelineLoop, PrecomputeRule, PrefetchArray,
     RealiseReduction, RealiseScan, ReduceInTree, RemoveUnusedVars, Rename, ReplaceWithIntrinsic,
     ReverseIname, SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis,
-    SplitIname, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname, VectoriseIname,
+    SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname, VectoriseIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -169,6 +169,8 @@ steps! {
         "factor >= 1; different elements stay different";
     SplitIname: "Splits a loop into blocks of constant length.",
         "factor >= 1; the order of the instances stays; without remainder: the factor divides the length";
+    StageValue: "Computes the value of an instruction into a temporary first.",
+        "the value has the type of what is written";
     TagIname: "Says where the iterations of a loop run.",
         "every dependence across places commutes, or can be ordered by a barrier";
     TagInames: "Says where the iterations of several loops run, in one step.",

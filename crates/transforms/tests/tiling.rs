@@ -4,7 +4,9 @@
 use insta::assert_snapshot;
 use purlin_ir::interp::{Memory, interpret};
 use purlin_ir::{Kernel, interp::Value};
-use purlin_transforms::strategies::{MultiLevelTiling, multi_level_tiling};
+use purlin_transforms::strategies::{
+    MultiLevelTiling, StagedCells, TilingError, multi_level_tiling, staged_cells,
+};
 
 /// A scalar and a vector function, three quadrature points, four test functions.
 const ACTION: &str = "kernel action
@@ -105,9 +107,56 @@ fn run(kernel: &Kernel) -> Value {
 fn tiles() {
     let kernel = action();
     let (tiled, recipe) = multi_level_tiling(&kernel, &parameters()).unwrap_or_else(|e| match e {
-        purlin_transforms::strategies::TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
+        TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
         other => panic!("{other}"),
     });
     assert_eq!(run(&kernel), run(&tiled));
     assert_snapshot!(format!("{recipe}\n=== result\n\n{tiled}"));
+}
+
+#[test]
+fn stages_cells() {
+    let kernel = action();
+    let (staged, recipe) =
+        staged_cells(&kernel, &StagedCells { work_group: 4 }).unwrap_or_else(|e| match e {
+            TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
+            other => panic!("{other}"),
+        });
+    assert_eq!(run(&kernel), run(&staged));
+    assert_snapshot!(format!("{recipe}\n=== result\n\n{staged}"));
+}
+
+#[test]
+fn refuses_parameters_out_of_bounds() {
+    let kernel = action();
+    let good = parameters();
+    let cases = [
+        MultiLevelTiling { cells: 0, ..good.clone() },
+        MultiLevelTiling { work_items_per_cell: 300, ..good.clone() },
+        MultiLevelTiling { quad_tile: 4, ..good.clone() },
+        MultiLevelTiling { eval_rows: 3, ..good.clone() },
+        MultiLevelTiling { eval_cols: vec![3], ..good.clone() },
+        MultiLevelTiling { eval_cols: vec![3, 5], ..good.clone() },
+        MultiLevelTiling { quad_rows: 5, ..good.clone() },
+        MultiLevelTiling { quad_cols: 3, ..good.clone() },
+    ];
+    let mut messages: Vec<String> =
+        cases.iter().map(|args| multi_level_tiling(&kernel, args).unwrap_err().to_string()).collect();
+    messages.push(staged_cells(&kernel, &StagedCells { work_group: 0 }).unwrap_err().to_string());
+    assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn refuses_kernels_without_stages() {
+    let texts = [
+        ACTION.replace("{scatter}", ""),
+        ACTION.replace(", quadrature}", "}"),
+        ACTION.replace("v_cell[j_v, 1]", "u_cell[j_v]"),
+        ACTION.replace("for q in 0..3", "for q in 0..n_dofs"),
+    ];
+    let refused = |text: &String| {
+        let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+        multi_level_tiling(&kernel, &parameters()).unwrap_err().to_string()
+    };
+    assert_snapshot!(texts.iter().map(refused).collect::<Vec<_>>().join("\n"));
 }

@@ -22,6 +22,8 @@ pub struct SearchBounds {
     pub max_work_group: u64,
     /// Most bytes of local memory of a work-group.
     pub local_bytes: u64,
+    /// Most sums that a work-item keeps in registers at a time; the document has no such bound.
+    pub accumulators: Option<u64>,
 }
 
 impl Default for SearchBounds {
@@ -37,6 +39,7 @@ impl Default for SearchBounds {
             sub_group: 32,
             max_work_group: 1024,
             local_bytes: 48 << 10,
+            accumulators: None,
         }
     }
 }
@@ -51,6 +54,14 @@ impl SearchBounds {
             local_bytes: occupancy.local_bytes_per_group,
             ..Self::default()
         }
+    }
+
+    /// Whether a work-item that does `eval_rows` and `quad_rows` rows of tiles has registers for their sums.
+    pub(super) fn allow_rows(&self, sizes: &TilingSizes, eval_rows: u64, quad_rows: u64) -> bool {
+        let values: u64 = sizes.trial.iter().map(|s| s.derivatives).sum();
+        let components = sizes.test.derivatives / sizes.test.matrices.max(1);
+        let sums = (eval_rows * values).max(quad_rows * components);
+        self.accumulators.is_none_or(|most| sums <= most)
     }
 
     /// Most work-items of a work-group by Constraint 4 and the device.

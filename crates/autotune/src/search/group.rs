@@ -56,6 +56,10 @@ impl<'a> Group<'a> {
     /// The tiles that the local memory holds beside the factors of a launch.
     fn fitting(&self, launch: Launch) -> &[Tile] {
         let sizes = self.space.sizes();
+        let rows = |rows: u64| rows.div_ceil(launch.work_items);
+        if !self.space.bounds().allow_rows(sizes, rows(self.eval_rows), rows(self.quad_rows)) {
+            return &[];
+        }
         let factors = launch.cells * self.quad_tile * sizes.test.derivatives;
         let words = (self.space.bounds().local_bytes / sizes.word_bytes).checked_sub(factors);
         let count = words.map_or(0, |words| self.tiles.partition_point(|t| t.buffer <= words));

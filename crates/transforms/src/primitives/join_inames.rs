@@ -6,7 +6,7 @@ use crate::lookup;
 use crate::proofs::bounds::check_constant_value;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
-use purlin_ir::{Affine, Atom, AxisTag, Domain, Expr, Iname, InameId, Kernel, Node};
+use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -22,7 +22,7 @@ use std::fmt;
 /// Neighbouring inames of a reduction are joined likewise.
 ///
 /// # Precondition
-/// `outer` is a range `lo..hi`, holds `inner` and nothing else, `inner` is a range `start..start + c` with a
+/// `outer` is a range `lo..hi`, of which either end may be the tightest of several, holds `inner` and nothing else, `inner` is a range `start..start + c` with a
 /// constant `c >= 1`, and neither has a tag. The order of the instances stays:
 /// `(i, j) < (i', j')  <=>  c*i + j - start < c*i' + j' - start'` lexicographically.
 ///
@@ -87,10 +87,10 @@ impl Transform for JoinInames {
     }
 }
 
-/// `outer in lo..hi`, `inner in start..start + length`.
+/// The constraints on `outer`, each as `(a, e)` for `a*outer + e >= 0` with `a` 1 or -1; and
+/// `inner in start..start + length`.
 struct Ranges {
-    lo: Affine,
-    hi: Affine,
+    bounds: Vec<(i64, Affine)>,
     start: Affine,
     length: i64,
 }
@@ -117,17 +117,15 @@ impl JoinInames {
     }
 
     fn ranges(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Cause> {
-        let range = |iname: InameId| {
-            let domain = &kernel.inames[iname].domain;
-            domain.as_range(iname).ok_or_else(|| {
-                let domain = kernel.show_domain(iname, domain);
-                Cause::Argument(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
-            })
+        let refuse = |iname: InameId| {
+            let domain = kernel.show_domain(iname, &kernel.inames[iname].domain);
+            Cause::Argument(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
         };
-        let ((lo, hi), (start, end)) = (range(outer)?, range(inner)?);
+        let bounds = bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
+        let (start, end) = kernel.inames[inner].domain.as_range(inner).ok_or_else(|| refuse(inner))?;
         check_constant_value(kernel, inner, &start)?;
         match end.minus(&start).as_constant() {
-            Some(length) if length >= 1 => Ok(Ranges { lo, hi, start, length }),
+            Some(length) if length >= 1 => Ok(Ranges { bounds, start, length }),
             found => {
                 let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
                 let length = found.map_or_else(|| "not a constant".into(), |n| n.to_string());
@@ -140,6 +138,21 @@ impl JoinInames {
     }
 }
 
+/// The constraints of a conjunction of lower and upper bounds.
+fn bounds_of(domain: &Domain, iname: InameId) -> Option<Vec<(i64, Affine)>> {
+    let bound = |c: &Constraint| match c {
+        Constraint::NonNegative(e) => {
+            let a = e.coefficient(&Atom::Iname(iname));
+            let rest = e.minus(&Affine::iname(iname).times(a));
+            (a.abs() == 1 && !rest.mentions(iname)).then_some((a, rest))
+        }
+        Constraint::Zero(_) => None,
+    };
+    let bounds: Vec<_> = domain.as_conjunction()?.iter().map(bound).collect::<Option<_>>()?;
+    let ends = [1, -1].iter().all(|a| bounds.iter().any(|(b, _)| a == b));
+    ends.then_some(bounds)
+}
+
 /// Position of `outer` in a reduction that has `inner` directly after it.
 fn neighbours_in(e: &Expr, outer: InameId, inner: InameId) -> Option<usize> {
     let Expr::Reduce(r) = e else { return None };
@@ -149,8 +162,14 @@ fn neighbours_in(e: &Expr, outer: InameId, inner: InameId) -> Option<usize> {
 fn edit(kernel: &Kernel, outer: InameId, inner: InameId, name: String, ranges: &Ranges) -> Kernel {
     let mut after = kernel.clone();
     let joined = after.inames.push(Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential });
-    let Ranges { lo, hi, start, length } = ranges;
-    after.inames[joined].domain = Domain::range(joined, &lo.times(*length), &hi.times(*length));
+    let Ranges { bounds, start, length } = ranges;
+    // lo <= floor(f/c) <=> c*lo <= f, floor(f/c) <= last <=> f <= c*last + c - 1
+    let bound = |(a, e): &(i64, Affine)| {
+        let slack = if *a > 0 { 0 } else { length - 1 };
+        let value = Affine::iname(joined).times(*a).plus(&e.times(*length)).plus_constant(slack);
+        Constraint::le(&Affine::default(), &value)
+    };
+    after.inames[joined].domain = Domain::conjunction(bounds.iter().map(bound));
     let block = Affine::iname(joined).floor_div(*length);
     let start = start.substitute(&|atom| (*atom == Atom::Iname(outer)).then(|| block.clone()));
     let users = insns_of(&after.body);

@@ -50,6 +50,9 @@ pub enum TilingError {
     Step(#[from] RecipeError),
 }
 
+/// Most multiplications of a column tile that are written out.
+const MAX_UNROLLED: i64 = 2048;
+
 /// Tiles the small matrix-vector products of an operator action and maps cells and rows onto a group of
 /// `cells × work_items_per_cell` work-items.
 ///
@@ -281,6 +284,14 @@ impl MultiLevelTiling {
         items.push("eval_item".into());
         let mut rounds = of_stages("round");
         rounds.push("eval_round".into());
+        for (f, cols) in s.fields.iter().zip(&self.eval_cols) {
+            // registers have no addresses: a column of a run-time number would send the tile to memory
+            let rows = (self.eval_rows + self.work_items_per_cell - 1) / self.work_items_per_cell;
+            if cols * rows * f.results.len() as i64 <= MAX_UNROLLED {
+                rounds.push(f.col());
+                rounds.extend(f.gathered_parts().iter().map(|part| format!("{part}_tile_0")));
+            }
+        }
         recipe
             .then(MakeAtomic::tag("scatter"))
             .then(TagInames::new(rounds, "unroll"))
@@ -313,7 +324,7 @@ impl Field {
     }
 }
 
-fn split(iname: &str, factor: i64, outer: &str, inner: &str) -> SplitIname {
+pub(super) fn split(iname: &str, factor: i64, outer: &str, inner: &str) -> SplitIname {
     SplitIname { outer: Some(outer.into()), inner: Some(inner.into()), ..SplitIname::new(iname, factor) }
 }
 
@@ -321,6 +332,6 @@ fn interchange(outer: &str, inner: &str) -> InterchangeInames {
     InterchangeInames { outer: outer.into(), inner: inner.into() }
 }
 
-fn distribute(iname: &str, before: &[String], names: &[String]) -> DistributeLoop {
+pub(super) fn distribute(iname: &str, before: &[String], names: &[String]) -> DistributeLoop {
     DistributeLoop { iname: iname.into(), before: before.to_vec(), names: names.to_vec() }
 }

@@ -1,6 +1,6 @@
 //! The stages of an operator action, found by their tags (*document 000*, Algorithm 2).
 
-use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind};
+use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, Node, VarId, VarKind};
 
 /// A kernel that is no operator action as Algorithm 2 has it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +43,12 @@ pub struct Stages {
     pub zero: String,
     /// The loop of the scatter.
     pub scatter: String,
+    /// The instructions of the scatter.
+    pub commits: Vec<String>,
+    /// The first loop or instruction in the loop over cells, and the one behind it.
+    pub first: String,
+    /// See `first`.
+    pub second: String,
     /// Number of quadrature points.
     pub quad_count: i64,
 }
@@ -60,6 +66,8 @@ pub struct Field {
     pub components: Option<i64>,
     /// The gathered degrees of freedom.
     pub gathered: String,
+    /// The loop that gathers them.
+    pub gather: String,
     /// The matrices it is evaluated with (Φ).
     pub matrices: Vec<String>,
     /// Its values and derivatives.
@@ -118,6 +126,9 @@ impl<'k> Finder<'k> {
             element_vector: name(&element_vector),
             zero: self.loop_name(zero),
             scatter: self.loop_name(scatter_loop),
+            commits: scatter.iter().map(|i| self.insn(*i).name.clone()).collect(),
+            first: self.statement(cell, 0),
+            second: self.statement(cell, 1),
             quad_count: self.length(quad)?,
             fields,
         })
@@ -167,6 +178,7 @@ impl<'k> Finder<'k> {
             dof_count: self.length(dofs)?,
             components,
             gathered: name(gathered),
+            gather: self.gather_loop(gathered)?,
             matrices: self
                 .read_by(&own, |v| matches!(v.kind, VarKind::Table(_)))
                 .into_iter()
@@ -212,6 +224,22 @@ impl<'k> Finder<'k> {
             true => Ok(first),
             false => Err(self.refuse(format!("the {stage} writes several arrays"))),
         }
+    }
+
+    /// Name of the k-th statement of the loop over cells.
+    fn statement(&self, cell: InameId, k: usize) -> String {
+        match crate::tree::loop_body(&self.kernel.body, cell).and_then(|body| body.get(k)) {
+            Some(Node::Loop(l, _)) => self.loop_name(*l),
+            Some(Node::Insn(i)) => self.insn(*i).name.clone(),
+            None => String::new(),
+        }
+    }
+
+    /// The loop around the instructions that gather a variable.
+    fn gather_loop(&self, var: VarId) -> Found<String> {
+        let writers: Vec<InsnId> =
+            self.schedule.iter().map(|(i, _)| *i).filter(|i| self.insn(*i).lhs.var == var).collect();
+        Ok(self.loop_name(self.loops(&writers, 2, "gather")?[1]))
     }
 
     /// Variables that instructions read outside of indices, in order of appearance.

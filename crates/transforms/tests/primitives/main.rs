@@ -56,6 +56,7 @@ mod sink_accumulation;
 mod skew_iname;
 mod split_array_axis;
 mod split_iname;
+mod stage_value;
 mod story;
 mod tag_iname;
 mod tag_inames;

@@ -1,0 +1,104 @@
+//! Computes the value of an instruction into a temporary first.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use crate::tree::edit_siblings;
+use purlin_ir::typing::ExprType;
+use purlin_ir::{Access, AddressSpace, Expr, Insn, InsnId, Kernel, Node, VarKind, Variable, WriteOp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Computes the right-hand side of an instruction into a private scalar right before it: so that the value can be
+/// expanded, kept elsewhere, and used by other loops.
+///
+/// # Rewrite
+/// ```text
+/// s: y[dof[c, i]] += 2.0*t[i]      =>   set_v: v = 2.0*t[i]
+///                                       s: y[dof[c, i]] += v
+/// ```
+///
+/// # Precondition
+/// The value has the type of what the instruction writes, and no name is taken. Nothing runs between the two, so
+/// every operand is the same.
+///
+/// # Errors
+/// An unknown instruction, a value of another type, a condition, a taken name.
+///
+/// # Elsewhere
+/// Loopy `assignment` of a subexpression; Exo `bind_expr`; Halide a `Func` of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageValue {
+    /// The instruction.
+    pub insn: String,
+    /// Name of the temporary; the instruction that sets it is `set_{temporary}`.
+    pub temporary: String,
+}
+
+impl StageValue {
+    /// Computes the value of `insn` into `temporary` first.
+    pub fn new(insn: impl Into<String>, temporary: impl Into<String>) -> Self {
+        Self { insn: insn.into(), temporary: temporary.into() }
+    }
+}
+
+impl fmt::Display for StageValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stage the value of `{}` in `{}`", self.insn, self.temporary)
+    }
+}
+
+impl Transform for StageValue {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let id = lookup::insn(kernel, &self.insn)?;
+        lookup::free(kernel, &self.temporary)?;
+        lookup::free(kernel, &format!("set_{}", self.temporary))?;
+        let insn = &kernel.insns[id];
+        if insn.predicate.is_some() {
+            return Err(Cause::Argument(format!(
+                "`{}` runs under a condition, and without it its value may be undefined; move the condition to a loop",
+                self.insn
+            )));
+        }
+        let ty = kernel.vars[insn.lhs.var].ty;
+        let found = kernel.type_of(&insn.rhs, &[]).map_err(|e| Cause::Argument(e.to_string()))?;
+        let same = match found {
+            ExprType::Scalar(found) => found == ty,
+            _ => false,
+        };
+        if !same {
+            return Err(Cause::Argument(format!(
+                "the value of `{}` is not of the type {} that it writes; cast it",
+                self.insn,
+                ty.name()
+            )));
+        }
+        Ok(self.edit(kernel.clone(), id))
+    }
+}
+
+impl StageValue {
+    fn edit(&self, mut kernel: Kernel, id: InsnId) -> Kernel {
+        let ty = kernel.vars[kernel.insns[id].lhs.var].ty;
+        let (space, kind) = (AddressSpace::Private, VarKind::Temporary);
+        let var = kernel.vars.push(Variable::new(&self.temporary, ty, kind, [], space));
+        let rhs = std::mem::replace(&mut kernel.insns[id].rhs, Expr::load(var, Vec::new()));
+        let set = kernel.insns.push(Insn {
+            name: format!("set_{}", self.temporary),
+            lhs: Access::scalar(var),
+            op: WriteOp::Assign,
+            rhs,
+            predicate: None,
+            tags: BTreeSet::new(),
+        });
+        let is_user = |n: &Node| matches!(n, Node::Insn(i) if *i == id);
+        edit_siblings(&mut kernel.body, &is_user, &mut |nodes| {
+            if let Some(at) = nodes.iter().position(is_user) {
+                nodes.insert(at, Node::Insn(set));
+            }
+        });
+        kernel
+    }
+}
