@@ -254,7 +254,7 @@ impl TuneArgs {
         }
         let choice = Choice::new(case, model, local_bytes).map_err(|e| Failure::Usage(e.to_string()))?;
         if !self.study {
-            candidates.extend(Candidate::staged_cells());
+            candidates.extend(Candidate::beyond_single_cell(case.table_bytes()));
             candidates.extend(choice.ranked(self.budget));
             return Ok(candidates);
         }

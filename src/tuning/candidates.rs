@@ -7,16 +7,16 @@ use purlin_autotune::{
     TilingError, TilingParameters,
 };
 
-/// Most sums of a work-item: 48 of the 127 that its registers hold, beside geometry, addresses and a column of
+/// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and a column of
 /// degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768 bytes of stack and 1.7 times the
 /// time of the published kernel; H200, 2026-11-21).
-const ACCUMULATORS: u64 = 48;
+const ACCUMULATORS: u64 = 72;
 
 /// Best ranked tilings looked at for each one that is tried.
-const DEPTH: usize = 400;
+const DEPTH: usize = 4000;
 
-/// Tilings of one mapping that are tried.
-const SAME_MAPPING: usize = 2;
+/// Tilings of one quadrature tile that are tried.
+const SAME_QUAD_TILE: usize = 4;
 
 /// Why there are no candidates.
 #[derive(Debug, thiserror::Error)]
@@ -57,24 +57,21 @@ impl<'m> Choice<'m> {
     }
 
     /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has no cost for
-    /// barriers, so that the first ones of all are the same mapping with tiles of all sizes. At most
-    /// [`SAME_MAPPING`] of them share group, quadrature tile and rows; their ranks are those among all.
+    /// barriers, so that the first ones of all are the same mapping with tiles of all sizes. No two of them share
+    /// work-items of a cell, quadrature tile and rows, and at most [`SAME_QUAD_TILE`] of them a quadrature tile;
+    /// their ranks are those among all.
     #[must_use]
     pub fn ranked(&self, budget: usize) -> Vec<Candidate> {
         let survey = self.space.survey(&self.model, budget.saturating_mul(DEPTH), |_, _| {});
-        let mut seen: Vec<([u64; 4], usize)> = Vec::new();
+        let mut seen: Vec<[u64; 3]> = Vec::new();
         let mut is_new = |p: &TilingParameters| {
-            let mapping = [p.cells, p.work_items_per_cell, p.quad_tile, p.eval_rows];
-            match seen.iter_mut().find(|(m, _)| *m == mapping) {
-                Some((_, count)) => {
-                    *count += 1;
-                    *count <= SAME_MAPPING
-                }
-                None => {
-                    seen.push((mapping, 1));
-                    true
-                }
+            let mapping = [p.quad_tile, p.work_items_per_cell, p.eval_rows];
+            let same_tile = seen.iter().filter(|m| m[0] == p.quad_tile).count();
+            let new = same_tile < SAME_QUAD_TILE && !seen.contains(&mapping);
+            if new {
+                seen.push(mapping);
             }
+            new
         };
         let candidate = |(k, ranked): (u64, purlin_autotune::Ranked)| Candidate {
             parameters: Parameters::Tiling(ranked.parameters),

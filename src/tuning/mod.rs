@@ -20,8 +20,8 @@ use purlin_autotune::{Parameters, Refusal, Stage, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
 use purlin_forms::quadrature::QuadratureScheme;
-use purlin_ir::Kernel;
 use purlin_ir::stats::StatsError;
+use purlin_ir::{Kernel, VarKind, Variable};
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::{Cache, Device, Executable, RuntimeError};
 use purlin_transforms::Recipe;
@@ -86,6 +86,16 @@ impl LoweredCase {
         Ok(Self { case, scheme, subdivisions, lowered, workload })
     }
 
+    /// Bytes of all tables of the kernel.
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        let bytes = |v: &Variable| match &v.kind {
+            VarKind::Table(data) => data.len() as u64 * v.ty.bytes(),
+            VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => 0,
+        };
+        self.lowered.kernel.vars.values().map(bytes).sum()
+    }
+
     fn problem(&self, subdivisions: usize, seed: u64) -> Result<Problem, String> {
         let mesh = self.case.mesh(subdivisions).map_err(|e| e.to_string())?;
         let Case { operator, degree, .. } = self.case;
@@ -128,8 +138,13 @@ pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Re
             let strategy = SingleCell { work_group: signed(*cells), ..SingleCell::default() };
             single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
-        Parameters::StagedCells { cells } => {
-            let strategy = StagedCells { work_group: signed(*cells) };
+        Parameters::ConstantCells { cells } => {
+            let work_group = signed(*cells);
+            let strategy = SingleCell { work_group, constant_tables: true, ..SingleCell::default() };
+            single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
+        }
+        Parameters::StagedCells { cells, constant_tables } => {
+            let strategy = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
             staged_cells(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
         Parameters::Tiling(p) => {

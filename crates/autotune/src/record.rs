@@ -16,10 +16,17 @@ pub enum Parameters {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
     },
+    /// One cell a work-item, tables in constant memory.
+    ConstantCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
     /// One cell a work-item, gather and scatter through local memory.
     StagedCells {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
+        /// Whether the tables are in constant memory.
+        constant_tables: bool,
     },
     /// The multi-level tiling (*document 000*, §4.2).
     Tiling(TilingParameters),
@@ -40,11 +47,19 @@ impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
-            Self::StagedCells { cells } => write!(f, "staged cells, {cells} a group"),
+            Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
+            Self::StagedCells { cells, constant_tables } => {
+                let tables = if *constant_tables { ", constant tables" } else { "" };
+                write!(f, "staged cells, {cells} a group{tables}")
+            }
             Self::Tiling(tiling) => tiling.fmt(f),
         }
     }
 }
+
+/// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against 8.2, with the
+/// matrices of a whole action; H200, 2026-11-21).
+const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
 
 /// One mapping to try, with what the cost model thinks of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,12 +79,18 @@ impl Candidate {
         Self { parameters: Parameters::SINGLE_CELL, rank: None, predicted_s: None }
     }
 
-    /// The variants that gather and scatter through local memory, beyond the document.
+    /// Variants of one cell a work-item beyond the document, if the tables' `table_bytes` fit a cache of constant
+    /// memory: tables there, gather and scatter through local memory. With larger tables the work-item spills anyway.
     #[must_use]
-    pub fn staged_cells() -> Vec<Self> {
-        let of =
-            |cells| Self { parameters: Parameters::StagedCells { cells }, rank: None, predicted_s: None };
-        [32, 64, 128].map(of).to_vec()
+    pub fn beyond_single_cell(table_bytes: u64) -> Vec<Self> {
+        if table_bytes > CONSTANT_CACHE_BYTES {
+            return Vec::new();
+        }
+        let constant = [32, 128].map(|cells| Parameters::ConstantCells { cells });
+        let staged = [32, 64].map(|cells| Parameters::StagedCells { cells, constant_tables: true });
+        let variants = [Parameters::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
+        let of = |parameters| Self { parameters, rank: None, predicted_s: None };
+        variants.map(of).collect()
     }
 }
 

@@ -117,8 +117,8 @@ fn tiles() {
 #[test]
 fn stages_cells() {
     let kernel = action();
-    let (staged, recipe) =
-        staged_cells(&kernel, &StagedCells { work_group: 4 }).unwrap_or_else(|e| match e {
+    let (staged, recipe) = staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: true })
+        .unwrap_or_else(|e| match e {
             TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
             other => panic!("{other}"),
         });
@@ -142,7 +142,11 @@ fn refuses_parameters_out_of_bounds() {
     ];
     let mut messages: Vec<String> =
         cases.iter().map(|args| multi_level_tiling(&kernel, args).unwrap_err().to_string()).collect();
-    messages.push(staged_cells(&kernel, &StagedCells { work_group: 0 }).unwrap_err().to_string());
+    messages.push(
+        staged_cells(&kernel, &StagedCells { work_group: 0, constant_tables: false })
+            .unwrap_err()
+            .to_string(),
+    );
     assert_snapshot!(messages.join("\n"));
 }
 

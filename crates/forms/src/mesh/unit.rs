@@ -11,7 +11,8 @@ const MAX_CUBE: usize = 1_624;
 impl Mesh {
     /// The unit square: `n` × `n` squares, each cut along its diagonal from (0,0) to (1,1) into 2 triangles.
     ///
-    /// Vertices and squares are numbered with x fastest; the two triangles of a square follow each other.
+    /// Vertices are numbered with x fastest. In each row of squares along x the triangles below the diagonal come first, then
+    /// those above, so that consecutive cells have consecutive vertices.
     ///
     /// # Errors
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
@@ -25,11 +26,9 @@ impl Mesh {
         let coordinates = (0..=n).flat_map(|j| (0..=n).flat_map(move |i| [axis(i), axis(j)])).collect();
         let mut cells = Vec::with_capacity(6 * n * n);
         for j in 0..n as u32 {
-            for i in 0..n as u32 {
-                let corner = i + row * j;
-                cells.extend([corner, corner + 1, corner + row + 1]);
-                cells.extend([corner, corner + row + 1, corner + row]);
-            }
+            let corners = (0..n as u32).map(|i| i + row * j);
+            cells.extend(corners.clone().flat_map(|c| [c, c + 1, c + row + 1]));
+            cells.extend(corners.flat_map(|c| [c, c + row + 1, c + row]));
         }
         Ok(Self { shape: CellShape::Triangle, coordinates, cells, tags: None })
     }
@@ -37,7 +36,8 @@ impl Mesh {
     /// The unit cube: `n`³ cubes, each cut around its diagonal from (0,0,0) to (1,1,1) into 6 tetrahedra, one for each
     /// order in which a path can step along the axes (Kuhn's subdivision).
     ///
-    /// Vertices and cubes are numbered with x fastest; the six tetrahedra of a cube follow each other.
+    /// Vertices are numbered with x fastest. In each row of cubes along x the tetrahedra of one kind follow each other, so
+    /// that consecutive cells have consecutive vertices.
     ///
     /// # Errors
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
@@ -54,8 +54,9 @@ impl Mesh {
         let mut cells = Vec::with_capacity(24 * n * n * n);
         for k in 0..n as u32 {
             for j in 0..n as u32 {
-                for i in 0..n as u32 {
-                    kuhn(i + row * (j + row * k), steps, &mut cells);
+                let corners = (0..n as u32).map(|i| i + row * (j + row * k));
+                for number in 0..PATHS.len() {
+                    cells.extend(corners.clone().flat_map(|corner| kuhn(corner, steps, number)));
                 }
             }
         }
@@ -67,18 +68,15 @@ fn check(domain: &'static str, n: usize, max: usize) -> Result<(), MeshError> {
     if n == 0 || n > max { Err(MeshError::Divisions { domain, n, max }) } else { Ok(()) }
 }
 
-/// The six tetrahedra of the cube with lowest corner `corner`; odd paths have two vertices swapped, so that all are
-/// positively oriented.
-fn kuhn(corner: u32, steps: [u32; 3], cells: &mut Vec<u32>) {
-    const PATHS: [[usize; 3]; 6] = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [2, 1, 0], [1, 0, 2]];
+/// The orders in which a path can step along the axes.
+const PATHS: [[usize; 3]; 6] = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [2, 1, 0], [1, 0, 2]];
+
+/// One of the six tetrahedra of the cube with lowest corner `corner`; odd paths have two vertices swapped, so that
+/// all are positively oriented.
+fn kuhn(corner: u32, steps: [u32; 3], number: usize) -> [u32; 4] {
+    let path = PATHS[number];
     let last = corner + steps[0] + steps[1] + steps[2];
-    for (number, path) in PATHS.iter().enumerate() {
-        let first = corner + steps[path[0]];
-        let second = first + steps[path[1]];
-        if number < 3 {
-            cells.extend([corner, first, second, last]);
-        } else {
-            cells.extend([corner, first, last, second]);
-        }
-    }
+    let first = corner + steps[path[0]];
+    let second = first + steps[path[1]];
+    if number < 3 { [corner, first, second, last] } else { [corner, first, last, second] }
 }

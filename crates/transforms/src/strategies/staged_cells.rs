@@ -1,6 +1,7 @@
 //! One cell a work-item, with gather and scatter by consecutive work-items along the degrees of freedom.
 
 use super::multi_level_tiling::{TilingError, distribute, split};
+use super::single_cell::constant_tables;
 use super::stages::Stages;
 use crate::primitives::{
     ExpandArray, JoinInames, MakeAtomic, MoveInsns, PadArray, Place, PrefetchArray, SetAddressSpace,
@@ -14,6 +15,8 @@ use purlin_ir::{AddressSpace, Kernel};
 pub struct StagedCells {
     /// Cells, and so work-items, of a group.
     pub work_group: i64,
+    /// Whether the tables go to constant memory.
+    pub constant_tables: bool,
 }
 
 /// Maps every cell to one work-item, but gathers and scatters all degrees of freedom of the group's cells through
@@ -37,7 +40,10 @@ pub fn staged_cells(kernel: &Kernel, args: &StagedCells) -> Result<(Kernel, Reci
             needed: "1 to 1024, the work-items of a group on any device".into(),
         });
     }
-    let recipe = args.recipe(&stages);
+    let mut recipe = args.recipe(&stages);
+    if args.constant_tables {
+        recipe = constant_tables(kernel, recipe);
+    }
     Ok((recipe.apply(kernel)?, recipe))
 }
 
