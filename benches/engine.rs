@@ -1,4 +1,5 @@
-//! Speed of the engine itself: `cargo bench --bench engine` (or `make bench`). The limits stand in the names.
+//! Speed of the engine itself: `cargo bench --bench engine` (or `make bench`). The limits stand in the names;
+//! growth, which is a ratio, is printed at the end.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,6 +20,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn main() {
     divan::main();
+    if std::env::args().any(|a| a == "--bench") {
+        growth();
+    }
 }
 
 fn cuda(kernel: &Kernel) -> Program {
@@ -83,6 +87,89 @@ fn chain_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
         let kernel = recipe.apply(&text::parse(&source).unwrap()).unwrap();
         generate(&kernel, Target::Cuda, &Options::default()).unwrap()
     });
+}
+
+/// `n` separate nests of two loops, on work-groups and work-items.
+fn nests(n: usize) -> String {
+    let mut source = String::from("kernel nests\nparam n: i32\narg x: f64[n, 64] in\n");
+    for k in 0..n {
+        let _ = writeln!(source, "arg y{k}: f64[n, 64] out");
+    }
+    for k in 0..n {
+        let _ = write!(source, "\nfor i{k} in 0..n {{g.0}}\n  for j{k} in 0..64 {{l.0}}\n");
+        let _ = writeln!(source, "    s{k}: y{k}[i{k}, j{k}] = {k}.0*x[i{k}, j{k}]");
+    }
+    source
+}
+
+/// `n` matrix-vector products, each of what the one before it gave.
+fn reductions(n: usize) -> String {
+    let mut source = String::from("kernel chain\nparam n: i32\narg a: f64[n, n] in\narg t0: f64[n] in\n");
+    for k in 1..n {
+        let _ = writeln!(source, "temp t{k}: f64[n] global");
+    }
+    let _ = writeln!(source, "arg t{n}: f64[n] out");
+    for k in 1..=n {
+        let _ = write!(source, "\nfor i{k} in 0..n\n");
+        let _ = writeln!(source, "  s{k}: t{k}[i{k}] = sum(j{k} in 0..n: a[i{k}, j{k}]*t{}[j{k}])", k - 1);
+    }
+    source
+}
+
+fn text_to_cuda_of(source: &str) -> Program {
+    generate(&text::parse(source).unwrap(), Target::Cuda, &Options::default()).unwrap()
+}
+
+/// From text to CUDA source of separate nests.
+#[divan::bench(name = "nests_to_cuda (limit 100 ms at 160 nests)", args = [10, 40, 160], sample_count = 50)]
+fn nests_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
+    let source = nests(n);
+    bencher.counter(ItemsCount::new(n)).bench(|| text_to_cuda_of(&source));
+}
+
+/// From text to CUDA source of chained reductions.
+#[divan::bench(name = "reductions_to_cuda (limit 100 ms at 160 reductions)", args = [10, 40, 160], sample_count = 50)]
+fn reductions_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
+    let source = reductions(n);
+    bencher.counter(ItemsCount::new(n)).bench(|| text_to_cuda_of(&source));
+}
+
+/// From text to CUDA source of a matrix product in 32 x 32 tiles, both factors prefetched: 20 steps.
+#[divan::bench(name = "tiled_product_to_cuda (limit 15 ms)", sample_count = 100)]
+fn tiled_product_to_cuda(bencher: Bencher<'_, '_>) {
+    let recipe = Recipe::from_json(include_str!("../examples/matmul_recipe.json")).unwrap();
+    bencher.bench(|| {
+        let kernel = text::parse(include_str!("../examples/matmul.purlin")).unwrap();
+        generate(&recipe.apply(&kernel).unwrap(), Target::Cuda, &Options::default()).unwrap()
+    });
+}
+
+/// Median seconds of 25 runs.
+fn median(mut run: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..25)
+        .map(|_| {
+            let start = std::time::Instant::now();
+            run();
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// Prints how much longer 160 take than 10, beside what n log n would be.
+fn growth() {
+    let limit = 16.0 * 160_f64.ln() / 10_f64.ln();
+    println!("\ngrowth from 10 to 160 (medians of 25 runs; limit n log n = {limit:.1})");
+    let programs: [(&str, fn(usize) -> String); 3] =
+        [("chain", chain), ("nests", nests), ("reductions", reductions)];
+    for (name, source) in programs {
+        let [few, many] = [10, 160].map(|n| {
+            let source = source(n);
+            median(|| drop(divan::black_box(text_to_cuda_of(&source))))
+        });
+        println!("{name:<12} {:>8.2} ms {:>8.2} ms {:>6.1} times", few * 1e3, many * 1e3, many / few);
+    }
 }
 
 /// A kernel whose table has this many values: text to kernel.

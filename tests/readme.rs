@@ -8,6 +8,8 @@ mod first_kernel;
 mod operator_action;
 #[path = "../examples/03_refused.rs"]
 mod refused;
+#[path = "../examples/04_tiled_matmul.rs"]
+mod tiled_matmul;
 
 const README: &str = include_str!("../README.md");
 const EXAMPLE: &str = include_str!("../examples/01_first_kernel.rs");
@@ -26,6 +28,7 @@ fn examples_run() {
     first_kernel::main().unwrap();
     operator_action::main().unwrap();
     refused::main().unwrap();
+    tiled_matmul::main().unwrap();
 }
 
 #[test]

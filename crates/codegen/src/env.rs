@@ -4,6 +4,7 @@
 //! cannot prove stays as a guard or a wide integer, so that a miss costs a comparison, never a result.
 
 use crate::ast::Name;
+use crate::factors::{factors, simplified};
 use crate::interval::Interval;
 use crate::names::Names;
 use purlin_ir::{
@@ -158,18 +159,20 @@ impl<'k> Env<'k> {
 
     /// The expression in terms of hardware indices, loop variables and integer scalars.
     pub(crate) fn resolve(&self, e: &Affine) -> Affine {
-        e.substitute(&|a| match a {
+        let resolved = e.substitute(&|a| match a {
             Atom::Iname(i) => self.values[i.index()].clone(),
             Atom::Var(_) | Atom::Floor(..) => None,
-        })
+        });
+        simplified(self, &resolved)
     }
 
     /// The constraint in the same terms.
     pub(crate) fn resolve_constraint(&self, c: &Constraint) -> Constraint {
-        c.substitute(&|a| match a {
-            Atom::Iname(i) => self.values[i.index()].clone(),
-            Atom::Var(_) | Atom::Floor(..) => None,
-        })
+        match c {
+            Constraint::Zero(e) => Constraint::Zero(self.resolve(e)),
+            Constraint::NonNegative(e) => Constraint::NonNegative(self.resolve(e)),
+        }
+        .normalised()
     }
 
     /// Range of an atom.
@@ -182,9 +185,18 @@ impl<'k> Env<'k> {
     }
 
     fn interval(&self, e: &Affine) -> Interval {
-        e.terms()
+        let plain = e
+            .terms()
             .iter()
-            .fold(Interval::point(e.constant_term()), |sum, (a, c)| sum.plus(self.atom_range(a).times(*c)))
+            .fold(Interval::point(e.constant_term()), |sum, (a, c)| sum.plus(self.atom_range(a).times(*c)));
+        let quotients = e.terms().iter().any(|(a, _)| matches!(a, Atom::Floor(..)));
+        if e.terms().len() == 1 || !quotients {
+            return plain;
+        }
+        let (terms, constant) = factors(e);
+        let sum =
+            terms.iter().fold(Interval::point(constant), |sum, (f, c)| sum.plus(f.range(self).times(*c)));
+        plain.meet(sum)
     }
 
     /// Range of a resolved expression: intervals, sharpened by facts where they do not fit 32 bits.

@@ -31,6 +31,11 @@
 //!   `i32` parameters times a constant are 64 bits unless an assumption such as `n <= 1000000` bounds them.
 //!   A guard has the width of the values before it narrows anything: `32*g + i < n` fits 32 bits for every
 //!   `i32` parameter as 32 divides 2^31; with 48 it would not, and `i < n - 48*g` is written.
+//! - **Indices.** Quotients that ranges decide vanish (`floor(l/32)` for `l < 32`), `x - 4*floor(x/4)` is `x % 4`, and
+//!   operators stand for rounded division where the operand is proved not to be negative.
+//! - **Maps.** An entry of an integer array that is only read is read once: in front of the loops it does not depend
+//!   on, as far as they surely run and no condition is left, and once for statements close by. More than eight
+//!   entries would cost more registers than loads, and stay in the loop.
 //! - **Barriers** cover the placement's pairs greedily; an independent walk over the final code checks
 //!   that each pair is separated. In C the body is cut at barriers into loops over the work-items, and
 //!   private variables that live across are expanded.
@@ -49,6 +54,8 @@ mod declare;
 mod elimination;
 mod env;
 pub mod error;
+mod factors;
+mod hoist;
 mod interval;
 pub mod intrinsics;
 mod launch;

@@ -15,7 +15,7 @@ use crate::print::{self, Constant, Function, Param};
 use crate::storage::Storage;
 use crate::{launch, regions};
 use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarKind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a user may choose about generated code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -183,7 +183,16 @@ fn frame(function: &mut Function, target: Target, mut env: Env<'_>, axes: &Axes,
         body = group_loops(body, &mut env, axes, function);
     }
     declare(&mut body, &privates);
+    crate::hoist::hoist(&mut body, &maps(function), &mut env.names);
     function.body = body;
+}
+
+/// The integer arrays that the program only reads.
+fn maps(function: &Function) -> BTreeMap<Name, ScalarType> {
+    let arguments = function.params.iter().filter(|p| p.buffer == Some(true)).map(|p| (&p.name, p.ty));
+    let constants = function.constants.iter().map(|c| (&c.name, c.ty));
+    let integers = arguments.chain(constants).filter(|(_, ty)| !ty.is_float());
+    integers.map(|(name, ty)| (name.clone(), ty)).collect()
 }
 
 /// Declarations of the hardware indices that statements use.

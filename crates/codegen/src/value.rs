@@ -2,6 +2,7 @@
 
 use crate::ast::{Expr, IntFn, Op};
 use crate::env::Env;
+use crate::factors::{Factor, factors};
 use crate::interval::Interval;
 use purlin_ir::{Affine, Atom, Constraint, ScalarType};
 
@@ -99,7 +100,7 @@ pub(crate) fn integer(env: &Env<'_>, e: &Affine) -> (Expr, ScalarType, Interval)
 
 /// The same for an integer whose range is known.
 fn integer_within(env: &Env<'_>, e: &Affine, range: Interval) -> (Expr, ScalarType, Interval) {
-    let mut terms = remainders(e);
+    let (mut terms, constant) = factors(e);
     terms.sort_by_key(|(_, c)| (*c < 0, std::cmp::Reverse(c.saturating_abs())));
     let mut partial = Interval::point(0);
     let mut wide = !range.fits_i32();
@@ -107,18 +108,18 @@ fn integer_within(env: &Env<'_>, e: &Affine, range: Interval) -> (Expr, ScalarTy
         let product = factor.range(env).times(*c);
         partial = partial.plus(product);
         // The last sum is the whole, of which facts may tell more than intervals do.
-        let whole = k + 1 == terms.len() && e.constant_term() == 0;
+        let whole = k + 1 == terms.len() && constant == 0;
         wide |= !product.fits_i32() || !(partial.fits_i32() || whole && range.fits_i32());
     }
-    let reversed = e.constant_term() > 0 && terms.len() == 1 && terms[0].1 < 0;
+    let reversed = constant > 0 && terms.len() == 1 && terms[0].1 < 0;
     let mut sum: Option<Expr> = None;
     for (factor, c) in terms {
-        let (value, ty) = factor.code(env);
+        let (value, ty) = code(env, &factor);
         let big = !factor.range(env).times(c).fits_i32() || (wide && sum.is_none());
         let value = if big { widened(value, ty) } else { value };
         sum = Some(add_term(sum, value, c));
     }
-    let c = e.constant_term();
+    let c = constant;
     let code = match sum {
         // `7 - i` rather than `-i + 7`
         Some(Expr::Neg(first)) if reversed => Expr::binary(Op::Sub, Expr::int(c), *first),
@@ -141,65 +142,21 @@ fn add_term(sum: Option<Expr>, value: Expr, c: i64) -> Expr {
     }
 }
 
-/// What a coefficient stands before in code.
-enum Factor {
-    Atom(Atom),
-    /// `numerator mod divisor`.
-    Remainder(Affine, i64),
-}
-
-impl Factor {
-    fn range(&self, env: &Env<'_>) -> Interval {
-        match self {
-            Self::Atom(a) => env.atom_range(a),
-            Self::Remainder(_, d) => Interval::new(0, i128::from(*d) - 1),
+/// Code and type of a factor.
+fn code(env: &Env<'_>, factor: &Factor) -> (Expr, ScalarType) {
+    let divided = |n: &Affine, d: i64, function| {
+        let (n, d) = (Value::Affine(n.clone()), Value::Affine(Affine::constant(d)));
+        let (code, ty, _) = divide(env, n, d, function);
+        (code, ty)
+    };
+    match factor {
+        Factor::Atom(Atom::Iname(i)) => (Expr::var(env.name(*i)), width(env.range_of(*i))),
+        Factor::Atom(Atom::Var(v)) => {
+            (Expr::var(&env.var_names[purlin_ir::Id::index(*v)]), env.kernel.vars[*v].ty)
         }
+        Factor::Atom(Atom::Floor(n, d)) => divided(n, *d, IntFn::FloorDiv),
+        Factor::Remainder(n, d) => divided(n, *d, IntFn::Mod),
     }
-
-    fn code(&self, env: &Env<'_>) -> (Expr, ScalarType) {
-        match self {
-            Self::Atom(Atom::Iname(i)) => (Expr::var(env.name(*i)), width(env.range_of(*i))),
-            Self::Atom(Atom::Var(v)) => {
-                (Expr::var(&env.var_names[purlin_ir::Id::index(*v)]), env.kernel.vars[*v].ty)
-            }
-            Self::Atom(Atom::Floor(n, d)) => {
-                let (code, ty, _) = divide(
-                    env,
-                    Value::Affine((**n).clone()),
-                    Value::Affine(Affine::constant(*d)),
-                    IntFn::FloorDiv,
-                );
-                (code, ty)
-            }
-            Self::Remainder(n, d) => {
-                let (code, ty, _) =
-                    divide(env, Value::Affine(n.clone()), Value::Affine(Affine::constant(*d)), IntFn::Mod);
-                (code, ty)
-            }
-        }
-    }
-}
-
-/// The terms with `k*n - k*d*floor(n/d)` written as `k*(n mod d)` where all of `k*n` is there.
-fn remainders(e: &Affine) -> Vec<(Factor, i64)> {
-    let mut rest = Affine::constant(0).plus(&e.plus_constant(e.constant_term().saturating_neg()));
-    let mut found = Vec::new();
-    for (atom, c) in e.terms() {
-        let Atom::Floor(n, d) = atom else { continue };
-        if c % d != 0 {
-            continue;
-        }
-        let k = -(c / d);
-        let whole = n.terms().iter().all(|(a, nc)| rest.coefficient(a) == k * nc) && n.constant_term() == 0;
-        if whole {
-            rest = rest.minus(&n.times(k)).minus(&crate::env::atom_affine(atom).times(*c));
-            found.push((Factor::Remainder((**n).clone(), *d), k));
-        }
-    }
-    let mut terms: Vec<(Factor, i64)> =
-        rest.terms().iter().map(|(a, c)| (Factor::Atom(a.clone()), *c)).collect();
-    terms.extend(found);
-    terms
 }
 
 /// `a + b`, `a - b` or `a * b` of integers.
@@ -263,7 +220,8 @@ pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Exp
         (_, None) => ra.join(ra.times(-1)),
         (IntFn::Min | IntFn::Max, Some(_)) => ra.join(rb),
     };
-    if ra.lo >= 0 && rb.lo > 0 {
+    let proved = || matches!(&a, Value::Affine(e) if env.is_non_negative(e));
+    if rb.lo > 0 && (ra.lo >= 0 || proved()) {
         let op = if function == IntFn::Mod { Op::Rem } else { Op::Div };
         return (Expr::binary(op, ea, eb), ty, range);
     }
@@ -291,15 +249,16 @@ fn sides(c: &Constraint) -> (Op, Affine, Affine) {
         Constraint::NonNegative(e) => (e, Op::Le),
     };
     let (mut left, mut right) = (Affine::constant(0), Affine::constant(0));
-    for (atom, k) in e.terms() {
-        let term = crate::env::atom_affine(atom);
-        if *k < 0 {
-            left = left.plus(&term.times(-k));
+    let (terms, constant) = factors(e);
+    for (factor, k) in terms {
+        let term = factor.to_affine();
+        if k < 0 {
+            left = left.plus(&term.times(k.saturating_neg()));
         } else {
-            right = right.plus(&term.times(*k));
+            right = right.plus(&term.times(k));
         }
     }
-    match (op, e.constant_term()) {
+    match (op, constant) {
         (Op::Le, -1) => (Op::Lt, left, right),
         (Op::Le, k) if right.terms().is_empty() => (Op::Lt, left, right.plus_constant(k.saturating_add(1))),
         (_, k) if right.terms().is_empty() || k > 0 => (op, left, right.plus_constant(k)),

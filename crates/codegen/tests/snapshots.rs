@@ -54,6 +54,7 @@ snapshots! {
     bounds_come_from_integer_temporaries: [Cuda, C];
     f32_literals_and_functions_have_suffixes: ALL;
     finite_element_action_one_cell_a_work_item: ALL;
+    flat_positions_are_quotients_and_remainders: [Cuda];
     geometry_is_replicated_and_results_stored_once: ALL;
     grid_covers_the_longest_of_triangular_loops: [Cuda];
     guard_never_skips_a_barrier: ALL;
@@ -61,14 +62,17 @@ snapshots! {
     integer_division_rounds_down: [Cuda, C];
     large_private_arrays_are_not_spread: [C];
     local_accumulator_is_atomic: ALL;
+    long_lists_of_map_entries_stay: [Cuda];
     loop_keeps_the_bound_it_began_with: [Cuda];
     loops_of_different_lengths_share_an_axis: [Cuda, C];
     loops_of_one_and_no_iteration_vanish: [Cuda];
+    map_entries_are_read_once: [Cuda, C];
     minimum_and_maximum_are_atomic: ALL;
     offsets_beyond_32_bits_are_wide: [Cuda];
     pipelined_tiles_need_one_barrier_an_iteration: ALL;
     predicate_is_a_guard: [Cuda, C];
     private_slices_live_across_loops: [Cuda, C];
+    quotients_of_bounded_indices_vanish: [Cuda];
     reserved_words_are_renamed: [Cuda];
     rules_and_reductions_in_conditionals: [Cuda, C];
     special_values_are_printed: ALL;

@@ -13,6 +13,7 @@
 
 mod copy;
 pub mod error;
+mod flat;
 pub mod lookup;
 mod nest;
 mod neutral;

@@ -1,7 +1,9 @@
 //! A box of an array that a temporary stands for, and the loops over its elements.
 
 use crate::error::Cause;
+use crate::flat::Sizes;
 use crate::lookup;
+use crate::proofs::attained;
 use crate::proofs::footprint::{Span, certain_elements, element_names, span};
 use purlin_ir::deps::AccessSite;
 use purlin_ir::polyhedral::{Polyhedral, Side, cross, difference};
@@ -205,13 +207,14 @@ impl Tile {
         if length % group != 0 {
             innermost.push(Constraint::lt(&position, &Affine::constant(length)));
         }
+        let sizes = Sizes::of(kernel, &loops.inames);
         let mut size = length;
         for axis in &self.axes {
             let whole = size;
             size /= axis.span.extent;
             // the first axis needs no remainder: the position is below the length
-            let offset = position.floor_div(size);
-            let offset = if whole == length { offset } else { offset.modulo(axis.span.extent) };
+            let offset = sizes.quotient(&position, size);
+            let offset = if whole == length { offset } else { sizes.remainder(&offset, axis.span.extent) };
             innermost.extend(axis.guards(&offset));
             loops.offsets.push(offset);
         }
@@ -233,6 +236,9 @@ impl Axis {
 
 /// Whether some iteration of the loops satisfies a constraint.
 fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Result<bool, Cause> {
+    if let Some(decided) = attained::reachable(poly, around, outside) {
+        return Ok(decided);
+    }
     let Some(outside) = poly.constraint(outside, Side::Source) else { return Ok(true) };
     let (domain, _) = poly.domains(around, Side::Source);
     let all = cross(&poly.in_context(domain), &[vec![outside]]);

@@ -91,7 +91,8 @@ impl<'k> Lower<'k> {
             if let (Value::Affine(n), Value::Affine(d)) = (&a, &b)
                 && let Some(d) = d.as_constant().filter(|d| *d > 0)
             {
-                let value = if f == IntFn::Mod { n.modulo(d) } else { n.floor_div(d) };
+                let floor = crate::factors::quotient(&self.env, n, d);
+                let value = if f == IntFn::Mod { n.minus(&floor.times(d)) } else { floor };
                 if value.in_bounds() && value.size() <= MAX_TERMS {
                     return Value::Affine(value);
                 }

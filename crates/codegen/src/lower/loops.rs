@@ -164,6 +164,8 @@ impl<'k> Lower<'k> {
 
     /// How a loop is written in this context. `tree`: whether its tag counts.
     fn shape(&mut self, iname: InameId, tree: bool) -> Result<Shape, CodegenError> {
+        // Its own domain is not simplified by what that domain implies, nor by another copy's range.
+        self.env.set_range(iname, Interval::ALL);
         let info = &self.kernel.inames[iname];
         let env = &self.env;
         let hardware = if tree { env.hardware_of(info.tag) } else { None };
@@ -200,7 +202,7 @@ impl<'k> Lower<'k> {
         let domain = &self.kernel.inames[iname].domain;
         let replace = |a: &Atom| (*a == Atom::Iname(iname)).then(|| value.clone());
         let disjuncts =
-            bounds::of_domain(domain, iname, &|c| self.env.resolve_constraint(c).substitute(&replace));
+            bounds::of_domain(domain, iname, &|c| self.env.resolve_constraint(&c.substitute(&replace)));
         let mut shape = Shape::new(Form::Value(value.clone()), self.env.range(&value));
         match disjuncts.as_slice() {
             [] => shape.form = Form::Empty,

@@ -1,5 +1,6 @@
 //! Variables whose values do not live from one iteration of the surrounding loops to another.
 
+use crate::affine::{Affine, Atom};
 use crate::deps::access::{AccessSite, Mode};
 use crate::ids::InameId;
 use crate::polyhedral::{Disjuncts, Polyhedral, Side, conjunction, difference};
@@ -114,8 +115,9 @@ fn covers_syntactically(
     poly.loops(write.insn) == common && write.index == site.index && site.is_affine()
 }
 
-/// Whether the write sweeps a box of constant bounds by loops of its own, one an axis, that holds every
-/// element the access touches: the common case, decided without isl.
+/// Whether the write sweeps a box by loops of its own, one an axis, that holds every element the access touches:
+/// the common case, decided without isl. Along an axis both bounds are constant, or the index of the access is a
+/// loop over the same values as that of the write.
 fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[InameId]) -> bool {
     let own = &poly.loops(write.insn)[common.len()..];
     let mut swept = Vec::new();
@@ -125,19 +127,31 @@ fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: 
             continue;
         }
         let Some(iname) = w.as_iname().filter(|i| own.contains(i)) else { return false };
-        let (Some((lo, hi)), Some((first, last))) = (constant_range(poly, iname), constant_span(poly, s))
-        else {
-            return false;
+        let inside = match (constant_range(poly, iname), constant_span(poly, s)) {
+            (Some((lo, hi)), Some((first, last))) => lo <= first && last < hi,
+            _ => s.as_iname().is_some_and(|s| same_values(poly, iname, s, common)),
         };
-        if first < lo || last >= hi {
+        if !inside {
             return false;
         }
         swept.push(iname);
     }
-    // Each loop of the write sweeps one axis, and none of them is empty or runs only sometimes.
+    // Each loop of the write sweeps one axis, or runs whenever the others do.
+    let sweeps = |l: &InameId| swept.contains(l);
+    let runs = |l: &InameId| constant_range(poly, *l).is_some_and(|(lo, hi)| lo < hi);
+    let covered = own.iter().all(|l| sweeps(l) || runs(l));
     swept.sort_unstable();
-    swept.windows(2).all(|w| w[0] != w[1])
-        && own.iter().all(|l| constant_range(poly, *l).is_some_and(|(lo, hi)| lo < hi))
+    covered && swept.windows(2).all(|w| w[0] != w[1])
+}
+
+/// Whether two loops run over the same values, which depend on nothing but the common loops and symbols. If the
+/// loop of the write is empty, so is that of the access.
+fn same_values(poly: &Polyhedral, w: InameId, s: InameId, common: &[InameId]) -> bool {
+    let (of_w, of_s) = (&poly.kernel.inames[w].domain, &poly.kernel.inames[s].domain);
+    let mut fixed = true;
+    of_w.for_each_symbol(&mut |a| fixed &= !matches!(a, Atom::Iname(i) if *i != w && !common.contains(i)));
+    let renamed = |a: &Atom| (*a == Atom::Iname(w)).then(|| Affine::iname(s));
+    fixed && of_w.substitute(&renamed) == *of_s
 }
 
 fn constant_range(poly: &Polyhedral, iname: InameId) -> Option<(i64, i64)> {
@@ -146,7 +160,7 @@ fn constant_range(poly: &Polyhedral, iname: InameId) -> Option<(i64, i64)> {
 }
 
 /// Smallest and largest value of an index that is constant or one loop of constant bounds.
-fn constant_span(poly: &Polyhedral, index: &crate::affine::Affine) -> Option<(i64, i64)> {
+fn constant_span(poly: &Polyhedral, index: &Affine) -> Option<(i64, i64)> {
     match index.as_constant() {
         Some(c) => Some((c, c)),
         None => constant_range(poly, index.as_iname()?).map(|(lo, hi)| (lo, hi - 1)),

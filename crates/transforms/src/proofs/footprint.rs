@@ -1,5 +1,6 @@
 //! The box that holds every element some accesses touch in one iteration of the loops around.
 
+use super::attained;
 use crate::error::Cause;
 use purlin_ir::deps::AccessSite;
 use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
@@ -38,7 +39,9 @@ pub fn span(
     let mut corners = Vec::new();
     let mut live = Vec::new();
     for site in sites {
-        if offsets(poly, site, axis, around, &Affine::default())?.is_empty()? {
+        if !attained::has_point(poly, &loops_of(poly, site, around))
+            && offsets(poly, site, axis, around, &Affine::default())?.is_empty()?
+        {
             continue;
         }
         some = true;
@@ -79,9 +82,13 @@ fn bounds(
 ) -> Result<Option<(i64, i64)>, Cause> {
     let mut all: Option<(i64, i64)> = None;
     for site in sites {
-        let (Some(low), Some(high)) = offsets(poly, site, axis, around, corner)?.bounds(OFFSET)? else {
-            return Ok(None);
+        let offset = site.index[axis].as_ref().map(|f| f.minus(corner));
+        let decided = offset.and_then(|e| attained::bounds(poly, &e, &loops_of(poly, site, around)));
+        let found = match decided {
+            Some((low, high)) => (Some(low), Some(high)),
+            None => offsets(poly, site, axis, around, corner)?.bounds(OFFSET)?,
         };
+        let (Some(low), Some(high)) = found else { return Ok(None) };
         all = Some(all.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
     }
     Ok(all)
@@ -95,8 +102,7 @@ fn offsets(
     around: usize,
     corner: &Affine,
 ) -> Result<isl::Set, Cause> {
-    let mut loops = poly.loops(site.insn)[..around].to_vec();
-    loops.extend(inner(poly, site, around));
+    let loops = loops_of(poly, site, around);
     let index = site.index[axis].as_ref().and_then(|f| poly.affine(&f.minus(corner), Side::Source));
     let offset = index.map(|f| isl::Constraint::zero(difference(&isl::Affine::name(OFFSET), &f)));
     let (domain, _) = poly.domains(&loops, Side::Source);
@@ -104,6 +110,13 @@ fn offsets(
     let mut dims = poly.names(&loops, Side::Source);
     dims.push(OFFSET.to_owned());
     Ok(isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &all)?)
+}
+
+/// All loops of an access, outer first, reductions last.
+fn loops_of(poly: &Polyhedral, site: &AccessSite, around: usize) -> Vec<InameId> {
+    let mut loops = poly.loops(site.insn)[..around].to_vec();
+    loops.extend(inner(poly, site, around));
+    loops
 }
 
 /// The loops between those around and an access, outer first, reductions last.

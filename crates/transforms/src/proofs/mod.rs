@@ -1,5 +1,6 @@
 //! Proofs that several primitives share.
 
+pub mod attained;
 pub(crate) mod accumulation;
 pub mod bounds;
 pub(crate) mod elements;

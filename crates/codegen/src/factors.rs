@@ -1,0 +1,281 @@
+//! What a quasi-affine integer is written as: remainders instead of differences with quotients, and no
+//! quotient whose value or part the ranges tell.
+
+use crate::env::{Env, atom_affine};
+use crate::interval::Interval;
+use purlin_ir::affine::gcd;
+use purlin_ir::{Affine, Atom};
+
+/// What a coefficient stands before in code.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Factor {
+    Atom(Atom),
+    /// `numerator mod divisor`.
+    Remainder(Affine, i64),
+}
+
+impl Factor {
+    /// Range of its value.
+    pub(crate) fn range(&self, env: &Env<'_>) -> Interval {
+        match self {
+            Self::Atom(a) => env.atom_range(a),
+            Self::Remainder(_, d) => Interval::new(0, i128::from(*d) - 1),
+        }
+    }
+
+    /// It as an expression.
+    pub(crate) fn to_affine(&self) -> Affine {
+        match self {
+            Self::Atom(a) => atom_affine(a),
+            Self::Remainder(n, d) => n.modulo(*d),
+        }
+    }
+}
+
+/// Terms whose sum with the constant is `e`.
+///
+/// `k*n - k*d*floor(n/d)` is `k*(n mod d)`, also where `n` is a quotient itself, which flat positions in a
+/// box give. `33*x - 131*floor(x/4)` is `33*(x mod 4) + floor(x/4)`.
+pub(crate) fn factors(e: &Affine) -> (Vec<(Factor, i64)>, i64) {
+    let mut rest = e.clone();
+    let mut found = Vec::new();
+    let quotients = quotients(e);
+    for part in [exact_part, stride, exact_part] {
+        for (floor, d) in &quotients {
+            take_remainder(&mut rest, floor, *d, part, &mut found);
+        }
+    }
+    let mut terms: Vec<_> = rest.terms().iter().map(|(a, c)| (Factor::Atom(a.clone()), *c)).collect();
+    terms.extend(found);
+    (terms, rest.constant_term())
+}
+
+/// The quotients among the terms, small divisors first: a larger one may be the quotient of a smaller one.
+fn quotients(e: &Affine) -> Vec<(Atom, i64)> {
+    let mut found: Vec<(Atom, i64)> = e
+        .terms()
+        .iter()
+        .filter_map(|(a, _)| match a {
+            Atom::Floor(_, d) => Some((a.clone(), *d)),
+            Atom::Iname(_) | Atom::Var(_) => None,
+        })
+        .collect();
+    found.sort_by_key(|(_, d)| *d);
+    found
+}
+
+/// How often `n mod d` is taken out of an expression with `floor`, which is `floor(n/d)`.
+type Part = fn(rest: &Affine, floor: &Atom, n: &Affine, d: i64) -> Option<i64>;
+
+/// Moves a remainder that `floor` is part of from `rest` to `found`, if there is one.
+fn take_remainder(rest: &mut Affine, floor: &Atom, d: i64, part: Part, found: &mut Vec<(Factor, i64)>) {
+    let Atom::Floor(numerator, _) = floor else { return };
+    if rest.coefficient(floor) == 0 {
+        return;
+    }
+    // floor(n/d) is floor(floor(n/a) / (d/a))
+    for a in (1..d.min(MAX_INNER_DIVISOR)).filter(|a| d % a == 0) {
+        let (n, d) = (numerator.floor_div(a), d / a);
+        if n.coefficient(floor) != 0 || n.terms().is_empty() {
+            continue;
+        }
+        if let Some(k) = part(rest, floor, &n, d) {
+            *rest = rest.minus(&n.times(k)).plus(&atom_affine(floor).times(k.saturating_mul(d)));
+            found.push((Factor::Remainder(n, d), k));
+            return;
+        }
+    }
+}
+
+/// As often as makes the quotient vanish, if so many of `n` are there.
+fn exact_part(rest: &Affine, floor: &Atom, n: &Affine, d: i64) -> Option<i64> {
+    let c = rest.coefficient(floor);
+    (c % d == 0).then(|| -(c / d)).filter(|k| holds(rest, n, *k))
+}
+
+/// As often as `n` is there, if the rest is then a multiple of the quotient that reads better.
+fn stride(rest: &Affine, floor: &Atom, n: &Affine, _: i64) -> Option<i64> {
+    ratio(rest, n).filter(|k| is_stride(rest, floor, *k))
+}
+
+/// Larger divisors of a divisor are not tried: the axes of a box are shorter.
+const MAX_INNER_DIVISOR: i64 = 1 << 12;
+
+/// Whether all of `k*n` is in `e`, perhaps with more of the same.
+fn holds(e: &Affine, n: &Affine, k: i64) -> bool {
+    n.terms().iter().all(|(a, c)| {
+        let (have, want) = (e.coefficient(a), k.saturating_mul(*c));
+        have.signum() == want.signum() && have.saturating_abs() >= want.saturating_abs()
+    })
+}
+
+/// `k` if the terms of `n` stand in `e` just `k` times.
+fn ratio(e: &Affine, n: &Affine) -> Option<i64> {
+    let (first, c) = n.terms().first()?;
+    let have = e.coefficient(first);
+    let k = (have % c == 0).then_some(have / c)?;
+    (k != 0 && n.terms().iter().all(|(a, c)| e.coefficient(a) == k.saturating_mul(*c))).then_some(k)
+}
+
+/// Whether `k*n + c*floor(n/d)` reads better as `k*(n mod d) + (c + k*d)*floor(n/d)`: `n` is a flat position made of
+/// several indices, or the quotient is subtracted, or the quotient of the quotient is.
+fn is_stride(e: &Affine, floor: &Atom, k: i64) -> bool {
+    let (Atom::Floor(numerator, d), c) = (floor, e.coefficient(floor)) else { return false };
+    let opposite = |c: i64| c.signum() == -k.signum();
+    let further = e.terms().iter().any(|(a, c)| match a {
+        Atom::Floor(n, larger) => larger > d && larger % d == 0 && opposite(*c) && shares(n, numerator),
+        Atom::Iname(_) | Atom::Var(_) => false,
+    });
+    let flat = numerator.terms().len() > 1;
+    flat || further || (opposite(c) && c.saturating_abs() > k.saturating_abs())
+}
+
+fn shares(a: &Affine, b: &Affine) -> bool {
+    b.terms().iter().any(|(atom, _)| a.coefficient(atom) != 0)
+}
+
+/// The expression with its quotients simplified by what is known of ranges:
+/// `floor(l/32)` of `l < 32` is 0, `floor((32*m + l)/128)` is `floor(m/4)`,
+/// `floor(floor(x/4)/3)` is `floor(x/12)`.
+pub(crate) fn simplified(env: &Env<'_>, e: &Affine) -> Affine {
+    if !e.terms().iter().any(|(a, _)| matches!(a, Atom::Floor(..))) {
+        return e.clone();
+    }
+    let constant = Affine::constant(e.constant_term());
+    e.terms().iter().fold(constant, |sum, (atom, c)| match atom {
+        Atom::Iname(_) | Atom::Var(_) => sum.plus(&atom_affine(atom).times(*c)),
+        Atom::Floor(n, d) => sum.plus(&quotient(env, &simplified(env, n), *d).times(*c)),
+    })
+}
+
+/// `floor(n/d)`, simplified.
+pub(crate) fn quotient(env: &Env<'_>, n: &Affine, d: i64) -> Affine {
+    let (whole, rest) = split(n, d);
+    let floor = rest.floor_div(d);
+    let simple = match floor.terms() {
+        [(Atom::Floor(n, d), 1)] if floor.constant_term() == 0 => simpler(env, n, *d),
+        _ => None,
+    };
+    whole.plus(&simple.unwrap_or(floor))
+}
+
+/// `floor(n/d)` without a quotient, or with a simpler one.
+fn simpler(env: &Env<'_>, n: &Affine, d: i64) -> Option<Affine> {
+    let range = env.range(n).floor_div(d);
+    if range.lo == range.hi {
+        return i64::try_from(range.lo).ok().map(Affine::constant);
+    }
+    for (_, c) in n.terms() {
+        // floor((g*m + r)/d) is floor(m/(d/g)) for 0 <= r < g
+        let g = gcd(*c, d);
+        if g > 1
+            && let Some(m) = without_low_part(env, n, g)
+        {
+            return Some(quotient(env, &m, d / g));
+        }
+    }
+    // floor((floor(m/a) + r)/d) is floor((m + a*r)/(a*d))
+    let inner = n.terms().iter().find_map(|(atom, c)| match atom {
+        Atom::Floor(m, a) if *c == 1 => Some((atom, m, *a)),
+        Atom::Floor(..) | Atom::Iname(_) | Atom::Var(_) => None,
+    })?;
+    let (atom, m, a) = inner;
+    let flat = n.minus(&atom_affine(atom)).times(a).plus(m);
+    let divisor = a.checked_mul(d)?;
+    flat.in_bounds().then(|| quotient(env, &flat, divisor))
+}
+
+/// `m` if `n` is `g*m + r` with `0 <= r < g`.
+fn without_low_part(env: &Env<'_>, n: &Affine, g: i64) -> Option<Affine> {
+    let (high, low) = split(n, g);
+    let range = env.range(&low);
+    (range.lo >= 0 && range.hi < i128::from(g)).then_some(high)
+}
+
+/// `(m, r)` with `n = g*m + r`: `m` takes every term that `g` divides.
+fn split(n: &Affine, g: i64) -> (Affine, Affine) {
+    let mut high = Affine::constant(n.constant_term().div_euclid(g));
+    let mut low = Affine::constant(n.constant_term().rem_euclid(g));
+    for (atom, c) in n.terms() {
+        if c % g == 0 {
+            high = high.plus(&atom_affine(atom).times(c / g));
+        } else {
+            low = low.plus(&atom_affine(atom).times(*c));
+        }
+    }
+    (high, low)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use purlin_ir::{Id, InameId};
+
+    /// A reproducible stream of numbers (SplitMix64), seeded by the clock.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: i64) -> i64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) % n.unsigned_abs()).cast_signed()
+        }
+
+        /// A sum of three indices, often with quotients and remainders of flat positions.
+        fn expression(&mut self, depth: u32) -> Affine {
+            let mut sum = Affine::constant(self.below(9) - 4);
+            for k in 0..3 {
+                let strides = [0, 1, 2, 4, 8, 32, -1, -4];
+                let c = strides[self.below(strides.len() as i64) as usize];
+                sum = sum.plus(&Affine::iname(InameId::from_index(k)).times(c));
+            }
+            for _ in 0..self.below(3) * i64::from(depth > 0) {
+                let (n, d) = (self.expression(depth - 1), [2, 3, 4, 8, 12, 32][self.below(6) as usize]);
+                let c = self.below(40) - 20;
+                let part = if self.below(2) == 0 { n.floor_div(d) } else { n.modulo(d) };
+                sum = sum.plus(&part.times(c));
+            }
+            sum
+        }
+    }
+
+    #[test]
+    fn factors_and_simplified_quotients_keep_the_value() {
+        let text = "kernel k\narg y: f64[9, 9, 9] out\n\nfor a in 0..9\n  for b in 0..9\n    for c in 0..9\n      s: y[a, b, c] = 1.0\n";
+        let kernel = purlin_ir::text::parse(text).unwrap();
+        let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+        let mut random = Random(seed);
+        for _ in 0..3000 {
+            let mut env = Env::new(&kernel);
+            let sizes = [0, 1, 2].map(|_| [1, 2, 3, 4, 8, 12, 32][random.below(7) as usize]);
+            for (k, size) in sizes.iter().enumerate() {
+                env.set_range(InameId::from_index(k), Interval::new(0, i128::from(size - 1)));
+            }
+            let e = random.expression(2);
+            let (terms, constant) = factors(&e);
+            let simple = simplified(&env, &e);
+            for _ in 0..8 {
+                let point = sizes.map(|size| random.below(size));
+                let value = |e: &Affine| {
+                    let at = |a: &Atom| match a {
+                        Atom::Iname(i) => Some(point[i.index()]),
+                        Atom::Var(_) | Atom::Floor(..) => None,
+                    };
+                    e.eval(&mut |a| at(a)).unwrap()
+                };
+                let sum = terms.iter().fold(constant, |sum, (f, c)| sum + c * value(&f.to_affine()));
+                let (expected, range) = (value(&e), env.range(&e));
+                assert_eq!(sum, expected, "seed {seed}: {e:?} at {point:?}");
+                assert_eq!(value(&simple), expected, "seed {seed}: {e:?} in {sizes:?} at {point:?}");
+                assert!(range.lo <= expected.into() && range.hi >= expected.into(), "seed {seed}: {e:?}");
+                for (f, _) in &terms {
+                    let (v, range) = (i128::from(value(&f.to_affine())), f.range(&env));
+                    assert!(range.lo <= v && v <= range.hi, "seed {seed}: {f:?}");
+                }
+            }
+        }
+    }
+}
