@@ -88,8 +88,6 @@ pub fn environment(dir: &Path) -> Result<Vec<(String, String)>, RuntimeError> {
         set("OCLGRIND_UNINITIALIZED", "1"),
         set("OCLGRIND_CHECK_API", "1"),
         set("OCLGRIND_MAX_ERRORS", "100"),
-        // Optimised, `x/12` beside `x % 12` becomes `freeze`, at which the check of uninitialised values in 21.10 gives up.
-        set("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable"),
     ])
 }
 
