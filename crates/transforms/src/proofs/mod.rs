@@ -1,7 +1,7 @@
 //! Proofs that several primitives share.
 
-pub mod attained;
 pub(crate) mod accumulation;
+pub mod attained;
 pub mod bounds;
 pub(crate) mod elements;
 pub(crate) mod extent;
