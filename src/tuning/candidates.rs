@@ -12,6 +12,9 @@ use purlin_autotune::{
 /// time of the published kernel; H200, 2026-11-21).
 const ACCUMULATORS: u64 = 72;
 
+/// Sums and degrees of freedom that a work-item keeps together, as `multi_level_tiling` decides it.
+const REGISTERS: u64 = 100;
+
 /// Best ranked tilings looked at for each one that is tried.
 const DEPTH: usize = 4000;
 
@@ -60,16 +63,26 @@ impl<'m> Choice<'m> {
     /// barriers, so that the first ones of all are the same mapping with tiles of all sizes. No two of them share
     /// work-items of a cell, quadrature tile and rows, and at most [`SAME_QUAD_TILE`] of them a quadrature tile;
     /// their ranks are those among all.
+    ///
+    /// Where the columns of the best ranked one are too many for registers, the best ranked one of the same mapping
+    /// that keeps them there is tried, too.
     #[must_use]
     pub fn ranked(&self, budget: usize) -> Vec<Candidate> {
         let survey = self.space.survey(&self.model, budget.saturating_mul(DEPTH), |_, _| {});
-        let mut seen: Vec<[u64; 3]> = Vec::new();
+        // mappings that are tried, and whether one of them keeps its columns in registers
+        let mut seen: Vec<([u64; 3], bool)> = Vec::new();
         let mut is_new = |p: &TilingParameters| {
             let mapping = [p.quad_tile, p.work_items_per_cell, p.eval_rows];
-            let same_tile = seen.iter().filter(|m| m[0] == p.quad_tile).count();
-            let new = same_tile < SAME_QUAD_TILE && !seen.contains(&mapping);
+            let keeps = self.keeps_columns(p);
+            if let Some((_, kept)) = seen.iter_mut().find(|(m, _)| *m == mapping) {
+                let better = keeps && !*kept;
+                *kept |= keeps;
+                return better;
+            }
+            let same_tile = seen.iter().filter(|(m, _)| m[0] == p.quad_tile).count();
+            let new = same_tile < SAME_QUAD_TILE;
             if new {
-                seen.push(mapping);
+                seen.push((mapping, keeps));
             }
             new
         };
@@ -80,6 +93,16 @@ impl<'m> Choice<'m> {
         };
         let different = (1..).zip(survey.best).filter(|(_, ranked)| is_new(&ranked.parameters));
         different.map(candidate).take(budget).collect()
+    }
+
+    /// Whether a work-item has registers for its sums and the columns of every function together.
+    fn keeps_columns(&self, p: &TilingParameters) -> bool {
+        let trial = &self.space.sizes().trial;
+        let rounds = p.eval_rows.div_ceil(p.work_items_per_cell.max(1));
+        let sums: u64 = trial.iter().map(|s| s.derivatives * rounds).sum();
+        let columns =
+            trial.iter().zip(&p.eval_cols).map(|(s, cols)| cols * s.derivatives / s.matrices.max(1));
+        sums + columns.max().unwrap_or(0) <= REGISTERS
     }
 
     /// `count` different tilings, each as likely as any other.
