@@ -173,8 +173,14 @@ impl Hoist<'_> {
         let ty = *self.maps.get(&entry.name)?;
         let value = Some(Expr::Load(entry));
         // An entry inside of another one may have gone with that.
-        (uses > 0)
-            .then(|| Stmt::Declare(Declare { name, ty, len: None, value, constant: true, local: false }))
+        (uses > 0).then_some(Stmt::Declare(Declare {
+            name,
+            ty,
+            len: None,
+            value,
+            constant: true,
+            local: false,
+        }))
     }
 }
 
@@ -193,7 +199,8 @@ fn changes(stmt: &Stmt, names: &mut BTreeSet<Name>) {
         | Stmt::Comment(_)
         | Stmt::If { .. }
         | Stmt::Iteration(_)
-        | Stmt::Barrier(_) => names.extend(stmt.written().map(|(place, _)| place.name.clone())),
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier(_) => names.extend(stmt.written().into_iter().cloned()),
     }
     stmt.body().into_iter().flatten().for_each(|s| changes(s, names));
 }

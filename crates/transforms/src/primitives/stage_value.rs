@@ -92,6 +92,7 @@ impl StageValue {
             rhs,
             predicate: None,
             tags: BTreeSet::new(),
+            callee: None,
         });
         let is_user = |n: &Node| matches!(n, Node::Insn(i) if *i == id);
         edit_siblings(&mut kernel.body, &is_user, &mut |nodes| {
