@@ -165,8 +165,8 @@ fn median(mut run: impl FnMut()) -> f64 {
 fn growth() {
     let limit = 16.0 * 160_f64.ln() / 10_f64.ln();
     println!("\ngrowth from 10 to 160 (medians of 25 runs; limit n log n = {limit:.1})");
-    let programs: [(&str, fn(usize) -> String); 3] =
-        [("chain", chain), ("nests", nests), ("reductions", reductions)];
+    type Source = fn(usize) -> String;
+    let programs: [(&str, Source); 3] = [("chain", chain), ("nests", nests), ("reductions", reductions)];
     for (name, source) in programs {
         let [few, many] = [10, 160].map(|n| {
             let source = source(n);

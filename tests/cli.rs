@@ -432,7 +432,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     // No trial begins after the limit, and nothing is lost.
     let output = purlin(&tune(&db, &["--time-limit", "0s"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("6 trials are left"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("16 trials are left"), "{}", stderr(&output));
 
     let text = good(&tune(&db, &[]));
     for word in ["mass.2D.P1", "laplace.2D.P2", "trials_bars.svg", "trials_share.svg"] {
@@ -441,10 +441,10 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let bars = std::fs::read_to_string(dir.path().join("trials_bars.svg")).unwrap();
     assert!(bars.starts_with("<svg") && bars.contains("laplace.2D.P2"));
     let lines = || std::fs::read_to_string(&db).unwrap().lines().count();
-    assert_eq!(lines(), 6);
+    assert_eq!(lines(), 16);
     let again = purlin(&tune(&db, &[]));
-    assert!(stderr(&again).contains("6 trials are in the database already, 0 to do"), "{}", stderr(&again));
-    assert_eq!(lines(), 6);
+    assert!(stderr(&again).contains("16 trials are in the database already, 0 to do"), "{}", stderr(&again));
+    assert_eq!(lines(), 16);
 
     let all = good(&["results", "--db", &db, "--all", "--case", "mass"]);
     assert!(all.contains("single cell") && !all.contains("laplace"), "{all}");
@@ -455,7 +455,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let torn = std::fs::read_to_string(&db).unwrap() + "{\"workload\": {\"case\": \"la";
     std::fs::write(&db, torn).unwrap();
     let output = purlin(&["results", "--db", &db]);
-    assert!(stderr(&output).contains("line 7 is no record"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("line 17 is no record"), "{}", stderr(&output));
     assert!(stdout(&output).contains("mass.2D.P1"));
 }
 
@@ -482,8 +482,8 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    assert!(stdout(&output).contains("3 of 3 compiled for sm_90"), "{}{}", stdout(&output), stderr(&output));
+    assert!(stdout(&output).contains("8 of 8 compiled for sm_90"), "{}{}", stdout(&output), stderr(&output));
     let cubins = std::fs::read_dir(dir.path()).unwrap().flatten();
     let cubins = cubins.filter(|f| f.path().extension().is_some_and(|e| e == "cubin")).count();
-    assert_eq!(cubins, 3);
+    assert_eq!(cubins, 8);
 }

@@ -270,6 +270,10 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let iname = p.of(&loops(kernel))?;
             TagIname::new(iname, p.of(&tags)?).into()
         }
+        "StageValue" => {
+            StageValue::new(p.of(&insns(kernel, |i| i.predicate.is_none()))?, kernel.fresh_name("staged"))
+                .into()
+        }
         "TagInames" => {
             let all = loops(kernel);
             TagInames::new([p.of(&all)?, p.of(&all)?], p.among(["l.0", "g.0", "l.1"])).into()
