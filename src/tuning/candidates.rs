@@ -61,7 +61,7 @@ impl<'m> Choice<'m> {
 
     /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has no cost for
     /// barriers, so that the first ones of all are the same mapping with tiles of all sizes. No two of them share
-    /// work-items of a cell, quadrature tile and rows, and at most [`SAME_QUAD_TILE`] of them a quadrature tile;
+    /// work-items of a cell, quadrature tile and rows, and at most four of them a quadrature tile;
     /// their ranks are those among all.
     ///
     /// Where the columns of the best ranked one are too many for registers, the best ranked one of the same mapping

@@ -261,15 +261,30 @@ impl MultiLevelTiling {
     /// §4.2.2: tiles of the matrices to local memory, all in the same memory (equation (22)). Behind the tags: the
     /// placement of every prefetch is that of the result, and no step of placing follows.
     fn prefetch(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
-        let nests = s.fields.iter().map(|f| (f.col_tile(), &f.matrices, f.name.clone()));
-        let nests: Vec<_> =
-            nests.chain([("quad_col_tile".to_owned(), &s.matrices, "quad".to_owned())]).collect();
+        let eval = |(f, cols): (&'_ Field, &i64)| {
+            (f.col_tile(), f.matrices.clone(), f.name.clone(), self.eval_rows, *cols)
+        };
+        let quad = (
+            "quad_col_tile".to_owned(),
+            s.matrices.clone(),
+            "quad".to_owned(),
+            self.quad_cols,
+            self.quad_rows,
+        );
+        let nests = s.fields.iter().zip(&self.eval_cols).map(eval).chain([quad]);
         let mut buffers: Vec<Vec<String>> = Vec::new();
-        for (at, matrices, name) in nests {
+        for (at, matrices, name, points, others) in nests {
             for (k, matrix) in matrices.iter().enumerate() {
                 let tile = format!("{matrix}_{name}");
-                let fetch = PrefetchArray::new(matrix, &at, AddressSpace::Local).into_temporary(&tile);
+                let mut fetch = PrefetchArray::new(matrix, &at, AddressSpace::Local).into_temporary(&tile);
+                // the box of the last tile would reach into the next quadrature tile
+                if self.quad_tile < s.quad_count && self.quad_tile % points != 0 {
+                    fetch = fetch.exactly();
+                }
                 recipe = recipe.then(fetch.by_work_items([self.cells, self.work_items_per_cell]));
+                if points * others == 1 {
+                    continue; // a scalar shares no buffer
+                }
                 match buffers.get_mut(k) {
                     Some(sharers) => sharers.push(tile),
                     None => buffers.push(vec![tile]),
@@ -304,7 +319,10 @@ impl MultiLevelTiling {
         items.push("eval_item".into());
         let mut rounds = of_stages("round");
         rounds.push("eval_round".into());
-        for f in kept {
+        // one column alone has no loop that reads it
+        for f in
+            s.fields.iter().zip(&self.eval_cols).filter(|(f, c)| **c > 1 && kept.contains(f)).map(|(f, _)| f)
+        {
             // registers have no addresses: a column of a run-time number would send the tile to memory
             rounds.push(f.col());
             rounds.extend(f.gathered_parts().iter().map(|part| format!("{part}_tile_0")));
