@@ -70,5 +70,20 @@ for c in 0..n
     write: at[q] = 0
   commit: y[at[c]] += t
 ", [sink()];
+    refuses_bounds_read_from_memory: "kernel total
+param n: i32
+arg a: f64[n] in
+arg y: f64[8] inout
+temp t: f64[8] private
+temp end: i32 private
+set_end: end = 3
+for z in 0..end
+  zero: t[z] = 0.0
+for q in 0..n
+  for k in 0..3
+    add: t[k] += a[q]
+for s in 0..3
+  commit: y[s] += t[s]
+", [sink()];
     refuses_an_unknown_loop: SUM, [SinkAccumulation::new("t", "r")];
 }
