@@ -8,7 +8,8 @@ demo: packages
 test:
 	.ci/run
 
-# Adds the cases that `make test` leaves out: all 70 operator actions everywhere, 20,000 random recipes.
+# Adds the cases that `make test` leaves out: all 70 operator actions everywhere, 20,000 random recipes,
+# 1,000 sets of tiling parameters against the formulas.
 test-all:
 	PURLIN_TEST_ALL=1 .ci/run
 
