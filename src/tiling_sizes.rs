@@ -35,6 +35,18 @@ struct Product {
 /// # Source
 /// Document 000, Table 2.
 pub fn tiling_sizes(kernel: &Kernel) -> Result<TilingSizes, NoTilingSizes> {
+    sizes(kernel, false)
+}
+
+/// The sizes of a staged tiling: functions that are evaluated with the same matrices are one.
+///
+/// # Errors
+/// As [`tiling_sizes`].
+pub fn staged_tiling_sizes(kernel: &Kernel) -> Result<TilingSizes, NoTilingSizes> {
+    sizes(kernel, true)
+}
+
+fn sizes(kernel: &Kernel, sharing: bool) -> Result<TilingSizes, NoTilingSizes> {
     let refused = |found: String| NoTilingSizes { kernel: kernel.name.clone(), found };
     let mut products: Vec<Product> = Vec::new();
     let mut test: Option<Product> = None;
@@ -67,12 +79,30 @@ pub fn tiling_sizes(kernel: &Kernel) -> Result<TilingSizes, NoTilingSizes> {
             "`{name}` is evaluated at {found} points, the test function at {needed}"
         )));
     }
+    if sharing {
+        products = joined(products);
+    }
     Ok(TilingSizes {
         quadrature_points: test.points,
         word_bytes: test.word_bytes,
         trial: products.into_iter().map(Product::sizes).collect(),
         test: test.sizes(),
     })
+}
+
+/// Joins the functions that are evaluated with the same matrices.
+fn joined(products: Vec<Product>) -> Vec<Product> {
+    let mut joined: Vec<Product> = Vec::new();
+    for product in products {
+        match joined.iter_mut().find(|p| p.tables == product.tables) {
+            Some(first) => {
+                first.components += product.components;
+                first.insns += product.insns;
+            }
+            None => joined.push(product),
+        }
+    }
+    joined
 }
 
 impl Product {

@@ -56,6 +56,7 @@ fn strategy(p: &TilingParameters) -> MultiLevelTiling {
         eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
         quad_rows: signed(p.quad_rows),
         quad_cols: signed(p.quad_cols),
+        staged: false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a command ends without success, and with which exit code.
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
-use purlin::autotune::DatabaseError;
+use purlin::autotune::{DatabaseError, Refusal};
 use purlin::codegen::CodegenError;
 use purlin::forms::form::FormError;
 use purlin::ir::stats::StatsError;
@@ -67,6 +67,12 @@ impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
         let help = "`purlin steps` with the same arguments prints the kernel that the step met";
         Self::Refused(format!("{error}\n  help: {help}"))
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal.to_string())
     }
 }
 

@@ -35,7 +35,7 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let kernel = source.kernel()?;
     let recipe = match args.transform.read_recipe()? {
         Some(recipe) => recipe,
-        None => args.transform.strategy_for(&source).apply(&kernel)?.1,
+        None => args.transform.apply(&source, &kernel)?.recipe,
     };
     let total = recipe.steps.len();
     let (trace, refusal) = follow(&recipe.steps, &kernel);

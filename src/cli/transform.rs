@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::source::{Source, read};
 use clap::{Args, ValueEnum};
 use purlin::Strategy;
+use purlin::autotune::Parameters;
 use purlin::ir::Kernel;
 use purlin::transforms::Recipe;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,10 @@ pub struct TransformArgs {
     /// Strategy that maps the kernel onto a device [default: single-cell for forms, none for files]
     #[arg(long, value_enum, conflicts_with = "recipe")]
     pub strategy: Option<StrategyName>,
+    /// Mapping to apply instead of a strategy, as the records of `purlin tune` have it in JSON:
+    /// '{"strategy":"staged_cells","cells":64,"constant_tables":true}'
+    #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with_all = ["recipe", "strategy"])]
+    pub mapping: Option<Parameters>,
     /// Recipe to apply instead of a strategy: a JSON file such as `purlin recipe laplace` prints
     #[arg(long, value_name = "FILE")]
     pub recipe: Option<PathBuf>,
@@ -57,11 +62,15 @@ impl TransformArgs {
         }
     }
 
-    /// Applies the recipe, or else the strategy.
+    /// Applies the recipe, or else the mapping, or else the strategy.
     pub fn apply(&self, source: &Source, kernel: &Kernel) -> Result<Transformed, Failure> {
         if let Some(recipe) = self.read_recipe()? {
             let name = self.recipe.as_ref().map_or_else(String::new, |p| format!("recipe {}", p.display()));
             return Ok(Transformed { kernel: recipe.apply(kernel)?, recipe, name });
+        }
+        if let Some(mapping) = &self.mapping {
+            let (kernel, recipe) = purlin::tuning::transform(kernel, mapping)?;
+            return Ok(Transformed { kernel, recipe, name: format!("mapping {mapping}") });
         }
         let strategy = self.strategy_for(source);
         let (kernel, recipe) = strategy.apply(kernel)?;
@@ -72,6 +81,12 @@ impl TransformArgs {
     pub fn read_recipe(&self) -> Result<Option<Recipe>, Failure> {
         self.recipe.as_deref().map(read_recipe).transpose()
     }
+}
+
+/// A mapping from JSON.
+pub fn mapping(text: &str) -> Result<Parameters, String> {
+    let example = r#"{"strategy":"single_cell","cells":32}"#;
+    serde_json::from_str(text).map_err(|e| format!("{e}; needed a mapping such as {example}"))
 }
 
 /// Reads a recipe from a JSON file.

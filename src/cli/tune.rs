@@ -5,6 +5,7 @@ use super::out;
 use super::progress::Progress;
 use super::run::open_device;
 use super::source::{FormOptions, Scheme};
+use super::transform::mapping;
 use super::trials::{Trials, first_line};
 use super::{results, study};
 use clap::Args;
@@ -68,6 +69,9 @@ pub struct TuneArgs {
     /// How many of the best ranked mappings to try, besides one cell a work-item
     #[arg(long, visible_alias = "top", value_name = "B", default_value_t = 9)]
     budget: usize,
+    /// Try this mapping alone, as the records have it in JSON; may be given several times
+    #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with_all = ["budget", "study"])]
+    mapping: Vec<Parameters>,
     /// Judge the ranking: the 10 best ranked against --draw random ones [default cases: ten of document 000]
     #[arg(long, conflicts_with = "budget")]
     study: bool,
@@ -248,6 +252,9 @@ impl TuneArgs {
         model: &DeviceModel,
         local_bytes: u64,
     ) -> Result<Vec<Candidate>, Failure> {
+        if !self.mapping.is_empty() {
+            return Ok(self.mapping.iter().cloned().map(Candidate::unranked).collect());
+        }
         let mut candidates = vec![Candidate::single_cell()];
         if self.budget == 0 && !self.study {
             return Ok(candidates);
@@ -256,6 +263,9 @@ impl TuneArgs {
         if !self.study {
             candidates.extend(Candidate::beyond_single_cell(case.table_bytes()));
             candidates.extend(choice.ranked(self.budget));
+            let staged =
+                Choice::staged(case, model, local_bytes).map_err(|e| Failure::Usage(e.to_string()))?;
+            candidates.extend(staged.ranked(self.budget));
             return Ok(candidates);
         }
         candidates.extend(choice.ranked(study::TOP));

@@ -16,7 +16,7 @@ pub use session::{CaseInputs, CaseSession};
 
 use crate::{Case, Problem, ProblemError, kernel_work};
 use purlin_autotune::tuner::{Built, Subject};
-use purlin_autotune::{Parameters, Refusal, Stage, Workload};
+use purlin_autotune::{Parameters, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
 use purlin_forms::quadrature::QuadratureScheme;
@@ -147,19 +147,23 @@ pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Re
             let strategy = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
             staged_cells(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
-        Parameters::Tiling(p) => {
-            let strategy = MultiLevelTiling {
-                cells: signed(p.cells),
-                work_items_per_cell: signed(p.work_items_per_cell),
-                quad_tile: signed(p.quad_tile),
-                eval_rows: signed(p.eval_rows),
-                eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
-                quad_rows: signed(p.quad_rows),
-                quad_cols: signed(p.quad_cols),
-            };
-            multi_level_tiling(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
-        }
+        Parameters::Tiling(p) => tiled(kernel, p, false),
+        Parameters::StagedTiling(p) => tiled(kernel, p, true),
     }
+}
+
+fn tiled(kernel: &Kernel, p: &TilingParameters, staged: bool) -> Result<(Kernel, Recipe), Refusal> {
+    let strategy = MultiLevelTiling {
+        cells: signed(p.cells),
+        work_items_per_cell: signed(p.work_items_per_cell),
+        quad_tile: signed(p.quad_tile),
+        eval_rows: signed(p.eval_rows),
+        eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
+        quad_rows: signed(p.quad_rows),
+        quad_cols: signed(p.quad_cols),
+        staged,
+    };
+    multi_level_tiling(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
 }
 
 /// A number that no strategy takes stays one that no strategy takes.

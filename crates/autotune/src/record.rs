@@ -30,6 +30,9 @@ pub enum Parameters {
     },
     /// The multi-level tiling (*document 000*, §4.2).
     Tiling(TilingParameters),
+    /// The same with gather and scatter through local memory, and one tile of a matrix for all functions that are
+    /// evaluated with it.
+    StagedTiling(TilingParameters),
 }
 
 impl Parameters {
@@ -53,6 +56,7 @@ impl fmt::Display for Parameters {
                 write!(f, "staged cells, {cells} a group{tables}")
             }
             Self::Tiling(tiling) => tiling.fmt(f),
+            Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
         }
     }
 }
@@ -76,7 +80,13 @@ impl Candidate {
     /// The variant that every case is compared with.
     #[must_use]
     pub fn single_cell() -> Self {
-        Self { parameters: Parameters::SINGLE_CELL, rank: None, predicted_s: None }
+        Self::unranked(Parameters::SINGLE_CELL)
+    }
+
+    /// A mapping that no model has looked at.
+    #[must_use]
+    pub fn unranked(parameters: Parameters) -> Self {
+        Self { parameters, rank: None, predicted_s: None }
     }
 
     /// Variants of one cell a work-item beyond the document, if the tables' `table_bytes` fit a cache of constant
@@ -89,8 +99,7 @@ impl Candidate {
         let constant = [32, 128].map(|cells| Parameters::ConstantCells { cells });
         let staged = [32, 64].map(|cells| Parameters::StagedCells { cells, constant_tables: true });
         let variants = [Parameters::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
-        let of = |parameters| Self { parameters, rank: None, predicted_s: None };
-        variants.map(of).collect()
+        variants.map(Self::unranked).collect()
     }
 }
 

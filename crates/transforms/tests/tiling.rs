@@ -86,6 +86,7 @@ fn parameters() -> MultiLevelTiling {
         eval_cols: vec![3, 4],
         quad_rows: 3,
         quad_cols: 2,
+        staged: false,
     }
 }
 
@@ -107,6 +108,18 @@ fn run(kernel: &Kernel) -> Value {
 fn tiles() {
     let kernel = action();
     let (tiled, recipe) = multi_level_tiling(&kernel, &parameters()).unwrap_or_else(|e| match e {
+        TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
+        other => panic!("{other}"),
+    });
+    assert_eq!(run(&kernel), run(&tiled));
+    assert_snapshot!(format!("{recipe}\n=== result\n\n{tiled}"));
+}
+
+#[test]
+fn tiles_with_staging() {
+    let kernel = action();
+    let parameters = MultiLevelTiling { staged: true, ..parameters() };
+    let (tiled, recipe) = multi_level_tiling(&kernel, &parameters).unwrap_or_else(|e| match e {
         TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
         other => panic!("{other}"),
     });

@@ -22,8 +22,9 @@ use std::fmt;
 /// Neighbouring inames of a reduction are joined likewise.
 ///
 /// # Precondition
-/// `outer` is a range `lo..hi`, of which either end may be the tightest of several, holds `inner` and nothing else, `inner` is a range `start..start + c` with a
-/// constant `c >= 1`, and neither has a tag. The order of the instances stays:
+/// `outer` is a range `lo..hi`, of which either end may be the tightest of several, and holds `inner` and nothing
+/// else; `inner` is a range `start..start + c` with a constant `c >= 1`, of which more bounds may leave out a part,
+/// which the joined loop leaves out as well; and neither has a tag. The order of the instances stays:
 /// `(i, j) < (i', j')  <=>  c*i + j - start < c*i' + j' - start'` lexicographically.
 ///
 /// # Errors
@@ -88,11 +89,12 @@ impl Transform for JoinInames {
 }
 
 /// The constraints on `outer`, each as `(a, e)` for `a*outer + e >= 0` with `a` 1 or -1; and
-/// `inner in start..start + length`.
+/// `inner in start..start + length`, and what else bounds it.
 struct Ranges {
     bounds: Vec<(i64, Affine)>,
     start: Affine,
     length: i64,
+    rest: Vec<Constraint>,
 }
 
 impl JoinInames {
@@ -122,10 +124,13 @@ impl JoinInames {
             Cause::Argument(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
         };
         let bounds = bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
+        if let Some((start, length, rest)) = bounded_range(&kernel.inames[inner].domain, inner) {
+            check_constant_value(kernel, inner, &start)?;
+            rest.iter().try_for_each(|c| check_constant_value(kernel, inner, c.expr()))?;
+            return Ok(Ranges { bounds, start, length, rest });
+        }
         let (start, end) = kernel.inames[inner].domain.as_range(inner).ok_or_else(|| refuse(inner))?;
-        check_constant_value(kernel, inner, &start)?;
         match end.minus(&start).as_constant() {
-            Some(length) if length >= 1 => Ok(Ranges { bounds, start, length }),
             found => {
                 let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
                 let length = found.map_or_else(|| "not a constant".into(), |n| n.to_string());
@@ -136,6 +141,22 @@ impl JoinInames {
             }
         }
     }
+}
+
+/// The shortest range of constant length, at least 1, that two bounds of a loop make, and its other bounds.
+fn bounded_range(domain: &Domain, iname: InameId) -> Option<(Affine, i64, Vec<Constraint>)> {
+    let constraints = domain.as_conjunction()?;
+    let bounds = bounds_of(domain, iname)?;
+    let ends = |sign| bounds.iter().enumerate().filter(move |(_, (a, _))| *a == sign);
+    let pairs = ends(1).flat_map(|low| ends(-1).map(move |high| (low, high)));
+    // -start <= iname and iname <= last
+    let lengths = pairs.filter_map(|((k, (_, low)), (l, (_, high)))| {
+        let length = high.plus(low).plus_constant(1).as_constant()?;
+        (length >= 1).then(|| (length, k, l, low.times(-1)))
+    });
+    let (length, k, l, start) = lengths.min_by_key(|(length, ..)| *length)?;
+    let others = constraints.iter().enumerate().filter(|(n, _)| *n != k && *n != l);
+    Some((start, length, others.map(|(_, c)| c.clone()).collect()))
 }
 
 /// The constraints of a conjunction of lower and upper bounds.
@@ -162,18 +183,25 @@ fn neighbours_in(e: &Expr, outer: InameId, inner: InameId) -> Option<usize> {
 fn edit(kernel: &Kernel, outer: InameId, inner: InameId, name: String, ranges: &Ranges) -> Kernel {
     let mut after = kernel.clone();
     let joined = after.inames.push(Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential });
-    let Ranges { bounds, start, length } = ranges;
+    let Ranges { bounds, start, length, rest } = ranges;
     // lo <= floor(f/c) <=> c*lo <= f, floor(f/c) <= last <=> f <= c*last + c - 1
     let bound = |(a, e): &(i64, Affine)| {
         let slack = if *a > 0 { 0 } else { length - 1 };
         let value = Affine::iname(joined).times(*a).plus(&e.times(*length)).plus_constant(slack);
         Constraint::le(&Affine::default(), &value)
     };
-    after.inames[joined].domain = Domain::conjunction(bounds.iter().map(bound));
     let block = Affine::iname(joined).floor_div(*length);
     let start = start.substitute(&|atom| (*atom == Atom::Iname(outer)).then(|| block.clone()));
+    let value = start.plus(&Affine::iname(joined).modulo(*length));
+    let values = |atom: &Atom| match atom {
+        Atom::Iname(l) if *l == inner => Some(value.clone()),
+        Atom::Iname(l) if *l == outer => Some(block.clone()),
+        _ => None,
+    };
+    let rest = rest.iter().map(|c| c.substitute(&values));
+    after.inames[joined].domain = Domain::conjunction(bounds.iter().map(bound).chain(rest));
     let users = insns_of(&after.body);
-    substitute_iname(&mut after, inner, &start.plus(&Affine::iname(joined).modulo(*length)));
+    substitute_iname(&mut after, inner, &value);
     substitute_iname(&mut after, outer, &block);
     if loop_body(&after.body, outer).is_some() {
         replace_loop(&mut after.body, outer, &mut |mut body| {

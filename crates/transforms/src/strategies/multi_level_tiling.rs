@@ -1,10 +1,11 @@
 //! Parametric multi-level tiling (*document 000*, §4.2, Algorithm 4).
 
-use super::stages::{Field, NotAnAction, Stages};
+use super::staged_cells::stage_results;
+use super::stages::{Field, Gathered, NotAnAction, Stages};
 use crate::primitives::{
     AliasStorage, AssignToRule, ContractArray, DistributeLoop, ExpandArray, ExpandRule, FuseLoops,
-    InterchangeInames, MakeAtomic, MoveInsns, Place, PrefetchArray, SeparateArray, SetAddressSpace,
-    SinkAccumulation, SplitArrayAxis, SplitIname, TagIname, TagInames,
+    InterchangeInames, JoinInames, MakeAtomic, MoveInsns, NameKind, PadArray, Place, PrefetchArray, Rename,
+    SeparateArray, SetAddressSpace, SinkAccumulation, SplitArrayAxis, SplitIname, TagIname, TagInames,
 };
 use crate::recipe::{Recipe, RecipeError};
 use purlin_ir::{AddressSpace, Kernel};
@@ -21,12 +22,16 @@ pub struct MultiLevelTiling {
     /// Rows, which are quadrature points, of a tile of the evaluation stage (*T*_e^r).
     pub eval_rows: i64,
     /// Columns, which are degrees of freedom, of a tile of the evaluation stage (*T*_e^c), one for each function in
-    /// textual order.
+    /// textual order; if `staged`, one for all functions with the same matrices.
     pub eval_cols: Vec<i64>,
     /// Rows, which are test functions, of a tile of the quadrature stage (*T*_q^r).
     pub quad_rows: i64,
     /// Columns, which are quadrature points, of a tile of the quadrature stage (*T*_q^c).
     pub quad_cols: i64,
+    /// Beyond the document: degrees of freedom of the cells of a group, and what is added to the result, go through
+    /// local memory, read and updated by consecutive work-items; functions with the same matrices share their tiles
+    /// (and one of `eval_cols`); rows of local arrays have an odd number of words.
+    pub staged: bool,
 }
 
 /// A tiling that was not applied.
@@ -71,8 +76,10 @@ const MAX_UNROLLED: i64 = 2048;
 /// *document 000*, §4.2, equations (16) to (22), and Algorithm 4.
 pub fn multi_level_tiling(kernel: &Kernel, args: &MultiLevelTiling) -> Result<(Kernel, Recipe), TilingError> {
     let stages = Stages::of(kernel)?;
+    let (stages, recipe) =
+        if args.staged { stages.with_shared_columns() } else { (stages, Recipe::default()) };
     args.check(&stages)?;
-    let recipe = args.recipe(&stages);
+    let recipe = args.recipe(&stages, recipe);
     Ok((recipe.apply(kernel)?, recipe))
 }
 
@@ -114,17 +121,28 @@ impl MultiLevelTiling {
     fn keeps_columns(&self, s: &Stages, f: &Field, cols: i64) -> bool {
         let rounds = (self.eval_rows + self.work_items_per_cell - 1) / self.work_items_per_cell;
         let sums = rounds * s.fields.iter().map(|f| f.results.len() as i64).sum::<i64>();
-        sums + cols * f.components.unwrap_or(1) <= MAX_KEPT
+        let values: i64 = f.gathered.iter().map(|g| g.components.unwrap_or(1)).sum();
+        !self.staged
+            && sums + cols * values <= MAX_KEPT
             && cols * rounds * f.results.len() as i64 <= MAX_UNROLLED
     }
 
-    fn recipe(&self, s: &Stages) -> Recipe {
-        let recipe = self.quadrature_tile(s, Recipe::default());
+    /// Gathered degrees of freedom as they are kept: one array a component in registers.
+    fn gathered_parts(&self, f: &Field) -> Vec<String> {
+        let parts = |g: &Gathered| match g.components {
+            Some(n) if !self.staged => (0..n).map(|c| format!("{}_{c}", g.array)).collect(),
+            Some(_) | None => vec![g.array.clone()],
+        };
+        f.gathered.iter().flat_map(parts).collect()
+    }
+
+    fn recipe(&self, s: &Stages, recipe: Recipe) -> Recipe {
+        let recipe = self.quadrature_tile(s, recipe);
         let recipe = self.matrix_tiles(s, recipe);
         let recipe = self.cells_of_a_group(s, recipe);
         let recipe = self.evaluation(s, recipe);
         let recipe = self.quadrature(s, recipe);
-        let recipe = self.gather(s, recipe);
+        let recipe = if self.staged { self.staged_gather(s, recipe) } else { self.gather(s, recipe) };
         let recipe = self.grid(s, recipe);
         self.prefetch(s, recipe)
     }
@@ -161,12 +179,12 @@ impl MultiLevelTiling {
             (&s.scatter, "scatter_row_tile", "scatter"),
         ];
         for (rows, tile, stage) in nests {
-            recipe = recipe.then(split(rows, self.quad_rows, tile, &format!("{stage}_row"))).then(split(
-                &format!("{stage}_row"),
-                items,
-                &format!("{stage}_round"),
-                &format!("{stage}_item"),
-            ));
+            let row = format!("{stage}_row");
+            recipe = recipe.then(split(rows, self.quad_rows, tile, &row));
+            if self.staged && rows == &s.scatter {
+                recipe = stage_results(s, &s.staged_results(), &row, "commit_row", recipe);
+            }
+            recipe = recipe.then(split(&row, items, &format!("{stage}_round"), &format!("{stage}_item")));
         }
         recipe
             .then(interchange("quad_col", "sum_row_tile"))
@@ -180,25 +198,51 @@ impl MultiLevelTiling {
 
     /// The cells of a group go inside the loops over tiles.
     fn cells_of_a_group(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
-        for field in s.fields.iter().filter(|f| f.components.is_some()) {
-            recipe = recipe.then(SeparateArray::new(&field.gathered, 1));
+        let vectors = s.fields.iter().flat_map(|f| &f.gathered).filter(|g| g.components.is_some());
+        for vector in vectors.filter(|_| !self.staged) {
+            recipe = recipe.then(SeparateArray::new(&vector.array, 1));
         }
         recipe = recipe.then(split(&s.cell, self.cells, "cell_group", "cell_item"));
-        let gathered = s.fields.iter().flat_map(Field::gathered_parts);
-        let of_cell =
-            s.per_cell.iter().chain([&s.element_vector]).chain(&s.evaluated).cloned().chain(gathered);
+        let gathered = s.fields.iter().flat_map(|f| self.gathered_parts(f));
+        let staged = if self.staged { s.staged_results() } else { Vec::new() };
+        let of_cell = s.per_cell.iter().chain([&s.element_vector]).chain(&s.evaluated).cloned();
+        let of_cell = of_cell.chain(gathered).chain(staged);
         for var in of_cell {
             recipe = recipe.then(ExpandArray::new(var, ["cell_item"]));
         }
         for result in s.fields.iter().flat_map(|f| &f.results) {
             recipe = recipe.then(ExpandArray::new(result, ["cell_item", "eval_round", "eval_item"]));
         }
+        if self.staged {
+            recipe = Self::gathers_by_themselves(s, recipe);
+        }
         recipe
-            .then(distribute("cell_item", &["quad_tile".into()], &["cell_zero".into()]))
+            .then(distribute(self.geometry_loop(), &["quad_tile".into()], &["cell_zero".into()]))
             .then(interchange("cell_zero", "quad_tile"))
             .then(distribute("cell_zero", &["quad_row_tile".into()], &["cell_start".into()]))
             .then(interchange("cell_zero", "eval_row_tile"))
             .then(interchange("cell_start", "quad_row_tile"))
+    }
+
+    /// The loop over the cells of a group around their geometry.
+    fn geometry_loop(&self) -> &'static str {
+        if self.staged { "cell_geometry" } else { "cell_item" }
+    }
+
+    /// The gather of each function in a loop over cells of its own, before the geometry.
+    fn gathers_by_themselves(s: &Stages, mut recipe: Recipe) -> Recipe {
+        if !s.late_gathers.is_empty() {
+            let to = Place::Before(s.first.clone());
+            recipe = recipe.then(MoveInsns { statements: s.late_gathers.clone(), to });
+        }
+        let gathers = s.gathers();
+        let mut parts = gathers[1..].to_vec();
+        let mut names: Vec<String> = parts.iter().map(|g| cells_of(g)).collect();
+        parts.push(s.first.clone());
+        names.push("cell_geometry".into());
+        recipe
+            .then(Rename { kind: NameKind::Iname, from: "cell_item".into(), to: cells_of(&gathers[0]) })
+            .then(distribute(&cells_of(&gathers[0]), &parts, &names))
     }
 
     /// The evaluation stage: one nest for each function, its column tiles outermost.
@@ -230,16 +274,44 @@ impl MultiLevelTiling {
 
     /// The quadrature stage: zero, accumulate over column tiles, scatter.
     fn quadrature(&self, _: &Stages, recipe: Recipe) -> Recipe {
-        let parts = ["quad_col_tile".into(), "scatter_round".into()];
+        let parts = ["quad_col_tile", "scatter_round", "commit_row"].map(String::from);
+        let names = ["cell_sum", "cell_scatter", "cell_commit"].map(String::from);
+        let count = if self.staged { 3 } else { 2 };
         recipe
-            .then(distribute("cell_start", &parts, &["cell_sum".into(), "cell_scatter".into()]))
+            .then(distribute("cell_start", &parts[..count], &names[..count]))
             .then(interchange("cell_sum", "quad_col_tile"))
+    }
+
+    /// Degrees of freedom of all cells of the group to local memory, and results from there: one after the other along
+    /// the work-items. An even stride between cells would meet in the same banks.
+    fn staged_gather(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        let gathered = s.fields.iter().flat_map(|f| f.gathered.iter().map(move |g| (f, g)));
+        for (f, Gathered { array, components, gather }) in gathered {
+            let words = f.dof_count * components.unwrap_or(1);
+            recipe = odd_rows(array, words, recipe.then(SetAddressSpace::new(array, AddressSpace::Local)));
+            recipe = self.flat(&cells_of(gather), gather, gather, recipe);
+        }
+        for staged in s.staged_results() {
+            recipe = recipe.then(SetAddressSpace::new(&staged, AddressSpace::Local));
+            recipe = odd_rows(&staged, self.quad_rows, recipe);
+        }
+        self.flat("cell_commit", "commit_row", "commit", recipe)
+    }
+
+    /// A nest over cells and something else, dealt out to the work-items of the group in rounds.
+    fn flat(&self, cells: &str, others: &str, name: &str, recipe: Recipe) -> Recipe {
+        let items = self.cells * self.work_items_per_cell;
+        let (round, flat) = (format!("{name}_round"), format!("{name}_flat"));
+        recipe
+            .then(JoinInames::new(cells, others))
+            .then(split(&format!("{cells}_{others}"), items, &round, &flat))
+            .then(split(&flat, self.cells, &format!("{name}_l1"), &format!("{name}_l0")))
     }
 
     /// §4.2.2: degrees of freedom of a column tile to registers.
     fn gather(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
         for (f, cols) in s.fields.iter().zip(&self.eval_cols) {
-            for part in f.gathered_parts() {
+            for part in self.gathered_parts(f) {
                 if self.keeps_columns(s, f, *cols) {
                     let fetch = PrefetchArray::new(&part, f.named("cell"), AddressSpace::Private);
                     recipe = recipe.then(fetch.into_temporary(format!("{part}_tile")));
@@ -301,6 +373,9 @@ impl MultiLevelTiling {
     fn grid(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
         for e in &s.evaluated {
             recipe = recipe.then(SetAddressSpace::new(e, AddressSpace::Local));
+            if self.staged {
+                recipe = odd_rows(e, self.quad_tile, recipe);
+            }
         }
         let of_stages = |stem: &str| -> Vec<String> {
             let fields = s.fields.iter().map(|f| f.named(stem));
@@ -311,12 +386,18 @@ impl MultiLevelTiling {
             columns.filter(|(f, cols)| self.keeps_columns(s, f, **cols)).map(|(f, _)| f).collect();
         let mut cells: Vec<String> = s.fields.iter().map(|f| f.named("cell")).collect();
         cells.extend(kept.iter().map(|f| f.named("eval_cell")));
-        cells.extend(
-            ["cell_item", "cell_zero", "point_cell", "cell_start", "cell_sum", "cell_scatter"]
-                .map(String::from),
-        );
+        let of_group =
+            [self.geometry_loop(), "cell_zero", "point_cell", "cell_start", "cell_sum", "cell_scatter"];
+        cells.extend(of_group.map(String::from));
         let mut items = of_stages("item");
         items.push("eval_item".into());
+        if self.staged {
+            let flat = s.gathers().into_iter().chain(["commit".into()]);
+            for name in flat {
+                cells.push(format!("{name}_l0"));
+                items.push(format!("{name}_l1"));
+            }
+        }
         let mut rounds = of_stages("round");
         rounds.push("eval_round".into());
         // one column alone has no loop that reads it
@@ -325,7 +406,7 @@ impl MultiLevelTiling {
         {
             // registers have no addresses: a column of a run-time number would send the tile to memory
             rounds.push(f.col());
-            rounds.extend(f.gathered_parts().iter().map(|part| format!("{part}_tile_0")));
+            rounds.extend(self.gathered_parts(f).iter().map(|part| format!("{part}_tile_0")));
         }
         recipe
             .then(MakeAtomic::tag("scatter"))
@@ -349,14 +430,19 @@ impl Field {
     fn col(&self) -> String {
         self.named("col")
     }
+}
 
-    /// Its gathered degrees of freedom, one array a component.
-    fn gathered_parts(&self) -> Vec<String> {
-        match self.components {
-            None => vec![self.gathered.clone()],
-            Some(n) => (0..n).map(|c| format!("{}_{c}", self.gathered)).collect(),
-        }
+/// The loop over the cells of a group around a gather.
+fn cells_of(gather: &str) -> String {
+    format!("cells_{gather}")
+}
+
+/// Pads the rows of an array of cells, of so many words, to an odd number.
+fn odd_rows(var: &str, words: i64, recipe: Recipe) -> Recipe {
+    if words % 2 != 0 {
+        return recipe;
     }
+    recipe.then(PadArray { var: var.into(), axis: 1, by: 1 })
 }
 
 pub(super) fn split(iname: &str, factor: i64, outer: &str, inner: &str) -> SplitIname {

@@ -2,7 +2,7 @@
 
 use super::multi_level_tiling::{TilingError, distribute, split};
 use super::single_cell::constant_tables;
-use super::stages::Stages;
+use super::stages::{Gathered, Stages};
 use crate::primitives::{
     ExpandArray, JoinInames, MakeAtomic, MoveInsns, PadArray, Place, PrefetchArray, SetAddressSpace,
     StageValue, TagIname, TagInames,
@@ -47,10 +47,33 @@ pub fn staged_cells(kernel: &Kernel, args: &StagedCells) -> Result<(Kernel, Reci
     Ok((recipe.apply(kernel)?, recipe))
 }
 
+/// The loop of the scatter stores what it adds, and a loop behind it commits that.
+pub(super) fn stage_results(
+    s: &Stages,
+    outs: &[String],
+    scatter: &str,
+    commit: &str,
+    mut recipe: Recipe,
+) -> Recipe {
+    for (insn, out) in s.commits.iter().zip(outs) {
+        recipe = recipe.then(StageValue::new(insn, out));
+    }
+    if let [first, others @ ..] = &s.commits[..]
+        && !others.is_empty()
+    {
+        let statements = outs[1..].iter().map(|o| format!("set_{o}")).collect();
+        recipe = recipe.then(MoveInsns { statements, to: Place::Before(first.clone()) });
+    }
+    for out in outs {
+        recipe = recipe.then(ExpandArray::new(out, [scatter]));
+    }
+    recipe.then(distribute(scatter, &s.commits[..1], &[commit.into()]))
+}
+
 impl StagedCells {
     fn recipe(&self, s: &Stages) -> Recipe {
-        let outs: Vec<String> = (0..s.commits.len()).map(|k| format!("staged_{k}")).collect();
-        let recipe = Self::stage_results(s, &outs);
+        let outs = s.staged_results();
+        let recipe = stage_results(s, &outs, &s.scatter, "commit_dof", Recipe::default());
         let recipe = self.cells_of_a_group(s, &outs, recipe);
         let recipe = self.through_local_memory(s, &outs, recipe);
         let rounds = s.fields.iter().map(|f| format!("gather_{}", f.name)).chain(["commit".into()]);
@@ -61,61 +84,35 @@ impl StagedCells {
             .then(TagInames::new(items, "l.0"))
     }
 
-    /// The results of a cell, then a loop that commits them.
-    fn stage_results(s: &Stages, outs: &[String]) -> Recipe {
-        let mut recipe = Recipe::default();
-        for (insn, out) in s.commits.iter().zip(outs) {
-            recipe = recipe.then(StageValue::new(insn, out));
-        }
-        if let [first, others @ ..] = &s.commits[..]
-            && !others.is_empty()
-        {
-            let statements = outs[1..].iter().map(|o| format!("set_{o}")).collect();
-            recipe = recipe.then(MoveInsns { statements, to: Place::Before(first.clone()) });
-        }
-        for out in outs {
-            recipe = recipe.then(ExpandArray::new(out, [&s.scatter]));
-        }
-        recipe.then(distribute(&s.scatter, &s.commits[..1], &["commit_dof".into()]))
-    }
-
     fn cells_of_a_group(&self, s: &Stages, outs: &[String], mut recipe: Recipe) -> Recipe {
-        let gathers: Vec<String> = s.fields.iter().map(|f| f.gather.clone()).collect();
-        if s.first != gathers[0] {
+        if !s.late_gathers.is_empty() {
             let to = Place::Before(s.first.clone());
-            recipe = recipe.then(MoveInsns { statements: gathers.clone(), to });
+            recipe = recipe.then(MoveInsns { statements: s.late_gathers.clone(), to });
         }
-        recipe = recipe.then(split(
-            &s.cell,
-            self.work_group,
-            "cell_group",
-            &format!("cells_{}", s.fields[0].name),
-        ));
-        let cells = format!("cells_{}", s.fields[0].name);
-        for var in outs.iter().chain(s.fields.iter().map(|f| &f.gathered)) {
-            recipe = recipe.then(ExpandArray::new(var, [&cells]));
+        let mut names: Vec<String> = s.fields.iter().map(|f| format!("cells_{}", f.name)).collect();
+        recipe = recipe.then(split(&s.cell, self.work_group, "cell_group", &names[0]));
+        let arrays = s.fields.iter().flat_map(|f| &f.gathered).map(|g| &g.array);
+        for var in outs.iter().chain(arrays) {
+            recipe = recipe.then(ExpandArray::new(var, [&names[0]]));
         }
-        let mut parts = gathers[1..].to_vec();
-        let mut names: Vec<String> = s.fields[1..].iter().map(|f| format!("cells_{}", f.name)).collect();
-        parts.extend([
-            if s.first == gathers[0] { s.second.clone() } else { s.first.clone() },
-            "commit_dof".into(),
-        ]);
+        let mut parts = s.gathers().split_off(1);
+        parts.extend([s.first.clone(), "commit_dof".into()]);
         names.extend(["cell_compute".into(), "cell_commit".into()]);
-        recipe.then(distribute(&cells, &parts, &names))
+        recipe.then(distribute(&names[0], &parts, &names[1..]))
     }
 
     fn through_local_memory(&self, s: &Stages, outs: &[String], mut recipe: Recipe) -> Recipe {
-        for f in &s.fields {
-            let copy = PrefetchArray::new(&f.gathered, "cell_compute", AddressSpace::Private);
+        let gathered = s.fields.iter().flat_map(|f| f.gathered.iter().map(move |g| (f, g)));
+        for (f, Gathered { array, components, gather }) in gathered {
+            let copy = PrefetchArray::new(array, "cell_compute", AddressSpace::Private);
             recipe = recipe
                 .then(copy)
-                .then(SetAddressSpace::new(&f.gathered, AddressSpace::Local))
-                .then(JoinInames::new(format!("cells_{}", f.name), &f.gather))
-                .then(self.flat(&format!("cells_{}_{}", f.name, f.gather), &format!("gather_{}", f.name)));
+                .then(SetAddressSpace::new(array, AddressSpace::Local))
+                .then(JoinInames::new(format!("cells_{}", f.name), gather))
+                .then(self.flat(&format!("cells_{}_{gather}", f.name), &format!("gather_{}", f.name)));
             // an even stride between work-items would meet in the same banks
-            if f.dof_count * f.components.unwrap_or(1) % 2 == 0 {
-                recipe = recipe.then(PadArray { var: f.gathered.clone(), axis: 1, by: 1 });
+            if f.dof_count * components.unwrap_or(1) % 2 == 0 {
+                recipe = recipe.then(PadArray { var: array.clone(), axis: 1, by: 1 });
             }
         }
         for out in outs {

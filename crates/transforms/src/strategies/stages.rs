@@ -1,5 +1,7 @@
 //! The stages of an operator action, found by their tags (*document 000*, Algorithm 2).
 
+use crate::primitives::{FuseLoops, MoveInsns, Place};
+use crate::recipe::Recipe;
 use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, Node, VarId, VarKind};
 
 /// A kernel that is no operator action as Algorithm 2 has it.
@@ -45,35 +47,43 @@ pub struct Stages {
     pub scatter: String,
     /// The instructions of the scatter.
     pub commits: Vec<String>,
-    /// The first loop or instruction in the loop over cells, and the one behind it.
+    /// The first statement in the loop over cells that gathers no function that is evaluated.
     pub first: String,
-    /// See `first`.
-    pub second: String,
+    /// The loops behind it that gather one.
+    pub late_gathers: Vec<String>,
     /// Number of quadrature points.
     pub quad_count: i64,
 }
 
-/// A function that is evaluated at the quadrature points.
+/// Functions that are evaluated in one loop over degrees of freedom: one, until [`Stages::with_shared_columns`] joins
+/// those with the same matrices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name in the form.
+    /// Name of the first in the form.
     pub name: String,
-    /// The loop over its local degrees of freedom.
+    /// The loop over the local degrees of freedom.
     pub dofs: String,
     /// Number of iterations of that loop.
     pub dof_count: i64,
-    /// Components of its gathered degrees of freedom: none for a scalar function.
-    pub components: Option<i64>,
-    /// The gathered degrees of freedom.
-    pub gathered: String,
-    /// The loop that gathers them.
-    pub gather: String,
-    /// The matrices it is evaluated with (Φ).
+    /// The degrees of freedom of each function.
+    pub gathered: Vec<Gathered>,
+    /// The matrices they are evaluated with (Φ).
     pub matrices: Vec<String>,
-    /// Its values and derivatives.
+    /// Their values and derivatives.
     pub results: Vec<String>,
     /// Instructions that zero them.
     pub inits: Vec<String>,
+}
+
+/// The degrees of freedom of a function in a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    /// The array.
+    pub array: String,
+    /// Components: none for a scalar function.
+    pub components: Option<i64>,
+    /// The loop that gathers them.
+    pub gather: String,
 }
 
 impl Stages {
@@ -83,6 +93,38 @@ impl Stages {
     /// What is missing: an instruction of a stage, a loop of constant length, one element vector.
     pub fn of(kernel: &Kernel) -> Result<Self, NotAnAction> {
         Finder { kernel, schedule: kernel.schedule() }.stages()
+    }
+
+    /// The same with functions of the same matrices evaluated in one loop, and the steps that make it so.
+    pub fn with_shared_columns(mut self) -> (Self, Recipe) {
+        let mut recipe = Recipe::default();
+        let mut joined: Vec<Field> = Vec::new();
+        for field in std::mem::take(&mut self.fields) {
+            let same = |f: &&mut Field| (f.dof_count, &f.matrices) == (field.dof_count, &field.matrices);
+            let Some(first) = joined.iter_mut().find(same) else {
+                joined.push(field);
+                continue;
+            };
+            let to = Place::Before(first.dofs.clone());
+            recipe = recipe
+                .then(MoveInsns { statements: field.inits.clone(), to })
+                .then(FuseLoops { first: first.dofs.clone(), second: field.dofs });
+            first.gathered.extend(field.gathered);
+            first.results.extend(field.results);
+            first.inits.extend(field.inits);
+        }
+        self.fields = joined;
+        (self, recipe)
+    }
+
+    /// A name for what each instruction of the scatter adds.
+    pub fn staged_results(&self) -> Vec<String> {
+        (0..self.commits.len()).map(|k| format!("staged_{k}")).collect()
+    }
+
+    /// The loops that gather the functions.
+    pub fn gathers(&self) -> Vec<String> {
+        self.fields.iter().flat_map(|f| &f.gathered).map(|g| g.gather.clone()).collect()
     }
 }
 
@@ -108,12 +150,19 @@ impl<'k> Finder<'k> {
         let element_vector = self.one_target(&quadrature, "quadrature")?;
         let fields = self.fields()?;
         let name = |v: &VarId| self.kernel.vars[*v].name.clone();
-        let gathered: Vec<VarId> = fields.iter().filter_map(|f| self.kernel.var(&f.gathered)).collect();
+        let arrays = fields.iter().flat_map(|f| &f.gathered);
+        let gathered: Vec<VarId> = arrays.filter_map(|g| self.kernel.var(&g.array)).collect();
         let mut per_cell = self.written(&["gather", "geometry"]);
         per_cell.retain(|v| !gathered.contains(v) && self.is_read_in(*v, quad));
         let mut evaluated = self.read_by(&quadrature, |v| v.kind == VarKind::Temporary);
         evaluated.retain(|v| *v != element_vector);
         let matrices = self.read_by(&quadrature, |v| matches!(v.kind, VarKind::Table(_)));
+        let gathers: Vec<&String> = fields.iter().flat_map(|f| &f.gathered).map(|g| &g.gather).collect();
+        let statements = self.statements(cell);
+        let first = statements.iter().position(|s| !gathers.contains(&s));
+        let (first, late) =
+            first.map_or((String::new(), &[][..]), |k| (statements[k].clone(), &statements[k..]));
+        let late_gathers = late.iter().filter(|s| gathers.contains(s)).cloned().collect();
         Ok(Stages {
             cell: self.loop_name(cell),
             quad: self.loop_name(quad),
@@ -127,8 +176,8 @@ impl<'k> Finder<'k> {
             zero: self.loop_name(zero),
             scatter: self.loop_name(scatter_loop),
             commits: scatter.iter().map(|i| self.insn(*i).name.clone()).collect(),
-            first: self.statement(cell, 0),
-            second: self.statement(cell, 1),
+            first,
+            late_gathers,
             quad_count: self.length(quad)?,
             fields,
         })
@@ -176,9 +225,11 @@ impl<'k> Finder<'k> {
             name: tag.map_or_else(|| self.loop_name(dofs), str::to_owned),
             dofs: self.loop_name(dofs),
             dof_count: self.length(dofs)?,
-            components,
-            gathered: name(gathered),
-            gather: self.gather_loop(gathered)?,
+            gathered: vec![Gathered {
+                array: name(gathered),
+                components,
+                gather: self.gather_loop(gathered)?,
+            }],
             matrices: self
                 .read_by(&own, |v| matches!(v.kind, VarKind::Table(_)))
                 .into_iter()
@@ -226,13 +277,13 @@ impl<'k> Finder<'k> {
         }
     }
 
-    /// Name of the k-th statement of the loop over cells.
-    fn statement(&self, cell: InameId, k: usize) -> String {
-        match crate::tree::loop_body(&self.kernel.body, cell).and_then(|body| body.get(k)) {
-            Some(Node::Loop(l, _)) => self.loop_name(*l),
-            Some(Node::Insn(i)) => self.insn(*i).name.clone(),
-            None => String::new(),
-        }
+    /// Names of the statements of the loop over cells.
+    fn statements(&self, cell: InameId) -> Vec<String> {
+        let name = |node: &Node| match node {
+            Node::Loop(l, _) => self.loop_name(*l),
+            Node::Insn(i) => self.insn(*i).name.clone(),
+        };
+        crate::tree::loop_body(&self.kernel.body, cell).unwrap_or_default().iter().map(name).collect()
     }
 
     /// The loop around the instructions that gather a variable.
