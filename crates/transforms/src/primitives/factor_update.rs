@@ -42,12 +42,12 @@ use std::fmt;
 /// one, nobody sees the element between a term and the sum:
 /// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every access `t` inside the outermost
 /// named loop that is no update by the same operator. What the element's index reads stays until the sum. Where no
-/// term is, the element lies in the array. The bounds of the new loops mention only loops that the partial values
+/// term is, the element lies in the array and, of a temporary or output, has surely been written. The bounds of the new loops mention only loops that the partial values
 /// have an axis for, and do not change. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An element that somebody sees, or an index that changes before the sum, with two instances; an element that may
-/// not exist, with the sizes; a plain store; loops that are not around the instruction; bounds on other loops; a
+/// not exist or have no value, with the sizes; a plain store; loops that are not around the instruction; bounds on other loops; a
 /// loop of unknown length; names that are taken.
 ///
 /// # Source

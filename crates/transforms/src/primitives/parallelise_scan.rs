@@ -7,16 +7,17 @@ use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::nest::{copy_loops, new_loop, renamed, wrapped};
 use crate::neutral::neutral;
-use crate::proofs::accumulation::{refuse_reductions, update};
+use crate::proofs::accumulation::{mentions, refuse_reductions, update};
 use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::elements::check_no_rule;
 use crate::proofs::stale;
+use crate::proofs::written::{NewRead, at, conjuncts, reads_constants};
 use crate::tree::{edit_siblings, insns_of, loop_body};
-use purlin_ir::deps::access_sites;
 use purlin_ir::deps::pair::{Order, pair_relation};
+use purlin_ir::deps::{AccessSite, access_sites};
 use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
+    Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,
 };
 use serde::{Deserialize, Serialize};
@@ -55,12 +56,16 @@ use std::fmt;
 /// the terms do not mention it. What they read is there before the loop starts: with `o` the loops around, for every
 /// read `r` of the update and every write `w` inside the loop,
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. The bounds of the loops around the update do
-/// not change inside. The length of the loop has a constant bound. If loops are on axes, the placement must hold.
+/// not change inside. The total has a value when the loop starts: in every iteration `o` something in front has surely
+/// written it, or the update surely runs. Where that holds only under the predicate of the update, which then mentions
+/// no loop of the nest, reads scalar inputs only and holds for all who read the total inside, the new reads of the
+/// total are under it, too: `t_scan_start: t_run = select(p, t, 0.0)` and `t_scan_total: t += … if p`. The length of the loop has a constant bound. If loops are on axes, the placement
+/// must hold.
 ///
 /// # Errors
-/// A term that the loop writes, with two instances; a total that others write or terms read; a total that is no
-/// scalar temporary; a loop of unknown length, or not around the update; a tag that is no axis of work-items; names
-/// that are taken.
+/// A term that the loop writes, with two instances; a total that others write or terms read, or that may have no
+/// value, with the iteration; a total that is no scalar temporary; a loop of unknown length, or not around the update;
+/// a tag that is no axis of work-items; names that are taken.
 ///
 /// # Elsewhere
 /// Loopy's parallel scans; CUB `BlockScan`; Halide leaves it to `rfactor` on associative definitions.
@@ -129,6 +134,8 @@ struct Plan {
     /// The loop and those inside it around the update, outer first.
     nest: Vec<InameId>,
     values: Values,
+    /// The condition under which the total has a value.
+    condition: Option<Expr>,
 }
 
 impl ParalleliseScan {
@@ -148,12 +155,18 @@ impl ParalleliseScan {
         let nest = poly.loops(id)[outer..].to_vec();
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
         nest.iter().try_for_each(|l| check_bounds_stay(kernel, *l, body))?;
-        check_terms(&poly, id, outer)?;
+        let sites = access_sites(&poly);
+        check_terms(&poly, &sites, id, outer)?;
+        let condition = match has_value(&poly, &sites[total.index()], id, outer)? {
+            HasValue::Always => None,
+            HasValue::UnderPredicate => kernel.insns[id].predicate.clone(),
+        };
         let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
         let values = Values::of(kernel, iname)?;
         let of = &kernel.vars[total].name;
         let name = self.scan.clone().unwrap_or_else(|| format!("{of}_scan"));
-        let plan = Plan { iname, id, op, total, tag, name, run: format!("{of}_run"), nest, values };
+        let plan =
+            Plan { iname, id, op, total, tag, name, run: format!("{of}_run"), nest, values, condition };
         plan.check_names(kernel)?;
         Ok(plan)
     }
@@ -195,11 +208,10 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Caus
 }
 
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty for what the terms read.
-fn check_terms(poly: &Polyhedral, id: InsnId, outer: usize) -> Result<(), Cause> {
+fn check_terms(poly: &Polyhedral, sites: &[Vec<AccessSite>], id: InsnId, outer: usize) -> Result<(), Cause> {
     let kernel = poly.kernel;
     let around = poly.loops(id);
-    let sites = access_sites(poly);
-    for of_var in &sites {
+    for of_var in sites {
         for read in of_var.iter().filter(|s| s.insn == id && !s.writes()) {
             let inside = |insn| poly.loops(insn).starts_with(&around[..=outer]);
             for write in of_var.iter().filter(|s| s.writes() && inside(s.insn)) {
@@ -218,6 +230,50 @@ fn check_terms(poly: &Polyhedral, id: InsnId, outer: usize) -> Result<(), Cause>
         }
     }
     Ok(())
+}
+
+/// Whether the total has a value at the start of the loop in every iteration of those around, or in those in which
+/// the predicate of the update holds.
+enum HasValue {
+    Always,
+    UnderPredicate,
+}
+
+/// The total has a value at the start of the loop: with `U` the iterations of the loops around in which the update
+/// surely runs, which reads it, and `W` those in which something in front surely writes it, `{ o } \ U \ W` is empty.
+fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) -> Result<HasValue, Cause> {
+    let kernel = poly.kernel;
+    let (loops, nest) = poly.loops(id).split_at(outer);
+    let iname = nest[0];
+    let users: Vec<_> = sites.iter().map(|s| s.insn).filter(|s| poly.loops(*s).contains(&iname)).collect();
+    let unwritten = |condition| {
+        let read = NewRead { poly, sites, id, iname, loops, condition };
+        read.unwritten(read.without()?)?.lexmin_point().map_err(Cause::from)
+    };
+    let Some(point) = unwritten(None)? else { return Ok(HasValue::Always) };
+    let predicate = kernel.insns[id].predicate.as_ref();
+    if let Some(p) = predicate.filter(|p| is_scalar_condition(kernel, p, nest)) {
+        let holds = |user: &InsnId| {
+            let given = kernel.insns[*user].predicate.as_ref().map(conjuncts).unwrap_or_default();
+            conjuncts(p).iter().all(|c| given.contains(c))
+        };
+        if users.iter().all(holds) && unwritten(Some(p))?.is_none() {
+            return Ok(HasValue::UnderPredicate);
+        }
+    }
+    let (total, iname) = (&kernel.vars[kernel.insns[id].lhs.var].name, &kernel.inames[iname].name);
+    Err(Cause::Argument(format!(
+        "nothing surely writes `{total}` before `{iname}` starts{}, where perhaps no iteration reads it and the scan \
+         would; write it in front of the loop without a condition",
+        at(&point)
+    )))
+}
+
+/// Whether a condition is the same throughout some loops, and can be evaluated where they are empty.
+fn is_scalar_condition(kernel: &Kernel, p: &Expr, loops: &[InameId]) -> bool {
+    let mut scalars = reads_constants(kernel, p) && !loops.iter().any(|l| mentions(p, *l));
+    p.for_each(&mut |e| scalars &= !matches!(e, Expr::Load(access) if !access.index.is_empty()));
+    scalars
 }
 
 impl Plan {
@@ -265,7 +321,8 @@ impl Plan {
         let last = (steps.len() % 2) as i64;
         let start = self.start(&mut kernel, sums, run, last);
         let all = Expr::load(sums, [Expr::Int(last), Expr::Int(self.values.length - 1)]);
-        let total = self.insn("_total", Access::scalar(self.total), Some(self.op), all, None);
+        let total =
+            self.insn("_total", Access::scalar(self.total), Some(self.op), all, self.condition.clone());
         let total = Node::Insn(kernel.insns.push(total));
         self.insert(&mut kernel, &before, &start, total);
         self.rename(&mut kernel, run);
@@ -307,7 +364,15 @@ impl Plan {
     /// The total before an iteration.
     fn start(&self, kernel: &mut Kernel, sums: VarId, run: VarId, half: i64) -> Vec<Node> {
         let run = Access::scalar(run);
-        let first = self.insn("_start", run.clone(), None, Expr::scalar(self.total), None);
+        let value = match &self.condition {
+            None => Expr::scalar(self.total),
+            // a choice of values, so that every iteration surely starts from its own
+            Some(holds) => {
+                let nothing = neutral(self.op, kernel.vars[self.total].ty);
+                Expr::Select(holds.clone().into(), Expr::scalar(self.total).into(), nothing.into())
+            }
+        };
+        let first = self.insn("_start", run.clone(), None, value, None);
         let at = Affine::iname(self.iname).minus(&self.values.lo).plus_constant(-1);
         let at = Expr::from_affine(&at);
         let later = Expr::binary(BinaryOp::Lt, Expr::from_affine(&self.values.lo), Expr::Iname(self.iname));

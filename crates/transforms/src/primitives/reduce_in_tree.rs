@@ -43,11 +43,11 @@ use std::fmt;
 /// The loop holds nothing but an update, so that its terms may be regrouped. The element is the same in all
 /// iterations, and the update reads its variable nowhere else: with `o` the loops around,
 /// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every read `t` of it. Where no term is,
-/// the element lies in the array. The length of the loop has a constant bound. If loops are on axes, the placement
+/// the element lies in the array and, of a temporary or output, has surely been written. The length of the loop has a constant bound. If loops are on axes, the placement
 /// must hold.
 ///
 /// # Errors
-/// An element that the update reads, with two instances; one that may not exist, with the sizes; a loop of more than
+/// An element that the update reads, with two instances; one that may not exist or have no value, with the sizes; a loop of more than
 /// an update, of a plain store, of unknown length; an element that the loop selects; a tag that is no axis of
 /// work-items; names that are taken.
 ///

@@ -5,9 +5,10 @@ use crate::error::{Cause, LostValue, WrongOrder};
 use crate::lookup;
 use crate::proofs::order::relation_text;
 use crate::proofs::stale;
+use crate::proofs::written::{NewRead, at, may_be_undefined};
 use purlin_ir::deps::pair::{Order, pair_relation};
 use purlin_ir::deps::{AccessSite, DependenceKind, Mode};
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, cross, difference};
+use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, difference};
 use purlin_ir::{Access, Expr, Id, InameId, Insn, InsnId, Kernel, UpdateOp};
 use purlin_isl as isl;
 
@@ -153,44 +154,40 @@ impl<'k> Delayed<'_, 'k> {
         found && site.insn == self.id
     }
 
-    /// Checks that the element exists wherever it will be updated: where at least one term is, or where the index is
-    /// inside the array by itself.
+    /// Checks that the element exists and has a value wherever it will be updated: where at least one term is, or where
+    /// the index is inside the array by itself and something in front of the loop has surely written it.
     ///
-    /// Formula: with `D` the values of `loops` (under `condition`) and `I` those at which the update runs,
-    /// `{ x in D \ I : element(x) outside the shape }` is empty.
+    /// Formula: with `D` the values of `loops` (under `condition`), `I` those at which the update runs, and `W` those
+    /// at which something in front has written the element, `{ x in D \ I : element(x) outside the shape }` is empty,
+    /// and for temporaries and outputs `D \ I \ W`, too.
     ///
     /// # Errors
-    /// [`Cause::Argument`] with the smallest point of that set, or a failure of isl.
+    /// [`Cause::Argument`] with the smallest point of one of these sets, or a failure of isl.
     pub(crate) fn check_element_exists(
         &self,
         loops: &[InameId],
         condition: Option<&Expr>,
     ) -> Result<(), Cause> {
         let poly = self.poly;
-        let names = poly.names(loops, Side::Source);
-        let space = isl::SetSpace::new(&names, &poly.params);
-        let (mut all, _) = poly.domains(loops, Side::Source);
-        if let Some(holds) = condition.and_then(affine_condition) {
-            all = cross(&all, &poly.domain(&holds, Side::Source).0);
-        }
-        let mut rest = isl::Set::from_disjuncts(&space, &poly.in_context(all))?;
-        let (instances, exact) = poly.instances(self.id, Side::Source);
-        if exact {
-            let dims = poly.names(poly.loops(self.id), Side::Source);
-            let whole = isl::SetSpace::new(&dims, &poly.params);
-            let whole = isl::Set::from_disjuncts(&whole, &poly.in_context(instances))?;
-            let names: Vec<_> = names.iter().map(String::as_str).collect();
-            rest = rest.subtract(&whole.project_onto(&names)?)?;
-        }
+        let var = self.kernel().insns[self.id].lhs.var;
+        let (sites, iname) = (&self.sites[var.index()], poly.loops(self.id)[self.outer]);
+        let read = NewRead { poly, sites, id: self.id, iname, loops, condition };
+        let rest = read.without()?;
         if rest.is_empty()? {
             return Ok(());
         }
+        let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
         let outside = match self.outside() {
             Some(outside) => rest.intersect(&isl::Set::from_disjuncts(&space, &outside)?)?,
-            None => rest,
+            None => rest.clone(),
         };
-        let Some(point) = outside.lexmin_point()? else { return Ok(()) };
-        Err(self.no_element(&point))
+        if let Some(point) = outside.lexmin_point()? {
+            return Err(self.no_element(&point));
+        }
+        if !may_be_undefined(&self.kernel().vars[var].kind) {
+            return Ok(());
+        }
+        read.unwritten(rest)?.lexmin_point()?.map_or(Ok(()), |point| Err(self.no_value(&point)))
     }
 
     /// Where the index of the update leaves the array; `None` if nobody knows.
@@ -210,13 +207,22 @@ impl<'k> Delayed<'_, 'k> {
 
     fn no_element(&self, point: &[(String, i64)]) -> Cause {
         let insn = &self.kernel().insns[self.id];
-        let values = point.iter().map(|(name, v)| format!("{name} = {v}"));
-        let values = values.collect::<Vec<_>>().join(", ");
-        let at = if values.is_empty() { String::new() } else { format!(" at {values}") };
         Cause::Argument(format!(
-            "`{}` has no term{at}, and nothing says that `{}` has the element to which their sum would be added; assume \
+            "`{}` has no term{}, and nothing says that `{}` has the element to which their sum would be added; assume \
              sizes at which its loops are not empty",
             insn.name,
+            at(point),
+            self.kernel().vars[insn.lhs.var].name
+        ))
+    }
+
+    fn no_value(&self, point: &[(String, i64)]) -> Cause {
+        let insn = &self.kernel().insns[self.id];
+        Cause::Argument(format!(
+            "`{}` perhaps has no term{}, and nothing has surely written the element of `{}` to which their sum would be \
+             added; write it in front of the loop without a condition",
+            insn.name,
+            at(point),
             self.kernel().vars[insn.lhs.var].name
         ))
     }

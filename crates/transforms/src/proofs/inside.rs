@@ -1,7 +1,7 @@
 //! The proof of every primitive that evaluates something where nothing did before: it reads what there is.
 
 use crate::error::Cause;
-use crate::staging::may_be_undefined;
+use crate::proofs::written::may_be_undefined;
 use purlin_ir::deps::{AccessSite, Mode, access_sites};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{Affine, Constraint, InsnId, Kernel};

@@ -11,3 +11,4 @@ pub(crate) mod length;
 pub mod order;
 pub mod stale;
 pub(crate) mod windows;
+pub(crate) mod written;

@@ -3,7 +3,7 @@
 mod fill;
 mod region;
 
-pub(crate) use region::{Region, may_be_undefined};
+pub(crate) use region::Region;
 
 use crate::error::Cause;
 use crate::lookup;

@@ -3,11 +3,12 @@
 use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
+use crate::proofs::written::may_be_undefined;
 use crate::staging::Footprint;
 use crate::tree::{insns_of, loop_body};
 use purlin_ir::deps::{AccessSite, Mode};
 use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
-use purlin_ir::{Affine, Constraint, Direction, InameId, InsnId, Kernel, VarId, VarKind};
+use purlin_ir::{Affine, Constraint, InameId, InsnId, Kernel, VarId, VarKind};
 use purlin_isl as isl;
 
 /// What is put into the temporary, and where.
@@ -225,14 +226,6 @@ impl Region {
             var.name,
             if var.kind == VarKind::Temporary { "a temporary" } else { "an output" }
         )))
-    }
-}
-
-/// Whether an element may have no value yet.
-pub(crate) fn may_be_undefined(kind: &VarKind) -> bool {
-    match kind {
-        VarKind::Param | VarKind::Table(_) | VarKind::Argument(Direction::In | Direction::InOut) => false,
-        VarKind::Argument(Direction::Out) | VarKind::Temporary => true,
     }
 }
 

@@ -217,6 +217,16 @@ for i in 0..n
   for k in 0..m
     s: y[dof[i]] += a[i, k]
 ", [factor("s", &["i"])];
+    refuses_an_element_without_a_value: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64[4] out
+for i in 0..n
+  start: y[i] = 1.0 if i < 2
+for i2 in 0..4
+  for k in 0..4
+    s: y[i2] += a[i2, k] if a[i2, k] > 0.0
+", [factor("s", &["i2"])];
     refuses_a_plain_store: MATVEC, [factor("s", &["i"])];
     refuses_a_loop_elsewhere: "kernel k
 param n: i32

@@ -136,4 +136,66 @@ for c in 0..4
   s: y = t
 ", [scan("c")];
     refuses_names_taken: CHUNKS, [scan("c").into_temporary("a")];
+    /// The total has a value where the predicate holds, and only there.
+    total_under_a_condition: "kernel k
+arg a: f64[4] in
+arg alpha: f64 in
+arg y: f64[4, 4] inout
+temp t: f64 private
+for i in 0..4
+  zero: t = 0.0 if alpha < 0.25
+  for c in 0..4
+    u: t += a[c] if alpha < 0.25 and i < 2
+  s: y[i, 0] = t if alpha < 0.25
+", [scan("c")];
+    /// Where the terms are left out, the total is read all the same.
+    condition_of_the_terms_only: "kernel k
+arg a: f64[4] in
+arg alpha: f64 in
+arg y: f64[4] inout
+temp t: f64 private
+zero: t = 1.0
+for c in 0..4
+  u: t += a[c] if alpha < 0.25
+  s: y[c] = t
+", [scan("c")];
+    /// In the first iteration of `i` nothing is written; all terms are there.
+    total_without_a_start: "kernel k
+arg a: f64[4] in
+arg y: f64[4, 4] inout
+temp t: f64 private
+for i in 0..4
+  zero: t = 0.0 if i < 1
+  for c in 0..4
+    u: t += a[c]
+    s: y[i, c] = t
+", [scan("c")];
+    refuses_a_total_that_has_no_value_yet: "kernel k
+param n: i32
+arg a: f64[4, n] in
+temp t: f64 private
+for i in 0..4
+  zero: t = 0.0 if 0 < i
+  for c in 0..4
+    for j in 0..n
+      u: t += a[c, j]
+", [scan("c")];
+    refuses_a_condition_from_an_array: "kernel k
+arg a: f64[4] in
+arg b: f64[4] in
+temp t: f64 private
+zero: t = 0.0 if b[0] < 0.25
+for c in 0..4
+  u: t += a[c] if b[0] < 0.25
+", [scan("c")];
+    refuses_a_reader_without_the_condition: "kernel k
+arg a: f64[4] in
+arg alpha: f64 in
+arg y: f64[4] inout
+temp t: f64 private
+zero: t = 0.0 if alpha < 0.25
+for c in 0..4
+  u: t += a[c] if alpha < 0.25
+  s: y[c] = t if alpha < 0.5
+", [scan("c")];
 }

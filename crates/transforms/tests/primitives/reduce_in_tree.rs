@@ -144,4 +144,41 @@ for j in 0..0
   s: y += a[j]
 ", [tree("j")];
     refuses_names_taken: &sum_of(4), [tree("j").into_temporary("a")];
+    /// The sum over nothing would be added to what has no value.
+    refuses_an_element_without_a_value: "kernel k
+arg a: f64[4] in
+arg alpha: f64 in
+arg y: f64 inout
+temp t: f64 private
+start: t = 1.0 if alpha < 0.25
+for j in 0..4
+  s: t += a[j] if j < 2 and alpha < 0.25
+last: y = t if alpha < 0.25
+", [tree("j")];
+    element_written_in_front: "kernel k
+param n: i32
+arg a: f64[4, n] in
+arg y: f64[n] inout
+temp t: f64[n] global
+for i in 0..n
+  start: t[i] = 1.0
+for i2 in 0..n
+  for j in 0..4
+    s: t[i2] += a[j, i2] if j < i2
+for i3 in 0..n
+  last: y[i3] = t[i3]
+", [tree("j")];
+    refuses_an_element_written_elsewhere: "kernel k
+param n: i32
+arg a: f64[4, n] in
+arg y: f64[n] inout
+temp t: f64[n] global
+for i in 1..n
+  start: t[i] = 1.0
+for i2 in 0..n
+  for j in 0..4
+    s: t[i2] += a[j, i2] if j < i2
+for i3 in 1..n
+  last: y[i3] = t[i3]
+", [tree("j")];
 }

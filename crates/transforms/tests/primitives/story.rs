@@ -81,20 +81,15 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
         let changed = before.instances.iter().filter(|_| !same);
         return changed.map(|(name, n)| (name, *n, *after.instances.get(name).unwrap_or(&0))).collect();
     }
-    if let Step::SinkAccumulation(_) = step {
-        return Vec::new(); // the start and the commit run once an iteration instead of once
+    if let Step::SinkAccumulation(_) | Step::ReduceInTree(_) = step {
+        return Vec::new(); // start and commit run once an iteration; the root of a tree once for all its terms
     }
     let hoisted = match step {
         Step::HoistInsn(hoist) => Some(&hoist.insn),
         _ => None,
     };
-    // the update at the root of a tree runs once for all its terms
-    let joined = matches!(step, Step::ReduceInTree(_));
     let both = before.instances.iter().filter_map(|(name, n)| Some((name, *n, *after.instances.get(name)?)));
-    both.filter(
-        |(name, n, m)| if Some(*name) == hoisted || joined && *n > 0 { m > n } else { m != n && !joined },
-    )
-    .collect()
+    both.filter(|(name, n, m)| if Some(*name) == hoisted { m > n } else { m != n }).collect()
 }
 
 /// What a step fixes has that value before it; what it makes an argument is passed after it.
