@@ -130,16 +130,12 @@ impl JoinInames {
             return Ok(Ranges { bounds, start, length, rest });
         }
         let (start, end) = kernel.inames[inner].domain.as_range(inner).ok_or_else(|| refuse(inner))?;
-        match end.minus(&start).as_constant() {
-            found => {
-                let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
-                let length = found.map_or_else(|| "not a constant".into(), |n| n.to_string());
-                Err(Cause::Argument(format!(
-                    "the length of `{domain}` is {length}, needed a constant of at least 1; fix the \
-                     parameters first"
-                )))
-            }
-        }
+        let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
+        let length =
+            end.minus(&start).as_constant().map_or_else(|| "not a constant".into(), |n| n.to_string());
+        Err(Cause::Argument(format!(
+            "the length of `{domain}` is {length}, needed a constant of at least 1; fix the parameters first"
+        )))
     }
 }
 
