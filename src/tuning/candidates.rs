@@ -128,7 +128,13 @@ impl<'m> Choice<'m> {
             predicted_s: Some(ranked.seconds_per_cell * self.cells),
         };
         let different = (1..).zip(survey.best).filter(|(_, ranked)| is_new(&ranked.parameters));
-        different.map(candidate).take(budget).collect()
+        let v: Vec<Candidate> = different.map(candidate).take(budget).collect();
+        if std::env::var_os("PDEBUG").is_some() {
+            for c in &v {
+                eprintln!("CAND {:?} {} {:?}", c.rank, c.parameters, c.predicted_s);
+            }
+        }
+        v
     }
 
     /// Whether a work-item has registers for its sums and the columns of every function together.

@@ -228,6 +228,14 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             ReplaceWithIntrinsic::new(statements, p.of(&callees(kernel))?).into()
         }
         "ReverseIname" => ReverseIname::new(p.of(&inames(kernel))?).into(),
+        "RollInsns" => {
+            let runs = bodies(kernel)
+                .into_iter()
+                .flat_map(|(_, names)| names.windows(2).map(<[String]>::to_vec).collect::<Vec<_>>());
+            let are_insns = |names: &Vec<String>| names.iter().all(|n| kernel.insn(n).is_some());
+            let runs: Vec<Vec<String>> = runs.filter(are_insns).collect();
+            RollInsns::new(p.of(&runs)?, kernel.fresh_name("rolled")).into()
+        }
         "SeparateArray" => {
             let var = p.of(&temporaries(kernel, 1))?;
             let axis = p.below(axes(kernel, &var) as usize) as u32;

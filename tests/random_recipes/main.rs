@@ -32,7 +32,8 @@ const BATCH: usize = 50;
 const STEPS: usize = 12;
 
 /// Primitives that random programs hardly have room for; tests of their own run them on every target.
-const SELDOM: [&str; 4] = ["realise_scan", "reduce_in_tree", "separate_array", "sink_accumulation"];
+const SELDOM: [&str; 5] =
+    ["realise_scan", "reduce_in_tree", "roll_insns", "separate_array", "sink_accumulation"];
 
 /// Primitives that about one program in a hundred has room for, as measured over 600 and 2,000 pairs: a run of a
 /// few hundred may miss one by chance, a long one may not.

@@ -8,8 +8,9 @@ use crate::primitives::{
     InterchangeInames, JoinArrayAxes, JoinArrays, JoinInames, MakeAtomic, MapInames, MoveInsns, OutlineInsns,
     PackArrays, PadArray, ParalleliseScan, PassTable, PeelIname, PipelineLoop, PrecomputeRule, PrefetchArray,
     RealiseReduction, RealiseScan, ReduceInTree, RemoveUnusedVars, Rename, ReplaceWithIntrinsic,
-    ReverseIname, SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation, SkewIname, SplitArrayAxis,
-    SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname, VectoriseIname,
+    ReverseIname, RollInsns, SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation, SkewIname,
+    SplitArrayAxis, SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
+    VectoriseIname,
 };
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,8 @@ steps! {
         "with the windows that unification finds, the callee has the same instances and accesses";
     ReverseIname: "Runs a loop backward.",
         "the loop carries no dependence";
+    RollInsns: "Makes a loop of statements that repeat each other.",
+        "there is one statement that each of them is at its place in the loop";
     SeparateArray: "Makes one array of each index along an axis of a temporary.",
         "every index along the axis is a constant";
     SetAddressSpace: "Moves a temporary or a table to other memory.",

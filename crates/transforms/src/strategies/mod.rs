@@ -4,6 +4,7 @@ mod multi_level_tiling;
 mod single_cell;
 mod staged_cells;
 mod stages;
+mod staging;
 
 pub use multi_level_tiling::{MultiLevelTiling, TilingError, multi_level_tiling};
 pub use single_cell::{SingleCell, single_cell_per_work_item};

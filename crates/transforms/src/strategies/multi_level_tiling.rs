@@ -1,11 +1,11 @@
 //! Parametric multi-level tiling (*document 000*, §4.2, Algorithm 4).
 
-use super::staged_cells::stage_results;
 use super::stages::{Field, Gathered, NotAnAction, Stages};
+use super::staging::{STAGED, commit_flat, gather_flat, roll_gathers, stage_results, to_local};
 use crate::primitives::{
     AliasStorage, AssignToRule, ContractArray, DistributeLoop, ExpandArray, ExpandRule, FuseLoops,
-    InterchangeInames, JoinInames, MakeAtomic, MoveInsns, NameKind, PadArray, Place, PrefetchArray, Rename,
-    SeparateArray, SetAddressSpace, SinkAccumulation, SplitArrayAxis, SplitIname, TagIname, TagInames,
+    InterchangeInames, MakeAtomic, MoveInsns, NameKind, Place, PrefetchArray, Rename, SeparateArray,
+    SetAddressSpace, SinkAccumulation, SplitArrayAxis, SplitIname, TagIname, TagInames,
 };
 use crate::recipe::{Recipe, RecipeError};
 use purlin_ir::{AddressSpace, Kernel};
@@ -137,6 +137,7 @@ impl MultiLevelTiling {
     }
 
     fn recipe(&self, s: &Stages, recipe: Recipe) -> Recipe {
+        let recipe = if self.staged { roll_gathers(s, recipe) } else { recipe };
         let recipe = self.quadrature_tile(s, recipe);
         let recipe = self.matrix_tiles(s, recipe);
         let recipe = self.cells_of_a_group(s, recipe);
@@ -182,7 +183,7 @@ impl MultiLevelTiling {
             let row = format!("{stage}_row");
             recipe = recipe.then(split(rows, self.quad_rows, tile, &row));
             if self.staged && rows == &s.scatter {
-                recipe = stage_results(s, &s.staged_results(), &row, "commit_row", recipe);
+                recipe = stage_results(s, &row, "commit_row", recipe);
             }
             recipe = recipe.then(split(&row, items, &format!("{stage}_round"), &format!("{stage}_item")));
         }
@@ -204,7 +205,7 @@ impl MultiLevelTiling {
         }
         recipe = recipe.then(split(&s.cell, self.cells, "cell_group", "cell_item"));
         let gathered = s.fields.iter().flat_map(|f| self.gathered_parts(f));
-        let staged = if self.staged { s.staged_results() } else { Vec::new() };
+        let staged = self.staged.then(|| STAGED.into());
         let of_cell = s.per_cell.iter().chain([&s.element_vector]).chain(&s.evaluated).cloned();
         let of_cell = of_cell.chain(gathered).chain(staged);
         for var in of_cell {
@@ -282,30 +283,13 @@ impl MultiLevelTiling {
             .then(interchange("cell_sum", "quad_col_tile"))
     }
 
-    /// Degrees of freedom of all cells of the group to local memory, and results from there: one after the other along
-    /// the work-items. An even stride between cells would meet in the same banks.
+    /// Degrees of freedom of all cells of the group to local memory, and results from there.
     fn staged_gather(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
-        let gathered = s.fields.iter().flat_map(|f| f.gathered.iter().map(move |g| (f, g)));
-        for (f, Gathered { array, components, gather }) in gathered {
-            let words = f.dof_count * components.unwrap_or(1);
-            recipe = odd_rows(array, words, recipe.then(SetAddressSpace::new(array, AddressSpace::Local)));
-            recipe = self.flat(&cells_of(gather), gather, gather, recipe);
+        let group = [self.cells, self.work_items_per_cell];
+        for f in &s.fields {
+            recipe = gather_flat(f, |g| cells_of(&g.gather), group, recipe);
         }
-        for staged in s.staged_results() {
-            recipe = recipe.then(SetAddressSpace::new(&staged, AddressSpace::Local));
-            recipe = odd_rows(&staged, self.quad_rows, recipe);
-        }
-        self.flat("cell_commit", "commit_row", "commit", recipe)
-    }
-
-    /// A nest over cells and something else, dealt out to the work-items of the group in rounds.
-    fn flat(&self, cells: &str, others: &str, name: &str, recipe: Recipe) -> Recipe {
-        let items = self.cells * self.work_items_per_cell;
-        let (round, flat) = (format!("{name}_round"), format!("{name}_flat"));
-        recipe
-            .then(JoinInames::new(cells, others))
-            .then(split(&format!("{cells}_{others}"), items, &round, &flat))
-            .then(split(&flat, self.cells, &format!("{name}_l1"), &format!("{name}_l0")))
+        commit_flat(s, self.quad_rows, ["cell_commit", "commit_row"], group, recipe)
     }
 
     /// §4.2.2: degrees of freedom of a column tile to registers.
@@ -372,10 +356,10 @@ impl MultiLevelTiling {
     /// §4.2.3: groups of cells, cells × work-items of a cell.
     fn grid(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
         for e in &s.evaluated {
-            recipe = recipe.then(SetAddressSpace::new(e, AddressSpace::Local));
-            if self.staged {
-                recipe = odd_rows(e, self.quad_tile, recipe);
-            }
+            recipe = match self.staged {
+                true => to_local(e, self.quad_tile, 1, recipe),
+                false => recipe.then(SetAddressSpace::new(e, AddressSpace::Local)),
+            };
         }
         let of_stages = |stem: &str| -> Vec<String> {
             let fields = s.fields.iter().map(|f| f.named(stem));
@@ -395,7 +379,9 @@ impl MultiLevelTiling {
             let flat = s.gathers().into_iter().chain(["commit".into()]);
             for name in flat {
                 cells.push(format!("{name}_l0"));
-                items.push(format!("{name}_l1"));
+                if self.work_items_per_cell > 1 {
+                    items.push(format!("{name}_l1"));
+                }
             }
         }
         let mut rounds = of_stages("round");
@@ -435,14 +421,6 @@ impl Field {
 /// The loop over the cells of a group around a gather.
 fn cells_of(gather: &str) -> String {
     format!("cells_{gather}")
-}
-
-/// Pads the rows of an array of cells, of so many words, to an odd number.
-fn odd_rows(var: &str, words: i64, recipe: Recipe) -> Recipe {
-    if words % 2 != 0 {
-        return recipe;
-    }
-    recipe.then(PadArray { var: var.into(), axis: 1, by: 1 })
 }
 
 pub(super) fn split(iname: &str, factor: i64, outer: &str, inner: &str) -> SplitIname {

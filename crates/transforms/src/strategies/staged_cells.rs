@@ -2,11 +2,9 @@
 
 use super::multi_level_tiling::{TilingError, distribute, split};
 use super::single_cell::constant_tables;
-use super::stages::{Gathered, Stages};
-use crate::primitives::{
-    ExpandArray, JoinInames, MakeAtomic, MoveInsns, PadArray, Place, PrefetchArray, SetAddressSpace,
-    StageValue, TagIname, TagInames,
-};
+use super::stages::Stages;
+use super::staging::{STAGED, commit_flat, gather_flat, roll_gathers, stage_results};
+use crate::primitives::{ExpandArray, MakeAtomic, MoveInsns, Place, PrefetchArray, TagIname, TagInames};
 use crate::recipe::Recipe;
 use purlin_ir::{AddressSpace, Kernel};
 
@@ -47,44 +45,20 @@ pub fn staged_cells(kernel: &Kernel, args: &StagedCells) -> Result<(Kernel, Reci
     Ok((recipe.apply(kernel)?, recipe))
 }
 
-/// The loop of the scatter stores what it adds, and a loop behind it commits that.
-pub(super) fn stage_results(
-    s: &Stages,
-    outs: &[String],
-    scatter: &str,
-    commit: &str,
-    mut recipe: Recipe,
-) -> Recipe {
-    for (insn, out) in s.commits.iter().zip(outs) {
-        recipe = recipe.then(StageValue::new(insn, out));
-    }
-    if let [first, others @ ..] = &s.commits[..]
-        && !others.is_empty()
-    {
-        let statements = outs[1..].iter().map(|o| format!("set_{o}")).collect();
-        recipe = recipe.then(MoveInsns { statements, to: Place::Before(first.clone()) });
-    }
-    for out in outs {
-        recipe = recipe.then(ExpandArray::new(out, [scatter]));
-    }
-    recipe.then(distribute(scatter, &s.commits[..1], &[commit.into()]))
-}
-
 impl StagedCells {
     fn recipe(&self, s: &Stages) -> Recipe {
-        let outs = s.staged_results();
-        let recipe = stage_results(s, &outs, &s.scatter, "commit_dof", Recipe::default());
-        let recipe = self.cells_of_a_group(s, &outs, recipe);
-        let recipe = self.through_local_memory(s, &outs, recipe);
-        let rounds = s.fields.iter().map(|f| format!("gather_{}", f.name)).chain(["commit".into()]);
-        let items: Vec<String> = rounds.map(|n| format!("{n}_item")).chain(["cell_compute".into()]).collect();
+        let recipe = stage_results(s, &s.scatter, "commit_dof", Recipe::default());
+        let recipe = self.cells_of_a_group(s, roll_gathers(s, recipe));
+        let recipe = self.through_local_memory(s, recipe);
+        let flat = s.gathers().into_iter().chain(["commit".into()]).map(|name| format!("{name}_l0"));
+        let items: Vec<String> = flat.chain(["cell_compute".into()]).collect();
         recipe
             .then(MakeAtomic::tag("scatter"))
             .then(TagIname::new("cell_group", "g.0"))
             .then(TagInames::new(items, "l.0"))
     }
 
-    fn cells_of_a_group(&self, s: &Stages, outs: &[String], mut recipe: Recipe) -> Recipe {
+    fn cells_of_a_group(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
         if !s.late_gathers.is_empty() {
             let to = Place::Before(s.first.clone());
             recipe = recipe.then(MoveInsns { statements: s.late_gathers.clone(), to });
@@ -92,7 +66,7 @@ impl StagedCells {
         let mut names: Vec<String> = s.fields.iter().map(|f| format!("cells_{}", f.name)).collect();
         recipe = recipe.then(split(&s.cell, self.work_group, "cell_group", &names[0]));
         let arrays = s.fields.iter().flat_map(|f| &f.gathered).map(|g| &g.array);
-        for var in outs.iter().chain(arrays) {
+        for var in arrays.map(String::as_str).chain([STAGED]) {
             recipe = recipe.then(ExpandArray::new(var, [&names[0]]));
         }
         let mut parts = s.gathers().split_off(1);
@@ -101,33 +75,14 @@ impl StagedCells {
         recipe.then(distribute(&names[0], &parts, &names[1..]))
     }
 
-    fn through_local_memory(&self, s: &Stages, outs: &[String], mut recipe: Recipe) -> Recipe {
-        let gathered = s.fields.iter().flat_map(|f| f.gathered.iter().map(move |g| (f, g)));
-        for (f, Gathered { array, components, gather }) in gathered {
-            let copy = PrefetchArray::new(array, "cell_compute", AddressSpace::Private);
-            recipe = recipe
-                .then(copy)
-                .then(SetAddressSpace::new(array, AddressSpace::Local))
-                .then(JoinInames::new(format!("cells_{}", f.name), gather))
-                .then(self.flat(&format!("cells_{}_{gather}", f.name), &format!("gather_{}", f.name)));
-            // an even stride between work-items would meet in the same banks
-            if f.dof_count * components.unwrap_or(1) % 2 == 0 {
-                recipe = recipe.then(PadArray { var: array.clone(), axis: 1, by: 1 });
+    fn through_local_memory(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
+        let group = [self.work_group, 1];
+        for f in &s.fields {
+            for g in &f.gathered {
+                recipe = recipe.then(PrefetchArray::new(&g.array, "cell_compute", AddressSpace::Private));
             }
+            recipe = gather_flat(f, |_| format!("cells_{}", f.name), group, recipe);
         }
-        for out in outs {
-            recipe = recipe.then(SetAddressSpace::new(out, AddressSpace::Local));
-            if s.row_count % 2 == 0 {
-                recipe = recipe.then(PadArray { var: out.clone(), axis: 1, by: 1 });
-            }
-        }
-        recipe
-            .then(JoinInames::new("cell_commit", "commit_dof"))
-            .then(self.flat("cell_commit_commit_dof", "commit"))
-    }
-
-    /// A joined loop over the work-items of the group, in rounds.
-    fn flat(&self, joined: &str, name: &str) -> crate::primitives::SplitIname {
-        split(joined, self.work_group, &format!("{name}_round"), &format!("{name}_item"))
+        commit_flat(s, s.row_count, ["cell_commit", "commit_dof"], group, recipe)
     }
 }

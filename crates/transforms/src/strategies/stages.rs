@@ -84,6 +84,8 @@ pub struct Gathered {
     pub components: Option<i64>,
     /// The loop that gathers them.
     pub gather: String,
+    /// Its instructions, one a component.
+    pub insns: Vec<String>,
 }
 
 impl Stages {
@@ -115,11 +117,6 @@ impl Stages {
         }
         self.fields = joined;
         (self, recipe)
-    }
-
-    /// A name for what each instruction of the scatter adds.
-    pub fn staged_results(&self) -> Vec<String> {
-        (0..self.commits.len()).map(|k| format!("staged_{k}")).collect()
     }
 
     /// The loops that gather the functions.
@@ -225,11 +222,7 @@ impl<'k> Finder<'k> {
             name: tag.map_or_else(|| self.loop_name(dofs), str::to_owned),
             dofs: self.loop_name(dofs),
             dof_count: self.length(dofs)?,
-            gathered: vec![Gathered {
-                array: name(gathered),
-                components,
-                gather: self.gather_loop(gathered)?,
-            }],
+            gathered: vec![self.gathered(gathered, components)?],
             matrices: self
                 .read_by(&own, |v| matches!(v.kind, VarKind::Table(_)))
                 .into_iter()
@@ -286,11 +279,16 @@ impl<'k> Finder<'k> {
         crate::tree::loop_body(&self.kernel.body, cell).unwrap_or_default().iter().map(name).collect()
     }
 
-    /// The loop around the instructions that gather a variable.
-    fn gather_loop(&self, var: VarId) -> Found<String> {
+    /// A gathered variable with the instructions that gather it and the loop around them.
+    fn gathered(&self, var: VarId, components: Option<i64>) -> Found<Gathered> {
         let writers: Vec<InsnId> =
             self.schedule.iter().map(|(i, _)| *i).filter(|i| self.insn(*i).lhs.var == var).collect();
-        Ok(self.loop_name(self.loops(&writers, 2, "gather")?[1]))
+        Ok(Gathered {
+            array: self.kernel.vars[var].name.clone(),
+            components,
+            gather: self.loop_name(self.loops(&writers, 2, "gather")?[1]),
+            insns: writers.iter().map(|i| self.insn(*i).name.clone()).collect(),
+        })
     }
 
     /// Variables that instructions read outside of indices, in order of appearance.

@@ -48,6 +48,7 @@ mod remove_unused_vars;
 mod rename;
 mod replace_with_intrinsic;
 mod reverse_iname;
+mod roll_insns;
 mod selections;
 mod separate_array;
 mod set_address_space;

@@ -1,0 +1,219 @@
+//! Makes a loop of statements that repeat each other.
+
+use super::Transform;
+use crate::error::Cause;
+use crate::lookup;
+use crate::nest::new_loop;
+use crate::tree::{edit_siblings, siblings};
+use purlin_ir::{Access, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Node};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Makes one statement in a loop of statements that differ in constants of their indices only: the inverse of
+/// unrolling.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..n                =>   for i in 0..n
+///   s0: y[2*i] += a[i, 0]             for c in 0..3
+///   s1: y[2*i + 1] += a[i, 1]           s0: y[2*i + c] += a[i, c]
+///   s2: y[2*i + 2] += a[i, 2]
+/// ```
+/// The statement keeps the name and the tags of the first. The loop can then be tagged, joined or split like any other:
+/// the components of a vector along the work-items, say.
+///
+/// # Precondition
+/// The statements stand one behind the other, in the order given. With `S_k` the `k`-th of them, there is a statement
+/// `S(c)` with `S(k) = S_k` for all `k`: same operator, same expressions, and indices that grow by the same constant
+/// from each statement to the next. The instances and their order are then the same: `S_k(x)` is `S(x, k)`.
+///
+/// # Errors
+/// Fewer than two statements, one that is unknown or a call; statements that are apart or in another order; two that
+/// differ in more than such constants, with both; a name that is taken.
+///
+/// # Elsewhere
+/// LLVM's loop rerolling; the inverse of Loopy's tag `unr` and of Exo's `unroll_loop`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RollInsns {
+    /// The statements, in textual order.
+    pub insns: Vec<String>,
+    /// Name of the loop.
+    pub iname: String,
+}
+
+impl RollInsns {
+    /// Makes a loop `iname` of `insns`.
+    pub fn new<S: Into<String>>(insns: impl IntoIterator<Item = S>, iname: impl Into<String>) -> Self {
+        Self { insns: insns.into_iter().map(Into::into).collect(), iname: iname.into() }
+    }
+}
+
+impl fmt::Display for RollInsns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let insns: Vec<_> = self.insns.iter().map(|i| format!("`{i}`")).collect();
+        write!(f, "roll {} into a loop `{}`", insns.join(", "), self.iname)
+    }
+}
+
+impl Transform for RollInsns {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+        let ids = self.insns.iter().map(|i| lookup::insn(kernel, i)).collect::<Result<Vec<_>, _>>()?;
+        let [first, _, ..] = ids[..] else {
+            let found = ids.len();
+            return Err(Cause::Argument(format!("{found} statements are to be rolled, needed two or more")));
+        };
+        lookup::free(kernel, &self.iname)?;
+        check_neighbours(kernel, &ids)?;
+        let mut rolled = kernel.clone();
+        let iname = new_loop(&mut rolled, &self.iname, ids.len() as i64, AxisTag::Sequential);
+        let insns: Vec<&Insn> = ids.iter().map(|i| &kernel.insns[*i]).collect();
+        rolled.insns[first] = of_insns(&insns, iname)?;
+        let is_first = |n: &Node| *n == Node::Insn(first);
+        edit_siblings(&mut rolled.body, &is_first, &mut |nodes| {
+            let Some(at) = nodes.iter().position(is_first) else { return };
+            nodes.splice(at..at + ids.len(), [Node::Loop(iname, vec![Node::Insn(first)])]);
+        });
+        let rolled = rolled.canonical();
+        rolled.verify()?;
+        Ok(rolled)
+    }
+}
+
+/// Whether the statements stand one behind the other.
+fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Cause> {
+    let is_first = |n: &Node| *n == Node::Insn(ids[0]);
+    let around = siblings(&kernel.body, &is_first).unwrap_or_default();
+    let at = around.iter().position(is_first).unwrap_or(around.len());
+    let run = around[at..].iter().take(ids.len());
+    if run.eq(ids.iter().map(|i| Node::Insn(*i)).collect::<Vec<_>>().iter()) {
+        return Ok(());
+    }
+    let names: Vec<_> = ids.iter().map(|i| format!("`{}`", kernel.insns[*i].name)).collect();
+    Err(Cause::Argument(format!(
+        "{} do not stand one behind the other in this order; move the statements between them first",
+        names.join(", ")
+    )))
+}
+
+/// The statement that each of `insns` is at one value of `iname`.
+fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Cause> {
+    let first = insns[0];
+    let differ = |other: &Insn, what: &str| {
+        Cause::Argument(format!(
+            "`{}` and `{}` differ in {what}; only statements are rolled that differ in constants of their indices, by \
+             the same step from each to the next",
+            first.name, other.name
+        ))
+    };
+    if let Some(call) = insns.iter().find(|i| i.callee.is_some()) {
+        let name = &call.name;
+        return Err(Cause::Argument(format!("`{name}` is part of a call; inline it first")));
+    }
+    if let Some(other) = insns.iter().find(|i| i.op != first.op) {
+        return Err(differ(other, "their operator"));
+    }
+    if let Some(other) = insns.iter().find(|i| i.predicate.is_some() != first.predicate.is_some()) {
+        return Err(differ(other, "their condition"));
+    }
+    // for a message, the first one of which no two make a loop with the first statement
+    let culprit = |rolls: &dyn Fn(&[&Insn]) -> bool| {
+        (2..=insns.len()).find(|n| !rolls(&insns[..*n])).map_or(first, |n| insns[n - 1])
+    };
+    let lhs = |insns: &[&Insn]| access(&insns.iter().map(|i| &i.lhs).collect::<Vec<_>>(), iname);
+    let rhs = |insns: &[&Insn]| expression(&insns.iter().map(|i| &i.rhs).collect::<Vec<_>>(), iname);
+    let condition = |insns: &[&Insn]| {
+        let all: Vec<&Expr> = insns.iter().filter_map(|i| i.predicate.as_ref()).collect();
+        if all.is_empty() { Some(None) } else { expression(&all, iname).map(Some) }
+    };
+    let mut insn = first.clone();
+    insn.lhs = lhs(insns).ok_or_else(|| differ(culprit(&|i| lhs(i).is_some()), "what they write"))?;
+    insn.rhs = rhs(insns).ok_or_else(|| differ(culprit(&|i| rhs(i).is_some()), "what they compute"))?;
+    insn.predicate =
+        condition(insns).ok_or_else(|| differ(culprit(&|i| condition(i).is_some()), "their condition"))?;
+    Ok(insn)
+}
+
+fn access(all: &[&Access], iname: InameId) -> Option<Access> {
+    let first = all.first()?;
+    if all.iter().any(|a| (a.var, a.index.len()) != (first.var, first.index.len())) {
+        return None;
+    }
+    let axis = |k: usize| index(&all.iter().map(|a| &a.index[k]).collect::<Vec<_>>(), iname);
+    Some(Access { var: first.var, index: (0..first.index.len()).map(axis).collect::<Option<_>>()? })
+}
+
+/// Indices that grow by the same constant from each to the next, or are alike in their parts.
+fn index(all: &[&Expr], iname: InameId) -> Option<Expr> {
+    let first = all.first()?;
+    if all.iter().all(|e| e == first) {
+        return Some(Expr::clone(first));
+    }
+    let affine: Option<Vec<Affine>> = all.iter().map(|e| e.as_affine()).collect();
+    let Some(affine) = affine else { return expression(all, iname) };
+    let steps: Option<Vec<i64>> = affine.windows(2).map(|w| w[1].minus(&w[0]).as_constant()).collect();
+    let steps = steps?;
+    let step = *steps.first()?;
+    let even = steps.iter().all(|s| *s == step);
+    even.then(|| Expr::from_affine(&affine[0].plus(&Affine::iname(iname).times(step))))
+}
+
+/// Expressions of one shape whose indices grow alike.
+fn expression(all: &[&Expr], iname: InameId) -> Option<Expr> {
+    let first = all.first()?;
+    if all.iter().all(|e| e == first) {
+        return Some(Expr::clone(first));
+    }
+    let part = |of: &dyn Fn(&Expr) -> Option<Expr>| {
+        let parts = all.iter().map(|e| of(e)).collect::<Option<Vec<Expr>>>()?;
+        expression(&parts.iter().collect::<Vec<_>>(), iname).map(Box::new)
+    };
+    Some(match first {
+        Expr::Load(_) => {
+            let loads = all.iter().map(|e| if let Expr::Load(a) = e { Some(a) } else { None });
+            Expr::Load(access(&loads.collect::<Option<Vec<_>>>()?, iname)?)
+        }
+        Expr::Unary(op, _) => Expr::Unary(
+            *op,
+            part(&|e| match e {
+                Expr::Unary(other, a) if other == op => Some(Expr::clone(a)),
+                _ => None,
+            })?,
+        ),
+        Expr::Binary(op, ..) => {
+            let of = |e: &Expr, left: bool| match e {
+                Expr::Binary(other, a, b) if other == op => Some(Expr::clone(if left { a } else { b })),
+                _ => None,
+            };
+            Expr::Binary(*op, part(&|e| of(e, true))?, part(&|e| of(e, false))?)
+        }
+        Expr::Cast(ty, _) => Expr::Cast(
+            *ty,
+            part(&|e| match e {
+                Expr::Cast(other, a) if other == ty => Some(Expr::clone(a)),
+                _ => None,
+            })?,
+        ),
+        Expr::Call(function, arguments) => {
+            let of = |e: &Expr, k: usize| match e {
+                Expr::Call(other, a) if other == function => a.get(k).cloned(),
+                _ => None,
+            };
+            let rolled = (0..arguments.len()).map(|k| part(&|e| of(e, k)).map(|e| *e));
+            Expr::Call(*function, rolled.collect::<Option<_>>()?)
+        }
+        Expr::Select(..) => {
+            let of = |e: &Expr, k: usize| match e {
+                Expr::Select(c, a, b) => [c, a, b].get(k).map(|e| Expr::clone(e)),
+                _ => None,
+            };
+            Expr::Select(part(&|e| of(e, 0))?, part(&|e| of(e, 1))?, part(&|e| of(e, 2))?)
+        }
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => return None,
+    })
+}
