@@ -9,7 +9,7 @@ test:
 	.ci/run
 
 # Adds the cases that `make test` leaves out: all 70 operator actions everywhere, 20,000 random recipes,
-# 1,000 sets of tiling parameters against the formulas.
+# 1,000 sets of tiling parameters against the formulas; random programs from a fresh seed.
 test-all:
 	PURLIN_TEST_ALL=1 .ci/run
 

@@ -1,7 +1,7 @@
 //! Random programs and random recipes over all primitives: what is accepted computes the same in the interpreter
 //! before and after each step, in C, and in OpenCL on the CPU.
 //!
-//! `PURLIN_SEED` repeats a run, `PURLIN_PAIRS` sets the number of pairs.
+//! `PURLIN_SEED` chooses the pairs (a number, or `fresh`), `PURLIN_PAIRS` how many.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod devices;
@@ -17,10 +17,10 @@ use pair::{Broken, Draft, Pair};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use purlin::Random;
 use purlin::ir::sample::{SampleConfig, plan::arbitrary_plan};
 use shrink::Tree;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tally::Tally;
@@ -67,6 +67,13 @@ struct Sum {
     failure: Option<String>,
 }
 
+impl Sum {
+    /// How many of the pairs that are wanted have not run; none when nothing is left to do.
+    fn missing(&self, wanted: u64) -> Option<u64> {
+        (self.pairs < wanted && self.failure.is_none()).then(|| wanted - self.pairs)
+    }
+}
+
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -75,29 +82,16 @@ fn variable(name: &str) -> Option<u64> {
 fn accepted_recipes_keep_results_everywhere() {
     let all = std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty());
     let wanted = variable("PURLIN_PAIRS").unwrap_or(if all { LONG } else { 500 });
-    let seed = variable("PURLIN_SEED").unwrap_or_else(Random::fresh_seed);
-    println!("PURLIN_SEED={seed}");
+    let seed = purlin::ir::sample::seed();
     let opencl = purlin::runtime::open("opencl").map_err(|e| println!("skipped: OpenCL: {e}")).is_ok();
-    let (sum, next) = (Mutex::new(Sum::default()), AtomicU64::new(0));
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while {
-                    let s = sum.lock().unwrap();
-                    s.pairs < wanted && s.failure.is_none()
-                } {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let result = std::panic::catch_unwind(|| batch(seed, number, opencl, &sum));
-                    if let Err(e) = result {
-                        let text = e.downcast_ref::<String>().cloned().unwrap_or_default();
-                        sum.lock().unwrap_or_else(|e| e.into_inner()).failure =
-                            Some(format!("panic: {text}"));
-                    }
-                }
-            });
-        }
-    });
+    let (sum, mut numbers) = (Mutex::new(Sum::default()), 0..0);
+    // in rounds, so that which batches run does not depend on how long each takes
+    loop {
+        let missing = sum.lock().unwrap().missing(wanted);
+        let Some(missing) = missing else { break };
+        numbers = numbers.end..numbers.end + missing.div_ceil(BATCH as u64);
+        batches(seed, numbers.clone(), opencl, &sum);
+    }
     let sum = sum.into_inner().unwrap();
     println!("{} pairs ran in the interpreter, C{}", sum.pairs, if opencl { " and OpenCL" } else { "" });
     println!(
@@ -120,6 +114,29 @@ fn accepted_recipes_keep_results_everywhere() {
     let short = wanted < LONG;
     rare.retain(|name| !(SELDOM.contains(&name.as_str()) || short && UNCOMMON.contains(&name.as_str())));
     assert_eq!(rare, Vec::<String>::new(), "never accepted; PURLIN_SEED={seed}");
+}
+
+/// Runs some batches, one on each core at a time, until one fails.
+fn batches(seed: u64, numbers: Range<u64>, opencl: bool, sum: &Mutex<Sum>) {
+    let next = AtomicU64::new(numbers.start);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while sum.lock().unwrap_or_else(|e| e.into_inner()).failure.is_none() {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if !numbers.contains(&number) {
+                        break;
+                    }
+                    if let Err(e) = std::panic::catch_unwind(|| batch(seed, number, opencl, sum)) {
+                        let text = e.downcast_ref::<String>().cloned().unwrap_or_default();
+                        sum.lock().unwrap_or_else(|e| e.into_inner()).failure =
+                            Some(format!("panic: {text}"));
+                    }
+                }
+            });
+        }
+    });
 }
 
 /// The drafts of a batch: the same for the same seed and number.

@@ -6,6 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use purlin_forms::element::CellShape;
 use purlin_forms::mesh::{GmshError, Mesh, MeshError, Place};
+use purlin_ir::sample::config;
 
 const PLATE: &[u8] = include_bytes!("data/plate.msh");
 const PLATE_BINARY: &[u8] = include_bytes!("data/plate_binary.msh");
@@ -205,7 +206,7 @@ fn apply(edit: &Edit, file: &mut Vec<u8>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(1500))]
 
     /// A spoilt file gives a mesh or a message, and a mesh that it gives passes every check.
     #[test]

@@ -6,7 +6,7 @@
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};
 use purlin_ir::interp::{Memory, Value, interpret};
-use purlin_ir::sample::{SampleConfig, arbitrary_kernel};
+use purlin_ir::sample::{SampleConfig, arbitrary_kernel, config, seed};
 use purlin_ir::{AddressSpace, Affine, AxisTag, Direction, Id, Kernel, ScalarType, VarId, VarKind, WriteOp};
 use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, oclgrind, open};
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ impl Random {
     }
 }
 
-/// A different seed in each run, printed with every failure.
-fn seed() -> u64 {
+/// A different seed of inputs in each run, printed with every failure.
+fn fresh_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     now.as_nanos() as u64
 }
@@ -203,7 +203,7 @@ fn kernels_agree_with_the_interpreter() {
 }
 
 fn kernels_agree(devices: &[Box<dyn Device>]) {
-    let seed = seed();
+    let seed = fresh_seed();
     let mut random = Random(seed);
     let mut failures = Vec::new();
     let oclgrind = devices.iter().any(|d| d.info().driver.contains("Oclgrind"));
@@ -260,8 +260,7 @@ fn with_constant_temporaries(kernel: &Kernel, memory: &Memory) -> Kernel {
 #[test]
 fn random_programs_agree_with_the_interpreter() {
     let device = open("c").unwrap();
-    let mut runner =
-        TestRunner::new(Config { cases: cases(40), failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(config(cases(40)));
     let result = runner.run(&arbitrary_kernel(SampleConfig::default()), |sample| {
         let mut expected = sample.memory.clone();
         interpret(&sample.kernel, &mut expected).unwrap();
@@ -307,12 +306,7 @@ fn parallel_programs_agree(device: &dyn Device, cases: u32) {
     let seed = seed();
     let random = std::cell::RefCell::new(Random(seed));
     let accepted = std::cell::Cell::new(0_u32);
-    let mut runner = TestRunner::new(Config {
-        cases,
-        failure_persistence: None,
-        max_shrink_iters: 0,
-        ..Config::default()
-    });
+    let mut runner = TestRunner::new(Config { max_shrink_iters: 0, ..config(cases) });
     let result = runner.run(&arbitrary_kernel(SampleConfig::default()), |sample| {
         for _ in 0..12 {
             let Some(kernel) = parallel(&sample.kernel, &sample.memory, &mut random.borrow_mut()) else {

@@ -8,6 +8,7 @@
 
 use super::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use proptest::prelude::*;
+use purlin_ir::sample::config;
 use std::collections::HashMap;
 
 /// What a work-group did.
@@ -257,7 +258,7 @@ fn problem() -> impl Strategy<Value = (TilingSizes, TilingParameters)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(config(1500))]
 
     #[test]
     fn formulas_count_what_the_loops_do((sizes, parameters) in problem()) {

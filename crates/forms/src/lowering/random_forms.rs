@@ -10,6 +10,7 @@ use crate::numbering::Numbering;
 use crate::reference;
 use proptest::prelude::*;
 use purlin_ir::interp::interpret;
+use purlin_ir::sample::config;
 
 const CELL: CellShape = CellShape::Triangle;
 
@@ -95,7 +96,7 @@ fn inputs(mesh: &Mesh, seeds: &[f64]) -> Inputs {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 400, ..config(96) })]
 
     #[test]
     fn random_forms_agree_with_the_reference(

@@ -30,8 +30,10 @@ mod expression;
 mod nest;
 pub mod plan;
 mod range;
+mod seed;
 
 pub use draw::memory;
+pub use seed::{config, seed};
 
 use crate::interp::Memory;
 use crate::kernel::Kernel;

@@ -7,7 +7,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(config(400))]
 
     #[test]
     fn samples_run_to_finite_values(sample in arbitrary_kernel(SampleConfig::default())) {
@@ -41,7 +41,7 @@ proptest! {
 /// What the documentation promises to occur does, within a few hundred samples.
 #[test]
 fn every_feature_occurs() {
-    let mut runner = TestRunner::default();
+    let mut runner = TestRunner::new(config(1));
     let strategy = arbitrary_kernel(SampleConfig::default());
     let mut texts = String::new();
     for _ in 0..400 {

@@ -1,10 +1,10 @@
 //! Random programs outlined: the callee, run by itself on the windows that its call has, does what the program does.
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 use purlin_ir::calls::{Arg, Call, Window};
 use purlin_ir::interp::{Memory, Value, interpret};
-use purlin_ir::sample::{Sample, SampleConfig, arbitrary_kernel};
+use purlin_ir::sample::{Sample, SampleConfig, arbitrary_kernel, config};
 use purlin_ir::{Affine, Atom, Expr, Kernel, Node, ScalarType, VarKind, Variable};
 use purlin_transforms::Transform;
 use purlin_transforms::primitives::{InlineCall, OutlineInsns};
@@ -124,7 +124,7 @@ fn name(kernel: &Kernel, node: &Node) -> String {
 #[test]
 fn callees_do_what_the_program_does() {
     let (outlined, compared) = (Cell::new(0_u32), Cell::new(0_u32));
-    let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(config(300));
     let samples = SampleConfig { nests: 2, ..SampleConfig::default() };
     let result = runner.run(&arbitrary_kernel(samples), |Sample { kernel, memory }| {
         let statements: Vec<String> = kernel.body.iter().map(|n| name(&kernel, n)).collect();

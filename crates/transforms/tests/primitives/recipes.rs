@@ -4,6 +4,7 @@ use crate::story::{assert_style, kernel};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use purlin_ir::AddressSpace;
+use purlin_ir::sample::config;
 use purlin_transforms::primitives::{
     Assume, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames, PrefetchArray,
     SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,
@@ -170,6 +171,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(config(256))]
+
     #[test]
     fn json_reads_back(steps in proptest::collection::vec(step(), 0..6)) {
         let recipe = Recipe::new(steps);

@@ -7,7 +7,7 @@ use crate::ids::VarId;
 use crate::interp::Memory;
 use crate::kernel::Kernel;
 use crate::polyhedral::is_symbol;
-use crate::sample::{SampleConfig, arbitrary_kernel};
+use crate::sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
 use purlin_isl as isl;
 use std::collections::{BTreeMap, BTreeSet};
@@ -207,7 +207,7 @@ fn small(config: SampleConfig) -> SampleConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(config(200))]
 
     #[test]
     fn random_programs_are_sound(sample in arbitrary_kernel(small(SampleConfig::default()))) {

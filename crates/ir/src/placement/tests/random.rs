@@ -7,9 +7,9 @@ use crate::ids::{InameId, InsnId, VarId};
 use crate::interp::Memory;
 use crate::kernel::{AddressSpace, AxisTag, Kernel, VarKind, WriteOp};
 use crate::placement::{Barrier, PlacementError};
-use crate::sample::{SampleConfig, arbitrary_kernel};
+use crate::sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{TestCaseError, TestRunner};
 use std::cell::Cell;
 
 /// Where an instance runs along an axis.
@@ -229,10 +229,10 @@ fn tagged(mut kernel: Kernel, picks: &[u8]) -> Kernel {
 
 #[test]
 fn accepted_placements_have_no_race() {
-    let config = SampleConfig { extent: 3, nests: 2, statements: 3, ..SampleConfig::default() };
+    let small = SampleConfig { extent: 3, nests: 2, statements: 3, ..SampleConfig::default() };
     let (accepted, refused, barriers, needed) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
-    let mut runner = TestRunner::new(Config { cases: 1500, failure_persistence: None, ..Config::default() });
-    let inputs = (arbitrary_kernel(config), proptest::collection::vec(any::<u8>(), 12));
+    let mut runner = TestRunner::new(config(1500));
+    let inputs = (arbitrary_kernel(small), proptest::collection::vec(any::<u8>(), 12));
     let result = runner.run(&inputs, |(sample, picks)| {
         let kernel = tagged(sample.kernel, &picks);
         if kernel.verify().is_err() {

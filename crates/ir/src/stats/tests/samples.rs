@@ -3,7 +3,7 @@
 use super::check;
 use crate::interp::{Memory, interpret};
 use crate::kernel::Kernel;
-use crate::sample::{SampleConfig, arbitrary_kernel};
+use crate::sample::{SampleConfig, arbitrary_kernel, config};
 use crate::stats::{StatsError, statistics};
 use proptest::prelude::*;
 
@@ -18,6 +18,8 @@ fn is_exact(kernel: &Kernel, memory: &Memory) -> bool {
 }
 
 proptest! {
+    #![proptest_config(config(256))]
+
     #[test]
     fn statistics_are_the_counts_of_a_run(sample in arbitrary_kernel(without_data())) {
         check(&sample.kernel, &sample.memory);

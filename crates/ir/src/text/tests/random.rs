@@ -6,13 +6,15 @@ use crate::constant::Real;
 use crate::domain::{Constraint, Domain};
 use crate::expr::{BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use crate::ids::InameId;
-use crate::sample::{SampleConfig, arbitrary_kernel};
+use crate::sample::{SampleConfig, arbitrary_kernel, config};
 use crate::types::ScalarType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 proptest! {
+    #![proptest_config(config(256))]
+
     #[test]
     fn samples(sample in arbitrary_kernel(SampleConfig::default())) {
         round_trips(&sample.kernel);

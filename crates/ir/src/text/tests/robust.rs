@@ -1,6 +1,6 @@
 //! No input makes the parser panic, overflow the stack or take long.
 
-use crate::sample::{SampleConfig, arbitrary_kernel};
+use crate::sample::{SampleConfig, arbitrary_kernel, config};
 use crate::text::parse;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -91,7 +91,7 @@ const WORDS: [&str; 64] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(config(1000))]
 
     #[test]
     fn any_bytes(bytes in vec(any::<u8>(), 0..200)) {
@@ -112,7 +112,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(config(300))]
 
     #[test]
     fn valid_programs_with_changes(
