@@ -58,6 +58,7 @@ snapshots! {
     geometry_is_replicated_and_results_stored_once: ALL;
     grid_covers_the_longest_of_triangular_loops: [Cuda];
     guard_never_skips_a_barrier: ALL;
+    guards_stay_around_barriers: ALL;
     guard_of_any_factor_stays_in_32_bits: [Cuda];
     integer_division_rounds_down: [Cuda, C];
     large_private_arrays_are_not_spread: [C];

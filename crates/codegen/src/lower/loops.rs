@@ -444,6 +444,7 @@ impl<'k> Lower<'k> {
         let outer = self.conditions(&outer);
         pending.extend(self.conditions(&differing));
         let inner = std::mem::replace(&mut shape.inner, vec![Vec::new()]);
+        let facts = std::mem::take(&mut shape.facts);
         let code = self.emit_form(iname, shape, &written, &mut |this| {
             let inner: Vec<Vec<Constraint>> =
                 inner.iter().map(|d| d.iter().map(|c| this.env.resolve_constraint(c)).collect()).collect();
@@ -453,7 +454,15 @@ impl<'k> Lower<'k> {
                 Some(guards) => pending.extend(guards),
                 None => pending.push(Expr::Bool(false)),
             }
-            this.nodes(Some(iname), body, &pending)
+            // only behind the guards, which they would imply
+            let mark = this.env.mark();
+            for c in &facts {
+                let c = this.env.resolve_constraint(c);
+                this.env.learn(&c);
+            }
+            let code = this.nodes(Some(iname), body, &pending);
+            this.env.forget(mark);
+            code
         });
         Ok(guarded(outer, code?))
     }
