@@ -37,7 +37,7 @@ type Body<'a, 'k> = &'a mut dyn FnMut(&mut Lower<'k>) -> Result<Block, CodegenEr
 
 impl<'k> Lower<'k> {
     /// Code of a loop of the tree that holds no barrier.
-    pub(super) fn tree_loop(&mut self, iname: InameId, body: &'k [Node]) -> Result<Block, CodegenError> {
+    pub(super) fn plain_loop(&mut self, iname: InameId, body: &'k [Node]) -> Result<Block, CodegenError> {
         let shape = self.shape(iname, true)?;
         let written = written_vars(self.kernel, body);
         self.check_unchanged(iname, &shape, &written)?;
@@ -62,6 +62,7 @@ impl<'k> Lower<'k> {
         body: Body<'_, 'k>,
     ) -> Result<Block, CodegenError> {
         let outer = self.conditions(&shape.outer);
+        self.note_guards(&shape.outer);
         let mark = self.env.mark();
         for c in &shape.outer {
             self.env.learn(c);
@@ -123,6 +124,9 @@ impl<'k> Lower<'k> {
         let inner: Vec<Vec<Constraint>> =
             inner.iter().map(|d| d.iter().map(|c| self.env.resolve_constraint(c)).collect()).collect();
         let Some(guards) = self.disjunction(&inner) else { return Ok(Block::new()) };
+        if let [one] = &inner[..] {
+            self.note_guards(one);
+        }
         let mark = self.env.mark();
         for c in facts {
             let c = self.env.resolve_constraint(c);

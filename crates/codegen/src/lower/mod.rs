@@ -1,6 +1,7 @@
 //! The loop tree as code: one pass over the tree with what is known at each point.
 
 mod expr;
+mod full;
 pub(crate) mod insn;
 pub(crate) mod intrinsic;
 mod loops;
@@ -34,6 +35,8 @@ pub(crate) struct Lower<'k> {
     prelude: Vec<Block>,
     /// Name of the buffer of each variable.
     pub(crate) buffers: Vec<Name>,
+    /// The guards of the loop that is being lowered, where a version without them may be written.
+    open_guards: Option<Vec<purlin_ir::Constraint>>,
     /// Labels of the instruction before, to remark where they change.
     stage: Option<String>,
     pub(crate) target: Target,
@@ -66,6 +69,7 @@ impl<'k> Lower<'k> {
             scope: Vec::new(),
             prelude: vec![Vec::new()],
             buffers,
+            open_guards: None,
             stage: None,
             target,
             calls: intrinsic::with_code(kernel, target)?,
@@ -119,7 +123,7 @@ impl<'k> Lower<'k> {
                     out.extend(self.loop_with_barrier(*iname, body, pending)?);
                 }
                 Node::Loop(iname, body) => {
-                    let code = self.tree_loop(*iname, body)?;
+                    let code = self.with_full_tiles(*iname, body)?;
                     append(&mut run, remark, code);
                 }
                 Node::Insn(insn) => {

@@ -1,7 +1,9 @@
 //! Parametric multi-level tiling (*document 000*, §4.2, Algorithm 4).
 
 use super::stages::{Field, Gathered, NotAnAction, Stages};
-use super::staging::{STAGED, commit_flat, gather_flat, roll_gathers, stage_results, to_local};
+use super::staging::{
+    STAGED, commit_flat, gather_flat, roll_gathers, stage_results, to_local, unrolled_rounds,
+};
 use crate::primitives::{
     AliasStorage, AssignToRule, ContractArray, DistributeLoop, ExpandArray, ExpandRule, FuseLoops,
     InterchangeInames, MakeAtomic, MoveInsns, NameKind, Place, PrefetchArray, Rename, SeparateArray,
@@ -347,6 +349,11 @@ impl MultiLevelTiling {
                 }
             }
         }
+        // with one quadrature tile the degrees of freedom are not needed any more when results are staged
+        if self.staged && self.quad_tile == s.quad_count {
+            let gathered = s.fields.iter().flat_map(|f| &f.gathered).map(|g| g.array.clone());
+            buffers.push(gathered.take(1).chain([STAGED.into()]).collect());
+        }
         for (k, vars) in buffers.into_iter().enumerate().filter(|(_, v)| v.len() > 1) {
             recipe = recipe.then(AliasStorage { vars, storage: format!("tile_{k}") });
         }
@@ -386,6 +393,10 @@ impl MultiLevelTiling {
         }
         let mut rounds = of_stages("round");
         rounds.push("eval_round".into());
+        if self.staged {
+            let items = self.cells * self.work_items_per_cell;
+            rounds.extend(unrolled_rounds(s, self.quad_rows, self.cells, items));
+        }
         // one column alone has no loop that reads it
         for f in
             s.fields.iter().zip(&self.eval_cols).filter(|(f, c)| **c > 1 && kept.contains(f)).map(|(f, _)| f)

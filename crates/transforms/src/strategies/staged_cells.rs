@@ -3,7 +3,7 @@
 use super::multi_level_tiling::{TilingError, distribute, split};
 use super::single_cell::constant_tables;
 use super::stages::Stages;
-use super::staging::{STAGED, commit_flat, gather_flat, roll_gathers, stage_results};
+use super::staging::{STAGED, commit_flat, gather_flat, roll_gathers, stage_results, unrolled_rounds};
 use crate::primitives::{ExpandArray, MakeAtomic, MoveInsns, Place, PrefetchArray, TagIname, TagInames};
 use crate::recipe::Recipe;
 use purlin_ir::{AddressSpace, Kernel};
@@ -52,8 +52,10 @@ impl StagedCells {
         let recipe = self.through_local_memory(s, recipe);
         let flat = s.gathers().into_iter().chain(["commit".into()]).map(|name| format!("{name}_l0"));
         let items: Vec<String> = flat.chain(["cell_compute".into()]).collect();
+        let rounds = unrolled_rounds(s, s.row_count, self.work_group, self.work_group);
         recipe
             .then(MakeAtomic::tag("scatter"))
+            .then(TagInames::new(rounds, "unroll"))
             .then(TagIname::new("cell_group", "g.0"))
             .then(TagInames::new(items, "l.0"))
     }

@@ -12,6 +12,9 @@ use purlin_ir::AddressSpace;
 /// What the scatter adds, before it is committed.
 pub(super) const STAGED: &str = "staged";
 
+/// Most rounds of a gather that are written out.
+const MAX_ROUNDS: i64 = 32;
+
 /// The loop over the components of what is committed.
 const COMMIT: &str = "commit_component";
 
@@ -77,6 +80,16 @@ pub(super) fn commit_flat(
     let components = s.commits.len() as i64;
     let recipe = to_local(STAGED, rows, components, recipe);
     flat(cells, row, (components > 1).then(|| COMMIT.into()), "commit", group, recipe)
+}
+
+/// The loops over rounds that are written out, so that a round's reads need not wait for those of the one before:
+/// names as [`gather_flat`] and [`commit_flat`] give them.
+pub(super) fn unrolled_rounds(s: &Stages, rows: i64, cells: i64, items: i64) -> Vec<String> {
+    let gathers = s.fields.iter().flat_map(|f| f.gathered.iter().map(move |g| (f, g)));
+    let gathers = gathers.map(|(f, g)| (g.gather.clone(), f.dof_count * g.insns.len() as i64));
+    let all = gathers.chain([("commit".to_owned(), rows * s.commits.len() as i64)]);
+    let few = all.filter(|(_, words)| (cells * words + items - 1) / items <= MAX_ROUNDS);
+    few.map(|(name, _)| format!("{name}_round")).collect()
 }
 
 /// An array of cells, each a row, to local memory. Work-items that read neighbouring cells would meet in the same
