@@ -18,7 +18,7 @@ use purlin::codegen::Target;
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Ceilings, Device, DeviceInfo, measure_ceilings};
-use purlin::tuning::{CaseSubject, Choice, LoweredCase, source};
+use purlin::tuning::{CaseSubject, Choice, LoweredCase, source, staged};
 use purlin::{Case, Random, device_model, occupancy};
 use rayon::prelude::*;
 use std::path::PathBuf;
@@ -259,13 +259,13 @@ impl TuneArgs {
         if self.budget == 0 && !self.study {
             return Ok(candidates);
         }
+        let largest = model.occupancy.as_ref().map_or(u64::MAX, |o| o.local_bytes_per_group);
         let choice = Choice::new(case, model, local_bytes).map_err(|e| Failure::Usage(e.to_string()))?;
         if !self.study {
             candidates.extend(Candidate::beyond_single_cell(case.table_bytes()));
             candidates.extend(choice.ranked(self.budget));
-            let staged =
-                Choice::staged(case, model, local_bytes).map_err(|e| Failure::Usage(e.to_string()))?;
-            candidates.extend(staged.ranked(self.budget));
+            let staged = staged(case, local_bytes.min(largest), self.budget.div_ceil(2));
+            candidates.extend(staged.map_err(|e| Failure::Usage(e.to_string()))?);
             return Ok(candidates);
         }
         candidates.extend(choice.ranked(study::TOP));

@@ -4,7 +4,7 @@ use super::LoweredCase;
 use crate::{NoTilingSizes, Random, staged_tiling_sizes, tiling_sizes};
 use purlin_autotune::{
     Candidate, CostModel, DeviceModel, NoOccupancy, Parameters, SearchBounds, SearchSpace, Tiling,
-    TilingError, TilingParameters, TilingSizes,
+    TilingError, TilingParameters, staged_tilings,
 };
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and a column of
@@ -38,7 +38,6 @@ pub enum CandidatesError {
 /// The tilings of a case on a device, ranked by *document 000*'s cost model.
 pub struct Choice<'m> {
     space: SearchSpace,
-    staged: bool,
     model: CostModel<'m>,
     cells: f64,
 }
@@ -53,43 +52,11 @@ impl<'m> Choice<'m> {
         model: &'m DeviceModel,
         local_bytes: u64,
     ) -> Result<Self, CandidatesError> {
-        let sizes = tiling_sizes(&case.lowered.kernel)?;
-        Self::within(case, sizes, model, local_bytes, None)
-    }
-
-    /// The same for staged tilings, which hold the degrees of freedom of all functions in local memory.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn staged(
-        case: &LoweredCase,
-        model: &'m DeviceModel,
-        local_bytes: u64,
-    ) -> Result<Self, CandidatesError> {
-        let sizes = staged_tiling_sizes(&case.lowered.kernel)?;
-        // one word more in each row that has an even number
-        let words = sizes.spaces().map(|s| s.dofs() + s.components).sum::<u64>() + sizes.test.derivatives;
-        Self::within(case, sizes, model, local_bytes, Some(words))
-    }
-
-    fn within(
-        case: &LoweredCase,
-        sizes: TilingSizes,
-        model: &'m DeviceModel,
-        local_bytes: u64,
-        staged_words: Option<u64>,
-    ) -> Result<Self, CandidatesError> {
         let own = model.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
         let accumulators = Some(ACCUMULATORS);
-        let bounds = SearchBounds {
-            local_bytes: own.local_bytes.min(local_bytes),
-            accumulators,
-            staged_words: staged_words.unwrap_or(0),
-            ..own
-        };
-        let space = SearchSpace::new(sizes, bounds)?;
-        let cells = case.workload.cells as f64;
-        Ok(Self { space, staged: staged_words.is_some(), model: CostModel::new(model)?, cells })
+        let bounds = SearchBounds { local_bytes: own.local_bytes.min(local_bytes), accumulators, ..own };
+        let space = SearchSpace::new(tiling_sizes(&case.lowered.kernel)?, bounds)?;
+        Ok(Self { space, model: CostModel::new(model)?, cells: case.workload.cells as f64 })
     }
 
     /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has no cost for
@@ -120,10 +87,7 @@ impl<'m> Choice<'m> {
             new
         };
         let candidate = |(k, ranked): (u64, purlin_autotune::Ranked)| Candidate {
-            parameters: match self.staged {
-                true => Parameters::StagedTiling(ranked.parameters),
-                false => Parameters::Tiling(ranked.parameters),
-            },
+            parameters: Parameters::Tiling(ranked.parameters),
             rank: Some(k),
             predicted_s: Some(ranked.seconds_per_cell * self.cells),
         };
@@ -139,9 +103,6 @@ impl<'m> Choice<'m> {
 
     /// Whether a work-item has registers for its sums and the columns of every function together.
     fn keeps_columns(&self, p: &TilingParameters) -> bool {
-        if self.staged {
-            return false; // they are in local memory
-        }
         let trial = &self.space.sizes().trial;
         let rounds = p.eval_rows.div_ceil(p.work_items_per_cell.max(1));
         let sums: u64 = trial.iter().map(|s| s.derivatives * rounds).sum();
@@ -164,4 +125,18 @@ impl<'m> Choice<'m> {
         let predicted_s = Some(seconds * self.cells);
         Some(Candidate { parameters: Parameters::Tiling(parameters), rank: None, predicted_s })
     }
+}
+
+/// At most `budget` staged tilings of a case with at most `local_bytes` of local memory.
+///
+/// # Errors
+/// A kernel without the stages of an action.
+pub fn staged(
+    case: &LoweredCase,
+    local_bytes: u64,
+    budget: usize,
+) -> Result<Vec<Candidate>, CandidatesError> {
+    let sizes = staged_tiling_sizes(&case.lowered.kernel)?;
+    let tilings = staged_tilings(&sizes, local_bytes).take(budget);
+    Ok(tilings.map(|p| Candidate::unranked(Parameters::StagedTiling(p))).collect())
 }

@@ -11,7 +11,7 @@ mod distance;
 mod sample;
 mod session;
 
-pub use candidates::{CandidatesError, Choice};
+pub use candidates::{CandidatesError, Choice, staged};
 pub use session::{CaseInputs, CaseSession};
 
 use crate::{Case, Problem, ProblemError, kernel_work};

@@ -34,6 +34,7 @@ pub use record::{
 };
 pub use roofline::{Limit, Work};
 pub use search::{
-    CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, tile_options,
+    CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,
+    tile_options,
 };
 pub use tiling::{SpaceSizes, Tiling, TilingError, TilingParameters, TilingSizes};

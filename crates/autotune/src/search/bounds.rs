@@ -24,8 +24,6 @@ pub struct SearchBounds {
     pub local_bytes: u64,
     /// Most sums that a work-item keeps in registers at a time; the document has no such bound.
     pub accumulators: Option<u64>,
-    /// Words of local memory that each cell of a work-group needs beside its factors; none in the document.
-    pub staged_words: u64,
 }
 
 impl Default for SearchBounds {
@@ -42,7 +40,6 @@ impl Default for SearchBounds {
             max_work_group: 1024,
             local_bytes: 48 << 10,
             accumulators: None,
-            staged_words: 0,
         }
     }
 }

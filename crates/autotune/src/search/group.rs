@@ -60,8 +60,7 @@ impl<'a> Group<'a> {
         if !self.space.bounds().allow_rows(sizes, rows(self.eval_rows), rows(self.quad_rows)) {
             return &[];
         }
-        let staged = self.space.bounds().staged_words;
-        let factors = launch.cells * (self.quad_tile * sizes.test.derivatives + staged);
+        let factors = launch.cells * self.quad_tile * sizes.test.derivatives;
         let words = (self.space.bounds().local_bytes / sizes.word_bytes).checked_sub(factors);
         let count = words.map_or(0, |words| self.tiles.partition_point(|t| t.buffer <= words));
         self.tiles.get(..count).unwrap_or_default()

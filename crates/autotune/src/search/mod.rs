@@ -11,6 +11,7 @@ mod cost;
 mod group;
 mod options;
 mod space;
+mod staged;
 #[cfg(test)]
 mod tests;
 
@@ -18,3 +19,4 @@ pub use bounds::{Cut, SearchBounds};
 pub use cost::{CostModel, NoOccupancy};
 pub use options::tile_options;
 pub use space::{Ranked, SearchSpace, Standing, Survey};
+pub use staged::staged_tilings;

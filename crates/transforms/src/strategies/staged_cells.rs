@@ -53,11 +53,12 @@ impl StagedCells {
         let flat = s.gathers().into_iter().chain(["commit".into()]).map(|name| format!("{name}_l0"));
         let items: Vec<String> = flat.chain(["cell_compute".into()]).collect();
         let rounds = unrolled_rounds(s, s.row_count, self.work_group, self.work_group);
-        recipe
-            .then(MakeAtomic::tag("scatter"))
-            .then(TagInames::new(rounds, "unroll"))
-            .then(TagIname::new("cell_group", "g.0"))
-            .then(TagInames::new(items, "l.0"))
+        let recipe = recipe.then(MakeAtomic::tag("scatter"));
+        let recipe = match rounds.is_empty() {
+            true => recipe,
+            false => recipe.then(TagInames::new(rounds, "unroll")),
+        };
+        recipe.then(TagIname::new("cell_group", "g.0")).then(TagInames::new(items, "l.0"))
     }
 
     fn cells_of_a_group(&self, s: &Stages, mut recipe: Recipe) -> Recipe {
