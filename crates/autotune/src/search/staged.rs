@@ -9,27 +9,27 @@ use crate::tiling::{SpaceSizes, TilingParameters, TilingSizes};
 const LAUNCHES: [(u64, u64); 11] =
     [(32, 4), (32, 6), (64, 3), (32, 8), (64, 4), (32, 12), (64, 6), (16, 16), (16, 12), (16, 8), (8, 16)];
 
-/// Launches with one quadrature tile that are taken.
-const SAME_TILE: usize = 4;
-
 /// Most sums of a work-item: 80 still fit its registers where degrees of freedom are in local memory.
 const SUMS: u64 = 80;
 
 /// Fewest points of a tile: below, one cell a work-item needs no tiles.
 const FEWEST_POINTS: u64 = 6;
 
-/// Staged tilings of a problem that fit `local_bytes` of local memory, those of fewer quadrature tiles first: sizes are
-/// those of functions that share their matrices. Tiles are as large as the quadrature tile and the whole cell, so that
-/// every matrix is fetched once a quadrature tile; where local memory forbids that, half as wide.
-pub fn staged_tilings(sizes: &TilingSizes, local_bytes: u64) -> impl Iterator<Item = TilingParameters> + '_ {
+/// Staged tilings of a problem that fit `local_bytes` of local memory: each launch with the largest quadrature tile
+/// that it has room for, then each with the next smaller one. The sizes are those of functions that share their
+/// matrices. The other tiles are as large as the quadrature tile and the whole cell, so that every matrix is fetched
+/// once a quadrature tile; where local memory forbids that, a half or a third as wide.
+pub fn staged_tilings(sizes: &TilingSizes, local_bytes: u64) -> impl Iterator<Item = TilingParameters> {
     let points = sizes.quadrature_points;
     let mut tiles: Vec<u64> = (1..=points).map(|count| points.div_ceil(count)).collect();
     tiles.dedup();
-    let with_launches = move |tile: u64| {
-        let launches = LAUNCHES.iter().filter_map(move |launch| fitting(sizes, local_bytes, tile, *launch));
-        launches.take(SAME_TILE)
+    tiles.retain(|tile| *tile >= FEWEST_POINTS);
+    let of_launch = |launch: &(u64, u64)| -> Vec<TilingParameters> {
+        tiles.iter().filter_map(|tile| fitting(sizes, local_bytes, *tile, *launch)).collect()
     };
-    tiles.into_iter().filter(|tile| *tile >= FEWEST_POINTS).flat_map(with_launches)
+    let found: Vec<Vec<TilingParameters>> = LAUNCHES.iter().map(of_launch).collect();
+    let most = found.iter().map(Vec::len).max().unwrap_or(0);
+    (0..most).flat_map(move |k| found.iter().filter_map(|of| of.get(k).cloned()).collect::<Vec<_>>())
 }
 
 /// The widest tiles of a quadrature tile and a launch that fit.
