@@ -1,12 +1,12 @@
 //! The last check: an independent walk over the final code that a barrier separates every sync.
 //!
 //! It shares nothing with the placement of barriers but the list of what needs one. For each sync it
-//! follows, in order of execution, whether the source has run and no barrier since.
+//! follows, in order of execution, whether the source has run and no barrier since that orders its memory.
 
-use crate::ast::{Block, Name, Stmt};
+use crate::ast::{Block, Fence, Name, Stmt};
 use crate::error::CodegenError;
 use purlin_ir::placement::Barrier;
-use purlin_ir::{AxisTag, Id, InameId, InsnId, Kernel};
+use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
 
 /// Checks that a barrier separates the two sides of every sync.
 ///
@@ -33,7 +33,8 @@ pub(crate) fn check(
 const BUDGET: usize = 2_000_000;
 
 /// Removes barriers without which every sync is still separated, from the last to the first: after an
-/// unrolled loop the one at the end of its last copy, for example.
+/// unrolled loop the one at the end of its last copy, for example. The memory that one orders may be left to the one
+/// before it.
 pub(crate) fn drop_needless(kernel: &Kernel, syncs: &[Barrier], names: &[Name], body: &mut Block) {
     let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     if barriers * size * syncs.len().max(1) > BUDGET {
@@ -41,10 +42,15 @@ pub(crate) fn drop_needless(kernel: &Kernel, syncs: &[Barrier], names: &[Name], 
     }
     for k in (0..barriers).rev() {
         let mut fewer = body.clone();
-        remove(&mut fewer, &mut { k });
-        if first_race(kernel, syncs, names, &fewer).is_none() {
-            *body = fewer;
+        let Some(fence) = remove(&mut fewer, &mut { k }) else { continue };
+        if first_race(kernel, syncs, names, &fewer).is_some() {
+            let Some(before) = k.checked_sub(1) else { continue };
+            widen(&mut fewer, &mut { before }, fence);
+            if first_race(kernel, syncs, names, &fewer).is_some() {
+                continue;
+            }
         }
+        *body = fewer;
     }
 }
 
@@ -54,20 +60,36 @@ fn counts(stmt: &Stmt) -> (usize, usize) {
     stmt.body().into_iter().flatten().map(counts).fold(own, |(a, b), (c, d)| (a + c, b + d))
 }
 
-/// Removes the k-th barrier.
-fn remove(block: &mut Block, k: &mut usize) -> bool {
+/// Removes the k-th barrier; what it ordered.
+fn remove(block: &mut Block, k: &mut usize) -> Option<Fence> {
     for at in 0..block.len() {
-        if matches!(block[at], Stmt::Barrier(_)) {
+        if let Stmt::Barrier(fence) = block[at] {
             if *k == 0 {
                 block.remove(at);
-                return true;
+                return Some(fence);
             }
             *k -= 1;
-        } else if block[at].body_mut().is_some_and(|b| remove(b, k)) {
-            return true;
+        } else if let Some(fence) = block[at].body_mut().and_then(|b| remove(b, k)) {
+            return Some(fence);
         }
     }
-    false
+    None
+}
+
+/// Lets the k-th barrier order the memory of another one, too.
+fn widen(block: &mut Block, k: &mut usize, more: Fence) -> bool {
+    block.iter_mut().any(|stmt| match stmt {
+        Stmt::Barrier(fence) if *k == 0 => {
+            fence.local |= more.local;
+            fence.global |= more.global;
+            true
+        }
+        Stmt::Barrier(_) => {
+            *k -= 1;
+            false
+        }
+        other => other.body_mut().is_some_and(|b| widen(b, k, more)),
+    })
 }
 
 fn first_race<'s>(
@@ -88,6 +110,7 @@ fn first_race<'s>(
         });
         let mut walk = Walk {
             sync,
+            global: kernel.vars[sync.var].space == AddressSpace::Global,
             carrier: sync.carrier.as_ref().map(name),
             common: common.map(name).collect(),
             race: false,
@@ -114,6 +137,8 @@ impl State {
 
 struct Walk<'a> {
     sync: &'a Barrier,
+    /// Whether it is through global memory, else local.
+    global: bool,
     carrier: Option<Name>,
     common: Vec<Name>,
     race: bool,
@@ -133,7 +158,8 @@ impl Walk<'_> {
             Stmt::Assign { origin, .. } => self.instruction(*origin, state),
             Stmt::Atomic(a) => self.instruction(Some(a.origin), state),
             Stmt::Intrinsic(i) => self.together(&i.origins, state),
-            Stmt::Barrier(_) => State::default(),
+            Stmt::Barrier(fence) if self.is_ordered_by(*fence) => State::default(),
+            Stmt::Barrier(_) => state,
             Stmt::Iteration(name) => self.next_iteration(name, state),
             Stmt::If { body, .. } => state.join(self.block(body, state)),
             Stmt::For(f) => {
@@ -142,6 +168,10 @@ impl Walk<'_> {
                 state.join(once).join(twice)
             }
         }
+    }
+
+    fn is_ordered_by(&self, fence: Fence) -> bool {
+        if self.global { fence.global } else { fence.local }
     }
 
     fn instruction(&mut self, origin: Option<InsnId>, mut state: State) -> State {
@@ -192,7 +222,7 @@ mod tests {
         let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
         let syncs = &placed.placement.barriers;
         assert_eq!(first_race(&kernel, syncs, &names, &body), None);
-        assert!(remove(&mut body, &mut { k }));
+        assert!(remove(&mut body, &mut { k }).is_some());
         first_race(&kernel, syncs, &names, &body).cloned()
     }
 

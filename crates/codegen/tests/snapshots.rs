@@ -69,6 +69,7 @@ snapshots! {
     loops_of_one_and_no_iteration_vanish: [Cuda];
     map_entries_are_read_once: [Cuda, C];
     minimum_and_maximum_are_atomic: ALL;
+    one_barrier_orders_both_memories: ALL;
     offsets_beyond_32_bits_are_wide: [Cuda];
     pipelined_tiles_need_one_barrier_an_iteration: ALL;
     predicate_is_a_guard: [Cuda, C];

@@ -301,6 +301,13 @@ fn parallel(kernel: &Kernel, memory: &Memory, random: &mut Random) -> Option<Ker
     Some(kernel.canonical())
 }
 
+/// What oclgrind has found in this process, if it runs it.
+fn findings_so_far() -> String {
+    let log = std::env::var_os("OCLGRIND_LOG");
+    let findings = log.map(|log| oclgrind::read_log(Path::new(&log)).unwrap()).unwrap_or_default();
+    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 /// Random programs with random axis tags: what is not refused must compute the same.
 fn parallel_programs_agree(device: &dyn Device, cases: u32) {
     let seed = seed();
@@ -323,9 +330,12 @@ fn parallel_programs_agree(device: &dyn Device, cases: u32) {
             accepted.set(accepted.get() + 1);
             let mut expected = sample.memory.clone();
             interpret(&sample.kernel, &mut expected).unwrap();
-            compare(&expected, &run(device, &kernel, &sample.memory))
-                .map_err(|e| TestCaseError::fail(format!("{e}\n{kernel}")))?;
-            return Ok(());
+            let found = run(device, &kernel, &sample.memory);
+            let findings = findings_so_far();
+            if !findings.is_empty() {
+                return Err(TestCaseError::fail(format!("{findings}\n{kernel}")));
+            }
+            return compare(&expected, &found).map_err(|e| TestCaseError::fail(format!("{e}\n{kernel}")));
         }
         Ok(())
     });
