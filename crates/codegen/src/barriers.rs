@@ -7,8 +7,8 @@
 //! and one barrier at the end of the body serves all carried syncs that are still open.
 
 use crate::ast::Fence;
-use purlin_ir::placement::Barrier as Sync;
-use purlin_ir::{AddressSpace, Id, InameId, Kernel, Node};
+use purlin_ir::placement::{Barrier as Sync, first_bounded_by};
+use purlin_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body of a loop, or the root.
@@ -81,7 +81,17 @@ struct Need {
 
 impl Need {
     fn new(kernel: &Kernel, sync: &Sync, paths: &[Path]) -> Option<Self> {
-        let (source, sink) = (paths[sync.source.index()].clone(), paths[sync.sink.index()].clone());
+        let path = |insn: InsnId| {
+            let mut path = paths[insn.index()].clone();
+            // the bounds of a loop are read at the loop, and not inside
+            let loops: Vec<InameId> = path.iter().filter_map(|(list, _)| *list).collect();
+            let reads = kernel.insns[insn].lhs.var != sync.var;
+            if let Some(outer) = first_bounded_by(kernel, &loops, sync.var).filter(|_| reads) {
+                path.truncate(outer + 1);
+            }
+            path
+        };
+        let (source, sink) = (path(sync.source), path(sync.sink));
         let level = match sync.carrier {
             None => source.iter().zip(&sink).position(|(a, b)| a != b)?,
             Some(c) => source.iter().position(|(list, _)| *list == Some(c))?,

@@ -5,7 +5,7 @@
 
 use crate::ast::{Block, Fence, Name, Stmt};
 use crate::error::CodegenError;
-use purlin_ir::placement::Barrier;
+use purlin_ir::placement::{Barrier, first_bounded_by};
 use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
 
 /// Checks that a barrier separates the two sides of every sync.
@@ -112,6 +112,12 @@ fn first_race<'s>(
             sync,
             global: kernel.vars[sync.var].space == AddressSpace::Global,
             carrier: sync.carrier.as_ref().map(name),
+            bounded: [sync.source, sync.sink].map(|insn| {
+                let around = &loops[insn.index()];
+                let reads = kernel.insns[insn].lhs.var != sync.var;
+                let outer = first_bounded_by(kernel, around, sync.var).filter(|_| reads);
+                outer.map(|k| name(&around[k]))
+            }),
             common: common.map(name).collect(),
             race: false,
         };
@@ -140,6 +146,8 @@ struct Walk<'a> {
     /// Whether it is through global memory, else local.
     global: bool,
     carrier: Option<Name>,
+    /// The outermost loop around source and sink whose bounds are what they read.
+    bounded: [Option<Name>; 2],
     common: Vec<Name>,
     race: bool,
 }
@@ -163,15 +171,25 @@ impl Walk<'_> {
             Stmt::Iteration(name) => self.next_iteration(name, state),
             Stmt::If { body, .. } => state.join(self.block(body, state)),
             Stmt::For(f) => {
+                let state = self.head(&f.name, state);
                 let once = self.block(&f.body, state);
+                let once = self.head(&f.name, once);
                 let twice = self.block(&f.body, self.next_iteration(&f.name, once));
-                state.join(once).join(twice)
+                state.join(once).join(self.head(&f.name, twice))
             }
         }
     }
 
     fn is_ordered_by(&self, fence: Fence) -> bool {
         if self.global { fence.global } else { fence.local }
+    }
+
+    /// The head of a loop reads its bounds.
+    fn head(&mut self, name: &Name, state: State) -> State {
+        let ends = [self.sync.source, self.sync.sink];
+        let reads = |k: &usize| self.bounded[*k].as_ref() == Some(name);
+        let read: Vec<_> = (0..2).filter(reads).map(|k| ends[k]).collect();
+        read.into_iter().fold(state, |state, insn| self.instruction(Some(insn), state))
     }
 
     fn instruction(&mut self, origin: Option<InsnId>, mut state: State) -> State {

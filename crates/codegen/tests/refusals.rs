@@ -39,6 +39,9 @@ refusals! {
     refuses_a_barrier_that_work_items_reach_differently_often: OpenCl,
         "arg y: f64[8] inout\ntemp t: f64[8, 8] local\nfor l in 0..8 {l.0}\n  for k in 0..l\n    b: t[l, k] = f64(k)\n    d: y[l] = t[l - 1, k] if k < l - 1\n"
         => "a barrier stands inside loop `k`, whose bounds may differ among the work-items of a group (a bound is `l`); make them depend on parameters and work-groups only";
+    refuses_a_shared_bound_that_its_loop_changes: OpenCl,
+        "arg y: f64[8] inout\ntemp m: i32 local\na: m = 3\nfor k in 0..m\n  b: m = k + 1\nfor l in 0..8 {l.0}\n  d: y[l] = 1.0\n"
+        => "the domain of `k` depends on `m`, which its body writes; copy `m` to a temporary before the loop";
     refuses_a_global_integer: C,
         "temp t: i32 global\ns: t = 1\n"
         => "`t` is an integer scalar in global memory, which bounds of loops cannot mention; make it local or private";

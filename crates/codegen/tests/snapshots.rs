@@ -44,7 +44,7 @@ macro_rules! snapshots {
     )* };
 }
 
-use Target::{C, Cuda};
+use Target::{C, Cuda, OpenCl};
 
 snapshots! {
     aliased_temporaries_share_a_buffer: [Cuda, C];
@@ -78,6 +78,7 @@ snapshots! {
     reserved_words_are_renamed: [Cuda];
     rules_and_reductions_in_conditionals: [Cuda, C];
     special_values_are_printed: ALL;
+    shared_bounds_are_read_by_all: [OpenCl];
     spread_keeps_its_bounds: [C];
     strided_loop_steps: [Cuda];
     sums_and_products_are_atomic: ALL;

@@ -7,7 +7,8 @@ use crate::bounds::{self, Bounds};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, condition, divide};
-use purlin_ir::{Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
+use purlin_ir::placement::first_bounded_by;
+use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
 
 /// How a loop is written.
 enum Form {
@@ -478,16 +479,28 @@ impl<'k> Lower<'k> {
             Form::Value(value) => Some(value),
             Form::Empty | Form::Values(_) | Form::Counted { .. } => None,
         };
+        // other work-items may still be reading the bounds of the loop
+        let shared = |v: &&VarId| {
+            let loops = std::slice::from_ref(&iname);
+            self.kernel.vars[**v].space != AddressSpace::Private
+                && self.axes.work_items() > 1
+                && first_bounded_by(self.kernel, loops, **v).is_some()
+        };
+        if let Some(var) = written.iter().find(shared) {
+            return Err(self.changing(iname, *var));
+        }
         let inside = shape.inner.iter().flatten().map(Constraint::expr).chain(value);
         for e in inside {
             if let Some(var) = written.iter().find(|v| mentions_any(e, &[**v])) {
-                return Err(CodegenError::ChangingDomain {
-                    iname: self.kernel.inames[iname].name.clone(),
-                    var: self.kernel.vars[*var].name.clone(),
-                });
+                return Err(self.changing(iname, *var));
             }
         }
         Ok(())
+    }
+
+    fn changing(&self, iname: InameId, var: VarId) -> CodegenError {
+        let (iname, var) = (self.kernel.inames[iname].name.clone(), self.kernel.vars[var].name.clone());
+        CodegenError::ChangingDomain { iname, var }
     }
 
     /// A condition that is written out again after a barrier must still say the same.

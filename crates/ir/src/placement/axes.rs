@@ -1,8 +1,8 @@
 //! Axes of a launch and the coordinates of instances along them.
 
-use crate::affine::Affine;
+use crate::affine::{Affine, Atom};
 use crate::domain::Domain;
-use crate::ids::{InameId, InsnId};
+use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel};
 use crate::polyhedral::Polyhedral;
 
@@ -46,6 +46,15 @@ pub fn axis_of(tag: AxisTag) -> Option<Axis> {
 /// a block that a split makes start there). Code generation counts the same way.
 pub fn index_origin(domain: &Domain, iname: InameId) -> Affine {
     domain.as_range(iname).map_or_else(Affine::default, |(lo, _)| lo)
+}
+
+/// The first of some loops whose bounds mention a variable.
+pub fn first_bounded_by(kernel: &Kernel, loops: &[InameId], var: VarId) -> Option<usize> {
+    loops.iter().position(|l| {
+        let mut found = false;
+        kernel.inames[*l].domain.for_each_symbol(&mut |a| found |= *a == Atom::Var(var));
+        found
+    })
 }
 
 impl LaunchAxes {

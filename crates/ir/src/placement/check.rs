@@ -4,7 +4,7 @@ use crate::deps::pair::PairData;
 use crate::deps::{Dependence, DependenceKind, access_sites};
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel};
-use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of};
+use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::slices::sliced_axes;
 use crate::placement::storage::{StorageError, check_storage};
 use crate::polyhedral::{Polyhedral, Side, step};
@@ -302,8 +302,7 @@ impl Checker<'_, '_> {
     /// All that [`Checker::carriers`] goes by.
     fn question(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Question {
         let coordinate = |axis: &Axis| {
-            let source = self.axes.coordinate(self.poly, d.source, *axis);
-            let sink = self.axes.coordinate(self.poly, d.sink, *axis);
+            let (source, sink) = self.coordinates(d, *axis);
             if agree(d, &source, &sink) { None } else { self.distance(&source, &sink) }
         };
         let loops = self.poly.common_loops(d.source, d.sink).iter();
@@ -363,9 +362,25 @@ impl Checker<'_, '_> {
         Ok(if part.is_empty()? { None } else { Some(part) })
     }
 
+    /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read wherever the loop
+    /// runs, and not only where something inside does.
+    fn coordinates(&self, d: &Dependence, axis: Axis) -> (Coordinate, Coordinate) {
+        let at = |insn, reads: bool| match self.axes.coordinate(self.poly, insn, axis) {
+            _ if reads && self.is_bound_everywhere(d.var, insn, axis) => Coordinate::Everywhere,
+            own => own,
+        };
+        (at(d.source, d.kind == DependenceKind::Anti), at(d.sink, d.kind == DependenceKind::Flow))
+    }
+
+    /// Whether a scalar bounds a loop around an instruction that is in no loop on the axis.
+    fn is_bound_everywhere(&self, var: VarId, insn: InsnId, axis: Axis) -> bool {
+        let (kernel, loops) = (self.poly.kernel, self.poly.loops(insn));
+        let on_axis = |l: &InameId| axis_of(kernel.inames[*l].tag) == Some(axis);
+        first_bounded_by(kernel, loops, var).is_some_and(|k| !loops[..k].iter().any(on_axis))
+    }
+
     fn difference(&self, d: &Dependence, axis: Axis) -> Difference {
-        let source = self.axes.coordinate(self.poly, d.source, axis);
-        let sink = self.axes.coordinate(self.poly, d.sink, axis);
+        let (source, sink) = self.coordinates(d, axis);
         if agree(d, &source, &sink) {
             return Difference::Nowhere;
         }
@@ -470,8 +485,7 @@ impl Checker<'_, '_> {
         axis: Axis,
         rest: isl::Map,
     ) -> Result<isl::Map, PlacementError> {
-        let source = self.axes.coordinate(self.poly, d.source, axis);
-        let sink = self.axes.coordinate(self.poly, d.sink, axis);
+        let (source, sink) = self.coordinates(d, axis);
         if agree(d, &source, &sink) {
             return Ok(rest);
         }

@@ -14,6 +14,8 @@
 //! | local | a flow is refused, reuse does not matter | a barrier |
 //! | global | commuting updates, which must be atomic | atomic updates, or a barrier |
 //!
+//! A scalar in the bounds of a loop is read wherever the loop runs, in front of everything inside.
+//!
 //! A barrier orders two instances only if the source comes strictly first once the parallel loops are
 //! left out of the loop tree.
 //!
@@ -27,7 +29,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use axes::{Axis, Coordinate, LaunchAxes, index_origin};
+pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by, index_origin};
 pub use check::{Barrier, Placement, PlacementError, Refusal, RefusalReason, place};
 pub use slices::sliced_axes;
 pub use storage::{StorageError, check_storage};
