@@ -148,6 +148,7 @@ struct Walk<'a> {
     carrier: Option<Name>,
     /// The outermost loop around source and sink whose bounds are what they read.
     bounded: [Option<Name>; 2],
+    /// Sequential loops around both, outer first.
     common: Vec<Name>,
     race: bool,
 }
@@ -213,8 +214,14 @@ impl Walk<'_> {
         if self.carrier.as_ref() == Some(name) {
             return State { fresh: false, carried: state.carried | state.fresh };
         }
-        // An iteration of a common loop that does not carry the sync: its pairs are elsewhere.
-        if self.common.contains(name) { State::default() } else { state }
+        let depth = |name: &Name| self.common.iter().position(|l| l == name);
+        match (depth(name), self.carrier.as_ref().and_then(depth)) {
+            // inside of what carries the sync any two iterations are a pair
+            (Some(own), Some(carrier)) if own > carrier => state,
+            // an iteration of a common loop that does not carry the sync: its pairs are elsewhere
+            (Some(_), _) => State::default(),
+            (None, _) => state,
+        }
     }
 }
 
@@ -250,6 +257,21 @@ mod tests {
         let (first, second) = (race_without(&text, 0).unwrap(), race_without(&text, 1).unwrap());
         assert_eq!(first.carrier, None);
         assert!(second.carrier.is_some());
+    }
+
+    /// The barrier at the end of the last copy orders it and the first one of the next iteration around.
+    #[test]
+    fn every_barrier_of_copies_inside_a_loop_is_needed() {
+        let text = "kernel copies\n\narg x: f64[16] in\narg y: f64[16] inout\ntemp t: f64 local\ntemp w: f64[16] private\n\
+            for l in 0..16\n  zero: w[l] = 0.0\n\
+            for i in 0..4 TAG\n  for k in 0..2 {unroll}\n    set: t = x[4*i + k]\n    use: w[4*i + k] += t\n\
+            for s in 0..16 {l.0}\n  store: y[s] += w[s]\n";
+        for k in 0..4 {
+            assert!(race_without(&text.replace(" TAG", ""), k).is_some(), "barrier {k}");
+        }
+        for k in 0..15 {
+            assert!(race_without(&text.replace("TAG", "{unroll}"), k).is_some(), "barrier {k}");
+        }
     }
 
     #[test]
