@@ -137,12 +137,14 @@ fn child() {
     let target = device.info().backend.target();
     let mut generated: Vec<_> =
         work.pairs.iter().enumerate().map(|(k, pair)| program(k, pair, target)).collect();
-    let source = merged(generated.iter().flatten().map(|g| &g.program));
+    let elsewhere =
+        |g: &Generated| work.replicated.is_some_and(|r| r != needs_replication(&g.program.source));
+    let source = merged(generated.iter().flatten().filter(|g| !elsewhere(g)).map(|g| &g.program));
     let mut verdicts = Vec::new();
     for (pair, generated) in work.pairs.iter().zip(&mut generated) {
         verdicts.push(match generated {
             Err(verdict) => Some(verdict.clone()),
-            Ok(g) if work.replicated.is_some_and(|r| r != needs_replication(&g.program.source)) => None,
+            Ok(g) if elsewhere(g) => None,
             Ok(g) => Some(run(&*device, &source, g, pair)),
         });
     }
