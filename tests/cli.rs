@@ -487,3 +487,23 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
     let cubins = cubins.filter(|f| f.path().extension().is_some_and(|e| e == "cubin")).count();
     assert_eq!(cubins, 8);
 }
+
+#[test]
+fn a_mapping_of_tuning_is_applied() {
+    let mapping = r#"{"strategy":"staged_cells","cells":8,"constant_tables":true}"#;
+    let form = ["laplace", "--dim", "2", "--degree", "2", "--mapping"];
+    let with = |command: &str, mapping: &str, more: &[&str]| {
+        let args: Vec<&str> = [&[command], &form[..], &[mapping], more].concat();
+        purlin(&args)
+    };
+    let text = stdout(&with("run", mapping, &["--cells", "4", "--no-time"]));
+    assert!(text.contains("mapping staged cells, 8 a group, constant tables"), "{text}");
+    assert!(stdout(&with("steps", mapping, &[])).contains("stage the value of `scatter_y` in `staged`"));
+    assert!(stdout(&with("recipe", mapping, &[])).contains(r#""stage_value""#));
+    let wrong = with("print", r#"{"strategy":"fastest"}"#, &[]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("needed a mapping such as"), "{}", stderr(&wrong));
+    let too_many = with("print", r#"{"strategy":"staged_cells","cells":2000,"constant_tables":true}"#, &[]);
+    assert_eq!(too_many.status.code(), Some(1));
+    assert!(stderr(&too_many).contains("needed 1 to 1024"), "{}", stderr(&too_many));
+}

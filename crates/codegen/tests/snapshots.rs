@@ -57,6 +57,7 @@ snapshots! {
     finite_element_action_one_cell_a_work_item: ALL;
     flat_positions_are_quotients_and_remainders: [Cuda];
     geometry_is_replicated_and_results_stored_once: ALL;
+    full_groups_have_no_guards: [Cuda, C];
     grid_covers_the_longest_of_triangular_loops: [Cuda];
     guard_never_skips_a_barrier: ALL;
     guards_stay_around_barriers: ALL;

@@ -48,14 +48,8 @@ impl<'k> Lower<'k> {
         let Some(all) = conditions.iter().cloned().reduce(|a, b| Expr::binary(Op::And, a, b)) else {
             return Ok(code);
         };
-        let others = match &facts[..] {
-            [Constraint::NonNegative(e)] => {
-                condition(&self.env, &Constraint::NonNegative(e.times(-1).plus_constant(-1)))
-            }
-            _ => Expr::Not(Box::new(all)),
-        };
         let mut both = guarded(conditions, full);
-        both.extend(guarded(vec![others], code));
+        both.extend(guarded(vec![Expr::Not(Box::new(all))], code));
         Ok(both)
     }
 

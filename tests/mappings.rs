@@ -1,0 +1,99 @@
+//! Every mapping that tuning tries computes the action: drawn parameters, cells that do not fill the last work-group,
+//! in the interpreter, in C and in OpenCL, against a reference that shares no code with lowering and code generation.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+mod support;
+
+use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
+use purlin::codegen::{Options, generate};
+use purlin::ir::Kernel;
+use purlin::ir::interp::interpret;
+use purlin::ir::sample::seed;
+use purlin::kernels::Operator;
+use purlin::runtime::open;
+use purlin::tuning::transform;
+use purlin::{Loaded, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
+use support::{all, bent_mesh};
+
+/// Sums of at most some hundred products in f64, relative to the size of the result.
+const TOLERANCE: f64 = 1e-12;
+
+fn tiling(sizes: &TilingSizes, random: &mut Random) -> TilingParameters {
+    let mut up_to = |n: u64| 1 + random.below(n);
+    let quad_tile = up_to(sizes.quadrature_points);
+    TilingParameters {
+        cells: up_to(9),
+        work_items_per_cell: up_to(4),
+        quad_tile,
+        eval_rows: up_to(quad_tile),
+        eval_cols: sizes.trial.iter().map(|s| up_to(s.nodes)).collect(),
+        quad_rows: up_to(sizes.test.nodes),
+        quad_cols: up_to(quad_tile),
+    }
+}
+
+fn found(problem: &Problem, kernel: &Kernel, place: &str) -> Vec<f64> {
+    if place == "interpreter" {
+        let mut memory = problem.memory.clone();
+        interpret(kernel, &mut memory).unwrap();
+        return memory.f64s(problem.output()).unwrap().to_vec();
+    }
+    let device = open(place).unwrap();
+    let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
+    let loaded = Loaded::new(&*device, &program, &problem.memory).unwrap();
+    loaded.launch().unwrap();
+    loaded.f64s(problem.output()).unwrap()
+}
+
+fn check(operator: Operator, dim: usize, degree: usize) {
+    let mut random = Random::new(seed());
+    let numbers = Random::fresh_seed();
+    let problem = Problem::operator(operator, degree, None, bent_mesh(dim, 3), numbers).unwrap();
+    let expected = problem.reference().unwrap();
+    let kernel = &problem.lowered.kernel;
+    let (sizes, staged) = (tiling_sizes(kernel).unwrap(), staged_tiling_sizes(kernel).unwrap());
+    let mut mappings = vec![
+        Parameters::ConstantCells { cells: 1 + random.below(9) },
+        Parameters::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
+        // the last group is full of cells, and one of its work-items has no row
+        Parameters::StagedTiling(TilingParameters {
+            cells: 3,
+            work_items_per_cell: 2,
+            quad_tile: staged.quadrature_points,
+            eval_rows: staged.quadrature_points,
+            eval_cols: staged.trial.iter().map(|s| s.nodes).collect(),
+            quad_rows: staged.test.nodes,
+            quad_cols: staged.quadrature_points,
+        }),
+    ];
+    for _ in 0..if all() { 40 } else { 1 } {
+        mappings.push(Parameters::Tiling(tiling(&sizes, &mut random)));
+        mappings.push(Parameters::StagedTiling(tiling(&staged, &mut random)));
+    }
+    for mapping in mappings {
+        let (mapped, _) = transform(kernel, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
+        for place in ["interpreter", "c", "opencl"] {
+            let error = RelativeError::between(&found(&problem, &mapped, place), &expected);
+            assert!(
+                error.is_within(TOLERANCE),
+                "{operator} {dim}-D P{degree}, {mapping}, {place}, seed {numbers}: {error:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn scalar_on_triangles() {
+    check(Operator::Helmholtz, 2, 3);
+}
+
+#[test]
+fn vector_on_tetrahedra() {
+    check(Operator::Elasticity, 3, 2);
+}
+
+/// Two functions with the same matrices.
+#[test]
+fn functions_that_share_matrices() {
+    check(Operator::Hyperelasticity, 2, 2);
+}
