@@ -500,6 +500,11 @@ fn a_mapping_of_tuning_is_applied() {
     assert!(text.contains("mapping staged cells, 8 a group, constant tables"), "{text}");
     assert!(stdout(&with("steps", mapping, &[])).contains("stage the value of `scatter_y` in `staged`"));
     assert!(stdout(&with("recipe", mapping, &[])).contains(r#""stage_value""#));
+    let kept = ["results", "--db", "results/h200/tuned.jsonl", "--case", "elasticity.2D.P4", "--mapping"];
+    let best = good(&kept);
+    assert_eq!(best.lines().count(), 2, "hyperelasticity as well: {best}");
+    let line = best.lines().find_map(|l| l.strip_prefix("elasticity.2D.P4 ")).unwrap();
+    assert!(stdout(&with("print", line, &["--target", "cuda"])).contains("atomicAdd"));
     let wrong = with("print", r#"{"strategy":"fastest"}"#, &[]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(stderr(&wrong).contains("needed a mapping such as"), "{}", stderr(&wrong));

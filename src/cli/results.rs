@@ -17,6 +17,7 @@ Examples:
   purlin results --case laplace.3D.P4 --all                every trial of a case, the fastest first
   purlin results --refused                                 what did not compile, did not launch or was wrong, and why
   purlin results --db results/h200/tuned.jsonl --page      the page of the H200, as Markdown
+  purlin print laplace --degree 4 --target cuda --mapping \"$(purlin results --case laplace.3D.P4 --mapping)\"
   purlin results --plots .                                 bars.svg and share.svg (Figures 5 and 6 of document 000)
 
 Columns: `of document's` and `of true` are fractions of two rooflines with the ceilings that were measured on the device:
@@ -41,6 +42,9 @@ pub struct ResultsArgs {
     /// The page: Markdown, every case beside its published time
     #[arg(long, conflicts_with_all = ["all", "refused"])]
     page: bool,
+    /// The best mapping of each case as JSON, as --mapping of other commands takes it
+    #[arg(long, conflicts_with_all = ["all", "refused", "page"])]
+    mapping: bool,
     /// Write bars.svg and share.svg there
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
@@ -67,6 +71,8 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
         trials_table(&records)
     } else if args.page {
         page(&best, &records)?
+    } else if args.mapping {
+        mappings(&best)?
     } else {
         best_table(&best, &records)
     })?;
@@ -74,6 +80,23 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
         Some(dir) => out(&pictures(&best, dir, "")?),
         None => Ok(()),
     }
+}
+
+/// The mapping of the one record, or of each behind its case.
+fn mappings(best: &[&Record]) -> Result<String, Failure> {
+    let mut text = String::new();
+    for record in best {
+        if best.len() > 1 {
+            text += &format!("{} ", record.workload.case);
+        }
+        text += &format!("{}\n", mapping_json(record)?);
+    }
+    Ok(text)
+}
+
+/// The parameters of a record as JSON.
+pub fn mapping_json(record: &Record) -> Result<String, Failure> {
+    serde_json::to_string(&record.parameters).map_err(|e| Failure::Refused(e.to_string()))
 }
 
 /// Says which lines of a database are no records.

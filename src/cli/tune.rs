@@ -393,7 +393,18 @@ fn finish(
             Ending::Stopped { .. } | Ending::DeviceLost { .. } => Ok(()),
         };
     }
-    out(&results::write_pictures(&best, database.path())?)
+    out(&results::write_pictures(&best, database.path())?)?;
+    if let ([task], [best]) = (tasks, &best[..]) {
+        let Case { operator, dim, degree } = task.subject.lowered.case;
+        let document = task.subject.lowered.scheme == QuadratureScheme::Document;
+        let scheme = if document { " --scheme document" } else { "" };
+        let target = task.subject.device.info().backend.target();
+        let mapping = results::mapping_json(best)?;
+        out(&format!(
+            "its source: purlin print {operator} --dim {dim} --degree {degree}{scheme} --target {target} --mapping '{mapping}'\n"
+        ))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
