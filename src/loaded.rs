@@ -2,8 +2,8 @@
 
 use purlin_codegen::plan::HostExprError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Program};
-use purlin_ir::ScalarType;
-use purlin_ir::interp::{Memory, Value};
+use purlin_ir::interp::{InterpError, LaunchReport, Memory, Value, check_launch};
+use purlin_ir::{Kernel, ScalarType};
 use purlin_runtime::{
     Arg, Buffer, Device, Executable, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
 };
@@ -15,6 +15,9 @@ pub enum LoadError {
     /// The device or its compiler refused.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// What is given breaks an assumption or leads outside of an array.
+    #[error(transparent)]
+    Values(#[from] InterpError),
     /// A size has no value.
     #[error(transparent)]
     Size(#[from] HostExprError),
@@ -55,6 +58,22 @@ impl<'d> Loaded<'d> {
     /// A program the device refuses, an argument that is missing or does not fit, no memory.
     pub fn new(device: &'d dyn Device, program: &Program, memory: &Memory) -> Result<Self, LoadError> {
         Self::compiled(device, device.compile(program)?, memory)
+    }
+
+    /// As [`Loaded::new`], after [`check_launch`]: that what `kernel`, of which `program` is the code, assumes holds
+    /// for these values, and that no map leads outside of an array. Takes a pass over each map, or longer where the
+    /// entries alone do not decide.
+    ///
+    /// # Errors
+    /// [`LoadError::Values`] with the entries that clash; else as [`Loaded::new`].
+    pub fn checked(
+        device: &'d dyn Device,
+        kernel: &Kernel,
+        program: &Program,
+        memory: &Memory,
+    ) -> Result<(Self, LaunchReport), LoadError> {
+        let report = check_launch(kernel, memory)?;
+        Ok((Self::new(device, program, memory)?, report))
     }
 
     /// Uploads the arguments that a compiled program takes from `memory`.

@@ -175,6 +175,39 @@ const LOOPS: &[Case] = &[
     ),
 ];
 
+/// What a recipe assumes of a map is checked on the real one when that is asked for.
+#[test]
+fn maps_are_checked_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let scatter =
+        "kernel scatter\nparam n: i32\narg dofs: i32[n, 2] in\narg x: f64[n, 2] in\narg y: f64[2*n] inout\n
+for c in 0..n\n  for j in 0..2\n    s: y[dofs[c, j]] += x[c, j]\n";
+    let file = write(dir.path(), "scatter.purlin", scatter);
+    let recipe = write(
+        dir.path(),
+        "recipe.json",
+        r#"{"steps": [{"assume": {"injective": {"array": "dofs"}}}, {"tag_iname": {"iname": "c", "tag": "g.0"}}]}"#,
+    );
+    let values = |dofs: &str| write(dir.path(), "values.json", &format!(r#"{{"dofs": {dofs}}}"#));
+    let run = |values: &str| {
+        let args =
+            ["run", &file, "--recipe", &recipe, "--param", "n=3", "--values", values, "--no-time", "--check"];
+        args.map(str::to_owned)
+    };
+    let text = good(&run(&values("[0, 4, 2, 1, 3, 5]")).each_ref().map(String::as_str));
+    assert!(text.contains("injective: `dofs`") && text.contains("1 by the range of the maps"), "{text}");
+    let error = bad(&run(&values("[0, 4, 2, 4, 3, 5]")).each_ref().map(String::as_str), 1);
+    assert!(error.contains("`dofs[0, 1]` = `dofs[1, 1]` = 4, needed an injective `dofs`"), "{error}");
+    let text =
+        good(&["run", "laplace", "--dim", "2", "--cells", "4", "--device", "c", "--no-time", "--check"]);
+    assert!(text.contains("accesses inside of their arrays"), "{text}");
+    let plan = good(&["print", &file, "--target", "c", "--plan"]);
+    assert!(
+        plan.contains("// `s` is left to `purlin run --check` at y[dofs[c, j]]: its index is read"),
+        "{plan}"
+    );
+}
+
 #[test]
 fn what_is_done_to_loops_runs_against_the_interpreter() {
     let dir = tempfile::tempdir().unwrap();

@@ -102,6 +102,7 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Runtime(error) => error.into(),
+            LoadError::Values(error) => Self::Refused(error.to_string()),
             LoadError::Size(_) | LoadError::Missing(_) | LoadError::Misfit { .. } => {
                 Self::Usage(error.to_string())
             }

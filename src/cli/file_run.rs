@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::run::{RunArgs, TOLERANCE};
+use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{Source, read};
 use super::table::{facts, figure, seconds};
 use super::transform::Transformed;
@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let device = args.open()?;
     let program = generate(&transformed.kernel, device.info().backend.target(), &Options::default())?;
     progress.stage(format!("compiling for {}", device.info().name));
-    let loaded = Loaded::new(&*device, &program, &memory)?;
+    let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &memory)?;
     progress.stage("running");
     loaded.launch()?;
     let results = results(kernel, &loaded)?;
@@ -54,6 +54,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
             ),
         ),
     ];
+    rows.extend(checked.map(|report| ("checked", report.to_string())));
     if !args.no_time {
         progress.stage("timing");
         let timing = loaded.time(&TimingOptions::default())?;

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::report::{Measured, Report};
-use super::run::{RunArgs, TOLERANCE};
+use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
 use super::values::{file_mesh, unit_mesh};
 use purlin::codegen::{Options, generate};
@@ -32,7 +32,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let target = device.info().backend.target();
     let program = generate(&transformed.kernel, target, &Options::default())?;
     progress.stage(format!("compiling for {}", device.info().name));
-    let loaded = Loaded::new(&*device, &program, &problem.memory)?;
+    let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &problem.memory)?;
     progress.stage("running");
     loaded.launch()?;
     let found = loaded.f64s(problem.output())?;
@@ -51,6 +51,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         dofs: problem.n_dofs,
         seed,
         error,
+        checked,
         measured,
     };
     out(&report.table())?;

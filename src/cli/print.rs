@@ -7,6 +7,7 @@ use super::transform::TransformArgs;
 use clap::{Args, ValueEnum};
 use purlin::codegen::{ArgKind, Options, Program, Target, generate};
 use purlin::ir::Kernel;
+use purlin::ir::inside::{Reach, accesses};
 use purlin::ir::text::{PrintOptions, TableStyle, print_with};
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -66,7 +67,7 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
         return out(&kernel_text(&kernel, short));
     };
     let program = generate(&kernel, target, &Options::default())?;
-    let plan = if args.plan { plan_text(&program) } else { String::new() };
+    let plan = if args.plan { plan_text(&kernel, &program) } else { String::new() };
     out(&format!("{plan}{}", program.source))
 }
 
@@ -77,7 +78,7 @@ pub fn kernel_text(kernel: &Kernel, short: bool) -> String {
 }
 
 /// The launch plan as comments.
-fn plan_text(program: &Program) -> String {
+fn plan_text(kernel: &Kernel, program: &Program) -> String {
     let plan = &program.plan;
     let mut text = format!("// entry `{}`\n", program.entry);
     for arg in &plan.args {
@@ -97,6 +98,13 @@ fn plan_text(program: &Program) -> String {
     let _ = writeln!(text, "// {} bytes of local memory, features {:?}", plan.local_bytes, plan.features);
     for condition in &plan.preconditions {
         let _ = writeln!(text, "// needs {}", condition.text);
+    }
+    for access in accesses(kernel) {
+        if let Reach::Open(cause) = access.reach {
+            let insn = &kernel.insns[access.insn].name;
+            let _ =
+                writeln!(text, "// `{insn}` is left to `purlin run --check` at {}: {cause}", access.access);
+        }
     }
     text + "\n"
 }

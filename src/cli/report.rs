@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds};
 use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
+use purlin::ir::interp::LaunchReport;
 use purlin::ir::{Kernel, text};
 use purlin::runtime::{DeviceInfo, Timing};
 use purlin::transforms::Recipe;
@@ -31,6 +32,8 @@ pub struct Report<'a> {
     pub seed: u64,
     /// Distance from the reference.
     pub error: RelativeError,
+    /// What is launched was checked, if that was asked for.
+    pub checked: Option<LaunchReport>,
     /// Times and rooflines, if they were asked for.
     pub measured: Option<Measured>,
 }
@@ -67,6 +70,7 @@ impl Report<'_> {
             ("degrees of freedom", grouped(self.dofs as u64)),
             ("relative error", format!("{l2:.1e} (Euclidean norm), {max:.1e} (maximum norm)")),
         ];
+        rows.extend(self.checked.as_ref().map(|report| ("checked", report.to_string())));
         if let Some(m) = &self.measured {
             let (document, roof) = m.roofs();
             let rate = m.flops_per_s();

@@ -6,8 +6,11 @@ use super::transform::TransformArgs;
 use super::values::ParamArg;
 use super::{file_run, form_run};
 use clap::Args;
-use purlin::Random;
+use purlin::codegen::Program;
+use purlin::ir::Kernel;
+use purlin::ir::interp::{LaunchReport, Memory};
 use purlin::runtime::{Backend, Device, devices, open};
+use purlin::{Loaded, Random};
 use std::path::PathBuf;
 
 /// Compile, run and check a form's action or a loop program, and place it on the device's roofline
@@ -22,6 +25,7 @@ Examples:
   purlin run laplace --degree 4 --mesh meshes/bracket.msh --save-dir out
   purlin run laplace --device cuda                             on the first CUDA card
   purlin run axpy.purlin --param n=1000 --device c
+  purlin run laplace --mesh bracket.msh --check                also what the recipe assumes, on the real maps
 
 The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the document's also charges every read of
 the reference matrices to local memory, where the device has any. Both ceilings are measured on the device. Operations
@@ -55,6 +59,9 @@ pub struct RunArgs {
     /// Only check: no timing, no roofline
     #[arg(long)]
     pub no_time: bool,
+    /// Before the launch, check what is assumed of parameters and maps, and that no map leads outside of an array
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// A result further from its reference than this fails: sums of at most some hundred products in double
@@ -79,6 +86,21 @@ impl RunArgs {
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(Random::fresh_seed)
     }
+}
+
+/// The program in memory, and what a check of the values found if there was one.
+pub fn load<'d>(
+    args: &RunArgs,
+    device: &'d dyn Device,
+    kernel: &Kernel,
+    program: &Program,
+    memory: &Memory,
+) -> Result<(Loaded<'d>, Option<LaunchReport>), Failure> {
+    if !args.check {
+        return Ok((Loaded::new(device, program, memory)?, None));
+    }
+    let (loaded, report) = Loaded::checked(device, kernel, program, memory)?;
+    Ok((loaded, Some(report)))
 }
 
 /// Opens the named device, or the first OpenCL device that computes in double precision, or the host.

@@ -4,7 +4,7 @@ use crate::pair::{Pair, TOLERANCE, differ};
 use purlin::Loaded;
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
 use purlin::ir::interp::{Memory, Value, interpret};
-use purlin::ir::{Affine, Atom, Direction, Id, Kernel, VarKind, Variable};
+use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind, Variable};
 use purlin::runtime::{Device, open};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -183,6 +183,13 @@ fn with_constant_temporaries(mut kernel: Kernel, memory: &Memory) -> Kernel {
             if let Some(constant) = value(extent, &names, memory) {
                 *extent = Affine::constant(constant);
             }
+        }
+    }
+    // larger parameters would leave these temporaries
+    for (id, var) in kernel.vars.iter().filter(|(_, v)| v.kind == VarKind::Param) {
+        if let Some(most) = memory.get_param(&var.name) {
+            let bound = Constraint::le(&Affine::var(id), &Affine::constant(most));
+            kernel.assumptions.push(Assumption::Params(bound));
         }
     }
     kernel

@@ -240,7 +240,7 @@ impl<'k> Env<'k> {
     pub(crate) fn is_non_negative(&self, e: &Affine) -> bool {
         self.interval(e).lo >= 0
             || self.facts.iter().any(|f| self.interval(&e.minus(f)).lo >= 0)
-            || crate::elimination::implied(&self.relevant(e), e)
+            || purlin_ir::elimination::implied(&self.relevant(e), e)
     }
 
     /// Whether a resolved constraint certainly holds here.
@@ -262,7 +262,7 @@ impl<'k> Env<'k> {
         let mut known = self.facts.clone();
         for atom in &atoms {
             let range = self.atom_range(atom);
-            let one = atom_affine(atom);
+            let one = Affine::from(atom);
             if let Some(lo) = range.finite_lo() {
                 known.push(one.plus_constant(lo.saturating_neg()));
             }
@@ -277,15 +277,6 @@ impl<'k> Env<'k> {
             }
         }
         known
-    }
-}
-
-/// An atom as an expression.
-pub(crate) fn atom_affine(atom: &Atom) -> Affine {
-    match atom {
-        Atom::Iname(i) => Affine::iname(*i),
-        Atom::Var(v) => Affine::var(*v),
-        Atom::Floor(n, d) => n.floor_div(*d),
     }
 }
 

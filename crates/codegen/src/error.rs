@@ -72,6 +72,8 @@ pub enum CodegenError {
     )]
     UnknownFeature { callee: String, need: String, target: Target, known: &'static str },
     #[error("{0}")]
+    OutOfBounds(Box<purlin_ir::inside::Outside>),
+    #[error("{0}")]
     Refused(Box<purlin_ir::placement::Refusal>),
     #[error("{0}")]
     Storage(Box<purlin_ir::placement::StorageError>),

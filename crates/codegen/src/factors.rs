@@ -1,7 +1,7 @@
 //! What a quasi-affine integer is written as: remainders instead of differences with quotients, and no
 //! quotient whose value or part the ranges tell.
 
-use crate::env::{Env, atom_affine};
+use crate::env::Env;
 use crate::interval::Interval;
 use purlin_ir::affine::gcd;
 use purlin_ir::{Affine, Atom};
@@ -26,7 +26,7 @@ impl Factor {
     /// It as an expression.
     pub(crate) fn to_affine(&self) -> Affine {
         match self {
-            Self::Atom(a) => atom_affine(a),
+            Self::Atom(a) => Affine::from(a),
             Self::Remainder(n, d) => n.modulo(*d),
         }
     }
@@ -80,7 +80,7 @@ fn take_remainder(rest: &mut Affine, floor: &Atom, d: i64, part: Part, found: &m
             continue;
         }
         if let Some(k) = part(rest, floor, &n, d) {
-            *rest = rest.minus(&n.times(k)).plus(&atom_affine(floor).times(k.saturating_mul(d)));
+            *rest = rest.minus(&n.times(k)).plus(&Affine::from(floor).times(k.saturating_mul(d)));
             found.push((Factor::Remainder(n, d), k));
             return;
         }
@@ -143,7 +143,7 @@ pub(crate) fn simplified(env: &Env<'_>, e: &Affine) -> Affine {
     }
     let constant = Affine::constant(e.constant_term());
     e.terms().iter().fold(constant, |sum, (atom, c)| match atom {
-        Atom::Iname(_) | Atom::Var(_) => sum.plus(&atom_affine(atom).times(*c)),
+        Atom::Iname(_) | Atom::Var(_) => sum.plus(&Affine::from(atom).times(*c)),
         Atom::Floor(n, d) => sum.plus(&quotient(env, &simplified(env, n), *d).times(*c)),
     })
 }
@@ -180,7 +180,7 @@ fn simpler(env: &Env<'_>, n: &Affine, d: i64) -> Option<Affine> {
         Atom::Floor(..) | Atom::Iname(_) | Atom::Var(_) => None,
     })?;
     let (atom, m, a) = inner;
-    let flat = n.minus(&atom_affine(atom)).times(a).plus(m);
+    let flat = n.minus(&Affine::from(atom)).times(a).plus(m);
     let divisor = a.checked_mul(d)?;
     flat.in_bounds().then(|| quotient(env, &flat, divisor))
 }
@@ -198,9 +198,9 @@ fn split(n: &Affine, g: i64) -> (Affine, Affine) {
     let mut low = Affine::constant(n.constant_term().rem_euclid(g));
     for (atom, c) in n.terms() {
         if c % g == 0 {
-            high = high.plus(&atom_affine(atom).times(c / g));
+            high = high.plus(&Affine::from(atom).times(c / g));
         } else {
-            low = low.plus(&atom_affine(atom).times(*c));
+            low = low.plus(&Affine::from(atom).times(*c));
         }
     }
     (high, low)

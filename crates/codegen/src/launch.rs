@@ -77,7 +77,13 @@ pub(crate) fn plan(
     if target == Target::Cuda && found > limit {
         return Err(CodegenError::BlockTooLarge { found, limit, target });
     }
-    let preconditions = kernel.assumptions.iter().flat_map(|a| preconditions(kernel, a)).collect();
+    let mut preconditions: Vec<_> =
+        kernel.assumptions.iter().flat_map(|a| preconditions(kernel, a)).collect();
+    for extent in extents(kernel) {
+        if !preconditions.contains(&extent) {
+            preconditions.push(extent);
+        }
+    }
     Ok(LaunchPlan { args: args(kernel), grid, block, local_bytes, features, preconditions })
 }
 
@@ -92,6 +98,18 @@ fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> 
         }
     };
     values.iter().map(|e| Precondition { value: host_expr(kernel, e), text: text.clone() }).collect()
+}
+
+/// Extents of arguments that must not be negative. Of a single one the length of the buffer tells; the product of two
+/// negative ones looks like that of two positive ones.
+fn extents(kernel: &Kernel) -> Vec<Precondition> {
+    let parametric = |var: &'_ Variable| match var.kind {
+        VarKind::Argument(_) => var.shape.iter().filter(|e| e.as_constant().is_none()).cloned().collect(),
+        VarKind::Param | VarKind::Temporary | VarKind::Table(_) => Vec::new(),
+    };
+    let several = kernel.vars.values().map(parametric).filter(|extents: &Vec<_>| extents.len() > 1);
+    let conditions = several.flatten().map(|e| Assumption::Params(Constraint::NonNegative(e)));
+    conditions.flat_map(|c| preconditions(kernel, &c)).collect()
 }
 
 /// Features that the code of calls needs: `sm_80` is a compute capability of 8.0.

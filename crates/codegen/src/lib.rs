@@ -51,7 +51,6 @@ mod barriers;
 mod bounds;
 mod convergence;
 mod declare;
-mod elimination;
 mod env;
 pub mod error;
 mod factors;

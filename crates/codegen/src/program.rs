@@ -14,6 +14,7 @@ use crate::plan::{Program, Target};
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::Storage;
 use crate::{launch, regions};
+use purlin_ir::inside::first_outside;
 use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,6 +55,9 @@ pub(crate) fn program(placed: &PlacedKernel<'_>, target: Target) -> Result<Progr
 /// Code of a placed kernel, and its axes.
 pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, Axes), CodegenError> {
     let kernel = placed.kernel;
+    if let Some(outside) = first_outside(kernel) {
+        return Err(CodegenError::OutOfBounds(Box::new(outside)));
+    }
     let mut env = Env::new(kernel);
     let axes = Axes::new(&mut env)?;
     let storage = Storage::new(placed, &mut env.names, &env.var_names)?;

@@ -272,7 +272,7 @@ fn narrow_condition(env: &Env<'_>, c: &Constraint) -> Option<Expr> {
     let mut negative: Vec<_> = e.terms().iter().filter(|(_, k)| *k < 0).collect();
     negative.sort_by_key(|(_, k)| k.saturating_neg());
     negative.into_iter().find_map(|(atom, k)| {
-        let left = crate::env::atom_affine(atom).times(k.saturating_neg());
+        let left = Affine::from(atom).times(k.saturating_neg());
         let right = e.plus(&left).plus_constant(1);
         let (left, left_ty, _) = integer(env, &left);
         let (right, right_ty, _) = integer_within(env, &right, env.proved_range(&right));

@@ -45,8 +45,12 @@ refusals! {
     refuses_a_global_integer: C,
         "temp t: i32 global\ns: t = 1\n"
         => "`t` is an integer scalar in global memory, which bounds of loops cannot mention; make it local or private";
+    refuses_an_access_outside_of_its_array: OpenCl,
+        "arg x: f64[n] in\narg y: f64[n] out\nfor i in 0..n {g.0}\n  s: y[i] = x[i + 1]\n"
+        => "`s[0]` accesses `x[1]` with n = 1, outside of its shape [n]; correct the index or the loops, or assume \
+            what the parameters satisfy";
     refuses_private_memory_of_unknown_size: C,
-        "temp t: f64[n] private\ns: t[0] = 1.0\n"
+        "temp t: f64[n] private\nassume n >= 1\ns: t[0] = 1.0\n"
         => "the shape of `t` is not constant but `n`; fix the parameter, so that private memory can be declared";
     refuses_vectors_of_three: C,
         "temp t: f64[2, 3] private vector(1)\ns: t[0, 0] = 1.0\n"

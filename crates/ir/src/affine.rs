@@ -238,6 +238,16 @@ impl Affine {
     }
 }
 
+impl From<&Atom> for Affine {
+    fn from(atom: &Atom) -> Self {
+        match atom {
+            Atom::Iname(i) => Self::iname(*i),
+            Atom::Var(v) => Self::var(*v),
+            Atom::Floor(n, d) => n.floor_div(*d),
+        }
+    }
+}
+
 /// Greatest common divisor, not negative; `gcd(0, b) = |b|`.
 pub fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());

@@ -78,12 +78,7 @@ impl Constraint {
 fn divide(e: &Affine, common: i64) -> Affine {
     let mut quotient = Affine::constant(e.constant_term().div_euclid(common));
     for (atom, c) in e.terms() {
-        let one = match atom {
-            Atom::Iname(i) => Affine::iname(*i),
-            Atom::Var(v) => Affine::var(*v),
-            Atom::Floor(n, d) => n.floor_div(*d),
-        };
-        quotient = quotient.plus(&one.times(c / common));
+        quotient = quotient.plus(&Affine::from(atom).times(c / common));
     }
     quotient
 }

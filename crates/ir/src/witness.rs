@@ -51,12 +51,17 @@ impl Witness {
         self.through.as_ref().map_or_else(String::new, |map| format!(" through `{map}`"))
     }
 
-    /// `` with `n = 4` `` or nothing.
+    /// `` with n = 4 `` or nothing.
     pub fn params_text(&self) -> String {
-        if self.params.is_empty() {
-            return String::new();
-        }
-        let values: Vec<_> = self.params.iter().map(|(name, v)| format!("{name} = {v}")).collect();
-        format!(" with {}", values.join(", "))
+        params_text(&self.params)
     }
+}
+
+/// `` with n = 4 `` or nothing.
+pub(crate) fn params_text(params: &[(String, i64)]) -> String {
+    if params.is_empty() {
+        return String::new();
+    }
+    let values: Vec<_> = params.iter().map(|(name, v)| format!("{name} = {v}")).collect();
+    format!(" with {}", values.join(", "))
 }

@@ -7,7 +7,10 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};
 use purlin_ir::interp::{Memory, Value, interpret};
 use purlin_ir::sample::{SampleConfig, arbitrary_kernel, config, seed};
-use purlin_ir::{AddressSpace, Affine, AxisTag, Direction, Id, Kernel, ScalarType, VarId, VarKind, WriteOp};
+use purlin_ir::{
+    AddressSpace, Affine, Assumption, AxisTag, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind,
+    WriteOp,
+};
 use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, oclgrind, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -233,7 +236,7 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
     assert!(failures.is_empty(), "seed {seed}\n{}", failures.join("\n"));
 }
 
-/// Temporaries need constant sizes; everything else stays parametric.
+/// Temporaries need constant sizes, which no larger parameters may exceed; everything else stays parametric.
 fn with_constant_temporaries(kernel: &Kernel, memory: &Memory) -> Kernel {
     let mut kernel = kernel.clone();
     let names: Vec<String> = kernel.vars.values().map(|v| v.name.clone()).collect();
@@ -246,7 +249,14 @@ fn with_constant_temporaries(kernel: &Kernel, memory: &Memory) -> Kernel {
             *extent = Affine::constant(value.unwrap());
         }
     }
-    kernel
+    let params: Vec<_> =
+        kernel.vars.iter().filter(|(_, v)| v.kind == VarKind::Param).map(|(id, _)| id).collect();
+    for param in params {
+        let most = memory.get_param(&names[param.index()]).unwrap();
+        let bound = Constraint::le(&Affine::var(param), &Affine::constant(most));
+        kernel.assumptions.push(Assumption::Params(bound));
+    }
+    kernel.canonical()
 }
 
 /// Random sequential programs in C.

@@ -46,12 +46,15 @@ pub enum InterpError {
     TooLarge { name: String, elements: usize, limit: usize },
     #[error("the parameters break `{assumption}`; choose others")]
     Assumption { assumption: String },
-    #[error("`{name}` is assumed injective, but elements {first} and {second} are both {value}")]
-    NotInjective { name: String, first: usize, second: usize, value: i64 },
+    #[error(
+        "`{first}` = `{second}` = {value}, needed an injective `{name}`; correct it, or make the updates through it \
+         atomic instead of assuming that"
+    )]
+    NotInjective { name: String, first: String, second: String, value: i64 },
     #[error("`{at}` reads `{element}`, which nothing has written; write it before")]
     Undefined { at: Site, element: String },
-    #[error("`{at}` accesses `{element}`, needed an index inside shape {shape}")]
-    OutOfBounds { at: Site, element: String, shape: String },
+    #[error("`{at}` accesses `{element}`{through}, needed an index inside shape {shape}")]
+    OutOfBounds { at: Site, element: String, through: Box<str>, shape: Box<str> },
     #[error("`{at}`: {what} does not fit {needed}")]
     Overflow { at: Site, what: String, needed: &'static str },
     #[error("`{at}`: `{op}` by zero")]

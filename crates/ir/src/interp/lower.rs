@@ -140,7 +140,7 @@ fn statement(lowering: &Lowering<'_>, insn: &Insn, loops: Vec<InameId>) -> Resul
     let predicate = insn.predicate.as_ref().map(|p| lowering.truth(p)).transpose().map_err(typed)?;
     let update = insn.update_op().map(|op| (op, Tally::new(OpKind::from(op), ty)));
     let lhs = lowering.place(&insn.lhs).map_err(typed)?;
-    Ok(Statement { lhs, update, rhs, predicate, loops })
+    Ok(Statement { lhs, update, rhs, predicate, loops, touches: None })
 }
 
 fn steps(nodes: &[Node], outer: &mut Vec<InameId>) -> Vec<Step> {

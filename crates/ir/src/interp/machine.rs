@@ -1,7 +1,7 @@
 //! Running the internal form: loops and instructions.
 
 use super::error::{InterpError, Site};
-use super::node::{Bound, Condition, Disjunct, Form, Int, Number, Place, Program, Step};
+use super::node::{Bound, Condition, Disjunct, Form, Int, Number, Place, Program, Step, Touch};
 use super::observe::Observer;
 use super::points::{Points, Span, TooLarge};
 use super::store::{Elements, Slot};
@@ -110,6 +110,9 @@ impl<'p, O: Observer> Machine<'p, O> {
             return Ok(());
         }
         self.instances[insn.index()] += 1;
+        if let Some(touches) = &statement.touches {
+            return self.touch(touches);
+        }
         match &statement.rhs {
             Number::Real(rhs) => {
                 let value = self.real(rhs)?;
@@ -120,6 +123,22 @@ impl<'p, O: Observer> Machine<'p, O> {
                 self.store_int(&statement.lhs, statement.update, value)
             }
         }
+    }
+
+    /// Goes where an instance would go.
+    fn touch(&mut self, touches: &'p [Touch]) -> Eval<()> {
+        for touch in touches {
+            match touch {
+                Touch::At(place) => drop(self.offset(place)?),
+                Touch::When(condition, needed, inside) => {
+                    if self.truth(condition)? == *needed {
+                        self.touch(inside)?;
+                    }
+                }
+                Touch::Over(inames, inside) => self.reduce(inames, &mut |this| this.touch(inside))?,
+            }
+        }
+        Ok(())
     }
 
     fn store_real(&mut self, lhs: &'p Place, update: Option<(UpdateOp, Tally)>, value: f64) -> Eval<()> {
@@ -200,9 +219,26 @@ impl<'p, O: Observer> Machine<'p, O> {
                 Err(fault) => return fault,
             }
         }
+        let at = self.here();
         let element = format!("{}{index:?}", self.kernel.vars[place.var].name);
-        let shape = format!("{:?}", self.program.shapes[place.var.index()]);
-        Box::new(InterpError::OutOfBounds { at: self.here(), element, shape })
+        let shape = format!("{:?}", self.program.shapes[place.var.index()]).into();
+        let through = match self.entries(place) {
+            Ok(entries) if entries.is_empty() => Box::default(),
+            Ok(entries) => format!(" as {}", entries.join(" and ")).into(),
+            Err(fault) => return fault,
+        };
+        Box::new(InterpError::OutOfBounds { at, element, through, shape })
+    }
+
+    /// What an index is made of that memory holds: `` `dofs[3, 1]` is 12 ``.
+    fn entries(&mut self, place: &'p Place) -> Eval<Vec<String>> {
+        let mut entries = Vec::new();
+        for load in place.index.iter().flat_map(Int::loads) {
+            let at = self.offset(load)?;
+            let value = self.load_int(load.var, at)?;
+            entries.push(format!("`{}` is {value}", self.element(load.var, at)));
+        }
+        Ok(entries)
     }
 
     #[inline]

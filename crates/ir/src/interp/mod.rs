@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
 mod error;
 mod eval;
 mod lower;
@@ -39,6 +40,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use check::{LaunchReport, check_launch};
 pub use error::{InterpError, Site};
 pub(crate) use lower::lower;
 pub use memory::{Memory, Value};

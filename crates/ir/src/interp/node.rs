@@ -126,6 +126,19 @@ pub(crate) struct Statement {
     pub(crate) predicate: Option<Truth>,
     /// Loops around it, outer first.
     pub(crate) loops: Vec<InameId>,
+    /// Where it goes, if that is all that is wanted of it.
+    pub(crate) touches: Option<Vec<Touch>>,
+}
+
+/// Elements that an instance goes to, whatever it computes.
+#[derive(Clone, Debug)]
+pub(crate) enum Touch {
+    /// An element; the loads of its index are part of it.
+    At(Place),
+    /// Where a condition is true, or false.
+    When(Truth, bool, Vec<Touch>),
+    /// At every point of the inames of a reduction.
+    Over(Vec<InameId>, Vec<Touch>),
 }
 
 /// `constant + sum of coefficient * symbol + sum of coefficient * floor(form / divisor)`.
@@ -180,4 +193,18 @@ pub(crate) struct Program {
 pub(crate) enum Step {
     Loop { iname: InameId, outer: Vec<InameId>, body: Vec<Step> },
     Insn(InsnId),
+}
+
+impl Int {
+    /// The integers that the value is made of and that memory holds, conditions and reductions left out.
+    pub(crate) fn loads(&self) -> Vec<&Place> {
+        match self {
+            Self::Const(_) | Self::Iname(_) | Self::FromReal(..) | Self::Select(..) | Self::Reduce { .. } => {
+                Vec::new()
+            }
+            Self::Load(place) => vec![place],
+            Self::Narrow(a) | Self::Neg(a, _) => a.loads(),
+            Self::Arith { a, b, .. } => a.loads().into_iter().chain(b.loads()).collect(),
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and after.
 
+use purlin_ir::inside::first_outside;
 use purlin_ir::interp::{InterpError, Memory, Run, Value, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
 use purlin_transforms::primitives::Tail;
@@ -43,6 +44,9 @@ pub fn assert_style(message: &str) {
 /// The result prints, parses back, and computes the same from small integers, exactly.
 fn check(before: &Kernel, after: &Kernel, step: &Step) {
     assert_eq!(purlin_ir::text::parse(&after.to_string()).as_ref(), Ok(after));
+    if let (None, Some(outside)) = (first_outside(before), first_outside(after)) {
+        panic!("{step}: {outside}\n{after}");
+    }
     let mut runs = 0;
     for n in SIZES {
         let mut expected = memory(before, n);

@@ -175,7 +175,8 @@ fn broken_assumptions() {
     let kernel = b.finish().unwrap();
     assert_eq!(
         refusal(&kernel, Memory::new().param("n", 4).value("map", vec![5, 6, 5])),
-        "`map` is assumed injective, but elements 0 and 2 are both 5"
+        "`map[0]` = `map[2]` = 5, needed an injective `map`; correct it, or make the updates through it atomic \
+         instead of assuming that"
     );
     assert_eq!(
         refusal(&kernel, Memory::new().param("n", 3).value("map", vec![5, 6, 7])),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod errors;
+mod launch;
 mod limits;
 mod loops;
 mod values;

@@ -1,12 +1,12 @@
 //! Fourier–Motzkin elimination over the rationals: a proof that a conjunction has no point.
 
-use purlin_ir::affine::{Affine, Atom, gcd};
+use crate::affine::{Affine, Atom, gcd};
 
 /// Above this number of inequalities the question is given up: the answer is then "not proved".
 const LIMIT: usize = 96;
 
 /// Whether `e >= 0` follows from `known[k] >= 0` for all k. `false` means that no proof was found.
-pub(crate) fn implied(known: &[Affine], e: &Affine) -> bool {
+pub fn implied(known: &[Affine], e: &Affine) -> bool {
     let negated = e.times(-1).plus_constant(-1);
     let mut system: Vec<Affine> = connected(known, &negated);
     system.push(negated);
@@ -77,7 +77,7 @@ fn tightened(f: Affine) -> Affine {
         return f;
     }
     f.terms().iter().fold(Affine::constant(f.constant_term().div_euclid(common)), |sum, (a, c)| {
-        sum.plus(&crate::env::atom_affine(a).times(c / common))
+        sum.plus(&Affine::from(a).times(c / common))
     })
 }
 
@@ -101,7 +101,7 @@ fn cheapest(system: &[Affine]) -> Option<Atom> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_ir::{Id, InameId};
+    use crate::ids::{Id, InameId};
 
     fn i(k: usize) -> Affine {
         Affine::iname(InameId::from_index(k))
