@@ -33,6 +33,12 @@
 //!   `i32` parameter as 32 divides 2^31; with 48 it would not, and `i < n - 48*g` is written.
 //! - **Indices.** Quotients that ranges decide vanish (`floor(l/32)` for `l < 32`), `x - 4*floor(x/4)` is `x % 4`, and
 //!   operators stand for rounded division where the operand is proved not to be negative.
+//! - **Accesses** are proved inside of their arrays ([`purlin_ir::inside`]), or the kernel is refused with an instance
+//!   that leaves one; those that memory decides are left to [`purlin_ir::interp::check_launch`].
+//! - **Temporaries** in private and local memory have constant extents: one of parametric size is refused
+//!   ([`CodegenError::ShapeNotConstant`]), as no target can declare it; fix the parameter, contract the array, or keep it
+//!   in global memory, which the runtime allocates for a launch. Those that share a buffer have one type and one
+//!   address space ([`CodegenError::Storage`]): a buffer has the type of its elements in every target.
 //! - **Maps.** An entry of an integer array that is only read is read once: in front of the loops it does not depend
 //!   on, as far as they surely run and no condition is left, and once for statements close by. More than eight
 //!   entries would cost more registers than loads, and stay in the loop.

@@ -3,7 +3,7 @@
 use crate::deps::pair::PairData;
 use crate::deps::{Dependence, DependenceKind, access_sites};
 use crate::ids::{Id, InameId, InsnId, VarId};
-use crate::kernel::{AddressSpace, AxisTag, Kernel};
+use crate::kernel::{AddressSpace, Assumption, AxisTag, Kernel};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::slices::sliced_axes;
 use crate::placement::storage::{StorageError, check_storage};
@@ -67,6 +67,8 @@ pub struct Refusal {
     pub var: String,
     /// Two instances that clash.
     pub witness: Witness,
+    /// The map that could be assumed injective and is not yet.
+    pub assumable: Option<String>,
 }
 
 /// A refusal, or a failure of isl.
@@ -103,7 +105,7 @@ impl fmt::Display for Refusal {
                     f,
                     "`{element}` is updated by {source} and {sink}{through}{params}; make the update atomic"
                 )?;
-                match &w.through {
+                match &self.assumable {
                     Some(map) => write!(f, ", or assume injective({map})"),
                     None => Ok(()),
                 }
@@ -339,8 +341,13 @@ impl Checker<'_, '_> {
         part: &isl::Map,
     ) -> Result<(), PlacementError> {
         let Some(witness) = d.witness(self.poly.kernel, part)? else { return Ok(()) };
-        let var = self.poly.kernel.vars[d.var].name.clone();
-        Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness })))
+        let kernel = self.poly.kernel;
+        let var = kernel.vars[d.var].name.clone();
+        let assumed = |map: &String| {
+            kernel.var(map).is_some_and(|v| kernel.assumptions.contains(&Assumption::Injective(v)))
+        };
+        let assumable = witness.through.clone().filter(|map| !assumed(map));
+        Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
     }
 
     /// The pairs whose coordinates along an axis differ; `None` if there are none.

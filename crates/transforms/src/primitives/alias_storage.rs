@@ -33,7 +33,7 @@ use std::fmt;
 /// Document 000, §4.2 (one buffer for all prefetched tiles).
 ///
 /// # Elsewhere
-/// Loopy `alias_temporaries`; Exo `reuse_buffer`.
+/// Loopy `alias_temporaries`; Exo `reuse_buffer`; TVM `MergeSharedMemoryAllocations`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AliasStorage {

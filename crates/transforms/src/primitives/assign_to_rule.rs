@@ -39,7 +39,7 @@ use std::fmt;
 /// instances.
 ///
 /// # Elsewhere
-/// Loopy `assignment_to_subst`; Halide `compute_inline`; Exo `inline_assign`.
+/// Loopy `assignment_to_subst`; Halide `compute_inline`; Exo `inline_assign`; TVM `compute_inline`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssignToRule {

@@ -53,7 +53,7 @@ use std::fmt;
 /// reads through a map, with the write and the read; a store that the placement breaks.
 ///
 /// # Elsewhere
-/// Loopy `buffer_array`; Halide `rfactor` and `store_in`; Exo `stage_mem`.
+/// Loopy `buffer_array`; Halide `rfactor` and `store_in`; Exo `stage_mem`; TVM `cache_write`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferWrites {

@@ -22,7 +22,7 @@ use std::fmt;
 /// `vector` and only copies it (CUDA and OpenCL; C leaves vectors to its compiler).
 ///
 /// # Precondition
-/// Different elements stay in different places: with the axes in some order every stride covers those inside it, which the
+/// Different elements stay in different places, `{ (e, e') : address(e) = address(e'), e /= e' }` is empty: with the axes in some order every stride covers those inside it, which the
 /// verifier proves of every layout. A vector axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples
 /// of that number. No dependence changes.
 ///
@@ -31,7 +31,8 @@ use std::fmt;
 /// elements in one place; a vector axis that holds no vectors.
 ///
 /// # Elsewhere
-/// Loopy `tag_array_axes`; Halide `Buffer::set_stride`, `reorder_storage`; Kokkos layouts.
+/// Loopy `tag_array_axes`; Halide `Buffer::set_stride`, `reorder_storage`; Kokkos layouts; TVM
+/// `transform_layout`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeLayout {

@@ -32,7 +32,7 @@ use std::fmt;
 /// over a reduction; an axis there is not; a variable that is no temporary or is assumed injective.
 ///
 /// # Elsewhere
-/// Array contraction in the polyhedral literature; Halide's storage folding.
+/// Array contraction in the polyhedral literature; Halide's storage folding; TVM `CompactBufferAllocation`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContractArray {

@@ -23,7 +23,8 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// None: nothing calls it yet, so the program stays as it is.
+/// Nothing calls it yet, so the program stays as it is: `{ s : callee(s) = declared }` is empty. The callee is well
+/// formed by itself.
 ///
 /// # Errors
 /// Text that is not one callee, with the first error and its place; a name that is taken; a kernel that cannot

@@ -44,7 +44,8 @@ use std::fmt;
 /// are, with the write and the use.
 ///
 /// # Elsewhere
-/// Loopy `collect_common_factors_on_increment` and pymbolic's `CommonSubexpression`; LLVM's GVN; Halide's CSE pass.
+/// Loopy `collect_common_factors_on_increment` and pymbolic's `CommonSubexpression`; LLVM's GVN; Halide's CSE
+/// pass; MLIR `cse`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EliminateCommonSubexpressions {

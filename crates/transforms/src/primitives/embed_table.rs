@@ -17,7 +17,7 @@ use std::fmt;
 /// Loads at other indices stay; the table goes when nothing mentions it (`remove_unused_vars`).
 ///
 /// # Precondition
-/// The index is constant and inside the table. The literal is cast where single precision occurs in the
+/// The index is constant and inside the table: `t[c]  =>  v` with `v = table(c)`, `0 <= c < extent`. The literal is cast where single precision occurs in the
 /// kernel, so that the type of an expression stays.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// None: that is what a rule means. A reduction among the arguments must stay one loop, so a parameter it stands
+/// That is what a rule means: `r(e) = body[x := e]` for every use. A reduction among the arguments must stay one loop, so a parameter it stands
 /// for occurs once in the body.
 ///
 /// # Errors

@@ -18,7 +18,8 @@ use std::fmt;
 /// Innermost matches are replaced first.
 ///
 /// # Precondition
-/// None beyond unification: with the arguments found put into the template, every use expands to what stood there.
+/// With the arguments `e` that unification finds put into the template `b(x)`, every use expands to what stood there:
+/// `s = b[x := e]`.
 ///
 /// # Errors
 /// A template that does not parse, that is a parameter only, that mentions a loop which is no parameter, or that

@@ -54,7 +54,8 @@ use std::fmt;
 /// Document 000, §4.2 (partial sums of work-items); the step `rfactor` of Halide.
 ///
 /// # Elsewhere
-/// Halide `rfactor`; Loopy `split_reduction_outward` with `realize_reduction`; Exo `stage_mem` with `accum`.
+/// Halide `rfactor`; Loopy `split_reduction_outward` with `realize_reduction`; Exo `stage_mem` with `accum`;
+/// TVM `rfactor`; MLIR `transform.structured.split_reduction`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FactorUpdate {

@@ -25,7 +25,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// The argument is an input of constant shape, of the type and number of the values, dense in memory; what is
-/// assumed of it holds. The kernel computes what it computed for these values. A literal is cast where single precision
+/// assumed of it holds: `shape(a) = dims(v)`, and for `injective(a)`, `{ (i, j) : v(i) = v(j), i /= j }` is empty. The kernel computes what it computed for these values. A literal is cast where single precision
 /// occurs in the kernel, so that the type of an expression stays. If loops are on axes, the placement must hold.
 ///
 /// # Errors

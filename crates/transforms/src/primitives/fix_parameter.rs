@@ -20,14 +20,15 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The value fits the parameter's type, and the assumptions together still have a solution.
+/// The value `v` fits the parameter's type, and the assumptions `A` together still have a solution:
+/// `{ params : A, n = v }` is not empty.
 ///
 /// # Errors
 /// An unknown variable, one that is no parameter, a value that does not fit or that an assumption
 /// excludes.
 ///
 /// # Elsewhere
-/// Loopy `fix_parameters`; Exo `specialize`.
+/// Loopy `fix_parameters`; Exo `specialize`; TVM `specialize`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixParameter {

@@ -36,7 +36,7 @@ use std::fmt;
 /// that change, a dependence of that direction or that the placement breaks, with two instances.
 ///
 /// # Elsewhere
-/// Loopy `rename_iname` with `existing_ok`; Exo `fuse`; Halide `compute_with`.
+/// Loopy `rename_iname` with `existing_ok`; Exo `fuse`; Halide `compute_with`; MLIR `affine-loop-fusion`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FuseLoops {

@@ -37,7 +37,8 @@ use std::fmt;
 /// loop that may be empty and has no two bounds; shared storage; (1), (2) or (3) broken, with two instances.
 ///
 /// # Elsewhere
-/// Exo `lift_alloc` with `fission`; LLVM's loop-invariant code motion; Loopy has none.
+/// Exo `lift_alloc` with `fission`; LLVM's loop-invariant code motion; Loopy has none; MLIR
+/// `affine-loop-invariant-code-motion`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoistInsn {

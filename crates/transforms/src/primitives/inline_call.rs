@@ -17,13 +17,14 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// None: that is what a call means.
+/// That is what a call means: `call f(w)` is the body of `f` with the windows `w` for its arguments, which the tree holds
+/// already. Its instances, `{ s : callee(s) = f }`, stay as they are.
 ///
 /// # Errors
 /// An unknown callee; no call of it, or an instruction that belongs to none.
 ///
 /// # Elsewhere
-/// Loopy `inline_callable_kernel`; Exo `inline`.
+/// Loopy `inline_callable_kernel`; Exo `inline`; MLIR `inline`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InlineCall {

@@ -34,7 +34,8 @@ use std::fmt;
 /// direction or that the placement breaks, with two instances.
 ///
 /// # Elsewhere
-/// Loopy `prioritize_loops`; Halide `reorder`; Exo `reorder_loops`.
+/// Loopy `prioritize_loops`; Halide `reorder`; Exo `reorder_loops`; TVM `reorder`; MLIR
+/// `transform.structured.interchange`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterchangeInames {

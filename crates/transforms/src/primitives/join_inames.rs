@@ -32,7 +32,8 @@ use std::fmt;
 /// is not constant or not positive, bounds of `inner` read from memory, a name that is taken.
 ///
 /// # Elsewhere
-/// Loopy `join_inames`; Halide `fuse`; Exo `mult_loops`; OpenMP `collapse`.
+/// Loopy `join_inames`; Halide `fuse`; Exo `mult_loops`; OpenMP `collapse`; TVM `fuse`; MLIR
+/// `affine-loop-coalescing`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinInames {

@@ -44,7 +44,7 @@ use std::fmt;
 /// which no parameter can be told.
 ///
 /// # Elsewhere
-/// Exo `extract_subproc`; Loopy's callable kernels.
+/// Exo `extract_subproc`; Loopy's callable kernels; MLIR `transform.loop.outline`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutlineInsns {

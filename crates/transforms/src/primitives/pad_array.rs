@@ -28,7 +28,7 @@ use std::fmt;
 /// nothing would move; padding below 1; extents whose products are not affine in the parameters.
 ///
 /// # Elsewhere
-/// Loopy `add_padding`; Halide `align_storage`.
+/// Loopy `add_padding`; Halide `align_storage`; TVM `storage_align`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PadArray {

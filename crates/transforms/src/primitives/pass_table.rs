@@ -16,7 +16,7 @@ use std::fmt;
 /// One kernel then serves several tables of the same shape. The argument is row-major, in global memory.
 ///
 /// # Precondition
-/// None to prove: with the table's values as the argument every load finds what it found. An assumption that the table is
+/// Nothing to prove: with the table's values as the argument, `a(i) = table(i)`, every load finds what it found. An assumption that the table is
 /// injective stays, and is checked at launch.
 ///
 /// # Errors

@@ -33,7 +33,8 @@ use std::fmt;
 /// bounds that change, and a dependence that the placement breaks, with two instances.
 ///
 /// # Elsewhere
-/// Loop peeling; Exo `cut_loop`; Halide `partition`; Loopy `split_iname` with slabs.
+/// Loop peeling; Exo `cut_loop`; Halide `partition`; Loopy `split_iname` with slabs; TVM `loop_partition`;
+/// MLIR `transform.loop.peel`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeelIname {

@@ -52,7 +52,8 @@ use std::fmt;
 /// (1) or (2) broken, with two instances.
 ///
 /// # Elsewhere
-/// Halide `fold_storage` with `async`; TVM `double_buffer` and `software_pipeline`; Exo's `stage_mem` with manual copies.
+/// Halide `fold_storage` with `async`; TVM `double_buffer` and `software_pipeline`; Exo's `stage_mem` with
+/// manual copies; MLIR `transform.loop.pipeline`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineLoop {

@@ -46,7 +46,7 @@ use std::fmt;
 /// outside; a computation that the placement breaks.
 ///
 /// # Elsewhere
-/// Loopy `precompute`; Halide `compute_at`; Exo `bind_expr` with `stage_mem`.
+/// Loopy `precompute`; Halide `compute_at`; Exo `bind_expr` with `stage_mem`; TVM `compute_at`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrecomputeRule {

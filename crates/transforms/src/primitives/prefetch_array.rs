@@ -51,7 +51,8 @@ use std::fmt;
 /// Document 000, section 4.2.2.
 ///
 /// # Elsewhere
-/// Loopy `add_prefetch`; Halide `compute_at` with `store_in`; Exo `stage_mem`.
+/// Loopy `add_prefetch`; Halide `compute_at` with `store_in`; Exo `stage_mem`; TVM `cache_read`; MLIR
+/// `affine-data-copy-generate`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchArray {

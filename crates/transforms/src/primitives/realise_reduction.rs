@@ -36,8 +36,8 @@ use std::fmt;
 /// arguments of a rule, one without a type of its own, names that are taken.
 ///
 /// # Elsewhere
-/// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops. The update that this makes is what
-/// `factor_update`, `reduce_in_tree` and `make_atomic` take further.
+/// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops; TVM `decompose_reduction`. The
+/// update that this makes is what `factor_update`, `reduce_in_tree` and `make_atomic` take further.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RealiseReduction {

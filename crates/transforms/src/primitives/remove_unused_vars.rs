@@ -15,7 +15,7 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// No instruction, rule, bound or assumption mentions the variable. Parameters and arguments are the kernel's
+/// No instruction, rule, bound or assumption mentions the variable: `{ a in accesses : var(a) = v }` is empty. Parameters and arguments are the kernel's
 /// signature and stay.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ use std::fmt;
 /// variable, and a flow that would be cut, with two instances.
 ///
 /// # Elsewhere
-/// Loopy `set_temporary_address_space`; Exo `set_memory`.
+/// Loopy `set_temporary_address_space`; Exo `set_memory`; TVM `set_scope`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetAddressSpace {

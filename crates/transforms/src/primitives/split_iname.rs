@@ -46,7 +46,8 @@ use std::fmt;
 /// two instances; `exact`: parameters with which blocks of that size do not fill the loop, with their values.
 ///
 /// # Elsewhere
-/// Loopy `split_iname` (with slabs); Halide `split` with `TailStrategy`; Exo `divide_loop` with `tail`.
+/// Loopy `split_iname` (with slabs); Halide `split` with `TailStrategy`; Exo `divide_loop` with `tail`; TVM
+/// `split`; MLIR `affine-loop-tile`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitIname {

@@ -20,8 +20,8 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The value has the type of what the instruction writes, and no name is taken. Nothing runs between the two, so
-/// every operand is the same.
+/// The value has the type of what the instruction `s` writes, and no name is taken. Nothing runs between the two,
+/// `{ w : set before w before s }` is empty, so every operand is the same.
 ///
 /// # Errors
 /// An unknown instruction, a value of another type, a condition, a taken name.

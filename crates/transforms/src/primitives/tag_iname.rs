@@ -29,7 +29,8 @@ use std::fmt;
 /// dependence that the placement breaks, with two instances.
 ///
 /// # Elsewhere
-/// Loopy `tag_inames`; Halide `gpu_blocks`, `gpu_threads`, `vectorize`; Exo `parallelize_loop`.
+/// Loopy `tag_inames`; Halide `gpu_blocks`, `gpu_threads`, `vectorize`; Exo `parallelize_loop`; TVM `bind`,
+/// `parallel`; MLIR `convert-affine-for-to-gpu`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TagIname {

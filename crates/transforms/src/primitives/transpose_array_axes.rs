@@ -28,7 +28,7 @@ use std::fmt;
 /// array that has strides already; an argument whose strides would be products of parameters.
 ///
 /// # Elsewhere
-/// Loopy layout tags (`N0,N1`); Halide `reorder_storage`; Exo `rearrange_dim`.
+/// Loopy layout tags (`N0,N1`); Halide `reorder_storage`; Exo `rearrange_dim`; TVM `transform_layout`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransposeArrayAxes {

@@ -27,7 +27,7 @@ pub const MAX_TRIP_COUNT: i64 = 4096;
 /// An unknown or tagged iname, values without constant bounds or too many.
 ///
 /// # Elsewhere
-/// Loopy tag `unr`; Halide `unroll`; Exo `unroll_loop`.
+/// Loopy tag `unr`; Halide `unroll`; Exo `unroll_loop`; TVM `unroll`; MLIR `transform.loop.unroll`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnrollIname {

@@ -33,7 +33,8 @@ pub const MAX_LANES: i64 = 64;
 /// dependence between lanes, with two instances.
 ///
 /// # Elsewhere
-/// Loopy tag `vec`; Halide `vectorize`; OpenMP `simd`; Exo `replace` with vector instructions.
+/// Loopy tag `vec`; Halide `vectorize`; OpenMP `simd`; Exo `replace` with vector instructions; TVM
+/// `vectorize`; MLIR `affine-super-vectorize`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VectoriseIname {

@@ -33,6 +33,7 @@ mod move_insns;
 mod outline_insns;
 mod pack_arrays;
 mod pad_array;
+mod page;
 mod parallelise_scan;
 mod pass_table;
 mod peel_iname;

@@ -1,0 +1,154 @@
+//! `docs/primitives.md`: what the documentation and the tests of the primitives say, on one page.
+
+use purlin_transforms::{PrimitiveInfo, primitives};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+const COMMAND: &str = "PURLIN_WRITE_PAGES=1 cargo test -p purlin-transforms --test primitives page";
+
+/// What the documentation of a primitive is made of.
+const SECTIONS: [&str; 5] = ["Rewrite", "Precondition", "Errors", "Elsewhere", "Source"];
+
+fn read(path: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The documentation of the type of a primitive's arguments: what it does, and its sections.
+fn documentation(info: &PrimitiveInfo) -> (String, BTreeMap<String, String>) {
+    let file = read(&format!("src/primitives/{}.rs", info.step_name()));
+    let lines: Vec<&str> = file.lines().collect();
+    let heads = ["struct", "enum"].map(|kind| format!("pub {kind} {} {{", info.name));
+    let end = lines.iter().position(|l| heads.iter().any(|head| l.starts_with(head))).unwrap();
+    let attributes = lines[..end].iter().rev().take_while(|l| l.starts_with("#[") || l.starts_with("///"));
+    let mut doc: Vec<&str> = attributes.filter_map(|l| l.strip_prefix("///")).collect();
+    doc.reverse();
+    let (mut summary, mut sections) = (String::new(), BTreeMap::new());
+    let mut section: Option<&str> = None;
+    for line in doc.iter().map(|l| l.strip_prefix(' ').unwrap_or(l)) {
+        if let Some(title) = line.strip_prefix("# ") {
+            section = Some(title);
+            continue;
+        }
+        let text = match section {
+            None => &mut summary,
+            Some(title) => sections.entry(title.to_owned()).or_default(),
+        };
+        *text += &format!("{}\n", without_links(line));
+    }
+    (summary.trim().to_owned(), sections.into_iter().map(|(k, v)| (k, v.trim().to_owned())).collect())
+}
+
+/// `` [`x`](y) `` and `` [`x`] `` as `` `x` ``.
+fn without_links(line: &str) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("[`") {
+        let Some((name, after)) = after.split_once("`]") else { break };
+        text += &format!("{before}`{name}`");
+        rest = match after.strip_prefix('(').and_then(|target| target.split_once(')')) {
+            Some((_, after)) => after,
+            None => after,
+        };
+    }
+    text + rest
+}
+
+/// The facts that tests state of a primitive: whether it refuses, by name.
+fn facts(info: &PrimitiveInfo) -> BTreeMap<String, bool> {
+    let folder = format!("{}/tests/primitives/snapshots", env!("CARGO_MANIFEST_DIR"));
+    let prefix = format!("primitives__{}__", info.step_name());
+    let mut facts = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(fact) = name.strip_prefix(&prefix).and_then(|n| n.strip_suffix(".snap")) else { continue };
+        let text = read(&format!("tests/primitives/snapshots/{name}"));
+        facts.insert(fact.to_owned(), text.contains("\nrefused: "));
+    }
+    let file = read(&format!("tests/primitives/{}.rs", info.step_name()));
+    let lines: Vec<&str> = file.lines().map(str::trim).collect();
+    for pair in lines.windows(2).filter(|pair| pair[0] == "#[test]") {
+        let name =
+            pair[1].strip_prefix("fn ").and_then(|l| l.split_once('(')).map(|(name, _)| name.to_owned());
+        facts.entry(name.unwrap()).or_insert_with_key(|name| name.starts_with("refuses"));
+    }
+    facts
+}
+
+fn named(facts: &BTreeMap<String, bool>, refused: bool) -> Vec<String> {
+    let names = facts.iter().filter(|(_, r)| **r == refused).map(|(name, _)| name.replace('_', " "));
+    names.map(|name| name.trim_start_matches("refuses ").to_owned()).collect()
+}
+
+fn page() -> String {
+    let mut rows = String::new();
+    let mut text = String::new();
+    let (mut refusals, mut tests) = (0, 0);
+    for info in primitives() {
+        let (summary, sections) = documentation(info);
+        let facts = facts(info);
+        let (name, refused, legal) = (info.step_name(), named(&facts, true), named(&facts, false));
+        refusals += refused.len();
+        tests += facts.len();
+        let (what, proof) = (info.summary, info.precondition);
+        let cells = [format!("[`{name}`](#{name})"), what.into(), proof.into()];
+        rows += &format!("| {} | {} | {} |\n", cells.join(" | "), refused.len(), facts.len());
+        text += &format!("\n## {name}\n\n{summary}\n");
+        for title in SECTIONS {
+            if let Some(section) = sections.get(title) {
+                let gap = if title == "Rewrite" { "\n\n" } else { " " };
+                text += &format!("\n**{title}.**{gap}{section}\n");
+            }
+        }
+        text += &format!("\n**Tests.** Refused: {}. Legal: {}.\n", refused.join(", "), legal.join(", "));
+    }
+    format!(
+        "# Primitives\n\nWhat each of the {} primitives does, proves and refuses, from its documentation and its \
+         tests: {refusals} refusals among {tests} facts. This page is generated; after a change run\n\n    \
+         {COMMAND}\n\nRefusals name two instances that clash, or the argument that does not fit, and what to try; \
+         the exact messages are the snapshots in `crates/transforms/tests/primitives/snapshots`.\n\n\
+         | primitive | what it does | what it proves | refusals | tests |\n|---|---|---|---:|---:|\n{rows}{text}",
+        primitives().len()
+    )
+}
+
+#[test]
+fn page_of_primitives_is_up_to_date() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/primitives.md");
+    let page = page();
+    if std::env::var_os("PURLIN_WRITE_PAGES").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &page).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = page.lines().zip(found.lines()).find(|(a, b)| a != b);
+    assert!(found == page, "docs/primitives.md is not up to date ({differs:?}); run {COMMAND}");
+}
+
+/// Every primitive says what becomes of a program, what it proves (as a formula), what it refuses, and what others
+/// call it; and tests show both what it does and what it refuses.
+#[test]
+fn page_lacks_nothing() {
+    let mut missing = BTreeSet::new();
+    for info in primitives() {
+        let (summary, sections) = documentation(info);
+        let name = info.step_name();
+        let mut need = |holds: bool, what: &str| {
+            if !holds {
+                missing.insert(format!("{name}: {what}"));
+            }
+        };
+        let holds = |title: &str, part: &str| sections.get(title).is_some_and(|text| text.contains(part));
+        need(!summary.is_empty(), "what it does");
+        need(holds("Rewrite", "=>"), "before => after under `# Rewrite`");
+        need(holds("Precondition", "`"), "a formula under `# Precondition`");
+        need(holds("Errors", "."), "`# Errors`");
+        need(holds("Elsewhere", "."), "`# Elsewhere`");
+        let unknown = sections.keys().find(|title| !SECTIONS.contains(&title.as_str()));
+        need(unknown.is_none(), &format!("a place on the page for `# {}`", unknown.map_or("", |t| t)));
+        let facts = facts(info);
+        need(facts.values().any(|refused| *refused), "a test of a refusal");
+        need(facts.values().any(|refused| !*refused), "a test of what it does");
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
