@@ -91,7 +91,7 @@ impl<'k> Lower<'k> {
         let mut least = Affine::constant(e.constant_term());
         for (atom, c) in e.terms() {
             if self.is_of_group(atom) {
-                least = least.plus(&crate::env::atom_affine(atom).times(*c));
+                least = least.plus(&Affine::from(atom).times(*c));
                 continue;
             }
             let range = self.env.atom_range(atom);
