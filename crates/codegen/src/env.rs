@@ -10,6 +10,7 @@ use crate::names::Names;
 use purlin_ir::{
     Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, ScalarType, VarId, VarKind,
 };
+use std::cell::Cell;
 
 /// Number of hardware indices: three axes of groups, then three of work-items.
 pub(crate) const HARDWARE: usize = 6;
@@ -30,7 +31,12 @@ pub(crate) struct Env<'k> {
     var_ranges: Vec<Interval>,
     /// Expressions that are not negative here.
     facts: Vec<Affine>,
+    /// Ranges that facts sharpen inside of each other: a fact may hold a quotient of what it bounds.
+    sharpened: Cell<usize>,
 }
+
+/// Most ranges that facts sharpen inside of each other.
+const SHARPENED: usize = 2;
 
 impl<'k> Env<'k> {
     /// At the top of the kernel.
@@ -54,6 +60,7 @@ impl<'k> Env<'k> {
             ranges: vec![Interval::ALL; count],
             var_ranges,
             facts: Vec::new(),
+            sharpened: Cell::new(0),
         };
         env.assume_parameters();
         env
@@ -202,9 +209,11 @@ impl<'k> Env<'k> {
     /// Range of a resolved expression: intervals, sharpened by facts where they do not fit 32 bits.
     pub(crate) fn range(&self, e: &Affine) -> Interval {
         let mut range = self.interval(e);
-        if range.fits_i32() {
+        let depth = self.sharpened.get();
+        if range.fits_i32() || depth == SHARPENED {
             return range;
         }
+        self.sharpened.set(depth + 1);
         for fact in &self.facts {
             // fact >= 0, so e <= e + k*fact and e >= e - k*fact for k >= 0
             for (atom, f) in fact.terms() {
@@ -220,6 +229,7 @@ impl<'k> Env<'k> {
                 }
             }
         }
+        self.sharpened.set(depth);
         range
     }
 

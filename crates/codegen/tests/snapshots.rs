@@ -48,6 +48,7 @@ use Target::{C, Cuda, OpenCl};
 
 snapshots! {
     aliased_temporaries_share_a_buffer: [Cuda, C];
+    bound_by_a_quotient_of_itself: [C];
     assumption_keeps_offsets_narrow: [Cuda];
     axpy_is_guarded_when_not_divisible: ALL;
     barrier_inside_a_guarded_loop: ALL;
