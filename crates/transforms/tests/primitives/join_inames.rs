@@ -38,6 +38,32 @@ for i in 2..n + 2
     for k in i..j
       u: a[j, k] += f64(i + j + k)
 ", [join("i", "j")];
+    /// The last tile is shorter: the joined loop leaves the rest of it out.
+    rest_of_a_tile: "kernel k
+param n: i32
+arg a: f64[n, 4] inout
+for t in 0..2
+  for i in 0..n
+    for j in 0..min(3, 4 - 3*t)
+      s: a[i, 3*t + j] += f64(i + j)
+", [join("i", "j")];
+    ends_with_the_outer_loop: "kernel k
+param n: i32
+arg a: f64[n, n + 5] inout
+for i in 0..n
+  for j in max(i, 1)..min(i + 4, n)
+    s: a[i, j] = 2.0*a[i, j]
+", [join("i", "j")];
+    refuses_more_bounds_from_memory: "kernel k
+param n: i32
+arg a: f64[n, 4] inout
+temp m: i32 private
+for i in 0..n
+  set: m = i mod 3
+  for j in 0..2
+    for k in 0..min(4, m)
+      s: a[i, k] += f64(j)
+", [join("j", "k")];
     empty: "kernel k
 arg a: f64[4, 4] inout
 for i in 0..0
