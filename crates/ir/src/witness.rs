@@ -58,7 +58,7 @@ impl Witness {
 }
 
 /// `` with n = 4 `` or nothing.
-pub(crate) fn params_text(params: &[(String, i64)]) -> String {
+pub fn params_text(params: &[(String, i64)]) -> String {
     if params.is_empty() {
         return String::new();
     }

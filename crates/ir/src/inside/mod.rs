@@ -42,6 +42,8 @@ pub struct AccessReach {
     pub var: VarId,
     /// The access as it is written.
     pub access: String,
+    /// Whether it is what the instruction writes.
+    pub writes: bool,
     /// What is known.
     pub reach: Reach,
 }
@@ -105,6 +107,11 @@ impl fmt::Display for Outside {
 
 /// The accesses of a kernel to arrays, in textual order; those of substitution rules stand where these are used.
 pub fn accesses(kernel: &Kernel) -> Vec<AccessReach> {
+    accesses_of(kernel, &|_| true)
+}
+
+/// The accesses of some instructions: see [`accesses`].
+pub fn accesses_of(kernel: &Kernel, wanted: &dyn Fn(InsnId) -> bool) -> Vec<AccessReach> {
     let expanded = kernel.with_rules_expanded();
     let poly = Polyhedral::new(&expanded);
     let mut proofs = proof::Proofs::new(&poly);
@@ -112,9 +119,10 @@ pub fn accesses(kernel: &Kernel) -> Vec<AccessReach> {
         insn: site.insn,
         var: site.access.var,
         access: expanded.show_access(site.access).to_string(),
+        writes: site.writes,
         reach: proofs.reach(&site),
     };
-    sites::sites(&poly).into_iter().map(reach).collect()
+    sites::sites(&poly).into_iter().filter(|site| wanted(site.insn)).map(reach).collect()
 }
 
 /// The first access in textual order that leaves its array for some parameters that the assumptions allow.

@@ -10,6 +10,8 @@ use crate::polyhedral::{Polyhedral, affine_condition};
 pub(super) struct Site<'k> {
     pub(super) insn: InsnId,
     pub(super) access: &'k Access,
+    /// Whether it is what the instruction writes.
+    pub(super) writes: bool,
     /// Loops around it, those of reductions last.
     pub(super) loops: Vec<InameId>,
     /// What holds where it happens.
@@ -24,11 +26,12 @@ pub(super) fn sites<'k>(poly: &Polyhedral<'k>) -> Vec<Site<'k>> {
     for (id, loops) in poly.kernel.schedule() {
         let insn = &poly.kernel.insns[id];
         let mut walk = Walk { insn: id, loops, conditions: Vec::new(), found: &mut found };
-        walk.expression(insn.predicate.as_ref());
-        walk.under(insn.predicate.as_ref().map(|p| condition(p, true)), |walk| {
-            walk.access(&insn.lhs);
-            walk.expression(Some(&insn.rhs));
-        });
+        if let Some(predicate) = &insn.predicate {
+            walk.expression(predicate);
+            walk.conditions.push(condition(predicate, true));
+        }
+        walk.access(&insn.lhs, true);
+        walk.expression(&insn.rhs);
     }
     found
 }
@@ -42,49 +45,48 @@ struct Walk<'f, 'k> {
 }
 
 impl<'k> Walk<'_, 'k> {
-    fn under(&mut self, condition: Option<Option<Domain>>, inside: impl FnOnce(&mut Self)) {
-        let depth = self.conditions.len();
-        self.conditions.extend(condition);
-        inside(self);
-        self.conditions.truncate(depth);
+    /// An expression that is evaluated where a condition holds.
+    fn under(&mut self, condition: Option<Domain>, e: &'k Expr) {
+        self.conditions.push(condition);
+        self.expression(e);
+        self.conditions.pop();
     }
 
-    fn access(&mut self, access: &'k Access) {
-        access.index.iter().for_each(|e| self.expression(Some(e)));
+    fn access(&mut self, access: &'k Access, writes: bool) {
+        access.index.iter().for_each(|e| self.expression(e));
         if access.index.is_empty() {
             return;
         }
         self.found.push(Site {
             insn: self.insn,
             access,
+            writes,
             loops: self.loops.clone(),
             conditions: self.conditions.iter().flatten().cloned().collect(),
             exact: self.conditions.iter().all(Option::is_some),
         });
     }
 
-    fn expression(&mut self, e: Option<&'k Expr>) {
+    fn expression(&mut self, e: &'k Expr) {
         match e {
-            None => {}
-            Some(Expr::Load(access)) => self.access(access),
-            Some(Expr::Select(c, a, b)) => {
-                self.expression(Some(c));
-                self.under(Some(condition(c, true)), |walk| walk.expression(Some(a)));
-                self.under(Some(condition(c, false)), |walk| walk.expression(Some(b)));
+            Expr::Load(access) => self.access(access, false),
+            Expr::Select(c, a, b) => {
+                self.expression(c);
+                self.under(condition(c, true), a);
+                self.under(condition(c, false), b);
             }
             // the second operand is not evaluated where the first one decides
-            Some(Expr::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b)) => {
-                self.expression(Some(a));
-                let reached = condition(a, *op == BinaryOp::And);
-                self.under(Some(reached), |walk| walk.expression(Some(b)));
+            Expr::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
+                self.expression(a);
+                self.under(condition(a, *op == BinaryOp::And), b);
             }
-            Some(Expr::Reduce(r)) => {
+            Expr::Reduce(r) => {
                 let depth = self.loops.len();
                 self.loops.extend(&r.inames);
-                self.expression(Some(&r.body));
+                self.expression(&r.body);
                 self.loops.truncate(depth);
             }
-            Some(other) => other.operands().into_iter().for_each(|e| self.expression(Some(e))),
+            other => other.operands().into_iter().for_each(|e| self.expression(e)),
         }
     }
 }
