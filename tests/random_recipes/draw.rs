@@ -7,7 +7,7 @@ use purlin::transforms::primitives::*;
 use purlin::transforms::{Selection, Step, Transform, primitives};
 
 /// Primitives that make room for others, or seldom find a chance, are drawn more often than the rest.
-const OFTEN: [&str; 16] = [
+const OFTEN: [&str; 25] = [
     "AliasStorage",
     "EliminateCommonSubexpressions",
     "SplitIname",
@@ -24,6 +24,15 @@ const OFTEN: [&str; 16] = [
     "ParalleliseScan",
     "DeclareCallee",
     "ReplaceWithIntrinsic",
+    "ReduceInTree",
+    "SeparateArray",
+    "SinkAccumulation",
+    "SinkAccumulation",
+    "HoistInsn",
+    "PipelineLoop",
+    "VectoriseIname",
+    "PrecomputeRule",
+    "ExpandRule",
 ];
 
 /// Callees that many statements are calls of, with and without code for targets.
@@ -48,13 +57,15 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
     Some(match name {
         "AliasStorage" => {
             let all = temporaries(kernel, 1);
-            let apart = one_after_the_other(kernel);
-            let chosen = if p.one_in(4) { None } else { p.of(&apart) };
-            let (first, second) = match chosen {
-                Some(pair) => pair,
-                None => (p.of(&all)?, p.of(&all)?),
-            };
-            AliasStorage::new([first, second], p.among(["one", "two"])).into()
+            let apart: Vec<_> = one_after_the_other(kernel)
+                .into_iter()
+                .map(|(first, second)| AliasStorage::new([first, second], "one"))
+                .collect();
+            if apart.is_empty() || p.one_in(4) {
+                AliasStorage::new([p.of(&all)?, p.of(&all)?], p.among(["one", "two"])).into()
+            } else {
+                possible(kernel, apart, p)?.into()
+            }
         }
         "AssignToRule" => AssignToRule::new(p.of(&temporaries(kernel, 0))?).into(),
         "Assume" => match p.below(3) {
@@ -141,7 +152,10 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let (first, second) = p.of(&neighbours(kernel))?;
             FuseLoops::new(first, second).into()
         }
-        "HoistInsn" => HoistInsn::new(p.of(&insns(kernel, |i| i.op == WriteOp::Assign))?).into(),
+        "HoistInsn" => {
+            let all = insns(kernel, |i| i.op == WriteOp::Assign).into_iter().map(HoistInsn::new).collect();
+            possible(kernel, all, p)?.into()
+        }
         "InlineCall" => InlineCall::new(p.of(&callees(kernel))?).into(),
         "InterchangeInames" => {
             let (outer, inner) = p.of(&nested(kernel))?;
@@ -200,8 +214,11 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         }
         "PrecomputeRule" => {
             let space = p.among([AddressSpace::Local, AddressSpace::Private]);
-            let step = PrecomputeRule::new(p.of(&rules(kernel))?, p.of(&loops(kernel))?, space);
-            let step = step.into_temporary(kernel.fresh_name("values"));
+            let mut all = Vec::new();
+            for rule in rules(kernel) {
+                all.extend(loops(kernel).into_iter().map(|l| PrecomputeRule::new(&rule, l, space)));
+            }
+            let step = possible(kernel, all, p)?.into_temporary(kernel.fresh_name("values"));
             let step = if p.one_in(3) { step.by_work_items([3]) } else { step };
             if p.one_in(2) { step.exactly() } else { step }.into()
         }
@@ -214,8 +231,8 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         "ReduceInTree" => {
             let mut single = bodies(kernel);
             single.retain(|(_, names)| names.len() == 1 && kernel.insn(&names[0]).is_some());
-            let (of, _) = p.of(&single)?;
-            let step = ReduceInTree::new(of?).into_temporary(kernel.fresh_name("tree"));
+            let all = single.into_iter().filter_map(|(of, _)| Some(ReduceInTree::new(of?))).collect();
+            let step = possible(kernel, all, p)?.into_temporary(kernel.fresh_name("tree"));
             if p.one_in(2) { step } else { step.by_work_items("l.0") }.into()
         }
         "RemoveUnusedVars" => RemoveUnusedVars::default().into(),
@@ -237,9 +254,11 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             RollInsns::new(p.of(&runs)?, kernel.fresh_name("rolled")).into()
         }
         "SeparateArray" => {
-            let var = p.of(&temporaries(kernel, 1))?;
-            let axis = p.below(axes(kernel, &var) as usize) as u32;
-            SeparateArray::new(var, axis).into()
+            let mut all = Vec::new();
+            for var in temporaries(kernel, 1) {
+                all.extend((0..axes(kernel, &var)).map(|axis| SeparateArray::new(&var, axis)));
+            }
+            possible(kernel, all, p)?.into()
         }
         "SetAddressSpace" => {
             let spaces =

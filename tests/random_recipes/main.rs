@@ -31,25 +31,16 @@ const BATCH: usize = 50;
 /// Most steps that are tried on one program.
 const STEPS: usize = 12;
 
-/// Primitives that random programs hardly have room for; tests of their own run them on every target.
-const SELDOM: [&str; 5] =
-    ["realise_scan", "reduce_in_tree", "roll_insns", "separate_array", "sink_accumulation"];
-
-/// Primitives that about one program in a hundred has room for, as measured over 600 and 2,000 pairs: a run of a
-/// few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 12] = [
-    "alias_storage",
+/// Primitives that at most one program in a hundred has room for, as measured over 1,000 pairs: a run of a few
+/// hundred may miss one by chance, a long one may not.
+const UNCOMMON: [&str; 7] = [
     "duplicate_iname",
-    "expand_rule",
-    "hoist_insn",
     "inline_call",
-    "join_array_axes",
-    "outline_insns",
     "parallelise_scan",
-    "pipeline_loop",
     "precompute_rule",
     "replace_with_intrinsic",
-    "vectorise_iname",
+    "roll_insns",
+    "sink_accumulation",
 ];
 
 /// Pairs of a long run.
@@ -112,7 +103,7 @@ fn accepted_recipes_keep_results_everywhere() {
     }
     let mut rare = sum.tally.rare(1);
     let short = wanted < LONG;
-    rare.retain(|name| !(SELDOM.contains(&name.as_str()) || short && UNCOMMON.contains(&name.as_str())));
+    rare.retain(|name| !(short && UNCOMMON.contains(&name.as_str())));
     assert_eq!(rare, Vec::<String>::new(), "never accepted; PURLIN_SEED={seed}");
 }
 
@@ -152,7 +143,9 @@ fn drafts(seed: u64, number: u64) -> Vec<Tree> {
         } else {
             SampleConfig::default()
         };
-        let rest = (any::<u8>(), any::<bool>(), proptest::collection::vec(any::<[u8; 8]>(), 1..=STEPS));
+        // a quarter of the updates becomes stores
+        let stores = (any::<u8>(), any::<u8>()).prop_map(|(a, b)| a & b);
+        let rest = (stores, any::<bool>(), proptest::collection::vec(any::<[u8; 8]>(), 1..=STEPS));
         (arbitrary_plan(config), rest)
             .prop_map(move |(plan, (stores, fixed, picks))| Draft { plan, simple, stores, fixed, picks })
             .boxed()

@@ -197,7 +197,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
 }
 
 /// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
-const REASSOCIATING: [&str; 13] = [
+const REASSOCIATING: [&str; 14] = [
     "buffer_writes",
     "duplicate_iname",
     "map_inames",
@@ -211,11 +211,13 @@ const REASSOCIATING: [&str; 13] = [
     "parallelise_scan",
     "realise_scan",
     "reduce_in_tree",
+    "sink_accumulation",
 ];
 
-/// Steps after which an instruction may run another number of times: copies share its instances, or it runs once
-/// for many.
-const RECOUNTING: [&str; 4] = ["peel_iname", "pipeline_loop", "hoist_insn", "reduce_in_tree"];
+/// Steps after which an instruction may run another number of times: copies share its instances, it takes those of
+/// others, it runs once for many or many times for one.
+const RECOUNTING: [&str; 6] =
+    ["peel_iname", "pipeline_loop", "hoist_insn", "reduce_in_tree", "roll_insns", "sink_accumulation"];
 
 /// Sums of at most 5^3 terms in any order; nests of functions with slopes of at most 1, applied to numbers of the
 /// size of the largest.

@@ -11,6 +11,7 @@ use crate::ids::{InameId, VarId};
 use crate::interp::Memory;
 use crate::kernel::{Assumption, Direction};
 use crate::types::ScalarType;
+use crate::verify::KEYWORDS;
 
 /// Values of a loop, or extent of an axis: they go together if they are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,9 @@ pub(super) fn draw(plan: &Plan, config: SampleConfig) -> Sample {
     draw.initialise(work);
     for nest in &plan.nests {
         draw.nest(nest);
+    }
+    for idiom in &plan.idioms {
+        draw.idiom(idiom);
     }
     if plan.output {
         draw.output();
@@ -106,8 +110,13 @@ impl Draw {
 
     /// `stem` with a number of its own.
     pub(super) fn name(&mut self, stem: &str) -> String {
-        self.names += 1;
-        format!("{stem}{}", self.names)
+        loop {
+            self.names += 1;
+            let name = format!("{stem}{}", self.names);
+            if !KEYWORDS.contains(&name.as_str()) {
+                return name; // and not `i32`
+            }
+        }
     }
 
     /// The extent as an affine expression.

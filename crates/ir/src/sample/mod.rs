@@ -6,6 +6,8 @@
 //! results can be compared.
 //!
 //! What occurs: one to three nests of one to three loops with one to four statements in all, perfect and imperfect;
+//! in half of the samples one idiom behind them (a sum in a scalar, values handed over in an array or in the columns
+//! of one, a recurrence, a prefix sum);
 //! rectangular, triangular, banded, strided, split (union) and data-dependent (`for j in 0..count`) bounds, parametric
 //! and constant; arrays with one and two axes, a table, a temporary array, scalar temporaries;
 //! gathers and scatters through integer arrays, one of them a permutation that is assumed
@@ -27,6 +29,7 @@
 
 mod draw;
 mod expression;
+mod idiom;
 mod nest;
 pub mod plan;
 mod range;
@@ -49,6 +52,8 @@ pub struct SampleConfig {
     pub depth: usize,
     /// Most statements in all.
     pub statements: usize,
+    /// Most idioms behind the nests.
+    pub idioms: usize,
     /// Largest value of a parameter.
     pub extent: i64,
     /// Reductions in right-hand sides.
@@ -69,6 +74,7 @@ impl Default for SampleConfig {
             nests: 3,
             depth: 3,
             statements: 4,
+            idioms: 1,
             extent: 5,
             reductions: true,
             indirect: true,

@@ -41,7 +41,7 @@ impl Draw {
     }
 
     /// A loop; one of several shapes is `0..count[i]` through a scalar that is loaded before it.
-    fn loop_of(&mut self, plan: RangePlan) -> (InameId, Extent) {
+    pub(super) fn loop_of(&mut self, plan: RangePlan) -> (InameId, Extent) {
         let rows: Vec<InameId> =
             self.scope.iter().filter(|(_, e)| *e == Extent::N).map(|(i, _)| *i).collect();
         let row = rows.last().filter(|_| self.config.data_dependent && plan.shape % 8 == 7);

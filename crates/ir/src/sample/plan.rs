@@ -17,8 +17,30 @@ pub struct Plan {
     pub seed: u64,
     /// Nests in order.
     pub nests: Vec<NestPlan>,
+    /// Nests of a known form, behind the others.
+    pub idioms: Vec<IdiomPlan>,
     /// Whether an `out` argument is written at the end.
     pub output: bool,
+}
+
+/// Nests of a known form: a sum in a scalar, values handed over in an array or in the columns of one, a recurrence,
+/// a sum over earlier iterations.
+#[derive(Clone, Debug)]
+pub struct IdiomPlan {
+    /// Picks the form.
+    pub kind: u8,
+    /// The outer loop.
+    pub outer: RangePlan,
+    /// The loop inside.
+    pub inner: RangePlan,
+    /// Picks the array it writes.
+    pub target: u8,
+    /// Picks the index along each axis.
+    pub index: [u8; 2],
+    /// Picks `+`, `max`, `min`, `*`.
+    pub op: u8,
+    /// What is summed or handed over.
+    pub value: ExprPlan,
 }
 
 /// A nest of loops with statements at any depth.
@@ -88,13 +110,24 @@ pub fn arbitrary_plan(config: SampleConfig) -> impl Strategy<Value = Plan> {
         let statements = (config.statements / nests).max(1);
         vec(nest(config, statements), nests)
     });
-    (most.clone(), most, any::<u64>(), nests, any::<bool>()).prop_map(|(n, m, seed, nests, output)| Plan {
-        n,
-        m,
-        seed,
-        nests,
-        output,
-    })
+    let idioms = vec(idiom(config), 0..=config.idioms);
+    (most.clone(), most, any::<u64>(), nests, idioms, any::<bool>())
+        .prop_map(|(n, m, seed, nests, idioms, output)| Plan { n, m, seed, nests, idioms, output })
+}
+
+fn idiom(config: SampleConfig) -> impl Strategy<Value = IdiomPlan> {
+    let target = (any::<u8>(), any::<[u8; 2]>());
+    (any::<u8>(), range(), range(), target, any::<u8>(), expression(config)).prop_map(
+        |(kind, outer, inner, (target, index), op, value)| IdiomPlan {
+            kind,
+            outer,
+            inner,
+            target,
+            index,
+            op,
+            value,
+        },
+    )
 }
 
 fn nest(config: SampleConfig, statements: usize) -> impl Strategy<Value = NestPlan> {

@@ -70,6 +70,11 @@ fn every_feature_occurs() {
         "..4",
         "sin(",
         "t2",
+        " = -inf",
+        "[n, 2] private",
+        "[m] private",
+        " - 1] + ",
+        " + 1: ",
     ];
     for feature in features {
         assert!(texts.contains(feature), "no `{feature}` in 400 samples");
@@ -90,7 +95,7 @@ fn smallest_plan_is_the_smallest_program() {
         staged: false,
     };
     let nest = NestPlan { loops: vec![RangePlan { extent: 0, shape: 0 }], statements: vec![statement] };
-    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], output: false };
+    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false };
     let kernel = draw::draw(&plan, SampleConfig::default()).kernel;
     let i = kernel.iname("i2").expect("the loop of the nest");
     assert_eq!(kernel.inames[i].domain.as_range(i).map(|(lo, _)| lo), Some(crate::Affine::constant(0)));
