@@ -1,7 +1,7 @@
 //! Canonical ids: inames and instructions numbered in order of appearance, nothing unreachable.
 
 use crate::affine::{Affine, Atom};
-use crate::expr::{Access, Expr};
+use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId};
 use crate::kernel::{Assumption, Kernel, Node};
 
@@ -44,7 +44,11 @@ impl Kernel {
             Atom::Var(_) | Atom::Floor(..) => None,
         };
         for iname in self.inames.values_mut() {
-            iname.domain = iname.domain.substitute(&replace);
+            let mut renamed = false;
+            iname.domain.for_each_symbol(&mut |a| renamed |= matches!(a, Atom::Iname(i) if rename(*i) != *i));
+            if renamed {
+                iname.domain = iname.domain.substitute(&replace);
+            }
         }
         let mut rewrite = |e: Expr| match e {
             Expr::Iname(i) => Expr::Iname(rename(i)),
@@ -64,10 +68,8 @@ impl crate::kernel::Insn {
     /// Passes every expression node of the instruction through `rewrite`, from inside out: index
     /// expressions of the left-hand side, right-hand side, predicate.
     pub fn map_expressions(&mut self, rewrite: &mut dyn FnMut(Expr) -> Expr) {
-        let index: Vec<_> = self.lhs.index.iter().map(|e| e.map(rewrite)).collect();
-        self.lhs = Access { var: self.lhs.var, index };
-        self.rhs = self.rhs.map(rewrite);
-        self.predicate = self.predicate.take().map(|p| p.map(rewrite));
+        let lhs = self.lhs.index.iter_mut();
+        lhs.chain([&mut self.rhs]).chain(&mut self.predicate).for_each(|e| e.rewrite(rewrite));
     }
 }
 

@@ -248,16 +248,17 @@ impl Expr {
     }
 
     /// Direct operands, left to right; those of an access are its index expressions.
-    pub fn operands(&self) -> Vec<&Expr> {
-        match self {
-            Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => Vec::new(),
-            Self::Load(access) => access.index.iter().collect(),
-            Self::Unary(_, a) | Self::Cast(_, a) => vec![a],
-            Self::Binary(_, a, b) => vec![a, b],
-            Self::Call(_, args) | Self::Rule(_, args) => args.iter().collect(),
-            Self::Select(c, a, b) => vec![c, a, b],
-            Self::Reduce(r) => vec![&r.body],
-        }
+    pub fn operands(&self) -> impl DoubleEndedIterator<Item = &Expr> {
+        let (few, many): ([Option<&Expr>; 3], &[Expr]) = match self {
+            Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => ([None; 3], &[]),
+            Self::Load(access) => ([None; 3], &access.index),
+            Self::Unary(_, a) | Self::Cast(_, a) => ([Some(a), None, None], &[]),
+            Self::Binary(_, a, b) => ([Some(a), Some(b), None], &[]),
+            Self::Call(_, args) | Self::Rule(_, args) => ([None; 3], args),
+            Self::Select(c, a, b) => ([Some(c), Some(a), Some(b)], &[]),
+            Self::Reduce(r) => ([Some(&r.body), None, None], &[]),
+        };
+        few.into_iter().flatten().chain(many)
     }
 
     /// Calls `visit` with this expression and every expression inside it, outer before inner.
@@ -268,24 +269,37 @@ impl Expr {
         }
     }
 
-    /// Rebuilds the expression from inside out, passing every node through `rewrite`.
+    /// Passes every node through `rewrite`, from inside out.
     #[must_use]
     pub fn map(&self, rewrite: &mut dyn FnMut(Expr) -> Expr) -> Self {
-        let boxed = |e: &Expr, rewrite: &mut dyn FnMut(Expr) -> Expr| Box::new(e.map(rewrite));
-        let node = match self {
-            Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => self.clone(),
-            Self::Load(a) => Self::load(a.var, a.index.iter().map(|e| e.map(rewrite)).collect::<Vec<_>>()),
-            Self::Unary(op, a) => Self::Unary(*op, boxed(a, rewrite)),
-            Self::Cast(ty, a) => Self::Cast(*ty, boxed(a, rewrite)),
-            Self::Binary(op, a, b) => Self::Binary(*op, boxed(a, rewrite), boxed(b, rewrite)),
-            Self::Call(f, args) => Self::Call(*f, args.iter().map(|e| e.map(rewrite)).collect()),
-            Self::Rule(r, args) => Self::Rule(*r, args.iter().map(|e| e.map(rewrite)).collect()),
-            Self::Select(c, a, b) => Self::Select(boxed(c, rewrite), boxed(a, rewrite), boxed(b, rewrite)),
-            Self::Reduce(r) => {
-                Self::Reduce(Reduction { op: r.op, inames: r.inames.clone(), body: boxed(&r.body, rewrite) })
+        let mut mapped = self.clone();
+        mapped.rewrite(rewrite);
+        mapped
+    }
+
+    /// Passes every node through `rewrite`, from inside out, in place.
+    pub(crate) fn rewrite(&mut self, rewrite: &mut dyn FnMut(Expr) -> Expr) {
+        match self {
+            Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => {}
+            Self::Load(Access { index: all, .. }) | Self::Call(_, all) | Self::Rule(_, all) => {
+                for operand in all {
+                    operand.rewrite(rewrite);
+                }
             }
-        };
-        rewrite(node)
+            Self::Unary(_, a) | Self::Cast(_, a) => a.rewrite(rewrite),
+            Self::Binary(_, a, b) => {
+                a.rewrite(rewrite);
+                b.rewrite(rewrite);
+            }
+            Self::Select(c, a, b) => {
+                c.rewrite(rewrite);
+                a.rewrite(rewrite);
+                b.rewrite(rewrite);
+            }
+            Self::Reduce(r) => r.body.rewrite(rewrite),
+        }
+        let node = std::mem::replace(self, Self::Int(0));
+        *self = rewrite(node);
     }
 
     /// The quasi-affine value of an integer expression of inames and integer scalars, if it is one.

@@ -142,7 +142,7 @@ impl Kernel {
         self.verify_rules()?;
         for assumption in &self.assumptions {
             match assumption {
-                Assumption::Params(c) => self.verify_parametric("an assumption", c.expr())?,
+                Assumption::Params(c) => self.verify_parametric(&|| "an assumption".into(), c.expr())?,
                 Assumption::Injective(v) => {
                     let var = &self.vars[*v];
                     if var.ty.is_float() || var.shape.is_empty() {
@@ -185,9 +185,9 @@ impl Kernel {
         }
     }
 
-    fn verify_parametric(&self, what: &str, e: &Affine) -> Result<(), KernelError> {
+    fn verify_parametric(&self, what: &dyn Fn() -> String, e: &Affine) -> Result<(), KernelError> {
         if !e.in_bounds() {
-            return Err(KernelError::Overflow { what: what.into() });
+            return Err(KernelError::Overflow { what: what() });
         }
         let mut bad = None;
         e.for_each_symbol(&mut |atom| match atom {
@@ -198,11 +198,9 @@ impl Kernel {
         });
         match bad {
             None => Ok(()),
-            Some(name) => Err(KernelError::OutOfScope {
-                what: what.into(),
-                name,
-                help: "only parameters may stand there",
-            }),
+            Some(name) => {
+                Err(KernelError::OutOfScope { what: what(), name, help: "only parameters may stand there" })
+            }
         }
     }
 
@@ -211,7 +209,7 @@ impl Kernel {
         let error = |why| Err(KernelError::Variable { var: var.name.clone(), why });
         let strides = var.layout.strides.as_deref().unwrap_or_default();
         for e in var.shape.iter().chain(strides) {
-            self.verify_parametric(&format!("the shape of `{}`", var.name), e)?;
+            self.verify_parametric(&|| format!("the shape of `{}`", var.name), e)?;
         }
         if var.layout.strides.is_some() && strides.len() != var.shape.len() {
             return error("as many strides as axes are needed");
@@ -310,7 +308,7 @@ impl Extent {
             let depth_here = depth.saturating_add(inside.depth);
             extent.depth = extent.depth.max(depth_here);
             extent.size = extent.size.saturating_add(1).saturating_add(inside.size);
-            open.extend(e.operands().into_iter().map(|operand| (operand, depth_here + 1)));
+            open.extend(e.operands().map(|operand| (operand, depth_here + 1)));
         }
         extent
     }

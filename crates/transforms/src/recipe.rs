@@ -57,7 +57,11 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
-        Ok(self.trace(kernel)?.pop().map_or_else(|| kernel.clone(), |(_, result)| result))
+        let mut met = std::borrow::Cow::Borrowed(kernel);
+        for k in 0..self.steps.len() {
+            met = std::borrow::Cow::Owned(self.step(k, &met)?);
+        }
+        Ok(met.into_owned())
     }
 
     /// The kernel after each step.
@@ -68,16 +72,20 @@ impl Recipe {
         let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
         for (k, step) in self.steps.iter().enumerate() {
             let met = trace.last().map_or(kernel, |(_, result)| result);
-            let result = step.apply(met).map_err(|source| RecipeError {
-                number: k + 1,
-                total: self.steps.len(),
-                step: Box::new(step.clone()),
-                kernel: Box::new(met.clone()),
-                source: Box::new(source),
-            })?;
-            trace.push((step.clone(), result));
+            trace.push((step.clone(), self.step(k, met)?));
         }
         Ok(trace)
+    }
+
+    /// The kernel that it met after the `k`-th step.
+    fn step(&self, k: usize, met: &Kernel) -> Result<Kernel, RecipeError> {
+        self.steps[k].apply(met).map_err(|source| RecipeError {
+            number: k + 1,
+            total: self.steps.len(),
+            step: Box::new(self.steps[k].clone()),
+            kernel: Box::new(met.clone()),
+            source: Box::new(source),
+        })
     }
 
     /// The recipe as JSON, for people and files: one step a line.

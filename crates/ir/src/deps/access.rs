@@ -5,6 +5,7 @@ use crate::expr::{Access, Expr, UpdateOp};
 use crate::ids::{Id, InameId, InsnId};
 use crate::kernel::{Kernel, WriteOp};
 use crate::polyhedral::Polyhedral;
+use std::rc::Rc;
 
 /// How an access touches its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct AccessSite<'k> {
     /// Reduction loops around the access, inside the instruction.
     pub reduction: Vec<InameId>,
     /// Each index as a quasi-affine value of loops and symbols, if it is one.
-    pub index: Vec<Option<Affine>>,
+    pub index: Rc<[Option<Affine>]>,
 }
 
 impl AccessSite<'_> {

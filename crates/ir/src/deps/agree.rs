@@ -71,7 +71,7 @@ fn unsettled(x: &Affine, y: &Affine, known: &[(Atom, Atom)]) -> (Terms, Terms) {
 }
 
 /// Smallest and largest value of a sum, as far as constant bounds tell.
-fn bounds(poly: &Polyhedral, sum: &Terms) -> Option<(i128, i128)> {
+pub fn bounds(poly: &Polyhedral, sum: &Terms) -> Option<(i128, i128)> {
     let (mut lo, mut hi) = (0i128, 0i128);
     for (atom, c) in sum {
         let Atom::Iname(i) = atom else { return None };
@@ -95,7 +95,7 @@ fn bounds(poly: &Polyhedral, sum: &Terms) -> Option<(i128, i128)> {
 }
 
 /// Constant bounds of a sum among the constraints on a loop, both included.
-fn bounds_of(poly: &Polyhedral, iname: InameId, sum: &[(Atom, i64)]) -> (Option<i64>, Option<i64>) {
+pub fn bounds_of(poly: &Polyhedral, iname: InameId, sum: &[(Atom, i64)]) -> (Option<i64>, Option<i64>) {
     let (mut lo, mut hi): (Option<i64>, Option<i64>) = (None, None);
     let Some(constraints) = poly.kernel.inames[iname].domain.as_conjunction() else { return (lo, hi) };
     for constraint in constraints {

@@ -1,7 +1,8 @@
 //! Variables whose values do not live from one iteration of the surrounding loops to another.
 
-use crate::affine::{Affine, Atom};
 use crate::deps::access::{AccessSite, Mode};
+use crate::deps::covers::covers_box;
+use crate::deps::words::{Words, remembered};
 use crate::ids::InameId;
 use crate::polyhedral::{Disjuncts, Polyhedral, Side, conjunction, difference};
 use purlin_isl as isl;
@@ -35,19 +36,49 @@ pub fn confining_loops(
     if sites[1..].iter().all(|s| covers_box(poly, first, s, &common)) {
         return Ok(Some(common));
     }
-    let written = footprint(poly, first, &common);
     for site in &sites[1..] {
-        let touched =
-            if site.is_affine() { footprint(poly, site, &common) } else { whole_array(poly, site, &common) };
-        if !is_subset(touched, &written)? {
+        let covered = remembered(&COVERED, question(poly, first, site, &common), || {
+            let touched = if site.is_affine() {
+                footprint(poly, site, &common)
+            } else {
+                whole_array(poly, site, &common)
+            };
+            touched.set()?.is_subset(&footprint(poly, first, &common).set()?)
+        })?;
+        if !covered {
             return Ok(None);
         }
     }
     Ok(Some(common))
 }
 
-/// Elements by iterations of the common loops, as plain data: all that isl is told of them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Whether all that `site` touches is written by `write`, as a question.
+fn question(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[InameId]) -> Words {
+    let mut question = Words::default();
+    question.count(common.len());
+    for s in [write, site] {
+        let scope = question.instances(poly, s.insn, &s.reduction);
+        question.count(s.index.len());
+        for index in s.index.iter() {
+            match index.as_ref().filter(|i| poly.is_symbolic(i)) {
+                None => question.push(0),
+                Some(index) => {
+                    question.push(1);
+                    question.affine(index, &scope);
+                }
+            }
+        }
+    }
+    question.push(i64::from(site.is_affine()));
+    let shape = &poly.kernel.vars[site.access.var].shape;
+    for extent in shape.iter().filter(|_| !site.is_affine()) {
+        question.affine(extent, &[]);
+    }
+    question.context(poly);
+    question
+}
+
+/// Elements by iterations of the common loops: all that isl is told of them.
 struct Footprint {
     dims: Vec<String>,
     /// Loops inside the common ones, projected out.
@@ -65,27 +96,9 @@ impl Footprint {
     }
 }
 
-/// Most answers that are remembered; a step of a recipe asks a few dozen questions.
-const REMEMBERED: usize = 4096;
-
 thread_local! {
-    /// The next step of a recipe meets most footprints unchanged: the answers of isl by all that it is asked.
-    static ANSWERS: RefCell<HashMap<(Footprint, Footprint), bool>> = RefCell::new(HashMap::new());
-}
-
-fn is_subset(part: Footprint, whole: &Footprint) -> Result<bool, isl::IslError> {
-    let question = (part, whole.clone());
-    if let Some(known) = ANSWERS.with_borrow(|a| a.get(&question).copied()) {
-        return Ok(known);
-    }
-    let answer = question.0.set()?.is_subset(&question.1.set()?)?;
-    ANSWERS.with_borrow_mut(|answers| {
-        if answers.len() >= REMEMBERED {
-            answers.clear();
-        }
-        answers.insert(question, answer);
-    });
-    Ok(answer)
+    /// The next step of a recipe meets most footprints unchanged.
+    static COVERED: RefCell<HashMap<Words, bool>> = RefCell::new(HashMap::new());
 }
 
 fn common_loops(poly: &Polyhedral, sites: &[AccessSite]) -> Vec<InameId> {
@@ -113,58 +126,6 @@ fn covers_syntactically(
     common: &[InameId],
 ) -> bool {
     poly.loops(write.insn) == common && write.index == site.index && site.is_affine()
-}
-
-/// Whether the write sweeps a box by loops of its own, one an axis, that holds every element the access touches:
-/// the common case, decided without isl. Along an axis both bounds are constant, or the index of the access is a
-/// loop over the same values as that of the write.
-fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[InameId]) -> bool {
-    let own = &poly.loops(write.insn)[common.len()..];
-    let mut swept = Vec::new();
-    for (w, s) in write.index.iter().zip(&site.index) {
-        let (Some(w), Some(s)) = (w, s) else { return false };
-        if w == s && w.as_constant().is_some() {
-            continue;
-        }
-        let Some(iname) = w.as_iname().filter(|i| own.contains(i)) else { return false };
-        let inside = match (constant_range(poly, iname), constant_span(poly, s)) {
-            (Some((lo, hi)), Some((first, last))) => lo <= first && last < hi,
-            _ => s.as_iname().is_some_and(|s| same_values(poly, iname, s, common)),
-        };
-        if !inside {
-            return false;
-        }
-        swept.push(iname);
-    }
-    // Each loop of the write sweeps one axis, or runs whenever the others do.
-    let sweeps = |l: &InameId| swept.contains(l);
-    let runs = |l: &InameId| constant_range(poly, *l).is_some_and(|(lo, hi)| lo < hi);
-    let covered = own.iter().all(|l| sweeps(l) || runs(l));
-    swept.sort_unstable();
-    covered && swept.windows(2).all(|w| w[0] != w[1])
-}
-
-/// Whether two loops run over the same values, which depend on nothing but the common loops and symbols. If the
-/// loop of the write is empty, so is that of the access.
-fn same_values(poly: &Polyhedral, w: InameId, s: InameId, common: &[InameId]) -> bool {
-    let (of_w, of_s) = (&poly.kernel.inames[w].domain, &poly.kernel.inames[s].domain);
-    let mut fixed = true;
-    of_w.for_each_symbol(&mut |a| fixed &= !matches!(a, Atom::Iname(i) if *i != w && !common.contains(i)));
-    let renamed = |a: &Atom| (*a == Atom::Iname(w)).then(|| Affine::iname(s));
-    fixed && of_w.substitute(&renamed) == *of_s
-}
-
-fn constant_range(poly: &Polyhedral, iname: InameId) -> Option<(i64, i64)> {
-    let (lo, hi) = poly.kernel.inames[iname].domain.as_range(iname)?;
-    Some((lo.as_constant()?, hi.as_constant()?))
-}
-
-/// Smallest and largest value of an index that is constant or one loop of constant bounds.
-fn constant_span(poly: &Polyhedral, index: &Affine) -> Option<(i64, i64)> {
-    match index.as_constant() {
-        Some(c) => Some((c, c)),
-        None => constant_range(poly, index.as_iname()?).map(|(lo, hi)| (lo, hi - 1)),
-    }
 }
 
 /// `{ [C, e] : e touched in C }`; an index that is not affine touches its whole axis.

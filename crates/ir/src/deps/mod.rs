@@ -18,11 +18,13 @@
 pub mod access;
 mod agree;
 mod confined;
+mod covers;
 mod graph;
 pub mod pair;
 mod straight;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod words;
 
 pub use access::{AccessSite, Mode, access_sites};
 pub use graph::{DependenceGraph, show_dependences, to_dot};
@@ -32,10 +34,11 @@ use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{Kernel, VarKind};
 use crate::polyhedral::{Polyhedral, is_symbol};
 use crate::witness::{Instance, Witness};
-use pair::{Order, PairData, PairRelation, Span, index_map, pair_relation};
+use pair::{Order, PairRelation, Span, index_map, pair_relation};
 use purlin_isl as isl;
 use std::fmt;
 use std::rc::Rc;
+use words::Words;
 
 /// Why something must come after something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,7 +84,7 @@ pub struct Dependence {
     /// The array through which the element is found, if any.
     pub through: Option<VarId>,
     /// The indices of both accesses, as far as they are quasi-affine.
-    indices: [Vec<Option<Affine>>; 2],
+    indices: [Rc<[Option<Affine>]>; 2],
     relation: Relation,
 }
 
@@ -156,11 +159,15 @@ impl Dependence {
         self.relation.map()
     }
 
-    /// The relation as it is told to isl: the pairs, then from each detour both parts.
-    pub fn as_data(&self) -> Vec<PairData> {
-        let poly = Polyhedral::new(&self.relation.kernel);
-        let detours = self.relation.detours.iter().flat_map(|(first, second)| [first, second]);
-        std::iter::once(&self.relation.pair).chain(detours).map(|pair| pair.data(&poly)).collect()
+    /// Adds the relation as it is told to isl to a question: the pairs, then from each detour both parts. Returns the
+    /// loops at the source and at the sink.
+    pub(crate) fn ask(&self, poly: &Polyhedral, question: &mut Words) -> [Vec<InameId>; 2] {
+        let scopes = self.relation.pair.ask(poly, question);
+        question.count(self.relation.detours.len());
+        for part in self.relation.detours.iter().flat_map(|(first, second)| [first, second]) {
+            part.ask(poly, question);
+        }
+        scopes
     }
 
     /// The smallest pair of a part of the relation as a witness.
@@ -412,7 +419,7 @@ impl Collector<'_, '_> {
             equal,
             reuse_across,
             through,
-            indices: [a.index.clone(), b.index.clone()],
+            indices: [Rc::clone(&a.index), Rc::clone(&b.index)],
             relation,
         });
     }

@@ -3,6 +3,7 @@
 use crate::affine::Affine;
 use crate::deps::access::AccessSite;
 use crate::deps::agree::agreeing;
+use crate::deps::words::Words;
 use crate::expr::Expr;
 use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::Assumption;
@@ -20,16 +21,6 @@ pub struct PairRelation {
     /// Loops at the source that have the value of a loop at the sink.
     agreeing: Vec<(InameId, InameId)>,
     span: Span,
-}
-
-/// A relation in isl's terms, by names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PairData {
-    /// Dimensions, with reduction loops last on each side.
-    space: isl::MapSpace,
-    disjuncts: Disjuncts,
-    /// Names of the reduction loops.
-    reduction: Vec<String>,
 }
 
 /// One of the two accesses.
@@ -56,17 +47,6 @@ impl PairRelation {
     /// # Errors
     /// A failure of isl.
     pub fn map(&self, poly: &Polyhedral) -> Result<isl::Map, isl::IslError> {
-        let PairData { space, disjuncts, reduction } = self.data(poly);
-        let map = isl::Map::from_disjuncts(&space, &disjuncts)?;
-        if reduction.is_empty() {
-            return Ok(map);
-        }
-        let names: Vec<_> = reduction.iter().map(String::as_str).collect();
-        map.project_out(&names)
-    }
-
-    /// What isl is told of the relation.
-    pub fn data(&self, poly: &Polyhedral) -> PairData {
         let [source, sink] = &self.ends;
         let mut all = side_domain(poly, source, Side::Source);
         all = conjunction(all, side_domain(poly, sink, Side::Sink));
@@ -84,7 +64,28 @@ impl PairRelation {
         let tuple = |end: &End| poly.kernel.insns[end.insn].name.clone();
         let space =
             isl::MapSpace::new(&in_dims, &out_dims, &poly.params).with_tuples(tuple(source), tuple(sink));
-        PairData { space, disjuncts: all, reduction }
+        let map = isl::Map::from_disjuncts(&space, &all)?;
+        if reduction.is_empty() {
+            return Ok(map);
+        }
+        let names: Vec<_> = reduction.iter().map(String::as_str).collect();
+        map.project_out(&names)
+    }
+
+    /// Adds what isl is told of the relation to a question; returns the loops at its source and at its sink.
+    pub fn ask(&self, poly: &Polyhedral, question: &mut Words) -> [Vec<InameId>; 2] {
+        let scopes = self.ends.each_ref().map(|end| question.instances(poly, end.insn, &end.reduction));
+        question.count(poly.common_loops(self.ends[0].insn, self.ends[1].insn).len());
+        question.count(self.span.start);
+        question.count(self.span.end);
+        question.push(i64::from(self.span.textual));
+        question.count(self.same.len());
+        for (x, y) in &self.same {
+            question.affine(x, &scopes[0]);
+            question.affine(y, &scopes[1]);
+        }
+        question.context(poly);
+        scopes
     }
 
     /// Pairs `(i, j)`: in every pair of instances `i` at the source has the value of `j` at the sink.
@@ -168,7 +169,7 @@ fn side_domain(poly: &Polyhedral, end: &End, side: Side) -> Disjuncts {
 /// Values that are equal where the indices are, as far as they are known; `None` if they cannot be.
 fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec<(Affine, Affine)>> {
     let mut same = Vec::new();
-    for (axis, (x, y)) in a.index.iter().zip(&b.index).enumerate() {
+    for (axis, (x, y)) in a.index.iter().zip(b.index.iter()).enumerate() {
         if let (Some(x), Some(y)) = (x, y) {
             if let (Some(p), Some(q)) = (x.as_constant(), y.as_constant()) {
                 if p != q {

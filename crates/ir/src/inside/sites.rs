@@ -86,7 +86,7 @@ impl<'k> Walk<'_, 'k> {
                 self.expression(&r.body);
                 self.loops.truncate(depth);
             }
-            other => other.operands().into_iter().for_each(|e| self.expression(e)),
+            other => other.operands().for_each(|e| self.expression(e)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The check that a placement keeps every dependence, and the barriers it needs.
 
-use crate::deps::pair::PairData;
+use crate::affine::Affine;
+use crate::deps::words::{Words, remembered};
 use crate::deps::{Dependence, DependenceKind, access_sites};
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Kernel};
@@ -190,7 +191,7 @@ pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, P
 }
 
 /// Where the coordinates of the ends of a dependence differ.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Difference {
     /// In no pair.
     Nowhere,
@@ -200,34 +201,11 @@ enum Difference {
     Where(isl::Affine),
 }
 
-/// A dependence between work-items as plain data: all that isl is told, and what the text says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Question {
-    relation: Vec<PairData>,
-    items: Vec<Difference>,
-    groups: Vec<Option<isl::Affine>>,
-    /// The common loops, by name where they are sequential and may advance.
-    loops: Vec<Option<String>>,
-    forward: bool,
-    update: bool,
-}
-
-/// Most answers that are remembered; a placement asks a few dozen questions.
-const REMEMBERED: usize = 4096;
-
 thread_local! {
-    /// The next step of a recipe meets most dependences unchanged: the barriers they need by all that decides on
-    /// them. Refusals are not kept.
-    static ANSWERS: RefCell<HashMap<Question, Vec<Option<usize>>>> = RefCell::new(HashMap::new());
-}
-
-fn remember(question: Question, carriers: Vec<Option<usize>>) {
-    ANSWERS.with_borrow_mut(|answers| {
-        if answers.len() >= REMEMBERED {
-            answers.clear();
-        }
-        answers.insert(question, carriers);
-    });
+    /// The next step of a recipe meets most dependences unchanged: the barriers they need. Refusals are not kept.
+    static CARRIERS: RefCell<HashMap<Words, Vec<Option<usize>>>> = RefCell::new(HashMap::new());
+    /// Likewise for pairs that differ along an axis, of which there are none.
+    static TOGETHER: RefCell<HashMap<Words, ()>> = RefCell::new(HashMap::new());
 }
 
 struct Checker<'a, 'k> {
@@ -266,15 +244,7 @@ impl Checker<'_, '_> {
             return Ok(());
         }
         let question = self.question(d, &groups, &items);
-        let known = ANSWERS.with_borrow(|answers| answers.get(&question).cloned());
-        let carriers = match known {
-            Some(carriers) => carriers,
-            None => {
-                let carriers = self.carriers(d, &groups, &items)?;
-                remember(question, carriers.clone());
-                carriers
-            }
-        };
+        let carriers = remembered(&CARRIERS, question, || self.carriers(d, &groups, &items))?;
         let loops = self.poly.common_loops(d.source, d.sink);
         for depth in carriers {
             let carrier = depth.and_then(|k| loops.get(k).copied());
@@ -302,19 +272,38 @@ impl Checker<'_, '_> {
     }
 
     /// All that [`Checker::carriers`] goes by.
-    fn question(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Question {
-        let coordinate = |axis: &Axis| {
-            let (source, sink) = self.coordinates(d, *axis);
-            if agree(d, &source, &sink) { None } else { self.distance(&source, &sink) }
-        };
-        let loops = self.poly.common_loops(d.source, d.sink).iter();
-        Question {
-            relation: d.as_data(),
-            items: items.iter().map(|axis| self.difference(d, *axis)).collect(),
-            groups: groups.iter().map(coordinate).collect(),
-            loops: loops.map(|l| self.splits_at(d, *l).then(|| self.poly.name(*l, Side::Source))).collect(),
-            forward: self.poly.position(d.source) < self.poly.position(d.sink),
-            update: d.kind == DependenceKind::Update,
+    fn question(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Words {
+        let mut question = Words::default();
+        let scopes = d.ask(self.poly, &mut question);
+        question.count(groups.len());
+        for axis in groups.iter().chain(items) {
+            self.ask_where(d, *axis, &scopes, &mut question);
+        }
+        for l in self.poly.common_loops(d.source, d.sink) {
+            question.push(i64::from(self.splits_at(d, *l)));
+        }
+        question.push(i64::from(self.poly.position(d.source) < self.poly.position(d.sink)));
+        question.push(i64::from(d.kind == DependenceKind::Update));
+        question
+    }
+
+    /// Adds to a question where the coordinates of the ends along an axis are, and differ.
+    fn ask_where(&self, d: &Dependence, axis: Axis, scopes: &[Vec<InameId>; 2], question: &mut Words) {
+        question.push(match self.difference(d, axis) {
+            Difference::Nowhere => 0,
+            Difference::Everywhere => 1,
+            Difference::Where(_) => 2,
+        });
+        let (source, sink) = self.coordinates(d, axis);
+        for (coordinate, scope) in [source, sink].into_iter().zip(scopes) {
+            match coordinate {
+                Coordinate::Iname(i, lo) => {
+                    question.push(2);
+                    question.affine(&Affine::iname(i).minus(&lo), scope);
+                }
+                Coordinate::Everywhere => question.push(1),
+                Coordinate::Zero => question.push(0),
+            }
         }
     }
 
@@ -326,9 +315,16 @@ impl Checker<'_, '_> {
     /// Refuses if source and sink differ on one of the axes.
     fn refuse_any(&self, d: &Dependence, axes: &[Axis], reason: RefusalReason) -> Result<(), PlacementError> {
         for axis in axes {
-            if let Some(part) = self.differing(d, *axis)? {
-                self.refuse_part(d, reason, &part)?;
+            if self.difference(d, *axis) == Difference::Nowhere {
+                continue;
             }
+            let mut question = Words::default();
+            let scopes = d.ask(self.poly, &mut question);
+            self.ask_where(d, *axis, &scopes, &mut question);
+            remembered(&TOGETHER, question, || match self.differing(d, *axis, &d.relation()?)? {
+                Some(part) => self.refuse_part(d, reason, &part),
+                None => Ok(()),
+            })?;
         }
         Ok(())
     }
@@ -350,16 +346,20 @@ impl Checker<'_, '_> {
         Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
     }
 
-    /// The pairs whose coordinates along an axis differ; `None` if there are none.
-    fn differing(&self, d: &Dependence, axis: Axis) -> Result<Option<isl::Map>, PlacementError> {
+    /// The pairs of a part of a dependence whose coordinates along an axis differ; `None` if there are none.
+    fn differing(
+        &self,
+        d: &Dependence,
+        axis: Axis,
+        whole: &isl::Map,
+    ) -> Result<Option<isl::Map>, PlacementError> {
         let distance = match self.difference(d, axis) {
             Difference::Nowhere => return Ok(None),
             Difference::Everywhere => None,
             Difference::Where(e) => Some(e),
         };
-        let whole = d.relation()?;
         let part = match distance {
-            None => whole,
+            None => whole.clone(),
             Some(e) => {
                 let less = vec![isl::Constraint::non_negative(e.clone().offset(-1))];
                 let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e))];
@@ -433,20 +433,21 @@ impl Checker<'_, '_> {
         groups: &[Axis],
         items: &[Axis],
     ) -> Result<Option<isl::Map>, PlacementError> {
+        // groups first: they leave few pairs
+        let mut whole = d.relation()?;
+        for axis in groups {
+            whole = self.same_coordinate(d, *axis, whole)?;
+        }
         let mut crossing: Option<isl::Map> = None;
         for axis in items {
-            if let Some(part) = self.differing(d, *axis)? {
+            if let Some(part) = self.differing(d, *axis, &whole)? {
                 crossing = Some(match crossing {
                     None => part,
                     Some(sum) => sum.union(&part)?,
                 });
             }
         }
-        let Some(mut rest) = crossing else { return Ok(None) };
-        for axis in groups {
-            rest = self.same_coordinate(d, *axis, rest)?;
-        }
-        Ok(if rest.is_empty()? { None } else { Some(rest) })
+        Ok(crossing)
     }
 
     /// Orders pairs of one group and different work-items by barriers, or refuses.

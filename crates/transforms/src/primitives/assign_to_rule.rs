@@ -244,17 +244,17 @@ impl AssignToRule {
                     let use_site = AccessSite {
                         insn: user,
                         mode: Mode::Read,
-                        index: Vec::new(),
+                        index: [].into(),
                         reduction: Vec::new(),
                         ..read.clone()
                     };
-                    let write_site = AccessSite { index: Vec::new(), ..write.clone() };
+                    let write_site = AccessSite { index: [].into(), ..write.clone() };
                     let Some(before) = pair_relation(poly, &write_site, &use_site, Order::Anywhere) else {
                         continue;
                     };
                     let late =
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
-                    let user_site = AccessSite { index: Vec::new(), ..use_site };
+                    let user_site = AccessSite { index: [].into(), ..use_site };
                     if let Some(witness) = witness(poly.kernel, write, &user_site, &late)? {
                         return Err(Cause::Stale(Box::new(StaleValue {
                             witness,

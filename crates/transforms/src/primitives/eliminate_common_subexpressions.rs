@@ -442,7 +442,7 @@ fn operations(e: &Expr) -> u32 {
         | Expr::Rule(..)
         | Expr::RuleParam(_) => 0,
     };
-    e.operands().into_iter().map(operations).fold(own, u32::saturating_add)
+    e.operands().map(operations).fold(own, u32::saturating_add)
 }
 
 /// The operands, and whether each may not be evaluated although the expression is.
@@ -454,6 +454,6 @@ fn operands_with_conditions(e: &Expr, conditional: bool) -> Vec<(&Expr, bool)> {
     };
     match e {
         Expr::Load(_) => Vec::new(), // indices are integers
-        _ => e.operands().into_iter().enumerate().map(|(k, o)| (o, conditional || of(k))).collect(),
+        _ => e.operands().enumerate().map(|(k, o)| (o, conditional || of(k))).collect(),
     }
 }

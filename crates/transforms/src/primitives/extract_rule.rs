@@ -166,6 +166,6 @@ fn unify(template: &Expr, e: &Expr, args: &mut [Option<Expr>]) -> bool {
         // rules hold no reductions
         _ => false,
     };
-    let (a, b) = (template.operands(), e.operands());
-    same_head && a.len() == b.len() && a.into_iter().zip(b).all(|(a, b)| unify(a, b, args))
+    let same_count = template.operands().count() == e.operands().count();
+    same_head && same_count && template.operands().zip(e.operands()).all(|(a, b)| unify(a, b, args))
 }

@@ -176,5 +176,5 @@ pub(super) fn search<'e>(
         Expr::Rule(..) => Some(RULE),
         _ => None,
     };
-    e.operands().into_iter().enumerate().find_map(|(k, operand)| search(operand, iname, obstacle.or(of(k))))
+    e.operands().enumerate().find_map(|(k, operand)| search(operand, iname, obstacle.or(of(k))))
 }

@@ -58,9 +58,10 @@ impl Transform for TagInames {
             return Err(Cause::Argument("no iname is given; name the loops to tag".into()));
         }
         let mut tagged = kernel.clone();
+        let unrolled = self.tag == AxisTag::Unrolled.to_string();
         for name in &self.inames {
             let iname = lookup::iname(kernel, name)?;
-            tagged.inames[iname].tag = if self.tag == AxisTag::Unrolled.to_string() {
+            tagged.inames[iname].tag = if unrolled {
                 check_unrolled(kernel, iname)?;
                 AxisTag::Unrolled
             } else {
@@ -68,7 +69,10 @@ impl Transform for TagInames {
             };
         }
         tagged.verify()?;
-        check_placement(&tagged)?;
+        // only loops that are on no axis are unrolled, and they stay in order
+        if !unrolled {
+            check_placement(&tagged)?;
+        }
         Ok(tagged)
     }
 }

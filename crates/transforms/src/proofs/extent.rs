@@ -69,6 +69,9 @@ pub(crate) fn parametric_extent(
     let last = best(highs, |last| bounds(&i, last), |a, b| a < b)?;
     let (Some(lo), Some(last)) = (lo, last) else { return Ok(None) };
     let extent = last.minus(&lo).plus_constant(1);
+    if extent.as_constant().is_some_and(|n| n >= 0) {
+        return Ok(Some((lo, extent)));
+    }
     Ok(smallest(&poly, &extent)?.map(|least| (lo, extent.plus_constant((-least).max(0)))))
 }
 

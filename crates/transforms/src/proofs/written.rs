@@ -105,7 +105,7 @@ impl NewRead<'_, '_> {
             let other = self.poly.affine(other.as_ref()?, Side::Source)?;
             Some(isl::Constraint::zero(difference(&own, &other)))
         };
-        insn.lhs.index.iter().zip(&write.index).map(equal).collect()
+        insn.lhs.index.iter().zip(write.index.iter()).map(equal).collect()
     }
 
     /// The values of the loops at which an instruction surely runs in the same iteration of those it shares, with
