@@ -94,6 +94,9 @@ impl<'k> Lower<'k> {
                 least = least.plus(&Affine::from(atom).times(*c));
                 continue;
             }
+            if matches!(atom, Atom::Var(_)) {
+                return None; // a bound from memory
+            }
             let range = self.env.atom_range(atom);
             let end = if *c > 0 { range.finite_lo()? } else { range.finite_hi()? };
             least = least.plus_constant(c.checked_mul(end)?);
