@@ -1,8 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::{Cause, Reach, accesses, first_outside};
-use crate::Kernel;
+use crate::interp::{InterpError, interpret};
+use crate::sample::{SampleConfig, arbitrary_kernel, config};
 use crate::text::parse;
+use crate::{Expr, Id, Kernel};
+use proptest::prelude::*;
 
 fn kernel(text: &str) -> Kernel {
     let text = format!("kernel k\nparam n: i32\n{text}");
@@ -127,4 +130,51 @@ fn accesses_of_rules_stand_where_they_are_used() {
     let text =
         "arg a: f64[n] in\narg y: f64[n] out\nrule next(k) := a[k + 1]\nfor i in 0..n\n  s: y[i] = next(i)\n";
     assert_eq!(outside(text), needed("`s[0]` accesses `a[1]` with n = 1, outside of its shape [n]"));
+}
+
+/// One instruction accesses its arrays elsewhere.
+fn shifted(mut kernel: Kernel, pick: prop::sample::Index, by: i64) -> Kernel {
+    let insns = kernel.insns.len();
+    let Some((_, insn)) = kernel.insns.iter().nth(pick.index(insns)) else { return kernel };
+    let mut insn = insn.clone();
+    let move_last = |index: &mut Vec<Expr>| {
+        if let Some(last) = index.pop() {
+            index.push(last + Expr::Int(by));
+        }
+    };
+    match pick.index(2) {
+        0 => move_last(&mut insn.lhs.index),
+        _ => {
+            insn.rhs = insn.rhs.map(&mut |e| match e {
+                Expr::Load(mut access) => {
+                    move_last(&mut access.index);
+                    Expr::Load(access)
+                }
+                other => other,
+            });
+        }
+    }
+    kernel.insns[crate::InsnId::from_index(pick.index(insns))] = insn;
+    kernel.canonical()
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// What is proved stays inside of its array when it runs, and so does what is drawn to.
+    #[test]
+    fn proofs_hold_on_random_kernels(
+        sample in arbitrary_kernel(SampleConfig::default()),
+        pick in any::<prop::sample::Index>(),
+        by in -2..3_i64,
+    ) {
+        prop_assert_eq!(first_outside(&sample.kernel), None);
+        let kernel = shifted(sample.kernel, pick, by);
+        prop_assume!(kernel.verify().is_ok());
+        if let Err(InterpError::OutOfBounds { at, .. }) = interpret(&kernel, &mut sample.memory.clone()) {
+            let inside = |a: &super::AccessReach| a.reach == Reach::Inside;
+            let of_insn = accesses(&kernel).into_iter().filter(|a| kernel.insns[a.insn].name == at.name);
+            prop_assert!(!of_insn.collect::<Vec<_>>().iter().all(inside), "{at}\n{kernel}");
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! What is checked before a launch, and in which words it is refused.
 
 use crate::Kernel;
-use crate::interp::{LaunchReport, Memory, check_launch, interpret};
+use crate::interp::{InterpError, LaunchReport, Memory, Value, check_launch, interpret};
+use crate::sample::{SampleConfig, arbitrary_kernel, config};
 use crate::text::parse;
+use proptest::prelude::*;
 
 fn kernel(text: &str) -> Kernel {
     parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
@@ -214,5 +216,51 @@ fn agrees_with_the_interpreter_on_random_maps() {
         let mut full = memory.clone().value("x", vec![1.0; 6]).value("y", vec![0.0; 5]);
         let expected = interpret(&kernel(SCATTER), &mut full).map(|_| ());
         assert_eq!(found, expected, "seed {}", random.seed);
+    }
+}
+
+/// The memory with one entry of one integer array replaced.
+fn with_another_entry(memory: &Memory, pick: prop::sample::Index, entry: i32) -> Memory {
+    let mut changed = memory.clone();
+    let maps: Vec<(&String, &Vec<i32>)> = memory
+        .values()
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::I32(v) if !v.is_empty() => Some((name, v)),
+            Value::I32(_) | Value::I64(_) | Value::F32(_) | Value::F64(_) => None,
+        })
+        .collect();
+    if !maps.is_empty() {
+        let (name, values) = maps[pick.index(maps.len())];
+        let mut values = values.clone();
+        let at = pick.index(values.len());
+        values[at] = entry;
+        changed.set(name.clone(), values);
+    }
+    changed
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// Maps as they should be, and with an entry that may lead anywhere: what the interpreter runs is not refused,
+    /// and what it finds out of bounds or twice is.
+    #[test]
+    fn agrees_with_the_interpreter_on_random_kernels(
+        sample in arbitrary_kernel(SampleConfig::default()),
+        pick in any::<prop::sample::Index>(),
+        entry in -2..9_i32,
+    ) {
+        prop_assert!(check_launch(&sample.kernel, &sample.memory).is_ok());
+        let memory = with_another_entry(&sample.memory, pick, entry);
+        let found = check_launch(&sample.kernel, &memory).map(|_| ());
+        match interpret(&sample.kernel, &mut memory.clone()) {
+            Ok(_) => prop_assert_eq!(found, Ok(())),
+            Err(InterpError::OutOfBounds { .. }) => {
+                prop_assert!(matches!(found, Err(InterpError::OutOfBounds { .. })), "{:?}", found);
+            }
+            Err(error @ InterpError::NotInjective { .. }) => prop_assert_eq!(found, Err(error)),
+            Err(_) => {} // what is computed went wrong first
+        }
     }
 }
