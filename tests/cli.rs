@@ -226,6 +226,19 @@ fn what_is_done_to_loops_runs_against_the_interpreter() {
 }
 
 #[test]
+fn row_sums_are_joined_by_shuffles() {
+    let sizes = ["--param", "n=5", "--param", "m=70", "--no-time"];
+    let recipe = ["--recipe", "examples/row_sums_recipe.json"];
+    for extra in [&[][..], &recipe] {
+        let args = [&["run", "examples/row_sums.purlin"][..], &sizes[..], extra].concat();
+        assert!(good(&args).contains("of the tolerance"));
+    }
+    let args = [&["print", "examples/row_sums.purlin", "--target", "cuda"][..], &recipe].concat();
+    // five steps, and everybody takes the sum
+    assert_eq!(good(&args).matches("__shfl_sync").count(), 6);
+}
+
+#[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
     for extra in [&[][..], &["--recipe", "examples/csr_recipe.json"]] {

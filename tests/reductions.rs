@@ -10,7 +10,7 @@ use purlin::ir::{AddressSpace, Atom, Direction, Kernel, ScalarType, VarKind, tex
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, oclgrind, open};
 use purlin::transforms::primitives::{
-    FactorUpdate, InterchangeInames, MakeAtomic, ParalleliseScan, RealiseReduction, RealiseScan,
+    ExpandArray, FactorUpdate, InterchangeInames, MakeAtomic, ParalleliseScan, RealiseReduction, RealiseScan,
     ReduceInTree, SetAddressSpace, SplitIname, TagIname,
 };
 use purlin::transforms::{Recipe, Step};
@@ -157,6 +157,7 @@ fn trees() -> Vec<Case> {
         case(format!("tree of {n}"), text, steps, &[3])
     };
     let mut cases: Vec<_> = [1, 2, 3, 5, 8, 13, 33].map(tree).into();
+    cases.extend(shuffles());
     let short = "kernel short
 param n: i32
 assume n <= 9
@@ -179,6 +180,51 @@ for i in 0..n
     let steps = steps![ReduceInTree::new("j").by_work_items("l.0")];
     cases.push(case("a tree in a sequential loop", carried, steps, &[0, 1, 4]));
     cases
+}
+
+/// Trees in the registers of sub-groups.
+fn shuffles() -> Vec<Case> {
+    let text = |op: &str, ty: &str, n: i64| {
+        format!(
+            "kernel shuffles\nparam n: i32\narg a: {ty}[n, {n}] in\narg y: {ty}[n] out\nfor i in 0..n\n  \
+             s: y[i] = {op}(j in 0..{n}: a[i, j])\n"
+        )
+    };
+    let tree = || {
+        let tree = ReduceInTree::new("j").by_work_items("l.0").into_temporary("t").by_shuffles();
+        steps![RealiseReduction::new("j"), tree]
+    };
+    let kinds = [("sum", "f64"), ("product", "f32"), ("minimum", "i64"), ("maximum", "i32")];
+    let of_group = kinds.into_iter().zip([32, 8, 2, 1]).map(|((op, ty), n)| {
+        let steps = tree().into_iter().chain(steps![tag("i", "g.0")]).collect();
+        case(format!("{op} of {n} by shuffles"), text(op, ty, n), steps, &[0, 1, 3])
+    });
+    // several rows of work-items, the last group without all of them
+    let rows = [(4, 8_u32), (3, 16), (2, 32)].map(|(rows, n)| {
+        let arrays = ["t".to_owned()].into_iter().chain((0..n.ilog2()).map(|k| format!("t_sum_{k}")));
+        let steps = tree().into_iter().chain(steps![split("i", rows)]);
+        let steps = steps.chain(arrays.map(|t| Step::from(ExpandArray::new(t, ["i_i"]))));
+        let steps = steps.chain(steps![tag("i_o", "g.0"), tag("i_i", "l.1")]).collect();
+        case(format!("{rows} rows of {n} by shuffles"), text("sum", "f64", n.into()), steps, &[0, 1, 9])
+    });
+    let strided = "kernel strided
+param n: i32
+arg a: f64[n, n] in
+arg y: f64[n] out
+for i in 0..n
+  s: y[i] = 2.0*sum(k in 0..n: a[i, k])
+";
+    let steps = steps![
+        RealiseReduction::new("k"),
+        split("k", 32),
+        InterchangeInames::new("k_o", "k_i"),
+        FactorUpdate::new("s_update", ["k_i"]),
+        tag("i", "g.0"),
+        ReduceInTree::new("k_i_sum").by_work_items("l.0").by_shuffles(),
+        tag("k_i", "l.0"),
+    ];
+    let strided = case("strided partial sums by shuffles", strided, steps, &[0, 1, 31, 70]);
+    of_group.chain(rows).chain([strided]).collect()
 }
 
 /// Blocks of a size that is a power of two, or of others.
@@ -281,7 +327,7 @@ fn memory(kernel: &Kernel, n: i64, random: &mut Random) -> Memory {
     memory
 }
 
-/// 1e-13 and 1e-5: sums of at most 40 terms of at most 3, in any order.
+/// 1e-13 and 1e-5: sums of at most 70 terms of at most 3, in any order.
 fn same(expected: &Value, found: &Value) -> bool {
     let tolerance = match expected.ty() {
         ScalarType::F64 => 1e-13,
@@ -346,6 +392,11 @@ fn agree_in_c() {
 #[test]
 fn agree_in_opencl() {
     check_on("opencl", &cases());
+}
+
+#[test]
+fn agree_in_cuda() {
+    check_on("cuda", &cases());
 }
 
 #[test]

@@ -312,7 +312,7 @@ fn needs_a_group(kernel: &Kernel, members: &[&Member]) -> bool {
 pub(crate) fn is_replicated(kernel: &Kernel, insn: InsnId, group: bool) -> bool {
     match kernel.vars[kernel.insns[insn].lhs.var].space {
         AddressSpace::Private => true,
-        AddressSpace::Local => group,
+        AddressSpace::Local | AddressSpace::SubGroup => group,
         AddressSpace::Global | AddressSpace::Constant => false,
     }
 }

@@ -64,6 +64,12 @@ pub enum CodegenError {
     )]
     DivergentIntrinsic { callee: String, condition: String },
     #[error(
+        "the work-items of a sub-group hold `{var}`, and l.0 has {found} of them, needed a power of two; split the loops on l.0 so, or make it local"
+    )]
+    SubGroupSize { var: String, found: i64 },
+    #[error("{0}")]
+    SubGroup(purlin_ir::placement::PlacementError),
+    #[error(
         "the code of `{callee}` mentions `{argument}`, which its meaning does not; remove it from the code"
     )]
     IntrinsicArgument { callee: String, argument: String },

@@ -28,6 +28,7 @@ impl<'k> PlacedKernel<'k> {
             Ok(placement) => Ok(Self { kernel, placement }),
             Err(PlacementError::Refused(refusal)) => Err(CodegenError::Refused(refusal)),
             Err(PlacementError::Storage(error)) => Err(CodegenError::Storage(error)),
+            Err(error @ PlacementError::NotByLane { .. }) => Err(CodegenError::SubGroup(error)),
             Err(PlacementError::Isl(e)) => Err(e.into()),
         }
     }

@@ -15,7 +15,8 @@ use crate::print::{self, Constant, Function, Param};
 use crate::storage::Storage;
 use crate::{launch, regions};
 use purlin_ir::inside::first_outside;
-use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarKind};
+use purlin_ir::placement::{Barrier, Placement};
+use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarKind, Variable};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a user may choose about generated code.
@@ -54,17 +55,23 @@ pub(crate) fn program(placed: &PlacedKernel<'_>, target: Target) -> Result<Progr
 
 /// Code of a placed kernel, and its axes.
 pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, Axes), CodegenError> {
+    if let Some((kernel, placement)) = in_local_memory(placed, target) {
+        return lower(&PlacedKernel { kernel: &kernel, placement }, target);
+    }
     let kernel = placed.kernel;
     if let Some(outside) = first_outside(kernel) {
         return Err(CodegenError::OutOfBounds(Box::new(outside)));
     }
     let mut env = Env::new(kernel);
     let axes = Axes::new(&mut env)?;
+    crate::lower::shuffle::check_size(placed, &axes)?;
     let storage = Storage::new(placed, &mut env.names, &env.var_names)?;
     enter_hardware(&mut env, &axes);
     let mut syncs = Vec::new();
     if axes.work_items() > 1 {
-        syncs.clone_from(&placed.placement.barriers);
+        // a shuffle waits for the registers that it reads
+        let in_memory = |b: &&Barrier| kernel.vars[b.var].space != AddressSpace::SubGroup;
+        syncs.extend(placed.placement.barriers.iter().filter(in_memory).cloned());
         syncs.extend(crate::storage::reuse(kernel));
     }
     let barriers = BarrierPlan::new(kernel, &syncs);
@@ -89,6 +96,22 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
     };
     frame(&mut function, target, env, &axes, &storage);
     Ok((Code { function, local_bytes: storage.local_bytes }, axes))
+}
+
+/// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same values flow, in the
+/// order that barriers keep.
+fn in_local_memory(placed: &PlacedKernel<'_>, target: Target) -> Option<(Kernel, Placement)> {
+    let held = |var: &Variable| var.space == AddressSpace::SubGroup;
+    if target == Target::Cuda || !placed.kernel.vars.values().any(held) {
+        return None;
+    }
+    let (mut kernel, mut placement) = (placed.kernel.clone(), placed.placement.clone());
+    for (id, var) in placed.kernel.vars.iter().filter(|(_, v)| held(v)) {
+        kernel.vars[id].space = AddressSpace::Local;
+        placement.sliced[id.index()] = vec![false; var.shape.len()];
+        placement.lanes[id.index()] = None;
+    }
+    Some((kernel, placement))
 }
 
 /// Names, ranges and bounds of the hardware indices.

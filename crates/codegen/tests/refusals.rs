@@ -24,6 +24,18 @@ macro_rules! refusals {
 }
 
 refusals! {
+    refuses_a_shuffle_that_some_work_items_skip: Cuda,
+        "arg y: f64[32] out\ntemp t: f64[32] subgroup\nfor l in 0..32 {l.0}\n  s: t[l] = f64(l)\nfor k in 0..16 {l.0}\n  r: y[k] = t[k + 16]\n"
+        => "`shuffle of t` must be run by the work-items along l.0 together, and `l0 < 16` may send them apart; let the loop around it have exact bounds";
+    refuses_a_shuffle_under_a_condition: Cuda,
+        "arg x: f64[32] in\narg y: f64[32] out\ntemp t: f64[32] subgroup\nfor l in 0..32 {l.0}\n  s: t[l] = f64(l)\nfor k in 0..32 {l.0}\n  r: y[k] = t[31 - k] if x[k] > 0.0\n"
+        => "`shuffle of t` must be run by the work-items along l.0 together, and `0.0 < x[l0]` may send them apart; let the loop around it have exact bounds";
+    refuses_rows_of_sub_groups_and_a_half: Cuda,
+        "arg y: f64[24] out\ntemp t: f64[24] subgroup\nfor l in 0..24 {l.0}\n  s: t[l] = f64(l)\nfor k in 0..24 {l.0}\n  r: y[k] = t[23 - k]\n"
+        => "the work-items of a sub-group hold `t`, and l.0 has 24 of them, needed a power of two; split the loops on l.0 so, or make it local";
+    refuses_to_write_what_another_work_item_holds: Cuda,
+        "temp t: f64[32] subgroup\nfor l in 0..32 {l.0}\n  s: t[31 - l] = f64(l)\n"
+        => "`s` writes `t`, of which every work-item of a sub-group holds one element, without an index that is that of the work-item along l.0, the same in every write; index it so, or make it local";
     refuses_a_parametric_block: Cuda,
         "arg y: f64[n] out\nfor i in 0..n {l.0}\n  s: y[i] = 1.0\n"
         => "work-items along l.0: the extent of `i` is `n`, needed a constant; fix the parameter, or split the loop by a constant and tag the inner one";

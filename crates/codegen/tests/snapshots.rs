@@ -96,5 +96,6 @@ snapshots! {
     vector_loop_is_simd_on_the_host: [Cuda, C];
     vectors_are_copied_whole: ALL;
     intrinsics_stand_for_their_calls: ALL;
+    sub_groups_sum_by_shuffles: ALL;
     sub_group_intrinsic: [Cuda, C];
 }

@@ -157,13 +157,16 @@ pub enum AddressSpace {
     Constant,
     /// One work-group.
     Local,
+    /// One sub-group, of which every work-item holds the elements at its own index along `l.0`; the others read them
+    /// by a shuffle.
+    SubGroup,
     /// One work-item.
     Private,
 }
 
 impl AddressSpace {
     /// Every address space.
-    pub const ALL: [Self; 4] = [Self::Global, Self::Constant, Self::Local, Self::Private];
+    pub const ALL: [Self; 5] = [Self::Global, Self::Constant, Self::Local, Self::SubGroup, Self::Private];
 
     /// Name in the text format.
     pub fn name(self) -> &'static str {
@@ -171,6 +174,7 @@ impl AddressSpace {
             Self::Global => "global",
             Self::Constant => "constant",
             Self::Local => "local",
+            Self::SubGroup => "subgroup",
             Self::Private => "private",
         }
     }

@@ -74,6 +74,7 @@ pub const KEYWORDS: &[&str] = &[
     "global",
     "constant",
     "local",
+    "subgroup",
     "private",
     "injective",
     "inf",
@@ -230,7 +231,12 @@ impl Kernel {
                 space("constant memory is for tables")
             }
             VarKind::Argument(_) | VarKind::Temporary => Ok(()),
-            VarKind::Table(_) if matches!(var.space, AddressSpace::Local | AddressSpace::Private) => {
+            VarKind::Table(_)
+                if matches!(
+                    var.space,
+                    AddressSpace::Local | AddressSpace::SubGroup | AddressSpace::Private
+                ) =>
+            {
                 space("tables are global or constant")
             }
             VarKind::Table(data) => {

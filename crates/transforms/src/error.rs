@@ -129,6 +129,7 @@ impl From<PlacementError> for Cause {
         match error {
             PlacementError::Refused(refusal) => Self::Placement(refusal),
             PlacementError::Storage(error) => (*error).into(),
+            error @ PlacementError::NotByLane { .. } => Self::Argument(error.to_string()),
             PlacementError::Isl(error) => Self::Solver(error),
         }
     }

@@ -41,6 +41,7 @@ impl<'k> Lower<'k> {
     pub(super) fn instruction(&mut self, id: InsnId) -> Result<Block, CodegenError> {
         let insn = &self.kernel.insns[id];
         let guards = self.index_zero_guards(id);
+        self.at_lane_zero = self.is_at_lane_zero(id);
         let mut code = Block::new();
         let predicate = match &insn.predicate {
             None => None,
@@ -76,8 +77,10 @@ impl<'k> Lower<'k> {
             WriteOp::Update { op, atomic: false } => update(place, op, ty, value, Some(id)),
             WriteOp::Update { op, atomic: true } => {
                 match self.kernel.vars[insn.lhs.var].space {
-                    // Nobody else sees it.
-                    purlin_ir::AddressSpace::Private => update(place, op, ty, value, Some(id)),
+                    // Nobody else writes it.
+                    purlin_ir::AddressSpace::Private | purlin_ir::AddressSpace::SubGroup => {
+                        update(place, op, ty, value, Some(id))
+                    }
                     space => {
                         let local = space == purlin_ir::AddressSpace::Local;
                         Stmt::Atomic(Atomic { place, op, value, ty, local, origin: id })

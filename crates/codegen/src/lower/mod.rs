@@ -6,6 +6,7 @@ pub(crate) mod insn;
 pub(crate) mod intrinsic;
 mod loops;
 pub(crate) mod place;
+pub(crate) mod shuffle;
 mod vector;
 
 use crate::ast::{Block, Expr, Name, Stmt};
@@ -37,6 +38,8 @@ pub(crate) struct Lower<'k> {
     pub(crate) buffers: Vec<Name>,
     /// The guards of the loop that is being lowered, where a version without them may be written.
     open_guards: Option<Vec<purlin_ir::Constraint>>,
+    /// Whether the instruction being lowered runs at index 0 of l.0 only.
+    at_lane_zero: bool,
     /// Labels of the instruction before, to remark where they change.
     stage: Option<String>,
     pub(crate) target: Target,
@@ -70,6 +73,7 @@ impl<'k> Lower<'k> {
             prelude: vec![Vec::new()],
             buffers,
             open_guards: None,
+            at_lane_zero: false,
             stage: None,
             target,
             calls: intrinsic::with_code(kernel, target)?,

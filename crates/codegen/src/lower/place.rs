@@ -46,7 +46,11 @@ impl<'k> Lower<'k> {
         if scalar && !var.ty.is_float() && is_plain_scalar(var, &[]) {
             return Ok(Value::Affine(Affine::var(access.var)));
         }
-        let code = Expr::Load(self.place(access)?);
+        let place = self.place(access)?;
+        let code = match self.lane_read(access)? {
+            None => Expr::Load(place),
+            Some(lane) => self.shuffled(place, lane, var),
+        };
         Ok(match var.ty {
             ScalarType::F32 | ScalarType::F64 => Value::Real(code, var.ty),
             ScalarType::I32 => Value::Int(code, var.ty, Interval::I32),
@@ -126,7 +130,7 @@ impl<'k> Lower<'k> {
                     e.for_each(&mut |e| {
                         if let purlin_ir::Expr::Load(a) = e {
                             let space = self.kernel.vars[a.var].space;
-                            let private = space == AddressSpace::Private
+                            let private = matches!(space, AddressSpace::Private | AddressSpace::SubGroup)
                                 && self.kernel.vars[a.var].kind == VarKind::Temporary;
                             uniform &= !private || (a.var != var && self.is_uniform_scalar(a.var, depth + 1));
                         }

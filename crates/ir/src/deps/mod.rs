@@ -27,6 +27,7 @@ pub(crate) mod tests;
 pub(crate) mod words;
 
 pub use access::{AccessSite, Mode, access_sites};
+pub(crate) use agree::bounds_of;
 pub use graph::{DependenceGraph, show_dependences, to_dot};
 
 use crate::affine::{Affine, Atom};

@@ -75,8 +75,11 @@ impl LaunchAxes {
         }
         let space = kernel.vars[kernel.insns[insn].lhs.var].space;
         match (space, axis) {
-            (AddressSpace::Private, _) | (AddressSpace::Local, Axis::Group(_)) => Coordinate::Everywhere,
-            (AddressSpace::Local | AddressSpace::Global | AddressSpace::Constant, _) => Coordinate::Zero,
+            (AddressSpace::Private, _) | (AddressSpace::Local | AddressSpace::SubGroup, Axis::Group(_)) => {
+                Coordinate::Everywhere
+            }
+            (AddressSpace::Local | AddressSpace::SubGroup, Axis::Local(_))
+            | (AddressSpace::Global | AddressSpace::Constant, _) => Coordinate::Zero,
         }
     }
 }

@@ -1,19 +1,18 @@
 //! The check that a placement keeps every dependence, and the barriers it needs.
 
-use crate::affine::Affine;
+use crate::affine::{Affine, Atom};
 use crate::deps::words::{Words, remembered};
-use crate::deps::{Dependence, DependenceKind, access_sites};
+use crate::deps::{AccessSite, Dependence, DependenceKind, access_sites, bounds_of};
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Kernel};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
-use crate::placement::slices::sliced_axes;
-use crate::placement::storage::{StorageError, check_storage};
+use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
+use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
+use crate::placement::storage::check_storage;
 use crate::polyhedral::{Polyhedral, Side, step};
-use crate::witness::Witness;
 use purlin_isl as isl;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 
 /// Two instructions that a barrier must separate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,124 +37,8 @@ pub struct Placement {
     pub barriers: Vec<Barrier>,
     /// For each variable, which axes of a private array disappear: see [`sliced_axes`].
     pub sliced: Vec<Vec<bool>>,
-}
-
-/// Why a placement breaks a dependence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalReason {
-    /// A private value is needed by another work-item.
-    PrivateFlow,
-    /// A local value is needed by another work-group.
-    LocalFlow,
-    /// A global value is needed by, or clashes with, another work-group.
-    AcrossGroups,
-    /// A commuting update that is not atomic.
-    NotAtomic,
-    /// No barrier can order the two.
-    Unordered,
-    /// Lanes of a vector run together.
-    Lanes,
-}
-
-/// A dependence that the placement breaks, with two instances that show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Why.
-    pub reason: RefusalReason,
-    /// Kind of the dependence.
-    pub kind: DependenceKind,
-    /// Name of the variable.
-    pub var: String,
-    /// Two instances that clash.
-    pub witness: Witness,
-    /// The map that could be assumed injective and is not yet.
-    pub assumable: Option<String>,
-}
-
-/// A refusal, or a failure of isl.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlacementError {
-    /// The placement breaks a dependence.
-    #[error("{0}")]
-    Refused(Box<Refusal>),
-    /// Temporaries share a buffer and must not.
-    #[error("{0}")]
-    Storage(Box<StorageError>),
-    /// isl failed.
-    #[error("{0}")]
-    Isl(#[from] isl::IslError),
-}
-
-impl From<StorageError> for PlacementError {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::Isl(error) => Self::Isl(error),
-            other @ (StorageError::Unfit(_) | StorageError::Alive { .. }) => Self::Storage(Box::new(other)),
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let w = &self.witness;
-        let (source, sink, element) = (&w.source, &w.sink, &w.element);
-        let (through, params, var) = (w.through_text(), w.params_text(), &self.var);
-        match self.reason {
-            RefusalReason::NotAtomic => {
-                write!(
-                    f,
-                    "`{element}` is updated by {source} and {sink}{through}{params}; make the update atomic"
-                )?;
-                match &self.assumable {
-                    Some(map) => write!(f, ", or assume injective({map})"),
-                    None => Ok(()),
-                }
-            }
-            RefusalReason::PrivateFlow => write!(
-                f,
-                "{sink} reads `{element}`, which {source} writes in another work-item{params}; \
-                 `{var}` is private: make it local or global, or expand it over the loop"
-            ),
-            RefusalReason::LocalFlow => write!(
-                f,
-                "{sink} reads `{element}`, which {source} writes in another work-group{params}; \
-                 `{var}` is local: make it global and split the kernel there"
-            ),
-            RefusalReason::AcrossGroups => {
-                let (first, second) = verbs(self.kind);
-                write!(
-                    f,
-                    "{source} {first} and {sink} {second} `{element}`{through} in different work-groups{params}, \
-                     which nothing orders inside one launch; keep that loop sequential or split the kernel there"
-                )
-            }
-            RefusalReason::Unordered => {
-                let (first, second) = verbs(self.kind);
-                write!(
-                    f,
-                    "{source} {first} `{element}`{through} before {sink} {second} it{params}, and no barrier can \
-                     keep that order; keep the loop sequential, or distribute the instructions first"
-                )
-            }
-            RefusalReason::Lanes => {
-                let (first, second) = verbs(self.kind);
-                write!(
-                    f,
-                    "{source} {first} `{element}`{through} before {sink} {second} it{params}, and the lanes of a \
-                     vector run together; keep the loop sequential, or distribute the instructions first"
-                )
-            }
-        }
-    }
-}
-
-fn verbs(kind: DependenceKind) -> (&'static str, &'static str) {
-    match kind {
-        DependenceKind::Flow => ("writes", "reads"),
-        DependenceKind::Anti => ("reads", "writes"),
-        DependenceKind::Output => ("writes", "writes"),
-        DependenceKind::Update => ("updates", "updates"),
-    }
+    /// For each variable that the work-items of a sub-group hold, its [`lane_axis`].
+    pub lanes: Vec<Option<(usize, i64)>>,
 }
 
 /// Checks every dependence against the axis tags, and the temporaries that share a buffer, and collects the
@@ -174,11 +57,12 @@ pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, P
     };
     let poly = Polyhedral::new(kernel);
     let axes = LaunchAxes::of(kernel);
-    let lanes = kernel.inames.values().any(|i| i.tag == AxisTag::Vector);
+    let vector = kernel.inames.values().any(|i| i.tag == AxisTag::Vector);
     let sites = access_sites(&poly);
     let sliced: Vec<_> = kernel.vars.ids().map(|v| sliced_axes(&poly, v, &sites[v.index()])).collect();
-    let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced };
-    if !axes.axes.is_empty() || lanes {
+    let lanes = lanes_of(&poly, &axes, &sites)?;
+    let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced, lanes };
+    if !axes.axes.is_empty() || vector {
         let mut checker = Checker { poly: &poly, axes: &axes, barriers: &mut placement.barriers };
         for d in dependences {
             checker.check(d)?;
@@ -188,6 +72,25 @@ pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, P
     placement.barriers.sort();
     placement.barriers.dedup();
     Ok(placement)
+}
+
+/// The lane axes of the variables that the work-items of a sub-group hold; checks that every work-item writes only
+/// elements that it holds.
+fn lanes_of(
+    poly: &Polyhedral,
+    axes: &LaunchAxes,
+    sites: &[Vec<AccessSite>],
+) -> Result<Vec<Option<(usize, i64)>>, PlacementError> {
+    let kernel = poly.kernel;
+    let lane = |id: VarId| {
+        let (var, sites) = (&kernel.vars[id], &sites[id.index()]);
+        let held = var.space == AddressSpace::SubGroup && axes.axes.contains(&Axis::Local(0));
+        let Some(write) = sites.iter().find(|s| held && s.writes()) else { return Ok(None) };
+        let insn = || kernel.insns[write.insn].name.clone();
+        let lane = lane_axis(poly, id, sites);
+        lane.map(Some).ok_or_else(|| PlacementError::NotByLane { var: var.name.clone(), insn: insn() })
+    };
+    kernel.vars.ids().map(lane).collect()
 }
 
 /// Where the coordinates of the ends of a dependence differ.
@@ -232,9 +135,12 @@ impl Checker<'_, '_> {
         if updates && atomic {
             return Ok(());
         }
-        if space == AddressSpace::Local {
+        if matches!(space, AddressSpace::Local | AddressSpace::SubGroup) {
             if d.kind == DependenceKind::Flow {
                 self.refuse_any(d, &groups, RefusalReason::LocalFlow)?;
+            }
+            if d.kind == DependenceKind::Flow && space == AddressSpace::SubGroup {
+                self.check_sub_group(d, &items)?;
             }
         } else {
             let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
@@ -251,6 +157,41 @@ impl Checker<'_, '_> {
             self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier });
         }
         Ok(())
+    }
+
+    /// Refuses a flow between sub-groups: rows of work-items along `l.0`, cut into blocks.
+    fn check_sub_group(&self, d: &Dependence, items: &[Axis]) -> Result<(), PlacementError> {
+        for axis in items {
+            if *axis != Axis::Local(0) {
+                self.refuse_any(d, &[*axis], RefusalReason::SubGroupFlow)?;
+            } else if !self.is_one_sub_group() {
+                let distance = self.sub_group_distance(d);
+                if let Some(part) = differing(&d.relation()?, distance)? {
+                    self.refuse_part(d, RefusalReason::SubGroupFlow, &part)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the loops along `l.0` are known to take no more than the work-items of one sub-group.
+    fn is_one_sub_group(&self) -> bool {
+        let mut along = self.poly.kernel.inames.iter().filter(|(_, i)| i.tag == AxisTag::Local(0));
+        along.all(|(id, iname)| match iname.domain.as_range(id) {
+            Some((lo, hi)) => hi.minus(&lo).as_constant().is_some_and(|n| n <= SUB_GROUP),
+            // counted from 0
+            None => bounds_of(self.poly, id, &[(Atom::Iname(id), 1)]).1.is_some_and(|last| last < SUB_GROUP),
+        })
+    }
+
+    /// How many sub-groups the sink is behind the source along `l.0`.
+    fn sub_group_distance(&self, d: &Dependence) -> Difference {
+        let (source, sink) = self.coordinates(d, Axis::Local(0));
+        let at = |c: &Coordinate, side| Some(self.position(c, side)?.floor_div(SUB_GROUP));
+        let ends = at(&sink, Side::Sink).zip(at(&source, Side::Source));
+        ends.map_or(Difference::Everywhere, |(sink, source)| {
+            Difference::Where(crate::polyhedral::difference(&sink, &source))
+        })
     }
 
     /// The barriers that keep a dependence between work-items of one group, or a refusal: for each the depth of its
@@ -353,20 +294,7 @@ impl Checker<'_, '_> {
         axis: Axis,
         whole: &isl::Map,
     ) -> Result<Option<isl::Map>, PlacementError> {
-        let distance = match self.difference(d, axis) {
-            Difference::Nowhere => return Ok(None),
-            Difference::Everywhere => None,
-            Difference::Where(e) => Some(e),
-        };
-        let part = match distance {
-            None => whole.clone(),
-            Some(e) => {
-                let less = vec![isl::Constraint::non_negative(e.clone().offset(-1))];
-                let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e))];
-                whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?
-            }
-        };
-        Ok(if part.is_empty()? { None } else { Some(part) })
+        differing(whole, self.difference(d, axis))
     }
 
     /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read wherever the loop
@@ -410,20 +338,25 @@ impl Checker<'_, '_> {
     }
 
     fn is_local(&self, d: &Dependence) -> bool {
-        self.poly.kernel.vars[d.var].space == AddressSpace::Local
+        matches!(self.poly.kernel.vars[d.var].space, AddressSpace::Local | AddressSpace::SubGroup)
     }
 
     /// Sink coordinate minus source coordinate.
     fn distance(&self, source: &Coordinate, sink: &Coordinate) -> Option<isl::Affine> {
-        let value = |c: &Coordinate, side| match c {
+        let (sink, source) = (self.position(sink, Side::Sink)?, self.position(source, Side::Source)?);
+        Some(crate::polyhedral::difference(&sink, &source))
+    }
+
+    /// A coordinate as a number.
+    fn position(&self, c: &Coordinate, side: Side) -> Option<isl::Affine> {
+        match c {
             Coordinate::Iname(i, lo) => {
                 let i = isl::Affine::name(self.poly.name(*i, side));
                 Some(crate::polyhedral::difference(&i, &self.poly.affine(lo, side)?))
             }
             Coordinate::Zero => Some(isl::Affine::constant(0)),
             Coordinate::Everywhere => None,
-        };
-        Some(crate::polyhedral::difference(&value(sink, Side::Sink)?, &value(source, Side::Source)?))
+        }
     }
 
     /// The pairs in one group but in different work-items; `None` if there are none.
@@ -538,6 +471,20 @@ impl Checker<'_, '_> {
         let index = &self.poly.kernel.insns[insn].lhs.index;
         index.iter().any(|e| e.as_affine().is_some_and(|a| a.as_iname() == Some(l)))
     }
+}
+
+/// The pairs of a relation at which a distance is not zero; `None` if there are none.
+fn differing(whole: &isl::Map, distance: Difference) -> Result<Option<isl::Map>, PlacementError> {
+    let part = match distance {
+        Difference::Nowhere => return Ok(None),
+        Difference::Everywhere => whole.clone(),
+        Difference::Where(e) => {
+            let less = vec![isl::Constraint::non_negative(e.clone().offset(-1))];
+            let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e))];
+            whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?
+        }
+    };
+    Ok(if part.is_empty()? { None } else { Some(part) })
 }
 
 /// Whether both ends of every pair are at one place of an axis, as far as the indices tell.

@@ -12,9 +12,14 @@
 //! |---|---|---|
 //! | private | a flow is refused, reuse does not matter | likewise |
 //! | local | a flow is refused, reuse does not matter | a barrier |
+//! | sub-group | as local | as local, and between sub-groups a flow is refused |
 //! | global | commuting updates, which must be atomic | atomic updates, or a barrier |
 //!
 //! A scalar in the bounds of a loop is read wherever the loop runs, in front of everything inside.
+//!
+//! A sub-group's arrays are registers: every write goes to the element at the work-item's own index along `l.0`, and the
+//! others read it by a shuffle, which orders what it reads like a barrier would. A sub-group is 32 neighbours along
+//! `l.0`, or all of them where they are fewer.
 //!
 //! A barrier orders two instances only if the source comes strictly first once the parallel loops are
 //! left out of the loop tree.
@@ -24,12 +29,14 @@
 
 mod axes;
 mod check;
+mod refusal;
 mod slices;
 mod storage;
 #[cfg(test)]
 mod tests;
 
 pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by, index_origin};
-pub use check::{Barrier, Placement, PlacementError, Refusal, RefusalReason, place};
-pub use slices::sliced_axes;
+pub use check::{Barrier, Placement, place};
+pub use refusal::{PlacementError, Refusal, RefusalReason};
+pub use slices::{SUB_GROUP, lane_axis, sliced_axes};
 pub use storage::{StorageError, check_storage};

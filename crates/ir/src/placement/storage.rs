@@ -91,7 +91,7 @@ fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), StorageError>
             b.space.name()
         ));
     }
-    if matches!(a.space, AddressSpace::Global | AddressSpace::Constant) {
+    if !matches!(a.space, AddressSpace::Local | AddressSpace::Private) {
         return refuse(format!(
             "`{}` is in {} memory; only local and private temporaries share storage",
             a.name,

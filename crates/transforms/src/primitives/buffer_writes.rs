@@ -305,7 +305,7 @@ impl BufferWrites {
         check_only_accessed(kernel, var)?;
         match AddressSpace::ALL.into_iter().find(|s| s.name() == self.space) {
             Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
-            Some(AddressSpace::Constant) | None => Err(Cause::Argument(format!(
+            Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Cause::Argument(format!(
                 "`{}` is no memory for a buffer; there is global, local, private",
                 self.space
             ))),

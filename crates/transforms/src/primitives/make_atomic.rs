@@ -63,7 +63,7 @@ impl Transform for MakeAtomic {
             };
             match var.space {
                 AddressSpace::Global | AddressSpace::Local => *atomic = true,
-                AddressSpace::Private | AddressSpace::Constant => {
+                AddressSpace::Private | AddressSpace::SubGroup | AddressSpace::Constant => {
                     return Err(Cause::Argument(format!(
                         "`{}` updates `{}`, which is {}: nobody else sees it; leave the update as it is",
                         insn.name,

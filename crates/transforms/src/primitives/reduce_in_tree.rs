@@ -10,10 +10,11 @@ use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::extent::{parametric_extent, points_of};
 use crate::tree::{edit_siblings, loop_body};
 use purlin_ir::deps::access_sites;
+use purlin_ir::placement::SUB_GROUP;
 use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, Domain, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
-    VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
+    UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -36,23 +37,39 @@ use std::fmt;
 /// ```
 /// Any constant length is halved, rounding up. Where the loop is shorter than its largest length, or a predicate
 /// leaves terms out, every leaf is set to the neutral element first: the sum over nothing is the neutral element. The
-/// barriers between the steps are derived like all others. The tree stays in local memory on every target: one in
-/// registers, which other work-items would reach by a sub-group shuffle, is refused where it is made private.
+/// barriers between the steps are derived like all others.
+///
+/// By shuffles, the work-items of a sub-group hold the terms and add what another one holds, in as many steps and
+/// without a barrier; each of them has the sum in the end:
+/// ```text
+///                       temp s_tree: f64[8] subgroup
+///                       temp s_tree_sum_0: f64[8] subgroup
+///                       ...
+/// for j in 0..8    =>   for j in 0..8 {l.0}
+///   s: y += a[j]          s_tree_leaf: s_tree[j] = a[j]
+///                       for s_tree_0 in 0..8 {l.0}
+///                         s_tree_join_0: s_tree_sum_0[s_tree_0] = s_tree[s_tree_0] + s_tree[(s_tree_0 + 4) mod 8]
+///                       ...
+///                       s: y += s_tree_sum_2[0]
+/// ```
+/// CUDA reads by `__shfl_sync`. OpenCL leaves the size and the shape of sub-groups to the device, so that there, and in
+/// C, which has none, the terms are in local memory with a barrier before every step.
 ///
 /// # Precondition
 /// The loop holds nothing but an update, so that its terms may be regrouped. The element is the same in all
 /// iterations, and the update reads its variable nowhere else: with `o` the loops around,
 /// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every read `t` of it. Where no term is,
 /// the element lies in the array and, of a temporary or output, has surely been written. The length of the loop has a constant bound. If loops are on axes, the placement
-/// must hold.
+/// must hold. By shuffles, the length is a power of two of at most 32, on `l.0`; that all work-items of the sub-group
+/// take part is for code generation to prove.
 ///
 /// # Errors
 /// An element that the update reads, with two instances; one that may not exist or have no value, with the sizes; a loop of more than
-/// an update, of a plain store, of unknown length; an element that the loop selects; a tag that is no axis of
+/// an update, of a plain store, of unknown length, for shuffles of another length or axis; an element that the loop selects; a tag that is no axis of
 /// work-items; names that are taken.
 ///
 /// # Elsewhere
-/// Loopy realises reductions over `l.0` like this; CUB `BlockReduce`; Halide `rfactor` with `gpu_threads` and
+/// Loopy realises reductions over `l.0` like this; CUB `BlockReduce`, by shuffles `WarpReduce`; Halide `rfactor` with `gpu_threads` and
 /// `in`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,18 +82,28 @@ pub struct ReduceInTree {
     /// `l.0`, `l.1` or `l.2`, for the loop over the terms as well; the tag of that loop if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// Whether the work-items of a sub-group hold the terms and read them by shuffles.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shuffle: bool,
 }
 
 impl ReduceInTree {
     /// Reduces over `iname`, where its tag says.
     pub fn new(iname: impl Into<String>) -> Self {
-        Self { iname: iname.into(), tree: None, tag: None }
+        Self { iname: iname.into(), tree: None, tag: None, shuffle: false }
     }
 
     /// Runs on the work-items along the axis of this tag.
     #[must_use]
     pub fn by_work_items(mut self, tag: impl Into<String>) -> Self {
         self.tag = Some(tag.into());
+        self
+    }
+
+    /// Holds the terms in the registers of a sub-group.
+    #[must_use]
+    pub fn by_shuffles(mut self) -> Self {
+        self.shuffle = true;
         self
     }
 
@@ -92,7 +119,8 @@ impl fmt::Display for ReduceInTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "reduce over `{}` in a tree", self.iname)?;
         self.tree.as_ref().map_or(Ok(()), |name| write!(f, " `{name}`"))?;
-        self.tag.as_ref().map_or(Ok(()), |tag| write!(f, " on {tag}"))
+        self.tag.as_ref().map_or(Ok(()), |tag| write!(f, " on {tag}"))?;
+        f.write_str(if self.shuffle { " by shuffles" } else { "" })
     }
 }
 
@@ -115,6 +143,8 @@ struct Plan {
     values: Values,
     /// Whether there is a term for every leaf.
     full: bool,
+    /// Whether the work-items of a sub-group hold the leaves.
+    shuffle: bool,
 }
 
 /// The tag of work-items that a text says, or else that a loop has.
@@ -220,10 +250,29 @@ impl ReduceInTree {
         let values = Values::of(kernel, iname)?;
         let full = insn.predicate.is_none() && is_full(kernel, iname, values.length);
         let name = self.tree.clone().unwrap_or_else(|| format!("{}_tree", insn.name));
-        let plan = Plan { iname, id, op, tag, name, values, full };
+        if self.shuffle {
+            check_lanes(&self.iname, values.length, tag)?;
+        }
+        let plan = Plan { iname, id, op, tag, name, values, full, shuffle: self.shuffle };
         plan.check_names(kernel)?;
         Ok(plan)
     }
+}
+
+/// Whether the work-items of a sub-group can hold as many leaves.
+fn check_lanes(iname: &str, length: i64, tag: AxisTag) -> Result<(), Cause> {
+    if tag != AxisTag::Local(0) {
+        return Err(Cause::Argument(format!(
+            "the work-items of a sub-group are neighbours along l.0, and `{iname}` is on {tag}; reduce on l.0"
+        )));
+    }
+    if length > SUB_GROUP || u64::try_from(length).is_ok_and(|n| !n.is_power_of_two()) {
+        return Err(Cause::Argument(format!(
+            "`{iname}` has up to {length} terms, and a sub-group joins 1, 2, 4, 8, 16 or {SUB_GROUP} by shuffles; \
+             split it, and take the loop inside a block"
+        )));
+    }
+    Ok(())
 }
 
 /// Whether a loop always has its largest length.
@@ -247,17 +296,20 @@ impl Plan {
 
     fn check_names(&self, kernel: &Kernel) -> Result<(), Cause> {
         let name = &self.name;
-        let joins = (0..self.halves().len()).map(|k| format!("{name}_join_{k}"));
+        let steps = 0..self.halves().len();
+        let joins = steps.clone().map(|k| format!("{name}_join_{k}"));
+        let sums = steps.filter(|_| self.shuffle).map(|k| self.sum(k));
         let fixed = ["", "_fill", "_leaf"].map(|end| format!("{name}{end}"));
-        fixed.into_iter().chain(joins).try_for_each(|name| lookup::free(kernel, &name))
+        fixed.into_iter().chain(joins).chain(sums).try_for_each(|name| lookup::free(kernel, &name))
     }
 
     fn edit(&self, mut kernel: Kernel) -> Kernel {
         let update = kernel.insns[self.id].clone();
         let ty = kernel.vars[update.lhs.var].ty;
         let shape = [Affine::constant(self.values.length)];
-        let tree = Variable::new(self.name.clone(), ty, VarKind::Temporary, shape, AddressSpace::Local);
-        let tree = kernel.vars.push(tree);
+        let space = if self.shuffle { AddressSpace::SubGroup } else { AddressSpace::Local };
+        let temporary = |name: String| Variable::new(name, ty, VarKind::Temporary, shape.clone(), space);
+        let tree = kernel.vars.push(temporary(self.name.clone()));
         let insn = |end: &str, lhs, op, rhs, predicate| Insn {
             name: format!("{}{end}", self.name),
             lhs,
@@ -279,20 +331,47 @@ impl Plan {
         let leaf = Access::new(tree, [at]);
         let leaf = insn("_leaf", leaf, WriteOp::Assign, update.rhs.clone(), update.predicate.clone());
         nodes.push(Node::Loop(self.iname, vec![Node::Insn(kernel.insns.push(leaf))]));
+        let mut sum = tree;
         for (k, (left, half)) in self.halves().into_iter().enumerate() {
-            let at = new_loop(&mut kernel, &format!("{}_{k}", self.name), left - half, self.tag);
-            let op = WriteOp::Update { op: self.op, atomic: false };
-            let upper = Expr::Load(element(tree, at, half));
-            let join = insn(&format!("_join_{k}"), element(tree, at, 0), op, upper, None);
+            let length = if self.shuffle { self.values.length } else { left - half };
+            let at = new_loop(&mut kernel, &format!("{}_{k}", self.name), length, self.tag);
+            let end = format!("_join_{k}");
+            let join = if self.shuffle {
+                let before = std::mem::replace(&mut sum, kernel.vars.push(temporary(self.sum(k))));
+                let rhs = self.joined(before, at, half);
+                insn(&end, element(sum, at, 0), WriteOp::Assign, rhs, None)
+            } else {
+                let op = WriteOp::Update { op: self.op, atomic: false };
+                insn(&end, element(tree, at, 0), op, Expr::Load(element(tree, at, half)), None)
+            };
             nodes.push(Node::Loop(at, vec![Node::Insn(kernel.insns.push(join))]));
         }
-        let sum = Expr::load(tree, [Expr::Int(0)]);
+        let sum = Expr::load(sum, [Expr::Int(0)]);
         let same = |p: &Expr| !mentions(p, self.iname);
         let predicate = update.predicate.clone().filter(same);
         kernel.insns[self.id] = Insn { rhs: sum, predicate, ..update };
         nodes.push(Node::Insn(self.id));
         self.replace(&mut kernel, &nodes);
         kernel
+    }
+
+    /// Name of what the work-items of a sub-group hold after a step.
+    fn sum(&self, k: usize) -> String {
+        format!("{}_sum_{k}", self.name)
+    }
+
+    /// What a work-item holds, joined with what the one half the sub-group further holds.
+    fn joined(&self, held: VarId, at: InameId, half: i64) -> Expr {
+        let (own, length) = (Expr::Load(element(held, at, 0)), self.values.length);
+        let further = Expr::from_affine(&Affine::iname(at).plus_constant(half));
+        let other = Expr::Binary(BinaryOp::Mod, Box::new(further), Box::new(Expr::Int(length)));
+        let op = match self.op {
+            UpdateOp::Add => BinaryOp::Add,
+            UpdateOp::Mul => BinaryOp::Mul,
+            UpdateOp::Min => BinaryOp::Min,
+            UpdateOp::Max => BinaryOp::Max,
+        };
+        Expr::Binary(op, Box::new(own), Box::new(Expr::load(held, [other])))
     }
 
     fn replace(&self, kernel: &mut Kernel, nodes: &[Node]) {

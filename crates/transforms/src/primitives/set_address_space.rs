@@ -8,7 +8,7 @@ use purlin_ir::{AddressSpace, Kernel, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Moves a temporary to private, local or global memory, or a table to global or constant memory.
+/// Moves a temporary to private, local or global memory or to the registers of sub-groups, or a table to global or constant memory.
 ///
 /// # Rewrite
 /// ```text
@@ -30,7 +30,7 @@ use std::fmt;
 pub struct SetAddressSpace {
     /// The variable.
     pub var: String,
-    /// `global`, `constant`, `local` or `private`.
+    /// `global`, `constant`, `local`, `subgroup` or `private`.
     pub space: String,
 }
 
@@ -52,7 +52,7 @@ impl Transform for SetAddressSpace {
         let var = lookup::var(kernel, &self.var)?;
         let space = AddressSpace::ALL.into_iter().find(|s| s.name() == self.space).ok_or_else(|| {
             Cause::Argument(format!(
-                "`{}` is no address space; there is global, constant, local, private",
+                "`{}` is no address space; there is global, constant, local, subgroup, private",
                 self.space
             ))
         })?;

@@ -1,8 +1,8 @@
 use crate::story::facts;
 use purlin_ir::AddressSpace;
 use purlin_transforms::primitives::{
-    FactorUpdate, InterchangeInames, MakeAtomic, RealiseReduction, ReduceInTree, SetAddressSpace, SplitIname,
-    TagIname,
+    ExpandArray, FactorUpdate, InterchangeInames, MakeAtomic, RealiseReduction, ReduceInTree,
+    SetAddressSpace, SplitIname, TagIname,
 };
 
 fn tree(iname: &str) -> ReduceInTree {
@@ -127,7 +127,44 @@ arg y: f64 inout
 for j in 0..4
   s: y = a[j]
 ", [tree("j")];
-    /// In registers other work-items see it by a shuffle only, which no target is asked for.
+    by_shuffles: &sum_of(4), [tree("j").by_shuffles()];
+    by_shuffles_one: &sum_of(1), [tree("j").by_shuffles()];
+    by_shuffles_of_predicated_terms: "kernel k
+param n: i32
+arg a: f64[n, 8] in
+arg y: f64[n] inout
+for i in 0..n
+  for j in 0..8
+    s: y[i] min= a[i, j] if a[i, j] > 0.0
+", [tree("j").by_shuffles()];
+    by_shuffles_in_rows: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64[n] inout
+for i in 0..ceil(n/2)
+  for r in 0..min(2, n - 2*i)
+    for j in 0..4
+      s: y[2*i + r] *= a[2*i + r, j]
+", [
+        tree("j").by_shuffles(),
+        ExpandArray::new("s_tree", ["r"]), ExpandArray::new("s_tree_sum_0", ["r"]),
+        ExpandArray::new("s_tree_sum_1", ["r"]), tag("i", "g.0"), tag("r", "l.1"),
+    ];
+    refuses_shuffles_of_five: &sum_of(5), [tree("j").by_shuffles()];
+    refuses_shuffles_of_sixty_four: &sum_of(64), [tree("j").by_shuffles()];
+    refuses_shuffles_on_another_axis: &sum_of(4), [ReduceInTree::new("j").by_work_items("l.1").by_shuffles()];
+    refuses_shuffles_with_names_taken: "kernel k
+arg a: f64[4] in
+arg y: f64 inout
+arg s_tree_sum_1: f64 in
+for j in 0..4
+  s: y += a[j]*s_tree_sum_1
+", [tree("j").by_shuffles()];
+    /// A step of the local tree reads what another work-item holds.
+    refuses_a_local_tree_between_sub_groups: &sum_of(64), [
+        tree("j"), SetAddressSpace::new("s_tree", AddressSpace::SubGroup),
+    ];
+    /// Private memory is of one work-item: `by_shuffles` makes a tree in registers.
     refuses_a_tree_in_registers: &sum_of(4), [tree("j"), SetAddressSpace::new("s_tree", AddressSpace::Private)];
     refuses_groups: &sum_of(4), [ReduceInTree::new("j").by_work_items("g.0")];
     refuses_an_axis_that_is_taken: "kernel k

@@ -116,7 +116,7 @@ fn race(launch: &Launch, trace: &Trace) -> Option<String> {
         let touches: Vec<Touch> = list.iter().map(|(_, t)| *t).collect();
         let clash = match launch.kernel.vars[*var].space {
             AddressSpace::Private => lost_value(launch, &events, &touches, true),
-            AddressSpace::Local => lost_value(launch, &events, &touches, false)
+            AddressSpace::Local | AddressSpace::SubGroup => lost_value(launch, &events, &touches, false)
                 .or_else(|| unordered(launch, &events, &touches, *var)),
             AddressSpace::Global | AddressSpace::Constant => unordered(launch, &events, &touches, *var),
         };
@@ -244,7 +244,11 @@ fn accepted_placements_have_no_race() {
                 refused.set(refused.get() + 1);
                 return Ok(());
             }
-            Err(error @ (PlacementError::Storage(_) | PlacementError::Isl(_))) => {
+            Err(
+                error @ (PlacementError::Storage(_)
+                | PlacementError::NotByLane { .. }
+                | PlacementError::Isl(_)),
+            ) => {
                 return Err(TestCaseError::fail(error.to_string()));
             }
         };

@@ -52,6 +52,69 @@ facts! {
     recurrence_on_items: "for i in 1..n {l.0}
   s: a[i] = a[i - 1] + 1.0
 ";
+    sub_group_reads_a_neighbour: "temp t: f64[32] subgroup
+for l in 0..32 {l.0}
+  s: t[l] = 1.0
+for k in 0..32 {l.0}
+  r: a[k] = t[(k + 1) mod 32]
+";
+    sub_group_reads_inside_its_block_of_a_row: "temp t: f64[64] subgroup
+for l in 0..64 {l.0}
+  s: t[l] = 1.0
+for k in 0..64 {l.0}
+  r: a[k] = t[32*floor_div(k, 32)]
+";
+    sub_group_reads_another_block_of_a_row: "temp t: f64[64] subgroup
+for l in 0..64 {l.0}
+  s: t[l] = 1.0
+for k in 0..64 {l.0}
+  r: a[k] = t[63 - k]
+";
+    sub_group_reads_another_row: "temp t: f64[2, 32] subgroup
+for i in 0..2 {l.1}
+  for l in 0..32 {l.0}
+    s: t[i, l] = 1.0
+for j in 0..2 {l.1}
+  for k in 0..32 {l.0}
+    r: m[j, k] = t[1 - j, k]
+";
+    sub_group_is_read_by_everybody_in_a_row: "temp t: f64[32] subgroup
+temp total: f64
+for l in 0..32 {l.0}
+  s: t[l] = 1.0
+r: total = t[0]
+for k in 0..32 {l.0}
+  w: a[k] = total
+";
+    sub_group_is_read_by_everybody_in_two: "temp t: f64[64] subgroup
+temp total: f64
+for l in 0..64 {l.0}
+  s: t[l] = 1.0
+r: total = t[0]
+for k in 0..64 {l.0}
+  w: a[k] = total
+";
+    sub_group_writes_for_another: "temp t: f64[32] subgroup
+for l in 0..32 {l.0}
+  s: t[31 - l] = 1.0
+";
+    sub_group_writes_at_one_index: "temp t: f64[32] subgroup
+s: t[0] = 1.0
+for k in 0..32 {l.0}
+  w: a[k] = t[0]
+";
+    sub_group_overwrites_what_it_reads: "temp t: f64[32] subgroup
+for l in 0..32 {l.0}
+  s: t[l] = 1.0
+for k in 0..32 {l.0}
+  r: t[k] += t[(k + 1) mod 32]
+";
+    sub_group_on_no_axis: "temp t: f64[32] subgroup
+for l in 0..32
+  s: t[31 - l] = 1.0
+for k in 0..32
+  r: a[k] = t[(k + 1) mod 32]
+";
     recurrence_in_lanes: "for i in 1..n {vector}
   s: a[i] = a[i - 1] + 1.0
 ";

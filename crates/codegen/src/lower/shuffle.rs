@@ -1,0 +1,99 @@
+//! Arrays that the work-items of a sub-group hold in registers: reads of what another one holds, in CUDA.
+//!
+//! A read is a statement of its own in front of the instruction, so that nothing but a condition or a loop around the
+//! instruction can keep a work-item from taking part; `convergence` refuses those that may.
+
+use super::Lower;
+use crate::ast::{CodePiece, Declare, Expr, Intrinsic, Op, Place, Stmt};
+use crate::axes::{Axes, is_replicated};
+use crate::error::CodegenError;
+use crate::placed::PlacedKernel;
+use crate::value::{Value, arithmetic};
+use purlin_ir::placement::{SUB_GROUP, index_origin};
+use purlin_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
+
+/// Checks that rows of work-items along l.0 are made of whole sub-groups, or sub-groups of whole rows.
+///
+/// # Errors
+/// [`CodegenError::SubGroupSize`].
+pub(crate) fn check_size(placed: &PlacedKernel<'_>, axes: &Axes) -> Result<(), CodegenError> {
+    let found = row(axes);
+    let held = placed.placement.lanes.iter().position(Option::is_some);
+    match held {
+        Some(k) if u64::try_from(found).is_ok_and(|n| !n.is_power_of_two()) => {
+            let var = placed.kernel.vars.values().nth(k).map(|v| v.name.clone()).unwrap_or_default();
+            Err(CodegenError::SubGroupSize { var, found })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Work-items along l.0.
+fn row(axes: &Axes) -> i64 {
+    axes.block[0].as_ref().map_or(1, |a| a.extent)
+}
+
+impl<'k> Lower<'k> {
+    /// Whether an instruction runs at index 0 of l.0 only.
+    pub(super) fn is_at_lane_zero(&self, id: InsnId) -> bool {
+        self.lane_loop().is_none() && !is_replicated(self.kernel, id, false)
+    }
+
+    /// The loop on l.0 around this point.
+    fn lane_loop(&self) -> Option<InameId> {
+        self.scope.iter().copied().find(|i| self.kernel.inames[*i].tag == AxisTag::Local(0))
+    }
+
+    /// The index along l.0 of the work-item that holds what is read, if it may be another one.
+    pub(super) fn lane_read(&mut self, access: &Access) -> Result<Option<Expr>, CodegenError> {
+        let Some((axis, offset)) = self.placed.placement.lanes[access.var.index()] else { return Ok(None) };
+        let own = match self.lane_loop() {
+            Some(l) => Some(Affine::iname(l).minus(&index_origin(&self.kernel.inames[l].domain, l))),
+            None => self.at_lane_zero.then(Affine::default),
+        };
+        let index = &access.index[axis];
+        let is_own = own.is_some_and(|own| index.as_affine() == Some(own.plus_constant(offset)));
+        if is_own || row(self.axes) == 1 {
+            return Ok(None);
+        }
+        let index = self.expr(index)?;
+        let lane = arithmetic(&self.env, Op::Sub, index, Value::Affine(Affine::constant(offset)));
+        Ok(Some(lane.as_integer(&self.env).0))
+    }
+
+    /// What the work-item at `lane` holds at `place`, read by all work-items of a row together.
+    pub(super) fn shuffled(&mut self, place: Place, lane: Expr, var: &Variable) -> Expr {
+        let name = self.env.names.fresh(&format!("{}_read", var.name));
+        let width = row(self.axes).min(SUB_GROUP);
+        let pieces = vec![
+            CodePiece::Text(format!("{name} = __shfl_sync({}, ", self.row_mask(width))),
+            CodePiece::Value(Expr::Load(place)),
+            CodePiece::Text(", ".into()),
+            CodePiece::Value(lane),
+            CodePiece::Text(format!(", {width});")),
+        ];
+        let (ty, len, value) = (var.ty, None, None);
+        let declared = Declare { name: name.clone(), ty, len, value, constant: false, local: false };
+        let shuffle = Intrinsic {
+            name: format!("shuffle of {}", var.name),
+            pieces,
+            written: vec![name.clone()],
+            origins: Vec::new(),
+            collective: true,
+        };
+        if let Some(prelude) = self.prelude.last_mut() {
+            prelude.extend([Stmt::Declare(declared), Stmt::Intrinsic(shuffle)]);
+        }
+        Expr::var(&name)
+    }
+
+    /// The lanes of the hardware's sub-group that are in the row of the work-item: conditions may differ between rows.
+    fn row_mask(&self, width: i64) -> String {
+        let [_, rows, layers] = [0, 1, 2].map(|k: usize| self.axes.block[k].as_ref().map_or(1, |a| a.extent));
+        let bits = (1_u64 << width) - 1;
+        if width == SUB_GROUP || rows * layers == 1 {
+            return format!("{bits:#x}u");
+        }
+        format!("{bits:#x}u << ({width}*(threadIdx.y + {rows}*threadIdx.z) % {SUB_GROUP})")
+    }
+}
