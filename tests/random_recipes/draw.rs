@@ -368,7 +368,8 @@ fn rename(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Step> {
         match p.below(4) {
             0 => Rename::iname(p.of(&inames(kernel))?, to),
             1 => Rename::insn(p.of(&insns(kernel, |_| true))?, to),
-            2 => Rename::var(p.of(&vars(kernel, |_| true))?, to),
+            // the values of a table go by its name
+            2 => Rename::var(p.of(&vars(kernel, |v| !matches!(v.kind, VarKind::Table(_))))?, to),
             _ => Rename::rule(p.of(&rules(kernel))?, to),
         }
         .into(),

@@ -95,6 +95,7 @@ snapshots! {
     unrolled_loops_are_written_out: [Cuda];
     vector_loop_is_simd_on_the_host: [Cuda, C];
     vectors_are_copied_whole: ALL;
+    hulls_stay_in_range: [C];
     intrinsics_stand_for_their_calls: ALL;
     sub_groups_sum_by_shuffles: ALL;
     sub_group_intrinsic: [Cuda, C];

@@ -252,10 +252,13 @@ impl<'k> Lower<'k> {
         let mut shape = Shape::new(Form::Empty, range);
         shape.inner.clear();
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
+        // guards leave out what the range says: the hull of disjuncts without points may not leave it
+        let (first, last) =
+            (range.finite_lo().map(Affine::constant), range.finite_hi().map(Affine::constant));
         for b in disjuncts {
             let exact = b.exact.clone();
-            let l = exact.clone().map_or(b.lower, |e| vec![e]);
-            let u = exact.map_or(b.upper, |e| vec![e.plus_constant(1)]);
+            let mut l = exact.clone().map_or(b.lower, |e| vec![e]);
+            let mut u = exact.map_or(b.upper, |e| vec![e.plus_constant(1)]);
             for (list, bound) in [(&l, "lower"), (&u, "upper")] {
                 if list.is_empty() {
                     return Err(CodegenError::Unbounded {
@@ -264,6 +267,8 @@ impl<'k> Lower<'k> {
                     });
                 }
             }
+            l.extend(first.clone());
+            u.extend(last.as_ref().map(|e| e.plus_constant(1)));
             lower.push(self.strongest(&l, false));
             upper.push(self.strongest(&u, true));
             shape.inner.push(b.all);
