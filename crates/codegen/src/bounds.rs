@@ -1,6 +1,6 @@
 //! Bounds of one iname from its domain: what limits it, what guards its loop, what guards its body.
 
-use purlin_ir::{Affine, Atom, Constraint, Domain, InameId};
+use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, VarId};
 
 /// One disjunct of a domain, seen from its iname.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +101,18 @@ fn stride(c: &Constraint, iname: InameId) -> Option<(i64, i64)> {
     }
     let e0 = e.constant_term() * a;
     (0..*d).contains(&(k - e0)).then(|| (*d, (-e0).rem_euclid(*d)))
+}
+
+/// The bounds, if all of them are constants.
+pub(crate) fn constants(lists: &[Vec<Affine>]) -> Option<Vec<Vec<i64>>> {
+    lists.iter().map(|l| l.iter().map(Affine::as_constant).collect()).collect()
+}
+
+/// Whether an expression mentions one of these variables.
+pub(crate) fn mentions_any(e: &Affine, vars: &[VarId]) -> bool {
+    let mut found = false;
+    e.for_each_symbol(&mut |a| found |= matches!(a, Atom::Var(v) if vars.contains(v)));
+    found
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Lower, UNROLL_LIMIT, guarded};
 use crate::ast::{Block, Declare, Expr, For, IntFn, LoopKind, Op, Stmt};
 use crate::axes::range_of;
-use crate::bounds::{self, Bounds};
+use crate::bounds::{self, Bounds, constants, mentions_any};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, condition, divide};
@@ -574,17 +574,6 @@ impl crate::env::Env<'_> {
             }
         }) || b.lower.iter().any(|l| b.upper.iter().any(|u| empty(l, u)))
     }
-}
-
-/// The bounds, if all of them are constants.
-fn constants(lists: &[Vec<Affine>]) -> Option<Vec<Vec<i64>>> {
-    lists.iter().map(|l| l.iter().map(Affine::as_constant).collect()).collect()
-}
-
-fn mentions_any(e: &Affine, vars: &[VarId]) -> bool {
-    let mut found = false;
-    e.for_each_symbol(&mut |a| found |= matches!(a, Atom::Var(v) if vars.contains(v)));
-    found
 }
 
 /// Scalars that instructions in these nodes write.
