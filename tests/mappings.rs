@@ -55,7 +55,7 @@ fn check(operator: Operator, dim: usize, degree: usize) {
     let mut mappings = vec![
         Parameters::ConstantCells { cells: 1 + random.below(9) },
         Parameters::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
-        // the last group is full of cells, and one of its work-items has no row
+        // one quadrature tile: results share memory with degrees of freedom
         Parameters::StagedTiling(TilingParameters {
             cells: 3,
             work_items_per_cell: 2,

@@ -66,7 +66,7 @@ impl Run<'_> {
 }
 
 /// The statement of this name, without its body.
-fn statement(kernel: &Kernel, name: &str) -> Result<Node, Cause> {
+pub(crate) fn statement(kernel: &Kernel, name: &str) -> Result<Node, Cause> {
     if let Some(insn) = kernel.insn(name) {
         return Ok(Node::Insn(insn));
     }
@@ -77,7 +77,8 @@ fn statement(kernel: &Kernel, name: &str) -> Result<Node, Cause> {
     Err(Cause::Unknown { kind: "instruction or loop", name: name.into(), known })
 }
 
-fn same(a: &Node, b: &Node) -> bool {
+/// Whether two nodes are the same statement.
+pub(crate) fn same(a: &Node, b: &Node) -> bool {
     match (a, b) {
         (Node::Insn(a), Node::Insn(b)) => a == b,
         (Node::Loop(a, _), Node::Loop(b, _)) => a == b,

@@ -4,8 +4,8 @@ use crate::tiling::{SpaceSizes, TilingParameters, TilingSizes};
 
 /// Cells of a work-group and work-items of each, best first: with a sub-group of cells at a time, all its work-items
 /// read the same entries of the matrices; with few cells, several work-groups share a multiprocessor and hide each
-/// other's barriers. Fastest of nine such launches for 12 elastic and hyperelastic cases: 4 work-items in six of them,
-/// 6 and 8 in the others (H200, 2026-11-21).
+/// other's barriers. Of the 29 cases where a staged tiling is the fastest (`results/h200/tuned.jsonl`, 2026-11-21):
+/// 32 by 4 in 14, 64 by 3 in 5, 32 by 8 in 3, 64 by 4 in 2, 32 by 6 in 2, 16 by 16 in 2, 32 by 12 in 1.
 const LAUNCHES: [(u64, u64); 11] =
     [(32, 4), (32, 6), (64, 3), (32, 8), (64, 4), (32, 12), (64, 6), (16, 16), (16, 12), (16, 8), (8, 16)];
 

@@ -3,8 +3,8 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
-use crate::lookup;
 use crate::proofs::order::{Reordering, check_order};
+use crate::run::{same, statement};
 use crate::tree::{edit_siblings, siblings};
 use purlin_ir::{Kernel, Node};
 use serde::{Deserialize, Serialize};
@@ -118,11 +118,11 @@ impl MoveInsns {
         if self.statements.is_empty() {
             return Err(Cause::Argument("no statement is named; name instructions or loops".into()));
         }
-        let target = node(kernel, self.target())?;
+        let target = statement(kernel, self.target())?;
         let around = siblings(&kernel.body, &|node| same(node, &target)).unwrap_or_default();
         let mut moved = Vec::new();
         for name in &self.statements {
-            let statement = node(kernel, name)?;
+            let statement = statement(kernel, name)?;
             if same(&statement, &target) {
                 return Err(Cause::Argument(format!(
                     "`{name}` cannot move past itself; name another target"
@@ -138,26 +138,5 @@ impl MoveInsns {
             moved.push(statement);
         }
         Ok((moved, target))
-    }
-}
-
-/// The statement of this name, without its body.
-fn node(kernel: &Kernel, name: &str) -> Result<Node, Cause> {
-    if let Some(insn) = kernel.insn(name) {
-        return Ok(Node::Insn(insn));
-    }
-    if kernel.iname(name).is_some() {
-        return Ok(Node::Loop(lookup::tree_loop(kernel, name)?, Vec::new()));
-    }
-    let known = lookup::names_in(kernel, &kernel.body);
-    Err(Cause::Unknown { kind: "instruction or loop", name: name.into(), known })
-}
-
-/// Whether two nodes are the same statement.
-fn same(a: &Node, b: &Node) -> bool {
-    match (a, b) {
-        (Node::Insn(a), Node::Insn(b)) => a == b,
-        (Node::Loop(a, _), Node::Loop(b, _)) => a == b,
-        (Node::Insn(_), Node::Loop(..)) | (Node::Loop(..), Node::Insn(_)) => false,
     }
 }
