@@ -92,13 +92,7 @@ impl<'m> Choice<'m> {
             predicted_s: Some(ranked.seconds_per_cell * self.cells),
         };
         let different = (1..).zip(survey.best).filter(|(_, ranked)| is_new(&ranked.parameters));
-        let v: Vec<Candidate> = different.map(candidate).take(budget).collect();
-        if std::env::var_os("PDEBUG").is_some() {
-            for c in &v {
-                eprintln!("CAND {:?} {} {:?}", c.rank, c.parameters, c.predicted_s);
-            }
-        }
-        v
+        different.map(candidate).take(budget).collect()
     }
 
     /// Whether a work-item has registers for its sums and the columns of every function together.
