@@ -494,6 +494,8 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
 
     let all = good(&["results", "--db", &db, "--all", "--case", "mass"]);
     assert!(all.contains("single cell") && !all.contains("laplace"), "{all}");
+    let unknown = bad(&["results", "--db", &db, "--case", "laplace.2D.P"], 2);
+    assert!(unknown.contains("no record is of a case `laplace.2D.P`"), "{unknown}");
     assert!(good(&["results", "--db", &db]).contains("of document's"));
     let page = good(&["results", "--db", &db, "--page"]);
     assert!(page.starts_with("2 cases on ") && page.contains("| mass.2D.P1 | "), "{page}");
@@ -507,7 +509,11 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
 
 #[test]
 fn tuning_refuses_what_it_does_not_know() {
-    assert!(bad(&["tune", "--cases", "stokes"], 2).contains("called like laplace.3D.P4"));
+    let unknown = bad(&["tune", "--cases", "mass.2D.P1,lasticity"], 2);
+    assert!(
+        unknown.contains("no case is called `lasticity`; cases are called like laplace.3D.P4"),
+        "{unknown}"
+    );
     assert!(bad(&["tune", "laplce"], 2).contains("did you mean `laplace`?"));
     assert!(bad(&["tune", "laplace", "--time-limit", "9"], 2).contains("write 90s, 9m or 1h"));
     assert!(bad(&["tune", "mass", "--device", "abacus"], 2).contains("no device `abacus`"));
@@ -546,11 +552,11 @@ fn a_mapping_of_tuning_is_applied() {
     assert!(text.contains("mapping staged cells, 8 a group, constant tables"), "{text}");
     assert!(stdout(&with("steps", mapping, &[])).contains("stage the value of `scatter_y` in `staged`"));
     assert!(stdout(&with("recipe", mapping, &[])).contains(r#""stage_value""#));
-    let kept = ["results", "--db", "results/h200/tuned.jsonl", "--case", "elasticity.2D.P4", "--mapping"];
-    let best = good(&kept);
-    assert_eq!(best.lines().count(), 2, "hyperelasticity as well: {best}");
-    let line = best.lines().find_map(|l| l.strip_prefix("elasticity.2D.P4 ")).unwrap();
-    assert!(stdout(&with("print", line, &["--target", "cuda"])).contains("atomicAdd"));
+    let kept = |case| good(&["results", "--db", "results/h200/tuned.jsonl", "--case", case, "--mapping"]);
+    let best = kept("elasticity.2D.P4");
+    assert!(stdout(&with("print", best.trim(), &["--target", "cuda"])).contains("atomicAdd"));
+    let of_each = kept("2D.P4");
+    assert!(of_each.contains(&format!("\nelasticity.2D.P4 {best}")), "{of_each}");
     let wrong = with("print", r#"{"strategy":"fastest"}"#, &[]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(stderr(&wrong).contains("needed a mapping such as"), "{}", stderr(&wrong));

@@ -1,5 +1,6 @@
 //! Arguments, subcommands, exit codes.
 
+mod cases;
 mod deps;
 mod devices;
 mod diff;

@@ -1,5 +1,6 @@
 //! `purlin results`: what tuning found, as tables, as a page, as pictures.
 
+use super::cases::is_part;
 use super::failure::Failure;
 use super::out;
 use super::page::page;
@@ -27,9 +28,9 @@ pub struct ResultsArgs {
     /// The database that `purlin tune` wrote
     #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
     db: PathBuf,
-    /// Only cases whose name contains this, such as laplace.3D or 2D.P8
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    case: String,
+    /// Only cases whose name has these components, such as laplace, laplace.3D or 2D.P8
+    #[arg(long, value_name = "NAME")]
+    case: Option<String>,
     /// Only devices whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     device: String,
@@ -59,11 +60,7 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
     }
     let contents = Database::at(&args.db).read()?;
     warn_of_damage(&contents, &args.db);
-    let (case, device) = (args.case.to_lowercase(), args.device.to_lowercase());
-    let mut records = contents.records;
-    records.retain(|r| {
-        r.workload.case.to_lowercase().contains(&case) && r.device.name.to_lowercase().contains(&device)
-    });
+    let records = args.select(contents.records)?;
     let best = best_of_each(&records);
     out(&if args.refused {
         refused_table(&records)
@@ -79,6 +76,23 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
     match &args.plots {
         Some(dir) => out(&pictures(&best, dir, "")?),
         None => Ok(()),
+    }
+}
+
+impl ResultsArgs {
+    /// The records that are asked for.
+    fn select(&self, mut records: Vec<Record>) -> Result<Vec<Record>, Failure> {
+        if let Some(name) = &self.case {
+            records.retain(|r| is_part(name, &r.workload.case));
+            if records.is_empty() {
+                let message =
+                    format!("no record is of a case `{name}`; `purlin results` without --case lists them");
+                return Err(Failure::Usage(message));
+            }
+        }
+        let device = self.device.to_lowercase();
+        records.retain(|r| r.device.name.to_lowercase().contains(&device));
+        Ok(records)
     }
 }
 

@@ -7,7 +7,7 @@ use super::run::open_device;
 use super::source::{FormOptions, Scheme};
 use super::transform::mapping;
 use super::trials::{Trials, first_line};
-use super::{results, study};
+use super::{cases, results, study};
 use clap::Args;
 use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
 use purlin::autotune::{
@@ -48,7 +48,7 @@ pub struct TuneArgs {
     /// A form by name: mass, helmholtz, laplace, elasticity, hyperelasticity
     #[arg(value_name = "FORM", required_unless_present_any = ["cases", "study"], conflicts_with = "cases")]
     what: Option<String>,
-    /// Cases of document 000 instead of one form: `published` for all 70, or parts of names, such as 3D.P4,mass.2D
+    /// Cases of document 000 instead of one form: `published` for all 70, or components of names: laplace, 3D.P4,mass.2D
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cases: Vec<String>,
     /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra
@@ -198,21 +198,7 @@ impl TuneArgs {
             let form = FormOptions { dim, degree, scheme }.form(what)?;
             return Ok(vec![Case { operator: form.operator, dim: form.dim, degree }]);
         }
-        let mut wanted: Vec<String> = self.cases.iter().map(|c| c.to_lowercase()).collect();
-        if wanted.is_empty() {
-            wanted = study::CASES.map(str::to_lowercase).to_vec();
-        }
-        let is_wanted = |case: &Case| {
-            let name = case.to_string().to_lowercase();
-            wanted.iter().any(|w| w == "published" || name.contains(w.as_str()))
-        };
-        let cases: Vec<_> = Case::all().into_iter().filter(is_wanted).collect();
-        if cases.is_empty() {
-            let names = self.cases.join(",");
-            let message = format!("no case contains any of `{names}`; cases are called like laplace.3D.P4");
-            return Err(Failure::Usage(message));
-        }
-        Ok(cases)
+        if self.cases.is_empty() { cases::named(&study::CASES) } else { cases::named(&self.cases) }
     }
 
     fn lower(&self, case: Case) -> Result<LoweredCase, Failure> {
