@@ -13,7 +13,6 @@
 
 mod copy;
 pub mod error;
-mod flat;
 pub mod lookup;
 mod nest;
 mod neutral;
@@ -25,7 +24,6 @@ pub mod staging;
 pub mod step;
 pub mod strategies;
 mod substitute;
-mod tile;
 mod tree;
 
 pub use error::{Cause, TransformError, WrongOrder};

@@ -31,6 +31,27 @@ pub(crate) fn loop_body(nodes: &[Node], iname: InameId) -> Option<&[Node]> {
     })
 }
 
+/// The body of a loop, or the kernel's.
+pub(crate) fn body_of(kernel: &Kernel, at: Option<InameId>) -> &[Node] {
+    match at {
+        None => &kernel.body,
+        Some(at) => loop_body(&kernel.body, at).unwrap_or_default(),
+    }
+}
+
+/// Edits the body of a loop, or the kernel's.
+pub(crate) fn edit_body(kernel: &mut Kernel, at: Option<InameId>, edit: &mut dyn FnMut(&mut Vec<Node>)) {
+    match at {
+        None => edit(&mut kernel.body),
+        Some(at) => {
+            replace_loop(&mut kernel.body, at, &mut |mut body| {
+                edit(&mut body);
+                vec![Node::Loop(at, body)]
+            });
+        }
+    }
+}
+
 /// Calls `edit` with the siblings among which a node that `wanted` accepts stands, first in textual order.
 pub(crate) fn edit_siblings(
     nodes: &mut Vec<Node>,

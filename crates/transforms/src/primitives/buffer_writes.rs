@@ -7,14 +7,14 @@ use crate::lookup;
 use crate::neutral::neutral;
 use crate::proofs::elements::check_only_accessed;
 use crate::proofs::stale::witness;
-use crate::tile::{Tile, check_work_items, rule_that_reads};
-use crate::tree::{insns_of, loop_body, replace_loop};
+use crate::staging::{Tile, check_no_rule_reads, check_work_items, memory};
+use crate::tree::{body_of, edit_body, insns_of};
 use purlin_ir::deps::pair::{Order, pair_relation};
 use purlin_ir::deps::{AccessSite, Mode, access_sites};
 use purlin_ir::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
-    Access, AddressSpace, Direction, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId, VarKind,
-    Variable, WriteOp,
+    Access, AddressSpace, Affine, Direction, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
+    VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -126,7 +126,8 @@ impl Transform for BufferWrites {
         let all = access_sites(&poly).swap_remove(region.var.index());
         let sites: Vec<_> = all.iter().filter(|s| region.insns.contains(&s.insn)).collect();
         let buffered = region.buffered(&poly, &sites)?;
-        let tile = Tile::around(&poly, region.var, &buffered, &region.around)?;
+        let array = &kernel.vars[region.var];
+        let tile = Tile::around(&poly, region.var, &buffered, &region.around, Some(&array.shape))?;
         let start = region.start(&poly, &buffered, &tile)?;
         let result = self.edit(&poly, &region, &tile, start, space)?;
         result.verify()?;
@@ -162,10 +163,7 @@ impl Region {
     fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Cause> {
         let var = lookup::var(kernel, &step.var)?;
         let at = step.at.as_ref().map(|name| lookup::tree_loop(kernel, name)).transpose()?;
-        let body = match at {
-            None => kernel.body.as_slice(),
-            Some(at) => loop_body(&kernel.body, at).unwrap_or_default(),
-        };
+        let body = body_of(kernel, at);
         let writes = |node: &Node| {
             insns_of(std::slice::from_ref(node)).into_iter().any(|i| kernel.insns[i].lhs.var == var)
         };
@@ -177,12 +175,7 @@ impl Region {
             )));
         };
         let insns = insns_of(body.get(first..=last).unwrap_or_default());
-        if let Some(rule) = insns.iter().find_map(|i| rule_that_reads(kernel, *i, var)) {
-            return Err(Cause::Argument(format!(
-                "rule `{rule}` reads `{}`, and a rule knows no loops; expand it first",
-                step.var
-            )));
-        }
+        check_no_rule_reads(kernel, &insns, var)?;
         let inside = |(insn, _): &(InsnId, Vec<InameId>)| insns.contains(insn);
         let loops = kernel.schedule().into_iter().find(inside).map(|(_, l)| l).unwrap_or_default();
         let depth = at.and_then(|at| loops.iter().position(|l| *l == at)).map_or(0, |k| k + 1);
@@ -303,13 +296,7 @@ impl BufferWrites {
         }
         check_work_items(&self.work_items)?;
         check_only_accessed(kernel, var)?;
-        match AddressSpace::ALL.into_iter().find(|s| s.name() == self.space) {
-            Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
-            Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Cause::Argument(format!(
-                "`{}` is no memory for a buffer; there is global, local, private",
-                self.space
-            ))),
-        }
+        memory(&self.space, "buffer")
     }
 
     fn edit(
@@ -326,41 +313,30 @@ impl BufferWrites {
         let buffer = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
         let buffer = result.vars.push(buffer);
         redirect(&mut result, poly, region, tile, buffer);
+        let in_buffer = |at: &[Affine]| Access::new(buffer, tile.temporary_at(at));
+        let in_array = |at: &[Affine]| Access::new(region.var, tile.array_at(at));
+        let assign = WriteOp::Assign;
         let first = match start {
             Start::Neutral(op) => {
                 let value = neutral(op, array.ty);
-                Some(self.sweep(&mut result, tile, "start", &|_| value.clone(), &|at| {
-                    (Access::new(buffer, tile.temporary_at(at)), WriteOp::Assign)
-                })?)
+                Some(self.sweep(&mut result, tile, "start", assign, &|at| (in_buffer(at), value.clone()))?)
             }
-            Start::Copy => Some(self.sweep(
-                &mut result,
-                tile,
-                "start",
-                &|at| Expr::load(region.var, tile.array_at(at)),
-                &|at| (Access::new(buffer, tile.temporary_at(at)), WriteOp::Assign),
-            )?),
+            Start::Copy => {
+                let copy = |at: &[Affine]| (in_buffer(at), Expr::Load(in_array(at)));
+                Some(self.sweep(&mut result, tile, "start", assign, &copy)?)
+            }
             Start::Undefined => None,
         };
         let op = match start {
             Start::Neutral(op) => WriteOp::Update { op, atomic: region.is_atomic(kernel) },
-            Start::Copy | Start::Undefined => WriteOp::Assign,
+            Start::Copy | Start::Undefined => assign,
         };
-        let last =
-            self.sweep(&mut result, tile, "store", &|at| Expr::load(buffer, tile.temporary_at(at)), &|at| {
-                (Access::new(region.var, tile.array_at(at)), op)
-            })?;
-        let insert = |mut body: Vec<Node>| {
+        let store = |at: &[Affine]| (in_array(at), Expr::Load(in_buffer(at)));
+        let last = self.sweep(&mut result, tile, "store", op, &store)?;
+        edit_body(&mut result, region.at, &mut |body| {
             body.insert(region.nodes.1 + 1, last.clone());
             body.splice(region.nodes.0..region.nodes.0, first.clone());
-            body
-        };
-        match region.at {
-            None => result.body = insert(std::mem::take(&mut result.body)),
-            Some(at) => {
-                replace_loop(&mut result.body, at, &mut |body| vec![Node::Loop(at, insert(body))]);
-            }
-        }
+        });
         Ok(result)
     }
 
@@ -370,8 +346,8 @@ impl BufferWrites {
         kernel: &mut Kernel,
         tile: &Tile,
         prefix: &str,
-        value: &dyn Fn(&[purlin_ir::Affine]) -> Expr,
-        target: &dyn Fn(&[purlin_ir::Affine]) -> (Access, WriteOp),
+        op: WriteOp,
+        entry: &dyn Fn(&[Affine]) -> (Access, Expr),
     ) -> Result<Node, Cause> {
         let name = format!("{prefix}_{}", self.name());
         let loops = if self.work_items.is_empty() {
@@ -379,11 +355,9 @@ impl BufferWrites {
         } else {
             tile.flat_loops(kernel, &self.work_items, &name)?
         };
-        let (lhs, op) = target(&loops.offsets);
-        let rhs = value(&loops.offsets);
+        let (lhs, rhs) = entry(&loops.offsets);
         let insn = Insn { name, lhs, op, rhs, predicate: None, tags: BTreeSet::new(), callee: None };
-        let node = Node::Insn(kernel.insns.push(insn));
-        Ok(loops.inames.into_iter().rev().fold(node, |node, iname| Node::Loop(iname, vec![node])))
+        Ok(loops.around(Node::Insn(kernel.insns.push(insn))))
     }
 }
 

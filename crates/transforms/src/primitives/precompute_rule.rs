@@ -6,7 +6,7 @@ use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
-use crate::staging::{Footprint, Region, Tile};
+use crate::staging::{Footprint, Region, Temporary};
 use purlin_ir::deps::{Mode, access_sites};
 use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{
@@ -126,9 +126,9 @@ impl PrecomputeRule {
         self.temporary.clone().unwrap_or_else(|| format!("{}_values", self.rule))
     }
 
-    fn tile<'a>(&'a self, name: &'a str) -> Tile<'a> {
+    fn temporary<'a>(&'a self, name: &'a str) -> Temporary<'a> {
         let (space, inames, work_items) = (&self.space, &self.inames, &self.work_items);
-        Tile { name, space, inames, work_items, footprint: self.footprint, verb: "compute" }
+        Temporary { name, space, inames, work_items, footprint: self.footprint, verb: "compute" }
     }
 }
 
@@ -141,7 +141,7 @@ impl fmt::Display for PrecomputeRule {
         if let Some(insns) = &self.insns {
             write!(f, " for {insns}")?;
         }
-        f.write_str(&self.tile(&self.name()).describe())
+        f.write_str(&self.temporary(&self.name()).describe())
     }
 }
 
@@ -149,8 +149,8 @@ impl Transform for PrecomputeRule {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let rule = lookup::rule(kernel, &self.rule)?;
         let name = self.name();
-        let tile = self.tile(&name);
-        let space = tile.check(kernel)?;
+        let temporary = self.temporary(&name);
+        let space = temporary.check(kernel)?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         // to the analysis a rule is an array that is indexed by its arguments
         let stand_in = StandIn::of(kernel, rule, &|i| chosen.as_ref().is_none_or(|c| c.contains(&i)));
@@ -161,13 +161,13 @@ impl Transform for PrecomputeRule {
         let poly = Polyhedral::new(&stand_in.kernel);
         let sites = access_sites(&poly).swap_remove(stand_in.array.index());
         let reads = region.reads(&poly, &sites)?;
-        let contents = region.contents(&poly, &reads, self.footprint, None)?;
-        let filled = tile.fill(&poly, &region, &contents, (ty, space))?;
+        let tile = region.tile(&poly, &reads, self.footprint, None)?;
+        let filled = temporary.fill(&poly, &region, &tile, (ty, space))?;
         let precomputed = stand_in.remove(filled);
         precomputed.verify()?;
-        if !region.is_surely_read(&poly, &reads, &contents, &[])? {
+        if !tile.is_filled_by(&poly, &reads, &region.around)? {
             let help = "compute exactly what is used, or in a loop whose uses fill a box";
-            check_inside(&precomputed, lookup::insn(&precomputed, &tile.insn_name())?, help)?;
+            check_inside(&precomputed, lookup::insn(&precomputed, &temporary.insn_name())?, help)?;
         }
         check_placement(&precomputed)?;
         Ok(precomputed)

@@ -5,8 +5,7 @@ use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::stale::{Place, check_unchanged};
-use crate::staging::{Footprint, Region, Tile};
-use crate::tile::rule_that_reads;
+use crate::staging::{Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
 use purlin_ir::deps::access_sites;
 use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{AddressSpace, Id, InsnId, Kernel, VarId};
@@ -142,7 +141,7 @@ impl fmt::Display for PrefetchArray {
         if let Some(insns) = &self.insns {
             write!(f, " for {insns}")?;
         }
-        f.write_str(&self.tile(&self.name()).describe())
+        f.write_str(&self.temporary(&self.name()).describe())
     }
 }
 
@@ -150,8 +149,8 @@ impl Transform for PrefetchArray {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let region = self.region(kernel)?;
         let name = self.name();
-        let tile = self.tile(&name);
-        let space = tile.check(kernel)?;
+        let temporary = self.temporary(&name);
+        let space = temporary.check(kernel)?;
         let poly = Polyhedral::new(kernel);
         let sites = access_sites(&poly).swap_remove(region.var.index());
         let reads = region.reads(&poly, &sites)?;
@@ -159,9 +158,9 @@ impl Transform for PrefetchArray {
         let help = "prefetch it in a loop further inside, or behind that write";
         check_unchanged(&poly, &sites, &reads, place, help)?;
         let array = &kernel.vars[region.var];
-        let contents = region.contents(&poly, &reads, self.footprint, Some(&array.shape))?;
-        region.check_defined(&poly, &reads, &contents)?;
-        let copied = tile.fill(&poly, &region, &contents, (array.ty, space))?;
+        let tile = region.tile(&poly, &reads, self.footprint, Some(&array.shape))?;
+        region.check_defined(&poly, &reads, &tile)?;
+        let copied = temporary.fill(&poly, &region, &tile, (array.ty, space))?;
         copied.verify()?;
         check_placement(&copied)?;
         Ok(copied)
@@ -169,9 +168,9 @@ impl Transform for PrefetchArray {
 }
 
 impl PrefetchArray {
-    fn tile<'a>(&'a self, name: &'a str) -> Tile<'a> {
+    fn temporary<'a>(&'a self, name: &'a str) -> Temporary<'a> {
         let (space, inames, work_items) = (&self.space, &self.inames, &self.work_items);
-        Tile { name, space, inames, work_items, footprint: self.footprint, verb: "fetch" }
+        Temporary { name, space, inames, work_items, footprint: self.footprint, verb: "fetch" }
     }
 
     fn region(&self, kernel: &Kernel) -> Result<Region, Cause> {
@@ -182,12 +181,7 @@ impl PrefetchArray {
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));
         let region = Region::of(kernel, var, self.at.as_deref(), &|i| wanted(i) && reads(kernel, i, var))?;
-        if let Some(rule) = region.insns.iter().find_map(|i| rule_that_reads(kernel, *i, var)) {
-            return Err(Cause::Argument(format!(
-                "rule `{rule}` reads `{}`, and a rule knows no loops; expand it first",
-                self.var
-            )));
-        }
+        check_no_rule_reads(kernel, &region.insns, var)?;
         Ok(region)
     }
 }

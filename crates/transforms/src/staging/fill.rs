@@ -1,20 +1,19 @@
 //! The loops that fill a temporary, and the reads of it.
 
+use super::loops::Loops;
 use crate::error::Cause;
-use crate::lookup;
-use crate::proofs::footprint::{Span, element_names};
-use crate::staging::Tile;
-use crate::staging::region::{Contents, Region};
-use crate::tree::replace_loop;
+use crate::proofs::footprint::element_names;
+use crate::staging::{Region, Temporary, Tile};
+use crate::tree::edit_body;
 use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{
-    AddressSpace, Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, Iname, InameId, Insn, Kernel, Node,
-    ScalarType, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, BinaryOp, Constraint, Domain, Expr, Insn, Kernel, Node, ScalarType, VarId,
+    VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use std::collections::BTreeSet;
 
-impl Tile<'_> {
+impl Temporary<'_> {
     /// The kernel with the temporary, filled in front of the region's first read, and its reads replaced.
     ///
     /// # Errors
@@ -23,170 +22,27 @@ impl Tile<'_> {
         &self,
         poly: &Polyhedral,
         region: &Region,
-        contents: &Contents,
+        tile: &Tile,
         (ty, space): (ScalarType, AddressSpace),
     ) -> Result<Kernel, Cause> {
         let mut filled = poly.kernel.clone();
-        let axes = axes(poly.kernel, region, contents);
-        let shape: Vec<_> = axes.iter().filter(|a| a.kept).map(|a| Affine::constant(a.span.extent)).collect();
-        let temporary = Variable::new(self.name, ty, VarKind::Temporary, shape, space);
-        let tile = filled.vars.push(temporary);
-        redirect(&mut filled, region, &axes, tile);
+        let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
+        let temporary = filled.vars.push(temporary);
+        redirect(&mut filled, region, tile, temporary);
         let loops = if self.work_items.is_empty() {
-            self.box_loops(&mut filled, &axes)?
+            tile.box_loops(&mut filled, self.inames, self.name)?
         } else {
-            self.flat_loops(&mut filled, &axes)?
+            tile.flat_loops(&mut filled, self.work_items, self.name)?
         };
-        let from: Vec<_> = axes.iter().zip(&loops.offsets).map(|(a, d)| a.span.lower.plus(d)).collect();
-        let predicate = restrict(&mut filled, poly, &loops, &contents.conditions, &from)?;
-        let kept = axes.iter().zip(&loops.offsets).filter(|(a, _)| a.kept).map(|(_, d)| Expr::from_affine(d));
-        let lhs = purlin_ir::Access::new(tile, kept.collect::<Vec<_>>());
-        let rhs = Expr::load(region.var, from.iter().map(Expr::from_affine).collect::<Vec<_>>());
+        let from = tile.element_at(&loops.offsets);
+        let predicate = restrict(&mut filled, poly, &loops, &tile.conditions, &from)?;
+        let lhs = Access::new(temporary, tile.temporary_at(&loops.offsets));
+        let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());
         let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
-        let mut node = Node::Insn(filled.insns.push(insn));
-        for iname in loops.inames.into_iter().rev() {
-            node = Node::Loop(iname, vec![node]);
-        }
-        insert(&mut filled, region, &node);
+        let node = loops.around(Node::Insn(filled.insns.push(insn)));
+        edit_body(&mut filled, region.at, &mut |body| body.insert(region.node, node.clone()));
         Ok(filled)
-    }
-
-    /// One loop for each axis that is kept.
-    fn box_loops(&self, kernel: &mut Kernel, axes: &[Axis]) -> Result<Loops, Cause> {
-        let kept = axes.iter().filter(|a| a.kept).count();
-        if !self.inames.is_empty() && self.inames.len() != kept {
-            return Err(Cause::Argument(format!(
-                "the copy has {kept} loops, found {} names; give one for each axis of the box with more than one \
-                 element",
-                self.inames.len()
-            )));
-        }
-        let mut loops = Loops::default();
-        for axis in axes {
-            if !axis.kept {
-                loops.offsets.push(Affine::default());
-                continue;
-            }
-            let k = loops.inames.len();
-            let name = self.inames.get(k).cloned().unwrap_or_else(|| format!("{}_{k}", self.name));
-            let iname = new_iname(kernel, name, AxisTag::Sequential)?;
-            let d = Affine::iname(iname);
-            let mut bounds = within(&d, axis.span.extent);
-            bounds.extend(axis.guards(&d));
-            kernel.inames[iname].domain = Domain::conjunction(bounds);
-            loops.inames.push(iname);
-            loops.offsets.push(d);
-        }
-        Ok(loops)
-    }
-
-    /// Rounds of a work-group over the elements of the box in row-major order.
-    fn flat_loops(&self, kernel: &mut Kernel, axes: &[Axis]) -> Result<Loops, Cause> {
-        let length: i64 = axes.iter().map(|a| a.span.extent).product();
-        let group: i64 = self.work_items.iter().product();
-        let rounds = (length - 1).div_euclid(group) + 1;
-        let mut loops = Loops::default();
-        let mut position = Affine::default();
-        if rounds > 1 {
-            let iname = new_iname(kernel, format!("{}_o", self.name), AxisTag::Sequential)?;
-            kernel.inames[iname].domain = Domain::conjunction(within(&Affine::iname(iname), rounds));
-            position = Affine::iname(iname).times(group);
-            loops.inames.push(iname);
-        }
-        let mut stride = group;
-        let mut innermost = Vec::new();
-        for (k, size) in (0_u8..3).zip(self.work_items).collect::<Vec<_>>().into_iter().rev() {
-            stride /= size;
-            let iname = new_iname(kernel, format!("{}_l{k}", self.name), AxisTag::Local(k))?;
-            innermost = within(&Affine::iname(iname), *size);
-            kernel.inames[iname].domain = Domain::conjunction(innermost.clone());
-            position = position.plus(&Affine::iname(iname).times(stride));
-            loops.inames.push(iname);
-        }
-        if length % group != 0 {
-            innermost.push(Constraint::lt(&position, &Affine::constant(length)));
-        }
-        let mut size = length;
-        for axis in axes {
-            if axis.span.extent == 1 {
-                innermost.extend(axis.guards(&Affine::default()));
-                loops.offsets.push(Affine::default());
-                continue;
-            }
-            let whole = size;
-            size /= axis.span.extent;
-            // the first axis needs no remainder: the position is below the length
-            let offset = position.floor_div(size);
-            let offset = if whole == length { offset } else { offset.modulo(axis.span.extent) };
-            innermost.extend(axis.guards(&offset));
-            loops.offsets.push(offset);
-        }
-        if let Some(last) = loops.inames.last() {
-            kernel.inames[*last].domain = Domain::conjunction(innermost);
-        }
-        Ok(loops)
-    }
-}
-
-/// The copy loops, outer first, and the offset in the box along each axis.
-#[derive(Default)]
-struct Loops {
-    inames: Vec<InameId>,
-    offsets: Vec<Affine>,
-}
-
-/// An axis of the box.
-struct Axis {
-    span: Span,
-    /// Whether elements below and beyond the array must be left out.
-    guard: [bool; 2],
-    /// Elements of the array, if it ends anywhere.
-    shape: Option<Affine>,
-    /// Whether the temporary has it.
-    kept: bool,
-}
-
-impl Axis {
-    fn new(span: Span, guard: [bool; 2], shape: Option<Affine>) -> Self {
-        let kept = span.extent > 1 || guard != [false; 2];
-        Self { span, guard, shape, kept }
-    }
-
-    fn guards(&self, offset: &Affine) -> Vec<Constraint> {
-        let index = self.span.lower.plus(offset);
-        let below = self.guard[0].then(|| Constraint::le(&Affine::default(), &index));
-        let beyond = self.shape.as_ref().filter(|_| self.guard[1]).map(|n| Constraint::lt(&index, n));
-        below.into_iter().chain(beyond).collect()
-    }
-}
-
-fn within(d: &Affine, extent: i64) -> Vec<Constraint> {
-    vec![Constraint::le(&Affine::default(), d), Constraint::lt(d, &Affine::constant(extent))]
-}
-
-fn new_iname(kernel: &mut Kernel, name: String, tag: AxisTag) -> Result<InameId, Cause> {
-    lookup::free(kernel, &name)?;
-    Ok(kernel.inames.push(Iname { name, domain: Domain::universe(), tag }))
-}
-
-/// The axes of the box; those with one element disappear.
-fn axes(kernel: &Kernel, region: &Region, contents: &Contents) -> Vec<Axis> {
-    let shape = &kernel.vars[region.var].shape;
-    let spans = contents.spans.iter().zip(&contents.guards).enumerate();
-    spans.map(|(k, (span, guard))| Axis::new(span.clone(), *guard, shape.get(k).cloned())).collect()
-}
-
-fn insert(kernel: &mut Kernel, region: &Region, node: &Node) {
-    let insert = |mut body: Vec<Node>| {
-        body.insert(region.node.min(body.len()), node.clone());
-        body
-    };
-    match region.at {
-        None => kernel.body = insert(std::mem::take(&mut kernel.body)),
-        Some(at) => {
-            replace_loop(&mut kernel.body, at, &mut |body| vec![Node::Loop(at, insert(body))]);
-        }
     }
 }
 
@@ -258,15 +114,9 @@ fn condition(domain: &Domain) -> Option<Expr> {
 }
 
 /// Reads the temporary instead of the array.
-fn redirect(kernel: &mut Kernel, region: &Region, axes: &[Axis], tile: VarId) {
+fn redirect(kernel: &mut Kernel, region: &Region, tile: &Tile, temporary: VarId) {
     let mut rewrite = |e: Expr| match e {
-        Expr::Load(access) if access.var == region.var => {
-            let index = access.index.iter().zip(axes).filter(|(_, a)| a.kept).map(|(index, axis)| {
-                let shifted = index.as_affine().map(|i| Expr::from_affine(&i.minus(&axis.span.lower)));
-                shifted.unwrap_or_else(|| index.clone() - Expr::from_affine(&axis.span.lower))
-            });
-            Expr::load(tile, index.collect::<Vec<_>>())
-        }
+        Expr::Load(access) if access.var == region.var => Expr::load(temporary, tile.index(&access.index)),
         other => other,
     };
     for insn in &region.insns {

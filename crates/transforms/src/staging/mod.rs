@@ -1,13 +1,17 @@
-//! A part of an array in a temporary: which elements, where it is filled, and by which loops.
+//! A part of an array in a temporary: which elements, where it is filled or stored, and by which loops.
 
 mod fill;
+mod flat;
+mod loops;
 mod region;
+mod tile;
 
 pub(crate) use region::Region;
+pub(crate) use tile::Tile;
 
 use crate::error::Cause;
 use crate::lookup;
-use purlin_ir::{AddressSpace, Kernel};
+use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 
 /// Which elements are put into the temporary.
@@ -30,7 +34,7 @@ impl Footprint {
 
 /// The temporary and the loops that fill it, as the user asked for them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tile<'a> {
+pub(crate) struct Temporary<'a> {
     /// Name of the temporary.
     pub(crate) name: &'a str,
     /// `global`, `local` or `private`.
@@ -45,7 +49,7 @@ pub(crate) struct Tile<'a> {
     pub(crate) verb: &'a str,
 }
 
-impl Tile<'_> {
+impl Temporary<'_> {
     /// Name of the instruction that fills it.
     pub(crate) fn insn_name(&self) -> String {
         format!("{}_{}", self.verb, self.name)
@@ -58,23 +62,13 @@ impl Tile<'_> {
     pub(crate) fn check(&self, kernel: &Kernel) -> Result<AddressSpace, Cause> {
         lookup::free(kernel, self.name)?;
         lookup::free(kernel, &self.insn_name())?;
-        if self.work_items.len() > 3 || self.work_items.iter().any(|n| !(1..=1 << 20).contains(n)) {
-            return Err(Cause::Argument(
-                "a group has one to three sizes, each from 1 to 2^20; give the work-items along l.0, l.1, l.2".into(),
-            ));
-        }
+        check_work_items(self.work_items)?;
         if !self.work_items.is_empty() && !self.inames.is_empty() {
             return Err(Cause::Argument(
                 "a flat copy loop has no loop for each axis; leave out the names or the work-items".into(),
             ));
         }
-        match AddressSpace::ALL.into_iter().find(|s| s.name() == self.space) {
-            Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
-            Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Cause::Argument(format!(
-                "`{}` is no memory for a copy; there is global, local, private",
-                self.space
-            ))),
-        }
+        memory(self.space, "copy")
     }
 
     /// The arguments as they stand in the name of an operation.
@@ -93,4 +87,61 @@ impl Tile<'_> {
         }
         text
     }
+}
+
+/// Checks the work-items that are to share a flat loop.
+///
+/// # Errors
+/// [`Cause::Argument`] with what a group has.
+pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Cause> {
+    if work_items.len() <= 3 && work_items.iter().all(|n| (1..=1 << 20).contains(n)) {
+        return Ok(());
+    }
+    Err(Cause::Argument(
+        "a group has one to three sizes, each from 1 to 2^20; give the work-items along l.0, l.1, l.2".into(),
+    ))
+}
+
+/// The memory of a name, for a `copy` or a `buffer`.
+///
+/// # Errors
+/// [`Cause::Argument`] with what there is.
+pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Cause> {
+    match AddressSpace::ALL.into_iter().find(|s| s.name() == name) {
+        Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
+        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Cause::Argument(format!(
+            "`{name}` is no memory for a {what}; there is global, local, private"
+        ))),
+    }
+}
+
+/// Checks that no rule that the instructions use reads a variable.
+///
+/// # Errors
+/// [`Cause::Argument`] with the rule.
+pub(crate) fn check_no_rule_reads(kernel: &Kernel, insns: &[InsnId], var: VarId) -> Result<(), Cause> {
+    match insns.iter().find_map(|insn| rule_that_reads(kernel, *insn, var)) {
+        None => Ok(()),
+        Some(rule) => Err(Cause::Argument(format!(
+            "rule `{rule}` reads `{}`, and a rule knows no loops; expand it first",
+            kernel.vars[var].name
+        ))),
+    }
+}
+
+/// The first rule an instruction uses whose body, expanded, reads the variable.
+pub(crate) fn rule_that_reads(kernel: &Kernel, insn: InsnId, var: VarId) -> Option<String> {
+    let insn = &kernel.insns[insn];
+    let mut found = None;
+    for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
+        e.for_each(&mut |e| {
+            let Expr::Rule(rule, _) = e else { return };
+            kernel.expand_rules(&kernel.rules[*rule].body).for_each(&mut |inner| {
+                if matches!(inner, Expr::Load(a) if a.var == var) {
+                    found.get_or_insert_with(|| kernel.rules[*rule].name.clone());
+                }
+            });
+        });
+    }
+    found
 }

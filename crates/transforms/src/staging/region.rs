@@ -2,14 +2,12 @@
 
 use crate::error::Cause;
 use crate::lookup;
-use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
 use crate::proofs::written::may_be_undefined;
-use crate::staging::Footprint;
-use crate::tree::{insns_of, loop_body};
+use crate::staging::{Footprint, Tile};
+use crate::tree::{body_of, insns_of};
 use purlin_ir::deps::{AccessSite, Mode};
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
-use purlin_ir::{Affine, Constraint, InameId, InsnId, Kernel, VarId, VarKind};
-use purlin_isl as isl;
+use purlin_ir::polyhedral::Polyhedral;
+use purlin_ir::{Affine, InameId, InsnId, Kernel, VarId, VarKind};
 
 /// What is put into the temporary, and where.
 pub(crate) struct Region {
@@ -25,16 +23,6 @@ pub(crate) struct Region {
     pub(crate) first: InsnId,
     /// The instructions that read the temporary instead.
     pub(crate) insns: Vec<InsnId>,
-}
-
-/// The elements that are put into the temporary.
-pub(crate) struct Contents {
-    /// The box, axis by axis.
-    pub(crate) spans: Vec<Span>,
-    /// For each axis whether the box may reach below and beyond the array.
-    pub(crate) guards: Vec<[bool; 2]>,
-    /// What the elements satisfy besides, by the names of the loops around and of [`element_names`].
-    pub(crate) conditions: Disjuncts,
 }
 
 impl Region {
@@ -88,122 +76,22 @@ impl Region {
         }
     }
 
-    /// What the reads need of an array of this shape; without a shape the box ends nowhere.
+    /// What the reads need of an array of this shape; without a shape it ends nowhere.
     ///
     /// # Errors
-    /// An extent that is not a constant, nothing that is read, an exact footprint without closed form.
-    pub(crate) fn contents(
+    /// An extent that is not a constant, nothing that is read; a failure of isl.
+    pub(crate) fn tile(
         &self,
         poly: &Polyhedral,
         reads: &[&AccessSite],
         footprint: Footprint,
         shape: Option<&[Affine]>,
-    ) -> Result<Contents, Cause> {
-        let spans = self.spans(poly, reads)?;
-        let guards = match shape {
-            Some(shape) => self.guards(poly, &spans, shape)?,
-            None => vec![[false; 2]; spans.len()],
-        };
-        let mut contents = Contents { spans, guards, conditions: vec![Vec::new()] };
-        if footprint == Footprint::Exact {
-            let inside = self.set(poly, &contents, shape.unwrap_or_default())?;
-            let read = possible_elements(poly, reads, &self.around, contents.spans.len())?;
-            if read.intersect(&inside)?.is_empty()? {
-                return Err(nothing(poly, self.var));
-            }
-            contents.conditions = read.gist(&inside)?.coalesce()?.remove_redundancies()?.disjuncts()?;
+    ) -> Result<Tile, Cause> {
+        let tile = Tile::around(poly, self.var, reads, &self.around, shape)?;
+        match footprint {
+            Footprint::Box => Ok(tile),
+            Footprint::Exact => tile.narrow(poly, self.var, reads, &self.around),
         }
-        Ok(contents)
-    }
-
-    fn spans(&self, poly: &Polyhedral, reads: &[&AccessSite]) -> Result<Vec<Span>, Cause> {
-        let rank = reads.first().map_or(0, |site| site.index.len());
-        let mut spans = Vec::with_capacity(rank);
-        for axis in 0..rank {
-            let span = span(poly, reads, axis, self.around.len())?;
-            spans.push(span.ok_or_else(|| nothing(poly, self.var))?);
-        }
-        let elements = spans.iter().try_fold(1_i64, |n, s| n.checked_mul(s.extent));
-        match elements {
-            Some(n) if n <= 1 << 31 => Ok(spans),
-            _ => Err(Cause::Argument(
-                "the box has more than 2^31 elements; prefetch in a loop further inside".into(),
-            )),
-        }
-    }
-
-    /// For each axis whether the box may reach below and beyond the array.
-    fn guards(&self, poly: &Polyhedral, spans: &[Span], shape: &[Affine]) -> Result<Vec<[bool; 2]>, Cause> {
-        let mut guards = Vec::with_capacity(spans.len());
-        for (span, extent) in spans.iter().zip(shape) {
-            let last = span.lower.plus_constant(span.extent - 1);
-            let below = self.reachable(poly, &Constraint::lt(&span.lower, &Affine::default()))?;
-            let beyond = self.reachable(poly, &Constraint::le(extent, &last))?;
-            guards.push([below, beyond]);
-        }
-        Ok(guards)
-    }
-
-    fn reachable(&self, poly: &Polyhedral, outside: &Constraint) -> Result<bool, Cause> {
-        let Some(outside) = poly.constraint(outside, Side::Source) else { return Ok(true) };
-        let (domain, _) = poly.domains(&self.around, Side::Source);
-        let all = cross(&poly.in_context(domain), &[vec![outside]]);
-        let dims = poly.names(&self.around, Side::Source);
-        Ok(!isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &all)?.is_empty()?)
-    }
-
-    /// `{ (L, e) : e in the temporary }`, with the loops around in their domains.
-    ///
-    /// # Errors
-    /// A failure of isl.
-    pub(crate) fn set(
-        &self,
-        poly: &Polyhedral,
-        contents: &Contents,
-        shape: &[Affine],
-    ) -> Result<isl::Set, Cause> {
-        let axes = element_names(contents.spans.len());
-        let mut inside = Vec::new();
-        for (k, (span, axis)) in contents.spans.iter().zip(&axes).enumerate() {
-            let e = isl::Affine::name(axis.clone());
-            if let Some(lower) = poly.affine(&span.lower, Side::Source) {
-                let offset = difference(&e, &lower);
-                let last = isl::Affine::constant(span.extent - 1);
-                inside.push(isl::Constraint::non_negative(difference(&last, &offset)));
-                inside.push(isl::Constraint::non_negative(offset));
-            }
-            let [below, beyond] = contents.guards[k];
-            if below {
-                inside.push(isl::Constraint::non_negative(e.clone()));
-            }
-            let extent = shape.get(k).and_then(|extent| poly.affine(extent, Side::Source));
-            if let Some(extent) = extent.filter(|_| beyond) {
-                inside.push(isl::Constraint::non_negative(difference(&extent, &e).offset(-1)));
-            }
-        }
-        let (domain, _) = poly.domains(&self.around, Side::Source);
-        let mut dims = poly.names(&self.around, Side::Source);
-        dims.extend(axes);
-        let space = isl::SetSpace::new(&dims, &poly.params);
-        let all = cross(&cross(&poly.in_context(domain), &[inside]), &contents.conditions);
-        Ok(isl::Set::from_disjuncts(&space, &all)?)
-    }
-
-    /// Whether all that is put into the temporary is surely read.
-    ///
-    /// Formula: `{ (L, e) : e in the temporary }` is a subset of `{ (L, e) : e is surely read }`.
-    ///
-    /// # Errors
-    /// A failure of isl.
-    pub(crate) fn is_surely_read(
-        &self,
-        poly: &Polyhedral,
-        reads: &[&AccessSite],
-        contents: &Contents,
-        shape: &[Affine],
-    ) -> Result<bool, Cause> {
-        let filled = self.set(poly, contents, shape)?;
-        Ok(filled.is_subset(&certain_elements(poly, reads, &self.around, contents.spans.len())?)?)
     }
 
     /// Undefined elements must not be read: of what may hold some, the copy reads what was read anyway.
@@ -214,10 +102,10 @@ impl Region {
         &self,
         poly: &Polyhedral,
         reads: &[&AccessSite],
-        contents: &Contents,
+        tile: &Tile,
     ) -> Result<(), Cause> {
         let var = &poly.kernel.vars[self.var];
-        if !may_be_undefined(&var.kind) || self.is_surely_read(poly, reads, contents, &var.shape)? {
+        if !may_be_undefined(&var.kind) || tile.is_filled_by(poly, reads, &self.around)? {
             return Ok(());
         }
         Err(Cause::Argument(format!(
@@ -227,17 +115,4 @@ impl Region {
             if var.kind == VarKind::Temporary { "a temporary" } else { "an output" }
         )))
     }
-}
-
-/// The body of a loop, or the kernel's.
-pub(crate) fn body_of(kernel: &Kernel, at: Option<InameId>) -> &[purlin_ir::Node] {
-    match at {
-        None => kernel.body.as_slice(),
-        Some(at) => loop_body(&kernel.body, at).unwrap_or_default(),
-    }
-}
-
-fn nothing(poly: &Polyhedral, var: VarId) -> Cause {
-    let name = &poly.kernel.vars[var].name;
-    Cause::Argument(format!("the loops that read `{name}` are empty; nothing is copied"))
 }
