@@ -6,6 +6,7 @@
 //! alone, and never falls when that grows; so tiles in the order of their memory, the fastest candidates, and
 //! how many are faster than a given one are found without looking at most of them.
 
+mod best;
 mod bounds;
 mod cost;
 mod group;

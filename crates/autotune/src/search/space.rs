@@ -1,5 +1,6 @@
 //! Counting, ranking and drawing from the space.
 
+use super::best::Best;
 use super::bounds::{Cut, SearchBounds};
 use super::cost::CostModel;
 use super::group::{Candidates, Group};
@@ -43,7 +44,7 @@ pub struct Ranked {
 impl Ranked {
     /// By predicted time; candidates of the same time by barriers, local memory, and their parameters, so that
     /// the order is the same on every machine.
-    fn order(&self, other: &Self) -> Ordering {
+    pub(super) fn order(&self, other: &Self) -> Ordering {
         let time = self.seconds_per_cell.total_cmp(&other.seconds_per_cell);
         let key = |r: &Self| (r.barriers, r.local_bytes);
         time.then(key(self).cmp(&key(other))).then_with(|| self.parameters.cmp(&other.parameters))
@@ -147,17 +148,17 @@ impl SearchSpace {
         let bound = AtomicU64::new(f64::INFINITY.to_bits());
         let done = AtomicUsize::new(0);
         let part = |points: &(u64, u64)| {
-            let mut part = Part::default();
+            let mut part = Part::new(b);
             for group in self.groups(*points) {
                 part.tiles += group.len() as u64;
                 part.candidates += group.count();
-                best_of(&group, model, b, &bound, &mut part.best);
+                best_of(&group, model, &bound, &mut part.best);
             }
             progress(done.fetch_add(1, Relaxed) + 1, self.points.len());
             part
         };
-        let whole = self.points.par_iter().map(part).reduce(Part::default, |a, c| a.join(c, b));
-        Survey { size: whole.candidates, cuts: self.cuts(&whole), best: whole.best }
+        let whole = self.points.par_iter().map(part).reduce(|| Part::new(b), Part::join);
+        Survey { size: whole.candidates, cuts: self.cuts(&whole), best: whole.best.into_sorted() }
     }
 
     /// What each constraint left of what there was before it.
@@ -261,48 +262,42 @@ impl SearchSpace {
 }
 
 /// What a pass found so far.
-#[derive(Default)]
 struct Part {
     tiles: u64,
     candidates: u64,
-    best: Vec<Ranked>,
+    best: Best,
 }
 
 impl Part {
-    fn join(mut self, other: Self, b: usize) -> Self {
-        self.tiles += other.tiles;
-        self.candidates += other.candidates;
-        self.best.extend(other.best);
-        self.best.sort_by(Ranked::order);
-        self.best.truncate(b);
-        self
+    fn new(b: usize) -> Self {
+        Self { tiles: 0, candidates: 0, best: Best::new(b) }
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self {
+            tiles: self.tiles + other.tiles,
+            candidates: self.candidates + other.candidates,
+            best: self.best.join(other.best),
+        }
     }
 }
 
-/// Joins the best of a group to `best`, which is sorted and keeps `b` at most. `bound` is a time that `b`
-/// candidates somewhere do not exceed; positive numbers are ordered as their bits are.
-fn best_of(group: &Group<'_>, model: &CostModel<'_>, b: usize, bound: &AtomicU64, best: &mut Vec<Ranked>) {
+/// Offers the best of a group to `best`. `bound` is a time that as many candidates as are kept do not exceed,
+/// somewhere; positive numbers are ordered as their bits are.
+fn best_of(group: &Group<'_>, model: &CostModel<'_>, bound: &AtomicU64, best: &mut Best) {
     for timed in group.timed(model) {
         for tile in timed.tiles {
-            let seconds = timed.seconds(tile);
-            if b == 0 || seconds > f64::from_bits(bound.load(Relaxed)) {
+            let seconds_per_cell = timed.seconds(tile);
+            if seconds_per_cell > f64::from_bits(bound.load(Relaxed)) {
                 break;
             }
             let parameters = group.parameters(timed.launch, tile);
             let tiling = Tiling::trusted(group.sizes(), &parameters);
             let (barriers, local_bytes) = (tiling.barriers(), tiling.local_bytes());
             let resident_sub_groups = model.resident_sub_groups(&tiling);
-            let seconds_per_cell = seconds;
-            let found = Ranked { parameters, seconds_per_cell, barriers, local_bytes, resident_sub_groups };
-            let place = best.partition_point(|other| other.order(&found).is_lt());
-            if place < b {
-                best.insert(place, found);
-                best.truncate(b);
-            }
-            if best.len() == b
-                && let Some(last) = best.last()
-            {
-                bound.fetch_min(last.seconds_per_cell.to_bits(), Relaxed);
+            best.offer(Ranked { parameters, seconds_per_cell, barriers, local_bytes, resident_sub_groups });
+            if let Some(time) = best.bound() {
+                bound.fetch_min(time.to_bits(), Relaxed);
             }
         }
     }
