@@ -1,13 +1,14 @@
 //! The tilings that document 000 found best on a Titan V, and where the cost model ranks them.
 
 use crate::Case;
-use crate::tiling_sizes::{NoTilingSizes, tiling_sizes};
+use crate::tiling_sizes::tiling_sizes;
 use purlin_autotune::{
     CostModel, SearchBounds, SearchSpace, Standing, TilingError, TilingParameters, TilingSizes,
 };
 use purlin_forms::form::FormError;
 use purlin_forms::lowering::{LoweringOptions, lower};
 use purlin_kernels::OperatorError;
+use purlin_transforms::strategies::NotAnAction;
 
 /// A row of document 000's Tables 5 and 7.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub enum PublishedError {
     Form(#[from] FormError),
     /// The kernel.
     #[error(transparent)]
-    Sizes(#[from] NoTilingSizes),
+    Sizes(#[from] NotAnAction),
     /// The parameters.
     #[error(transparent)]
     Tiling(#[from] TilingError),

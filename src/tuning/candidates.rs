@@ -1,19 +1,17 @@
 //! Which mappings to try.
 
 use super::LoweredCase;
-use crate::{NoTilingSizes, Random, staged_tiling_sizes, tiling_sizes};
+use crate::{Random, staged_tiling_sizes, tiling_sizes};
 use purlin_autotune::{
     Candidate, CostModel, DeviceModel, NoOccupancy, Parameters, SearchBounds, SearchSpace, Tiling,
     TilingError, TilingParameters, staged_tilings,
 };
+use purlin_transforms::strategies::{MAX_KEPT, NotAnAction};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and a column of
 /// degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768 bytes of stack and 1.7 times the
 /// time of the published kernel; H200, 2026-11-21).
 const ACCUMULATORS: u64 = 72;
-
-/// Sums and degrees of freedom that a work-item keeps together, as `multi_level_tiling` decides it.
-const REGISTERS: u64 = 100;
 
 /// Best ranked tilings looked at for each one that is tried.
 const DEPTH: usize = 4000;
@@ -26,7 +24,7 @@ const SAME_QUAD_TILE: usize = 4;
 pub enum CandidatesError {
     /// The kernel is no operator action.
     #[error(transparent)]
-    Sizes(#[from] NoTilingSizes),
+    Sizes(#[from] NotAnAction),
     /// Its sizes have no tiling.
     #[error(transparent)]
     Tiling(#[from] TilingError),
@@ -102,7 +100,7 @@ impl<'m> Choice<'m> {
         let sums: u64 = trial.iter().map(|s| s.derivatives * rounds).sum();
         let columns =
             trial.iter().zip(&p.eval_cols).map(|(s, cols)| cols * s.derivatives / s.matrices.max(1));
-        sums + columns.max().unwrap_or(0) <= REGISTERS
+        sums + columns.max().unwrap_or(0) <= MAX_KEPT.unsigned_abs()
     }
 
     /// `count` different tilings, each as likely as any other.

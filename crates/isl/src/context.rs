@@ -138,24 +138,7 @@ macro_rules! objects {
     )* };
 }
 
-objects! {
-    isl_id: isl_id_copy, isl_id_free;
-    isl_space: isl_space_copy, isl_space_free;
-    isl_mat: isl_mat_copy, isl_mat_free;
-    isl_val: isl_val_copy, isl_val_free;
-    isl_aff: isl_aff_copy, isl_aff_free;
-    isl_pw_aff: isl_pw_aff_copy, isl_pw_aff_free;
-    isl_point: isl_point_copy, isl_point_free;
-    isl_basic_set: isl_basic_set_copy, isl_basic_set_free;
-    isl_basic_map: isl_basic_map_copy, isl_basic_map_free;
-    isl_set: isl_set_copy, isl_set_free;
-    isl_map: isl_map_copy, isl_map_free;
-    isl_basic_set_list: isl_basic_set_list_copy, isl_basic_set_list_free;
-    isl_map_list: isl_map_list_copy, isl_map_list_free;
-    isl_union_map: isl_union_map_copy, isl_union_map_free;
-    isl_union_access_info: isl_union_access_info_copy, isl_union_access_info_free;
-    isl_union_flow: isl_union_flow_copy, isl_union_flow_free;
-}
+ffi::owned_types!(objects);
 
 /// One reference to an isl object, never null, that keeps its context alive. Not `Send`: neither is `Rc`.
 pub(crate) struct Owned<T: Object> {

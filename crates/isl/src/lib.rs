@@ -34,6 +34,7 @@ mod ffi;
 mod flow;
 mod map;
 mod map_ops;
+mod operations;
 mod piecewise;
 mod points;
 mod set;

@@ -6,23 +6,12 @@ use crate::context::{Owned, identifier, value};
 use crate::error::IslError;
 use crate::ffi::{self, IN, OUT, PARAM};
 use crate::map::{Map, MapShape};
+use crate::operations::{binary, compare, decide, hull, unary};
 use crate::points::Point;
 use crate::set::{Place, Set};
 use crate::set_ops::runs;
 
-macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
-        $(#[$doc])*
-        pub fn $name(&self) -> Result<Map, IslError> {
-            // SAFETY: a new reference is handed over.
-            let raw = unsafe { ffi::$call(self.raw.give()) };
-            // SAFETY: the result has the same space.
-            unsafe { Map::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
-        }
-    )* } };
-}
-
-unary! {
+unary! { Map:
     /// Each input with its lexicographically smallest output.
     ///
     /// # Errors
@@ -43,23 +32,7 @@ unary! {
     make_disjoint = isl_map_make_disjoint;
 }
 
-macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// [`IslError::SpaceMismatch`].
-        pub fn $name(&self, other: &Map) -> Result<Map, IslError> {
-            let right = self.aligned(other, stringify!($name))?;
-            // SAFETY: two references are handed over.
-            let raw = unsafe { ffi::$call(self.raw.give(), right.into_raw()) };
-            // SAFETY: the result has the space of `self`, up to parameters.
-            unsafe { Map::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
-        }
-    )* } };
-}
-
-binary! {
+binary! { Map:
     /// The pairs of both.
     intersect = isl_map_intersect;
     /// The pairs of either.
@@ -70,21 +43,7 @@ binary! {
     gist = isl_map_gist;
 }
 
-macro_rules! compare {
-    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// [`IslError::SpaceMismatch`].
-        pub fn $name(&self, other: &Map) -> Result<bool, IslError> {
-            let right = self.aligned(other, stringify!($name))?;
-            // SAFETY: isl keeps both.
-            self.raw.ctx().truth(unsafe { ffi::$call(self.raw.keep(), right.keep()) }, stringify!($name))
-        }
-    )* } };
-}
-
-compare! {
+compare! { Map:
     /// Whether every pair of `self` is in `other`, for all parameters.
     is_subset = isl_map_is_subset;
     /// Whether both have the same pairs, for all parameters.
@@ -93,23 +52,20 @@ compare! {
     is_disjoint = isl_map_is_disjoint;
 }
 
-macro_rules! test {
-    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Map { $(
-        $(#[$doc])*
-        pub fn $name(&self) -> Result<bool, IslError> {
-            // SAFETY: isl keeps the map.
-            self.raw.ctx().truth(unsafe { ffi::$call(self.raw.keep()) }, stringify!($name))
-        }
-    )* } };
-}
-
-test! {
+decide! { Map:
     /// Whether there is no pair, for any parameters.
     is_empty = isl_map_is_empty;
     /// Whether no output belongs to two inputs, for each value of the parameters.
     is_injective = isl_map_is_injective;
     /// Whether no input has two outputs, for each value of the parameters.
     is_single_valued = isl_map_is_single_valued;
+}
+
+hull! { Map by isl_map_from_basic_map:
+    /// A single conjunction that contains the map, built from translates of its constraints.
+    simple_hull = isl_map_simple_hull;
+    /// The equalities that hold on the whole map.
+    affine_hull = isl_map_affine_hull;
 }
 
 /// A pair of a map, by names.
@@ -259,24 +215,6 @@ impl Map {
             present.push((*name).to_owned());
         }
         Map { raw, shape: Rc::clone(&self.shape) }.checked_names()
-    }
-
-    /// A single conjunction that contains the map, built from translates of its constraints.
-    pub fn simple_hull(&self) -> Result<Map, IslError> {
-        // SAFETY: a new reference is handed over; a null hull gives a null map; the space stays.
-        unsafe {
-            let raw = ffi::isl_map_from_basic_map(ffi::isl_map_simple_hull(self.raw.give()));
-            Map::wrap_raw(self.raw.ctx(), raw, &self.shape, "simple_hull")
-        }
-    }
-
-    /// The equalities that hold on the whole map.
-    pub fn affine_hull(&self) -> Result<Map, IslError> {
-        // SAFETY: as in `simple_hull`.
-        unsafe {
-            let raw = ffi::isl_map_from_basic_map(ffi::isl_map_affine_hull(self.raw.give()));
-            Map::wrap_raw(self.raw.ctx(), raw, &self.shape, "affine_hull")
-        }
     }
 
     /// Some pair with values for the parameters, or `None` when there is none.

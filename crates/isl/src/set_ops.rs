@@ -5,22 +5,11 @@ use std::rc::Rc;
 use crate::context::{Owned, identifier, value};
 use crate::error::IslError;
 use crate::ffi::{self, PARAM, SET};
+use crate::operations::{binary, compare, decide, hull, unary};
 use crate::set::{Place, Set, SetShape};
 use crate::space::{SetSpace, check_names};
 
-macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Set { $(
-        $(#[$doc])*
-        pub fn $name(&self) -> Result<Set, IslError> {
-            // SAFETY: a new reference is handed over.
-            let raw = unsafe { ffi::$call(self.raw.give()) };
-            // SAFETY: the result has the same space.
-            unsafe { Set::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
-        }
-    )* } };
-}
-
-unary! {
+unary! { Set:
     /// The lexicographically smallest point for each value of the parameters.
     ///
     /// # Errors
@@ -45,23 +34,7 @@ unary! {
     drop_unused_params = isl_set_drop_unused_params;
 }
 
-macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Set { $(
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// [`IslError::SpaceMismatch`].
-        pub fn $name(&self, other: &Set) -> Result<Set, IslError> {
-            let right = self.aligned(other, stringify!($name))?;
-            // SAFETY: two references are handed over.
-            let raw = unsafe { ffi::$call(self.raw.give(), right.into_raw()) };
-            // SAFETY: the result has the space of `self`, up to parameters.
-            unsafe { Set::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name)) }
-        }
-    )* } };
-}
-
-binary! {
+binary! { Set:
     /// The points of both.
     intersect = isl_set_intersect;
     /// The points of either.
@@ -72,21 +45,7 @@ binary! {
     gist = isl_set_gist;
 }
 
-macro_rules! compare {
-    ($($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl Set { $(
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// [`IslError::SpaceMismatch`].
-        pub fn $name(&self, other: &Set) -> Result<bool, IslError> {
-            let right = self.aligned(other, stringify!($name))?;
-            // SAFETY: isl keeps both.
-            self.raw.ctx().truth(unsafe { ffi::$call(self.raw.keep(), right.keep()) }, stringify!($name))
-        }
-    )* } };
-}
-
-compare! {
+compare! { Set:
     /// Whether every point of `self` is in `other`, for all parameters.
     is_subset = isl_set_is_subset;
     /// Whether both have the same points, for all parameters.
@@ -95,37 +54,21 @@ compare! {
     is_disjoint = isl_set_is_disjoint;
 }
 
-impl Set {
+decide! { Set:
     /// Whether there is no point, for any parameters.
-    pub fn is_empty(&self) -> Result<bool, IslError> {
-        // SAFETY: isl keeps the set.
-        self.raw.ctx().truth(unsafe { ffi::isl_set_is_empty(self.raw.keep()) }, "is_empty")
-    }
-
+    is_empty = isl_set_is_empty;
     /// Whether every dimension is bounded for each value of the parameters.
-    pub fn is_bounded(&self) -> Result<bool, IslError> {
-        // SAFETY: isl keeps the set.
-        self.raw.ctx().truth(unsafe { ffi::isl_set_is_bounded(self.raw.keep()) }, "is_bounded")
-    }
+    is_bounded = isl_set_is_bounded;
+}
 
+hull! { Set by isl_set_from_basic_set:
     /// A single conjunction that contains the set, built from translates of its constraints.
-    pub fn simple_hull(&self) -> Result<Set, IslError> {
-        // SAFETY: a new reference is handed over; a null hull gives a null set; the space stays.
-        unsafe {
-            let raw = ffi::isl_set_from_basic_set(ffi::isl_set_simple_hull(self.raw.give()));
-            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, "simple_hull")
-        }
-    }
-
+    simple_hull = isl_set_simple_hull;
     /// The equalities that hold on the whole set.
-    pub fn affine_hull(&self) -> Result<Set, IslError> {
-        // SAFETY: as in `simple_hull`.
-        unsafe {
-            let raw = ffi::isl_set_from_basic_set(ffi::isl_set_affine_hull(self.raw.give()));
-            Set::wrap_raw(self.raw.ctx(), raw, &self.shape, "affine_hull")
-        }
-    }
+    affine_hull = isl_set_affine_hull;
+}
 
+impl Set {
     /// The points where the parameters lie in `params`, a set without dimensions.
     ///
     /// # Errors

@@ -201,33 +201,30 @@ impl Translation<'_, '_> {
     }
 
     fn affine(&mut self, e: &Affine) -> Affine {
-        let mut symbols = BTreeMap::new();
-        e.for_each_symbol(&mut |atom| {
-            symbols.insert(atom.clone(), Affine::default());
-        });
-        for (atom, value) in &mut symbols {
-            match atom {
-                Atom::Iname(i) => *value = self.iname(*i),
-                Atom::Var(v) => *value = Affine::var(self.var(*v)),
-                Atom::Floor(..) => {}
-            }
-        }
+        let symbols = self.symbols(|visit| e.for_each_symbol(visit));
         e.substitute(&|atom| symbols.get(atom).cloned())
     }
 
     fn domain(&mut self, domain: &Domain) -> Domain {
-        let mut symbols = BTreeMap::new();
-        domain.for_each_symbol(&mut |atom| {
-            symbols.insert(atom.clone(), Affine::default());
-        });
-        for (atom, value) in &mut symbols {
-            match atom {
-                Atom::Iname(i) => *value = self.iname(*i),
-                Atom::Var(v) => *value = Affine::var(self.var(*v)),
-                Atom::Floor(..) => {}
-            }
-        }
+        let symbols = self.symbols(|visit| domain.for_each_symbol(visit));
         domain.substitute(&|atom| symbols.get(atom).cloned())
+    }
+
+    /// What stands in the callee for each iname and variable that is visited.
+    fn symbols(&mut self, for_each: impl Fn(&mut dyn FnMut(&Atom))) -> BTreeMap<Atom, Affine> {
+        let mut found = BTreeSet::new();
+        for_each(&mut |atom| {
+            found.insert(atom.clone());
+        });
+        let translated = found.into_iter().filter_map(|atom| {
+            let value = match &atom {
+                Atom::Iname(i) => self.iname(*i),
+                Atom::Var(v) => Affine::var(self.var(*v)),
+                Atom::Floor(..) => return None,
+            };
+            Some((atom, value))
+        });
+        translated.collect()
     }
 
     fn access(&mut self, access: &Access) -> Access {

@@ -61,7 +61,7 @@ pub enum TilingError {
 /// freedom are read when their column's turn comes. A work-item has 127 registers for doubles. With 79 in registers
 /// the 3-D P4 Helmholtz takes 3.48 ms, and 4.94 ms with the degrees of freedom read late; with 141 the 3-D P4
 /// elasticity takes 4.20 ms, and 4.18 ms read late (H200, 2026-11-21).
-const MAX_KEPT: i64 = 100;
+pub const MAX_KEPT: i64 = 100;
 
 /// Most multiplications of a column tile that are written out.
 const MAX_UNROLLED: i64 = 2048;

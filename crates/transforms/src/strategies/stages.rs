@@ -2,7 +2,7 @@
 
 use crate::primitives::{FuseLoops, MoveInsns, Place};
 use crate::recipe::Recipe;
-use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, Node, VarId, VarKind};
+use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarId, VarKind};
 
 /// A kernel that is no operator action as Algorithm 2 has it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,14 +33,22 @@ pub struct Stages {
     pub per_cell: Vec<String>,
     /// The evaluation results that the quadrature stage reads (*e* in the document).
     pub evaluated: Vec<String>,
+    /// Name of the test function, or of the element vector.
+    pub test: String,
     /// The loop over test functions, around the small matrix-vector products of the quadrature stage.
     pub rows: String,
     /// Number of test functions.
     pub row_count: i64,
     /// The matrices of the quadrature stage (Ψ).
     pub matrices: Vec<String>,
+    /// Number of those products.
+    pub products: usize,
     /// The element vector.
     pub element_vector: String,
+    /// Type of its elements.
+    pub ty: ScalarType,
+    /// Its components: one for a scalar test function.
+    pub components: i64,
     /// The loop that zeroes the element vector.
     pub zero: String,
     /// The loop of the scatter.
@@ -164,6 +172,10 @@ impl<'k> Finder<'k> {
             cell: self.loop_name(cell),
             quad: self.loop_name(quad),
             pointwise: self.insn(pointwise[0]).name.clone(),
+            test: self.function(&quadrature).unwrap_or_else(|| name(&element_vector)),
+            products: quadrature.len(),
+            ty: self.kernel.vars[element_vector].ty,
+            components: self.components(element_vector).unwrap_or(1),
             per_cell: per_cell.iter().map(name).collect(),
             evaluated: evaluated.iter().map(name).collect(),
             rows: self.loop_name(rows),
@@ -213,16 +225,11 @@ impl<'k> Finder<'k> {
         }
         let inits = self.stage("evaluation", true)?;
         let inits = inits.into_iter().map(|i| self.insn(i)).filter(|i| targets.contains(&i.lhs.var));
-        let tag = own.iter().flat_map(|i| &self.insn(*i).tags).find_map(|t| t.strip_prefix("of_"));
-        let components = match &self.kernel.vars[gathered].shape[..] {
-            [_, components] => components.as_constant(),
-            _ => None,
-        };
         Ok(Field {
-            name: tag.map_or_else(|| self.loop_name(dofs), str::to_owned),
+            name: self.function(&own).unwrap_or_else(|| self.loop_name(dofs)),
             dofs: self.loop_name(dofs),
             dof_count: self.length(dofs)?,
-            gathered: vec![self.gathered(gathered, components)?],
+            gathered: vec![self.gathered(gathered)?],
             matrices: self
                 .read_by(&own, |v| matches!(v.kind, VarKind::Table(_)))
                 .into_iter()
@@ -279,13 +286,27 @@ impl<'k> Finder<'k> {
         crate::tree::loop_body(&self.kernel.body, cell).unwrap_or_default().iter().map(name).collect()
     }
 
+    /// The function of the form that instructions belong to.
+    fn function(&self, insns: &[InsnId]) -> Option<String> {
+        let mut tags = insns.iter().flat_map(|i| &self.insn(*i).tags);
+        tags.find_map(|t| t.strip_prefix("of_")).map(str::to_owned)
+    }
+
+    /// Components of an array of degrees of freedom; none of a scalar function.
+    fn components(&self, var: VarId) -> Option<i64> {
+        match &self.kernel.vars[var].shape[..] {
+            [_, components] => components.as_constant(),
+            _ => None,
+        }
+    }
+
     /// A gathered variable with the instructions that gather it and the loop around them.
-    fn gathered(&self, var: VarId, components: Option<i64>) -> Found<Gathered> {
+    fn gathered(&self, var: VarId) -> Found<Gathered> {
         let writers: Vec<InsnId> =
             self.schedule.iter().map(|(i, _)| *i).filter(|i| self.insn(*i).lhs.var == var).collect();
         Ok(Gathered {
             array: self.kernel.vars[var].name.clone(),
-            components,
+            components: self.components(var),
             gather: self.loop_name(self.loops(&writers, 2, "gather")?[1]),
             insns: writers.iter().map(|i| self.insn(*i).name.clone()).collect(),
         })
