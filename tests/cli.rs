@@ -438,6 +438,7 @@ fn studies_of_a_kernel() {
     assert!(deps.contains("update y:") && deps.contains("flow "), "{deps}");
     assert!(good(&["deps", "mass", "--dim", "2", "--degree", "1", "--dot"]).starts_with("digraph"));
     assert!(good(&["form", "elasticity"]).contains("sym(grad(u))"));
+    assert!(bad(&["form", "axpy.purlin"], 2).contains("this command takes no file"));
     assert!(good(&["primitives"]).contains("split_iname"));
     assert!(good(&["recipe", "laplace"]).contains("\"make_atomic\""));
     assert!(good(&["--help"]).contains("Exit codes:"));
@@ -460,6 +461,7 @@ fn the_space_of_tilings_is_counted_and_ranked() {
     let none = good(&["space", "mass", "--dim", "2", "--degree", "2", "--local-bytes", "8"]);
     assert!(none.contains("no candidate is left"), "{none}");
     assert!(bad(&["space", "mass", "--device", "abacus"], 2).contains("models: `h200`"));
+    assert!(bad(&["space", "mass", "--alias", "nan"], 2).contains("needed a number from 0 to 1"));
 }
 
 /// A small tuning run into `db`.
@@ -552,6 +554,8 @@ fn a_mapping_of_tuning_is_applied() {
     assert!(text.contains("mapping staged cells, 8 a group, constant tables"), "{text}");
     assert!(stdout(&with("steps", mapping, &[])).contains("stage the value of `scatter_y` in `staged`"));
     assert!(stdout(&with("recipe", mapping, &[])).contains(r#""stage_value""#));
+    assert!(stdout(&with("deps", mapping, &[])).contains("scatter_y[cell_group, commit_round"));
+    assert!(stdout(&with("stats", mapping, &[])).contains("staged"));
     let kept = |case| good(&["results", "--db", "results/h200/tuned.jsonl", "--case", case, "--mapping"]);
     let best = kept("elasticity.2D.P4");
     assert!(stdout(&with("print", best.trim(), &["--target", "cuda"])).contains("atomicAdd"));

@@ -10,7 +10,7 @@ use purlin::ir::deps::{show_dependences, to_dot};
 /// Print the dependences of a kernel: which instances must come before which
 ///
 /// Flow: read after write. Anti: write after read. Output: write after write. Update: two updates of one element,
-/// which commute. Without --strategy and --recipe it is the kernel as it is written.
+/// which commute. Without --strategy, --mapping and --recipe it is the kernel as it is written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub struct DepsArgs {
 pub fn run(args: &DepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let mut kernel = source.kernel()?;
-    if args.transform.strategy.is_some() || args.transform.recipe.is_some() {
+    if args.transform.is_given() {
         kernel = args.transform.apply(&source, &kernel)?.kernel;
     }
     let solver = |error| Failure::Refused(format!("the integer-set library failed: {error}"));

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::out;
-use super::source::SourceArgs;
+use super::source::{FormOptions, SourceArgs};
 use super::table::facts;
 use super::transform::TransformArgs;
 use clap::Args;
@@ -14,8 +14,11 @@ use purlin::transforms::primitives as primitive_table;
 Examples:
   purlin form hyperelasticity --dim 3 --degree 2")]
 pub struct FormArgs {
+    /// A form by name: mass, helmholtz, laplace, elasticity, hyperelasticity
+    #[arg(value_name = "FORM")]
+    what: String,
     #[command(flatten)]
-    source: SourceArgs,
+    options: FormOptions,
 }
 
 /// Print the recipe of a strategy as JSON: a file to edit and to give to --recipe
@@ -37,7 +40,7 @@ pub struct PrimitivesArgs {}
 
 /// Shows a form.
 pub fn form(args: &FormArgs) -> Result<(), Failure> {
-    let source = args.source.form()?;
+    let source = args.options.form(&args.what)?;
     let lowered = source.lower()?;
     let points: Vec<String> = lowered.points.iter().map(usize::to_string).collect();
     let degrees = lowered.form.quadrature_degrees()?;

@@ -25,7 +25,7 @@ Examples:
   purlin run laplace --degree 4 --mesh meshes/bracket.msh --save-dir out
   purlin run laplace --device cuda                             on the first CUDA card
   purlin run axpy.purlin --param n=1000 --device c
-  purlin run laplace --mesh bracket.msh --check                also what the recipe assumes, on the real maps
+  purlin run laplace --mesh meshes/bracket.msh --check         also what the recipe assumes, on the real maps
 
 The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the document's also charges every read of
 the reference matrices to local memory, where the device has any. Both ceilings are measured on the device. Operations

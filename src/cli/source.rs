@@ -67,11 +67,6 @@ impl SourceArgs {
     pub fn source(&self) -> Result<Source, Failure> {
         self.options.source(&self.what)
     }
-
-    /// The form of that name.
-    pub fn form(&self) -> Result<FormSource, Failure> {
-        self.options.form(&self.what)
-    }
 }
 
 impl FormOptions {
@@ -88,7 +83,10 @@ impl FormOptions {
         let operator = what.parse::<Operator>().map_err(|error| {
             let names = Operator::ALL.map(Operator::name);
             let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));
-            let file = "; a file has to end in `.purlin`";
+            let file = match what.ends_with(".purlin") {
+                true => "; this command takes no file",
+                false => "; a file has to end in `.purlin`",
+            };
             Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
         })?;
         let scheme = match self.scheme {

@@ -38,10 +38,10 @@ pub struct SpaceArgs {
     #[arg(long, short, value_name = "B", default_value_t = 9)]
     best: usize,
     /// Least share of the prefetch buffer that the smallest tile fills (Constraint 2) [default: 0.8]
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", value_parser = share)]
     alias: Option<f64>,
     /// Least share of a work-group's lanes that are work-items (Constraint 3) [default: 0.97]
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", value_parser = share)]
     simd: Option<f64>,
     /// Most work-items of a work-group (Constraint 4) [default: 256]
     #[arg(long, value_name = "N")]
@@ -52,6 +52,11 @@ pub struct SpaceArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    found.ok_or_else(|| "needed a number from 0 to 1, such as 0.8".into())
 }
 
 /// What the command prints with --json.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it
 ///
-/// Without --strategy and --recipe it is the kernel as it is written. A figure marked ~ is an upper bound.
+/// Without --strategy, --mapping and --recipe it is the kernel as it is written. A figure marked ~ is an upper bound.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +45,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
         }
         Source::File(kernel) => (Kernel::clone(kernel), ParamArg::collect(&args.param), None),
     };
-    if args.transform.strategy.is_some() || args.transform.recipe.is_some() {
+    if args.transform.is_given() {
         kernel = args.transform.apply(&source, &kernel)?.kernel;
     }
     out(&text(&statistics(&kernel, &params)?, &params, cells))

@@ -9,10 +9,10 @@ use purlin::ir::Kernel;
 use purlin::transforms::Recipe;
 use std::path::{Path, PathBuf};
 
-/// A strategy or a recipe.
+/// A strategy, a mapping or a recipe.
 #[derive(Args, Clone)]
 pub struct TransformArgs {
-    /// Strategy that maps the kernel onto a device [default: single-cell for forms, none for files]
+    /// Strategy that maps the kernel onto a device [default: none for files and to analyse, else single-cell]
     #[arg(long, value_enum, conflicts_with = "recipe")]
     pub strategy: Option<StrategyName>,
     /// Mapping to apply instead of a strategy, as the records of `purlin tune` have it in JSON:
@@ -48,11 +48,16 @@ pub struct Transformed {
     pub kernel: Kernel,
     /// Every step.
     pub recipe: Recipe,
-    /// The strategy or the recipe's file, as in `strategy single-cell`.
+    /// The strategy, the mapping or the recipe's file, as in `strategy single-cell`.
     pub name: String,
 }
 
 impl TransformArgs {
+    /// Whether the user asked for a transformation.
+    pub fn is_given(&self) -> bool {
+        self.strategy.is_some() || self.mapping.is_some() || self.recipe.is_some()
+    }
+
     /// The strategy for a source.
     pub fn strategy_for(&self, source: &Source) -> Strategy {
         match (self.strategy, source) {
@@ -86,7 +91,11 @@ impl TransformArgs {
 /// A mapping from JSON.
 pub fn mapping(text: &str) -> Result<Parameters, String> {
     let example = r#"{"strategy":"single_cell","cells":32}"#;
-    serde_json::from_str(text).map_err(|e| format!("{e}; needed a mapping such as {example}"))
+    serde_json::from_str(text).map_err(|e| {
+        format!(
+            "{e}; needed a mapping such as {example}; `purlin results --mapping` prints those that were best"
+        )
+    })
 }
 
 /// Reads a recipe from a JSON file.
