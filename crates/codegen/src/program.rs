@@ -16,7 +16,9 @@ use crate::storage::Storage;
 use crate::{launch, regions};
 use purlin_ir::inside::first_outside;
 use purlin_ir::placement::{Barrier, Placement};
-use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarKind, Variable};
+use purlin_ir::{
+    AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind, Variable,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a user may choose about generated code.
@@ -82,7 +84,8 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
     let scalars = pass.uniform_scalars();
     let env = pass.env;
     let mut constants = Vec::new();
-    let params = parameters(kernel, &env.var_names, &mut constants);
+    let shared = syncs.iter().map(|s| s.var).collect();
+    let params = parameters(kernel, &env.var_names, &shared, &mut constants);
     crate::convergence::check(&body, &same_in_a_row(&env, &params, scalars))?;
     check_memory(target, &constants, storage.local_bytes)?;
     let mut function = Function {
@@ -142,7 +145,13 @@ fn name_after(env: &mut Env<'_>, axes: &Axes, index: purlin_ir::InameId, inames:
     }
 }
 
-fn parameters(kernel: &Kernel, names: &[Name], constants: &mut Vec<Constant>) -> Vec<Param> {
+/// Parameters of the function; `shared` are the variables between work-items that wait for each other.
+fn parameters(
+    kernel: &Kernel,
+    names: &[Name],
+    shared: &BTreeSet<VarId>,
+    constants: &mut Vec<Constant>,
+) -> Vec<Param> {
     let mut params = Vec::new();
     for (id, var) in kernel.vars.iter() {
         let name = names[id.index()].clone();
@@ -164,7 +173,7 @@ fn parameters(kernel: &Kernel, names: &[Name], constants: &mut Vec<Constant>) ->
             VarKind::Argument(Direction::In) | VarKind::Table(_) => Some(true),
             VarKind::Argument(Direction::Out | Direction::InOut) => Some(false),
         };
-        params.push(Param { name, ty: var.ty, buffer, remark });
+        params.push(Param { name, ty: var.ty, buffer, is_shared: shared.contains(&id), remark });
     }
     params
 }

@@ -62,6 +62,7 @@ snapshots! {
     grid_covers_the_longest_of_triangular_loops: [Cuda];
     guard_never_skips_a_barrier: ALL;
     guards_stay_around_barriers: ALL;
+    pointers_that_work_items_share_are_not_restrict: ALL;
     guard_of_any_factor_stays_in_32_bits: [Cuda];
     integer_division_rounds_down: [Cuda, C];
     large_private_arrays_are_not_spread: [C];

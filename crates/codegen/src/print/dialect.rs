@@ -86,11 +86,14 @@ impl Dialect {
             (None, _) => format!("const {ty} {name}"),
             (Some(read_only), target) => {
                 let qualifier = if read_only { "const " } else { "" };
-                match target {
-                    Target::Cuda => format!("{qualifier}{ty} *__restrict__ {name}"),
-                    Target::OpenCl => format!("__global {qualifier}{ty} *restrict {name}"),
-                    Target::C => format!("{qualifier}{ty} *restrict {name}"),
-                }
+                let (space, restrict) = match target {
+                    Target::Cuda => ("", "__restrict__ "),
+                    Target::OpenCl => ("__global ", "restrict "),
+                    Target::C => ("", "restrict "),
+                };
+                // C has one thread a group
+                let restrict = if p.is_shared && target != Target::C { "" } else { restrict };
+                format!("{space}{qualifier}{ty} *{restrict}{name}")
             }
         }
     }

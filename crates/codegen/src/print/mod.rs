@@ -42,6 +42,9 @@ pub struct Param {
     pub ty: ScalarType,
     /// For a buffer: whether it is only read.
     pub buffer: Option<bool>,
+    /// Whether work-items tell each other something through it. Compilers may move accesses through a `restrict`
+    /// pointer past a barrier, since nobody else seems to have the pointer.
+    pub is_shared: bool,
     /// A remark behind it.
     pub remark: Option<String>,
 }
