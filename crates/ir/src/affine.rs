@@ -202,6 +202,18 @@ impl Affine {
         found
     }
 
+    /// The terms that mention an iname which `inside` accepts, and the rest with the constant.
+    #[must_use]
+    pub fn split(&self, inside: &dyn Fn(InameId) -> bool) -> (Self, Self) {
+        let (inner, outer) = self.terms.iter().cloned().partition(|term| {
+            let mut found = false;
+            let term = Self { terms: vec![term.clone()], constant: 0 };
+            term.for_each_symbol(&mut |atom| found |= matches!(atom, Atom::Iname(i) if inside(*i)));
+            found
+        });
+        (Self { terms: inner, constant: 0 }, Self { terms: outer, constant: self.constant })
+    }
+
     /// The value when every symbol has one; `None` on overflow of 64 bits.
     pub fn eval(&self, value: &mut dyn FnMut(&Atom) -> Option<i64>) -> Option<i64> {
         let mut sum = self.constant;

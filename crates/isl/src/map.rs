@@ -193,22 +193,6 @@ impl Map {
         &self.shape.out_dims
     }
 
-    /// The parameters.
-    pub fn params(&self) -> Result<Vec<String>, IslError> {
-        let ctx = self.raw.ctx();
-        // SAFETY: isl keeps the map.
-        let count = ctx.size(unsafe { ffi::isl_map_dim(self.raw.keep(), PARAM) }, "count parameters")?;
-        let mut names = Vec::with_capacity(count);
-        for position in 0..count {
-            // SAFETY: isl keeps the map; the position is in range; every parameter has an identifier.
-            let id = unsafe { ffi::isl_map_get_dim_id(self.raw.keep(), PARAM, position as u32) };
-            // SAFETY: as above.
-            let id = unsafe { Owned::new(ctx, id, "name of a parameter")? };
-            names.push(identifier_name(&id).unwrap_or_default());
-        }
-        Ok(names)
-    }
-
     /// Tuples, dimensions and parameters.
     pub fn space(&self) -> Result<MapSpace, IslError> {
         Ok(MapSpace {

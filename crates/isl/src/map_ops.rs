@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::context::{Owned, identifier, value};
+use crate::context::{Owned, identifier, identifier_name, value};
 use crate::error::IslError;
 use crate::ffi::{self, IN, OUT, PARAM};
 use crate::map::{Map, MapShape};
-use crate::operations::{binary, compare, decide, hull, unary};
+use crate::operations::{binary, compare, decide, hull, names, unary};
 use crate::points::Point;
 use crate::set::{Place, Set};
 use crate::set_ops::runs;
@@ -61,6 +61,8 @@ decide! { Map:
     is_single_valued = isl_map_is_single_valued;
 }
 
+names!(Map: isl_map_dim, isl_map_get_dim_id, isl_map_set_dim_id, isl_map_add_dims, isl_map_fix_val, isl_map_eliminate);
+
 hull! { Map by isl_map_from_basic_map:
     /// A single conjunction that contains the map, built from translates of its constraints.
     simple_hull = isl_map_simple_hull;
@@ -80,28 +82,6 @@ pub struct Pair {
 }
 
 impl Map {
-    /// The pairs where `name` equals `number`; the name stays.
-    ///
-    /// # Errors
-    /// [`IslError::UnknownName`].
-    pub fn fix(&self, name: &str, number: i64) -> Result<Map, IslError> {
-        let place = self.place(name)?;
-        let ctx = self.raw.ctx();
-        let number = value(ctx, number)?;
-        // SAFETY: both references are handed over; the place is in range.
-        unsafe {
-            let raw = ffi::isl_map_fix_val(self.raw.give(), place.kind, place.position, number.into_raw());
-            Map::wrap_raw(ctx, raw, &self.shape, "fix")
-        }
-    }
-
-    fn places(&self, names: &[&str]) -> Result<Vec<Place>, IslError> {
-        let mut places = names.iter().map(|name| self.place(name)).collect::<Result<Vec<_>, _>>()?;
-        places.sort_by_key(|place| std::cmp::Reverse((place.kind, place.position)));
-        places.dedup();
-        Ok(places)
-    }
-
     /// The map without the dimensions or parameters `names` (existentially quantified).
     ///
     /// # Errors
@@ -124,22 +104,6 @@ impl Map {
             };
         }
         Ok(Map { raw, shape: self.shape_with(in_dims, out_dims) })
-    }
-
-    /// The map with the constraints on `names` removed (existentially quantified); the names stay.
-    ///
-    /// # Errors
-    /// [`IslError::UnknownName`].
-    pub fn eliminate(&self, names: &[&str]) -> Result<Map, IslError> {
-        let ctx = self.raw.ctx();
-        let mut raw = self.raw.clone();
-        for (kind, first, n) in runs(&self.places(names)?) {
-            // SAFETY: the reference is handed over; the range is in range.
-            raw = unsafe {
-                Owned::new(ctx, ffi::isl_map_eliminate(raw.into_raw(), kind, first, n), "eliminate")?
-            };
-        }
-        Ok(Map { raw, shape: Rc::clone(&self.shape) })
     }
 
     /// The shape with other dimension names.
@@ -191,30 +155,6 @@ impl Map {
             out_dims: self.out_dims().to_vec(),
         };
         Map { raw: self.raw.clone(), shape: Rc::new(shape) }
-    }
-
-    /// The map with further, unconstrained parameters; those it has already are left alone.
-    ///
-    /// # Errors
-    /// [`IslError::DuplicateName`] when a name is a dimension, [`IslError::InvalidName`].
-    pub fn add_params(&self, names: &[&str]) -> Result<Map, IslError> {
-        let mut present = self.params()?;
-        let mut raw = self.raw.clone();
-        let ctx = self.raw.ctx();
-        for name in names {
-            if present.iter().any(|param| param == name) {
-                continue;
-            }
-            let id = identifier(ctx, name)?;
-            // SAFETY: all references are handed over; null passes through isl's calls.
-            raw = unsafe {
-                let next = ffi::isl_map_add_dims(raw.into_raw(), PARAM, 1);
-                let next = ffi::isl_map_set_dim_id(next, PARAM, present.len() as u32, id.into_raw());
-                Owned::new(ctx, next, "add_params")?
-            };
-            present.push((*name).to_owned());
-        }
-        Map { raw, shape: Rc::clone(&self.shape) }.checked_names()
     }
 
     /// Some pair with values for the parameters, or `None` when there is none.

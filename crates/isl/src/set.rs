@@ -156,22 +156,6 @@ impl Set {
         &self.shape.dims
     }
 
-    /// The parameters.
-    pub fn params(&self) -> Result<Vec<String>, IslError> {
-        let ctx = self.raw.ctx();
-        // SAFETY: isl keeps the set.
-        let count = ctx.size(unsafe { ffi::isl_set_dim(self.raw.keep(), PARAM) }, "count parameters")?;
-        let mut names = Vec::with_capacity(count);
-        for position in 0..count {
-            // SAFETY: isl keeps the set; the position is in range; every parameter has an identifier.
-            let id = unsafe { ffi::isl_set_get_dim_id(self.raw.keep(), PARAM, position as u32) };
-            // SAFETY: as above.
-            let id = unsafe { Owned::new(ctx, id, "name of a parameter")? };
-            names.push(identifier_name(&id).unwrap_or_default());
-        }
-        Ok(names)
-    }
-
     /// Tuple, dimensions and parameters.
     pub fn space(&self) -> Result<SetSpace, IslError> {
         Ok(SetSpace {

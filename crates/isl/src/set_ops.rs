@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::context::{Owned, identifier, value};
+use crate::context::{Owned, identifier, identifier_name, value};
 use crate::error::IslError;
 use crate::ffi::{self, PARAM, SET};
-use crate::operations::{binary, compare, decide, hull, unary};
+use crate::operations::{binary, compare, decide, hull, names, unary};
 use crate::set::{Place, Set, SetShape};
 use crate::space::{SetSpace, check_names};
 
@@ -61,6 +61,8 @@ decide! { Set:
     is_bounded = isl_set_is_bounded;
 }
 
+names!(Set: isl_set_dim, isl_set_get_dim_id, isl_set_set_dim_id, isl_set_add_dims, isl_set_fix_val, isl_set_eliminate);
+
 hull! { Set by isl_set_from_basic_set:
     /// A single conjunction that contains the set, built from translates of its constraints.
     simple_hull = isl_set_simple_hull;
@@ -106,29 +108,6 @@ impl Set {
         self.project_out(&all)
     }
 
-    /// The points where `name` equals `number`; the name stays.
-    ///
-    /// # Errors
-    /// [`IslError::UnknownName`].
-    pub fn fix(&self, name: &str, number: i64) -> Result<Set, IslError> {
-        let place = self.place(name)?;
-        let ctx = self.raw.ctx();
-        let number = value(ctx, number)?;
-        // SAFETY: both references are handed over; the place is in range.
-        unsafe {
-            let raw = ffi::isl_set_fix_val(self.raw.give(), place.kind, place.position, number.into_raw());
-            Set::wrap_raw(ctx, raw, &self.shape, "fix")
-        }
-    }
-
-    /// Places of names, highest position first so that removing one leaves the others where they are.
-    fn places(&self, names: &[&str]) -> Result<Vec<Place>, IslError> {
-        let mut places = names.iter().map(|name| self.place(name)).collect::<Result<Vec<_>, _>>()?;
-        places.sort_by_key(|place| std::cmp::Reverse((place.kind, place.position)));
-        places.dedup();
-        Ok(places)
-    }
-
     /// The set without the dimensions or parameters `names` (existentially quantified).
     ///
     /// # Errors
@@ -159,23 +138,6 @@ impl Set {
         self.project_out(&others.collect::<Vec<_>>())?.reorder(names)
     }
 
-    /// The set with the constraints on `names` removed (existentially quantified); the names stay.
-    ///
-    /// # Errors
-    /// [`IslError::UnknownName`].
-    pub fn eliminate(&self, names: &[&str]) -> Result<Set, IslError> {
-        let ctx = self.raw.ctx();
-        let mut raw = self.raw.clone();
-        for (kind, first, n) in runs(&self.places(names)?) {
-            // SAFETY: the reference is handed over; the range is in range.
-            raw = unsafe {
-                let next = ffi::isl_set_eliminate(raw.into_raw(), kind, first, n);
-                Owned::new(ctx, next, "eliminate")?
-            };
-        }
-        Ok(Set { raw, shape: Rc::clone(&self.shape) })
-    }
-
     /// The set with names replaced, all at once: pairs are (old, new).
     ///
     /// # Errors
@@ -202,10 +164,14 @@ impl Set {
 
     /// `raw` under new dimension names, which are checked against the parameters.
     fn reshaped(&self, raw: Owned<ffi::isl_set>, dims: Vec<String>) -> Result<Set, IslError> {
-        let set = Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) };
-        let space: SetSpace = set.space()?;
+        Set { raw, shape: Rc::new(SetShape { tuple: self.shape.tuple.clone(), dims }) }.checked_names()
+    }
+
+    /// Checks that all names differ.
+    fn checked_names(self) -> Result<Set, IslError> {
+        let space: SetSpace = self.space()?;
         check_names(&[&space.params, &space.dims], &space)?;
-        Ok(set)
+        Ok(self)
     }
 
     /// The same points under another tuple name.
@@ -227,30 +193,6 @@ impl Set {
             Owned::new(self.raw.ctx(), raw, "add_dims")?
         };
         self.reshaped(raw, dims)
-    }
-
-    /// The set with further, unconstrained parameters; those it has already are left alone.
-    ///
-    /// # Errors
-    /// [`IslError::DuplicateName`] when a name is a dimension, [`IslError::InvalidName`].
-    pub fn add_params(&self, names: &[&str]) -> Result<Set, IslError> {
-        let mut present = self.params()?;
-        let mut raw = self.raw.clone();
-        let ctx = self.raw.ctx();
-        for name in names {
-            if present.iter().any(|param| param == name) {
-                continue;
-            }
-            let id = identifier(ctx, name)?;
-            // SAFETY: all references are handed over; null passes through isl's calls.
-            raw = unsafe {
-                let next = ffi::isl_set_add_dims(raw.into_raw(), PARAM, 1);
-                let next = ffi::isl_set_set_dim_id(next, PARAM, present.len() as u32, id.into_raw());
-                Owned::new(ctx, next, "add_params")?
-            };
-            present.push((*name).to_owned());
-        }
-        self.reshaped(raw, self.shape.dims.clone())
     }
 
     /// The set with its dimensions in the order of `names`, which must be all of them.

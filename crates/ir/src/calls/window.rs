@@ -130,29 +130,13 @@ impl State<'_> {
     /// an index of the callee that has no affine value.
     fn parts(&self, site: &Site<'_>, axis: usize) -> Option<Parts> {
         let needed = site.needed.iter().map(|e| match e.as_affine() {
-            Some(e) => self.known(&e).map(|e| self.split(&e)),
+            Some(e) => self.known(&e).map(|e| e.split(&|i| self.is_inside(i))),
             None => Some((Affine::constant(0), Affine::constant(0))), // the same axis of both: another one than this
         });
         Some(Parts {
             needed: needed.collect::<Option<_>>()?,
-            found: self.split(&site.found[axis].as_affine()?),
+            found: site.found[axis].as_affine()?.split(&|i| self.is_inside(i)),
         })
-    }
-
-    fn split(&self, e: &Affine) -> (Affine, Affine) {
-        let mut inside = Affine::constant(0);
-        for (atom, c) in e.terms() {
-            let term = match atom {
-                Atom::Iname(i) => Affine::iname(*i),
-                Atom::Var(v) => Affine::var(*v),
-                Atom::Floor(n, d) => n.floor_div(*d),
-            };
-            if self.mentions_inside(&term) {
-                inside = inside.plus(&term.times(*c));
-            }
-        }
-        let outside = e.minus(&inside);
-        (inside, outside)
     }
 }
 

@@ -4,8 +4,8 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
-use crate::proofs::elements::{check_only_accessed, rewrite_accesses, temporary};
-use purlin_ir::{Access, Affine, Expr, Kernel, VarId, VarKind, Variable};
+use crate::proofs::elements::{check_only_accessed, redirect_accesses, temporary};
+use purlin_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -95,7 +95,7 @@ impl Transform for JoinArrays {
         let into = Variable::new(&self.into, first.ty, VarKind::Temporary, shape, first.space);
         let into = joined.vars.push(into);
         for (k, var) in (0_i64..).zip(&vars) {
-            redirect(&mut joined, *var, into, &mut |mut index| {
+            redirect_accesses(&mut joined, *var, into, &mut |mut index| {
                 index.insert(axis, Expr::Int(k));
                 index
             });
@@ -131,29 +131,6 @@ pub(super) fn plain_temporaries(kernel: &Kernel, names: &[String], done: &str) -
         return Err(Cause::Argument(format!("{} arrays are to be {done}, needed two or more", found.len())));
     }
     Ok(found)
-}
-
-/// Lets every access to `var` go to `into`, with another index.
-pub(super) fn redirect(
-    kernel: &mut Kernel,
-    var: VarId,
-    into: VarId,
-    index: &mut dyn FnMut(Vec<Expr>) -> Vec<Expr>,
-) {
-    rewrite_accesses(kernel, var, index);
-    let mut rewrite = |e: Expr| match e {
-        Expr::Load(a) if a.var == var => Expr::Load(Access { var: into, index: a.index }),
-        other => other,
-    };
-    for rule in kernel.rules.values_mut() {
-        rule.body = rule.body.map(&mut rewrite);
-    }
-    for insn in kernel.insns.values_mut() {
-        insn.map_expressions(&mut rewrite);
-        if insn.lhs.var == var {
-            insn.lhs.var = into;
-        }
-    }
 }
 
 /// The kernel without variables that nothing mentions any more.

@@ -1,10 +1,11 @@
 //! Puts arrays side by side into one.
 
 use super::Transform;
-use super::join_arrays::{plain_temporaries, redirect, without};
+use super::join_arrays::{plain_temporaries, without};
 use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
+use crate::proofs::elements::redirect_accesses;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
@@ -90,7 +91,7 @@ impl Transform for PackArrays {
         let pool = packed.vars.push(pool);
         for (var, offset) in vars.iter().zip(places) {
             let strides = strides(kernel, *var);
-            redirect(&mut packed, *var, pool, &mut |index| vec![position(&index, &strides, offset)]);
+            redirect_accesses(&mut packed, *var, pool, &mut |index| vec![position(&index, &strides, offset)]);
         }
         let packed = without(packed, vars);
         packed.verify()?;

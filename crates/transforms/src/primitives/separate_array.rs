@@ -3,7 +3,7 @@
 use super::Transform;
 use crate::error::Cause;
 use crate::lookup;
-use crate::proofs::elements::{check_axis, check_only_accessed, temporary};
+use crate::proofs::elements::{check_axis, check_only_accessed, map_accesses, temporary};
 use purlin_ir::{Access, Expr, Kernel, VarId, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -126,24 +126,13 @@ fn component(access: &Access, axis: usize) -> Option<usize> {
 
 fn edit(mut kernel: Kernel, var: VarId, axis: usize, parts: Vec<Variable>) -> Kernel {
     let parts: Vec<VarId> = parts.into_iter().map(|part| kernel.vars.push(part)).collect();
-    let access = |mut a: Access| {
-        let part = component(&a, axis).and_then(|c| parts.get(c));
-        if let (true, Some(part)) = (a.var == var, part) {
-            a.index.remove(axis);
-            a.var = *part;
+    map_accesses(&mut kernel, &mut |mut access| {
+        let part = component(&access, axis).and_then(|c| parts.get(c));
+        if let (true, Some(part)) = (access.var == var, part) {
+            access.index.remove(axis);
+            access.var = *part;
         }
-        a
-    };
-    let mut rewrite = |e: Expr| match e {
-        Expr::Load(a) => Expr::Load(access(a)),
-        other => other,
-    };
-    for rule in kernel.rules.values_mut() {
-        rule.body = rule.body.map(&mut rewrite);
-    }
-    for insn in kernel.insns.values_mut() {
-        insn.map_expressions(&mut rewrite);
-        insn.lhs = access(insn.lhs.clone());
-    }
+        access
+    });
     kernel.with_var_fixed(var, 0) // nothing accesses it any more
 }

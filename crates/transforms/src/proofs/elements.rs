@@ -82,14 +82,10 @@ pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Passes the index of every access to `var`, also in rules, through `edit`.
-pub(crate) fn rewrite_accesses(
-    kernel: &mut Kernel,
-    var: VarId,
-    edit: &mut dyn FnMut(Vec<Expr>) -> Vec<Expr>,
-) {
+/// Passes every access, also in rules, through `edit`.
+pub(crate) fn map_accesses(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Access) {
     let mut rewrite = |e: Expr| match e {
-        Expr::Load(a) if a.var == var => Expr::Load(Access { var, index: edit(a.index) }),
+        Expr::Load(access) => Expr::Load(edit(access)),
         other => other,
     };
     for rule in kernel.rules.values_mut() {
@@ -98,9 +94,32 @@ pub(crate) fn rewrite_accesses(
     for insn in kernel.insns.values_mut() {
         insn.map_expressions(&mut rewrite);
     }
-    for insn in kernel.insns.values_mut().filter(|i| i.lhs.var == var) {
-        insn.lhs.index = edit(std::mem::take(&mut insn.lhs.index));
+    for insn in kernel.insns.values_mut() {
+        let index = std::mem::take(&mut insn.lhs.index);
+        insn.lhs = edit(Access { var: insn.lhs.var, index });
     }
+}
+
+/// Passes the index of every access to `var`, also in rules, through `edit`.
+pub(crate) fn rewrite_accesses(
+    kernel: &mut Kernel,
+    var: VarId,
+    edit: &mut dyn FnMut(Vec<Expr>) -> Vec<Expr>,
+) {
+    redirect_accesses(kernel, var, var, edit);
+}
+
+/// Lets every access to `var` go to `into`, with another index.
+pub(crate) fn redirect_accesses(
+    kernel: &mut Kernel,
+    var: VarId,
+    into: VarId,
+    edit: &mut dyn FnMut(Vec<Expr>) -> Vec<Expr>,
+) {
+    map_accesses(kernel, &mut |access| match access.var == var {
+        true => Access { var: into, index: edit(access.index) },
+        false => access,
+    });
 }
 
 /// The element an access touches at a point of its loops, as far as it is known.

@@ -72,7 +72,7 @@ fn window(
 ) -> Result<Option<ArgAxis>, isl::IslError> {
     let indices: Option<Vec<Affine>> = accesses.iter().map(|a| a.index.get(axis)?.as_affine()).collect();
     let Some(indices) = indices else { return Ok(None) };
-    let split: Vec<(Affine, Affine)> = indices.iter().map(|e| split(inside, e)).collect();
+    let split: Vec<(Affine, Affine)> = indices.iter().map(|e| e.split(&|i| inside.contains(&i))).collect();
     let Some((_, start)) = split.first() else { return Ok(None) };
     // what is left of an index besides the start: a function of the loops inside and a constant
     let mut rest = Vec::with_capacity(split.len());
@@ -94,23 +94,6 @@ fn window(
     };
     let extent = parametric_extent(poly.kernel, iname)?;
     Ok(extent.map(|(lo, extent)| ArgAxis::Window { start: start.plus(&lo), extent }))
-}
-
-/// What depends on the loops inside, and the rest.
-fn split(inside: &[InameId], e: &Affine) -> (Affine, Affine) {
-    let mut inner = Affine::constant(0);
-    for (atom, c) in e.terms() {
-        let term = match atom {
-            Atom::Iname(i) => Affine::iname(*i),
-            Atom::Var(v) => Affine::var(*v),
-            Atom::Floor(n, d) => n.floor_div(*d),
-        };
-        if inside.iter().any(|i| term.mentions(*i)) {
-            inner = inner.plus(&term.times(*c));
-        }
-    }
-    let outer = e.minus(&inner);
-    (inner, outer)
 }
 
 /// Constants between which all values lie, wherever the loops run.
