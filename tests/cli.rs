@@ -516,6 +516,8 @@ fn tuning_refuses_what_it_does_not_know() {
         unknown.contains("no case is called `lasticity`; cases are called like laplace.3D.P4"),
         "{unknown}"
     );
+    let cells = bad(&["tune", "mass", "--device", "c", "--cells", "18446744073709551615"], 2);
+    assert!(cells.contains("divisions of the unit cube: from 1 to 1624 are supported"), "{cells}");
     assert!(bad(&["tune", "laplce"], 2).contains("did you mean `laplace`?"));
     assert!(bad(&["tune", "laplace", "--time-limit", "9"], 2).contains("write 90s, 9m or 1h"));
     assert!(bad(&["tune", "mass", "--device", "abacus"], 2).contains("no device `abacus`"));

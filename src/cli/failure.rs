@@ -120,6 +120,7 @@ impl From<CaseError> for Failure {
     fn from(error: CaseError) -> Self {
         match error {
             CaseError::Problem(error) => error.into(),
+            CaseError::Mesh(error) => Self::Usage(error.to_string()),
             CaseError::Stats(error) => error.into(),
         }
     }

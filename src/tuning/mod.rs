@@ -19,6 +19,7 @@ use purlin_autotune::tuner::{Built, Subject};
 use purlin_autotune::{Parameters, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
+use purlin_forms::mesh::{Mesh, MeshError};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_ir::stats::StatsError;
 use purlin_ir::{Kernel, VarKind, Variable};
@@ -56,6 +57,9 @@ pub enum CaseError {
     /// The form.
     #[error(transparent)]
     Problem(#[from] ProblemError),
+    /// The mesh it is to be measured on.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
     /// No statistics.
     #[error(transparent)]
     Stats(#[from] StatsError),
@@ -65,8 +69,9 @@ impl LoweredCase {
     /// Lowers the action and counts its work on the unit mesh with `subdivisions` a side.
     ///
     /// # Errors
-    /// A form that cannot be lowered, a kernel that cannot be counted.
+    /// A number of subdivisions that no mesh has, a form that cannot be lowered, a kernel that cannot be counted.
     pub fn new(case: Case, scheme: QuadratureScheme, subdivisions: usize) -> Result<Self, CaseError> {
+        Mesh::check_divisions(case.dim, subdivisions)?;
         let form = case.operator.form(case.dim, case.degree).map_err(ProblemError::from)?;
         let name = format!("{}_{}d_p{}", case.operator, case.dim, case.degree);
         let options = LoweringOptions { scheme: Some(scheme), ..LoweringOptions::new(name) };

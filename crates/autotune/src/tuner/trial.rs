@@ -35,7 +35,8 @@ pub(super) fn run<S: Subject>(
     trials: usize,
 ) -> Result<Ending, DatabaseError> {
     let (threads, all_first) = (setting.options.threads.max(1), setting.options.shares_cores);
-    let ahead = Ahead { threads, window: 3 * threads + 8, all_first };
+    let window = threads.saturating_mul(3).saturating_add(8);
+    let ahead = Ahead { threads, window, all_first };
     let watch = Watch::new();
     let mut run: Run<'_, S> = Run {
         setting,

@@ -20,7 +20,7 @@ impl Mesh {
     /// # Source
     /// Document 000, section 6.2: 2·n² triangles.
     pub fn unit_square(n: usize) -> Result<Self, MeshError> {
-        check("square", n, MAX_SQUARE)?;
+        Self::check_divisions(2, n)?;
         let axis = |i: usize| i as f64 / n as f64;
         let row = (n + 1) as u32;
         let coordinates = (0..=n).flat_map(|j| (0..=n).flat_map(move |i| [axis(i), axis(j)])).collect();
@@ -45,7 +45,7 @@ impl Mesh {
     /// # Source
     /// Document 000, section 6.2: 6·n³ tetrahedra.
     pub fn unit_cube(n: usize) -> Result<Self, MeshError> {
-        check("cube", n, MAX_CUBE)?;
+        Self::check_divisions(3, n)?;
         let axis = |i: usize| i as f64 / n as f64;
         let line = |k: usize, j: usize| (0..=n).flat_map(move |i| [axis(i), axis(j), axis(k)]);
         let coordinates = (0..=n).flat_map(|k| (0..=n).flat_map(move |j| line(k, j))).collect();
@@ -62,10 +62,15 @@ impl Mesh {
         }
         Ok(Self { shape: CellShape::Tetrahedron, coordinates, cells, tags: None })
     }
-}
 
-fn check(domain: &'static str, n: usize, max: usize) -> Result<(), MeshError> {
-    if n == 0 || n > max { Err(MeshError::Divisions { domain, n, max }) } else { Ok(()) }
+    /// Whether the unit square (`dim` is 2) or cube can have `n` divisions a side.
+    ///
+    /// # Errors
+    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
+    pub fn check_divisions(dim: usize, n: usize) -> Result<(), MeshError> {
+        let (domain, max) = if dim == 2 { ("square", MAX_SQUARE) } else { ("cube", MAX_CUBE) };
+        if (1..=max).contains(&n) { Ok(()) } else { Err(MeshError::Divisions { domain, n, max }) }
+    }
 }
 
 /// The orders in which a path can step along the axes.
