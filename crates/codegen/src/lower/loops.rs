@@ -548,7 +548,7 @@ impl<'k> Lower<'k> {
         e.for_each_symbol(&mut |a| {
             uniform &= match a {
                 Atom::Iname(i) => !self.env.is_work_item(*i),
-                Atom::Var(v) => self.env.is_param(*v) || self.is_uniform_scalar(*v, 0),
+                Atom::Var(v) => self.env.is_param(*v) || self.is_uniform_scalar(*v),
                 Atom::Floor(..) => true,
             };
         });

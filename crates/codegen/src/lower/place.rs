@@ -5,7 +5,7 @@ use crate::ast::{Expr, Op, Place};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic};
-use purlin_ir::{Access, AddressSpace, Affine, Atom, Id, ScalarType, VarId, VarKind, Variable};
+use purlin_ir::{Access, AddressSpace, Affine, AxisTag, Id, InameId, ScalarType, VarId, VarKind, Variable};
 
 /// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
 pub(crate) fn is_plain_scalar(var: &Variable, sliced: &[bool]) -> bool {
@@ -106,48 +106,18 @@ impl<'k> Lower<'k> {
             let var = &self.kernel.vars[*v];
             var.kind == VarKind::Temporary && var.is_integer_scalar()
         };
-        let vars = self.kernel.vars.ids().filter(temporary).filter(|v| self.is_uniform_scalar(*v, 0));
+        let vars = self.kernel.vars.ids().filter(temporary).filter(|v| self.is_uniform_scalar(*v));
         vars.map(|v| self.buffers[v.index()].clone()).collect()
     }
 
-    /// Whether an integer temporary has one value for all work-items of a group: everything that is
-    /// stored in it is made of such values, outside of loops over work-items.
-    pub(super) fn is_uniform_scalar(&self, var: VarId, depth: u32) -> bool {
-        if self.kernel.vars[var].space == AddressSpace::Local {
-            return true;
-        }
-        if depth > 8 {
-            return false; // a chain this long is not followed further
-        }
-        self.kernel.schedule().iter().filter(|(insn, _)| self.kernel.insns[*insn].lhs.var == var).all(
-            |(insn, loops)| {
-                let insn = &self.kernel.insns[*insn];
-                let local = |i: &purlin_ir::InameId| {
-                    matches!(self.kernel.inames[*i].tag, purlin_ir::AxisTag::Local(_))
-                };
-                let mut uniform = !loops.iter().any(local);
-                for e in [&insn.rhs].into_iter().chain(&insn.predicate) {
-                    e.for_each(&mut |e| {
-                        if let purlin_ir::Expr::Load(a) = e {
-                            let space = self.kernel.vars[a.var].space;
-                            let private = matches!(space, AddressSpace::Private | AddressSpace::SubGroup)
-                                && self.kernel.vars[a.var].kind == VarKind::Temporary;
-                            uniform &= !private || (a.var != var && self.is_uniform_scalar(a.var, depth + 1));
-                        }
-                    });
-                }
-                uniform && loops.iter().all(|l| self.has_uniform_domain(*l, var, depth))
-            },
-        )
-    }
-
-    fn has_uniform_domain(&self, iname: purlin_ir::InameId, var: VarId, depth: u32) -> bool {
-        let mut uniform = true;
-        self.kernel.inames[iname].domain.for_each_symbol(&mut |a| {
-            if let Atom::Var(v) = a {
-                uniform &= self.env.is_param(*v) || (*v != var && self.is_uniform_scalar(*v, depth + 1));
-            }
-        });
-        uniform
+    /// Whether an integer temporary has one value for all work-items of a group: no loop over work-items sets it. What
+    /// is set outside of them is made of such values, as the placement lets no value flow through private memory to
+    /// another work-item.
+    pub(super) fn is_uniform_scalar(&self, var: VarId) -> bool {
+        let on_items = |l: &InameId| matches!(self.kernel.inames[*l].tag, AxisTag::Local(_));
+        let schedule = self.kernel.schedule();
+        let mut writes = schedule.iter().filter(|(insn, _)| self.kernel.insns[*insn].lhs.var == var);
+        self.kernel.vars[var].space == AddressSpace::Local
+            || writes.all(|(_, loops)| !loops.iter().any(on_items))
     }
 }

@@ -212,7 +212,8 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// All that [`Checker::carriers`] goes by.
+    /// All that [`Checker::carriers`] goes by: the text is part of the relation, and loops on axes are where the
+    /// coordinates are.
     fn question(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Words {
         let mut question = Words::default();
         let scopes = d.ask(self.poly, &mut question);
@@ -220,10 +221,6 @@ impl Checker<'_, '_> {
         for axis in groups.iter().chain(items) {
             self.ask_where(d, *axis, &scopes, &mut question);
         }
-        for l in self.poly.common_loops(d.source, d.sink) {
-            question.push(i64::from(self.splits_at(d, *l)));
-        }
-        question.push(i64::from(self.poly.position(d.source) < self.poly.position(d.sink)));
         question.push(i64::from(d.kind == DependenceKind::Update));
         question
     }
@@ -396,7 +393,7 @@ impl Checker<'_, '_> {
         if rest.is_empty()? {
             return Ok(carriers);
         }
-        if self.poly.position(d.source) < self.poly.position(d.sink) {
+        if d.span().textual {
             carriers.push(None);
             return Ok(carriers);
         }
