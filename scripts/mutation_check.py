@@ -31,8 +31,15 @@ pub fn mutation(name: &str) -> bool {
     *ON == name
 }
 """
-# The tests of the primitives and of the analyses below them; then, for what they let pass, the random recipes.
-TESTS = ["-p", "purlin-transforms", "-p", "purlin-ir", "--lib", "--test", "primitives"]
+# The test programs that see a crate, in the order in which they run: those of the primitives, those of the crate, those
+# of the code made of its results. For what they let pass, the random recipes.
+PROGRAMS = {
+    "crates/ir": ["primitives", "purlin_ir", "refusals", "snapshots"],
+    "crates/transforms": ["primitives", "purlin_transforms"],
+    "crates/codegen": ["refusals", "snapshots", "purlin_codegen", "widths"],
+}
+TESTS = ["-p", "purlin-ir", "-p", "purlin-transforms", "-p", "purlin-codegen", "--lib"]
+TESTS += [word for name in ["primitives", "refusals", "snapshots", "widths"] for word in ("--test", name)]
 RANDOM = "random_recipes"
 
 
@@ -102,10 +109,9 @@ def main() -> None:
     copy(mutations, scratch)
     env = os.environ | {"CARGO_TARGET_DIR": options.target}
     built = executables(scratch, env, options.pairs != "0")
-    order = ["primitives", "purlin_ir", "purlin_transforms"]
-    programs = sorted((p for p in built if p[0] in order), key=lambda p: order.index(p[0]))
-    random = [program for program in built if program[0] == RANDOM]
-    for program in programs:
+    programs = {program[0]: program for program in built}
+    wanted = {name for names in PROGRAMS.values() for name in names}
+    for program in (programs[name] for name in sorted(wanted)):
         # one that fails anyway would catch everything
         if failed := failures(program, env):
             print(f"without a mutation: {program[0]} fails: {', '.join(failed)}; these do not count", flush=True)
@@ -114,8 +120,11 @@ def main() -> None:
 
     def caught(mutation: dict) -> list:
         on = env | {"PURLIN_MUTATION": mutation["name"], "PURLIN_PAIRS": options.pairs}
-        for name, *program in [*programs, *random]:
-            failed = [test for test in failures((name, *program), on) if test not in known]
+        crate = "/".join(mutation["file"].split("/")[:2])
+        for name in [*PROGRAMS[crate], RANDOM]:
+            if name not in programs:
+                continue
+            failed = [test for test in failures(programs[name], on) if test not in known]
             if failed:
                 print(f"{mutation['name']}: {len(failed)} tests of {name} fail: {', '.join(failed[:3])}", flush=True)
                 return [f"{name}: {test}" for test in failed]

@@ -76,7 +76,7 @@ fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ast::{For, Intrinsic, LoopKind, Op};
+    use crate::ast::{Declare, For, Intrinsic, LoopKind, Op};
     use purlin_ir::ScalarType;
 
     fn var(name: &str) -> Expr {
@@ -122,6 +122,12 @@ mod tests {
         let item = Stmt::If { condition: less(var("l0"), 3), body: vec![matrix()] };
         assert_eq!(found(item), Err(apart("l0 < 3")));
         assert_eq!(found(repeated("k", var("m"), vec![matrix()])), Err(apart("m")));
+        let value = Some(Expr::binary(Op::Add, var("l0"), Expr::int(1)));
+        let (ty, len) = (ScalarType::I32, None);
+        let next =
+            Stmt::Declare(Declare { name: "next".into(), ty, len, value, constant: true, local: false });
+        let made_of_it = Stmt::If { condition: less(var("next"), 3), body: vec![matrix()] };
+        assert_eq!(found(repeated("k", var("n"), vec![next, made_of_it])), Err(apart("next < 3")));
         // the loop variable of such a loop differs as well
         let inner = Stmt::If { condition: less(var("k"), 3), body: vec![matrix()] };
         assert_eq!(found(repeated("k", var("m"), vec![inner])), Err(apart("m")));

@@ -51,6 +51,15 @@ refusals! {
     refuses_a_barrier_that_work_items_reach_differently_often: OpenCl,
         "arg y: f64[8] inout\ntemp t: f64[8, 8] local\nfor l in 0..8 {l.0}\n  for k in 0..l\n    b: t[l, k] = f64(k)\n    d: y[l] = t[l - 1, k] if k < l - 1\n"
         => "a barrier stands inside loop `k`, whose bounds may differ among the work-items of a group (a bound is `l`); make them depend on parameters and work-groups only";
+    refuses_a_barrier_in_a_loop_with_bounds_of_work_items: OpenCl,
+        "arg y: f64[8] inout\ntemp t: f64[8, 8] local\ntemp m: i32 private\nfor l in 0..8 {l.0}\n  a: m = l\n  for k in 0..m\n    b: t[l, k] = f64(k)\n    d: y[l] = t[l - 1, k] if k < l - 1\n"
+        => "a barrier stands inside loop `k`, whose bounds may differ among the work-items of a group (a bound is `m`); make them depend on parameters and work-groups only";
+    refuses_a_barrier_under_a_condition_from_memory: OpenCl,
+        "arg y: f64[8] inout\ntemp t: f64[8] local\ntemp m: i32 private\na: m = 3\nfor l where l >= 0 and l < 8 and l < m {l.0}\n  b: t[l] = 1.0\n  d: y[l] = t[0]\n"
+        => "a barrier stands inside loop `l`, whose bounds may differ among the work-items of a group (its domain depends on `m`); make them depend on parameters and work-groups only";
+    refuses_a_barrier_in_a_loop_that_memory_thins_out: OpenCl,
+        "arg y: f64[8] inout\ntemp t: f64[8] local\ntemp m: i32 private\na: m = 3\nfor k where k >= 0 and k < 8 and (k + m) mod 2 == 0\n  for l in 0..8 {l.0}\n    b: t[l] = f64(k)\n  for r in 0..8 {l.0}\n    d: y[r] += t[7 - r]\n"
+        => "a barrier stands inside loop `k`, whose bounds may differ among the work-items of a group (its domain depends on `m`); make them depend on parameters and work-groups only";
     refuses_a_shared_bound_that_its_loop_changes: OpenCl,
         "arg y: f64[8] inout\ntemp m: i32 local\na: m = 3\nfor k in 0..m\n  b: m = k + 1\nfor l in 0..8 {l.0}\n  d: y[l] = 1.0\n"
         => "the domain of `k` depends on `m`, which its body writes; copy `m` to a temporary before the loop";
@@ -74,6 +83,12 @@ refusals! {
         "temp t: f64 storage(b)\ntemp u: f64 storage(b)\narg y: f64[1] out\ns: t = 1.0\nr: u = 2.0\nw: y[0] = t + u\n"
         => "`t` is alive from `s` to `w`, and `r` writes `u` in between; give them storage of their own, or keep \
             their uses apart";
+    refuses_storage_of_an_argument: C,
+        "arg alpha: f64 in storage(b)\ntemp t: f64 storage(b)\narg y: f64[1] out\ns: t = alpha\nr: y[0] = t\n"
+        => "`alpha` is no temporary, and only temporaries share storage";
+    refuses_storage_of_a_bound: C,
+        "temp m: i32 storage(b)\ntemp k: i32 storage(b)\narg y: f64[8] inout\ns: m = 3\nfor i in 0..m\n  r: y[i] = 1.0\nt: k = 2\nw: y[k] = 2.0\n"
+        => "the bounds of `i` mention `m`, which needs a place of its own";
     refuses_more_local_memory_than_can_be_declared: Cuda,
         "temp t: f64[30000] local\ns: t[0] = 1.0\n"
         => "local arrays take 240000 bytes, a cuda kernel can declare 232448; use smaller tiles or alias their storage";

@@ -141,6 +141,63 @@ fn what_is_no_call() {
 }
 
 #[test]
+fn what_is_no_call_of_a_callee_with_more_arguments() {
+    let case = |callee: &str, body: &str| {
+        let text = calling(&format!("callee c\n{callee}\nfor i in 0..n\n  call c\n{body}"));
+        parse(&text).expect_err("no call").to_string()
+    };
+    let swept = |statements: &str| format!("    for j in 0..4\n{statements}");
+    let errors = [
+        // one value, one type, one array
+        case(
+            "  arg a: f64 in\n  arg y: f64 inout\n  s: y += a*exp(a)\n",
+            "    t: v[i, 0] += alpha*exp(u[i, 0])\n",
+        ),
+        case("  arg a: f32 in\n  arg y: f64 inout\n  s: y += a\n", "    t: v[i, 0] += alpha\n"),
+        case(
+            "  arg x: f64[4] in\n  arg y: f64[4] inout\n  for l in 0..4\n    s: y[l] += x[l]\n    r: y[l] *= x[l]\n",
+            &swept("      t: v[i, j] += u[i, j]\n      p: v[i, j] *= w[i, j]\n"),
+        ),
+        // a parameter that is none
+        case(
+            "  param m: i64\n  arg y: f64[4] inout\n  for l in 0..4\n    s: y[l] += f64(m)\n",
+            &swept("      t: v[i, j] += f64(j)\n"),
+        ),
+        // the second element lies `n` behind the first
+        case(
+            "  arg x: f64[5] in\n  arg y: f64[4] inout\n  for l in 0..4\n    s: y[l] += x[l]\n    r: y[l] *= x[l + 1]\n",
+            &swept("      t: v[i, j] += u[i, j]\n      p: v[i, j] *= u[i, j + n]\n"),
+        ),
+        // the element `2*i` of what begins at `2*i` is another one
+        case(
+            "  arg m: i64 in\n  arg k: i64 in\n  arg x: f64[64, 64] in\n  arg y: f64[4] inout\n  for l in 0..4\n    \
+             s: y[l] += x[m*k, 0]\n    r: y[l] *= x[l, 0]\n",
+            &swept("      t: v[i, j] += u[2*i, 0]\n      p: v[i, j] *= u[2*i + j, 0]\n"),
+        ),
+    ];
+    assert_snapshot!(errors.join("\n"), @r#"
+22:5: what stands in the call of `c` is not `c`: `t` as `s`: found `u[i, 0]`, needed `alpha` for `a`; inline the call first
+22:5: what stands in the call of `c` is not `c`: `t` as `s`: found `alpha`, needed f32 for `a`; inline the call first
+26:7: what stands in the call of `c` is not `c`: `p` as `r`: found `w[i, j]`, needed an element of `u` for `x`; inline the call first
+24:7: what stands in the call of `c` is not `c`: `t` as `s`: found `j`, needed `m`; inline the call first
+26:7: what stands in the call of `c` is not `c`: `p` as `r`: found `u[i, j + n]`, needed a window `x[l + 1]`; inline the call first
+28:7: what stands in the call of `c` is not `c`: `p` as `r`: found `u[2*i + j, 0]`, needed a window `x[l, 0]`; inline the call first
+"#);
+}
+
+#[test]
+fn every_instruction_of_a_call_names_the_callee() {
+    let mut half = kernel(
+        "kernel k\narg v: f64[4] inout\ncallee c\n  arg y: f64[4] inout\n  for l in 0..4\n    s: y[l] = 1.0\n    \
+         r: y[l] *= 2.0\ncall c\n  for j in 0..4\n    t: v[j] = 1.0\n    p: v[j] *= 2.0\n",
+    );
+    let last = half.insn("p").expect("there");
+    half.insns[last].callee = None;
+    let error = half.verify().expect_err("half a call").to_string();
+    assert_snapshot!(error, @"what stands in the call of `c` is not `c`: the callee of `p`: found no callee, needed `c`; inline the call first");
+}
+
+#[test]
 fn text_that_is_wrong() {
     let cases = [
         calling("for i in 0..n\n  call axpy\n    s: v[i, 0] = 1.0\n"),
@@ -154,6 +211,14 @@ fn text_that_is_wrong() {
             .to_owned(),
         "kernel k\ncallee c\n  arg y: f64 inout\n  s: y = 1.0\n  code c (\"{x} = 1;\")\n".to_owned(),
         "kernel k\ncallee k\n  arg y: f64 inout\n  s: y = 1.0\ncallee c\n  arg y: f64 inout\n".to_owned(),
+        "kernel k\ncallee c\n  arg y: f64 inout\n  s: y += 1.0 {atomic}\n  code c (\"{y} += 1;\")\n".to_owned(),
+        "kernel k\ncallee c\n  arg y: f64[4] inout\n  for i in 0..4 {g.0}\n    s: y[i] = 1.0\n  code c (\"f({&y[0]});\")\n"
+            .to_owned(),
+        "kernel k\ncallee c\n  arg a: f64 in\n  arg y: f64[4] inout\n  for i in 0..4 {l.0}\n    s: y[i] = a\n  \
+         code c (\"f({a});\")\n"
+            .to_owned(),
+        "kernel k\ncallee c\n  arg m: i64 in\n  arg y: f64[4] inout\n  s: y[m] = 1.0\n  code c (\"{y[m]} = 1;\")\n"
+            .to_owned(),
     ];
     let errors = cases.map(|text| match parse(&text) {
         Ok(kernel) => panic!("parsed:\n{kernel}"),
@@ -170,6 +235,10 @@ fn text_that_is_wrong() {
 6:11: `{y[i]}` in the code: the name `i` is not known
 5:11: `{x}` in the code: the variable `x` is not known
 5:1: callee `c`: it has a loop without instructions; remove that
+2:1: callee `c`: the code for c: the meaning has an atomic update, which no code can stand for
+2:1: callee `c`: the code for c: `i` runs on work-groups, which no code can stand for
+2:1: callee `c`: the code for c: `a` may differ among the work-items; make it an array
+2:1: callee `c`: the code for c: the index of `y` mentions `m`, needed parameters and loops over work-items
 "#);
 }
 

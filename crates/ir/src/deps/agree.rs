@@ -127,7 +127,7 @@ mod tests {
     /// Pairs of loops known to agree in the flow from `s` to `r`.
     fn agreeing(loops: &str, written: &str, read: &str) -> String {
         let text = format!(
-            "kernel k\nparam n: i32\narg y: f64[1000] out\narg b: f64[1000] out\n\n{}",
+            "kernel k\nparam n: i32\nparam m: i32\narg y: f64[1000] out\narg b: f64[1000] out\n\n{}",
             loops
                 .replace("WRITE", &format!("s: y[{written}] = 1.0"))
                 .replace("READ", &format!("r: b[0] = y[{read}]"))
@@ -158,6 +158,7 @@ mod tests {
         assert_eq!(agreeing(NESTS, "3*i + j", "3*p + q"), "");
         assert_eq!(agreeing(NESTS, "4*i + j", "4*p + q + 1"), "");
         assert_eq!(agreeing(NESTS, "4*i + j", "5*p + q"), "");
+        assert_eq!(agreeing(NESTS, "4*i + j + n", "4*p + q + m"), "");
     }
 
     #[test]

@@ -141,8 +141,9 @@ mod tests {
             let lines = loops.lines().enumerate().map(|(k, l)| format!("{:1$}{l}\n", "", 2 * (k + 1)));
             lines.collect::<String>() + &format!("{:1$}{statement}\n", "", 2 * depth)
         };
+        let shape = vec!["40"; written.split(", ").count()].join(", ");
         let text = format!(
-            "kernel k\nparam n: i32\narg y: f64[n] out\ntemp t: f64[40] private\n\nfor o in 0..n\n{}{}",
+            "kernel k\nparam n: i32\narg y: f64[n] out\ntemp t: f64[{shape}] private\n\nfor o in 0..n\n{}{}",
             nest(loops, &format!("s: t[{written}] = 1.0")),
             nest(read_loops, &format!("r: y[o] = t[{read}]"))
         );
@@ -161,6 +162,8 @@ mod tests {
         assert!(!covered("for i in 0..8", "i", "for j in 0..9", "j"));
         assert!(!covered("for i in 0..8", "i", "for j in 0..8", "j + 1"));
         assert!(!covered("for i in 0..8", "2*i", "for j in 0..8", "j"));
+        let gap = "for i where (i >= 0 and i < 3) or (i >= 4 and i < 8)";
+        assert!(!covered(gap, "i", "for j in 0..8", "j"));
     }
 
     #[test]
@@ -182,6 +185,13 @@ mod tests {
         assert!(covered("for i in 0..3\nfor k in 0..4", "i + 3*k", "for j in 0..12", "j"));
         assert!(!covered("for i in 0..2\nfor k in 0..4", "i + 3*k", "for j in 0..12", "j"));
         assert!(!covered("for i in 0..3\nfor k in 0..4", "4*i + k", "for j in -1..12", "j"));
+        assert!(!covered("for i in 0..5\nfor k in 0..7", "2*i + 3*k", "for j in 0..12", "j"));
+    }
+
+    #[test]
+    fn a_loop_covers_one_axis() {
+        assert!(covered("for i in 0..8\nfor k in 0..8", "i, k", "for j in 0..8", "j, j"));
+        assert!(!covered("for i in 0..8", "i, i", "for j in 0..8\nfor l in 0..8", "j, l"));
     }
 
     #[test]

@@ -62,6 +62,10 @@ for i in 0..n
     assert_eq!(outside(text), "");
     let wrong = "arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = 1.0 if a[i - 1] > 0.0 and i > 0\n";
     assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    for wrong in ["1.0 if i > 0 or a[i - 1] > 0.0", "a[i - 1] if i > 0 or i < 2"] {
+        let wrong = format!("arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = {wrong}\n");
+        assert_eq!(outside(&wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    }
     let wrong = "arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = select(i > 0, 0.0, a[i - 1])\n";
     assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
 }
@@ -130,6 +134,20 @@ fn accesses_of_rules_stand_where_they_are_used() {
     let text =
         "arg a: f64[n] in\narg y: f64[n] out\nrule next(k) := a[k + 1]\nfor i in 0..n\n  s: y[i] = next(i)\n";
     assert_eq!(outside(text), needed("`s[0]` accesses `a[1]` with n = 1, outside of its shape [n]"));
+}
+
+#[test]
+fn what_holds_elsewhere_does_not_count() {
+    // what was decided under a condition
+    let text = "arg a: f64[n] inout\nfor i in 0..n\n  r: a[i] = a[i - 1] if i > 0\n  s: a[i] = a[i - 1]\n";
+    assert_eq!(outside(text), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    // `j < k <= i < 5`, but of two values of `k`
+    let text = "temp k: i32 private\narg a: f64[5] inout\nstart: k = 10\nfor j in 0..k\n  less: k = 0\n  \
+                for i in k..5\n    s: a[j] = 1.0\n";
+    assert_eq!(known(text), ["domain"]);
+    // `2*n >= 3`, so that `n >= 2`
+    let text = "arg x: f64[2*n - 3] in\narg y: f64[n] out\ns: y[5] = 1.0\n";
+    assert_eq!(outside(text), needed("`s` accesses `y[5]` with n = 2, outside of its shape [n]"));
 }
 
 /// One instruction accesses its arrays elsewhere.

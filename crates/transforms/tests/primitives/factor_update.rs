@@ -227,6 +227,16 @@ for i2 in 0..4
   for k in 0..4
     s: y[i2] += a[i2, k] if a[i2, k] > 0.0
 ", [factor("s", &["i2"])];
+    refuses_an_element_written_in_the_loop: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64 out
+assume n >= 1
+for i in 0..n
+  start: y = 1.0 if i < 1
+  for k in 0..4
+    s: y += a[i, k] if a[i, k] > 0.0
+", [factor("s", &["i"])];
     refuses_a_plain_store: MATVEC, [factor("s", &["i"])];
     refuses_a_loop_elsewhere: "kernel k
 param n: i32

@@ -139,6 +139,30 @@ for i in 0..n
     refuses_to_read_outside: ENDS, [compute("i")];
     /// The condition is not seen by the analysis: what may be used is 0, 2, 4, 6, and 8 to 11.
     refuses_to_read_outside_even_exactly: ENDS, [compute("i").exactly()];
+    /// An entry that nothing uses may lead anywhere.
+    refuses_to_read_through_a_map: "kernel k
+param n: i32
+arg map: i32[8] in
+arg x: f64[n] in
+arg y: f64[n] inout
+rule r(j) := x[map[j]]
+for i in 0..n
+  for k in 0..4
+    s: y[i] += r(2*k)
+", [compute("i")];
+    refuses_bounds_from_memory: "kernel k
+param n: i32
+arg rows: i32[n] in
+arg x: f64[n, 7] in
+arg y: f64[n] inout
+temp m: i32 private
+rule r(b, j) := x[b, j]
+for i in 0..n
+  e: m = rows[i]
+  for b in 0..m
+    for k in 0..4
+      s: y[i] += r(b, 2*k)
+", [compute("b")];
     refuses_what_may_be_undefined: "kernel k
 param n: i32
 arg y: f64[n] inout

@@ -205,8 +205,43 @@ for i2 in 0..n
 for i3 in 0..n
   last: y[i3] = t[i3]
 ", [tree("j")];
+    refuses_an_element_written_behind: "kernel k
+param n: i32
+arg a: f64[4, n] in
+arg y: f64[n] out
+for i in 0..n
+  for j in 0..4
+    s: y[i] += a[j, i] if j < i - n
+for i2 in 0..n
+  last: y[i2] = 1.0
+", [tree("j")];
+    refuses_an_element_perhaps_not_written: "kernel k
+param n: i32
+arg a: f64[4] in
+arg count: i32[1] in
+temp m: i32 private
+temp t: f64 private
+e: m = count[0]
+for i in 0..m
+  start: t = 1.0
+for j in 0..4
+  s: t += a[j] if a[j] > 100.0
+", [tree("j")];
+    /// The update runs nowhere, and the sum under a condition that says something else by then.
+    refuses_a_condition_that_changes: "kernel k
+param n: i32
+assume n <= 6
+arg a: f64[n] in
+arg g: f64[1] inout
+temp t: f64 private
+start: t = 1.0 if g[0] > 0.25
+change: g[0] = 1.0
+for j in 0..n
+  s: t += a[j] if g[0] > 0.25
+", [tree("j")];
     refuses_an_element_written_elsewhere: "kernel k
 param n: i32
+assume n >= 2
 arg a: f64[4, n] in
 arg y: f64[n] inout
 temp t: f64[n] global

@@ -49,6 +49,27 @@ s2: y[3] = y[2] + 1.0
     refuses_another_operator: PLAIN, [roll(&["s2", "u"])];
     refuses_another_value: PLAIN, [roll(&["v", "w"])];
     refuses_a_condition: PLAIN, [roll(&["u", "v"])];
+    refuses_a_condition_of_one: "kernel k
+arg y: f64[2] inout
+s0: y[0] = 1.0
+s1: y[1] = 1.0 if y[0] > 2.0
+", [roll(&["s0", "s1"])];
+    refuses_another_array: "kernel k
+arg y: f64[2] inout
+arg z: f64[2] inout
+s0: y[0] = 1.0
+s1: z[1] = 1.0
+", [roll(&["s0", "s1"])];
+    refuses_a_call: "kernel k
+arg y: f64[2] inout
+callee one
+  arg x: f64 inout
+  s: x = 1.0
+call one
+  s0: y[0] = 1.0
+call one
+  s1: y[1] = 1.0
+", [roll(&["s0", "s1"])];
     refuses_another_order: COMPONENTS, [roll(&["s1", "s0"])];
     refuses_what_is_apart: COMPONENTS, [roll(&["s0", "s2"])];
     refuses_one: COMPONENTS, [roll(&["s0"])];

@@ -259,6 +259,19 @@ for k in 0..n
   for j in 1..n - 1
     b: x[j] = y[j]
 ";
+    element_read_before_its_iteration_writes_it: "temp t: f64[n] private
+for i in 0..n
+  for j in 0..n
+    a: t[j] = z[i, j]
+    b: y[j] = t[n - 1 - j] if i > 0
+  c: x[i] = t[0]
+";
+    value_kept_where_the_loop_is_empty: "temp t: f64 private
+for i in 0..n
+  for j in i..2
+    a: t = f64(i)
+  b: x[i] = t
+";
     reversed_read: "for i in 0..n
   a: x[i] = y[n - 1 - i]
   b: y[i] = x[i]

@@ -186,6 +186,40 @@ for j in 0..n
         "`s[j=2]` accesses `x[4]` as `map[2]` is 4, needed an index inside shape [3]"
     );
     assert_eq!(report(text, &Memory::new().param("n", 1)).followed, 1);
+    // what is given for it is overwritten
+    let given = text.replace("temp map: i64[n] global", "arg map: i32[n] inout");
+    assert_eq!(
+        refusal(&given, &Memory::new().param("n", 3).value("map", vec![0, 0, 0])),
+        "`s[j=2]` accesses `x[4]` as `map[2]` is 4, needed an index inside shape [3]"
+    );
+}
+
+#[test]
+fn accesses_in_indices_and_conditions() {
+    let text = "kernel k
+param n: i32
+arg map: i32[n] in
+arg x: f64[n] in
+arg y: f64[n] inout
+for c in 0..n
+";
+    let memory = |map: Vec<i32>| Memory::new().param("n", 3).value("map", map).value("x", vec![1.0; 3]);
+    assert_eq!(
+        refusal(&format!("{text}  s: y[map[2*c]] += 1.0\n"), &memory(vec![0, 1, 2])),
+        "`s[c=2]` accesses `map[4]`, needed an index inside shape [3]"
+    );
+    assert_eq!(
+        refusal(&format!("{text}  s: y[c] = 1.0 if x[map[c]] > 0.0\n"), &memory(vec![0, 9, 2])),
+        "`s[c=1]` accesses `x[9]` as `map[1]` is 9, needed an index inside shape [3]"
+    );
+}
+
+#[test]
+fn every_piece_of_a_loop_counts() {
+    let text = "kernel k\narg y: f64[5] inout\nfor i where (i >= 0 and i < 1) or (i >= 5 and i < 6)\n  s: y[AT] = 1.0\n";
+    let found = |at: &str| refusal(&text.replace("AT", at), &Memory::new());
+    assert_eq!(found("i"), "`s[i=5]` accesses `y[5]`, needed an index inside shape [5]");
+    assert_eq!(found("5 - i"), "`s[i=0]` accesses `y[5]`, needed an index inside shape [5]");
 }
 
 /// Parameters for which an affine access leaves its array are refused, others are not.

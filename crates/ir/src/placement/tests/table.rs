@@ -35,6 +35,39 @@ fn show(text: &str) -> String {
     shown
 }
 
+/// Answers are remembered for equal questions only.
+#[test]
+fn what_was_asked_before_changes_nothing() {
+    let swept = |i: &str, j: &str| {
+        format!(
+            "temp t: f64[7, 7] local\nfor i in 0..4{i}\n  for j in 0..4{j}\n    s: t[i + j, i - j + 3] = 1.0\n\
+             for p in 0..4{i}\n  for q in 0..4{j}\n    r: m[p, q] = t[p - q + 3, p + q]\n"
+        )
+    };
+    let under = |last: i64| {
+        format!("temp t: f64 local\ne: t = 1.0\nfor k in 0..4 {{l.0}}\n  r: b[k] = t if k <= {last}\n")
+    };
+    let with = |assumed: &str, end: &str| {
+        format!(
+            "param o: i32\nassume {assumed}\ntemp t: f64 local\ne: t = 1.0\nfor k in 0..{end} {{l.0}}\n  r: b[k] = t\n"
+        )
+    };
+    let into = |op: &str| format!("for k in 0..n\n  for l in 0..4 {{l.0}}\n    s: a[k + l] {op} 1.0\n");
+    let pairs = [
+        (swept(" {l.0}", ""), swept("", " {l.0}")),
+        (under(0), under(1)),
+        (with("n <= 1", "n"), with("n <= 2", "n")),
+        (with("o <= 1", "o"), with("o <= 1", "n")),
+        (into("="), into("+=")),
+    ];
+    for (first, second) in pairs {
+        let text = second.clone();
+        let alone = std::thread::spawn(move || show(&text)).join().expect("does not panic");
+        assert_ne!(show(&first), alone);
+        assert_eq!(show(&second), alone);
+    }
+}
+
 macro_rules! facts {
     ($($(#[$doc:meta])* $name:ident: $text:literal;)*) => {
         $($(#[$doc])* #[test] fn $name() { assert_snapshot!(show($text)); })*
@@ -69,6 +102,17 @@ for l in 0..64 {l.0}
   s: t[l] = 1.0
 for k in 0..64 {l.0}
   r: a[k] = t[63 - k]
+";
+    sub_group_reads_another_block_of_a_shorter_row: "temp t: f64[64] subgroup
+for l in 0..min(64, n) {l.0}
+  s: t[l] = 1.0
+for k in 0..min(64, n) {l.0}
+  r: a[k] = t[63 - k]
+";
+    sub_group_writes_at_two_indices: "temp t: f64[33] subgroup
+for l in 0..32 {l.0}
+  s: t[l] = 1.0
+  u: t[l + 1] = 2.0
 ";
     sub_group_reads_another_row: "temp t: f64[2, 32] subgroup
 for i in 0..2 {l.1}
@@ -149,6 +193,13 @@ for i in 0..n {l.0}
   s: t[i] = a[i]
 for j in 0..n {l.0}
   u: b[j] = t[j]
+";
+    private_elements_of_two_blocks: "temp t: f64[64] private
+for l in 0..32 {l.0}
+  s: t[l] = a[l]
+  u: t[l + 32] = b[l]
+  r: a[l] = t[l]
+  w: b[l] = t[l + 32]
 ";
     private_value_of_the_last_iteration: "temp t: f64 private
 for i in 0..n {l.0}
@@ -267,6 +318,13 @@ for i in 0..n {g.0}
     last_value_of_a_loop_stored_by_item_zero: "for i in 0..n {l.0}
   s: a[i] = 1.0
 u: b[0] = a[0]
+";
+    bounds_are_read_by_all_work_items: "temp len: i32 local
+e: len = map[0]
+for j in 0..len
+  s: b[j] = 1.0
+for l in 0..4 {l.0}
+  u: a[l] = 1.0
 ";
     carried_by_a_sequential_loop_outside: "for t in 0..n
   for i in 1..n - 1 {l.0}
