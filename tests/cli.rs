@@ -497,7 +497,10 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let all = good(&["results", "--db", &db, "--all", "--case", "mass"]);
     assert!(all.contains("single cell") && !all.contains("laplace"), "{all}");
     let unknown = bad(&["results", "--db", &db, "--case", "laplace.2D.P"], 2);
-    assert!(unknown.contains("no record is of a case `laplace.2D.P`"), "{unknown}");
+    let known = "no record is of a case `laplace.2D.P`; there are `laplace.2D.P2`, `mass.2D.P1`";
+    assert!(unknown.contains(known), "{unknown}");
+    let unknown = bad(&["results", "--db", &db, "--device", "abacus"], 2);
+    assert!(unknown.contains("no record is of a device `abacus`; there are"), "{unknown}");
     assert!(good(&["results", "--db", &db]).contains("of document's"));
     let page = good(&["results", "--db", &db, "--page"]);
     assert!(page.starts_with("2 cases on ") && page.contains("| mass.2D.P1 | "), "{page}");

@@ -8,6 +8,7 @@ use super::table::{figure, grouped, seconds, table};
 use super::trials::first_line;
 use clap::Args;
 use purlin::autotune::{Contents, Database, Outcome, Record, bars_svg, best_of_each, share_svg};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Show what tuning found: the best mapping of each case, every trial, a page beside the published times
@@ -32,8 +33,8 @@ pub struct ResultsArgs {
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
     /// Only devices whose name contains this
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    device: String,
+    #[arg(long, value_name = "TEXT")]
+    device: Option<String>,
     /// Every trial, not only the best of each case
     #[arg(long)]
     all: bool,
@@ -82,18 +83,41 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
 impl ResultsArgs {
     /// The records that are asked for.
     fn select(&self, mut records: Vec<Record>) -> Result<Vec<Record>, Failure> {
-        if let Some(name) = &self.case {
-            records.retain(|r| is_part(name, &r.workload.case));
-            if records.is_empty() {
-                let message =
-                    format!("no record is of a case `{name}`; `purlin results` without --case lists them");
-                return Err(Failure::Usage(message));
-            }
+        if let Some(case) = &self.case {
+            records = keep(records, "case", case, |r| &r.workload.case, is_part)?;
         }
-        let device = self.device.to_lowercase();
-        records.retain(|r| r.device.name.to_lowercase().contains(&device));
+        if let Some(device) = &self.device {
+            let holds = |part: &str, name: &str| name.to_lowercase().contains(&part.to_lowercase());
+            records = keep(records, "device", device, |r| &r.device.name, holds)?;
+        }
         Ok(records)
     }
+}
+
+/// Most names in a message.
+const MOST_NAMES: usize = 8;
+
+/// The records whose name `suits` what is wanted.
+///
+/// # Errors
+/// None of them, with the names there are.
+fn keep(
+    records: Vec<Record>,
+    what: &str,
+    wanted: &str,
+    name: fn(&Record) -> &str,
+    suits: fn(&str, &str) -> bool,
+) -> Result<Vec<Record>, Failure> {
+    let (kept, others): (Vec<_>, Vec<_>) = records.into_iter().partition(|r| suits(wanted, name(r)));
+    if !kept.is_empty() || others.is_empty() {
+        return Ok(kept);
+    }
+    let names: BTreeSet<&str> = others.iter().map(name).collect();
+    let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|n| format!("`{n}`")).collect();
+    let more = names.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = shown.join(", ");
+    Err(Failure::Usage(format!("no record is of a {what} `{wanted}`; there are {shown}{more}")))
 }
 
 /// The mapping of the one record, or of each behind its case.

@@ -255,11 +255,9 @@ impl TuneArgs {
             return Ok(candidates);
         }
         candidates.extend(choice.ranked(study::TOP));
-        for drawn in choice.drawn(self.draw, study::DRAW_SEED) {
-            if candidates.iter().all(|c| c.parameters != drawn.parameters) {
-                candidates.push(drawn);
-            }
-        }
+        let mut drawn = choice.drawn(self.draw, study::DRAW_SEED);
+        drawn.retain(|new| candidates.iter().all(|c| c.parameters != new.parameters));
+        candidates.extend(drawn);
         Ok(candidates)
     }
 
