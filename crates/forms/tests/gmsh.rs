@@ -126,7 +126,10 @@ fn malformed_text_is_refused_with_its_line() {
     assert_eq!(edited("$EndNodes", "$EndNode"), "line 21: expected $EndNodes, found `$EndNode`");
     assert_eq!(edited("$EndComment", "$Fin"), "line 4: section `$Comment` is never closed by `$EndComment`");
     assert_eq!(edited("$Comment", "Comment"), "line 4: expected the start of a section, found `Comment`");
-    assert_eq!(edited("2 1 2 2\n", "2 1 77 2\n"), "line 26: element type 77 is not known");
+    assert_eq!(
+        edited("2 1 2 2\n", "2 1 77 2\n"),
+        "line 26: element type 77 is not known; save triangles or tetrahedra"
+    );
     assert_eq!(message(b""), "line 1: expected $MeshFormat, found the end of the file");
     let cut = &square()[..square().len() - 20];
     assert_eq!(

@@ -30,7 +30,7 @@ pub enum ElementError {
         dim: usize,
     },
     /// A bug of this crate: the nodes do not determine the polynomials.
-    #[error("bug in purlin-forms: the nodes of P{degree} on a {shape} do not determine its polynomials")]
+    #[error("bug of purlin: the nodes of P{degree} on a {shape} do not determine its polynomials")]
     Singular {
         /// The shape asked for.
         shape: CellShape,

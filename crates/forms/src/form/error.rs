@@ -151,6 +151,6 @@ pub enum FormError {
     #[error("cannot start a thread for the reference: {0}")]
     Thread(String),
     /// A kernel that breaks a rule of the kernel language: a bug of Purlin.
-    #[error("bug in the lowering of forms, please report it with the form: {0}")]
+    #[error("bug of purlin: {0}; please report it with the form")]
     Bug(String),
 }

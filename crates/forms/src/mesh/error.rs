@@ -17,7 +17,7 @@ pub enum MeshError {
         row: usize,
     },
     /// There are no cells.
-    #[error("the mesh has no cells")]
+    #[error("the mesh has no cells; mesh the surface or the volume, and save its elements")]
     Empty,
     /// There is not one tag a cell.
     #[error("{tags} tags for {cells} cells: give one a cell, or none at all")]

@@ -67,7 +67,7 @@ pub enum GmshError {
         kind: &'static str,
     },
     /// An element type that the manual does not list.
-    #[error("{place}: element type {number} is not known")]
+    #[error("{place}: element type {number} is not known; save triangles or tetrahedra")]
     UnknownType {
         /// Where.
         place: Place,

@@ -86,7 +86,7 @@ pub enum QuadratureError {
         degree: usize,
     },
     /// A bug of this crate: an embedded table cannot be read.
-    #[error("bug in purlin-forms: the table of {family} rules is broken at degree {degree}")]
+    #[error("bug of purlin: the table of {family} rules is broken at degree {degree}")]
     Table {
         /// The family of rules.
         family: &'static str,

@@ -6,7 +6,9 @@ use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarT
 
 /// A kernel that is no operator action as Algorithm 2 has it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the kernel `{kernel}` is no operator action of known stages: {found}")]
+#[error(
+    "the kernel `{kernel}` is no operator action of known stages: {found}; kernels of forms have them, with the tags of lowering"
+)]
 pub struct NotAnAction {
     /// Name of the kernel.
     pub kernel: String,
