@@ -49,3 +49,29 @@ fn a_source_that_is_wrong_is_refused_with_the_log() {
     let error = nvrtc::compile_for("sm_90", "f", source, &Cache::disabled()).unwrap_err().to_string();
     assert!(error.contains("`f` does not compile") && error.contains("\"y\" is undefined"), "{error}");
 }
+
+/// Kernels whose loops over lanes are vectors.
+#[test]
+fn vectors_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    let facts = [
+        "vectors_are_copied_whole",
+        "vectors_calculate",
+        "tails_of_vectors_stay_lanes",
+        "lanes_that_are_no_vectors",
+        "vectors_start_at_their_multiples",
+        "lanes_sum_over_loops",
+    ];
+    for fact in facts {
+        let text = std::fs::read_to_string(format!("crates/codegen/tests/kernels/{fact}.purlin")).unwrap();
+        let kernel = purlin::ir::text::parse(&text).unwrap();
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        assert!(program.source.contains("reinterpret_cast<const double2 *>"), "{fact}");
+        let object = nvrtc::compile_for("sm_90", fact, &program.source, &cache).unwrap();
+        assert!(!object.cubin.is_empty() && object.resources[0].entry == program.entry, "{}", object.log);
+    }
+}

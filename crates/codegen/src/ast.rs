@@ -64,6 +64,8 @@ pub struct Declare {
     pub ty: ScalarType,
     /// Number of elements of an array.
     pub len: Option<u64>,
+    /// Lanes of the vectors that it holds; 1 for plain values.
+    pub lanes: u8,
     /// First value of a scalar.
     pub value: Option<Expr>,
     /// Whether it never changes afterwards.
@@ -141,13 +143,6 @@ pub enum LoopKind {
     Sequential,
     /// In vector lanes.
     Vector,
-    /// In vector lanes, each of which copies an element of this type from one aligned vector to another.
-    VectorCopy {
-        /// Type of the elements.
-        ty: ScalarType,
-        /// Elements of the vector, 2, 4, 8 or 16.
-        lanes: u8,
-    },
     /// Work-groups along an axis, on the threads of a host (C only).
     Groups,
     /// Work-items along an axis, in order on one thread (C only).
@@ -161,6 +156,19 @@ pub struct Place {
     pub name: Name,
     /// Offset of the element; none for a scalar.
     pub offset: Option<Box<Expr>>,
+    /// How much of memory it is.
+    pub extent: Extent,
+}
+
+/// How much of memory a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// A variable or an element, which holds a vector if it was declared so.
+    Whole,
+    /// A lane of a variable or an element that holds a vector.
+    Lane(u8),
+    /// Elements of this type and number that lie beside each other from the offset on, as one vector.
+    Vector(ScalarType, u8),
 }
 
 /// An expression; operands have the types that the operation needs.
@@ -195,6 +203,15 @@ pub enum Expr {
     Cast(ScalarType, Box<Expr>),
     /// `condition ? a : b`.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A vector with elements of a type.
+    Vector {
+        /// Type of the elements.
+        ty: ScalarType,
+        /// Their number.
+        width: u8,
+        /// The value of each lane, or one for all of them.
+        lanes: Vec<Expr>,
+    },
 }
 
 /// An operator that every target has.
@@ -229,10 +246,27 @@ pub enum IntFn {
     Max,
 }
 
+impl Declare {
+    /// A scalar of one work-item that changes.
+    pub fn scalar(name: Name, ty: ScalarType, value: Option<Expr>) -> Self {
+        Self { name, ty, len: None, lanes: 1, value, constant: false, local: false }
+    }
+
+    /// A scalar of one work-item that keeps its value.
+    pub fn constant(name: Name, ty: ScalarType, value: Expr) -> Self {
+        Self { constant: true, ..Self::scalar(name, ty, Some(value)) }
+    }
+}
+
 impl Place {
     /// A scalar variable.
     pub fn scalar(name: Name) -> Self {
-        Self { name, offset: None }
+        Self { name, offset: None, extent: Extent::Whole }
+    }
+
+    /// An element of an array.
+    pub fn element(name: Name, offset: Expr) -> Self {
+        Self { name, offset: Some(Box::new(offset)), extent: Extent::Whole }
     }
 }
 
@@ -262,6 +296,20 @@ impl Expr {
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
             Self::Call(_, _, args) => args.iter().collect(),
             Self::Select(c, a, b) => vec![c, a, b],
+            Self::Vector { lanes, .. } => lanes.iter().collect(),
+        }
+    }
+
+    /// The same operands, to change them.
+    pub fn operands_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => Vec::new(),
+            Self::Load(place) => place.offset.iter_mut().map(|e| &mut **e).collect(),
+            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => vec![a],
+            Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
+            Self::Call(_, _, args) => args.iter_mut().collect(),
+            Self::Select(c, a, b) => vec![c, a, b],
+            Self::Vector { lanes, .. } => lanes.iter_mut().collect(),
         }
     }
 
@@ -275,24 +323,8 @@ impl Expr {
 
     /// Calls `visit` with every expression inside this one, inner before outer, to change them.
     pub fn for_each_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => {}
-            Self::Load(place) => {
-                if let Some(offset) = &mut place.offset {
-                    offset.for_each_mut(visit);
-                }
-            }
-            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => a.for_each_mut(visit),
-            Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => {
-                a.for_each_mut(visit);
-                b.for_each_mut(visit);
-            }
-            Self::Call(_, _, args) => args.iter_mut().for_each(|a| a.for_each_mut(visit)),
-            Self::Select(c, a, b) => {
-                c.for_each_mut(visit);
-                a.for_each_mut(visit);
-                b.for_each_mut(visit);
-            }
+        for operand in self.operands_mut() {
+            operand.for_each_mut(visit);
         }
         visit(self);
     }
@@ -372,18 +404,39 @@ impl Stmt {
         }
     }
 
-    /// The variables it writes itself, not in its body.
-    pub fn written(&self) -> Vec<&Name> {
+    /// The place that it writes itself, if that is one.
+    pub fn place(&self) -> Option<&Place> {
         match self {
-            Self::Assign { place, .. } => vec![&place.name],
-            Self::Atomic(a) => vec![&a.place.name],
-            Self::Intrinsic(i) => i.written.iter().collect(),
+            Self::Assign { place, .. } | Self::Atomic(Atomic { place, .. }) => Some(place),
             Self::Comment(_)
             | Self::Declare(_)
+            | Self::Intrinsic(_)
             | Self::If { .. }
             | Self::For(_)
             | Self::Iteration(_)
-            | Self::Barrier(_) => Vec::new(),
+            | Self::Barrier(_) => None,
+        }
+    }
+
+    /// The same place, to change it.
+    pub fn place_mut(&mut self) -> Option<&mut Place> {
+        match self {
+            Self::Assign { place, .. } | Self::Atomic(Atomic { place, .. }) => Some(place),
+            Self::Comment(_)
+            | Self::Declare(_)
+            | Self::Intrinsic(_)
+            | Self::If { .. }
+            | Self::For(_)
+            | Self::Iteration(_)
+            | Self::Barrier(_) => None,
+        }
+    }
+
+    /// The variables it writes itself, not in its body.
+    pub fn written(&self) -> Vec<&Name> {
+        match self {
+            Self::Intrinsic(i) => i.written.iter().collect(),
+            other => other.place().map(|place| &place.name).into_iter().collect(),
         }
     }
 

@@ -68,7 +68,8 @@ fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
         | Expr::Call(..)
         | Expr::IntCall(..)
         | Expr::Cast(..)
-        | Expr::Select(..) => {}
+        | Expr::Select(..)
+        | Expr::Vector { .. } => {}
     });
     same
 }
@@ -122,10 +123,8 @@ mod tests {
         let item = Stmt::If { condition: less(var("l0"), 3), body: vec![matrix()] };
         assert_eq!(found(item), Err(apart("l0 < 3")));
         assert_eq!(found(repeated("k", var("m"), vec![matrix()])), Err(apart("m")));
-        let value = Some(Expr::binary(Op::Add, var("l0"), Expr::int(1)));
-        let (ty, len) = (ScalarType::I32, None);
-        let next =
-            Stmt::Declare(Declare { name: "next".into(), ty, len, value, constant: true, local: false });
+        let value = Expr::binary(Op::Add, var("l0"), Expr::int(1));
+        let next = Stmt::Declare(Declare::constant("next".into(), ScalarType::I32, value));
         let made_of_it = Stmt::If { condition: less(var("next"), 3), body: vec![matrix()] };
         assert_eq!(found(repeated("k", var("n"), vec![next, made_of_it])), Err(apart("next < 3")));
         // the loop variable of such a loop differs as well

@@ -144,9 +144,7 @@ impl<'a> Context<'a> {
         match stmt {
             Stmt::If { .. } => true,
             Stmt::For(f) => match f.kind {
-                LoopKind::Groups | LoopKind::WorkItems | LoopKind::Vector | LoopKind::VectorCopy { .. } => {
-                    true
-                }
+                LoopKind::Groups | LoopKind::WorkItems | LoopKind::Vector => true,
                 LoopKind::Sequential => {
                     self.vars[v].len.is_none() && self.starts_defined(&f.body, &uses.body, v)
                 }
@@ -196,8 +194,8 @@ fn insert(block: &mut Block, here: Vec<Vec<usize>>, cx: &Context<'_>) {
         for v in vars {
             let var = &cx.vars[v];
             let declaration = |value, constant| {
-                let (name, ty, len) = (var.name.clone(), var.ty, var.len);
-                Stmt::Declare(Declare { name, ty, len, value, constant, local: false })
+                let plain = Declare::scalar(var.name.clone(), var.ty, value);
+                Stmt::Declare(Declare { len: var.len, constant, ..plain })
             };
             if var.len.is_none() && cx.defines(&stmt, v) {
                 if let Stmt::Assign { value, .. } = stmt {

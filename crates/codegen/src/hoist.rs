@@ -171,16 +171,8 @@ impl Hoist<'_> {
         let name = self.names.fresh(&format!("{}_entry", entry.name));
         let uses: usize = statements.iter_mut().map(|s| replace(s, &entry, &name)).sum();
         let ty = *self.maps.get(&entry.name)?;
-        let value = Some(Expr::Load(entry));
         // An entry inside of another one may have gone with that.
-        (uses > 0).then_some(Stmt::Declare(Declare {
-            name,
-            ty,
-            len: None,
-            value,
-            constant: true,
-            local: false,
-        }))
+        (uses > 0).then_some(Stmt::Declare(Declare::constant(name, ty, Expr::Load(entry))))
     }
 }
 

@@ -50,8 +50,16 @@
 //! - **C.** `omp parallel for` over the groups, `omp simd` over the work-items where no atomic update is
 //!   inside (OpenMP forbids it). A body with atomic updates and long loops is spread: loops over the
 //!   work-items move into its uniform loops, the updates stand in loops of their own, and private variables
-//!   that live across are expanded as at barriers, up to 256 KiB a group. The tag `vector` is `omp simd` in
-//!   C and a sequential loop elsewhere.
+//!   that live across are expanded as at barriers, up to 256 KiB a group.
+//! - **Vectors.** The tag `vector` is `omp simd` in C, whose compilers make the vectors. In CUDA and OpenCL elements that
+//!   lie beside each other are loaded and stored at once, and scalars of a lane, sums and private arrays that are
+//!   declared inside of the loop hold a vector. OpenCL calculates with vectors; CUDA's have no operators, and its
+//!   work-items no vector unit, so that what gains there is the wide load and store. Maps, other strides, guards and
+//!   choices that differ among lanes, and atomic updates are done for one lane after the other. CUDA's vectors have at
+//!   most 16 bytes and start at multiples of their size: the offset must be proved to, arrays in local memory are
+//!   declared so, and the remark of an argument says what is asked of a caller (the runtime's allocations are aligned to
+//!   more). A loop stays a loop where its ends are no numbers, nothing can be loaded or stored at once, or lanes share an
+//!   element of a private array; so does a length that no vector divides.
 
 pub mod ast;
 mod axes;
@@ -78,6 +86,7 @@ mod spread;
 mod storage;
 mod tidy;
 mod value;
+mod vectors;
 
 pub use error::CodegenError;
 pub use placed::PlacedKernel;

@@ -160,22 +160,32 @@ impl Names {
         self.used.insert(name.clone());
         name
     }
+
+    /// Gives back a name that nothing has.
+    pub(crate) fn give_back(&mut self, name: &Name) {
+        self.used.remove(name);
+    }
 }
 
 /// Whether a word means something in one of the targets. Two underscores, or one before a capital,
 /// belong to the implementation; vector types of OpenCL end in a digit.
 fn is_reserved(word: &str) -> bool {
-    let vector =
-        |base: &str| word.strip_prefix(base).is_some_and(|n| matches!(n, "1" | "2" | "3" | "4" | "8" | "16"));
     RESERVED.binary_search(&word).is_ok()
         || word.starts_with("__")
         || (word.starts_with('_') && word[1..].starts_with(|c: char| c.is_ascii_uppercase()))
         || word.starts_with("purlin_")
-        || ["char", "short", "int", "long", "float", "double", "uchar", "ushort", "uint", "ulong", "half"]
-            .into_iter()
-            .any(vector)
+        || is_of_vectors(word.strip_prefix("make_").unwrap_or(word))
         || purlin_ir::MathFn::from_name(word).is_some()
         || word.strip_suffix('f').is_some_and(|w| purlin_ir::MathFn::from_name(w).is_some())
+}
+
+/// Whether a word is a type of vectors, or a function that loads or stores them.
+fn is_of_vectors(word: &str) -> bool {
+    let base = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let types =
+        ["char", "short", "int", "long", "longlong", "float", "double", "uchar", "ushort", "uint", "ulong"];
+    matches!(&word[base.len()..], "1" | "2" | "3" | "4" | "8" | "16")
+        && (types.contains(&base) || ["half", "ulonglong", "vload", "vstore"].contains(&base))
 }
 
 /// Name of the entry point.
@@ -198,6 +208,8 @@ mod tests {
         assert_eq!(&*names.fresh("long"), "long_");
         assert_eq!(&*names.fresh("long"), "long_1");
         assert_eq!(&*names.fresh("float4"), "float4_");
+        assert_eq!(&*names.fresh("vload4"), "vload4_");
+        assert_eq!(&*names.fresh("make_double2"), "make_double2_");
         assert_eq!(&*names.fresh("cell"), "cell");
         assert_eq!(&*names.fresh("cell"), "cell_1");
     }

@@ -107,7 +107,8 @@ pub enum ArgKind {
     Param,
     /// A scalar, by value.
     Scalar,
-    /// An array given by the caller, row-major unless its strides say otherwise.
+    /// An array given by the caller, row-major unless its strides say otherwise. It starts at a multiple of 16 bytes
+    /// where CUDA source accesses it by vectors, which the remark behind the parameter says.
     Buffer {
         /// Elements to allocate.
         len: HostExpr,

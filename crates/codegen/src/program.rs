@@ -12,7 +12,7 @@ use crate::lower::place::is_plain_scalar;
 use crate::placed::PlacedKernel;
 use crate::plan::{Program, Target};
 use crate::print::{self, Constant, Function, Param};
-use crate::storage::Storage;
+use crate::storage::{Storage, local_bytes};
 use crate::{launch, regions};
 use purlin_ir::inside::first_outside;
 use purlin_ir::placement::{Barrier, Placement};
@@ -87,18 +87,19 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
     let shared = syncs.iter().map(|s| s.var).collect();
     let params = parameters(kernel, &env.var_names, &shared, &mut constants);
     crate::convergence::check(&body, &same_in_a_row(&env, &params, scalars))?;
-    check_memory(target, &constants, storage.local_bytes)?;
     let mut function = Function {
         name: crate::names::entry(kernel),
         params,
         constants,
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
         grid: Vec::new(),
-        aligned: storage.aligned.clone(),
+        aligned: Vec::new(),
         body,
     };
     frame(&mut function, target, env, &axes, &storage);
-    Ok((Code { function, local_bytes: storage.local_bytes }, axes))
+    let local_bytes = local_bytes(&storage.locals, &function.aligned);
+    check_memory(target, &function.constants, local_bytes)?;
+    Ok((Code { function, local_bytes }, axes))
 }
 
 /// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same values flow, in the
@@ -221,6 +222,7 @@ fn frame(function: &mut Function, target: Target, mut env: Env<'_>, axes: &Axes,
     declare(&mut body, &privates);
     crate::hoist::hoist(&mut body, &maps(function), &mut env.names);
     function.body = body;
+    crate::vectors::vectorise(function, target, env.names);
 }
 
 /// The integer arrays that the program only reads.
@@ -244,15 +246,8 @@ fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
                 continue;
             }
             let ty = index_type(env, index);
-            let value = Some(Expr::Hardware { group, axis });
-            declared.push(Stmt::Declare(Declare {
-                name,
-                ty,
-                len: None,
-                value,
-                constant: true,
-                local: false,
-            }));
+            let value = Expr::Hardware { group, axis };
+            declared.push(Stmt::Declare(Declare::constant(name, ty, value)));
         }
     }
     declared

@@ -41,8 +41,7 @@ pub(crate) fn spread(
         [Stmt::If { condition, body }] => {
             let value = pass.bound(condition, extent)?;
             pass.end = Expr::var(end);
-            let (name, ty, value) = (end.clone(), ScalarType::I64, Some(value));
-            code.push(Stmt::Declare(Declare { name, ty, len: None, value, constant: true, local: false }));
+            code.push(Stmt::Declare(Declare::constant(end.clone(), ScalarType::I64, value)));
             body
         }
         _ => body,

@@ -19,10 +19,6 @@ pub(crate) struct Storage {
     pub(crate) privates: Vec<Private>,
     /// Buffers of a group.
     pub(crate) locals: Vec<Declare>,
-    /// Bytes of all buffers of a group.
-    pub(crate) local_bytes: u64,
-    /// Buffers that hold vectors, and the bytes to whose multiples they are aligned.
-    pub(crate) aligned: Vec<(Name, u64)>,
 }
 
 /// A buffer while its sharers are collected.
@@ -34,8 +30,6 @@ struct Buffer {
     space: AddressSpace,
     /// Elements; none for a plain scalar.
     len: Option<u64>,
-    /// Bytes to whose multiples it is aligned, where the type does not say enough.
-    align: Option<u64>,
 }
 
 impl Storage {
@@ -52,7 +46,9 @@ impl Storage {
         let mut names = var_names.to_vec();
         let mut buffers: Vec<Buffer> = Vec::new();
         for (id, var) in kernel.vars.iter() {
-            let align = alignment(var)?;
+            if var.layout.vector_axis.is_some() {
+                vector_lanes(var).map_err(|why| CodegenError::VectorAxis { var: var.name.clone(), why })?;
+            }
             if var.kind != VarKind::Temporary {
                 continue;
             }
@@ -69,7 +65,6 @@ impl Storage {
                 var.storage.as_ref().and_then(|s| buffers.iter_mut().find(|b| b.storage.as_ref() == Some(s)));
             if let Some(buffer) = shared {
                 join(kernel, buffer, var, len)?;
-                buffer.align = buffer.align.max(align);
                 names[id.index()] = buffer.name.clone();
                 continue;
             }
@@ -85,24 +80,17 @@ impl Storage {
                 ty: var.ty,
                 space: var.space,
                 len,
-                align,
             });
         }
         Ok(Self::from_buffers(names, buffers))
     }
 
     fn from_buffers(names: Vec<Name>, buffers: Vec<Buffer>) -> Self {
-        let mut result =
-            Self { names, privates: Vec::new(), locals: Vec::new(), local_bytes: 0, aligned: Vec::new() };
+        let mut result = Self { names, privates: Vec::new(), locals: Vec::new() };
         for b in buffers {
-            result.aligned.extend(b.align.map(|bytes| (b.name.clone(), bytes)));
             if b.space == AddressSpace::Local {
-                // each buffer on a multiple of its elements' size
-                let bytes = b.ty.bytes();
-                let align = b.align.unwrap_or(bytes).max(bytes);
-                result.local_bytes = result.local_bytes.next_multiple_of(align) + b.len.unwrap_or(1) * bytes;
-                let (name, ty, len) = (b.name, b.ty, b.len);
-                result.locals.push(Declare { name, ty, len, value: None, constant: false, local: true });
+                let plain = Declare::scalar(b.name, b.ty, None);
+                result.locals.push(Declare { len: b.len, local: true, ..plain });
             } else {
                 result.privates.push(Private { name: b.name, ty: b.ty, len: b.len });
             }
@@ -111,16 +99,13 @@ impl Storage {
     }
 }
 
-/// Bytes to whose multiples the vectors of a variable are aligned, if it has a vector axis: those of a vector, at most
-/// 16, which every target loads at once.
-fn alignment(var: &Variable) -> Result<Option<u64>, CodegenError> {
-    if var.layout.vector_axis.is_none() {
-        return Ok(None);
-    }
-    match vector_lanes(var) {
-        Ok(lanes) => Ok(Some((lanes.unsigned_abs() * var.ty.bytes()).min(16))),
-        Err(why) => Err(CodegenError::VectorAxis { var: var.name.clone(), why }),
-    }
+/// Bytes of all buffers of a group, each on a multiple of its elements' size or of the bytes it is aligned to.
+pub(crate) fn local_bytes(locals: &[Declare], aligned: &[(Name, u64)]) -> u64 {
+    locals.iter().fold(0, |end, buffer| {
+        let own = aligned.iter().find(|(name, _)| *name == buffer.name).map(|(_, bytes)| *bytes);
+        let bytes = buffer.ty.bytes();
+        end.next_multiple_of(own.unwrap_or(1).max(bytes)) + buffer.len.unwrap_or(1) * bytes
+    })
 }
 
 fn join(kernel: &Kernel, buffer: &mut Buffer, var: &Variable, len: Option<u64>) -> Result<(), CodegenError> {

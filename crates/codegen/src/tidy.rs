@@ -39,7 +39,7 @@ fn flattened(stmt: Stmt) -> Stmt {
 /// `for (i) { if (a) … }` as `if (a) { for (i) … }` where `a` does not depend on the loop.
 fn hoisted(stmt: Stmt, mutable: &BTreeSet<Name>) -> Stmt {
     let Stmt::For(mut f) = stmt else { return stmt };
-    let sequential = matches!(f.kind, LoopKind::Sequential | LoopKind::Vector | LoopKind::VectorCopy { .. });
+    let sequential = matches!(f.kind, LoopKind::Sequential | LoopKind::Vector);
     if !sequential || f.body.len() != 1 {
         return Stmt::For(f);
     }

@@ -96,6 +96,11 @@ snapshots! {
     unrolled_loops_are_written_out: [Cuda];
     vector_loop_is_simd_on_the_host: [Cuda, C];
     vectors_are_copied_whole: ALL;
+    vectors_calculate: [Cuda, OpenCl];
+    tails_of_vectors_stay_lanes: [Cuda, OpenCl];
+    lanes_that_are_no_vectors: [Cuda, OpenCl];
+    vectors_start_at_their_multiples: [Cuda];
+    lanes_sum_over_loops: [Cuda, OpenCl];
     hulls_stay_in_range: [C];
     intrinsics_stand_for_their_calls: ALL;
     sub_groups_sum_by_shuffles: ALL;
@@ -104,5 +109,5 @@ snapshots! {
     barrier_under_a_condition_is_not_enough: [OpenCl];
     calls_are_written_out_where_code_may_not_stand: ALL;
     call_in_one_of_two_rows: [Cuda, OpenCl];
-    parts_of_vectors_are_copied_one_by_one: ALL;
+    parts_of_vectors_are_vectors: ALL;
 }

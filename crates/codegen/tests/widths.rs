@@ -99,7 +99,9 @@ impl Machine {
                 };
                 (fits(v, *ty)?, *ty)
             }
-            Expr::Real(..) | Expr::Call(..) | Expr::Select(..) => return Err("not an integer".into()),
+            Expr::Real(..) | Expr::Call(..) | Expr::Select(..) | Expr::Vector { .. } => {
+                return Err("not an integer".into());
+            }
         })
     }
 }

@@ -235,14 +235,7 @@ impl<'k> Lower<'k> {
         let limits = self.kernel.type_of(&r.body, &[]).ok().and_then(|t| t.scalar());
         let narrow = limits == Some(ScalarType::I32);
         let value = Some(if narrow { neutral(r.op, ScalarType::I32) } else { neutral(r.op, ty) });
-        self.before(vec![Stmt::Declare(Declare {
-            name: name.clone(),
-            ty,
-            len: None,
-            value,
-            constant: false,
-            local: false,
-        })]);
+        self.before(vec![Stmt::Declare(Declare::scalar(name.clone(), ty, value))]);
         self.before(code);
         let code = Expr::var(&name);
         Ok(if ty.is_float() { Value::Real(code, ty) } else { Value::Int(code, ty, Interval::ALL) })

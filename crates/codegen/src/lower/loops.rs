@@ -372,19 +372,11 @@ impl<'k> Lower<'k> {
             // The bound is taken once, before the body can change what it is made of.
             let stem = format!("{}_end", self.kernel.inames[iname].name);
             let name = self.env.names.fresh(&stem);
-            let value = Some(upper_code);
-            upper_code = Expr::var(&name);
-            before.push(Stmt::Declare(Declare {
-                name,
-                ty: hi_ty,
-                len: None,
-                value,
-                constant: true,
-                local: false,
-            }));
+            let value = std::mem::replace(&mut upper_code, Expr::var(&name));
+            before.push(Stmt::Declare(Declare::constant(name, hi_ty, value)));
         }
         let kind = match self.kernel.inames[iname].tag {
-            AxisTag::Vector => self.lanes(iname),
+            AxisTag::Vector => LoopKind::Vector,
             AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_) => {
                 LoopKind::Sequential
             }

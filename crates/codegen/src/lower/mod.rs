@@ -7,7 +7,6 @@ pub(crate) mod intrinsic;
 mod loops;
 pub(crate) mod place;
 pub(crate) mod shuffle;
-mod vector;
 
 use crate::ast::{Block, Expr, Name, Stmt};
 use crate::axes::Axes;

@@ -77,7 +77,7 @@ impl<'k> Lower<'k> {
             Some(strides) => self.strided(&strides, index),
             None => self.nested(var, index),
         };
-        Ok(Place { name, offset: Some(Box::new(offset.as_integer(&self.env).0)) })
+        Ok(Place::element(name, offset.as_integer(&self.env).0))
     }
 
     /// `sum index * stride`.

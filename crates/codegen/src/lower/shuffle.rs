@@ -72,8 +72,7 @@ impl<'k> Lower<'k> {
             CodePiece::Value(lane),
             CodePiece::Text(format!(", {width});")),
         ];
-        let (ty, len, value) = (var.ty, None, None);
-        let declared = Declare { name: name.clone(), ty, len, value, constant: false, local: false };
+        let declared = Declare::scalar(name.clone(), var.ty, None);
         let shuffle = Intrinsic {
             name: format!("shuffle of {}", var.name),
             pieces,

@@ -8,7 +8,7 @@ use purlin_ir::{MathFn, ScalarType};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialect(pub(crate) Target);
 
-const XYZ: [char; 3] = ['x', 'y', 'z'];
+const XYZW: [char; 4] = ['x', 'y', 'z', 'w'];
 
 impl Dialect {
     pub(crate) fn ty(self, ty: ScalarType) -> &'static str {
@@ -23,8 +23,16 @@ impl Dialect {
         }
     }
 
+    /// A lane of a vector.
+    pub(crate) fn lane(self, k: u8) -> String {
+        match self.0 {
+            Target::OpenCl => format!(".s{k:x}"),
+            Target::Cuda | Target::C => format!(".{}", XYZW[usize::from(k.min(3))]),
+        }
+    }
+
     /// A vector of elements, where the target has such a type.
-    pub(crate) fn vector(self, ty: ScalarType, width: u64) -> String {
+    pub(crate) fn vector(self, ty: ScalarType, width: u8) -> String {
         match (self.0, ty) {
             (Target::Cuda, ScalarType::I64) => format!("longlong{width}"),
             (Target::Cuda | Target::OpenCl | Target::C, _) => format!("{}{width}", self.ty(ty)),
@@ -128,7 +136,7 @@ impl Dialect {
     }
 
     pub(crate) fn hardware(self, group: bool, axis: u8) -> String {
-        let xyz = XYZ[usize::from(axis.min(2))];
+        let xyz = XYZW[usize::from(axis.min(2))];
         match (self.0, group) {
             (Target::Cuda, true) => format!("blockIdx.{xyz}"),
             (Target::Cuda, false) => format!("threadIdx.{xyz}"),

@@ -1,7 +1,7 @@
 //! Expressions, with as few parentheses as C's precedence allows (and those that compilers ask for).
 
 use super::{Printer, operator};
-use crate::ast::{Expr, Op, Place};
+use crate::ast::{Expr, Extent, Op, Place};
 use crate::print::Helper;
 use purlin_ir::ScalarType;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ impl Printer {
             Expr::Int(v, ty) => self.integer(*v, *ty, strength),
             Expr::Real(v, ty) => self.real(*v, *ty, strength),
             Expr::Bool(b) => self.out.push(if *b { '1' } else { '0' }),
-            Expr::Load(place) => self.place(place),
+            Expr::Load(place) => self.load(place),
             Expr::Hardware { group, axis } => {
                 let text = self.dialect.hardware(*group, *axis);
                 self.out.push_str(&text);
@@ -56,6 +56,7 @@ impl Printer {
                 this.out.push_str(" : ");
                 this.expr(b, SELECT);
             }),
+            Expr::Vector { ty, width, lanes } => self.vector(*ty, *width, lanes),
         }
     }
 
@@ -66,9 +67,13 @@ impl Printer {
             self.expr(offset, 0);
             self.out.push(']');
         }
+        if let Extent::Lane(k) = place.extent {
+            let lane = self.dialect.lane(k);
+            self.out.push_str(&lane);
+        }
     }
 
-    fn arguments<'a>(&mut self, args: impl Iterator<Item = &'a Expr>) {
+    pub(super) fn arguments<'a>(&mut self, args: impl Iterator<Item = &'a Expr>) {
         self.out.push('(');
         for (k, a) in args.enumerate() {
             if k > 0 {

@@ -5,7 +5,9 @@ mod expr;
 mod helpers;
 mod vector;
 
-use crate::ast::{Atomic, Block, CodePiece, Declare, Expr, For, Intrinsic, LoopKind, Name, Op, Place, Stmt};
+use crate::ast::{
+    Atomic, Block, CodePiece, Declare, Expr, Extent, For, Intrinsic, LoopKind, Name, Op, Place, Stmt,
+};
 use crate::plan::STATIC_LOCAL_BYTES;
 use crate::plan::Target;
 use dialect::Dialect;
@@ -27,7 +29,7 @@ pub struct Function {
     pub block: [u64; 3],
     /// Names of the extents of the axes of groups that the C code loops over, outermost first.
     pub grid: Vec<(u8, Name)>,
-    /// Arrays that hold vectors, and the bytes to whose multiples they are aligned.
+    /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they are aligned.
     pub aligned: Vec<(Name, u64)>,
     /// The statements.
     pub body: Block,
@@ -214,7 +216,11 @@ impl Printer {
         if d.constant {
             self.out.push_str("const ");
         }
-        let _ = write!(self.out, "{} {}", self.dialect.ty(d.ty), d.name);
+        let ty = match d.lanes {
+            1 => self.dialect.ty(d.ty).to_owned(),
+            lanes => self.dialect.vector(d.ty, lanes),
+        };
+        let _ = write!(self.out, "{ty} {}", d.name);
         if let Some(len) = d.len {
             let _ = write!(self.out, "[{len}]");
         }
@@ -251,6 +257,9 @@ impl Printer {
     }
 
     fn assign(&mut self, place: &Place, op: Option<UpdateOp>, value: &Expr) {
+        if let Extent::Vector(ty, width) = place.extent {
+            return self.store_vector(place, ty, width, value);
+        }
         self.start();
         self.place(place);
         let plain = match op {
@@ -322,16 +331,11 @@ impl Printer {
     }
 
     fn for_loop(&mut self, f: &For) {
-        if self.vector_copy(f) {
-            return;
-        }
         match f.kind {
-            LoopKind::Vector | LoopKind::VectorCopy { .. }
-                if self.dialect.0 == Target::C && may_vectorise(&f.body) =>
-            {
+            LoopKind::Vector if self.dialect.0 == Target::C && may_vectorise(&f.body) => {
                 self.line("#pragma omp simd");
             }
-            LoopKind::Sequential | LoopKind::Vector | LoopKind::VectorCopy { .. } => {}
+            LoopKind::Sequential | LoopKind::Vector => {}
             // `collapse` of the outermost counts the inner ones.
             LoopKind::Groups if self.in_groups => {}
             LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),

@@ -18,8 +18,8 @@ use std::fmt;
 /// ```
 /// The layout is written as in the text of kernels. Indices mean what they meant: an argument that is an array of
 /// structures (`strides(3, 1)`) becomes a structure of arrays (`strides(1, n)`) in one allocation; the caller passes it in
-/// that layout. The elements along a vector axis are loaded and stored as one vector where a loop over it is tagged
-/// `vector` and only copies it (CUDA and OpenCL; C leaves vectors to its compiler).
+/// that layout. The elements along a vector axis surely start where a vector may: a loop over it that is tagged `vector`
+/// loads and stores them at once (CUDA and OpenCL; C leaves vectors to its compiler).
 ///
 /// # Precondition
 /// Different elements stay in different places, `{ (e, e') : address(e) = address(e'), e /= e' }` is empty: with the axes in some order every stride covers those inside it, which the

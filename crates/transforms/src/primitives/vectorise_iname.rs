@@ -19,8 +19,11 @@ pub const MAX_LANES: i64 = 64;
 /// for i in 0..8      =>   for i in 0..8 {vector}
 ///   S(i)                    S(i)
 /// ```
-/// C code asks the compiler for vector instructions (`omp simd`); in CUDA and OpenCL, where lanes are
-/// work-items, the loop stays a loop. A loop of parametric length is first split, with its remainder peeled.
+/// C code asks the compiler for vector instructions (`omp simd`). In CUDA and OpenCL neighbours in memory are loaded and
+/// stored at once (`double2`, `float4`; in OpenCL up to 16 elements), in OpenCL calculated with as vectors, too; what
+/// differs among lanes in another way is done for one lane after the other. CUDA needs first elements at multiples of
+/// the vector's size: rows of 4 or 8, say, rather than of a parametric length. A loop of parametric length is first
+/// split, with its remainder peeled.
 ///
 /// # Precondition
 /// The loop is a range of a constant length of 2, 4, 8, … at most [`MAX_LANES`], holds no loop and no

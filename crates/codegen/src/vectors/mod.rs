@@ -1,0 +1,210 @@
+//! Loops over lanes as vectors, for CUDA and OpenCL.
+//!
+//! Lanes do not depend on each other (placement proves it): a statement may run for all lanes of a vector before the
+//! next one does. Elements that lie beside each other are loaded and stored at once. OpenCL calculates with vectors;
+//! CUDA's have no operators, so that their lanes are calculated one by one. What differs among lanes in another way
+//! (a map, a stride, a guard, an atomic update) is done for one lane after the other. A loop where nothing can be loaded
+//! or stored at once stays a loop.
+//!
+//! CUDA takes vectors of at most 16 bytes, which start at multiples of their size: the offset of the first lane has to
+//! be a multiple of their number whatever its variables are, and arrays start at multiples of 16 bytes. OpenCL's
+//! `vload` and `vstore` ask for nothing.
+
+mod lanes;
+mod offset;
+mod touched;
+
+use crate::ast::{Block, Expr, For, LoopKind, Name, Stmt};
+use crate::declare::{Private, declare, starts_defined};
+use crate::names::Names;
+use crate::plan::Target;
+use crate::print::{Function, names_in};
+use lanes::{Lanes, Written};
+use purlin_ir::ScalarType;
+use std::collections::{BTreeMap, BTreeSet};
+use touched::Touched;
+
+/// Where a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    /// An array behind a pointer.
+    Global,
+    /// The same, which is only read.
+    Input,
+    Constant,
+    Local,
+    Private,
+}
+
+/// Types and places of all variables.
+type Symbols = BTreeMap<Name, (ScalarType, Space)>;
+
+/// Writes the loops over lanes of a function as vectors, where the target has them.
+pub(crate) fn vectorise(function: &mut Function, target: Target, names: Names) {
+    if target == Target::C || !function.body.iter().any(has_lanes) {
+        return; // C's compilers make vectors of `omp simd`
+    }
+    let symbols = symbols(function);
+    let mut pass = Pass { target, symbols, names, aligned: BTreeMap::new(), left: BTreeSet::new() };
+    pass.block(&mut function.body);
+    let mut used = BTreeSet::new();
+    names_in(&function.body, &mut used);
+    pass.left.retain(|name| !used.contains(name));
+    drop_declarations(&mut function.body, &pass.left);
+    for p in &mut function.params {
+        if let (Some(remark), Some(bytes)) = (&mut p.remark, pass.aligned.get(&p.name)) {
+            *remark = format!("{remark}, at a multiple of {bytes} bytes");
+        }
+    }
+    let local = |name: &Name| pass.symbols.get(name).is_some_and(|(_, space)| *space == Space::Local);
+    function.aligned = pass.aligned.into_iter().filter(|(name, _)| local(name)).collect();
+}
+
+fn has_lanes(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For(f) if f.kind == LoopKind::Vector)
+        || stmt.body().is_some_and(|b| b.iter().any(has_lanes))
+}
+
+fn symbols(function: &Function) -> Symbols {
+    let space = |buffer: Option<bool>| match buffer {
+        None => Space::Private,
+        Some(true) => Space::Input,
+        Some(false) => Space::Global,
+    };
+    let params = function.params.iter().map(|p| (p.name.clone(), (p.ty, space(p.buffer))));
+    let constants = function.constants.iter().map(|c| (c.name.clone(), (c.ty, Space::Constant)));
+    let mut symbols: Symbols = params.chain(constants).collect();
+    declared(&function.body, &mut symbols);
+    symbols
+}
+
+fn declared(block: &Block, symbols: &mut Symbols) {
+    for stmt in block {
+        match stmt {
+            Stmt::Declare(d) => {
+                let space = if d.local { Space::Local } else { Space::Private };
+                symbols.insert(d.name.clone(), (d.ty, space));
+            }
+            Stmt::For(f) => _ = symbols.insert(f.name.clone(), (f.ty, Space::Private)),
+            Stmt::Comment(_)
+            | Stmt::Assign { .. }
+            | Stmt::Atomic(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::If { .. }
+            | Stmt::Iteration(_)
+            | Stmt::Barrier(_) => {}
+        }
+        stmt.body().into_iter().for_each(|b| declared(b, symbols));
+    }
+}
+
+fn drop_declarations(block: &mut Block, names: &BTreeSet<Name>) {
+    block.retain(|stmt| !matches!(stmt, Stmt::Declare(d) if names.contains(&d.name)));
+    block.iter_mut().filter_map(Stmt::body_mut).for_each(|b| drop_declarations(b, names));
+}
+
+struct Pass {
+    target: Target,
+    symbols: Symbols,
+    names: Names,
+    /// Arrays that are accessed by vectors that need it, and the bytes of the largest one.
+    aligned: BTreeMap<Name, u64>,
+    /// Variables that vectors stand for in a loop.
+    left: BTreeSet<Name>,
+}
+
+/// The body of a loop, ready to be written in vectors.
+struct Prepared {
+    body: Block,
+    /// Private arrays of which every lane has its own.
+    per_lane: BTreeSet<Name>,
+    /// The loop's own copies of scalars from outside, and the scalars.
+    copies: Vec<(Name, Name)>,
+}
+
+impl Pass {
+    fn block(&mut self, block: &mut Block) {
+        for mut stmt in std::mem::take(block) {
+            if let Stmt::For(f) = &stmt
+                && f.kind == LoopKind::Vector
+                && let Some(code) = self.vectors(f)
+            {
+                block.extend(code);
+                continue;
+            }
+            if let Some(body) = stmt.body_mut() {
+                self.block(body);
+            }
+            block.push(stmt);
+        }
+    }
+
+    /// The loop in vectors of the width that lets most accesses be vectors; of several, the largest.
+    fn vectors(&mut self, f: &For) -> Option<Block> {
+        let (Expr::Int(first, _), Expr::Int(end, _), 1) = (&f.lower, &f.upper, f.step) else { return None };
+        let prepared = self.prepared(f)?;
+        let widths = [2, 4, 8, 16].into_iter().filter(|w| (end - first) % i64::from(*w) == 0);
+        let tried = widths.filter_map(|width| {
+            let written = self.written(f, &prepared, width)?;
+            written.names.iter().for_each(|name| self.names.give_back(name));
+            Some((written.vectors, width))
+        });
+        let best = tried.max();
+        let Some(written) = best.and_then(|(_, width)| self.written(f, &prepared, width)) else {
+            prepared.copies.iter().for_each(|(own, _)| self.names.give_back(own));
+            return None;
+        };
+        self.left.extend(prepared.copies.into_iter().map(|(_, name)| name));
+        for (name, bytes) in written.aligned {
+            let most = self.aligned.entry(name).or_default();
+            *most = bytes.max(*most);
+        }
+        Some(written.code)
+    }
+
+    fn written(&mut self, f: &For, prepared: &Prepared, width: u8) -> Option<Written> {
+        let (symbols, names) = (&self.symbols, &mut self.names);
+        Lanes::new(self.target, symbols, names, f, width, &prepared.per_lane).write(&prepared.body)
+    }
+
+    /// The body with its own copies of scalars from outside that it writes: no value leaves or enters a lane by them.
+    /// None if lanes share more than vectors can keep apart.
+    fn prepared(&mut self, f: &For) -> Option<Prepared> {
+        let mut body = f.body.clone();
+        let touched = Touched::by(&f.body)?;
+        let per_lane = touched.arrays_per_lane(&f.name, &self.symbols)?;
+        let outside: Option<Vec<Private>> =
+            touched.scalars_from_outside().iter().map(|name| self.replaceable(name, &f.body)).collect();
+        let mut copies = Vec::new();
+        for var in outside? {
+            let own = self.names.fresh(&var.name);
+            self.symbols.insert(own.clone(), (var.ty, Space::Private));
+            rename(&mut body, &var.name, &own);
+            copies.push((own.clone(), var.name.clone()));
+            declare(&mut body, &[Private { name: own, ..var }]);
+        }
+        Some(Prepared { body, per_lane, copies })
+    }
+
+    /// A scalar to which every iteration gives a value before it reads it.
+    fn replaceable(&self, name: &Name, body: &Block) -> Option<Private> {
+        let (ty, space) = *self.symbols.get(name)?;
+        let var = Private { name: name.clone(), ty, len: None };
+        (space == Space::Private && starts_defined(body, &var)).then_some(var)
+    }
+}
+
+fn rename(block: &mut Block, from: &Name, to: &Name) {
+    for stmt in block {
+        for e in stmt.expressions_mut() {
+            e.for_each_mut(&mut |e| match e {
+                Expr::Load(place) if place.name == *from => place.name = to.clone(),
+                _ => {}
+            });
+        }
+        if let Some(place) = stmt.place_mut().filter(|place| place.name == *from) {
+            place.name = to.clone();
+        }
+        stmt.body_mut().into_iter().for_each(|b| rename(b, from, to));
+    }
+}

@@ -1,0 +1,178 @@
+//! Offsets of lanes: how they differ, what they are multiples of, and how they are written for one lane.
+
+use super::Symbols;
+use crate::ast::{Expr, IntFn, Name, Op};
+use purlin_ir::ScalarType;
+
+/// Most that [`factor`] asks for.
+const MOST: u64 = 16;
+
+/// Type of a number; none for what is not known.
+pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Option<ScalarType> {
+    let widest = |a, b| Some(widest(type_of(a, of)?, type_of(b, of)?));
+    match e {
+        Expr::Int(_, ty) | Expr::Real(_, ty) | Expr::Call(_, ty, _) => Some(*ty),
+        Expr::IntCall(_, ty, ..) | Expr::Cast(ty, _) | Expr::Vector { ty, .. } => Some(*ty),
+        Expr::Load(place) => of(&place.name),
+        Expr::Hardware { .. } => Some(ScalarType::I32),
+        Expr::Neg(a) => type_of(a, of),
+        Expr::Select(_, a, b) | Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem, a, b) => {
+            widest(a, b)
+        }
+        Expr::Binary(Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or, ..) => None,
+        Expr::Bool(_) | Expr::Not(_) => None,
+    }
+}
+
+/// The type that C gives to an operation on both.
+fn widest(a: ScalarType, b: ScalarType) -> ScalarType {
+    let rank = |ty| match ty {
+        ScalarType::I32 => 0,
+        ScalarType::I64 => 1,
+        ScalarType::F32 => 2,
+        ScalarType::F64 => 3,
+    };
+    if rank(a) >= rank(b) { a } else { b }
+}
+
+fn is_integer(e: &Expr, symbols: &Symbols) -> bool {
+    type_of(e, &|name| symbols.get(name).map(|(ty, _)| *ty)).is_some_and(|ty| !ty.is_float())
+}
+
+/// Whether an expression reads one of the wanted variables.
+pub(super) fn reads(e: &Expr, wanted: &dyn Fn(&Name) -> bool) -> bool {
+    let mut found = false;
+    e.for_each(&mut |e| found |= matches!(e, Expr::Load(place) if wanted(&place.name)));
+    found
+}
+
+pub(super) fn mentions(e: &Expr, name: &Name) -> bool {
+    reads(e, &|read| read == name)
+}
+
+/// How much an integer grows from one value of a loop variable to the next, if by the same everywhere; everything else
+/// in it is taken to stay.
+pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
+    if !is_integer(e, symbols) {
+        return None;
+    }
+    if !mentions(e, index) {
+        return Some(0);
+    }
+    let of = |e: &Expr| slope(e, index, symbols);
+    match e {
+        Expr::Load(place) => (place.name == *index).then_some(1),
+        Expr::Neg(a) => of(a)?.checked_neg(),
+        Expr::Cast(_, a) => of(a),
+        Expr::Binary(Op::Add, a, b) => of(a)?.checked_add(of(b)?),
+        Expr::Binary(Op::Sub, a, b) => of(a)?.checked_sub(of(b)?),
+        Expr::Binary(Op::Mul, a, b) => match (&**a, &**b) {
+            (Expr::Int(c, _), x) | (x, Expr::Int(c, _)) => of(x)?.checked_mul(*c),
+            _ => None,
+        },
+        Expr::Int(..) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => None,
+        Expr::Binary(..) | Expr::Call(..) | Expr::IntCall(..) | Expr::Select(..) | Expr::Vector { .. } => {
+            None
+        }
+    }
+}
+
+/// A power of two, at most [`MOST`], of which an integer is a multiple whatever its variables are, where `index` is one
+/// of `step`.
+pub(super) fn factor(e: &Expr, index: &Name, step: u64, symbols: &Symbols) -> u64 {
+    if !is_integer(e, symbols) {
+        return 1;
+    }
+    let of = |e: &Expr| factor(e, index, step, symbols);
+    match e {
+        Expr::Int(c, _) => power_of_two(*c),
+        Expr::Load(place) if place.name == *index => step,
+        Expr::Neg(a) | Expr::Cast(_, a) => of(a),
+        Expr::Binary(Op::Add | Op::Sub | Op::Rem, a, b) | Expr::Select(_, a, b) => of(a).min(of(b)),
+        Expr::IntCall(IntFn::Mod | IntFn::Min | IntFn::Max, _, a, b) => of(a).min(of(b)),
+        Expr::Binary(Op::Mul, a, b) => (of(a) * of(b)).min(MOST),
+        Expr::Load(_) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => 1,
+        Expr::Binary(..) | Expr::Call(..) | Expr::IntCall(IntFn::FloorDiv, ..) | Expr::Vector { .. } => 1,
+    }
+}
+
+/// The largest power of two, at most [`MOST`], that divides an integer.
+pub(super) fn power_of_two(c: i64) -> u64 {
+    (1 << c.trailing_zeros().min(4)).min(MOST)
+}
+
+/// A sum in which the loop variable has become `index + c` or a number, its small literals joined at its end. Other
+/// partial sums stay what they were for the first lane, so that none leaves its type.
+pub(super) fn joined(e: Expr, index: &Name) -> Expr {
+    let mut sum = Sum::default();
+    sum.add_all(e, index);
+    sum.into_expr()
+}
+
+#[derive(Default)]
+struct Sum {
+    /// Each with whether it is subtracted.
+    terms: Vec<(bool, Expr)>,
+    constant: i64,
+}
+
+impl Sum {
+    fn add_all(&mut self, e: Expr, index: &Name) {
+        match e {
+            Expr::Binary(Op::Add, a, b) => {
+                self.add_all(*a, index);
+                match *b {
+                    Expr::Binary(Op::Add, first, c) if *first == Expr::var(index) => {
+                        self.add(false, *first);
+                        self.add(false, *c);
+                    }
+                    b => self.add(false, b),
+                }
+            }
+            Expr::Binary(Op::Sub, a, b) => {
+                self.add_all(*a, index);
+                self.add(true, *b);
+            }
+            Expr::Neg(a) => self.add(true, *a),
+            other => self.add(false, other),
+        }
+    }
+
+    fn add(&mut self, minus: bool, term: Expr) {
+        let literal = match &term {
+            Expr::Int(c, ScalarType::I32) => Some(*c),
+            Expr::Binary(Op::Mul, a, b) => match (&**a, &**b) {
+                (Expr::Int(a, ScalarType::I32), Expr::Int(b, ScalarType::I32)) => a.checked_mul(*b),
+                _ => None,
+            },
+            _ => None,
+        };
+        match literal {
+            Some(c) => self.constant = self.constant.saturating_add(if minus { -c } else { c }),
+            None => self.terms.push((minus, term)),
+        }
+    }
+
+    fn into_expr(mut self) -> Expr {
+        let alone = self.terms.len() == 1;
+        let mut sum: Option<Expr> = None;
+        for (minus, term) in self.terms {
+            sum = Some(match (sum, minus) {
+                (None, false) => term,
+                // `7 - i` rather than `-i + 7`
+                (None, true) if alone && self.constant > 0 => {
+                    Expr::binary(Op::Sub, Expr::int(std::mem::take(&mut self.constant)), term)
+                }
+                (None, true) => Expr::Neg(Box::new(term)),
+                (Some(sum), false) => Expr::binary(Op::Add, sum, term),
+                (Some(sum), true) => Expr::binary(Op::Sub, sum, term),
+            });
+        }
+        match (sum, self.constant) {
+            (None, c) => Expr::int(c),
+            (Some(sum), 0) => sum,
+            (Some(sum), c) if c < 0 => Expr::binary(Op::Sub, sum, Expr::int(c.saturating_neg())),
+            (Some(sum), c) => Expr::binary(Op::Add, sum, Expr::int(c)),
+        }
+    }
+}
