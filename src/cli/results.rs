@@ -4,6 +4,7 @@ use super::cases::is_part;
 use super::failure::Failure;
 use super::out;
 use super::page::page;
+use super::study::{study_page, study_table};
 use super::table::{figure, grouped, seconds, table};
 use super::trials::first_line;
 use clap::Args;
@@ -19,6 +20,7 @@ Examples:
   purlin results --case laplace.3D.P4 --all                every trial of a case, the fastest first
   purlin results --refused                                 what did not compile, did not launch or was wrong, and why
   purlin results --db results/h200/tuned.jsonl --page      the page of the H200, as Markdown
+  purlin results --db results/h200/study.jsonl --study     how good the ranking is
   purlin print laplace --degree 4 --target cuda --mapping \"$(purlin results --case laplace.3D.P4 --mapping)\"
   purlin results --plots .                                 bars.svg and share.svg (Figures 5 and 6 of document 000)
 
@@ -44,6 +46,9 @@ pub struct ResultsArgs {
     /// The page: Markdown, every case beside its published time
     #[arg(long, conflicts_with_all = ["all", "refused"])]
     page: bool,
+    /// How well the ranking did, of the records of `purlin tune --study`; with --page as Markdown
+    #[arg(long, conflicts_with_all = ["all", "refused", "mapping"])]
+    study: bool,
     /// The best mapping of each case as JSON, as --mapping of other commands takes it
     #[arg(long, conflicts_with_all = ["all", "refused", "page"])]
     mapping: bool,
@@ -67,6 +72,10 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
         refused_table(&records)
     } else if args.all {
         trials_table(&records)
+    } else if args.study && args.page {
+        study_page(&records)
+    } else if args.study {
+        study_table(&records)
     } else if args.page {
         page(&best, &records)?
     } else if args.mapping {

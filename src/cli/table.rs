@@ -10,6 +10,21 @@ pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     table.load_style(presets::UTF8_FULL_CONDENSED);
+    filled(table, header, rows)
+}
+
+/// The same table for a page in Markdown.
+pub fn markdown<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    filled(table, header, rows)
+}
+
+fn filled<const N: usize>(
+    mut table: Table,
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
     table.set_header(header);
     for row in rows {
         table.add_row(row);
