@@ -92,7 +92,9 @@ fn accepted_recipes_keep_results_everywhere() {
     );
     let aborted = devices::ABORTED.load(Ordering::Relaxed);
     if aborted > 0 {
-        println!("{aborted} programs at which pocl aborts unless it writes loops over the work-items");
+        println!(
+            "{aborted} programs at which pocl aborts or does not end unless it writes loops over the work-items"
+        );
     }
     let doubted = devices::DOUBTED.load(Ordering::Relaxed);
     if doubted > 0 {
