@@ -31,7 +31,7 @@ Examples:
 pub struct SpaceArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// A device by its model (h200, h200_nvl, titan_v, k40c) or a device of this machine (c, opencl, cuda)
+    /// A device by its model (h200, h200_nvl, titan_v, k40c, xeon_2_cores_c, xeon_2_cores_opencl) or a device of this machine (c, opencl, cuda)
     #[arg(long, default_value = "h200")]
     device: String,
     /// How many of the best candidates to print
