@@ -135,20 +135,21 @@ def main() -> None:
         results = list(pool.map(caught, chosen))
     survived = [m["name"] for m, tests in zip(chosen, results) if not tests]
     if not options.names:
-        (ROOT / "results/mutations.md").write_text(table(chosen, results))
+        (ROOT / "results/mutations.md").write_text(table(chosen, results, RANDOM in programs))
     if survived:
         sys.exit(f"not noticed: {', '.join(survived)}")
 
 
-def table(mutations: list, results: list) -> str:
+def table(mutations: list, results: list, random: bool) -> str:
     commit = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True).stdout.decode().strip()
     noticed = sum(1 for tests in results if tests)
+    recipes = "then random recipes" if random else "random recipes were left out of this run"
     lines = [
         "# Which tests notice that a proof condition is missing",
         "",
         f"`make mutations`, {datetime.date.today()}, at {commit}: {len(results)} conditions deleted one at a time, {noticed} "
-        "noticed. The tests of the primitives run first, then those of the analyses, then random recipes; named are "
-        "those of the first of these that notices.",
+        "noticed. The tests of the primitives run first, then those of the crate, then those of the code that is made of "
+        f"its results ({recipes}); named are those of the first of these that notices.",
         "",
         "| mutation | deleted condition | tests that fail |",
         "|---|---|---|",
