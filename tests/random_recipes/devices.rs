@@ -108,7 +108,8 @@ pub fn start(place: Place, pairs: &[Pair]) -> Running {
         Place::Looped => drop(command.env("POCL_WORK_GROUP_METHOD", "workitemloops")),
     }
     let log = std::fs::File::create(dir.path().join("log")).unwrap();
-    command.stdout(Stdio::null()).stderr(log);
+    // pocl leaves pictures of what it aborts at where it runs
+    command.stdout(Stdio::null()).stderr(log).current_dir(dir.path());
     Running { child: command.spawn().unwrap(), dir }
 }
 
