@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// What is said of one that takes longer.
 const ENDLESS: &str = "no end";
 
+/// In the message of a process that died in pocl's compiler.
+const PASSES: &str = "lib/llvmopencl/";
+
 /// What became of a pair on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
@@ -55,6 +58,9 @@ pub enum Place {
 
 /// Programs at which pocl's compiler aborted or did not end.
 pub static ABORTED: AtomicU64 = AtomicU64::new(0);
+
+/// Those of them at which it aborts either way: they are judged elsewhere only.
+pub static UNJUDGED: AtomicU64 = AtomicU64::new(0);
 
 /// Programs that are right on pocl only where it replicates the code of the work-items.
 pub static DOUBTED: AtomicU64 = AtomicU64::new(0);
@@ -148,12 +154,16 @@ pub fn verdicts(place: Place, pairs: &[Pair], running: Running) -> Vec<Option<Ve
             pairs.iter().zip(verdicts).map(second).collect()
         }
         Ok(verdicts) => verdicts,
-        // an assertion in pocl's own passes, or no end of them: there is no code to judge
+        // an assertion in pocl's own passes: there is no code to judge
+        Err(why) if pairs.len() == 1 && place == Place::Looped && why.contains(PASSES) => {
+            UNJUDGED.fetch_add(1, Ordering::Relaxed);
+            vec![None]
+        }
         Err(why)
             if pairs.len() == 1
                 && place.device() == "opencl"
                 && place != Place::Looped
-                && (why.contains("lib/llvmopencl/") || why.starts_with(ENDLESS)) =>
+                && (why.contains(PASSES) || why.starts_with(ENDLESS)) =>
         {
             ABORTED.fetch_add(1, Ordering::Relaxed);
             verdicts(Place::Looped, pairs, start(Place::Looped, pairs))

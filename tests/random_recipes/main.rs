@@ -96,6 +96,10 @@ fn accepted_recipes_keep_results_everywhere() {
             "{aborted} programs at which pocl aborts or does not end unless it writes loops over the work-items"
         );
     }
+    let unjudged = devices::UNJUDGED.load(Ordering::Relaxed);
+    if unjudged > 0 {
+        println!("{unjudged} programs that pocl does not compile either way, judged elsewhere");
+    }
     let doubted = devices::DOUBTED.load(Ordering::Relaxed);
     if doubted > 0 {
         println!(

@@ -10,14 +10,16 @@ use std::process::Command;
 /// IEEE arithmetic is kept; contraction to fused multiply-add is allowed, as GPUs do it.
 ///
 /// GCC 12 with AVX-512 takes a guarded read of an array, `if (1 <= i) y[i] *= t[i - 1]` in a vector loop, for a proof
-/// that `i` is at least 1 in every lane, and computes nonsense; without the propagation of ranges it does not.
-const OPTIONS: [&str; 8] = [
+/// that `i` is at least 1 in every lane, and computes nonsense; without the propagation of ranges it does not. It then
+/// distributes a loop over statements that may not be parted (`y[i] += …; y[0] = fmin(y[0], …)`), unless told not to.
+const OPTIONS: [&str; 9] = [
     "-O3",
     "-march=native",
     "-std=c11",
     "-ffp-contract=fast",
     "-fopenmp",
     "-fno-tree-vrp",
+    "-fno-tree-loop-distribution",
     "-fPIC",
     "-shared",
 ];
