@@ -77,6 +77,17 @@ for i in 0..n
   for j in 0..end
     s: y[i, j] = 1.0
 ", [MoveInsns::before(["j"], "e")];
+    refuses_the_bound_of_a_loop_that_holds_nothing: "kernel k
+param n: i32
+arg count: i32[n] in
+arg y: f64[n, n] inout
+temp end: i32 private
+for i in 0..n
+  e: end = count[i]
+  for j in 0..end
+    for k in 0..0
+      s: y[i, j] = 1.0
+", [MoveInsns::after(["e"], "j")];
     refuses_to_swap_nests: "kernel k
 param n: i32
 arg a: f64[n] inout
