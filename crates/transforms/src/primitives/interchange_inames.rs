@@ -4,6 +4,7 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
+use crate::proofs::bounds::changing_bounds;
 use crate::proofs::order::{Reordering, check_order};
 use crate::tree::{loop_body, replace_loop};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
@@ -58,12 +59,24 @@ impl fmt::Display for InterchangeInames {
     }
 }
 
+/// Checks that the bounds of the inner loop have values where the outer one holds nothing: from outside it evaluates
+/// them in any case.
+fn check_entered(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
+    let bounds = changing_bounds(kernel, inner);
+    let Some(var) = bounds.first() else { return Ok(()) };
+    Err(Cause::Argument(format!(
+        "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; keep the loops in this order",
+        kernel.inames[inner].name, kernel.vars[*var].name, kernel.inames[outer].name
+    )))
+}
+
 impl Transform for InterchangeInames {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let outer = lookup::iname(kernel, &self.outer)?;
         let inner = lookup::iname(kernel, &self.inner)?;
         self.check_nest(kernel, outer, inner)?;
         let (for_inner, for_outer) = self.swapped_domains(kernel, outer, inner)?;
+        check_entered(kernel, outer, inner)?;
         let mut swapped = kernel.clone();
         swapped.inames[inner].domain = for_inner;
         swapped.inames[outer].domain = for_outer;

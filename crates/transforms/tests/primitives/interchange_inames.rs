@@ -136,6 +136,17 @@ for i in 0..n
   for j in 0..n
     s: y[map[i, j]] = f64(j)
 ", [swap("i", "j")];
+    refuses_a_bound_without_a_value: "kernel k
+param n: i32
+arg count: i32[n] in
+arg y: f64[n] inout
+temp end: i32 private
+for i in 1..n
+  e: end = count[i]
+for k in 1..n
+  for j in 0..end
+    s: y[k] = 1.0
+", [InterchangeInames::new("k", "j")];
     refuses_bounds_from_memory: "kernel k
 param n: i32
 arg count: i32[n] in
