@@ -28,7 +28,8 @@ use std::fmt;
 /// `{ s -> t in D : o = o', i < i', j > j' }` is empty for every flow, anti and output dependence `D`
 /// between instructions inside. Commuting updates may be reordered; the reuse of a temporary whose
 /// values stay inside one iteration of both loops does not count, because iterations move as a whole.
-/// If loops are on axes, the placement must still hold.
+/// If loops are on axes, the placement must still hold. The bounds of both loops depend on nothing read from memory:
+/// outside, those of the inner one would be evaluated also where the outer one holds nothing.
 ///
 /// # Errors
 /// Unknown inames, loops that are not directly nested, bounds read from memory, a dependence of that
