@@ -111,7 +111,7 @@ steps! {
     InlineCall: "Makes calls ordinary statements again.",
         "that is what a call means";
     InterchangeInames: "Swaps two loops of which one is directly around the other.",
-        "no dependence has direction (<, >)";
+        "no dependence has direction (<, >); the bounds stay";
     JoinArrayAxes: "Joins two neighbouring axes of a temporary.",
         "the extent of the second one is constant";
     JoinArrays: "Makes one array with an axis of components of several temporaries.",

@@ -45,6 +45,8 @@ pub(super) struct Draw {
     pub count: VarId,
     /// Loops around the current place, outer first.
     pub scope: Vec<(InameId, Extent)>,
+    /// Loops that end at a scalar, and the scalar.
+    pub bounds: Vec<(InameId, VarId)>,
     names: usize,
 }
 
@@ -105,7 +107,8 @@ impl Draw {
             array(work, &[Extent::N], true),
             array(table, &[Extent::Constant(TABLE_LEN)], false),
         ];
-        Self { config, b, n, m, arrays, alpha, map, permutation, count, scope: Vec::new(), names: 0 }
+        let (scope, bounds) = (Vec::new(), Vec::new());
+        Self { config, b, n, m, arrays, alpha, map, permutation, count, scope, bounds, names: 0 }
     }
 
     /// `stem` with a number of its own.

@@ -4,7 +4,7 @@ use super::draw::{Draw, Extent};
 use super::plan::{NestPlan, RangePlan, StatementPlan};
 use super::range::pick;
 use crate::affine::Affine;
-use crate::expr::{Access, Expr, MathFn, UpdateOp};
+use crate::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
 use crate::ids::InameId;
 use crate::kernel::WriteOp;
 use crate::types::ScalarType;
@@ -32,27 +32,50 @@ impl Draw {
             self.b.open(iname);
             self.scope.push((iname, extent));
             self.level(plan, depths, depth + 1, deepest);
+            self.change_bound((iname, plan.loops[depth]), false);
             self.scope.pop();
             self.b.close_loop();
         }
         for statement in here(true) {
             self.statement(statement);
         }
+        if depth == deepest {
+            let around: Vec<InameId> = self.scope.iter().map(|(i, _)| *i).collect();
+            around.into_iter().zip(plan.loops.clone()).for_each(|own| self.change_bound(own, true));
+        }
     }
 
-    /// A loop; one of several shapes is `0..count[i]` through a scalar that is loaded before it.
+    /// A loop; one of several shapes is `0..count[i]` through a scalar that is loaded before it, in half of them the
+    /// scalar of an earlier such loop.
     pub(super) fn loop_of(&mut self, plan: RangePlan) -> (InameId, Extent) {
         let rows: Vec<InameId> =
             self.scope.iter().filter(|(_, e)| *e == Extent::N).map(|(i, _)| *i).collect();
         let row = rows.last().filter(|_| self.config.data_dependent && plan.shape % 8 == 7);
         let Some(row) = row.copied() else { return self.range(plan) };
-        let name = self.name("rows");
-        let stop = self.b.temporary(name, ScalarType::I32, []);
+        let earlier = self.bounds.last().filter(|_| plan.shape & 8 != 0).map(|(_, stop)| *stop);
+        let stop = earlier.unwrap_or_else(|| {
+            let name = self.name("rows");
+            self.b.temporary(name, ScalarType::I32, [])
+        });
         let name = self.name("s");
         self.b.assign(name, Access::scalar(stop), Expr::load(self.count, [row.into()]));
         let name = self.name("i");
         let iname = self.b.range(name, Affine::constant(0), Affine::var(stop));
+        self.bounds.push((iname, stop));
         (iname, Extent::M)
+    }
+
+    /// Writes the scalar at which a loop ends, which was read on entry: in some loops, always or in the first iteration
+    /// of all loops around.
+    fn change_bound(&mut self, (iname, plan): (InameId, RangePlan), first: bool) {
+        let stop = self.bounds.iter().find(|(i, _)| *i == iname).map(|(_, stop)| *stop);
+        let wanted = if first { 48 } else { 16 };
+        let Some(stop) = stop.filter(|_| plan.shape & 48 == wanted) else { return };
+        let name = self.name("s");
+        let insn = self.b.assign(name, Access::scalar(stop), i64::from(plan.shape >> 6) % 2);
+        let firsts = self.scope.iter().map(|(i, _)| Expr::binary(BinaryOp::Lt, *i, 1));
+        let all = firsts.reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
+        self.b.insn_mut(insn).predicate = all.filter(|_| first);
     }
 
     fn statement(&mut self, plan: &StatementPlan) {

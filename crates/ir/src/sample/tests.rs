@@ -75,6 +75,7 @@ fn every_feature_occurs() {
         "[m] private",
         " - 1] + ",
         " + 1: ",
+        " = 0 if i",
     ];
     for feature in features {
         assert!(texts.contains(feature), "no `{feature}` in 400 samples");

@@ -4,7 +4,7 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
-use crate::proofs::bounds::changing_bounds;
+use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
 use crate::proofs::order::{Reordering, check_order};
 use crate::tree::{loop_body, replace_loop};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
@@ -28,8 +28,9 @@ use std::fmt;
 /// `{ s -> t in D : o = o', i < i', j > j' }` is empty for every flow, anti and output dependence `D`
 /// between instructions inside. Commuting updates may be reordered; the reuse of a temporary whose
 /// values stay inside one iteration of both loops does not count, because iterations move as a whole.
-/// If loops are on axes, the placement must still hold. The bounds of both loops depend on nothing read from memory:
-/// outside, those of the inner one would be evaluated also where the outer one holds nothing.
+/// If loops are on axes, the placement must still hold. The bounds of the inner loop depend on nothing read from
+/// memory: outside they would be evaluated also where the outer one holds nothing. Nothing inside writes a scalar in
+/// the bounds of the outer one, which would be evaluated again in each iteration.
 ///
 /// # Errors
 /// Unknown inames, loops that are not directly nested, bounds read from memory, a dependence of that
@@ -78,6 +79,7 @@ impl Transform for InterchangeInames {
         self.check_nest(kernel, outer, inner)?;
         let (for_inner, for_outer) = self.swapped_domains(kernel, outer, inner)?;
         check_entered(kernel, outer, inner)?;
+        check_bounds_stay(kernel, outer, loop_body(&kernel.body, outer).unwrap_or_default())?;
         let mut swapped = kernel.clone();
         swapped.inames[inner].domain = for_inner;
         swapped.inames[outer].domain = for_outer;

@@ -3,10 +3,9 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
-use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::order::{Reordering, check_order};
 use crate::run::{same, statement};
-use crate::tree::{edit_siblings, inames_of, siblings};
+use crate::tree::{edit_siblings, siblings};
 use purlin_ir::{Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,8 +24,7 @@ use std::fmt;
 /// # Precondition
 /// No dependence is turned around: with `o` the loops around, `{ s[o, ..] -> t[o, ..] in D : s then after t }`
 /// is empty for every flow, anti and output dependence `D`. Commuting updates may be reordered. If loops
-/// are on axes, the placement must still hold. No statement moves past a loop whose bounds it writes, also where that
-/// loop holds no instance.
+/// are on axes, the placement must still hold. A loop reads its bounds when it is entered, also if it holds no instance.
 ///
 /// # Errors
 /// Unknown names, nothing to move, statements of different bodies, a statement moved before or after
@@ -109,29 +107,9 @@ impl Transform for MoveInsns {
         });
         let order = Reordering { before: kernel, after: &after, value: &|_, _| None, whole: &[] };
         check_order(&order, &|source, sink| format!("keep `{source}` before `{sink}`"))?;
-        check_bounds(kernel, &after, &target)?;
         check_placement(&after)?;
         Ok(after)
     }
-}
-
-/// Checks that no statement moves past a loop whose bounds it writes. Where the loop holds no instance, no dependence
-/// says so, and still its bounds are evaluated.
-fn check_bounds(before: &Kernel, after: &Kernel, target: &Node) -> Result<(), Cause> {
-    let around =
-        |kernel: &'_ Kernel| siblings(&kernel.body, &|node| same(node, target)).map(<[Node]>::to_vec);
-    let (Some(old), Some(new)) = (around(before), around(after)) else { return Ok(()) };
-    let place = |node: &Node| new.iter().position(|other| same(other, node));
-    for (k, first) in old.iter().enumerate() {
-        for second in old.iter().skip(k + 1).filter(|second| place(second) < place(first)) {
-            for (loops, writers) in [(first, second), (second, first)] {
-                for iname in inames_of(before, std::slice::from_ref(loops)) {
-                    check_bounds_stay(before, iname, std::slice::from_ref(writers))?;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 impl MoveInsns {

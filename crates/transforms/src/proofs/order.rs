@@ -1,5 +1,6 @@
 //! The proof of every primitive that moves instances: no dependence is turned around.
 
+use super::entries::Entries;
 use crate::error::{Cause, WrongOrder};
 use purlin_ir::deps::{self, Dependence, DependenceKind};
 use purlin_ir::polyhedral::{Polyhedral, Side, difference};
@@ -24,17 +25,21 @@ pub struct Reordering<'a> {
 /// Checks that every dependence still runs forward.
 ///
 /// Formula: with `T` the place of an instance in the new order, for every flow, anti and output dependence
-/// `D` the set `{ s -> t in D : T(t) <= T(s) }` is empty. Updates that commute may be reordered.
+/// `D` the set `{ s -> t in D : T(t) <= T(s) }` is empty. Updates that commute may be reordered. A loop reads its
+/// bounds when it is entered, also if it holds no instance; loops of `before` and `after` are the same by name.
 ///
 /// # Errors
 /// [`Cause::Reordered`] with the smallest pair of that set and what `help` says of its source and sink, or a
 /// failure of isl.
 pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Cause> {
+    let (before, after) = (Entries::of(reordering.before), Entries::of(reordering.after));
+    let value = |insn, l| (reordering.value)(before.inside(insn), l);
+    let whole = reordering.whole;
+    let reordering = &Reordering { before: &before.kernel, after: &after.kernel, value: &value, whole };
     let orders = Orders::of(reordering);
     for d in deps::dependences_between(reordering.before, &|a, b| orders.changes(a, b))? {
-        let whole =
-            !reordering.whole.is_empty() && reordering.whole.iter().all(|l| d.reuse_across.contains(l));
-        if d.kind == DependenceKind::Update || whole {
+        let reuse = !whole.is_empty() && whole.iter().all(|l| d.reuse_across.contains(l));
+        if d.kind == DependenceKind::Update || reuse {
             continue;
         }
         let Some(backward) = orders.backward(&d)? else { continue };

@@ -104,6 +104,18 @@ for i in 0..end
 for j in 0..end
   u: b[j] = 2.0
 ", [fuse("i", "j")];
+    refuses_the_bound_of_a_loop_that_holds_nothing: "kernel k
+param n: i32
+arg count: i32[1] in
+arg b: f64[n] inout
+temp end: i32 private
+for i in 0..n
+  e: end = count[0] if i == n - 1
+for j in 0..n
+  for k in 0..end
+    for l in 0..0
+      u: b[j] = 2.0
+", [fuse("i", "j")];
     refuses_other_lengths: &pair("in 0..n", "a[i] = 1.0", "in 0..n + 1", "b[j] = 1.0"), [fuse("i", "j")];
     refuses_other_values_in_the_middle:
         &pair("in 0..n where i mod 2 == 0", "a[i] = 1.0", "in 0..n where j mod 2 == 1", "b[j] = 1.0"),

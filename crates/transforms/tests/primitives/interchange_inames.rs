@@ -157,6 +157,17 @@ for i in 0..n
     s: y[i, j] = 1.0
     e: end = n
 ", [swap("i", "j")];
+    refuses_bounds_that_change: "kernel k
+param n: i32
+arg count: i32[1] in
+arg y: f64[n] inout
+temp end: i32 private
+e: end = count[0]
+for i in 0..end
+  for j in 0..4
+    e2: end = 2 if i == 0 and j == 0
+    s: y[i] += 1.0 if i < n
+", [swap("i", "j")];
     refuses_when_work_items_would_move: "kernel k
 param n: i32
 arg y: f64[n, n] inout
