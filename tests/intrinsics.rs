@@ -1,5 +1,5 @@
-//! Calls and intrinsics: the interpreter, C and OpenCL agree; a matrix product becomes FP64 matrix instructions by a
-//! recipe, and NVRTC compiles it.
+//! Calls and intrinsics: the interpreter, C, OpenCL and, where there is a card, CUDA agree; a matrix product becomes
+//! FP64 matrix instructions by a recipe, and NVRTC compiles it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,13 +23,14 @@ fn on_device(name: &str, kernel: &Kernel, memory: &Memory, output: &str) -> (Str
     (program.source, loaded.f64s(output).unwrap())
 }
 
-/// The result of the interpreter, after C and OpenCL gave the same.
+/// The result of the interpreter, after C, OpenCL and, where there is a card, CUDA gave the same.
 fn agree(kernel: &Kernel, memory: &Memory, output: &str, seed: u64) -> Vec<f64> {
     let mut interpreted = memory.clone();
     interpret(kernel, &mut interpreted).unwrap();
     let expected = interpreted.f64s(output).unwrap().to_vec();
     assert!(expected.iter().any(|y| y.abs() > 1e-6), "a result of nothing but zeros checks nothing");
-    for device in ["c", "opencl"] {
+    let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
+    for device in ["c", "opencl"].into_iter().chain(card.is_ok().then_some("cuda")) {
         let (source, found) = on_device(device, kernel, memory, output);
         let error = RelativeError::between(&found, &expected);
         // Fused multiply-adds round once where the interpreter rounds twice: a few units of the last place.

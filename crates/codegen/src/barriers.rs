@@ -96,6 +96,8 @@ impl Need {
             None => source.iter().zip(&sink).position(|(a, b)| a != b)?,
             Some(c) => source.iter().position(|(list, _)| *list == Some(c))?,
         };
+        // a loop whose bounds its body writes has read them by then; lowering refuses it where others may not have
+        sink.get(level)?;
         let global = kernel.vars[sync.var].space == AddressSpace::Global;
         Some(Self { source, sink, level, carried: sync.carrier.is_some(), global })
     }

@@ -63,6 +63,9 @@ refusals! {
     refuses_a_shared_bound_that_its_loop_changes: OpenCl,
         "arg y: f64[8] inout\ntemp m: i32 local\na: m = 3\nfor k in 0..m\n  b: m = k + 1\nfor l in 0..8 {l.0}\n  d: y[l] = 1.0\n"
         => "the domain of `k` depends on `m`, which its body writes; copy `m` to a temporary before the loop";
+    refuses_a_shared_bound_that_its_loop_changes_before_others_run: Cuda,
+        "arg y: f64[8] inout\ntemp m: i32 local\na: m = 3\nfor k in 0..m\n  b: m = 0\n  c: y[0] += f64(k)\nfor l in 0..8 {l.0}\n  d: y[l] = 1.0\n"
+        => "the domain of `k` depends on `m`, which its body writes; copy `m` to a temporary before the loop";
     refuses_a_global_integer: C,
         "temp t: i32 global\ns: t = 1\n"
         => "`t` is an integer scalar in global memory, which bounds of loops cannot mention; make it local or private";

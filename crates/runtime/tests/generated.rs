@@ -1,5 +1,5 @@
-//! Generated C and OpenCL against the interpreter: the kernels of purlin-codegen's snapshots, and
-//! random programs.
+//! Generated C, OpenCL and, where there is a card, CUDA against the interpreter: the kernels of purlin-codegen's
+//! snapshots, and random programs.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -49,11 +49,13 @@ fn cases(usual: u32) -> u32 {
 
 fn devices() -> Vec<Box<dyn Device>> {
     let mut found = vec![open("c").unwrap()];
-    match open("opencl") {
-        Ok(device) => found.push(device),
-        Err(e) => eprintln!("skipped: no OpenCL device ({e})"),
-    }
+    found.extend(["opencl", "cuda"].into_iter().filter_map(device));
     found
+}
+
+/// A device that not every machine has.
+fn device(name: &str) -> Option<Box<dyn Device>> {
+    open(name).inspect_err(|e| eprintln!("skipped: {name}: {e}")).ok()
 }
 
 /// Runs a kernel on a device; the arguments it writes.
@@ -352,6 +354,13 @@ fn parallel_programs_agree(device: &dyn Device, cases: u32) {
 #[test]
 fn parallel_programs_agree_in_c() {
     parallel_programs_agree(&*open("c").unwrap(), cases(60));
+}
+
+#[test]
+fn parallel_programs_agree_in_cuda() {
+    if let Some(device) = device("cuda") {
+        parallel_programs_agree(&*device, cases(60));
+    }
 }
 
 #[test]
