@@ -48,6 +48,8 @@ const LONG: u64 = 20_000;
 /// What all workers have done so far.
 #[derive(Default)]
 struct Sum {
+    /// Pairs that are to run.
+    wanted: u64,
     /// Pairs that ran everywhere, and those of them whose code has a barrier and an atomic update.
     pairs: u64,
     replicated: u64,
@@ -60,8 +62,21 @@ struct Sum {
 
 impl Sum {
     /// How many of the pairs that are wanted have not run; none when nothing is left to do.
-    fn missing(&self, wanted: u64) -> Option<u64> {
-        (self.pairs < wanted && self.failures.is_empty()).then(|| wanted - self.pairs)
+    fn missing(&self) -> Option<u64> {
+        (self.pairs < self.wanted && self.failures.is_empty()).then(|| self.wanted - self.pairs)
+    }
+
+    /// Adds what a batch has done; says so at each twentieth of a run that takes long.
+    fn add(&mut self, batch: Self) {
+        let twentieths = |pairs: u64| 20 * pairs / self.wanted.max(1);
+        let before = twentieths(self.pairs);
+        self.pairs += batch.pairs;
+        if self.wanted > 500 && twentieths(self.pairs) > before {
+            eprintln!("{} of {} pairs", self.pairs, self.wanted);
+        }
+        self.replicated += batch.replicated;
+        self.tally.add(&batch.tally);
+        batch.refused.into_iter().for_each(|(why, times)| *self.refused.entry(why).or_default() += times);
     }
 }
 
@@ -75,10 +90,10 @@ fn accepted_recipes_keep_results_everywhere() {
     let wanted = variable("PURLIN_PAIRS").unwrap_or(if all { LONG } else { 500 });
     let seed = purlin::ir::sample::seed();
     let places = places();
-    let (sum, mut numbers) = (Mutex::new(Sum::default()), 0..0);
+    let (sum, mut numbers) = (Mutex::new(Sum { wanted, ..Sum::default() }), 0..0);
     // in rounds, so that which batches run does not depend on how long each takes
     loop {
-        let missing = sum.lock().unwrap().missing(wanted);
+        let missing = sum.lock().unwrap().missing();
         let Some(missing) = missing else { break };
         numbers = numbers.end..numbers.end + missing.div_ceil(BATCH as u64);
         batches(seed, numbers.clone(), &places, &sum);
@@ -220,11 +235,7 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
         sum.lock().unwrap().failures.push(failure);
         return;
     }
-    let mut sum = sum.lock().unwrap();
-    sum.pairs += done.pairs;
-    sum.replicated += done.replicated;
-    sum.tally.add(&done.tally);
-    done.refused.into_iter().for_each(|(why, times)| *sum.refused.entry(why).or_default() += times);
+    sum.lock().unwrap().add(done);
 }
 
 /// A message without its names.
