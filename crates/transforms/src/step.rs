@@ -171,7 +171,7 @@ steps! {
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",
         "factor >= 1; different elements stay different";
     SplitIname: "Splits a loop into blocks of constant length.",
-        "factor >= 1; the order of the instances stays; without remainder: the factor divides the length";
+        "factor >= 1; the bounds and the order of the instances stay; without remainder: the factor divides the length";
     StageValue: "Computes the value of an instruction into a temporary first.",
         "the value has the type of what is written";
     TagIname: "Says where the iterations of a loop run.",

@@ -35,14 +35,14 @@ use std::fmt;
 /// With `exact` there are full blocks only.
 ///
 /// # Precondition
-/// `factor >= 1`, and the loop has no tag. The order of the instances stays:
-/// `(floor(i/f), i mod f)` ascends with `i`, and the tail comes after all full blocks.
-/// `peel` and `exact` need a range `lo..hi` with bounds that nothing inside writes; `exact` proves
+/// `factor >= 1`, and the loop has no tag. Nothing inside writes a scalar in its bounds, which are evaluated again for
+/// each block. The order of the instances stays: `(floor(i/f), i mod f)` ascends with `i`, and the tail comes after all
+/// full blocks. `peel` and `exact` need a range `lo..hi`; `exact` proves
 /// `{ params, outer : lo < hi, (hi - lo) mod f != 0 }` empty under the assumptions.
 ///
 /// # Errors
-/// A factor below 1, an unknown or tagged iname, names that are taken. `peel`, `exact`: no plain range, bounds
-/// read from memory or changed inside; `peel`: the iname of a reduction, a copy that the placement breaks, with
+/// A factor below 1, an unknown or tagged iname, names that are taken, bounds changed inside. `peel`, `exact`: no plain
+/// range, bounds read from memory; `peel`: the iname of a reduction, a copy that the placement breaks, with
 /// two instances; `exact`: parameters with which blocks of that size do not fill the loop, with their values.
 ///
 /// # Elsewhere
@@ -191,6 +191,7 @@ impl SplitIname {
                 lookup::free(kernel, name)?;
             }
         }
+        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
         Ok(iname)
     }
 
@@ -220,7 +221,6 @@ impl SplitIname {
             )));
         };
         check_constant_value(kernel, iname, &lo)?;
-        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
         Ok(RangeOf { kernel, iname, lo, hi })
     }
 

@@ -35,6 +35,17 @@ for i in 0..12*n
   s: y[i] = 2.0*y[i]
 ";
 
+const CHANGING: &str = "kernel k
+param n: i32
+arg count: i32[1] in
+arg y: f64[n] inout
+temp end: i32 private
+e: end = count[0]
+for i in 0..end
+  s: y[i] = 1.0
+  e2: end = 0
+";
+
 const COUNTED: &str = "kernel k
 param n: i32
 arg count: i32[n] in
@@ -125,16 +136,8 @@ arg x: f64[n] in
 arg y: f64 inout
 s: y = sum(i in 0..n: x[i])
 ", [peel("i", 4)];
-    refuses_full_blocks_of_bounds_that_change: "kernel k
-param n: i32
-arg count: i32[1] in
-arg y: f64[n] inout
-temp end: i32 private
-e: end = count[0]
-for i in 0..end
-  s: y[i] = 1.0
-  e2: end = 0
-", [peel("i", 4)];
+    refuses_full_blocks_of_bounds_that_change: CHANGING, [peel("i", 4)];
+    refuses_bounds_that_change: CHANGING, [SplitIname::new("i", 4)];
 }
 
 facts! {
