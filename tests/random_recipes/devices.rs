@@ -40,20 +40,22 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     C,
+    /// OpenCL, but for the programs of the next one.
     OpenCl,
-    /// OpenCL for the programs that pocl 3.1 compiles wrongly otherwise: in some programs with a barrier and
-    /// an atomic update, its loops over work-items run the update of work-item 0 twice. It then replicates the
-    /// code of the work-items instead.
+    /// OpenCL for the programs with a barrier and an atomic update: in some of them the loops that pocl 3.1 writes
+    /// over work-items run the update of work-item 0 twice.
     Replicated,
-    /// OpenCL for the programs at which the compiler of pocl 3.1 aborts when it replicates the code of the
-    /// work-items of a small group, as it does by default: it then writes loops over them.
-    Looped,
-    /// OpenCL once more, for a program whose results are others: pocl 3.1 compiles some loops over work-items
-    /// wrongly (`tests/regressions/pocl_loops_miss_a_store`). If they are right where it replicates the code of the
-    /// work-items, the difference is its own.
-    Doubted,
     /// A graphics card, where there is one.
     Cuda,
+}
+
+/// What pocl makes of the work-items of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    /// Copies of the code.
+    Replicate,
+    /// Loops over them.
+    Loop,
 }
 
 /// Programs at which pocl's compiler aborted or did not end.
@@ -62,15 +64,43 @@ pub static ABORTED: AtomicU64 = AtomicU64::new(0);
 /// Those of them at which it aborts either way: they are judged elsewhere only.
 pub static UNJUDGED: AtomicU64 = AtomicU64::new(0);
 
-/// Programs that are right on pocl only where it replicates the code of the work-items.
+/// Programs that are right on pocl only by the other method.
 pub static DOUBTED: AtomicU64 = AtomicU64::new(0);
 
 impl Place {
     fn device(self) -> &'static str {
         match self {
             Self::C => "c",
-            Self::OpenCl | Self::Replicated | Self::Looped | Self::Doubted => "opencl",
+            Self::OpenCl | Self::Replicated => "opencl",
             Self::Cuda => "cuda",
+        }
+    }
+
+    /// The method that pocl is told, if it is; else it replicates the code in small groups only.
+    fn method(self) -> Option<Method> {
+        (self == Self::Replicated).then_some(Method::Replicate)
+    }
+
+    /// Whether the programs that need replication run here, or the others; `None`: all of them.
+    fn replicated(self) -> Option<bool> {
+        (self.device() == "opencl").then_some(self == Self::Replicated)
+    }
+
+    /// The method to judge a program by whose results are others: pocl compiles some wrongly with one of them.
+    fn other_method(self) -> Option<Method> {
+        match self {
+            Self::OpenCl => Some(Method::Replicate),
+            Self::Replicated => Some(Method::Loop),
+            Self::C | Self::Cuda => None,
+        }
+    }
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Replicate => "workitemrepl",
+            Self::Loop => "workitemloops",
         }
     }
 }
@@ -93,25 +123,22 @@ pub struct Running {
     dir: tempfile::TempDir,
 }
 
-/// Starts a child process for some pairs. Pairs that belong to the other way of compiling come back as none.
+/// Starts a child process for some pairs. Pairs that belong to the other place of OpenCL come back as none.
 pub fn start(place: Place, pairs: &[Pair]) -> Running {
+    spawn(place.device(), place.replicated(), place.method(), pairs)
+}
+
+fn spawn(device: &str, replicated: Option<bool>, method: Option<Method>, pairs: &[Pair]) -> Running {
     let dir = tempfile::tempdir().unwrap();
-    let replicated = match place {
-        Place::C | Place::Looped | Place::Doubted | Place::Cuda => None,
-        Place::OpenCl => Some(false),
-        Place::Replicated => Some(true),
-    };
-    let work = Work { device: place.device().into(), replicated, pairs: pairs.to_vec() };
+    let work = Work { device: device.into(), replicated, pairs: pairs.to_vec() };
     let file = dir.path().join("work.json");
     std::fs::write(&file, serde_json::to_vec(&work).unwrap()).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
     command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
-    match place {
-        Place::C | Place::OpenCl | Place::Cuda => {}
-        Place::Replicated | Place::Doubted => drop(command.env("POCL_WORK_GROUP_METHOD", "workitemrepl")),
-        Place::Looped => drop(command.env("POCL_WORK_GROUP_METHOD", "workitemloops")),
+    if let Some(method) = method {
+        command.env("POCL_WORK_GROUP_METHOD", method.name());
     }
     let log = std::fs::File::create(dir.path().join("log")).unwrap();
     // pocl leaves pictures of what it aborts at where it runs
@@ -146,48 +173,50 @@ impl Running {
 
 /// The verdicts of all pairs; where the process dies, each runs in one of its own.
 pub fn verdicts(place: Place, pairs: &[Pair], running: Running) -> Vec<Option<Verdict>> {
-    match running.finish() {
-        Ok(verdicts) if place == Place::OpenCl => {
-            let second = |(pair, verdict)| {
-                if let Some(Verdict::Wrong(why)) = verdict { Some(doubted(pair, why)) } else { verdict }
-            };
-            pairs.iter().zip(verdicts).map(second).collect()
-        }
-        Ok(verdicts) => verdicts,
-        // an assertion in pocl's own passes: there is no code to judge
-        Err(why) if pairs.len() == 1 && place == Place::Looped && why.contains(PASSES) => {
-            UNJUDGED.fetch_add(1, Ordering::Relaxed);
-            vec![None]
-        }
-        Err(why)
-            if pairs.len() == 1
-                && place.device() == "opencl"
-                && place != Place::Looped
-                && (why.contains(PASSES) || why.starts_with(ENDLESS)) =>
-        {
-            ABORTED.fetch_add(1, Ordering::Relaxed);
-            verdicts(Place::Looped, pairs, start(Place::Looped, pairs))
-        }
-        Err(why) if pairs.len() == 1 => vec![Some(Verdict::Wrong(why))],
-        Err(_) => {
-            let single = |pair: &Pair| {
-                verdicts(place, std::slice::from_ref(pair), start(place, std::slice::from_ref(pair)))
-            };
+    match (running.finish(), pairs) {
+        (Ok(verdicts), _) => pairs.iter().zip(verdicts).map(|(pair, v)| judged(place, pair, v)).collect(),
+        (Err(why), [pair]) => vec![died(place, pair, why)],
+        (Err(_), _) => {
+            let single =
+                |pair| verdicts(place, std::slice::from_ref(pair), start(place, std::slice::from_ref(pair)));
             pairs.iter().flat_map(single).collect()
         }
     }
 }
 
-/// What is wrong where pocl writes loops over work-items, and right where it replicates their code, is counted.
-fn doubted(pair: &Pair, why: String) -> Verdict {
-    let pair = std::slice::from_ref(pair);
-    match verdicts(Place::Doubted, pair, start(Place::Doubted, pair)).pop().flatten() {
-        Some(Verdict::Same) => {
-            DOUBTED.fetch_add(1, Ordering::Relaxed);
-            Verdict::Same
-        }
-        Some(Verdict::Wrong(_) | Verdict::Refused(_)) | None => Verdict::Wrong(why),
+/// What is wrong by one of pocl's methods and right by the other is its own fault, and counted.
+fn judged(place: Place, pair: &Pair, verdict: Option<Verdict>) -> Option<Verdict> {
+    if let (Some(Verdict::Wrong(_)), Some(method)) = (&verdict, place.other_method())
+        && by(method, pair) == Ok(Some(Verdict::Same))
+    {
+        DOUBTED.fetch_add(1, Ordering::Relaxed);
+        return Some(Verdict::Same);
     }
+    verdict
+}
+
+/// What pocl's compiler aborts at, or does not come to an end with, is judged where it writes loops.
+fn died(place: Place, pair: &Pair, why: String) -> Option<Verdict> {
+    let aborts = |why: &str| why.contains(PASSES);
+    if place.device() != "opencl" || !(aborts(&why) || why.starts_with(ENDLESS)) {
+        return Some(Verdict::Wrong(why));
+    }
+    ABORTED.fetch_add(1, Ordering::Relaxed);
+    match by(Method::Loop, pair) {
+        Ok(verdict) => verdict,
+        // an assertion in pocl's own passes: there is no code to judge
+        Err(why) if aborts(&why) => {
+            UNJUDGED.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+        Err(why) => Some(Verdict::Wrong(why)),
+    }
+}
+
+/// The verdict of pocl by one of its methods.
+fn by(method: Method, pair: &Pair) -> Result<Option<Verdict>, String> {
+    let running = spawn("opencl", None, Some(method), std::slice::from_ref(pair));
+    Ok(running.finish()?.pop().flatten())
 }
 
 #[test]

@@ -117,9 +117,7 @@ fn accepted_recipes_keep_results_everywhere() {
     }
     let doubted = devices::DOUBTED.load(Ordering::Relaxed);
     if doubted > 0 {
-        println!(
-            "{doubted} programs that pocl gets right only where it replicates the code of the work-items"
-        );
+        println!("{doubted} programs that pocl gets right only by the other of its methods");
     }
     println!("{}", sum.tally);
     for (why, times) in &sum.refused {
