@@ -68,7 +68,7 @@ pub static UNJUDGED: AtomicU64 = AtomicU64::new(0);
 pub static DOUBTED: AtomicU64 = AtomicU64::new(0);
 
 impl Place {
-    fn device(self) -> &'static str {
+    pub fn device(self) -> &'static str {
         match self {
             Self::C => "c",
             Self::OpenCl | Self::Replicated => "opencl",
