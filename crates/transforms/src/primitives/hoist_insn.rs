@@ -4,13 +4,13 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
+use crate::proofs::length::never_empty;
 use crate::proofs::stale::{Place, check_unchanged, witness};
 use crate::tree::{edit_siblings, loop_body, prune_insn};
 use purlin_ir::deps::pair::{Order, pair_relation};
 use purlin_ir::deps::{AccessSite, access_sites};
-use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{Affine, Atom, BinaryOp, Expr, Id, InameId, InsnId, Kernel, Node, WriteOp};
-use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -72,7 +72,7 @@ impl Transform for HoistInsn {
         self.check_form(kernel, id, *iname)?;
         let expanded = kernel.with_rules_expanded();
         self.check_accesses(&expanded, id, *iname, around)?;
-        let bounds = self.bounds(&expanded, *iname, around)?;
+        let bounds = self.bounds(&expanded, *iname)?;
         // a loop that held nothing else is gone
         let hoisted = edit(kernel, id, *iname, bounds).canonical();
         hoisted.verify()?;
@@ -172,24 +172,8 @@ impl HoistInsn {
     }
 
     /// The condition that the loop is not empty, unless it never is.
-    fn bounds(
-        &self,
-        kernel: &Kernel,
-        iname: InameId,
-        around: &[InameId],
-    ) -> Result<Option<(Affine, Affine)>, Cause> {
-        let poly = Polyhedral::new(kernel);
-        let name = poly.name(iname, Side::Source);
-        let (outer, _) = poly.domains(around, Side::Source);
-        let (inner, exact) = poly.domain(&kernel.inames[iname].domain, Side::Source);
-        let dims = poly.names(around, Side::Source);
-        let mut all_dims = dims.clone();
-        all_dims.push(name.clone());
-        let outer = poly.in_context(outer);
-        let reached = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &outer)?;
-        let space = isl::SetSpace::new(&all_dims, &poly.params);
-        let nonempty = isl::Set::from_disjuncts(&space, &cross(&outer, &inner))?.project_out(&[&name])?;
-        if exact && reached.is_subset(&nonempty)? {
+    fn bounds(&self, kernel: &Kernel, iname: InameId) -> Result<Option<(Affine, Affine)>, Cause> {
+        if never_empty(kernel, iname)? {
             return Ok(None);
         }
         kernel.inames[iname].domain.as_range(iname).map(Some).ok_or_else(|| {

@@ -5,6 +5,7 @@ use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
+use crate::proofs::length::never_empty;
 use crate::proofs::order::{Reordering, check_order};
 use crate::tree::{loop_body, replace_loop};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
@@ -28,9 +29,9 @@ use std::fmt;
 /// `{ s -> t in D : o = o', i < i', j > j' }` is empty for every flow, anti and output dependence `D`
 /// between instructions inside. Commuting updates may be reordered; the reuse of a temporary whose
 /// values stay inside one iteration of both loops does not count, because iterations move as a whole.
-/// If loops are on axes, the placement must still hold. The bounds of the inner loop depend on nothing read from
-/// memory: outside they would be evaluated also where the outer one holds nothing. Nothing inside writes a scalar in
-/// the bounds of the outer one, which would be evaluated again in each iteration.
+/// If loops are on axes, the placement must still hold. Nothing inside writes a scalar in the bounds of the two. If
+/// those of the inner one are read from memory, the outer one surely has an iteration: outside they would be
+/// evaluated in any case.
 ///
 /// # Errors
 /// Unknown inames, loops that are not directly nested, bounds read from memory, a dependence of that
@@ -61,14 +62,23 @@ impl fmt::Display for InterchangeInames {
     }
 }
 
-/// Checks that the bounds of the inner loop have values where the outer one holds nothing: from outside it evaluates
-/// them in any case.
-fn check_entered(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
-    let bounds = changing_bounds(kernel, inner);
-    let Some(var) = bounds.first() else { return Ok(()) };
+/// Checks that the bounds of both loops say the same when the inner one is outside: evaluated once, and also where the
+/// other loop holds nothing, they must have values there.
+fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
+    let body = loop_body(&kernel.body, outer).unwrap_or_default();
+    check_bounds_stay(kernel, outer, body)?;
+    check_bounds_stay(kernel, inner, body)?;
+    let Some(var) = changing_bounds(kernel, inner).first().copied() else { return Ok(()) };
+    if never_empty(kernel, outer)? {
+        return Ok(());
+    }
+    let name = |iname: InameId| &kernel.inames[iname].name;
     Err(Cause::Argument(format!(
-        "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; keep the loops in this order",
-        kernel.inames[inner].name, kernel.vars[*var].name, kernel.inames[outer].name
+        "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that it is not empty, \
+         or keep the loops in this order",
+        name(inner),
+        kernel.vars[var].name,
+        name(outer)
     )))
 }
 
@@ -78,8 +88,7 @@ impl Transform for InterchangeInames {
         let inner = lookup::iname(kernel, &self.inner)?;
         self.check_nest(kernel, outer, inner)?;
         let (for_inner, for_outer) = self.swapped_domains(kernel, outer, inner)?;
-        check_entered(kernel, outer, inner)?;
-        check_bounds_stay(kernel, outer, loop_body(&kernel.body, outer).unwrap_or_default())?;
+        check_bounds(kernel, outer, inner)?;
         let mut swapped = kernel.clone();
         swapped.inames[inner].domain = for_inner;
         swapped.inames[outer].domain = for_outer;

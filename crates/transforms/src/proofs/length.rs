@@ -1,10 +1,35 @@
-//! What is known of the number of iterations of a range, for all parameters.
+//! What is known of the number of iterations of a loop, for all parameters.
 
 use crate::error::Cause;
 use crate::proofs::extent::with_outer_inames;
+use crate::tree::{insns_of, loop_body};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{Affine, Constraint, InameId, Kernel, VarKind};
 use purlin_isl as isl;
+
+/// Whether a loop has an iteration wherever it is entered.
+///
+/// Formula: with `o` the loops around, `{ o } <= { o : exists i in domain(iname) }`.
+///
+/// # Errors
+/// A failure of isl.
+pub(crate) fn never_empty(kernel: &Kernel, iname: InameId) -> Result<bool, Cause> {
+    let poly = Polyhedral::new(kernel);
+    let (inner, exact) = poly.domain(&kernel.inames[iname].domain, Side::Source);
+    if !exact {
+        return Ok(false);
+    }
+    let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
+    let around = inside.first().map_or(&[][..], |insn| poly.loops(*insn));
+    let around: Vec<_> = around.iter().copied().take_while(|l| *l != iname).collect();
+    let outer = poly.in_context(poly.domains(&around, Side::Source).0);
+    let dims = poly.names(&around, Side::Source);
+    let reached = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &outer)?;
+    let name = poly.name(iname, Side::Source);
+    let all = [dims, vec![name.clone()]].concat();
+    let points = isl::Set::from_disjuncts(&isl::SetSpace::new(&all, &poly.params), &cross(&outer, &inner))?;
+    Ok(reached.is_subset(&points.project_out(&[&name])?)?)
+}
 
 /// The range `lo..hi` of a loop, in the context of the loops around it and of what is assumed.
 pub(crate) struct RangeOf<'k> {

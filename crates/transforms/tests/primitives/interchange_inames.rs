@@ -15,6 +15,18 @@ for i in 0..n
 ";
 
 facts! {
+    bounds_from_memory_inside_a_loop_that_runs: "kernel k
+param n: i32
+arg count: i32[n] in
+arg y: f64[n] inout
+temp end: i32 private
+assume n >= 2
+for i in 1..n
+  e: end = count[i]
+for k in 1..n
+  for j in 0..end
+    s: y[k] += f64(j)
+", [swap("k", "j")];
     rectangle: COPY, [swap("i", "j")];
     triangle: "kernel k
 param n: i32
@@ -167,6 +179,17 @@ for i in 0..end
   for j in 0..4
     e2: end = 2 if i == 0 and j == 0
     s: y[i] += 1.0 if i < n
+", [swap("i", "j")];
+    refuses_inner_bounds_that_change: "kernel k
+param n: i32
+arg count: i32[1] in
+arg y: f64[4] inout
+temp end: i32 private
+e: end = count[0]
+for i in 0..4
+  for j in 0..end
+    s: y[i] += 1.0
+    e2: end = 0 if i == 0 and j == 0
 ", [swap("i", "j")];
     refuses_when_work_items_would_move: "kernel k
 param n: i32
