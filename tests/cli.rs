@@ -239,6 +239,18 @@ fn row_sums_are_joined_by_shuffles() {
 }
 
 #[test]
+fn neighbours_are_one_vector() {
+    let recipe = ["examples/triad.purlin", "--recipe", "examples/triad_recipe.json"];
+    for device in ["c", "opencl"] {
+        let args = [&["run"][..], &recipe, &["--param", "n=300", "--no-time", "--device", device]].concat();
+        assert!(good(&args).contains("of the tolerance"));
+    }
+    for (target, vector) in [("cuda", "make_float4("), ("opencl", "vstore4(")] {
+        assert!(good(&[&["print"][..], &recipe, &["--target", target]].concat()).contains(vector));
+    }
+}
+
+#[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
     for extra in [&[][..], &["--recipe", "examples/csr_recipe.json"]] {
