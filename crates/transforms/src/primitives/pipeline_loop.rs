@@ -42,9 +42,10 @@ use std::fmt;
 /// The loop is a range on no axis; every write of `vars` stands in it, in statements that write nothing else. With `F` the
 /// instances of these, `R` the others of the loop, `o` the loops around, `n` the number of buffers: (1) no value of `vars`
 /// leaves an iteration, `{ w -> r in D through vars : (o, t)(w) /= (o, t)(r) }` is empty; (2) nothing that is fetched depends
-/// on an iteration that then runs later, `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + n - 1 }` is empty for every flow, anti
-/// and output dependence `D` from `R` to `F` through other variables. A buffer is written again `n` iterations later,
-/// which then run at `t + 1`, behind the last use. If loops are on axes, the placement must hold.
+/// on an iteration that then runs later, `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty for every flow, anti and
+/// output dependence `D` from `R` to `F`, with `a = 0` through `vars` (an iteration fills them before it uses them) and
+/// `a = n - 1` through other variables. A buffer is written again `n` iterations later, which then run at `t + 1`, behind
+/// the last use. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An unknown loop or variable, a loop on an axis or without bounds, a number of buffers that is not 2 to 16; variables
@@ -260,20 +261,19 @@ impl PipelineLoop {
     }
 }
 
-/// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + ahead }` is empty.
+/// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with `a` zero through what has buffers, else `ahead`.
 fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Cause> {
     let (fetch, rest) = (insns_of(&stages.fetch), insns_of(&stages.rest));
     let poly = Polyhedral::new(kernel);
     let concerned = |d: &&Dependence| {
-        d.kind != DependenceKind::Update
-            && rest.contains(&d.source)
-            && fetch.contains(&d.sink)
-            && !stages.vars.contains(&d.var)
+        d.kind != DependenceKind::Update && rest.contains(&d.source) && fetch.contains(&d.sink)
     };
     for d in dependences(kernel)?.iter().filter(concerned) {
         let whole = d.relation()?;
         let mut late = equal_values(&poly, &stages.around);
-        let distance = isl::Affine::constant(ahead).add_scaled(-1, &step(&poly, stages.iname));
+        // other iterations have other buffers
+        let reach = if stages.vars.contains(&d.var) { 0 } else { ahead };
+        let distance = isl::Affine::constant(reach).add_scaled(-1, &step(&poly, stages.iname));
         late.push(isl::Constraint::non_negative(distance));
         let late = whole.intersect(&isl::Map::from_constraints(&whole.space()?, &late)?)?;
         let Some(witness) = d.witness(kernel, &late)? else { continue };

@@ -146,6 +146,18 @@ for i in 0..n
     fetch: s[t] = a[t] if i < 1
     use: y[i] += s[t]
 ", [PipelineLoop::new("t", ["s"])];
+    refuses_a_temporary_that_is_filled_twice: "kernel k
+param n: i32
+arg a: f64[n] in
+arg x: f64[n] out
+arg y: f64[n] out
+temp t: f64 private
+for i in 0..n
+  f: t = a[i]
+  s: x[i] = t
+  g: t = 2.0*a[i]
+  u: y[i] = t
+", [PipelineLoop::new("i", ["t"])];
     refuses_a_statement_that_does_more: "kernel k
 param n: i32
 arg a: f64[n] in
