@@ -261,6 +261,14 @@ impl Expr {
         few.into_iter().flatten().chain(many)
     }
 
+    /// The conditions that a condition joins by `and`, in the order in which they are evaluated.
+    pub fn conjuncts(&self) -> Vec<&Self> {
+        match self {
+            Self::Binary(BinaryOp::And, a, b) => [a.conjuncts(), b.conjuncts()].concat(),
+            other => vec![other],
+        }
+    }
+
     /// Calls `visit` with this expression and every expression inside it, outer before inner.
     pub fn for_each(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);

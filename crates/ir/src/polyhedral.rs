@@ -147,17 +147,33 @@ impl<'k> Polyhedral<'k> {
 
     /// The points of an instruction's loops where it runs, and whether that is exact.
     pub fn instances(&self, insn: InsnId, side: Side) -> (Disjuncts, bool) {
-        let (all, exact) = self.domains(self.loops(insn), side);
-        match &self.kernel.insns[insn].predicate {
-            None => (all, exact),
-            Some(p) => match affine_condition(p) {
-                Some(domain) => {
-                    let (holds, same) = self.domain(&domain, side);
-                    (conjunction(all, holds), exact && same)
-                }
-                None => (all, false),
-            },
+        let (all, exact) = self.instances_under(insn, None, side);
+        let predicate = self.kernel.insns[insn].predicate.as_ref();
+        (all, exact && predicate.is_none_or(|p| affine_condition(p).is_some()))
+    }
+
+    /// The points of an instruction's loops where the first `conditions` parts of its condition hold, joined by
+    /// `and`, as far as they are known; all parts if there is no number. Whether what is known is exact.
+    pub(crate) fn instances_under(
+        &self,
+        insn: InsnId,
+        conditions: Option<usize>,
+        side: Side,
+    ) -> (Disjuncts, bool) {
+        let (mut all, mut exact) = self.domains(self.loops(insn), side);
+        for holds in self.conditions(insn, conditions) {
+            let (holds, same) = self.domain(&holds, side);
+            all = conjunction(all, holds);
+            exact &= same;
         }
+        (all, exact)
+    }
+
+    /// What is known of the first parts of an instruction's condition, or of all.
+    pub(crate) fn conditions(&self, insn: InsnId, first: Option<usize>) -> Vec<Domain> {
+        let Some(predicate) = &self.kernel.insns[insn].predicate else { return Vec::new() };
+        let parts = predicate.conjuncts().into_iter().take(first.unwrap_or(usize::MAX));
+        parts.filter_map(affine_condition).collect()
     }
 
     /// The points where an instruction runs as an isl set, in the context of the assumptions.

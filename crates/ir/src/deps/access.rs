@@ -29,6 +29,8 @@ pub struct AccessSite<'k> {
     pub mode: Mode,
     /// Reduction loops around the access, inside the instruction.
     pub reduction: Vec<InameId>,
+    /// How many parts of the instruction's condition, joined by `and`, hold where it happens; none: all of them.
+    pub conditions: Option<usize>,
     /// Each index as a quasi-affine value of loops and symbols, if it is one.
     pub index: Rc<[Option<Affine>]>,
 }
@@ -52,8 +54,11 @@ pub fn access_sites<'k>(poly: &Polyhedral<'k>) -> Vec<Vec<AccessSite<'k>>> {
     for (id, _) in kernel.schedule() {
         let insn = &kernel.insns[id];
         let mut found = Vec::new();
-        for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
-            collect(poly, id, e, &mut Vec::new(), &mut found);
+        for e in insn.lhs.index.iter().chain([&insn.rhs]) {
+            collect(poly, (id, None), e, &mut Vec::new(), &mut found);
+        }
+        for (k, part) in insn.predicate.iter().flat_map(Expr::conjuncts).enumerate() {
+            collect(poly, (id, Some(k)), part, &mut Vec::new(), &mut found);
         }
         collect_bounds(kernel, poly, id, &mut sites);
         let mode = match insn.op {
@@ -70,19 +75,22 @@ pub fn access_sites<'k>(poly: &Polyhedral<'k>) -> Vec<Vec<AccessSite<'k>>> {
 
 fn collect<'k>(
     poly: &Polyhedral<'k>,
-    insn: InsnId,
+    (insn, conditions): (InsnId, Option<usize>),
     e: &'k Expr,
     reduction: &mut Vec<InameId>,
     found: &mut Vec<AccessSite<'k>>,
 ) {
     let depth = reduction.len();
     match e {
-        Expr::Load(access) => found.push(site(poly, insn, access, Mode::Read, reduction.clone())),
+        Expr::Load(access) => {
+            let read = site(poly, insn, access, Mode::Read, reduction.clone());
+            found.push(AccessSite { conditions, ..read });
+        }
         Expr::Reduce(r) => reduction.extend(&r.inames),
         _ => {}
     }
     for operand in e.operands() {
-        collect(poly, insn, operand, reduction, found);
+        collect(poly, (insn, conditions), operand, reduction, found);
     }
     reduction.truncate(depth);
 }
@@ -125,5 +133,5 @@ fn site<'k>(
     reduction: Vec<InameId>,
 ) -> AccessSite<'k> {
     let index = access.index.iter().map(|e| e.as_affine().filter(|a| poly.is_symbolic(a))).collect();
-    AccessSite { insn, access, mode, reduction, index }
+    AccessSite { insn, access, mode, reduction, conditions: None, index }
 }

@@ -57,7 +57,7 @@ fn question(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[
     let mut question = Words::default();
     question.count(common.len());
     for s in [write, site] {
-        let scope = question.instances(poly, s.insn, &s.reduction);
+        let scope = question.instances(poly, (s.insn, s.conditions), &s.reduction);
         question.count(s.index.len());
         for index in s.index.iter() {
             match index.as_ref().filter(|i| poly.is_symbolic(i)) {
@@ -167,7 +167,7 @@ fn element_space(
     dims.extend((0..site.index.len()).map(element_name));
     let mut inner = poly.names(&poly.loops(site.insn)[common.len()..], Side::Source);
     inner.extend(poly.names(&site.reduction, Side::Source));
-    let (loops, _) = poly.instances(site.insn, Side::Source);
+    let (loops, _) = poly.instances_under(site.insn, site.conditions, Side::Source);
     let (reduction, _) = poly.domains(&site.reduction, Side::Source);
     (dims, inner, conjunction(loops, reduction))
 }

@@ -28,6 +28,8 @@ pub struct PairRelation {
 struct End {
     insn: InsnId,
     reduction: Vec<InameId>,
+    /// See [`AccessSite::conditions`].
+    conditions: Option<usize>,
 }
 
 /// What decides the order: the first common loop of this range at which the two differ, or the text.
@@ -74,7 +76,10 @@ impl PairRelation {
 
     /// Adds what isl is told of the relation to a question; returns the loops at its source and at its sink.
     pub fn ask(&self, poly: &Polyhedral, question: &mut Words) -> [Vec<InameId>; 2] {
-        let scopes = self.ends.each_ref().map(|end| question.instances(poly, end.insn, &end.reduction));
+        let scopes = self
+            .ends
+            .each_ref()
+            .map(|end| question.instances(poly, (end.insn, end.conditions), &end.reduction));
         question.count(poly.common_loops(self.ends[0].insn, self.ends[1].insn).len());
         question.count(self.span.start);
         question.count(self.span.end);
@@ -147,7 +152,11 @@ pub fn pair_relation(
     if !span.textual && !poly.common_loops(a.insn, b.insn)[span.start..span.end].iter().any(advances) {
         return None;
     }
-    let end = |site: &AccessSite| End { insn: site.insn, reduction: site.reduction.clone() };
+    let end = |site: &AccessSite| End {
+        insn: site.insn,
+        reduction: site.reduction.clone(),
+        conditions: site.conditions,
+    };
     Some(PairRelation { ends: [end(a), end(b)], same, agreeing, span })
 }
 
@@ -162,7 +171,7 @@ fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span
 }
 
 fn side_domain(poly: &Polyhedral, end: &End, side: Side) -> Disjuncts {
-    let (loops, _) = poly.instances(end.insn, side);
+    let (loops, _) = poly.instances_under(end.insn, end.conditions, side);
     if end.reduction.is_empty() { loops } else { conjunction(loops, poly.domains(&end.reduction, side).0) }
 }
 

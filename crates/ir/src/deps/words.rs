@@ -8,7 +8,7 @@ use crate::affine::{Affine, Atom};
 use crate::domain::{Constraint, Domain};
 use crate::ids::{Id, InameId, InsnId};
 use crate::kernel::Assumption;
-use crate::polyhedral::{Polyhedral, affine_condition};
+use crate::polyhedral::Polyhedral;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::thread::LocalKey;
@@ -56,21 +56,24 @@ impl Words {
         self.0.push(n as i64); // of loops, constraints and terms
     }
 
-    /// Adds where an instruction runs, without what the relation of the loops of two instructions says, and returns
+    /// Adds where an instruction runs, or as far as the first `conditions` parts of its condition say, without what the relation of the loops of two instructions says, and returns
     /// the loops that expressions at it may mention, in the order in which they are numbered.
-    pub fn instances(&mut self, poly: &Polyhedral, insn: InsnId, reduction: &[InameId]) -> Vec<InameId> {
+    pub fn instances(
+        &mut self,
+        poly: &Polyhedral,
+        (insn, conditions): (InsnId, Option<usize>),
+        reduction: &[InameId],
+    ) -> Vec<InameId> {
         let scope = [poly.loops(insn), reduction].concat();
         self.count(poly.loops(insn).len());
         self.count(reduction.len());
         for iname in &scope {
             self.domain(poly, &poly.kernel.inames[*iname].domain, &scope);
         }
-        match poly.kernel.insns[insn].predicate.as_ref().and_then(affine_condition) {
-            None => self.push(0),
-            Some(holds) => {
-                self.push(1);
-                self.domain(poly, &holds, &scope);
-            }
+        let holds = poly.conditions(insn, conditions);
+        self.count(holds.len());
+        for holds in holds {
+            self.domain(poly, &holds, &scope);
         }
         scope
     }

@@ -7,8 +7,10 @@ use crate::lookup;
 use crate::nest::{copy_loops, renamed, wrapped};
 use crate::neutral::neutral;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
-use crate::proofs::bounds::check_bounds_stay;
+use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
 use crate::proofs::extent::parametric_extent;
+use crate::proofs::length::never_empty;
+use crate::proofs::written::may_be_undefined;
 use crate::tree::{edit_siblings, loop_body, replace_loop};
 use purlin_ir::deps::access_sites;
 use purlin_ir::polyhedral::Polyhedral;
@@ -35,15 +37,17 @@ use std::fmt;
 /// The partial values have an axis for each named loop, and for each loop inside that the element's index mentions:
 /// with `y[dof[c, j]] += …` over `q` inside `c` and `j`, they are what cell `c` adds to its `j`-th degree of
 /// freedom. They are private; new loops have the tags of those they copy; an atomic update leaves its atomicity to
-/// the sum. A predicate that says which elements are updated holds for the sum, too.
+/// the sum. A predicate that says which elements are updated holds for the sum, too, if its operands surely have values
+/// there.
 ///
 /// # Precondition
 /// The instruction is an update, so that its terms may be regrouped. With `o` the loops around the outermost named
 /// one, nobody sees the element between a term and the sum:
 /// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every access `t` inside the outermost
 /// named loop that is no update by the same operator. What the element's index reads stays until the sum. Where no
-/// term is, the element lies in the array and, of a temporary or output, has surely been written. The bounds of the new loops mention only loops that the partial values
-/// have an axis for, and do not change. If loops are on axes, the placement must hold.
+/// term is, the element lies in the array and, of a temporary or output, has surely been written. The bounds of the
+/// new loops mention only loops that the partial values have an axis for, and do not change; those read from memory
+/// are inside of no loop that is summed over and may be empty. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An element that somebody sees, or an index that changes before the sum, with two instances; an element that may
@@ -138,7 +142,13 @@ impl FactorUpdate {
         self.check_bounds(kernel, &loops, outer, &axes)?;
         let known: Vec<_> = loops[..outer].iter().chain(&axes).copied().collect();
         let summed = |e: &Expr| loops.iter().any(|l| !known.contains(l) && mentions(e, *l));
-        let predicate = insn.predicate.as_ref().filter(|p| !summed(p));
+        let mut runs = true;
+        for l in loops[outer..].iter().filter(|l| !axes.contains(l)) {
+            runs &= never_empty(&expanded, *l)?;
+        }
+        // where no term is, nothing says that the operands of a condition have values
+        let predicate =
+            insn.predicate.as_ref().filter(|p| !summed(p) && (runs || has_a_value_everywhere(kernel, p)));
         let sites = access_sites(&poly);
         let delayed = Delayed { poly: &poly, sites: &sites, id, outer };
         delayed.check_unseen(&format!(
@@ -184,6 +194,18 @@ impl FactorUpdate {
         for axis in axes {
             check_bounds_stay(kernel, *axis, nest)?;
             let summed = loops[outer..].iter().filter(|l| !axes.contains(l));
+            let around = loops[outer..].iter().take_while(|l| *l != axis);
+            for l in around.filter(|l| !axes.contains(l)) {
+                if let Some(bound) = changing_bounds(kernel, *axis).first()
+                    && !never_empty(kernel, *l)?
+                {
+                    return Err(Cause::Argument(format!(
+                        "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that \
+                         it is not empty, or interchange the loops",
+                        kernel.inames[*axis].name, kernel.vars[*bound].name, kernel.inames[*l].name
+                    )));
+                }
+            }
             for l in summed {
                 if kernel.inames[*axis].domain.mentions(*l) {
                     let (axis, l) = (&kernel.inames[*axis].name, &kernel.inames[*l].name);
@@ -258,6 +280,17 @@ impl Plan {
         }
         depth
     }
+}
+
+/// Whether an expression reads nothing but scalars that have values from the start.
+fn has_a_value_everywhere(kernel: &Kernel, e: &Expr) -> bool {
+    let mut all = true;
+    e.for_each(&mut |e| {
+        if let Expr::Load(access) = e {
+            all &= access.index.is_empty() && !may_be_undefined(&kernel.vars[access.var].kind);
+        }
+    });
+    all
 }
 
 fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {

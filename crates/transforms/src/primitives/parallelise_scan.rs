@@ -11,7 +11,7 @@ use crate::proofs::accumulation::{mentions, refuse_reductions, update};
 use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::elements::check_no_rule;
 use crate::proofs::stale;
-use crate::proofs::written::{NewRead, at, conjuncts, reads_constants};
+use crate::proofs::written::{NewRead, at, reads_constants};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_ir::deps::pair::{Order, pair_relation};
 use purlin_ir::deps::{AccessSite, access_sites};
@@ -254,8 +254,8 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
     let predicate = kernel.insns[id].predicate.as_ref();
     if let Some(p) = predicate.filter(|p| is_scalar_condition(kernel, p, nest)) {
         let holds = |user: &InsnId| {
-            let given = kernel.insns[*user].predicate.as_ref().map(conjuncts).unwrap_or_default();
-            conjuncts(p).iter().all(|c| given.contains(c))
+            let given = kernel.insns[*user].predicate.as_ref().map(Expr::conjuncts).unwrap_or_default();
+            p.conjuncts().iter().all(|c| given.contains(c))
         };
         if users.iter().all(holds) && unwritten(Some(p))?.is_none() {
             return Ok(HasValue::UnderPredicate);

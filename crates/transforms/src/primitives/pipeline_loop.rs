@@ -11,6 +11,7 @@ use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
 use crate::proofs::elements::{
     check_no_rule, check_only_accessed, dense_or_given_strides, product, rewrite_accesses, temporary,
 };
+use crate::proofs::entries::Entries;
 use crate::proofs::order::relation_text;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
@@ -264,10 +265,14 @@ impl PipelineLoop {
 /// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with `a` zero through what has buffers, else `ahead`.
 fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Cause> {
     let (fetch, rest) = (insns_of(&stages.fetch), insns_of(&stages.rest));
+    let entries = Entries::of(kernel);
+    let kernel = &*entries.kernel;
     let poly = Polyhedral::new(kernel);
-    let concerned = |d: &&Dependence| {
-        d.kind != DependenceKind::Update && rest.contains(&d.source) && fetch.contains(&d.sink)
-    };
+    // what reads the bounds of a loop goes with the loop
+    let among =
+        |insns: &[InsnId], id| poly.loops(id).contains(&stages.iname) && insns.contains(&entries.inside(id));
+    let concerned =
+        |d: &&Dependence| d.kind != DependenceKind::Update && among(&rest, d.source) && among(&fetch, d.sink);
     for d in dependences(kernel)?.iter().filter(concerned) {
         let whole = d.relation()?;
         let mut late = equal_values(&poly, &stages.around);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 ///
 /// A loop reads its bounds when it is entered, also if it holds no instance. What is inside reads them too, as far as
 /// dependences say, but only where it runs.
-pub(super) struct Entries<'k> {
+pub(crate) struct Entries<'k> {
     /// The kernel.
     pub kernel: Cow<'k, Kernel>,
     /// How many instructions it had.

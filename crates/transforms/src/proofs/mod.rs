@@ -4,7 +4,7 @@ pub(crate) mod accumulation;
 pub mod attained;
 pub mod bounds;
 pub(crate) mod elements;
-mod entries;
+pub(crate) mod entries;
 pub(crate) mod extent;
 pub mod footprint;
 pub(crate) mod inside;

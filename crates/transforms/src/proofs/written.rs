@@ -3,7 +3,7 @@
 use crate::error::Cause;
 use purlin_ir::deps::AccessSite;
 use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference};
-use purlin_ir::{BinaryOp, Direction, Expr, InameId, InsnId, Kernel, VarKind};
+use purlin_ir::{Direction, Expr, InameId, InsnId, Kernel, VarKind};
 use purlin_isl as isl;
 
 /// Whether an element may have no value yet.
@@ -27,14 +27,6 @@ pub(crate) fn reads_constants(kernel: &Kernel, e: &Expr) -> bool {
         }
     });
     constant
-}
-
-/// The conditions that a condition joins by `and`.
-pub(crate) fn conjuncts(e: &Expr) -> Vec<&Expr> {
-    match e {
-        Expr::Binary(BinaryOp::And, a, b) => [conjuncts(a), conjuncts(b)].concat(),
-        other => vec![other],
-    }
 }
 
 /// A read that a step adds next to a loop: of the element that an update inside it changes.
@@ -62,7 +54,7 @@ impl NewRead<'_, '_> {
     pub(crate) fn without(&self) -> Result<isl::Set, Cause> {
         let poly = self.poly;
         let (mut all, _) = poly.domains(self.loops, Side::Source);
-        let given = self.condition.map(conjuncts).unwrap_or_default();
+        let given = self.condition.map(Expr::conjuncts).unwrap_or_default();
         for holds in given.into_iter().filter_map(affine_condition) {
             all = conjunction(all, poly.domain(&holds, Side::Source).0);
         }
@@ -131,8 +123,8 @@ impl NewRead<'_, '_> {
     /// Where the predicate of an instruction holds if the condition does; `None` if nobody knows.
     fn holds(&self, insn: InsnId) -> Option<Disjuncts> {
         let (kernel, mut all) = (self.poly.kernel, vec![Vec::new()]);
-        let given = self.condition.map(conjuncts).unwrap_or_default();
-        for c in kernel.insns[insn].predicate.as_ref().map(conjuncts).unwrap_or_default() {
+        let given = self.condition.map(Expr::conjuncts).unwrap_or_default();
+        for c in kernel.insns[insn].predicate.as_ref().map(Expr::conjuncts).unwrap_or_default() {
             // of the update itself the condition is known to say the same
             if given.contains(&c) && (insn == self.id || reads_constants(kernel, c)) {
                 continue;

@@ -102,6 +102,41 @@ for i in 0..n
   for j in 0..n
     s: y[i + 1] += a[i, j] if i + 1 < n
 ", [factor("s", &["i"])];
+    /// With `p = 0` there is no `c[i, 0]`: the sum adds nothing where no term is.
+    predicate_whose_operand_may_not_exist: "kernel k
+param n: i32
+param p: i32
+arg a: f64[n, p] in
+arg c: f64[n, p] in
+arg y: f64[n] inout
+for i in 0..n
+  for k in 0..p
+    s: y[i] += a[i, k] if c[i, 0] > 0.0
+", [FactorUpdate::new("s", ["i"])];
+    predicate_whose_operand_exists: "kernel k
+param n: i32
+param p: i32
+assume p >= 1
+arg a: f64[n, p] in
+arg c: f64[n, p] in
+arg y: f64[n] inout
+for i in 0..n
+  for k in 0..p
+    s: y[i] += a[i, k] if c[i, 0] > 0.0
+", [FactorUpdate::new("s", ["i"])];
+    refuses_bounds_that_may_have_no_value: "kernel k
+param n: i32
+param p: i32
+arg a: f64[n] in
+arg y: f64[4] inout
+temp m: i32 private
+for q in 0..p
+  w: m = 3
+for i in 0..n
+  for k in 0..p
+    for j in 0..min(m, 4)
+      s: y[j] += a[i]
+", [FactorUpdate::new("s", ["i"])];
     predicate_on_the_term: "kernel k
 param n: i32
 arg a: f64[n, n] in

@@ -44,6 +44,18 @@ for i in 0..n
   s: y += 1.0
   u: y += f64(i)
 ", [MoveInsns::before(["u"], "s")];
+    /// `f` reads `end` from the third iteration on only.
+    a_condition_that_reads_behind_another_one: "kernel k
+param n: i32
+arg m: i32[n] in
+arg y: f64[n] out
+temp end: i32 private
+for t in 0..n
+  e0: y[t] = 0.0
+  for z in 0..1 where t == 0
+    e: end = m[0]
+  f: y[t] = 1.0 if t >= 2 and end < 3
+", [MoveInsns::before(["f"], "z")];
     refuses_flow: THREE, [MoveInsns::before(["j"], "s")];
     refuses_anti: "kernel k
 param n: i32
@@ -88,6 +100,17 @@ for i in 0..n
     for k in 0..0
       s: y[i, j] = 1.0
 ", [MoveInsns::after(["e"], "j")];
+    refuses_a_condition_whose_operand_has_no_value: "kernel k
+param n: i32
+arg m: i32[n] in
+arg y: f64[n] out
+temp end: i32 private
+for t in 0..n
+  e0: y[t] = 0.0
+  for z in 0..1 where t == 0
+    e: end = m[0]
+  f: y[t] = 1.0 if end < 3 and t >= 2
+", [MoveInsns::before(["f"], "z")];
     refuses_to_swap_nests: "kernel k
 param n: i32
 arg a: f64[n] inout

@@ -158,6 +158,21 @@ for i in 0..n
   g: t = 2.0*a[i]
   u: y[i] = t
 ", [PipelineLoop::new("i", ["t"])];
+    refuses_to_enter_a_loop_before_its_bounds_are_written: "kernel k
+param n: i32
+arg a: f64[n] in
+arg m: i32[n] in
+arg y: f64[n] out
+temp end: i32 private
+temp s: f64[3] private
+for t in 0..n
+  for z in 0..1 where t == 0
+    e: end = m[0]
+  zero: s[0] = 0.0
+  for j in 1..end where t >= 2
+    f: s[0] += a[t]
+  u: y[t] = s[0]
+", [PipelineLoop::new("t", ["s"])];
     refuses_a_statement_that_does_more: "kernel k
 param n: i32
 arg a: f64[n] in
