@@ -5,6 +5,7 @@ use crate::error::{RuntimeError, Unavailable};
 use opencl3::device::{CL_DEVICE_TYPE_ALL, Device};
 use opencl3::error_codes::{ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
+use std::sync::{Mutex, PoisonError};
 
 /// Every device of every platform, in the loader's order.
 pub(crate) fn list() -> Result<Vec<DeviceInfo>, Unavailable> {
@@ -31,7 +32,11 @@ pub(crate) fn nth(index: usize) -> Result<(Device, DeviceInfo), RuntimeError> {
     Ok((device, info))
 }
 
+/// Held while platforms are asked: of two threads that are the first to ask pocl, one is told of no device.
+static ASKED: Mutex<()> = Mutex::new(());
+
 fn devices() -> Result<Vec<(Platform, Device)>, Unavailable> {
+    let _asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     let platforms = get_platforms().map_err(|e| match e.0 {
         DLOPEN_RUNTIME_LOAD_FAILED | DLOPEN_FUNCTION_NOT_AVAILABLE => {
             Unavailable::NoOpenClLibrary { reason: e.to_string() }

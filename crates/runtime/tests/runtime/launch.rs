@@ -182,3 +182,13 @@ fn threads_share_a_device() {
         });
     });
 }
+
+#[test]
+fn threads_open_a_device_at_once() {
+    let open = || purlin_runtime::open("opencl").map(|_| ()).map_err(|e| e.to_string());
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(found.iter().all(|f| *f == found[0]), "{found:?}");
+}
