@@ -25,6 +25,20 @@ for i in 0..n
   store: b[i] = t + 1.0
 ";
 
+/// How far a row goes, memory says: not even that two loops go equally far is seen.
+const ROWS: &str = "kernel rows
+arg d: i32[4] in
+arg a: f64[4, 8] in
+arg y: f64[4, 8] inout
+temp e: i32 private
+temp t: f64[8] private
+for c in 0..4 {g.0}
+  r: e = d[c]
+  for i in 0..min(e, 8) {l.0}
+    load: t[i] = a[c, i]
+    s: y[c, i] = t[i]
+";
+
 facts! {
     two_parts: TWO, [before("i", &["u"])];
     names_of_ones_own: TWO, [DistributeLoop { names: vec!["k".into()], ..before("i", &["u"]) }];
@@ -181,4 +195,5 @@ s: y = sum(i in 0..n: f64(i))
     refuses_two_names_for_one_loop: TWO, [
         DistributeLoop { names: vec!["k".into(), "l".into()], ..before("i", &["u"]) }
     ];
+    refuses_a_value_that_may_be_of_another_group: ROWS, [before("i", &["s"])];
 }

@@ -40,6 +40,20 @@ fn insn(iname: &str, name: &str) -> DuplicateIname {
     DuplicateIname::new(iname, Selection::Insn(name.into()))
 }
 
+/// How far a row goes, memory says: not even that two loops go equally far is seen.
+const ROWS: &str = "kernel rows
+arg d: i32[4] in
+arg a: f64[4, 8] in
+arg y: f64[4, 8] inout
+temp e: i32 private
+temp t: f64[8] private
+for c in 0..4 {g.0}
+  r: e = d[c]
+  for i in 0..min(e, 8) {l.0}
+    load: t[i] = a[c, i]
+    s: y[c, i] = t[i]
+";
+
 facts! {
     one_instruction: THREE, [insn("i", "s").in_front()];
     one_in_the_middle: THREE, [insn("i", "t")];
@@ -102,4 +116,5 @@ for l in 0..8
     refuses_names_taken: THREE, [DuplicateIname { name: Some("a".into()), ..insn("i", "u") }];
     refuses_a_reduction: NEST, [insn("k", "u")];
     refuses_unknown: THREE, [insn("q", "u")];
+    refuses_a_value_that_may_be_of_another_group: ROWS, [insn("i", "s")];
 }

@@ -32,6 +32,16 @@ for i in 0..n
   v: y[i, 3] = 2.0*a[i] - 1.0
 ";
 
+/// Work-groups write `b`; then one of them uses it twice.
+fn groups(value: &str) -> String {
+    format!(
+        "kernel k\narg z: f64[8] in\narg b: f64[8] inout\narg y: f64[8] inout\n\
+         for c1 in 0..8 {{g.0}}\n  s: b[c1] = 1.0\n\
+         for c2 in 0..1 {{g.0}}\n  t: y[c2] = {value}\n\
+         for c3 in 0..1 {{g.0}}\n  u: y[c3] += {value}\n"
+    )
+}
+
 facts! {
     the_largest_first: SHARED, [eliminate()];
     at_a_size_and_a_number_of_uses: SHARED, [Eliminate { least_size: 2, ..eliminate() }];
@@ -129,4 +139,60 @@ for i in 0..n
   t: y[i] += 2.0*a[i]
 ", [eliminate()];
     refuses_one_use: SHARED, [Eliminate { least_uses: 1, ..eliminate() }];
+    /// The temporary of `2.0*b[0]` would need a value that other work-groups write.
+    of_those_that_no_other_group_writes: &groups("2.0*b[0] + sqrt(z[7])*3.0"), [eliminate()];
+    refuses_what_another_group_writes: &groups("2.0*b[0]"), [eliminate()];
+    refuses_in_front_of_bounds_from_memory: "kernel k
+param n: i32
+arg count: i32[n] in
+arg a: f64[n] in
+arg y: f64[n] inout
+temp end: i32 private
+for i in 0..n
+  e: end = count[i]
+  for j in 0..end
+    s: y[i] += 2.0*a[0]
+  for l in 0..end
+    t: y[i] *= 2.0*a[0]
+", [eliminate()];
+    refuses_branches_of_a_selection: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = select(i > 0, 2.0*a[i - 1], 1.0) + select(i > 0, 2.0*a[i - 1], 3.0)
+", [eliminate()];
+    refuses_second_operands_of_conditions: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = 1.0 if i > 0 and 2.0*a[i - 1] < 1.0
+  t: y[i] *= 3.0 if i < 1 or 2.0*a[i - 1] < 1.0
+", [eliminate()];
+    refuses_terms_of_reductions_that_may_be_empty: "kernel k
+param n: i32
+param m: i32
+arg a: f64[m] in
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = sum(j in 0..m: 2.0*a[0]) + maximum(l in 0..m: 2.0*a[0])
+", [eliminate()];
+    refuses_uses_of_rules: "kernel k
+param n: i32
+arg a: f64[n] inout
+arg y: f64[n] inout
+rule f(j) := a[j]
+for i in 0..n
+  s: y[i] = f(i) + 1.0
+  w: a[i] = 2.0*y[i]
+  t: y[i] *= f(i) + 1.0
+", [eliminate()];
+    refuses_products_of_integers: "kernel k
+param n: i32
+arg map: i32[n] in
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = f64(map[i]*map[i]) + f64(map[i]*map[i] + 1)
+", [eliminate()];
 }

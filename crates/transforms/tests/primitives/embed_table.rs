@@ -44,4 +44,24 @@ s: a[0] = a[1]
 arg a: f64[4] inout
 s: a[0] = a[1]
 ", [embed("w")];
+    cast_where_a_cast_to_single_precision_occurs: "kernel k
+arg y: f64[2] inout
+table w: f64[1] global
+s: y[0] = w[0]*f32(y[1])
+table w = [0.1]
+", [embed("w")];
+    cast_where_a_rule_casts_to_single_precision: "kernel k
+arg y: f64[2] inout
+table w: f64[1] global
+rule f(x) := w[0]*f32(x)
+s: y[0] = f(y[1])
+table w = [0.1]
+", [embed("w")];
+    refuses_an_index_outside: "kernel k
+arg y: f64[2] inout
+table w: f64[2, 2] global
+for i in 0..0
+  s: y[i] = w[0, 2]
+table w = [1, 2, 3, 4]
+", [embed("w")];
 }

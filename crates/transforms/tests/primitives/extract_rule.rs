@@ -17,6 +17,18 @@ fn extract(params: &[&str], template: &str) -> ExtractRule {
     ExtractRule::new("f", params.to_vec(), template)
 }
 
+/// For templates that one thing keeps from matching.
+const OTHERS: &str = "kernel k
+param n: i32
+arg a: f64[n] in
+arg b: f64[n] in
+arg y: f64[n] inout
+rule twice(x) := 2.0*x
+rule half(x) := 0.5*x
+for i in 0..n
+  t: y[i] = twice(a[i]*b[0]) + sin(a[i]) + f64(f32(b[i])) if a[i]*b[0] < 1.0
+";
+
 facts! {
     everywhere: TEXT, [extract(&["p", "q"], "a[p]*b[q]")];
     one_parameter_for_two_places: TEXT, [extract(&["p"], "a[p]*b[p]")];
@@ -33,4 +45,10 @@ facts! {
     refuses_a_reduction: TEXT, [extract(&["p"], "sum(k in 0..n: a[k])")];
     refuses_a_name_taken: TEXT, [ExtractRule::new("y", ["p"], "a[p]")];
     refuses_an_empty_selection: TEXT, [ExtractRule { insns: Some(Selection::Tag("q".into())), ..extract(&["p"], "a[p]") }];
+    refuses_another_integer: OTHERS, [extract(&["p"], "a[p]*b[1]")];
+    refuses_another_real: OTHERS, [extract(&["x"], "x < 2.0")];
+    refuses_another_operator: OTHERS, [extract(&["p", "q"], "a[p] + b[q]")];
+    refuses_another_function: OTHERS, [extract(&["x"], "cos(x)")];
+    refuses_another_cast: OTHERS, [extract(&["x"], "f64(f64(x))")];
+    refuses_another_rule: OTHERS, [extract(&["x"], "half(x)")];
 }

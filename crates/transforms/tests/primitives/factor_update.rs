@@ -287,4 +287,24 @@ for j in 0..n
     refuses_private_partials_that_others_need: SUM, [
         split("k", 4), factor("s", &["k_o"]), tag("k_o", "l.0"),
     ];
+    refuses_bounds_that_change: "kernel k
+param n: i32
+arg y: f64[8] inout
+temp p: i32 private
+p0: p = 0
+for i in 0..n
+  t: p += 1
+  for k in 0..min(p, 8)
+    f: y[k] += 2.0
+", [factor("f", &["i"])];
+    refuses_a_predicate_that_changes: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg c: f64[n] inout
+arg y: f64[n] inout
+for i in 0..n
+  for k in 0..4
+    s: y[i] += a[i, k] if c[i] > 0.0
+  w: c[i] = -1.0
+", [factor("s", &["i"])];
 }

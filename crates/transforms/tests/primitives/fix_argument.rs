@@ -65,4 +65,15 @@ arg y: f64 inout
 s: y = w[0, 1]
 ", [FixArgument::real("w", [1.0, 2.0, 3.0, 4.0])];
     refuses_unknown: WEIGHTS, [SplitIname::new("j", 1), FixArgument::real("z", [0.5])];
+    refuses_when_work_items_would_move: "kernel k
+param n: i32
+arg p: i32 in
+arg a: f64[n] in
+arg y: f64[n] inout
+temp t: f64[n] private
+for i where i >= 1 and i >= p and i < n {l.0}
+  load: t[i] = a[i]
+for j where j >= 1 and j >= p - 1 and j < n and j >= p {l.0}
+  s: y[j] = t[j]
+", [FixArgument::int("p", [1])];
 }

@@ -39,4 +39,27 @@ callee twice
   s: c = 2.0*c
 s: y = 1.0
 ", [InlineCall::new("twice")];
+    other_calls_stay: "kernel k
+param n: i32
+arg y: f64[n] inout
+callee f
+  arg c: f64 inout
+
+  s: c += 1.0
+callee g
+  arg c: f64 inout
+
+  s: c *= 2.0
+callee h
+  arg c: f64 inout
+
+  s: c += 2.0
+for i in 0..n
+  call f
+    s: y[i] += 1.0
+  call g
+    t: y[i] *= 2.0
+  call h
+    u: y[i] += 2.0
+", [InlineCall::new("f")];
 }

@@ -70,4 +70,15 @@ t: v[0] = 2.0
 y: b[1] = v[0]
 ", [AliasStorage::new(["u", "v"], "buf"), JoinArrays::new(["u", "v"], "p", 0)];
     lanes_keep_to_their_own: SCALARS, [TagIname::new("i", "vector"), JoinArrays::new(["u", "v"], "p", 0)];
+    refuses_what_a_bound_mentions: "kernel k
+param n: i32
+arg m: i32[2] in
+arg y: f64[n] inout
+temp a: i32 private
+temp b: i32 private
+s: a = m[0]
+t: b = m[1]
+for i in 0..a
+  u: y[i] += f64(b)
+", [JoinArrays::new(["a", "b"], "p", 0)];
 }

@@ -130,4 +130,11 @@ arg y: f64 inout
 s: y = sum(i in 0..n, j in 0..n: x[i]*x[j])
 ", [map(&["i", "j"], &[&[0, 1], &[1, 0]])];
     refuses_unknown: RECTANGLE, [map(&["t", "q"], &[&[0, 1], &[1, 0]])];
+    refuses_bounds_without_a_closed_form: "kernel k
+param n: i32
+arg a: f64[n, n] inout
+for i in 0..n where i mod 3 == 1
+  for j in 0..n where j mod 2 == 1
+    s: a[i, j] = 1.0
+", [map(&["i", "j"], &[&[1, 1], &[0, 1]])];
 }

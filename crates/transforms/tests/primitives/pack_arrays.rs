@@ -56,4 +56,25 @@ x: b = v[0]
     refuses_one: THREE, [PackArrays::new(["u"], "pool")];
     refuses_an_argument: THREE, [PackArrays::new(["u", "a"], "pool")];
     refuses_a_taken_name: THREE, [PackArrays::new(["t", "u"], "w")];
+    /// That an index through a map stays in its array is not seen once both are one.
+    refuses_arrays_that_work_items_can_no_longer_tell_apart: "kernel k
+arg map: i32[4] in
+arg y: f64[4] inout
+temp t: f64[4] local
+temp u: f64[4] local
+for j in 0..4 {l.0}
+  s: t[j] = f64(j)
+  v: u[j] = y[j] + t[j]
+for j2 in 0..4 {l.0}
+  r: y[j2] = t[map[j2]]
+  w: u[3 - j2] = 1.0
+", [PackArrays::new(["t", "u"], "pool")];
+    refuses_other_memory: "kernel k
+arg b: f64 inout
+temp u: f64[2] local
+temp v: f64[2] private
+s: u[0] = 1.0
+t: v[0] = u[0]
+x: b = v[0]
+", [PackArrays::new(["u", "v"], "pool")];
 }

@@ -52,4 +52,10 @@ for i in 0..n
   s: a[2, i, 0] = 1.0 if m > 0
 ", [pad("a", 2, 1)];
     refuses_unknown: TILE, [pad("u", 1, 1)];
+    refuses_rows_that_are_not_multiples: "kernel k
+arg a: f64[2, 3] inout strides(8, 2)
+for i in 0..2
+  for j in 0..3
+    s: a[i, j] = 1.0
+", [pad("a", 1, 1)];
 }

@@ -187,6 +187,79 @@ for t in 0..n
     refuses_one_buffer: TILE, [pipeline().with_buffers(1)];
     refuses_an_argument: TILE, [PipelineLoop::new("t", ["y"])];
     refuses_an_unknown_loop: TILE, [PipelineLoop::new("i", ["tile"])];
+    /// The condition that the statement has stays beside the one that the loop goes on.
+    a_sum_of_terms_under_a_condition: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+temp s: f64 private
+for t in 0..n
+  z: s = 0.0
+  f: s += a[t] if a[t] > 0.5
+  u: y[t] = s
+", [PipelineLoop::new("t", ["s"])];
+    refuses_a_use_behind_the_loop: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+temp s: f64 private
+for t in 0..n
+  fetch: s = a[t]
+  use: y[t] += s
+for q in 0..n where q < 0
+  last: y[q] = s
+", [PipelineLoop::new("t", ["s"])];
+    refuses_bounds_that_change: "kernel k
+param n: i32
+arg count: i32[1] in
+arg a: f64[n] in
+arg y: f64[n] inout
+temp s: f64 private
+temp end: i32 private
+e: end = count[0]
+for t in 0..end
+  fetch: s = a[t]
+  use: y[t] += s
+  e2: end = 0
+", [PipelineLoop::new("t", ["s"])];
+    refuses_shared_storage: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64[n] inout
+arg z: f64[4] inout
+temp tile: f64[4] private storage(b)
+temp q: f64[4] private storage(b)
+for t in 0..n
+  for j in 0..4
+    fetch: tile[j] = a[t, j]
+  for k in 0..4
+    use: y[t] += tile[k]
+for c in 0..4
+  w: q[c] = z[c]
+for d in 0..4
+  x: z[d] = 2.0*q[d]
+", [pipeline()];
+    refuses_what_a_rule_reads: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+temp s: f64 private
+rule twice(v) := v*s
+for t in 0..n
+  fetch: s = a[t]
+  use: y[t] += twice(2.0)
+", [PipelineLoop::new("t", ["s"])];
+    refuses_what_an_assumption_mentions: "kernel k
+param n: i32
+arg y: f64[4*n] inout
+temp s: i32[4] private
+assume injective(s)
+for t in 0..n
+  for j in 0..4
+    fetch: s[j] = i32(4*t + j)
+  for q in 0..4
+    use: y[s[q]] += 1.0
+", [PipelineLoop::new("t", ["s"])];
 }
 
 /// The barriers in the loop over tiles: two, then one.

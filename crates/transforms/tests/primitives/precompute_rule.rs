@@ -207,4 +207,23 @@ for j in 0..n
     refuses_constant_memory: PAIRS, [PrecomputeRule::new("r", "b", Constant)];
     refuses_unknown: PAIRS, [PrecomputeRule::new("q", "b", Private)];
     refuses_an_unknown_loop: PAIRS, [compute("q")];
+    refuses_a_write_of_what_another_rule_reads: "kernel k
+param n: i32
+arg x: f64[n] inout
+arg y: f64[n] inout
+rule q(i) := 2.0*x[i]
+rule r(i) := q(i) + 1.0
+for i in 0..n
+  for k in 0..4
+    s: y[i] += r(i)
+    w: x[i] = 0.5*x[i]
+", [compute("i")];
+    refuses_values_of_different_types: "kernel k
+param n: i32
+arg y: i64[n, 4] inout
+rule r(j) := j*j
+for i in 0..n
+  for k in 0..4
+    s: y[i, k] = r(n) + r(k)
+", [compute("k")];
 }

@@ -12,6 +12,13 @@ fn sums(range: &str) -> String {
     )
 }
 
+fn bounds_from_memory(range: &str) -> String {
+    format!(
+        "kernel sums\nparam n: i32\narg p: i32[n] in\narg a: f64[2*n] in\narg y: f64[n] inout\n\
+         temp m: i32 private\nfor i in 0..n\n  e: m = p[i]\n  s: y[i] = sum(j in {range}: a[j])\n"
+    )
+}
+
 facts! {
     inclusive: &sums("0..i + 1"), [scan()];
     exclusive: &sums("0..i"), [scan()];
@@ -150,4 +157,21 @@ for i in 0..n {l.0}
   s: y[i] = sum(j in 0..i + 1: a[j])
 ", [scan()];
     refuses_names_taken: &sums("0..i"), [scan().into_temporary("a")];
+    refuses_first_terms_that_change: "kernel k
+param n: i32
+arg x: f64[n + 3] inout
+arg y: f64[n] inout
+for i in 0..n
+  s: y[i] = sum(j in 0..i + 3: x[j])
+  w: x[0] = 0.0
+", [scan()];
+    refuses_a_lower_bound_from_memory: &bounds_from_memory("m..i + 1"), [scan()];
+    refuses_an_upper_bound_from_memory: &bounds_from_memory("0..i + m"), [scan()];
+    refuses_an_update: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+for i in 1..n
+  s: y[i] += y[i - 1] + a[i]
+", [scan()];
 }

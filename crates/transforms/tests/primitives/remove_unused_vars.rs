@@ -36,4 +36,21 @@ arg a: f64[n] inout
 for i in 0..n
   s: a[i] = 2.0
 ", [RemoveUnusedVars::default()];
+    what_an_instruction_writes_stays: "kernel k
+param n: i32
+arg a: f64[n] inout
+temp gone: f64 private
+temp v: f64 private
+for i in 0..n
+  s: v = a[i]
+", [RemoveUnusedVars::default()];
+    what_a_predicate_reads_stays: "kernel k
+param n: i32
+arg a: f64[n] inout
+temp gone: f64 private
+table w: f64[1] global
+for i in 0..n
+  s: a[i] = 2.0 if w[0] < 1.0
+table w = [2]
+", [RemoveUnusedVars::default()];
 }

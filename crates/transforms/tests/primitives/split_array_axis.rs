@@ -55,4 +55,14 @@ for i in 0..8
     refuses_an_axis_there_is_not: COPY, [split(1, 4)];
     refuses_an_argument: COPY, [SplitArrayAxis::new("a", 0, 4)];
     refuses_unknown: COPY, [SplitArrayAxis::new("u", 0, 4)];
+    refuses_what_an_assumption_mentions: "kernel k
+param n: i32
+arg y: f64[n] inout
+temp t: i32[n] private
+assume injective(t)
+for i in 0..n
+  s: t[i] = i
+for j in 0..n
+  r: y[t[j]] = 1.0
+", [split(0, 4)];
 }

@@ -136,6 +136,15 @@ arg x: f64[n] in
 arg y: f64 inout
 s: y = sum(i in 0..n: x[i])
 ", [peel("i", 4)];
+    refuses_full_blocks_that_start_where_memory_says: "kernel k
+param n: i32
+arg p: i32[n] in
+arg a: f64[n] inout
+temp m: i32 private
+e: m = p[0]
+for i in m..n
+  s: a[i] = 2.0
+", [peel("i", 4)];
     refuses_full_blocks_of_bounds_that_change: CHANGING, [peel("i", 4)];
     refuses_bounds_that_change: CHANGING, [SplitIname::new("i", 4)];
 }
