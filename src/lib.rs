@@ -35,6 +35,7 @@ pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
 
 mod case;
+mod layout;
 mod loaded;
 mod problem;
 pub mod published;
@@ -45,6 +46,7 @@ pub mod tuning;
 mod work;
 
 pub use case::{Case, MalformedTable, PUBLISHED_MHZ, PublishedTime, UnknownCase, published_time};
+pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};
 pub use random::Random;

@@ -1,5 +1,6 @@
 //! A program and its arguments on a device.
 
+use crate::laid_out;
 use purlin_codegen::plan::HostExprError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Program};
 use purlin_ir::interp::{InterpError, LaunchReport, Memory, Value, check_launch};
@@ -60,7 +61,7 @@ impl<'d> Loaded<'d> {
         Self::compiled(device, device.compile(program)?, memory)
     }
 
-    /// As [`Loaded::new`], after [`check_launch`]: that what `kernel`, of which `program` is the code, assumes holds
+    /// As [`Loaded::new`] of what is [`laid_out`], after [`check_launch`]: that what `kernel`, of which `program` is the code, assumes holds
     /// for these values, and that no map leads outside of an array. Takes a pass over each map, or longer where the
     /// entries alone do not decide.
     ///
@@ -73,7 +74,7 @@ impl<'d> Loaded<'d> {
         memory: &Memory,
     ) -> Result<(Self, LaunchReport), LoadError> {
         let report = check_launch(kernel, memory)?;
-        Ok((Self::new(device, program, memory)?, report))
+        Ok((Self::new(device, program, &laid_out(kernel, memory))?, report))
     }
 
     /// Uploads the arguments that a compiled program takes from `memory`.

@@ -251,6 +251,28 @@ fn neighbours_are_one_vector() {
 }
 
 #[test]
+fn arguments_lie_as_the_recipe_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = write(
+        dir.path(),
+        "rows.purlin",
+        "kernel rows\nparam n: i32\narg a: f64[n, 3] in\narg r: f64[n, 2] inout\ntable w: f64[2] global\n\
+         for i in 0..n\n  s: r[i, 1] = a[i, 0] + 2.0*a[i, 1] + w[1]\ntable w = [1.5, 2.5]\n",
+    );
+    let recipe = write(
+        dir.path(),
+        "laid_out.json",
+        r#"{"steps": [{"change_layout": {"var": "a", "layout": "strides(1, n)"}},
+            {"change_layout": {"var": "r", "layout": "strides(5, 2)"}}, {"pass_table": {"var": "w"}}]}"#,
+    );
+    for check in [&["--check"][..], &[]] {
+        let args =
+            [&["run", &kernel, "--recipe", &recipe, "--param", "n=5", "--no-time"][..], check].concat();
+        assert!(good(&args).contains("of the tolerance"));
+    }
+}
+
+#[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
     for extra in [&[][..], &["--recipe", "examples/csr_recipe.json"]] {

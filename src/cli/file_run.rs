@@ -10,9 +10,9 @@ use super::transform::Transformed;
 use super::values::ParamArg;
 use purlin::codegen::{Options, Program, generate};
 use purlin::ir::interp::{InterpError, Memory, Value, interpret_with};
-use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind};
+use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, TableData, VarId, VarKind};
 use purlin::runtime::TimingOptions;
-use purlin::{Loaded, Random, RelativeError, kernel_work};
+use purlin::{Loaded, Random, RelativeError, gathered, kernel_work};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,10 +38,11 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let device = args.open()?;
     let program = generate(&transformed.kernel, device.info().backend.target(), &Options::default())?;
     progress.stage(format!("compiling for {}", device.info().name));
-    let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &memory)?;
+    let inputs = with_tables(kernel, &transformed.kernel, &memory);
+    let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &inputs)?;
     progress.stage("running");
     loaded.launch()?;
-    let results = results(kernel, &loaded)?;
+    let results = results(&transformed.kernel, &loaded, &memory)?;
     let error = expected.map(|expected| compare(&expected, &results));
     let mut rows = vec![
         ("kernel", format!("{}, {}", kernel.name, transformed.name)),
@@ -98,13 +99,34 @@ fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), 
     Ok(())
 }
 
-/// What the kernel wrote, by argument.
-fn results(kernel: &Kernel, loaded: &Loaded<'_>) -> Result<Vec<(String, Value)>, Failure> {
+/// The memory with the values of tables that have become arguments.
+fn with_tables(before: &Kernel, after: &Kernel, memory: &Memory) -> Memory {
+    let mut result = memory.clone();
+    for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(Direction::In))) {
+        let table = before.var(&var.name).map(|v| &before.vars[v].kind);
+        if let (None, Some(VarKind::Table(data))) = (memory.get(&var.name), table) {
+            result.set(&var.name, table_value(data, var.ty));
+        }
+    }
+    result
+}
+
+fn table_value(data: &TableData, ty: ScalarType) -> Value {
+    match (data, ty) {
+        (TableData::Real(v), ScalarType::F32) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
+        (TableData::Real(v), _) => Value::F64(v.iter().map(|x| x.0).collect()),
+        (TableData::Int(v), ScalarType::I32) => Value::I32(v.iter().map(|i| *i as i32).collect()),
+        (TableData::Int(v), _) => Value::I64(v.to_vec()),
+    }
+}
+
+/// What the kernel wrote, by argument, row by row.
+fn results(kernel: &Kernel, loaded: &Loaded<'_>, memory: &Memory) -> Result<Vec<(String, Value)>, Failure> {
     let written = kernel.vars.values().filter(|v| match v.kind {
         VarKind::Argument(Direction::Out | Direction::InOut) => true,
         VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => false,
     });
-    written.map(|v| Ok((v.name.clone(), loaded.value(&v.name)?))).collect()
+    written.map(|v| Ok((v.name.clone(), gathered(kernel, v, memory, loaded.value(&v.name)?)))).collect()
 }
 
 /// What the interpreter makes of the memory; none if that takes too long.

@@ -10,7 +10,7 @@ use purlin::codegen::Program;
 use purlin::ir::Kernel;
 use purlin::ir::interp::{LaunchReport, Memory};
 use purlin::runtime::{Backend, Device, devices, open};
-use purlin::{Loaded, Random};
+use purlin::{Loaded, Random, laid_out};
 use std::path::PathBuf;
 
 /// Compile, run and check a form's action or a loop program, and place it on the device's roofline
@@ -97,7 +97,7 @@ pub fn load<'d>(
     memory: &Memory,
 ) -> Result<(Loaded<'d>, Option<LaunchReport>), Failure> {
     if !args.check {
-        return Ok((Loaded::new(device, program, memory)?, None));
+        return Ok((Loaded::new(device, program, &laid_out(kernel, memory))?, None));
     }
     let (loaded, report) = Loaded::checked(device, kernel, program, memory)?;
     Ok((loaded, Some(report)))

@@ -1,11 +1,11 @@
 //! Runs pairs on a device, many in one program and in a process of their own: what crashes there fails here.
 
 use crate::pair::{Pair, TOLERANCE, differ};
-use purlin::Loaded;
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
 use purlin::ir::interp::{Memory, Value, interpret};
 use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind, Variable};
 use purlin::runtime::{Device, open};
+use purlin::{Loaded, gathered, laid_out};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -298,47 +298,6 @@ fn value(e: &Affine, names: &[String], memory: &Memory) -> Option<i64> {
     })
 }
 
-/// Where the elements of a variable lie, row by row, and how many elements its memory has.
-fn places(kernel: &Kernel, var: &Variable, memory: &Memory) -> Option<(Vec<usize>, usize)> {
-    let names = names(kernel);
-    let values = |all: &[Affine]| all.iter().map(|e| value(e, &names, memory)).collect::<Option<Vec<_>>>();
-    let (shape, strides) = (values(&var.shape)?, values(var.layout.strides.as_ref()?)?);
-    let mut places = vec![0];
-    for (extent, stride) in shape.iter().zip(&strides) {
-        let along = |place: &usize| (0..*extent).map(|k| place + (k * stride) as usize).collect::<Vec<_>>();
-        places = places.iter().flat_map(along).collect();
-    }
-    let size = places.iter().max().map_or(0, |last| last + 1);
-    Some((places, size))
-}
-
-/// The elements that lie at some places; elsewhere what is never read.
-fn spread(value: &Value, places: &[usize], size: usize) -> Value {
-    fn of<T: Copy>(values: &[T], places: &[usize], size: usize, rest: T) -> Vec<T> {
-        let mut all = vec![rest; size];
-        places.iter().zip(values).for_each(|(place, v)| all[*place] = *v);
-        all
-    }
-    match value {
-        Value::F64(v) => Value::F64(of(v, places, size, f64::NAN)),
-        Value::F32(v) => Value::F32(of(v, places, size, f32::NAN)),
-        Value::I32(v) => Value::I32(of(v, places, size, -1)),
-        Value::I64(v) => Value::I64(of(v, places, size, -1)),
-    }
-}
-
-fn gathered(value: &Value, places: &[usize]) -> Value {
-    fn of<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
-        places.iter().map(|place| values[*place]).collect()
-    }
-    match value {
-        Value::F64(v) => Value::F64(of(v, places)),
-        Value::F32(v) => Value::F32(of(v, places)),
-        Value::I32(v) => Value::I32(of(v, places)),
-        Value::I64(v) => Value::I64(of(v, places)),
-    }
-}
-
 /// One source of many programs: what they share (preamble, functions that the printers add) stands once.
 fn merged<'p>(programs: impl Iterator<Item = &'p Program>) -> String {
     let mut seen = BTreeSet::new();
@@ -359,12 +318,7 @@ fn run(device: &dyn Device, source: &str, generated: &Generated, pair: &Pair) ->
     program.source = source.to_owned();
     let memory = pair.memory();
     let kernel = &generated.kernel;
-    let mut laid_out = memory.clone();
-    for var in kernel.vars.values() {
-        if let (Some(value), Some((places, size))) = (memory.get(&var.name), places(kernel, var, &memory)) {
-            laid_out.set(&var.name, spread(value, &places, size));
-        }
-    }
+    let laid_out = laid_out(kernel, &memory);
     let loaded = match Loaded::new(device, &program, &laid_out) {
         Ok(loaded) => loaded,
         // is it this one that does not compile?
@@ -384,10 +338,9 @@ fn run(device: &dyn Device, source: &str, generated: &Generated, pair: &Pair) ->
     let mut found = expected.clone();
     let written = |k: &VarKind| matches!(k, VarKind::Argument(Direction::Out | Direction::InOut));
     for var in kernel.vars.values().filter(|v| written(&v.kind)) {
-        match (loaded.value(&var.name), places(kernel, var, &memory)) {
-            (Ok(value), Some((places, _))) => found.set(&var.name, gathered(&value, &places)),
-            (Ok(value), None) => found.set(&var.name, value),
-            (Err(e), _) => return Verdict::Wrong(e.to_string()),
+        match loaded.value(&var.name) {
+            Ok(value) => found.set(&var.name, gathered(kernel, var, &memory, value)),
+            Err(e) => return Verdict::Wrong(e.to_string()),
         }
     }
     match differ(&expected, &found, TOLERANCE) {
