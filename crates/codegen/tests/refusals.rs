@@ -69,6 +69,18 @@ refusals! {
     refuses_a_global_integer: C,
         "temp t: i32 global\ns: t = 1\n"
         => "`t` is an integer scalar in global memory, which bounds of loops cannot mention; make it local or private";
+    refuses_bounds_from_a_table: Cuda,
+        "table m: i32 global\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = 1.0\n  for j in 0..m\n    r: y[i] += 1.0\ntable m = [3]\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
+    refuses_bounds_from_a_constant: OpenCl,
+        "table m: i32 constant\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(j in 0..m: f64(j))\ntable m = [3]\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
+    refuses_bounds_from_an_argument_that_is_written: C,
+        "arg m: i32 inout\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(j in 0..ceil(m/2): f64(j))\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
+    refuses_bounds_from_an_argument_in_global_memory: C,
+        "arg m: i32 in global\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(j in 0..m: f64(j))\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
     refuses_an_access_outside_of_its_array: OpenCl,
         "arg x: f64[n] in\narg y: f64[n] out\nfor i in 0..n {g.0}\n  s: y[i] = x[i + 1]\n"
         => "`s[0]` accesses `x[1]` with n = 1, outside of its shape [n]; correct the index or the loops, or assume \

@@ -84,6 +84,7 @@ snapshots! {
     special_values_are_printed: ALL;
     shared_bounds_are_read_by_all: [OpenCl];
     spread_keeps_its_bounds: [C];
+    scalars_behind_pointers: ALL;
     strided_loop_steps: [Cuda];
     sums_and_products_are_atomic: ALL;
     temporaries_in_global_memory: ALL;
