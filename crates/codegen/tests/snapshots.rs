@@ -54,6 +54,7 @@ snapshots! {
     barrier_inside_a_guarded_loop: ALL;
     bounds_come_from_integer_temporaries: [Cuda, C];
     copies_inside_a_loop_keep_their_barriers: [OpenCl];
+    extremes_of_wide_values: ALL;
     f32_literals_and_functions_have_suffixes: ALL;
     finite_element_action_one_cell_a_work_item: ALL;
     flat_positions_are_quotients_and_remainders: [Cuda];
