@@ -71,6 +71,7 @@ snapshots! {
     long_lists_of_map_entries_stay: [Cuda];
     loop_keeps_the_bound_it_began_with: [Cuda];
     loops_of_different_lengths_share_an_axis: [Cuda, C];
+    loops_of_constant_length_are_written_out: [Cuda, C];
     loops_of_one_and_no_iteration_vanish: [Cuda];
     map_entries_are_read_once: [Cuda, C];
     minimum_and_maximum_are_atomic: ALL;
@@ -96,6 +97,7 @@ snapshots! {
     union_is_a_hull_with_a_guard: [Cuda];
     unrolled_loop_around_a_barrier: [Cuda, C];
     unrolled_loops_are_written_out: [Cuda];
+    unrolled_windows_around_a_barrier: [OpenCl];
     vector_loop_is_simd_on_the_host: [Cuda, C];
     vectors_are_copied_whole: ALL;
     vectors_calculate: [Cuda, OpenCl];
