@@ -2,7 +2,8 @@
 """Deletes one proof condition at a time and notes which tests fail: scripts/mutation_check.py [NAME…]
 
 All mutations of scripts/mutations.toml go into one scratch copy, each behind a switch that the environment
-sets (PURLIN_MUTATION=name), so that everything is compiled once. The table goes to results/mutations.md.
+sets (PURLIN_MUTATION=name), so that everything is compiled once. The table goes to results/mutations.md; with names
+only their rows change.
 
     --check     only look whether every mutation still fits its file
     --target D  target directory of the copy (default: target/mutations)
@@ -134,30 +135,38 @@ def main() -> None:
     with concurrent.futures.ThreadPoolExecutor(int(options.jobs)) as pool:
         results = list(pool.map(caught, chosen))
     survived = [m["name"] for m, tests in zip(chosen, results) if not tests]
-    if not options.names:
-        (ROOT / "results/mutations.md").write_text(table(chosen, results, RANDOM in programs))
+    page = ROOT / "results/mutations.md"
+    rows = old_rows(page.read_text()) if options.names else {}
+    rows |= {mutation["name"]: row(mutation, tests) for mutation, tests in zip(chosen, results)}
+    page.write_text(table([rows[m["name"]] for m in mutations if m["name"] in rows], RANDOM in programs))
     if survived:
         sys.exit(f"not noticed: {', '.join(survived)}")
 
 
-def table(mutations: list, results: list, random: bool) -> str:
+def old_rows(page: str) -> dict:
+    return {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+
+
+def row(mutation: dict, tests: list) -> str:
+    shown = ", ".join(f"`{test}`" for test in tests[:3]) + (f" and {len(tests) - 3} more" if len(tests) > 3 else "")
+    return f"| `{mutation['name']}` | {mutation['condition']} | {shown or '**none**'} |"
+
+
+def table(rows: list, random: bool) -> str:
     commit = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True).stdout.decode().strip()
-    noticed = sum(1 for tests in results if tests)
+    noticed = sum(1 for line in rows if not line.endswith("| **none** |"))
     recipes = "then random recipes" if random else "random recipes were left out of this run"
     lines = [
         "# Which tests notice that a proof condition is missing",
         "",
-        f"`make mutations`, {datetime.date.today()}, at {commit}: {len(results)} conditions deleted one at a time, {noticed} "
+        f"`make mutations`, {datetime.date.today()}, last at {commit}: {len(rows)} conditions deleted one at a time, {noticed} "
         "noticed. The tests of the primitives run first, then those of the crate, then those of the code that is made of "
         f"its results ({recipes}); named are those of the first of these that notices.",
         "",
         "| mutation | deleted condition | tests that fail |",
         "|---|---|---|",
     ]
-    for mutation, tests in zip(mutations, results):
-        shown = ", ".join(f"`{test}`" for test in tests[:3]) + (f" and {len(tests) - 3} more" if len(tests) > 3 else "")
-        lines.append(f"| `{mutation['name']}` | {mutation['condition']} | {shown or '**none**'} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *rows]) + "\n"
 
 
 if __name__ == "__main__":

@@ -36,6 +36,10 @@ pub enum CodegenError {
     )]
     GlobalTemporary { var: String },
     #[error(
+        "the bounds of `{iname}` mention `{var}`, which lies behind a pointer; copy it to a temporary before the loop"
+    )]
+    BoundBehindPointer { iname: String, var: String },
+    #[error(
         "the shape of `{var}` is not constant but `{extent}`; fix the parameter, so that {space} memory can be declared"
     )]
     ShapeNotConstant { var: String, extent: String, space: &'static str },

@@ -12,7 +12,7 @@ use crate::lower::place::is_plain_scalar;
 use crate::placed::PlacedKernel;
 use crate::plan::{Program, Target};
 use crate::print::{self, Constant, Function, Param};
-use crate::storage::{Storage, local_bytes};
+use crate::storage::{Storage, check_bounds, local_bytes};
 use crate::{launch, regions};
 use purlin_ir::inside::first_outside;
 use purlin_ir::placement::{Barrier, Placement};
@@ -68,6 +68,7 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
     let axes = Axes::new(&mut env)?;
     crate::lower::shuffle::check_size(placed, &axes)?;
     let storage = Storage::new(placed, &mut env.names, &env.var_names)?;
+    check_bounds(kernel)?;
     enter_hardware(&mut env, &axes);
     let mut syncs = Vec::new();
     if axes.work_items() > 1 {

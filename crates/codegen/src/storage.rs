@@ -8,7 +8,9 @@ use crate::names::Names;
 use crate::placed::PlacedKernel;
 use purlin_ir::layout::vector_lanes;
 use purlin_ir::placement::Barrier;
-use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel, ScalarType, VarId, VarKind, Variable};
+use purlin_ir::{
+    AddressSpace, Atom, AxisTag, Id, InameId, InsnId, Kernel, ScalarType, VarId, VarKind, Variable,
+};
 
 /// Where temporaries are kept.
 #[derive(Clone, Debug)]
@@ -97,6 +99,27 @@ impl Storage {
         }
         result
     }
+}
+
+/// Bounds are printed as they are: what they mention must be a value, not a pointer to one.
+///
+/// # Errors
+/// A domain, of a loop or of a reduction, that mentions what lies behind a pointer.
+pub(crate) fn check_bounds(kernel: &Kernel) -> Result<(), CodegenError> {
+    for iname in kernel.inames.values() {
+        let mut found = None;
+        iname.domain.for_each_symbol(&mut |atom| {
+            if let Atom::Var(var) = atom
+                && !is_plain_scalar(&kernel.vars[*var], &[])
+            {
+                found = Some(kernel.vars[*var].name.clone());
+            }
+        });
+        if let Some(var) = found {
+            return Err(CodegenError::BoundBehindPointer { iname: iname.name.clone(), var });
+        }
+    }
+    Ok(())
 }
 
 /// Bytes of all buffers of a group, each on a multiple of its elements' size or of the bytes it is aligned to.

@@ -48,6 +48,12 @@ refusals! {
     refuses_to_unroll_too_much: Cuda,
         "arg y: f64[5000] out\nfor i in 0..5000 {unroll}\n  s: y[i] = 1.0\n"
         => "unrolled loop `i` runs 5000 times, needed a constant of at most 4096; fix the parameter, split it, or leave it sequential";
+    refuses_to_unroll_too_much_from_anywhere: Cuda,
+        "arg y: f64[n] inout\nfor i in 0..n\n  for j in i..i + 5000 {unroll}\n    s: y[i] += 1.0\n"
+        => "unrolled loop `j` runs 5000 times, needed a constant of at most 4096; fix the parameter, split it, or leave it sequential";
+    refuses_to_unroll_from_what_the_body_changes: C,
+        "arg y: f64[8] inout\ntemp m: i32 private\na: m = 3\nfor i in m..m + 2 {unroll}\n  b: m = 4\n  s: y[i] += 1.0\n"
+        => "the domain of `i` depends on `m`, which its body writes; copy `m` to a temporary before the loop";
     refuses_a_barrier_that_work_items_reach_differently_often: OpenCl,
         "arg y: f64[8] inout\ntemp t: f64[8, 8] local\nfor l in 0..8 {l.0}\n  for k in 0..l\n    b: t[l, k] = f64(k)\n    d: y[l] = t[l - 1, k] if k < l - 1\n"
         => "a barrier stands inside loop `k`, whose bounds may differ among the work-items of a group (a bound is `l`); make them depend on parameters and work-groups only";
@@ -69,6 +75,18 @@ refusals! {
     refuses_a_global_integer: C,
         "temp t: i32 global\ns: t = 1\n"
         => "`t` is an integer scalar in global memory, which bounds of loops cannot mention; make it local or private";
+    refuses_bounds_from_a_table: Cuda,
+        "table m: i32 global\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = 1.0\n  for j in 0..m\n    r: y[i] += 1.0\ntable m = [3]\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
+    refuses_bounds_from_a_constant: OpenCl,
+        "table m: i32 constant\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(j in 0..m: f64(j))\ntable m = [3]\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
+    refuses_bounds_from_an_argument_that_is_written: C,
+        "arg m: i32 inout\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(j in 0..ceil(m/2): f64(j))\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
+    refuses_bounds_from_an_argument_in_global_memory: C,
+        "arg m: i32 in global\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(j in 0..m: f64(j))\n"
+        => "the bounds of `j` mention `m`, which lies behind a pointer; copy it to a temporary before the loop";
     refuses_an_access_outside_of_its_array: OpenCl,
         "arg x: f64[n] in\narg y: f64[n] out\nfor i in 0..n {g.0}\n  s: y[i] = x[i + 1]\n"
         => "`s[0]` accesses `x[1]` with n = 1, outside of its shape [n]; correct the index or the loops, or assume \

@@ -54,6 +54,7 @@ snapshots! {
     barrier_inside_a_guarded_loop: ALL;
     bounds_come_from_integer_temporaries: [Cuda, C];
     copies_inside_a_loop_keep_their_barriers: [OpenCl];
+    extremes_of_wide_values: ALL;
     f32_literals_and_functions_have_suffixes: ALL;
     finite_element_action_one_cell_a_work_item: ALL;
     flat_positions_are_quotients_and_remainders: [Cuda];
@@ -70,6 +71,7 @@ snapshots! {
     long_lists_of_map_entries_stay: [Cuda];
     loop_keeps_the_bound_it_began_with: [Cuda];
     loops_of_different_lengths_share_an_axis: [Cuda, C];
+    loops_of_constant_length_are_written_out: [Cuda, C];
     loops_of_one_and_no_iteration_vanish: [Cuda];
     map_entries_are_read_once: [Cuda, C];
     minimum_and_maximum_are_atomic: ALL;
@@ -84,6 +86,7 @@ snapshots! {
     special_values_are_printed: ALL;
     shared_bounds_are_read_by_all: [OpenCl];
     spread_keeps_its_bounds: [C];
+    scalars_behind_pointers: ALL;
     strided_loop_steps: [Cuda];
     sums_and_products_are_atomic: ALL;
     temporaries_in_global_memory: ALL;
@@ -94,6 +97,7 @@ snapshots! {
     union_is_a_hull_with_a_guard: [Cuda];
     unrolled_loop_around_a_barrier: [Cuda, C];
     unrolled_loops_are_written_out: [Cuda];
+    unrolled_windows_around_a_barrier: [OpenCl];
     vector_loop_is_simd_on_the_host: [Cuda, C];
     vectors_are_copied_whole: ALL;
     vectors_calculate: [Cuda, OpenCl];

@@ -285,15 +285,21 @@ impl Kernel {
             && self.callee(name).is_none()
     }
 
-    /// `stem` if it is free, else `stem_1`, `stem_2`, …
+    /// Whether a name is that of a parameter of a rule, which no variable and no rule may have.
+    pub fn is_rule_param(&self, name: &str) -> bool {
+        self.rules.values().any(|rule| rule.params.iter().any(|param| param == name))
+    }
+
+    /// `stem` if it is free, whatever it is to name, else `stem_1`, `stem_2`, …
     pub fn fresh_name(&self, stem: &str) -> String {
-        if self.is_free_name(stem) {
+        let is_free = |name: &str| self.is_free_name(name) && !self.is_rule_param(name);
+        if is_free(stem) {
             return stem.to_owned();
         }
         let mut k = 1;
         loop {
             let name = format!("{stem}_{k}");
-            if self.is_free_name(&name) {
+            if is_free(&name) {
                 return name;
             }
             k += 1;

@@ -1,13 +1,16 @@
 //! Layouts: whether strides keep the elements of an array apart, and whether an axis is that of vectors.
 
 use crate::affine::Affine;
+use crate::elimination::implied;
 use crate::kernel::Variable;
 
 /// Whether different indices surely lie in different places: with the axes in some order, every stride is at
 /// least the previous stride times the previous extent, the first at least 1. Axes of extent 1 or less do
-/// not count. An order or a bound that depends on parameters in another way than by a constant difference
-/// is not taken as sure.
-pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine]) -> bool {
+/// not count. What is sure of the parameters: every extent of this array is at least 1 where it has an element at all,
+/// and what is `known` is not negative.
+pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine], known: &[Affine]) -> bool {
+    let known: Vec<Affine> = shape.iter().map(|n| n.plus_constant(-1)).chain(known.iter().cloned()).collect();
+    let at_least = |a: &Affine, b: &Affine| implied(&known, &a.minus(b));
     let mut rest: Vec<(&Affine, &Affine)> =
         shape.iter().zip(strides).filter(|(extent, _)| extent.as_constant().is_none_or(|n| n > 1)).collect();
     let mut covered = Affine::constant(1);
@@ -24,6 +27,9 @@ pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine]) -> bool {
             // A product of parameters is not affine: only the outermost axis may need it.
             (None, None) => return rest.is_empty(),
         };
+        if !covered.in_bounds() {
+            return rest.is_empty(); // arithmetic saturates beyond this
+        }
     }
     true
 }
@@ -54,18 +60,6 @@ pub fn vector_lanes(variable: &Variable) -> Result<i64, &'static str> {
     Ok(lanes)
 }
 
-/// `a >= b` whatever the parameters.
-fn at_least(a: &Affine, b: &Affine) -> bool {
-    a.minus(b).as_constant().is_some_and(|d| d >= 0) || is_positive_multiple(a, b)
-}
-
-/// Whether `b` is 1 and `a` a sum of parameters with coefficients of at least 1: extents, of which strides
-/// are made, are positive where there is an element at all.
-fn is_positive_multiple(a: &Affine, b: &Affine) -> bool {
-    let positive = !a.terms().is_empty() && a.constant_term() >= 0;
-    b.as_constant() == Some(1) && positive && a.terms().iter().all(|(_, c)| *c >= 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,8 +71,9 @@ mod tests {
 
     #[test]
     fn constant_strides() {
-        let apart =
-            |shape: &[i64], strides: &[i64]| keeps_elements_apart(&constants(shape), &constants(strides));
+        let apart = |shape: &[i64], strides: &[i64]| {
+            keeps_elements_apart(&constants(shape), &constants(strides), &[])
+        };
         assert!(apart(&[4, 4], &[4, 1]) && apart(&[4, 4], &[1, 4]) && apart(&[4, 4], &[5, 1]));
         assert!(apart(&[2, 3, 4], &[12, 4, 1]) && apart(&[1, 4], &[0, 1]) && apart(&[], &[]));
         assert!(
@@ -112,14 +107,23 @@ mod tests {
 
     #[test]
     fn parametric_strides() {
-        let n = Affine::var(VarId::from_index(0));
-        let one = Affine::constant(1);
-        let four = Affine::constant(4);
+        let (n, m) = (Affine::var(VarId::from_index(0)), Affine::var(VarId::from_index(1)));
+        let c = Affine::constant;
+        let apart = |shape: &[Affine], strides: &[Affine]| keeps_elements_apart(shape, strides, &[]);
         // [4, n] row by row, with a pad, and column by column
-        assert!(keeps_elements_apart(&[four.clone(), n.clone()], &[n.clone(), one.clone()]));
-        assert!(keeps_elements_apart(&[four.clone(), n.clone()], &[n.plus_constant(1), one.clone()]));
-        assert!(keeps_elements_apart(&[four.clone(), n.clone()], &[one.clone(), four.clone()]));
-        assert!(!keeps_elements_apart(&[four.clone(), n.clone()], &[n.plus_constant(-1), one.clone()]));
-        assert!(!keeps_elements_apart(&[four, n], &[one.clone(), one]));
+        let four_by_n = [c(4), n.clone()];
+        assert!(apart(&four_by_n, &[n.clone(), c(1)]) && apart(&four_by_n, &[n.plus_constant(1), c(1)]));
+        assert!(apart(&four_by_n, &[c(1), c(4)]) && apart(&four_by_n, &[n.times(2), c(2)]));
+        assert!(!apart(&four_by_n, &[n.plus_constant(-1), c(1)]) && !apart(&four_by_n, &[c(1), c(1)]));
+        // [3, n, 4] with a pad
+        assert!(apart(&[c(3), n.clone(), c(4)], &[n.times(5), c(5), c(1)]));
+        assert!(!apart(&[c(3), n.clone(), c(4)], &[n.times(5), c(3), c(1)]));
+        // m and n are extents of this array in the second case only
+        assert!(!apart(&four_by_n, &[n.plus(&m), c(1)]) && !apart(&[c(4)], std::slice::from_ref(&n)));
+        assert!(apart(&[m.clone(), n.clone()], &[n.plus(&m), c(1)]));
+        // what is known beside
+        let positive = [n.plus_constant(-1)];
+        assert!(keeps_elements_apart(&[c(4)], std::slice::from_ref(&n), &positive));
+        assert!(!keeps_elements_apart(&[c(4)], &[n.plus_constant(-1)], &positive));
     }
 }

@@ -21,10 +21,11 @@
 //!     recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
-use crate::domain::Domain;
+use crate::domain::{Constraint, Domain};
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Insn, Kernel, Node, Rule, VarKind};
+use crate::layout::keeps_elements_apart;
 use crate::typing::{ExprType, TypeError};
 
 /// Most operations on a path from the root of an expression to a leaf.
@@ -215,8 +216,10 @@ impl Kernel {
         if var.layout.strides.is_some() && strides.len() != var.shape.len() {
             return error("as many strides as axes are needed");
         }
-        if var.layout.strides.is_some() && !crate::layout::keeps_elements_apart(&var.shape, strides) {
-            return error("its strides may put two elements in one place; use larger ones");
+        if var.layout.strides.is_some() && !keeps_elements_apart(&var.shape, strides, &self.not_negative()) {
+            return error(
+                "its strides may put two elements in one place; use larger ones, or assume what the parameters satisfy",
+            );
         }
         if var.layout.vector_axis.is_some_and(|a| a as usize >= var.shape.len()) {
             return error("the vector axis is not one of its axes");
@@ -248,6 +251,16 @@ impl Kernel {
                 Err(KernelError::TableSize { var: var.name.clone(), needed, found: data.len() })
             }
         }
+    }
+
+    /// What the assumptions say of the parameters.
+    fn not_negative(&self) -> Vec<Affine> {
+        let of = |assumption: &Assumption| match assumption {
+            Assumption::Params(Constraint::NonNegative(e)) => vec![e.clone()],
+            Assumption::Params(Constraint::Zero(e)) => vec![e.clone(), e.times(-1)],
+            Assumption::Injective(_) => Vec::new(),
+        };
+        self.assumptions.iter().flat_map(of).collect()
     }
 
     fn verify_rules(&self) -> Result<(), KernelError> {

@@ -4,6 +4,7 @@ use super::{Lower, guarded};
 use crate::ast::{Atomic, Block, Expr, IntFn, Op, Place, Stmt};
 use crate::axes::is_replicated;
 use crate::error::CodegenError;
+use crate::interval::Interval;
 use crate::value::Value;
 use purlin_ir::{Insn, InsnId, MathFn, ScalarType, UpdateOp, WriteOp};
 
@@ -71,7 +72,7 @@ impl<'k> Lower<'k> {
         let ty = self.kernel.vars[insn.lhs.var].ty;
         let place = self.place(&insn.lhs)?;
         let value = self.expr(&insn.rhs)?;
-        let value = self.stored(value, ty);
+        let value = self.stored(self.clamped(value, insn.update_op(), ty), ty);
         Ok(match insn.op {
             WriteOp::Assign => Stmt::Assign { place, op: None, value, origin: Some(id) },
             WriteOp::Update { op, atomic: false } => update(place, op, ty, value, Some(id)),
@@ -88,6 +89,25 @@ impl<'k> Lower<'k> {
                 }
             }
         })
+    }
+
+    /// The value of an update of `ty`: where a minimum or maximum is that of its variable, the value may be beyond 32
+    /// bits on the other side, and is brought inside before it is narrowed.
+    fn clamped(&self, value: Value, op: Option<UpdateOp>, ty: ScalarType) -> Value {
+        if ty != ScalarType::I32 || !value.is_integer() {
+            return value;
+        }
+        let (code, from, range) = value.as_integer(&self.env);
+        let (function, limit, inside) = match op {
+            Some(UpdateOp::Min) => (IntFn::Min, i32::MAX, range.hi <= Interval::I32.hi),
+            Some(UpdateOp::Max) => (IntFn::Max, i32::MIN, range.lo >= Interval::I32.lo),
+            Some(UpdateOp::Add | UpdateOp::Mul) | None => return value,
+        };
+        if from != ScalarType::I64 || inside {
+            return value;
+        }
+        let limit = Box::new(Expr::Int(limit.into(), ScalarType::I64));
+        Value::Int(Expr::IntCall(function, from, Box::new(code), limit), from, range)
     }
 
     /// A value as an element of type `ty`.

@@ -1,9 +1,9 @@
 //! Loops: what becomes a counted loop, what a substitution, what a guard.
 
-use super::{Lower, UNROLL_LIMIT, guarded};
+use super::{Lower, guarded};
 use crate::ast::{Block, Declare, Expr, For, IntFn, LoopKind, Op, Stmt};
 use crate::axes::range_of;
-use crate::bounds::{self, Bounds, constants, mentions_any};
+use crate::bounds::{self, Bounds, mentions_any};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, condition, divide};
@@ -11,27 +11,27 @@ use purlin_ir::placement::first_bounded_by;
 use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
 
 /// How a loop is written.
-enum Form {
+pub(super) enum Form {
     /// Nothing runs.
     Empty,
     /// The iname has one value; its name stands for it.
     Value(Affine),
     /// The iname takes these values, written out.
-    Values(Vec<i64>),
+    Values(Vec<Affine>),
     /// A counted loop.
     Counted { lower: Vec<Vec<Affine>>, upper: Vec<Vec<Affine>>, stride: Option<(i64, i64)> },
 }
 
 /// A loop in its context.
-struct Shape {
-    form: Form,
+pub(super) struct Shape {
+    pub(super) form: Form,
     /// Conditions around the loop.
     outer: Vec<Constraint>,
     /// Conditions around its body.
-    inner: Vec<Vec<Constraint>>,
-    range: Interval,
+    pub(super) inner: Vec<Vec<Constraint>>,
+    pub(super) range: Interval,
     /// What the body may take as known.
-    facts: Vec<Constraint>,
+    pub(super) facts: Vec<Constraint>,
 }
 
 type Body<'a, 'k> = &'a mut dyn FnMut(&mut Lower<'k>) -> Result<Block, CodegenError>;
@@ -95,7 +95,7 @@ impl<'k> Lower<'k> {
                     if self.barriers.holds(iname) {
                         code.push(Stmt::Iteration(self.env.name(iname).clone()));
                     }
-                    self.env.set_value(iname, Some(Affine::constant(v)));
+                    self.env.set_value(iname, Some(v));
                     let copy = self.body(iname, &shape.inner, &shape.facts, body);
                     self.env.set_value(iname, None);
                     code.extend(copy?);
@@ -297,53 +297,6 @@ impl<'k> Lower<'k> {
         kept
     }
 
-    /// The loop written out: its values if the bounds are constants, else all values between the constants it
-    /// stays within, each with a guard.
-    fn unrolled(&self, iname: InameId, mut shape: Shape, single: bool) -> Result<Shape, CodegenError> {
-        let Form::Counted { lower, upper, stride } = &shape.form else { return Ok(shape) };
-        let (step, residue) = stride.unwrap_or((1, 0));
-        let (lo, hi) = match (constants(lower), constants(upper)) {
-            (Some(lo), Some(hi)) => (
-                lo.iter().filter_map(|l| l.iter().max()).min().copied().unwrap_or(0),
-                hi.iter().filter_map(|l| l.iter().min()).max().copied().unwrap_or(0),
-            ),
-            _ => {
-                let (Ok(lo), Ok(last)) = (i64::try_from(shape.range.lo), i64::try_from(shape.range.hi))
-                else {
-                    return Err(self.no_constants(iname, lower, upper));
-                };
-                if single {
-                    shape.inner = vec![shape.facts.clone()];
-                }
-                (lo, last.saturating_add(1))
-            }
-        };
-        let values: Vec<i64> = (lo..hi
-            .min(lo.saturating_add(UNROLL_LIMIT.saturating_mul(step)).saturating_add(1)))
-            .filter(|v| v.rem_euclid(step) == residue)
-            .collect();
-        if values.len() as i64 > UNROLL_LIMIT {
-            return match constants(lower).and(constants(upper)) {
-                Some(_) => Err(self.refuse_unrolling(iname, format!("{}", hi.saturating_sub(lo)))),
-                None => Err(self.no_constants(iname, lower, upper)),
-            };
-        }
-        shape.form = Form::Values(values);
-        Ok(shape)
-    }
-
-    fn no_constants(&self, iname: InameId, lower: &[Vec<Affine>], upper: &[Vec<Affine>]) -> CodegenError {
-        let show = |l: &[Vec<Affine>]| {
-            l.iter().flatten().map(|e| crate::axes::show(self.kernel, e)).collect::<Vec<_>>().join(", ")
-        };
-        self.refuse_unrolling(iname, format!("from {} to {}", show(lower), show(upper)))
-    }
-
-    fn refuse_unrolling(&self, iname: InameId, found: String) -> CodegenError {
-        let iname = self.kernel.inames[iname].name.clone();
-        CodegenError::UnrollNotConstant { iname, found, limit: UNROLL_LIMIT }
-    }
-
     /// The head of a counted loop, and declarations that it needs before.
     fn head(
         &mut self,
@@ -472,9 +425,10 @@ impl<'k> Lower<'k> {
     /// What is written out inside of the loop must not change there; the bounds of a counted loop are
     /// taken before.
     fn check_unchanged(&self, iname: InameId, shape: &Shape, written: &[VarId]) -> Result<(), CodegenError> {
-        let value = match &shape.form {
-            Form::Value(value) => Some(value),
-            Form::Empty | Form::Values(_) | Form::Counted { .. } => None,
+        let values = match &shape.form {
+            Form::Value(value) => std::slice::from_ref(value),
+            Form::Values(values) => values,
+            Form::Empty | Form::Counted { .. } => &[],
         };
         // other work-items may still be reading the bounds of the loop
         let shared = |v: &&VarId| {
@@ -486,7 +440,7 @@ impl<'k> Lower<'k> {
         if let Some(var) = written.iter().find(shared) {
             return Err(self.changing(iname, *var));
         }
-        let inside = shape.inner.iter().flatten().map(Constraint::expr).chain(value);
+        let inside = shape.inner.iter().flatten().map(Constraint::expr).chain(values);
         for e in inside {
             if let Some(var) = written.iter().find(|v| mentions_any(e, &[**v])) {
                 return Err(self.changing(iname, *var));

@@ -7,6 +7,7 @@ pub(crate) mod intrinsic;
 mod loops;
 pub(crate) mod place;
 pub(crate) mod shuffle;
+mod unroll;
 
 use crate::ast::{Block, Expr, Name, Stmt};
 use crate::axes::Axes;

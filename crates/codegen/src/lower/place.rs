@@ -10,8 +10,12 @@ use purlin_ir::{Access, AddressSpace, Affine, AxisTag, Id, InameId, ScalarType, 
 /// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
 pub(crate) fn is_plain_scalar(var: &Variable, sliced: &[bool]) -> bool {
     let no_axes = var.shape.len() == sliced.iter().filter(|s| **s).count();
-    let behind_pointer = matches!(var.kind, VarKind::Argument(_) | VarKind::Temporary);
-    no_axes && !(var.space == AddressSpace::Global && behind_pointer) && var.storage.is_none()
+    let behind_pointer = match var.kind {
+        VarKind::Argument(_) | VarKind::Temporary => var.space == AddressSpace::Global,
+        VarKind::Table(_) => true,
+        VarKind::Param => false,
+    };
+    no_axes && !behind_pointer && var.storage.is_none()
 }
 
 /// Elements between neighbours along each axis that is kept; row-major unless the layout says so.

@@ -23,7 +23,8 @@ use std::fmt;
 ///
 /// # Precondition
 /// Different elements stay in different places, `{ (e, e') : address(e) = address(e'), e /= e' }` is empty: with the axes in some order every stride covers those inside it, which the
-/// verifier proves of every layout. A vector axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples
+/// verifier proves of every layout. It knows of the parameters what is assumed, and that the extents of this array are at
+/// least 1 where it has an element: `strides(n)` of four elements needs an assumption, `strides(n, 1)` of `[4, n]` none. A vector axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples
 /// of that number. No dependence changes.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Assumption, Kernel, ScalarType, VarKind};
+use purlin_ir::{Affine, Assumption, Kernel, ScalarType, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -21,11 +21,11 @@ use std::fmt;
 ///
 /// # Precondition
 /// The value `v` fits the parameter's type, and the assumptions `A` together still have a solution:
-/// `{ params : A, n = v }` is not empty.
+/// `{ params : A, n = v }` is not empty. No extent becomes a negative constant.
 ///
 /// # Errors
-/// An unknown variable, one that is no parameter, a value that does not fit or that an assumption
-/// excludes.
+/// An unknown variable, one that is no parameter, a value that does not fit, that an assumption
+/// excludes, or that makes an extent negative.
 ///
 /// # Elsewhere
 /// Loopy `fix_parameters`; Exo `specialize`; TVM `specialize`.
@@ -94,8 +94,25 @@ impl Transform for FixParameter {
                 self.value
             )));
         }
+        check_extents(self, kernel, &fixed)?;
         // Work-items count from lower bounds, which may be simpler now.
         check_placement(&fixed)?;
         Ok(fixed)
+    }
+}
+
+/// A caller may leave an array empty by a negative parameter, but no variable is declared so.
+fn check_extents(step: &FixParameter, kernel: &Kernel, fixed: &Kernel) -> Result<(), Cause> {
+    let negative = |e: &Affine| e.as_constant().is_some_and(|n| n < 0);
+    let found = fixed.vars.values().find(|var| {
+        let before = kernel.var(&var.name).map_or(&[][..], |before| &kernel.vars[before].shape);
+        var.shape.iter().any(negative) && !before.iter().any(negative)
+    });
+    match found {
+        None => Ok(()),
+        Some(var) => Err(Cause::Argument(format!(
+            "{} makes the extent of `{}` negative; choose another value",
+            step.value, var.name
+        ))),
     }
 }

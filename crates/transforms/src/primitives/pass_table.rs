@@ -13,7 +13,8 @@ use std::fmt;
 /// ```text
 /// table w: f64[2] constant = {0.25, 0.75}   =>   arg w: f64[2] in
 /// ```
-/// One kernel then serves several tables of the same shape. The argument is row-major, in global memory.
+/// One kernel then serves several tables of the same shape. The argument is row-major, in global memory; one without axes
+/// is passed by value.
 ///
 /// # Precondition
 /// Nothing to prove: with the table's values as the argument, `a(i) = table(i)`, every load finds what it found. An assumption that the table is
@@ -52,7 +53,8 @@ impl Transform for PassTable {
         }
         let mut passed = kernel.clone();
         passed.vars[var].kind = VarKind::Argument(Direction::In);
-        passed.vars[var].space = AddressSpace::Global;
+        let scalar = kernel.vars[var].shape.is_empty();
+        passed.vars[var].space = if scalar { AddressSpace::Private } else { AddressSpace::Global };
         Ok(passed)
     }
 }

@@ -45,6 +45,16 @@ fn groups(value: &str) -> String {
 facts! {
     the_largest_first: SHARED, [eliminate()];
     at_a_size_and_a_number_of_uses: SHARED, [Eliminate { least_size: 2, ..eliminate() }];
+    beside_a_parameter_of_its_name: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] out
+arg z: f64[n] out
+rule f(common, compute_common_1) := common*2.0 + compute_common_1
+for i in 0..n
+  s: y[i] = (a[i] + 1.0)*(a[i] + 1.0)
+  t: z[i] = f(a[i], 1.0)
+", [eliminate()];
     not_often_enough: SHARED, [Eliminate { least_uses: 4, ..eliminate() }];
     of_some_instructions: SHARED, [Eliminate { temporary: Some("shifted".into()), ..Eliminate::of(Selection::Insn("t".into())) }];
     then_hoisted: "kernel k

@@ -25,6 +25,14 @@ for i in 0..n
     both: SCALE, [FixParameter::new("n", 4), FixParameter::new("m", 4)];
     refuses_a_broken_assumption: SCALE, [FixParameter::new("n", 0)];
     refuses_assumptions_without_solution: SCALE, [Assume::at_most("m", 3), FixParameter::new("n", 4)];
+    refuses_a_negative_extent: "kernel k
+param n: i32
+arg y: f64[4] inout
+temp t: f64[n] global
+for i in 0..n
+  s: t[i] = 1.0
+  r: y[0] += t[i]
+", [FixParameter::new("n", -1)];
     refuses_what_the_type_cannot_hold: SCALE, [FixParameter::new("n", 1 << 31)];
     refuses_what_coefficients_cannot_hold: SCALE, [FixParameter::new("m", i64::MIN)];
     refuses_an_argument: SCALE, [FixParameter::new("y", 1)];

@@ -23,13 +23,19 @@ facts! {
     rows: TILE, [pad("t", 1, 1)];
     rows_of_an_argument: TILE, [pad("a", 2, 1)];
     planes_of_an_argument: TILE, [pad("a", 1, 2)];
-    /// 8*n + 8 is larger than 8 wherever there is an element, which the verifier does not see.
-    refuses_parametric_rows_inside_others: "kernel k
+    /// 8*n + 8 is larger than 8 wherever there is an element.
+    parametric_rows_inside_others: "kernel k
 param n: i32
 arg a: f64[4, n, 8] inout
 for i in 0..n
   s: a[2, i, 3] = 1.0
 ", [pad("a", 1, 1)];
+    rows_inside_parametric_ones: "kernel k
+param n: i32
+arg a: f64[3, n, 4] inout
+for i in 0..n
+  s: a[2, i, 3] = 1.0
+", [pad("a", 2, 1), pad("a", 1, 1)];
     columns_after_a_transposition: "kernel k
 param n: i32
 arg a: f64[8, n] inout
