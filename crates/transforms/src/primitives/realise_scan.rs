@@ -10,7 +10,7 @@ use crate::neutral::neutral;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
-use crate::tree::edit_siblings;
+use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_ir::deps::pair::{Order, pair_relation};
 use purlin_ir::deps::{AccessSite, access_sites};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
@@ -49,7 +49,8 @@ use std::fmt;
 /// and every write `w` inside `i`, `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
 ///
 /// A recurrence: seen as a sum (product, minimum, maximum), the right-hand side has exactly one term `y[f(i - 1)]`
-/// where `y[f(i)]` is stored, and no other instruction inside `i` writes what is read there:
+/// where `y[f(i)]` is stored; nothing inside `i` writes what `f` reads, `reads(f) ∩ written(i) = {}`; and no other
+/// instruction inside `i` writes what is read there:
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. Equal up to the reassociation that updates
 /// declare, exactly so with one other term.
 ///
@@ -57,7 +58,7 @@ use std::fmt;
 ///
 /// # Errors
 /// A term that is written after it is read, or an element of the recurrence that somebody else writes, with two
-/// instances; an instruction that is neither; a range that does not grow by one; a reduction under a condition;
+/// instances; an index of the recurrence that changes inside the loop; an instruction that is neither; a range that does not grow by one; a reduction under a condition;
 /// names that are taken.
 ///
 /// # Elsewhere
@@ -111,6 +112,7 @@ impl Transform for RealiseScan {
             }
             None => {
                 let step = recurrence(kernel, &scan)?;
+                check_index_stays(kernel, &scan, &step.before)?;
                 check_own_element(kernel, &scan, &step)?;
                 self.edit_recurrence(kernel.clone(), &scan, &step)
             }
@@ -339,6 +341,29 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
     }
     let value = joined(kernel, insn, op, &rest);
     Ok(Recurrence { op, before, value })
+}
+
+/// Nothing inside the loop writes what the index reads, `reads(f) ∩ written(i) = {}`: `f(i - 1)` is what the iteration
+/// before stored to.
+fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<(), Cause> {
+    let mut read = Vec::new();
+    before.index.iter().for_each(|e| {
+        kernel.expand_rules(e).for_each(&mut |e| {
+            if let Expr::Load(access) = e {
+                read.push(access.var);
+            }
+        });
+    });
+    let inside = insns_of(loop_body(&kernel.body, scan.iname).unwrap_or_default());
+    let Some(writer) = inside.into_iter().find(|i| read.contains(&kernel.insns[*i].lhs.var)) else {
+        return Ok(());
+    };
+    let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
+    Err(Cause::Argument(format!(
+        "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
+         iteration before stored to another element; keep the recurrence, or set it outside of the loop",
+        kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
+    )))
 }
 
 /// Nobody else inside the loop writes the element that the recurrence takes over:

@@ -150,4 +150,26 @@ for i in 0..n {l.0}
   s: y[i] = sum(j in 0..i + 1: a[j])
 ", [scan()];
     refuses_names_taken: &sums("0..i"), [scan().into_temporary("a")];
+    /// The element before is found by the scalar that holds throughout the loop.
+    index_by_a_scalar_of_the_loop_around: "kernel k
+param n: i32
+arg p: i32[n + 1] in
+arg a: f64[n + 1] in
+arg y: f64[3*n + 3] inout
+temp m: i32 private
+for r in 0..n
+  u: m = p[r]
+  for i in 1..n
+    s: y[m + i] = y[m + i - 1] + a[i]
+", [scan()];
+    refuses_an_index_that_changes_in_the_loop: "kernel k
+param n: i32
+arg p: i32[n + 1] in
+arg a: f64[n + 1] in
+arg y: f64[3*n + 3] inout
+temp m: i32 private
+for i in 1..n
+  u: m = p[i]
+  s: y[m + i] = y[m + i - 1] + a[i]
+", [scan()];
 }
