@@ -10,6 +10,7 @@ use crate::neutral::neutral;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
+use crate::proofs::width::{accumulator_type, cast_stored};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_ir::deps::pair::{Order, pair_relation};
 use purlin_ir::deps::{AccessSite, access_sites};
@@ -38,7 +39,8 @@ use std::fmt;
 ///                                                     s: y[i] = s_acc
 /// ```
 /// An exclusive sum (`j in 0..i`) adds `a[i - 1] if i >= 1`; a range that starts with several terms gets a loop in
-/// front that adds all but the last of them. The total is private and has the type of the reduction or of `y`.
+/// front that adds all but the last of them. The total is private and has the type of the reduction or of `y`; `i64` if
+/// a sum of type `i32` may not fit one, as in `realise_reduction`.
 ///
 /// # Precondition
 /// The loop `i` is a plain range `i0..i1` directly around the instruction, which has no predicate.
@@ -59,7 +61,8 @@ use std::fmt;
 /// # Errors
 /// A term that is written after it is read, or an element of the recurrence that somebody else writes, with two
 /// instances; an index of the recurrence that changes inside the loop; an instruction that is neither; a range that does not grow by one; a reduction under a condition;
-/// names that are taken.
+/// an
+/// update of an `i32` by a sum in 64 bits; names that are taken.
 ///
 /// # Elsewhere
 /// Loopy realises prefix sums as scans; Halide's update definitions; the "scan detection" of ppcg's successors.
@@ -106,7 +109,9 @@ impl Transform for RealiseScan {
         }
         let realised = match prefix(kernel, &scan)? {
             Some(prefix) => {
-                let realised = self.edit_prefix(kernel.clone(), &scan, &prefix)?;
+                let mut realised = self.edit_prefix(kernel.clone(), &scan, &prefix)?;
+                let from = format!("the reduction over `{}`", kernel.inames[prefix.term].name);
+                cast_stored(&mut realised, scan.id, &from)?;
                 self.check_terms(&realised, &scan)?;
                 realised
             }
@@ -180,8 +185,9 @@ impl RealiseScan {
     }
 
     fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Cause> {
-        let total = self.temporary(&mut kernel, prefix.ty);
         let old = kernel.insns[scan.id].clone();
+        let ty = accumulator_type(&kernel, &old, &prefix.reduction, prefix.ty);
+        let total = self.temporary(&mut kernel, ty);
         let insn = |end: &str, op, rhs, predicate| Insn {
             name: format!("{}{end}", self.name()),
             lhs: total.clone(),
