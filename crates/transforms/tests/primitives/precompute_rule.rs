@@ -207,4 +207,28 @@ for j in 0..n
     refuses_constant_memory: PAIRS, [PrecomputeRule::new("r", "b", Constant)];
     refuses_unknown: PAIRS, [PrecomputeRule::new("q", "b", Private)];
     refuses_an_unknown_loop: PAIRS, [compute("q")];
+    refuses_to_divide_by_what_may_be_zero: GUARDED, [compute("i")];
+    refuses_to_divide_under_a_condition:
+        &GUARDED.replace("select(b[k] >= 1, r(k), 0)", "r(k) if b[k] >= 1"), [compute("i")];
+    refuses_a_remainder_by_what_may_be_zero: &GUARDED.replace("floor_div(a[i], b[i])", "a[i] mod b[i]"), [compute("i")];
+    divides_by_one_at_least: &GUARDED.replace("b[i])", "max(b[i], 1))"), [compute("i")];
+    divides_by_a_constant: &GUARDED.replace("b[i])", "3)"), [compute("i")];
+    refuses_to_cast_a_real_that_may_not_fit:
+        &GUARDED.replace("arg a: i32", "arg a: f64").replace("floor_div(a[i], b[i])", "i64(a[i])"), [compute("i")];
+    refuses_to_cast_an_integer_that_may_not_fit:
+        &GUARDED.replace("arg a: i32", "arg a: i64").replace("floor_div(a[i], b[i])", "i32(a[i])"), [compute("i")];
+    /// Every division runs in any case.
+    divides_what_is_surely_used: &GUARDED.replace("select(b[k] >= 1, r(k), 0)", "r(k)"), [compute("i")];
 }
+
+/// Divides only where the divisor is not zero.
+const GUARDED: &str = "kernel guarded
+param n: i32
+arg a: i32[4] in
+arg b: i32[4] in
+arg y: i64[n, 4] inout
+rule r(i) := floor_div(a[i], b[i])
+for i in 0..n
+  for k in 0..4
+    s: y[i, k] += select(b[k] >= 1, r(k), 0)
+";
