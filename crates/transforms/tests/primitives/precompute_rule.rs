@@ -1,5 +1,6 @@
-use crate::story::facts;
+use crate::story::{compare_from, facts};
 use purlin_ir::AddressSpace::{Constant, Global, Local, Private};
+use purlin_ir::interp::Value;
 use purlin_transforms::Selection;
 use purlin_transforms::primitives::{FixParameter, PrecomputeRule, SplitIname, TagIname};
 
@@ -217,6 +218,10 @@ for j in 0..n
         &GUARDED.replace("arg a: i32", "arg a: f64").replace("floor_div(a[i], b[i])", "i64(a[i])"), [compute("i")];
     refuses_to_cast_an_integer_that_may_not_fit:
         &GUARDED.replace("arg a: i32", "arg a: i64").replace("floor_div(a[i], b[i])", "i32(a[i])"), [compute("i")];
+    /// What is stored in 32 bits is cast as the store does.
+    integers_of_a_plain_store: &SUMS.replace("+=", "="), [compute("i")];
+    integers_that_are_cast: &SUMS.replace("2*a[i]", "i32(2*a[i])"), [compute("i")];
+    refuses_an_update_in_32_bits: SUMS, [compute("i")];
     /// Every division runs in any case.
     divides_what_is_surely_used: &GUARDED.replace("select(b[k] >= 1, r(k), 0)", "r(k)"), [compute("i")];
 }
@@ -232,3 +237,19 @@ for i in 0..n
   for k in 0..4
     s: y[i, k] += select(b[k] >= 1, r(k), 0)
 ";
+
+const SUMS: &str = "kernel sums
+param n: i32
+arg a: i32[4] in
+arg y: i32[n, 4] inout
+rule r(i) := 2*a[i]
+for i in 0..n
+  for k in 0..4
+    s: y[i, k] += r(k)
+";
+
+#[test]
+fn large_integers_stay() {
+    let text = SUMS.replace("+= r(k)", "= floor_div(r(k), 4)");
+    compare_from(&text, &[compute("i").into()], &[("a", Value::I32(vec![2_000_000_000; 4]))]);
+}
