@@ -29,8 +29,8 @@ use std::fmt;
 ///                                                 t: z[i, j] = common*c[j]
 /// ```
 /// Subexpressions are equal if they are written alike. They are of type `f32` or `f64`, hold an operation and no
-/// reduction or rule, and count by their operations: `least_size` of them in `least_uses` places. Further temporaries are
-/// called `common_1`, `common_2`, …. A value that no loop changes leaves it by `hoist_insn`.
+/// reduction or rule, stand in no call, and count by their operations: `least_size` of them in `least_uses` places.
+/// Further temporaries are called `common_1`, `common_2`, …. A value that no loop changes leaves it by `hoist_insn`.
 ///
 /// # Precondition
 /// With `L` the loops around all uses `U` of a temporary: (1) nothing writes an operand between the temporary and a use,
@@ -147,6 +147,9 @@ impl EliminateCommonSubexpressions {
             Some(selection) => selection.resolve(kernel)?.into_iter().collect(),
             None => kernel.insns.ids().collect(),
         };
+        // what a call holds is what its kernel says; nothing is put between its instructions, as none is a use
+        let called = selected.iter().copied().find(|insn| kernel.insns[*insn].callee.is_some());
+        selected.retain(|insn| kernel.insns[*insn].callee.is_none());
         let mut search =
             Search { step: self, defined: HashSet::new(), failed: HashSet::new(), refusal: None };
         let mut current = kernel.clone();
@@ -165,8 +168,13 @@ impl EliminateCommonSubexpressions {
             (false, _) => Ok(current),
             (true, Some(refusal)) => Err(refusal),
             (true, None) => Err(Cause::Argument(format!(
-                "no subexpression that is surely computed counts (operations: {} or more, places: {} or more)",
-                self.least_size, self.least_uses
+                "no subexpression that is surely computed counts (operations: {} or more, places: {} or more){}",
+                self.least_size,
+                self.least_uses,
+                called.map_or(String::new(), |insn| format!(
+                    "; `{}` stands in a call, inline it first",
+                    kernel.insns[insn].name
+                ))
             ))),
         }
     }

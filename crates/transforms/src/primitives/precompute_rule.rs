@@ -6,6 +6,7 @@ use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
+use crate::proofs::width::{cast_stored, fits_i32};
 use crate::staging::{Footprint, Region, Temporary};
 use purlin_ir::deps::{Mode, access_sites};
 use purlin_ir::polyhedral::Polyhedral;
@@ -31,19 +32,22 @@ use std::fmt;
 /// ```
 /// The temporary has an axis for each parameter of the rule along which more than one value is used. `work_items`
 /// makes one flat loop over the work-items of a group of the loops that compute, `footprint` chooses the box
-/// around the arguments or exactly those that are used; see `prefetch_array`. Uses inside other rules stay.
+/// around the arguments or exactly those that are used; see `prefetch_array`. Uses inside other rules stay. Values of
+/// type `i32` that are more than loads are kept in 64 bits, and cast where they are stored: `y[i] = i32(r_values[k])`.
 ///
 /// # Precondition
 /// All arguments are affine in loops and parameters, and the box around them has constant extents. With `L` the loops
 /// around the new instruction, for every operand `x` of the rule, every write `w` of it after that place and every
 /// use `u`, `{ w -> u : L = L', element(w) = element(u), w before u }` is empty. The rule is evaluated for arguments
-/// that are surely used, or else reads nothing outside of its arrays and nothing that may be undefined there.
+/// that are surely used, or else reads nothing outside of its arrays and nothing that may be undefined there, divides
+/// integers only by constants or `max(…, 1)`, and casts no number to an integer type that it may not fit.
 /// If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown rule or loop, no use, arguments that are not affine, values without a type of their own, an extent
-/// that is not a constant, taken names; a write between the computation and a use, with two instances; an element
-/// outside; a computation that the placement breaks.
+/// An unknown rule or loop, no use, arguments that are not affine, values without a type of their own, an update of an
+/// `i32` by values in 64 bits, an extent that is not a constant, taken names; a write between the computation and a
+/// use, with two instances; an element outside, or an operation that some values do not allow; a computation that the
+/// placement breaks.
 ///
 /// # Elsewhere
 /// Loopy `precompute`; Halide `compute_at`; Exo `bind_expr` with `stage_mem`; TVM `compute_at`.
@@ -163,7 +167,10 @@ impl Transform for PrecomputeRule {
         let reads = region.reads(&poly, &sites)?;
         let tile = region.tile(&poly, &reads, self.footprint, None)?;
         let filled = temporary.fill(&poly, &region, &tile, (ty, space))?;
-        let precomputed = stand_in.remove(filled);
+        let mut precomputed = stand_in.remove(filled);
+        for insn in &region.insns {
+            cast_stored(&mut precomputed, *insn, &format!("rule `{}`", self.rule))?;
+        }
         precomputed.verify()?;
         if !tile.is_filled_by(&poly, &reads, &region.around)? {
             let help = "compute exactly what is used, or in a loop whose uses fill a box";
@@ -207,7 +214,9 @@ impl PrecomputeRule {
         types.dedup();
         match types.as_slice() {
             // integers are unbounded until they are stored; what is loaded fits its type
-            [ScalarType::I32] if !matches!(kernel.rules[rule].body, Expr::Load(_)) => Ok(ScalarType::I64),
+            [ScalarType::I32] if !fits_i32(kernel, &kernel.expand_rules(&kernel.rules[rule].body)) => {
+                Ok(ScalarType::I64)
+            }
             [one] => Ok(*one),
             _ => Err(Cause::Argument(format!(
                 "rule `{}` has values of different types here; cast them in the rule",

@@ -5,6 +5,7 @@ use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
 use crate::neutral::neutral;
+use crate::proofs::width::{accumulator_type, cast_stored};
 use crate::tree::edit_siblings;
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, Reduction,
@@ -23,17 +24,19 @@ use std::fmt;
 ///                                                s_update: s_acc += a[i, k]
 ///                                              s: y[i] = 2.0*s_acc
 /// ```
-/// The accumulator is private and has the type of the reduction. Several inames become loops in their order. A
+/// The accumulator is private and has the type of the reduction; `i64` if values of type `i32` may not fit one, as a sum
+/// in `y[i] = floor_div(sum(…), 8)`, whose value is then cast to the type of `y`. Several inames become loops in their order. A
 /// predicate of `s` holds for all three. Tags of the instruction are kept by all three.
 ///
 /// # Precondition
 /// The reduction is evaluated whenever the instruction runs: it stands under no condition, and inside no other
 /// reduction or use of a rule. The loop runs right before `s`, through the same points in the same order, from
-/// the neutral element: the result is the same bit by bit. If loops are on axes, the placement must hold.
+/// the neutral element: the result is the same bit by bit. No update of an `i32` takes a value that may not fit one,
+/// other than to add or multiply a whole sum or product, which is the same modulo 2^32. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An unknown iname, one of a loop, a reduction inside another, under a condition, in a predicate, or among the
-/// arguments of a rule, one without a type of its own, names that are taken.
+/// arguments of a rule, one without a type of its own; an update of an `i32` by a sum in 64 bits; names that are taken.
 ///
 /// # Elsewhere
 /// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops; TVM `decompose_reduction`. The
@@ -75,7 +78,8 @@ impl Transform for RealiseReduction {
                 )));
             }
         };
-        let realised = self.edit(kernel, insn, &reduction, ty)?;
+        let mut realised = self.edit(kernel, insn, &reduction, ty)?;
+        cast_stored(&mut realised, insn, &format!("the reduction over `{}`", self.iname))?;
         realised.verify()?;
         check_placement(&realised)?;
         Ok(realised)
@@ -125,7 +129,8 @@ impl RealiseReduction {
         for name in [&name, &init, &update] {
             lookup::free(kernel, name)?;
         }
-        let temporary = Variable::new(name, ty, VarKind::Temporary, [], AddressSpace::Private);
+        let wide = accumulator_type(kernel, insn, reduction, ty);
+        let temporary = Variable::new(name, wide, VarKind::Temporary, [], AddressSpace::Private);
         let acc = Access::scalar(realised.vars.push(temporary));
         let new = |name, op, rhs| Insn {
             name,

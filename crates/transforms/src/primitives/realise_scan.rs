@@ -10,7 +10,8 @@ use crate::neutral::neutral;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
-use crate::tree::edit_siblings;
+use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_ir::deps::pair::{Order, pair_relation};
 use purlin_ir::deps::{AccessSite, access_sites};
 use purlin_ir::polyhedral::{Polyhedral, Side, cross};
@@ -38,7 +39,8 @@ use std::fmt;
 ///                                                     s: y[i] = s_acc
 /// ```
 /// An exclusive sum (`j in 0..i`) adds `a[i - 1] if i >= 1`; a range that starts with several terms gets a loop in
-/// front that adds all but the last of them. The total is private and has the type of the reduction or of `y`.
+/// front that adds all but the last of them. The total is private and has the type of the reduction or of `y`; `i64` if
+/// a sum of type `i32` may not fit one, as in `realise_reduction`.
 ///
 /// # Precondition
 /// The loop `i` is a plain range `i0..i1` directly around the instruction, which has no predicate.
@@ -49,7 +51,8 @@ use std::fmt;
 /// and every write `w` inside `i`, `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
 ///
 /// A recurrence: seen as a sum (product, minimum, maximum), the right-hand side has exactly one term `y[f(i - 1)]`
-/// where `y[f(i)]` is stored, and no other instruction inside `i` writes what is read there:
+/// where `y[f(i)]` is stored; nothing inside `i` writes what `f` reads, `reads(f) ∩ written(i) = {}`; and no other
+/// instruction inside `i` writes what is read there:
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. Equal up to the reassociation that updates
 /// declare, exactly so with one other term.
 ///
@@ -57,8 +60,9 @@ use std::fmt;
 ///
 /// # Errors
 /// A term that is written after it is read, or an element of the recurrence that somebody else writes, with two
-/// instances; an instruction that is neither; a range that does not grow by one; a reduction under a condition;
-/// names that are taken.
+/// instances; an index of the recurrence that changes inside the loop; an instruction that is neither; a range that does not grow by one; a reduction under a condition;
+/// an
+/// update of an `i32` by a sum in 64 bits; names that are taken.
 ///
 /// # Elsewhere
 /// Loopy realises prefix sums as scans; Halide's update definitions; the "scan detection" of ppcg's successors.
@@ -105,12 +109,15 @@ impl Transform for RealiseScan {
         }
         let realised = match prefix(kernel, &scan)? {
             Some(prefix) => {
-                let realised = self.edit_prefix(kernel.clone(), &scan, &prefix)?;
+                let mut realised = self.edit_prefix(kernel.clone(), &scan, &prefix)?;
+                let from = format!("the reduction over `{}`", kernel.inames[prefix.term].name);
+                cast_stored(&mut realised, scan.id, &from)?;
                 self.check_terms(&realised, &scan)?;
                 realised
             }
             None => {
                 let step = recurrence(kernel, &scan)?;
+                check_index_stays(kernel, &scan, &step.before)?;
                 check_own_element(kernel, &scan, &step)?;
                 self.edit_recurrence(kernel.clone(), &scan, &step)
             }
@@ -178,8 +185,9 @@ impl RealiseScan {
     }
 
     fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Cause> {
-        let total = self.temporary(&mut kernel, prefix.ty);
         let old = kernel.insns[scan.id].clone();
+        let ty = accumulator_type(&kernel, &old, &prefix.reduction, prefix.ty);
+        let total = self.temporary(&mut kernel, ty);
         let insn = |end: &str, op, rhs, predicate| Insn {
             name: format!("{}{end}", self.name()),
             lhs: total.clone(),
@@ -339,6 +347,29 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
     }
     let value = joined(kernel, insn, op, &rest);
     Ok(Recurrence { op, before, value })
+}
+
+/// Nothing inside the loop writes what the index reads, `reads(f) ∩ written(i) = {}`: `f(i - 1)` is what the iteration
+/// before stored to.
+fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<(), Cause> {
+    let mut read = Vec::new();
+    before.index.iter().for_each(|e| {
+        kernel.expand_rules(e).for_each(&mut |e| {
+            if let Expr::Load(access) = e {
+                read.push(access.var);
+            }
+        });
+    });
+    let inside = insns_of(loop_body(&kernel.body, scan.iname).unwrap_or_default());
+    let Some(writer) = inside.into_iter().find(|i| read.contains(&kernel.insns[*i].lhs.var)) else {
+        return Ok(());
+    };
+    let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
+    Err(Cause::Argument(format!(
+        "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
+         iteration before stored to another element; keep the recurrence, or set it outside of the loop",
+        kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
+    )))
 }
 
 /// Nobody else inside the loop writes the element that the recurrence takes over:

@@ -8,13 +8,14 @@ use crate::nest::new_loop;
 use crate::neutral::neutral;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::extent::{parametric_extent, points_of};
+use crate::proofs::width::fits_i32;
 use crate::tree::{edit_siblings, loop_body};
 use purlin_ir::deps::access_sites;
 use purlin_ir::placement::SUB_GROUP;
 use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
-    UpdateOp, VarId, VarKind, Variable, WriteOp,
+    ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -58,15 +59,17 @@ use std::fmt;
 /// # Precondition
 /// The loop holds nothing but an update, so that its terms may be regrouped. The element is the same in all
 /// iterations, and the update reads its variable nowhere else: with `o` the loops around,
-/// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every read `t` of it. Where no term is,
-/// the element lies in the array and, of a temporary or output, has surely been written. The length of the loop has a constant bound. If loops are on axes, the placement
-/// must hold. By shuffles, the length is a power of two of at most 32, on `l.0`; that all work-items of the sub-group
-/// take part is for code generation to prove.
+/// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every read `t` of it. Where no term is, the
+/// element lies in the array and, of a temporary or output, has surely been written. Terms of an `i32` extremum fit an
+/// `i32`. The length of the loop has a constant bound. If loops are on axes, the placement must hold. By shuffles, the
+/// length is a power of two of at most 32, on `l.0`; that all work-items of the sub-group take part is for code
+/// generation to prove.
 ///
 /// # Errors
-/// An element that the update reads, with two instances; one that may not exist or have no value, with the sizes; a loop of more than
-/// an update, of a plain store, of unknown length, for shuffles of another length or axis; an element that the loop selects; a tag that is no axis of
-/// work-items; names that are taken.
+/// An element that the update reads, with two instances; one that may not exist or have no value, with the sizes; a
+/// loop of more than an update, of a plain store, of unknown length, for shuffles of another length or axis, of
+/// integers that may not fit; an element that the loop selects; a tag that is no axis of work-items; names that are
+/// taken.
 ///
 /// # Elsewhere
 /// Loopy realises reductions over `l.0` like this; CUB `BlockReduce`, by shuffles `WarpReduce`; Halide `rfactor` with `gpu_threads` and
@@ -238,6 +241,7 @@ impl ReduceInTree {
                 self.iname
             )));
         }
+        check_terms_fit(kernel, insn, op)?;
         let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
         let poly = Polyhedral::new(&expanded);
         let outer = poly.loops(id).len() - 1;
@@ -257,6 +261,20 @@ impl ReduceInTree {
         plan.check_names(kernel)?;
         Ok(plan)
     }
+}
+
+/// The leaves hold the terms: of an extremum, other than of a sum modulo 2^32, they must fit.
+fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Cause> {
+    let var = &kernel.vars[insn.lhs.var];
+    let is_sum = matches!(op, UpdateOp::Add | UpdateOp::Mul);
+    if is_sum || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
+        return Ok(());
+    }
+    Err(Cause::Argument(format!(
+        "`{}` compares values that may not fit the type of `{}`, i32, in which the tree would hold them; cast them \
+         to i32",
+        insn.name, var.name
+    )))
 }
 
 /// Whether the work-items of a sub-group can hold as many leaves.

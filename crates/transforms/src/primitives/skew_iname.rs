@@ -8,7 +8,8 @@ use crate::proofs::bounds::check_places_follow;
 use crate::substitute::remap_iname;
 use crate::tree::{inames_of, loop_body};
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Expr, InameId, Kernel};
+use purlin_ir::placement::index_origin;
+use purlin_ir::{Affine, Atom, AxisTag, Expr, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -25,11 +26,12 @@ use std::fmt;
 ///
 /// # Precondition
 /// `outer` is around `iname`. Nothing to prove about the order: for every value of `outer` it stays. If the
-/// loop is on an axis, it is a plain range, whose places count from its lower bound, so that they stay.
+/// loop is on an axis, it is a plain range, whose places count from its lower bound, so that they stay, and that bound
+/// mentions no loop after it: the places of a launch are counted from one value.
 ///
 /// # Errors
 /// Unknown inames, an `outer` that is not around, a factor of 0 or beyond 2^40, a loop on an axis that
-/// is no range, and a dependence that the placement breaks, with two instances.
+/// is no range or would start at a value of another loop, and a dependence that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loop skewing (Wolfe 1986); Loopy `affine_map_inames`.
@@ -77,9 +79,30 @@ impl Transform for SkewIname {
         let mut skewed = kernel.clone();
         let value = Affine::iname(iname).minus(&Affine::iname(outer).times(self.factor));
         remap_iname(&mut skewed, iname, &value);
+        self.check_start(&skewed, iname)?;
         skewed.verify()?;
         check_placement(&skewed)?;
         Ok(skewed)
+    }
+}
+
+impl SkewIname {
+    /// The places of an axis are counted from a value that is the same in the whole launch.
+    fn check_start(&self, skewed: &Kernel, iname: InameId) -> Result<(), Cause> {
+        let data = &skewed.inames[iname];
+        let start = index_origin(&data.domain, iname);
+        let mut moves = false;
+        start.for_each_symbol(&mut |atom| moves |= matches!(atom, Atom::Iname(_)));
+        if !moves || !matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_)) {
+            return Ok(());
+        }
+        Err(Cause::Argument(format!(
+            "`{}` on {} would start at `{}`, from which no code can count its places; keep it as it is, or tag it \
+             sequential first",
+            self.iname,
+            data.tag,
+            skewed.show_affine(&start)
+        )))
     }
 }
 

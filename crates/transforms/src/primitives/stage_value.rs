@@ -1,11 +1,15 @@
 //! Computes the value of an instruction into a temporary first.
 
 use super::Transform;
+use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
+use crate::proofs::width::fits_i32;
 use crate::tree::edit_siblings;
 use purlin_ir::typing::ExprType;
-use purlin_ir::{Access, AddressSpace, Expr, Insn, InsnId, Kernel, Node, VarKind, Variable, WriteOp};
+use purlin_ir::{
+    Access, AddressSpace, Expr, Insn, InsnId, Kernel, Node, ScalarType, VarKind, Variable, WriteOp,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,11 +24,13 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The value has the type of what the instruction `s` writes, and no name is taken. Nothing runs between the two,
-/// `{ w : set before w before s }` is empty, so every operand is the same.
+/// The value has the type of what the instruction `s` writes, and no name is taken; if `s` updates an `i32`, the value
+/// surely fits one. Nothing runs between the two, `{ w : set before w before s }` is empty, so every operand is the
+/// same. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown instruction, a value of another type, a condition, a taken name.
+/// An unknown instruction, a value of another type, an update of an `i32` by a value that may not fit one, a condition,
+/// a taken name; a placement that breaks a dependence.
 ///
 /// # Elsewhere
 /// Loopy `assignment` of a subexpression; Exo `bind_expr`; Halide a `Func` of its own.
@@ -75,8 +81,23 @@ impl Transform for StageValue {
                 ty.name()
             )));
         }
-        Ok(self.edit(kernel.clone(), id))
+        check_fits(kernel, insn)?;
+        let staged = self.edit(kernel.clone(), id);
+        check_placement(&staged)?;
+        Ok(staged)
     }
+}
+
+/// An integer is as wide as its operands make it until it is stored; an update joins it before it stores.
+fn check_fits(kernel: &Kernel, insn: &Insn) -> Result<(), Cause> {
+    let var = &kernel.vars[insn.lhs.var];
+    if insn.op == WriteOp::Assign || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
+        return Ok(());
+    }
+    Err(Cause::Argument(format!(
+        "`{}` updates `{}`, an i32, by a value that may not fit one, as which it would be staged; cast it to i32",
+        insn.name, var.name
+    )))
 }
 
 impl StageValue {

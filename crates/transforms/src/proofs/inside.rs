@@ -1,18 +1,22 @@
 //! The proof of every primitive that evaluates something where nothing did before: it reads what there is.
 
 use crate::error::Cause;
+use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
 use purlin_ir::inside::{Cause as Unknown, Reach, accesses_of};
 use purlin_ir::witness::params_text;
-use purlin_ir::{InsnId, Kernel};
+use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
 
-/// Checks that an instruction, wherever it runs, reads defined elements inside of their arrays.
+/// Checks that an instruction, wherever it runs, reads defined elements inside of their arrays, and computes what all
+/// values allow.
 ///
-/// Formula: for every read `r` along an axis of extent `n`, `{ i in D : r(i) < 0 or r(i) >= n }` is empty.
+/// Formula: for every read `r` along an axis of extent `n`, `{ i in D : r(i) < 0 or r(i) >= n }` is empty; every divisor
+/// of integers is a constant other than 0 and -1, or at least 1.
 ///
 /// # Errors
 /// [`Cause::Argument`] with the smallest element outside, or with what cannot be known: an index that is not
-/// affine, a bound that is read from memory, an element that may be undefined.
+/// affine, a bound that is read from memory, an element that may be undefined, a division of integers or a cast to
+/// them that some values do not allow.
 pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<(), Cause> {
     let expanded = kernel.with_rules_expanded();
     let refuse = |what: &str| {
@@ -24,6 +28,12 @@ pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<
         if may_be_undefined(&var.kind) {
             return refuse(&format!("elements of `{}` that may be undefined", var.name));
         }
+    }
+    if let Some((what, instead)) = may_fault(&expanded, &expanded.insns[insn]) {
+        let name = &kernel.insns[insn].name;
+        return Err(Cause::Argument(format!(
+            "`{name}` would {what}, where perhaps nothing did before; {instead}, or {help}"
+        )));
     }
     for read in accesses_of(&expanded, &|i| i == insn).iter().filter(|a| !a.writes) {
         match &read.reach {
@@ -41,4 +51,33 @@ pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<
         }
     }
     Ok(())
+}
+
+/// An operation that is not defined for all operands, and what to write instead.
+fn may_fault(kernel: &Kernel, insn: &Insn) -> Option<(&'static str, &'static str)> {
+    let mut found = None;
+    let mut visit = |e: &Expr| match e {
+        Expr::Binary(BinaryOp::FloorDiv | BinaryOp::Mod, _, divisor) if !divides(divisor) => {
+            found = Some(("divide integers by what may be zero", "divide by `max(…, 1)` or a constant"));
+        }
+        Expr::Cast(ScalarType::I32 | ScalarType::I64, of)
+            if kernel.type_of(of, &[]).is_ok_and(|ty| ty.is_real()) =>
+        {
+            found = Some(("cast a real to an integer that it may not fit", "keep the rule real"));
+        }
+        Expr::Cast(ScalarType::I32, of) if !fits_i32(kernel, of) && of.as_affine().is_none() => {
+            found = Some(("cast an integer to an i32 that it may not fit", "cast where it is used"));
+        }
+        _ => {}
+    };
+    insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate).for_each(|e| e.for_each(&mut visit));
+    found
+}
+
+/// Whether every integer can be divided by a value: -1 is none, of which the quotient may not fit.
+fn divides(divisor: &Expr) -> bool {
+    match divisor {
+        Expr::Binary(BinaryOp::Max, a, b) => [a, b].iter().any(|e| matches!(***e, Expr::Int(1..))),
+        other => other.as_affine().and_then(|e| e.as_constant()).is_some_and(|c| c != 0 && c != -1),
+    }
 }

@@ -11,5 +11,6 @@ pub(crate) mod inside;
 pub(crate) mod length;
 pub mod order;
 pub mod stale;
+pub(crate) mod width;
 pub(crate) mod windows;
 pub(crate) mod written;

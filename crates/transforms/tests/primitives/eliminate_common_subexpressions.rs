@@ -205,4 +205,26 @@ arg y: f64[n] inout
 for i in 0..n
   s: y[i] = f64(map[i]*map[i]) + f64(map[i]*map[i] + 1)
 ", [eliminate()];
+    /// What a call holds stays, and what stands around it has temporaries.
+    beside_a_call: CALL, [eliminate()];
+    refuses_what_only_calls_hold: CALL, [Eliminate::of(Selection::Insn("s".into()))];
 }
+
+const CALL: &str = "kernel k
+param n: i32
+arg x: f64[n] inout
+arg y: f64[n] inout
+arg z: f64[n] inout
+callee dbl
+  arg p: f64 in
+  arg c: f64 inout
+
+  s: c = (2.0*p)*(2.0*p)
+  t: c = c + 2.0*p
+for i in 0..n
+  u: z[i] = 2.0*x[i] + 1.0
+  call dbl
+    s: y[i] = (2.0*x[i])*(2.0*x[i])
+    t: y[i] = y[i] + 2.0*x[i]
+  v: z[i] = z[i]*(2.0*x[i])
+";

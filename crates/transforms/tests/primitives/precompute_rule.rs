@@ -1,5 +1,6 @@
-use crate::story::facts;
+use crate::story::{compare_from, facts};
 use purlin_ir::AddressSpace::{Constant, Global, Local, Private};
+use purlin_ir::interp::Value;
 use purlin_transforms::Selection;
 use purlin_transforms::primitives::{FixParameter, PrecomputeRule, SplitIname, TagIname};
 
@@ -226,4 +227,48 @@ for i in 0..n
   for k in 0..4
     s: y[i, k] = r(n) + r(k)
 ", [compute("k")];
+    refuses_to_divide_by_what_may_be_zero: GUARDED, [compute("i")];
+    refuses_to_divide_under_a_condition:
+        &GUARDED.replace("select(b[k] >= 1, r(k), 0)", "r(k) if b[k] >= 1"), [compute("i")];
+    refuses_a_remainder_by_what_may_be_zero: &GUARDED.replace("floor_div(a[i], b[i])", "a[i] mod b[i]"), [compute("i")];
+    divides_by_one_at_least: &GUARDED.replace("b[i])", "max(b[i], 1))"), [compute("i")];
+    divides_by_a_constant: &GUARDED.replace("b[i])", "3)"), [compute("i")];
+    refuses_to_cast_a_real_that_may_not_fit:
+        &GUARDED.replace("arg a: i32", "arg a: f64").replace("floor_div(a[i], b[i])", "i64(a[i])"), [compute("i")];
+    refuses_to_cast_an_integer_that_may_not_fit:
+        &GUARDED.replace("arg a: i32", "arg a: i64").replace("floor_div(a[i], b[i])", "i32(a[i])"), [compute("i")];
+    /// What is stored in 32 bits is cast as the store does.
+    integers_of_a_plain_store: &SUMS.replace("+=", "="), [compute("i")];
+    integers_that_are_cast: &SUMS.replace("2*a[i]", "i32(2*a[i])"), [compute("i")];
+    refuses_an_update_in_32_bits: SUMS, [compute("i")];
+    /// Every division runs in any case.
+    divides_what_is_surely_used: &GUARDED.replace("select(b[k] >= 1, r(k), 0)", "r(k)"), [compute("i")];
+}
+
+/// Divides only where the divisor is not zero.
+const GUARDED: &str = "kernel guarded
+param n: i32
+arg a: i32[4] in
+arg b: i32[4] in
+arg y: i64[n, 4] inout
+rule r(i) := floor_div(a[i], b[i])
+for i in 0..n
+  for k in 0..4
+    s: y[i, k] += select(b[k] >= 1, r(k), 0)
+";
+
+const SUMS: &str = "kernel sums
+param n: i32
+arg a: i32[4] in
+arg y: i32[n, 4] inout
+rule r(i) := 2*a[i]
+for i in 0..n
+  for k in 0..4
+    s: y[i, k] += r(k)
+";
+
+#[test]
+fn large_integers_stay() {
+    let text = SUMS.replace("+= r(k)", "= floor_div(r(k), 4)");
+    compare_from(&text, &[compute("i").into()], &[("a", Value::I32(vec![2_000_000_000; 4]))]);
 }

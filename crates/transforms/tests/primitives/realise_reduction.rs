@@ -1,4 +1,5 @@
-use crate::story::facts;
+use crate::story::{compare_from, facts};
+use purlin_ir::interp::Value;
 use purlin_transforms::primitives::{RealiseReduction, SplitIname, TagIname};
 
 fn realise(iname: &str) -> RealiseReduction {
@@ -103,4 +104,37 @@ arg s_acc: f64[n] in
 for i in 0..n
   s: y[i] = sum(j in 0..n: a[j])
 ", [realise("j")];
+    /// The sums are computed in 64 bits, and only what is stored must fit.
+    integers_in_64_bits: QUOTIENTS, [realise("j")];
+    integers_of_a_plain_store: &QUOTIENTS.replace("floor_div(sum(j in 0..n: a[i, j]), 8)", "sum(j in 0..n: a[i, j])"),
+        [realise("j")];
+    extrema_of_integers_that_may_not_fit: &QUOTIENTS.replace("sum(j in 0..n: a[i, j])", "minimum(j in 0..n: 4*a[i, j])"),
+        [realise("j")];
+    integers_added_as_a_whole: &QUOTIENTS.replace("= floor_div(sum(j in 0..n: a[i, j]), 8)", "+= sum(j in 0..n: a[i, j])"),
+        [realise("j")];
+    refuses_an_update_by_a_part: &QUOTIENTS.replace("] = ", "] += "), [realise("j")];
+    refuses_an_extremum_with_a_sum:
+        &QUOTIENTS.replace("= floor_div(sum(j in 0..n: a[i, j]), 8)", "min= sum(j in 0..n: a[i, j])"), [realise("j")];
+}
+
+/// Means of integers whose sums fit no i32.
+const QUOTIENTS: &str = "kernel k
+param n: i32
+arg a: i32[n, n] in
+arg y: i32[n] inout
+for i in 0..n
+  s: y[i] = floor_div(sum(j in 0..n: a[i, j]), 8)
+";
+
+#[test]
+fn large_sums_stay() {
+    let large = Value::I32(vec![2_000_000_000; 16]);
+    let wide = "product(j in 0..n - 2: a[i, j])";
+    for text in [
+        QUOTIENTS,
+        &QUOTIENTS.replace("arg y: i32", "arg y: i64").replace("floor_div(sum(j in 0..n: a[i, j]), 8)", wide),
+        &QUOTIENTS.replace("sum(j in 0..n: a[i, j])", "minimum(j in 0..n: 4*a[i, j])"),
+    ] {
+        compare_from(text, &[realise("j").into()], &[("a", large.clone())]);
+    }
 }

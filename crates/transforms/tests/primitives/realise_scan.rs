@@ -1,4 +1,5 @@
-use crate::story::facts;
+use crate::story::{compare_from, facts};
+use purlin_ir::interp::Value;
 use purlin_transforms::primitives::{RealiseScan, TagIname};
 
 fn scan() -> RealiseScan {
@@ -174,4 +175,53 @@ arg y: f64[n] inout
 for i in 1..n
   s: y[i] += y[i - 1] + a[i]
 ", [scan()];
+    /// The element before is found by the scalar that holds throughout the loop.
+    index_by_a_scalar_of_the_loop_around: "kernel k
+param n: i32
+arg p: i32[n + 1] in
+arg a: f64[n + 1] in
+arg y: f64[3*n + 3] inout
+temp m: i32 private
+for r in 0..n
+  u: m = p[r]
+  for i in 1..n
+    s: y[m + i] = y[m + i - 1] + a[i]
+", [scan()];
+    refuses_an_index_that_changes_in_the_loop: "kernel k
+param n: i32
+arg p: i32[n + 1] in
+arg a: f64[n + 1] in
+arg y: f64[3*n + 3] inout
+temp m: i32 private
+for i in 1..n
+  u: m = p[i]
+  s: y[m + i] = y[m + i - 1] + a[i]
+", [scan()];
+    /// The sum is one of 64 bits where it is stored to one.
+    integers_in_64_bits: INTEGERS, [scan()];
+    integers_of_a_part: &INTEGERS.replace("i64[n]", "i32[n]").replace("sum(j in 0..i + 1: a[j])", "floor_div(sum(j in 0..i + 1: a[j]), 8)"),
+        [scan()];
+    integers_of_a_plain_store: &INTEGERS.replace("i64[n]", "i32[n]"), [scan()];
+    refuses_an_extremum_with_a_sum: &INTEGERS.replace("i64[n]", "i32[n]").replace(" = ", " max= "), [scan()];
+}
+
+const INTEGERS: &str = "kernel k
+param n: i32
+arg a: i32[n] in
+arg y: i64[n] inout
+for i in 0..n
+  s: y[i] = sum(j in 0..i + 1: a[j])
+";
+
+#[test]
+fn large_sums_stay() {
+    let large = Value::I32(vec![2_000_000_000; 4]);
+    let part = "floor_div(sum(j in 0..i + 1: a[j]), 8)";
+    for text in [
+        INTEGERS,
+        &INTEGERS.replace("i64[n]", "i32[n]").replace("sum(j in 0..i + 1: a[j])", part),
+        &INTEGERS.replace("sum(j in 0..i + 1: a[j])", "product(j in 0..i: a[j])").replace("0..n\n", "0..3\n"),
+    ] {
+        compare_from(text, &[scan().into()], &[("a", large.clone())]);
+    }
 }

@@ -253,4 +253,14 @@ for i2 in 0..n
 for i3 in 1..n
   last: y[i3] = t[i3]
 ", [tree("j")];
+    /// The cast says that they fit.
+    extremum_of_integers: &INTEGERS.replace("4*a[j]", "i32(4*a[j])"), [tree("j")];
+    refuses_integers_that_may_not_fit: INTEGERS, [tree("j")];
 }
+
+const INTEGERS: &str = "kernel k
+arg a: i32[4] in
+arg y: i32 inout
+for j in 0..4
+  s: y min= 4*a[j]
+";

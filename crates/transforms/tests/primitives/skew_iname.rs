@@ -60,10 +60,20 @@ temp t: f64[n] private
 for i in 0..n
   for j in 0..n {l.0}
     s: t[j] = f64(j)
-  for k in 0..n {l.0}
-    u: y[k] = t[k]
-", [skew("k", "i", 1)];
-    on_work_items: STENCIL, [TagIname::new("i", "l.0"), skew("i", "t", 1)];
+  for k in i..n + i {l.0}
+    u: y[k - i] = t[k - i]
+", [skew("k", "i", -1)];
+    on_work_items: &STENCIL.replace("i in 0..n", "i in t..n + t").replace("a[t, i] = a[t - 1, i + 1]", "a[t, i - t] = a[t - 1, i - t + 1]"),
+        [TagIname::new("i", "l.0"), skew("i", "t", -1)];
+    /// The work-items of the launch would start at another value in every iteration.
+    refuses_a_start_that_moves: STENCIL, [TagIname::new("i", "l.0"), skew("i", "t", 1)];
+    refuses_a_start_that_moves_with_the_group: "kernel k
+param n: i32
+arg y: f64[n, 8] inout
+for i in 0..n {g.0}
+  for j in 0..8 {l.0}
+    s: y[i, j] = 2.0
+", [skew("j", "i", 3)];
     refuses_a_stride_on_an_axis: "kernel k
 param n: i32
 arg y: f64[n, n] inout

@@ -151,6 +151,20 @@ fn memory(kernel: &Kernel, n: i64) -> Memory {
     memory
 }
 
+/// Runs a program before and after some steps at size 4 with some values given, and compares what it writes.
+pub fn compare_from(text: &str, steps: &[Step], given: &[(&str, Value)]) {
+    let before = kernel(text);
+    let after = steps.iter().fold(before.clone(), |kernel, step| step.apply(&kernel).unwrap());
+    let run = |kernel: &Kernel| {
+        let mut memory = memory(&before, 4);
+        given.iter().for_each(|(name, value)| memory.set(*name, value.clone()));
+        interpret(kernel, &mut memory).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+        memory
+    };
+    let (expected, found) = (run(&before), run(&after));
+    assert_eq!(values(&before, &expected), values(&before, &found), "{after}");
+}
+
 /// Tests whose name is the fact, with text and steps.
 macro_rules! facts {
     ($($(#[doc = $doc:literal])* $name:ident: $text:expr, [$($step:expr),* $(,)?];)*) => {
