@@ -2,8 +2,8 @@
 
 use crate::pair::{Pair, TOLERANCE, differ};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
-use purlin::ir::interp::{Memory, Value, interpret};
-use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind, Variable};
+use purlin::ir::interp::{Memory, interpret};
+use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind};
 use purlin::runtime::{Device, open};
 use purlin::{Loaded, gathered, laid_out};
 use serde::{Deserialize, Serialize};

@@ -64,11 +64,12 @@ impl Regions<'_, '_> {
     fn block(&self, block: Block) -> Block {
         let mut out = Block::new();
         let mut run = Block::new();
-        for mut stmt in block {
+        let mut rest = block.into_iter().peekable();
+        while let Some(mut stmt) = rest.next() {
             match &stmt {
                 Stmt::Barrier(_) | Stmt::Iteration(_) => self.flush(&mut run, &mut out),
-                // A bound that was taken before a loop around a barrier: the same for all work-items.
-                Stmt::Declare(d) if d.constant => {
+                // A bound that is taken before a loop around a barrier: the same for all work-items.
+                Stmt::Declare(d) if d.constant && rest.peek().is_some_and(Stmt::has_barrier) => {
                     self.flush(&mut run, &mut out);
                     out.push(stmt);
                 }

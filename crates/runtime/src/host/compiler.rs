@@ -12,7 +12,8 @@ use std::process::Command;
 /// GCC 12 with AVX-512 takes a guarded read of an array, `if (1 <= i) y[i] *= t[i - 1]` in a vector loop, for a proof
 /// that `i` is at least 1 in every lane, and computes nonsense; without the propagation of ranges it does not. It then
 /// distributes a loop over statements that may not be parted (`y[i] += …; y[0] = fmin(y[0], …)`), unless told not to.
-const OPTIONS: [&str; 9] = [
+/// Its predictive commoning keeps a sum `w[1 - i] += …` of a triangle in a register over iterations that it is not of.
+const OPTIONS: [&str; 10] = [
     "-O3",
     "-march=native",
     "-std=c11",
@@ -20,6 +21,7 @@ const OPTIONS: [&str; 9] = [
     "-fopenmp",
     "-fno-tree-vrp",
     "-fno-tree-loop-distribution",
+    "-fno-predictive-commoning",
     "-fPIC",
     "-shared",
 ];
