@@ -111,6 +111,14 @@ for i in 0..n
   r: a[i] = t
   s: t = 2.0*a[i]
 ", [expand("t", &["i"])];
+    refuses_an_extent_that_is_no_parameter: "kernel k
+arg p: i32 in
+arg a: f64[8] inout
+temp t: f64 private
+for j in 0..p
+  u: t = f64(j)
+  v: a[0] = t
+", [expand("t", &["j"])];
     refuses_an_accumulation: "kernel k
 param n: i32
 arg a: f64[n] in

@@ -82,6 +82,14 @@ arg y: f64[8] inout
 for k in 0..8
   s: y[k] = x[k]
 ", [SplitIname::new("k", 4), fetch("x", "k_o")];
+    /// Three elements, though the intervals of `i` and `j` alone would allow for fifteen.
+    band_of_differences: "kernel k
+arg a: f64[16] in
+arg y: f64[8] inout
+for i in 0..8
+  for j in max(0, i - 2)..i + 1
+    s: y[i] += a[i - j]
+", [fetch("a", "i")];
     row_of_a_matrix: PRODUCT, [SplitIname::new("k", 4), fetch("a", "k_o")];
     names_of_ones_own: PRODUCT, [SplitIname::new("k", 4), named(&["e"])];
     stencil_with_a_halo: STENCIL, [SplitIname::new("i", 4), fetch("a", "i_o")];
