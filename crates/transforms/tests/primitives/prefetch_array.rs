@@ -87,7 +87,7 @@ for k in 0..8
 arg a: f64[16] in
 arg y: f64[8] inout
 for i in 0..8
-  for j in max(0, i - 2)..i + 1
+  for j in max(0, i - 2)..min(8, i + 1)
     s: y[i] += a[i - j]
 ", [fetch("a", "i")];
     row_of_a_matrix: PRODUCT, [SplitIname::new("k", 4), fetch("a", "k_o")];
