@@ -2,15 +2,16 @@
 
 use purlin_ir::interp::{Memory, Value};
 use purlin_ir::{Affine, Atom, Kernel, Variable};
+use std::borrow::Cow;
 
 /// The memory with the elements of each array where the layout of `kernel` puts them; what no element takes is NaN
-/// or -1. A memory as the interpreter takes it has them row by row.
+/// or -1. A memory as the interpreter takes it has them row by row, and is not copied where all layouts do.
 #[must_use]
-pub fn laid_out(kernel: &Kernel, memory: &Memory) -> Memory {
-    let mut result = memory.clone();
+pub fn laid_out<'m>(kernel: &Kernel, memory: &'m Memory) -> Cow<'m, Memory> {
+    let mut result = Cow::Borrowed(memory);
     for var in kernel.vars.values() {
         if let (Some(value), Some((places, size))) = (memory.get(&var.name), places(kernel, var, memory)) {
-            result.set(&var.name, spread(value, &places, size));
+            result.to_mut().set(&var.name, spread(value, &places, size));
         }
     }
     result
