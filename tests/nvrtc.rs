@@ -50,6 +50,40 @@ fn a_source_that_is_wrong_is_refused_with_the_log() {
     assert!(error.contains("`f` does not compile") && error.contains("\"y\" is undefined"), "{error}");
 }
 
+/// Where the compiler has decided that a branch is never taken.
+fn dead_branches(ptx: &str) -> usize {
+    ptx.lines().filter(|line| line.contains("mov.pred") && line.trim_end().ends_with(", 0;")).count()
+}
+
+/// NVVM gives up the outer of two loops when it unrolls the inner one, whose length changes: printed so
+/// that it does not.
+#[test]
+fn short_triangles_keep_their_outer_loop() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let ptx =
+        |name: &str, source: &str| nvrtc::compile_for("sm_90", name, source, &Cache::disabled()).unwrap().ptx;
+    let reproducer = std::fs::read_to_string("tests/compilers/nvvm_leaves_a_triangle.cu").unwrap();
+    let faulty = dead_branches(&ptx("triangle", &reproducer));
+    let kernel = "kernel triangle
+arg x: f64[3] inout
+arg a: f64[3] in
+for i in 0..3
+  s: x[i] = product(j in i..3: tanh(a[i])) + sin(x[i])
+";
+    let kernel = purlin::ir::text::parse(kernel).unwrap();
+    let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+    assert_eq!(source.matches("#pragma unroll 1\n").count(), 1, "{source}");
+    assert_eq!(dead_branches(&ptx("triangle", &source)), 0, "{source}");
+    let unrolled = source.replace("#pragma unroll 1\n", "");
+    assert_eq!(dead_branches(&ptx("triangle", &unrolled)), faulty, "{unrolled}");
+    if faulty == 0 {
+        println!("{}: the fault that is printed around is gone", nvrtc::version().unwrap());
+    }
+}
+
 /// Kernels whose loops over lanes are vectors.
 #[test]
 fn vectors_compile() {

@@ -132,6 +132,9 @@ pub struct For {
     pub step: i64,
     /// Where its iterations run.
     pub kind: LoopKind,
+    /// Whether it is short and its length changes from one iteration of an outer loop to the next, so
+    /// that compilers gain nothing by unrolling it.
+    pub short_triangle: bool,
     /// What is repeated.
     pub body: Block,
 }

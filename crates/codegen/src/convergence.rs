@@ -95,7 +95,16 @@ mod tests {
 
     fn repeated(name: &str, upper: Expr, body: Block) -> Stmt {
         let (ty, kind) = (ScalarType::I32, LoopKind::Sequential);
-        Stmt::For(For { name: name.into(), ty, lower: Expr::int(0), upper, step: 1, kind, body })
+        Stmt::For(For {
+            name: name.into(),
+            ty,
+            lower: Expr::int(0),
+            upper,
+            step: 1,
+            kind,
+            short_triangle: false,
+            body,
+        })
     }
 
     fn found(body: Stmt) -> Result<(), String> {

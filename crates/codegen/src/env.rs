@@ -109,6 +109,11 @@ impl<'k> Env<'k> {
         }
     }
 
+    /// Whether a symbol is a hardware index: of a work-group or a work-item.
+    pub(crate) fn is_hardware(&self, symbol: InameId) -> bool {
+        symbol.index() >= self.kernel.inames.len()
+    }
+
     /// Whether a symbol is the index of a work-item (they differ within a group).
     pub(crate) fn is_work_item(&self, symbol: InameId) -> bool {
         symbol.index() >= self.kernel.inames.len() + 3

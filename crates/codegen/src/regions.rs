@@ -108,6 +108,7 @@ impl Regions<'_, '_> {
                 upper: Expr::int(local.extent),
                 step: 1,
                 kind: LoopKind::WorkItems,
+                short_triangle: false,
                 body,
             })];
         }

@@ -168,6 +168,7 @@ impl Pass<'_> {
                 upper: self.end.clone(),
                 step: 1,
                 kind: LoopKind::WorkItems,
+                short_triangle: false,
                 body: std::mem::take(run),
             }));
         }

@@ -108,6 +108,7 @@ snapshots! {
     hulls_stay_in_range: [C];
     intrinsics_stand_for_their_calls: ALL;
     sub_groups_sum_by_shuffles: ALL;
+    short_triangles_stay_rolled: [Cuda, C];
     sub_group_intrinsic: [Cuda, C];
     shared_bound_of_the_last_loop: [OpenCl];
     barrier_under_a_condition_is_not_enough: [OpenCl];

@@ -10,6 +10,10 @@ use crate::value::{Value, condition, divide};
 use purlin_ir::placement::first_bounded_by;
 use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
 
+/// Iterations of a loop of varying length that count as few. NVVM unrolls by up to four; twice that is a
+/// margin.
+const SHORT: i128 = 8;
+
 /// How a loop is written.
 pub(super) enum Form {
     /// Nothing runs.
@@ -318,6 +322,7 @@ impl<'k> Lower<'k> {
         let end = Interval::new(range.lo, range.hi + i128::from(step));
         let wide = !end.fits_i32();
         let ty = if wide { ScalarType::I64 } else { ScalarType::I32 };
+        let short_triangle = range.hi - range.lo < SHORT && self.length_varies(lower, upper);
         let (lower, _, _) = lo.as_integer(&self.env);
         let (mut upper_code, hi_ty, _) = hi.as_integer(&self.env);
         let changes = upper.iter().flatten().any(|e| mentions_any(e, written));
@@ -335,7 +340,20 @@ impl<'k> Lower<'k> {
             }
         };
         let name = self.env.name(iname).clone();
-        (before, For { name, ty, lower, upper: upper_code, step, kind, body: Block::new() })
+        (before, For { name, ty, lower, upper: upper_code, step, kind, short_triangle, body: Block::new() })
+    }
+
+    /// Whether the number of iterations depends on a loop around this one, a hardware axis not counted.
+    fn length_varies(&self, lower: &[Vec<Affine>], upper: &[Vec<Affine>]) -> bool {
+        let mut pairs =
+            lower.iter().flatten().flat_map(|lo| upper.iter().flatten().map(move |hi| hi.minus(lo)));
+        pairs.any(|length| {
+            let mut varies = false;
+            length.for_each_symbol(&mut |a| {
+                varies |= matches!(a, Atom::Iname(i) if !self.env.is_hardware(*i));
+            });
+            varies
+        })
     }
 
     /// `outer` over disjuncts of `inner` over bounds.

@@ -335,6 +335,11 @@ impl Printer {
             LoopKind::Vector if self.dialect.0 == Target::C && may_vectorise(&f.body) => {
                 self.line("#pragma omp simd");
             }
+            LoopKind::Sequential if f.short_triangle => {
+                if let Some(pragma) = self.dialect.rolled_pragma() {
+                    self.line(pragma);
+                }
+            }
             LoopKind::Sequential | LoopKind::Vector => {}
             // `collapse` of the outermost counts the inner ones.
             LoopKind::Groups if self.in_groups => {}
