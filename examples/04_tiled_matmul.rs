@@ -1,7 +1,7 @@
 //! A matrix product in tiles: the steps as a story, then the result beside a sum in twice the precision.
 
 use purlin::codegen::{Options, generate};
-use purlin::ir::interp::{Memory, Value};
+use purlin::interp::{Memory, Value};
 use purlin::ir::{Kernel, text};
 use purlin::runtime::{Backend, devices, open};
 use purlin::transforms::Recipe;

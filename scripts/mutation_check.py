@@ -36,11 +36,14 @@ pub fn mutation(name: &str) -> bool {
 # of the code made of its results. For what they let pass, the random recipes.
 PROGRAMS = {
     "crates/ir": ["primitives", "purlin_ir", "refusals", "snapshots"],
+    "crates/interp": ["purlin_interp", "launch"],
+    "crates/analysis": ["primitives", "purlin_analysis", "refusals", "snapshots"],
     "crates/transforms": ["primitives", "purlin_transforms"],
     "crates/codegen": ["refusals", "snapshots", "purlin_codegen", "widths"],
 }
-TESTS = ["-p", "purlin-ir", "-p", "purlin-transforms", "-p", "purlin-codegen", "--lib"]
-TESTS += [word for name in ["primitives", "refusals", "snapshots", "widths"] for word in ("--test", name)]
+TESTS = [word for crate in ["ir", "interp", "analysis", "transforms", "codegen"] for word in ("-p", f"purlin-{crate}")]
+TESTS += ["--lib"]
+TESTS += [word for name in ["primitives", "refusals", "snapshots", "widths", "launch"] for word in ("--test", name)]
 RANDOM = "random_recipes"
 
 
@@ -48,7 +51,8 @@ def mutated(text: str, mutation: dict) -> str:
     found = text.count(mutation["of"])
     if found != 1:
         sys.exit(f"{mutation['name']}: `{mutation['of']}` stands {found} times in {mutation['file']}, needed once")
-    switch = f'purlin_isl::mutation("{mutation["name"]}")'
+    crate = "crate" if mutation["file"].startswith("crates/ir/") else "purlin_ir"
+    switch = f'{crate}::mutation("{mutation["name"]}")'
     return text.replace(mutation["of"], mutation["with"].replace("OFF", switch))
 
 
@@ -59,7 +63,7 @@ def copy(mutations: list, scratch: pathlib.Path) -> None:
         if (ROOT / name).is_file():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, scratch / name)
-    lib = scratch / "crates/isl/src/lib.rs"
+    lib = scratch / "crates/ir/src/lib.rs"
     lib.write_text(lib.read_text() + SWITCH)
     for mutation in mutations:
         file = scratch / mutation["file"]

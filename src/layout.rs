@@ -1,6 +1,6 @@
 //! Arguments in memory as a kernel's layouts say.
 
-use purlin_ir::interp::{Memory, Value};
+use purlin_interp::{Memory, Value};
 use purlin_ir::{Affine, Atom, Kernel, Variable};
 use std::borrow::Cow;
 

@@ -26,9 +26,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use purlin_analysis as analysis;
 pub use purlin_autotune as autotune;
 pub use purlin_codegen as codegen;
 pub use purlin_forms as forms;
+pub use purlin_interp as interp;
 pub use purlin_ir as ir;
 pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;

@@ -1,9 +1,10 @@
 //! A program and its arguments on a device.
 
 use crate::laid_out;
+use purlin_analysis::inside::check_launch;
 use purlin_codegen::plan::HostExprError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Program};
-use purlin_ir::interp::{InterpError, LaunchReport, Memory, Value, check_launch};
+use purlin_interp::{InterpError, LaunchReport, Memory, Value};
 use purlin_ir::{Kernel, ScalarType};
 use purlin_runtime::{
     Arg, Buffer, Device, Executable, RuntimeError, Timing, TimingOptions, buffer_of, download_values,

@@ -6,7 +6,7 @@ use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::{Numbering, NumberingError};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::reference;
-use purlin_ir::interp::Memory;
+use purlin_interp::Memory;
 use purlin_kernels::{Operator, OperatorError};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What a kernel does, for rooflines.
 
+use purlin_analysis::stats::{AccessKind, StatsError, statistics};
 use purlin_autotune::{DeviceModel, Occupancy, Work};
-use purlin_ir::stats::{AccessKind, StatsError, statistics};
 use purlin_ir::{AddressSpace, Kernel, VarKind};
 use purlin_runtime::{Backend, Ceilings, DeviceInfo};
 use std::collections::BTreeMap;

@@ -8,8 +8,8 @@
 mod support;
 
 use purlin::codegen::{Options, generate};
+use purlin::interp::interpret;
 use purlin::ir::Kernel;
-use purlin::ir::interp::interpret;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
 use purlin::{Loaded, Problem, Random, RelativeError, Strategy};

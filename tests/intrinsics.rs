@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use purlin::codegen::{Options, Target, generate, intrinsics};
-use purlin::ir::interp::{Memory, interpret};
+use purlin::interp::{Memory, interpret};
 use purlin::ir::text::{parse, parse_callees};
 use purlin::ir::{AddressSpace, Kernel};
 use purlin::runtime::{Cache, cuda::nvrtc, open};

@@ -6,9 +6,9 @@ mod support;
 
 use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, generate};
+use purlin::interp::interpret;
+use purlin::interp::sample::seed;
 use purlin::ir::Kernel;
-use purlin::ir::interp::interpret;
-use purlin::ir::sample::seed;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
 use purlin::tuning::transform;

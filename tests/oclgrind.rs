@@ -6,7 +6,7 @@
 mod support;
 
 use purlin::codegen::{Options, Target, generate};
-use purlin::ir::interp::Value;
+use purlin::interp::Value;
 use purlin::kernels::Operator;
 use purlin::runtime::oclgrind::{self, Finding, FindingKind};
 use purlin::runtime::open;

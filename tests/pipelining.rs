@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use purlin::codegen::{Options, Target, generate};
-use purlin::ir::interp::{Memory, Value};
+use purlin::interp::{Memory, Value};
 use purlin::ir::{AddressSpace, Kernel, text};
 use purlin::runtime::{Device, open};
 use purlin::transforms::Recipe;

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use purlin::codegen::{Options, Target, generate};
-use purlin::ir::interp::{Memory, Value, interpret};
+use purlin::interp::{Memory, Value, interpret};
 use purlin::ir::{AddressSpace, Atom, Direction, Kernel, ScalarType, VarKind, text};
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, oclgrind, open};

@@ -4,12 +4,12 @@
 //! 6 parameter sets a form in `make test`, 100 with `PURLIN_TEST_ALL`.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
+use purlin::analysis::stats::{Statistics, statistics};
 use purlin::autotune::{Tiling, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::interp::sample::seed;
 use purlin::ir::Kernel;
-use purlin::ir::sample::seed;
-use purlin::ir::stats::{Statistics, statistics};
 use purlin::transforms::strategies::{MultiLevelTiling, multi_level_tiling};
 use purlin::{Case, Random, tiling_sizes};
 use std::collections::BTreeMap;

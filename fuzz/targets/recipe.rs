@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use purlin_ir::Kernel;
-use purlin_ir::interp::{InterpError, Memory, Value, interpret_with};
+use purlin_interp::{InterpError, Memory, Value, interpret_with};
 use purlin_transforms::{Cause, Recipe, Step, Transform};
 use std::sync::LazyLock;
 

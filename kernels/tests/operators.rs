@@ -8,7 +8,7 @@ use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::Numbering;
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::reference;
-use purlin_ir::interp::{Run, interpret};
+use purlin_interp::{Run, interpret};
 use purlin_kernels::Operator;
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,10 +1,10 @@
 //! Why a command ends without success, and with which exit code.
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+use purlin::analysis::stats::StatsError;
 use purlin::autotune::{DatabaseError, Refusal};
 use purlin::codegen::CodegenError;
 use purlin::forms::form::FormError;
-use purlin::ir::stats::StatsError;
 use purlin::ir::text::ParseErrors;
 use purlin::runtime::RuntimeError;
 use purlin::transforms::RecipeError;

@@ -9,7 +9,7 @@ use super::table::{facts, figure, seconds};
 use super::transform::Transformed;
 use super::values::ParamArg;
 use purlin::codegen::{Options, Program, generate};
-use purlin::ir::interp::{InterpError, Memory, Value, interpret_with};
+use purlin::interp::{InterpError, Memory, Value, interpret_with};
 use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, TableData, VarId, VarKind};
 use purlin::runtime::TimingOptions;
 use purlin::{Loaded, Random, RelativeError, gathered, kernel_work};

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds};
 use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
-use purlin::ir::interp::LaunchReport;
+use purlin::interp::LaunchReport;
 use purlin::ir::{Kernel, text};
 use purlin::runtime::{DeviceInfo, Timing};
 use purlin::transforms::Recipe;

@@ -8,8 +8,8 @@ use super::transform::TransformArgs;
 use super::values::{ParamArg, unit_mesh};
 use clap::Args;
 use purlin::Problem;
+use purlin::analysis::stats::{Statistics, Traffic, statistics};
 use purlin::ir::Kernel;
-use purlin::ir::stats::{Statistics, Traffic, statistics};
 use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it

@@ -15,13 +15,13 @@ pub use candidates::{CandidatesError, Choice, staged};
 pub use session::{CaseInputs, CaseSession};
 
 use crate::{Case, Problem, ProblemError, kernel_work};
+use purlin_analysis::stats::StatsError;
 use purlin_autotune::tuner::{Built, Subject};
 use purlin_autotune::{Parameters, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
 use purlin_forms::mesh::{Mesh, MeshError};
 use purlin_forms::quadrature::QuadratureScheme;
-use purlin_ir::stats::StatsError;
 use purlin_ir::{Kernel, VarKind, Variable};
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::{Cache, Device, Executable, RuntimeError};

@@ -6,7 +6,7 @@ use purlin_forms::lowering::ArgumentRole;
 use purlin_forms::mesh::{Mesh, MeshError};
 use purlin_forms::numbering::Numbering;
 use purlin_forms::reference;
-use purlin_ir::interp::Value;
+use purlin_interp::Value;
 use std::collections::BTreeMap;
 
 /// Some entries of a result and what they must be.

@@ -6,7 +6,7 @@ use super::{CaseProgram, LoweredCase, SAMPLES, TOLERANCE};
 use crate::{LoadError, Loaded, RelativeError};
 use purlin_autotune::tuner::Session;
 use purlin_autotune::{Errors, Refusal, Stage};
-use purlin_ir::interp::Memory;
+use purlin_interp::Memory;
 use purlin_runtime::{Buffer, Device, Executable, Timing, TimingOptions};
 
 /// Inputs and reference values of a case, in the memory of the host.

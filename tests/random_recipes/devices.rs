@@ -2,7 +2,7 @@
 
 use crate::pair::{Pair, TOLERANCE, differ};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
-use purlin::ir::interp::{Memory, interpret};
+use purlin::interp::{Memory, interpret};
 use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind};
 use purlin::runtime::{Device, open};
 use purlin::{Loaded, gathered, laid_out};

@@ -1,7 +1,7 @@
 //! Arguments of the primitives: of each one a step that has a chance on the kernel at hand.
 
 use crate::facts::*;
-use purlin::ir::interp::{Memory, Value};
+use purlin::interp::{Memory, Value};
 use purlin::ir::{AddressSpace, AxisTag, Direction, Kernel, TableData, VarKind, WriteOp};
 use purlin::transforms::primitives::*;
 use purlin::transforms::{Selection, Step, Transform, primitives};

@@ -4,9 +4,9 @@
 use crate::draw;
 use crate::tally::Tally;
 use purlin::codegen::{Options, Target, generate};
-use purlin::ir::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
-use purlin::ir::sample::plan::Plan;
-use purlin::ir::sample::{Sample, SampleConfig, memory, sample};
+use purlin::interp::sample::plan::Plan;
+use purlin::interp::sample::{Sample, SampleConfig, memory, sample};
+use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::{FixParameter, Tail};
 use purlin::transforms::{Cause, Recipe, Step, Transform};

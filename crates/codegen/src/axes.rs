@@ -194,7 +194,7 @@ impl Collector<'_, '_> {
     /// of them and to the placement: the lower bound of a plain range, else zero.
     fn start(&self, iname: InameId, range: Interval) -> Result<Affine, CodegenError> {
         let info = &self.env.kernel.inames[iname];
-        let start = purlin_ir::placement::index_origin(&info.domain, iname);
+        let start = purlin_analysis::placement::index_origin(&info.domain, iname);
         let found = if !is_parametric(self.env, &start) {
             format!("is `{}`", show(self.env.kernel, &start))
         } else if range.lo < 0 && start.as_constant() == Some(0) {

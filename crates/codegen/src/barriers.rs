@@ -7,7 +7,7 @@
 //! and one barrier at the end of the body serves all carried syncs that are still open.
 
 use crate::ast::Fence;
-use purlin_ir::placement::{Barrier as Sync, first_bounded_by};
+use purlin_analysis::placement::{Barrier as Sync, first_bounded_by};
 use purlin_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
 use std::collections::{BTreeMap, BTreeSet};
 

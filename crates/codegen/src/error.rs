@@ -72,7 +72,7 @@ pub enum CodegenError {
     )]
     SubGroupSize { var: String, found: i64 },
     #[error("{0}")]
-    SubGroup(purlin_ir::placement::PlacementError),
+    SubGroup(purlin_analysis::placement::PlacementError),
     #[error(
         "the code of `{callee}` mentions `{argument}`, which its meaning does not; remove it from the code"
     )]
@@ -82,11 +82,11 @@ pub enum CodegenError {
     )]
     UnknownFeature { callee: String, need: String, target: Target, known: &'static str },
     #[error("{0}")]
-    OutOfBounds(Box<purlin_ir::inside::Outside>),
+    OutOfBounds(Box<purlin_analysis::inside::Outside>),
     #[error("{0}")]
-    Refused(Box<purlin_ir::placement::Refusal>),
+    Refused(Box<purlin_analysis::placement::Refusal>),
     #[error("{0}")]
-    Storage(Box<purlin_ir::placement::StorageError>),
+    Storage(Box<purlin_analysis::placement::StorageError>),
     #[error("{0}")]
     Isl(#[from] purlin_isl::IslError),
     #[error(

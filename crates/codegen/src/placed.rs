@@ -3,9 +3,9 @@
 use crate::error::CodegenError;
 use crate::plan::{Program, Target};
 use crate::program::{self, Code, Options};
+use purlin_analysis::deps::dependences;
+use purlin_analysis::placement::{Placement, PlacementError, place};
 use purlin_ir::Kernel;
-use purlin_ir::deps::dependences;
-use purlin_ir::placement::{Placement, PlacementError, place};
 
 /// A kernel whose axis tags keep every dependence, with the barriers that this takes.
 #[derive(Clone, Debug)]

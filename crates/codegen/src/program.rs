@@ -14,8 +14,8 @@ use crate::plan::{Program, Target};
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes};
 use crate::{launch, regions};
-use purlin_ir::inside::first_outside;
-use purlin_ir::placement::{Barrier, Placement};
+use purlin_analysis::inside::first_outside;
+use purlin_analysis::placement::{Barrier, Placement};
 use purlin_ir::{
     AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind, Variable,
 };

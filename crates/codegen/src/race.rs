@@ -5,7 +5,7 @@
 
 use crate::ast::{Block, Fence, Name, Stmt};
 use crate::error::CodegenError;
-use purlin_ir::placement::{Barrier, first_bounded_by};
+use purlin_analysis::placement::{Barrier, first_bounded_by};
 use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
 
 /// Checks that a barrier separates the two sides of every sync.

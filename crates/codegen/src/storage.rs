@@ -6,8 +6,8 @@ use crate::error::CodegenError;
 use crate::lower::place::{constant_strides, is_plain_scalar};
 use crate::names::Names;
 use crate::placed::PlacedKernel;
+use purlin_analysis::placement::Barrier;
 use purlin_ir::layout::vector_lanes;
-use purlin_ir::placement::Barrier;
 use purlin_ir::{
     AddressSpace, Atom, AxisTag, Id, InameId, InsnId, Kernel, ScalarType, VarId, VarKind, Variable,
 };

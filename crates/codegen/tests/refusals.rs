@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use purlin_analysis::placement::RefusalReason;
 use purlin_codegen::{CodegenError, Options, Target, generate};
-use purlin_ir::placement::RefusalReason;
 use purlin_ir::text::parse;
 
 fn refusal(target: Target, text: &str) -> String {

@@ -1,32 +1,25 @@
-//! Kernels: expressions, types, domains, the loop tree, the text format, dependences, statistics and the interpreter.
+//! Kernels as plain data: expressions, types, domains, the loop tree, the text format, the verifier and the builder.
 
 pub mod affine;
 pub mod build;
 pub mod calls;
 pub mod canonical;
 pub mod constant;
-pub mod deps;
 pub mod domain;
 pub mod elimination;
 pub mod expr;
 pub mod fix;
 pub mod ids;
-pub mod inside;
-pub mod interp;
 pub mod kernel;
 pub mod layout;
-pub mod placement;
-pub mod polyhedral;
 mod references;
 pub mod rules;
 #[cfg(any(test, feature = "proptest"))]
-pub mod sample;
-pub mod stats;
+pub mod seed;
 pub mod text;
 pub mod types;
 pub mod typing;
 pub mod verify;
-pub mod witness;
 
 pub use affine::{Affine, Atom};
 pub use build::KernelBuilder;
@@ -42,4 +35,3 @@ pub use kernel::{
 pub use types::ScalarType;
 pub use typing::{ExprType, TypeError};
 pub use verify::KernelError;
-pub use witness::{Instance, Witness};

@@ -8,8 +8,8 @@ mod lanes;
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};
-use purlin_ir::interp::{Memory, Value, interpret};
-use purlin_ir::sample::{SampleConfig, arbitrary_kernel, config, seed};
+use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config, seed};
+use purlin_interp::{Memory, Value, interpret};
 use purlin_ir::{
     AddressSpace, Affine, Assumption, AxisTag, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind,
     WriteOp,

@@ -1,7 +1,8 @@
 //! Why a transformation was not applied.
 
-use purlin_ir::placement::{PlacementError, Refusal, StorageError};
-use purlin_ir::{KernelError, Witness};
+use purlin_analysis::Witness;
+use purlin_analysis::placement::{PlacementError, Refusal, StorageError};
+use purlin_ir::KernelError;
 use purlin_isl::IslError;
 
 /// A transformation that was not applied: the operation as the user wrote it, and the cause.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use insta::assert_snapshot;
-use purlin_ir::interp::{Memory, interpret};
+use purlin_interp::{Memory, interpret};
 use purlin_transforms::strategies::{SingleCell, single_cell_per_work_item};
 
 const ACTION: &str = "kernel action

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use insta::assert_snapshot;
-use purlin_ir::interp::{Memory, interpret};
-use purlin_ir::{Kernel, interp::Value};
+use purlin_interp::Value;
+use purlin_interp::{Memory, interpret};
+use purlin_ir::Kernel;
 use purlin_transforms::strategies::{
     MultiLevelTiling, StagedCells, TilingError, multi_level_tiling, staged_cells,
 };

@@ -8,7 +8,7 @@
 
 use super::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use proptest::prelude::*;
-use purlin_ir::sample::config;
+use purlin_interp::sample::config;
 use std::collections::HashMap;
 
 /// What a work-group did.

@@ -7,7 +7,7 @@ use crate::bounds::{self, Bounds, mentions_any};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, condition, divide};
-use purlin_ir::placement::first_bounded_by;
+use purlin_analysis::placement::first_bounded_by;
 use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
 
 /// Iterations of a loop of varying length that count as few. NVVM unrolls by up to four; twice that is a

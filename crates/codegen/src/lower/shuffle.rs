@@ -9,7 +9,7 @@ use crate::axes::{Axes, is_replicated};
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
 use crate::value::{Value, arithmetic};
-use purlin_ir::placement::{SUB_GROUP, index_origin};
+use purlin_analysis::placement::{SUB_GROUP, index_origin};
 use purlin_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
 
 /// Checks that rows of work-items along l.0 are made of whole sub-groups, or sub-groups of whole rows.

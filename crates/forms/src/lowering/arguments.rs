@@ -4,7 +4,7 @@ use super::LoweredForm;
 use crate::form::{Coefficient, Constant, FormError, FunctionSpace, Inputs};
 use crate::mesh::Mesh;
 use crate::numbering::Numbering;
-use purlin_ir::interp::{Memory, Value};
+use purlin_interp::{Memory, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

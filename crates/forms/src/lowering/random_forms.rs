@@ -9,8 +9,8 @@ use crate::mesh::Mesh;
 use crate::numbering::Numbering;
 use crate::reference;
 use proptest::prelude::*;
-use purlin_ir::interp::interpret;
-use purlin_ir::sample::config;
+use purlin_interp::interpret;
+use purlin_interp::sample::config;
 
 const CELL: CellShape = CellShape::Triangle;
 

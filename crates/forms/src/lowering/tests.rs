@@ -9,7 +9,7 @@ use crate::mesh::Mesh;
 use crate::numbering::Numbering;
 use crate::quadrature::QuadratureScheme;
 use crate::reference;
-use purlin_ir::interp::interpret;
+use purlin_interp::interpret;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Numbers in [-1, 1) from a linear congruential generator.

@@ -1,6 +1,5 @@
 //! Calls: text, what is and what is no call, and that a call means what stands in it.
 
-use crate::interp::{Memory, interpret};
 use crate::kernel::Kernel;
 use crate::text::{parse, parse_callees, print};
 use insta::assert_snapshot;
@@ -300,28 +299,4 @@ a call
 a call
 4:1: what stands in the call of `axpy4` is not `axpy4`: the arguments `y` and `x`: found both in `v`, needed different arrays; inline the call first
 "#);
-}
-
-/// The same statements with and without the marks are one program to everything but the text.
-#[test]
-fn a_call_means_what_stands_in_it() {
-    let body = "for i in 0..n
-  call axpy4
-    for j in 0..4
-      t: v[i, 4 + j] += alpha*u[i, 3*j]
-";
-    let called = kernel(&calling(body));
-    let mut plain = called.clone();
-    plain.insns.values_mut().for_each(|i| i.callee = None);
-    plain.verify().expect("well formed");
-    let run = |kernel: &Kernel| {
-        let values = |k: f64| (0..48).map(|i| k * f64::from(i)).collect::<Vec<_>>();
-        let mut memory = Memory::new().param("n", 3).value("alpha", vec![0.5]).value("u", values(1.0));
-        memory = memory.value("v", values(3.0)).value("w", values(0.0)).value("dof", vec![0_i32, 1, 2]);
-        let run = interpret(kernel, &mut memory).expect("runs");
-        (run, memory.f64s("v").map(<[f64]>::to_vec))
-    };
-    assert_eq!(run(&called), run(&plain));
-    let count = |kernel: &Kernel| kernel.dependence_graph().expect("dependences").edge_count();
-    assert_eq!(count(&called), count(&plain));
 }

@@ -2,8 +2,8 @@
 
 use super::{Random, cases, compare, devices, random_memory, run};
 use purlin_codegen::PlacedKernel;
-use purlin_ir::interp::interpret;
-use purlin_ir::sample::seed;
+use purlin_interp::interpret;
+use purlin_interp::sample::seed;
 use purlin_ir::text::parse;
 use std::collections::BTreeMap;
 use std::fmt::Write;

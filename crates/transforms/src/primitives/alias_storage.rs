@@ -4,8 +4,8 @@ use super::Transform;
 use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::temporary;
+use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
-use purlin_ir::placement::check_storage;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

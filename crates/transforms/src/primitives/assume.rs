@@ -3,8 +3,8 @@
 use super::Transform;
 use crate::error::Cause;
 use crate::lookup;
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::polyhedral::Polyhedral;
 use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use std::fmt;
 /// None to prove: conditions on parameters become preconditions of the launch, which is refused where
 /// they do not hold. A set of conditions `A` that no parameters satisfy, `{ params : A }` empty, is refused at once. That
 /// an array is injective, `a(i) = a(j)  =>  i = j`, is checked on the real one where a launch asks for it
-/// ([`purlin_ir::interp::check_launch`]).
+/// ([`purlin_analysis::inside::check_launch`]).
 ///
 /// # Errors
 /// Unknown names, a bound on what is no parameter or beyond 2^40, `injective` of what is no integer

@@ -9,9 +9,9 @@ use crate::proofs::elements::check_only_accessed;
 use crate::proofs::stale::witness;
 use crate::staging::{Tile, check_no_rule_reads, check_work_items, memory};
 use crate::tree::{body_of, edit_body, insns_of};
-use purlin_ir::deps::pair::{Order, pair_relation};
-use purlin_ir::deps::{AccessSite, Mode, access_sites};
-use purlin_ir::polyhedral::{Polyhedral, Side};
+use purlin_analysis::deps::pair::{Order, pair_relation};
+use purlin_analysis::deps::{AccessSite, Mode, access_sites};
+use purlin_analysis::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
     Access, AddressSpace, Affine, Direction, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
     VarKind, Variable, WriteOp,
@@ -269,7 +269,7 @@ impl Region {
     }
 }
 
-fn read_elsewhere(var: &str, witness: purlin_ir::Witness) -> Cause {
+fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Cause {
     let found = format!(
         "{} reads `{var}`{} and may find the element that {} writes, which the buffer would still hold",
         witness.sink,

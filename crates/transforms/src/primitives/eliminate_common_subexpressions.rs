@@ -6,8 +6,8 @@ use crate::error::Cause;
 use crate::lookup::Selection;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::tree::{edit_siblings, insns_of, siblings};
-use purlin_ir::deps::{AccessSite, Mode, access_sites};
-use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::deps::{AccessSite, Mode, access_sites};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarKind,
     Variable, WriteOp,

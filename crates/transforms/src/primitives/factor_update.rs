@@ -12,8 +12,8 @@ use crate::proofs::extent::parametric_extent;
 use crate::proofs::length::never_empty;
 use crate::proofs::written::may_be_undefined;
 use crate::tree::{edit_siblings, loop_body, replace_loop};
-use purlin_ir::deps::access_sites;
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::deps::access_sites;
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
     WriteOp,

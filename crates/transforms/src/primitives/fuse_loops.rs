@@ -8,7 +8,7 @@ use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
 use crate::proofs::order::{Reordering, check_order};
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
-use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};

@@ -7,9 +7,9 @@ use crate::lookup;
 use crate::proofs::length::never_empty;
 use crate::proofs::stale::{Place, check_unchanged, witness};
 use crate::tree::{edit_siblings, loop_body, prune_insn};
-use purlin_ir::deps::pair::{Order, pair_relation};
-use purlin_ir::deps::{AccessSite, access_sites};
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::deps::pair::{Order, pair_relation};
+use purlin_analysis::deps::{AccessSite, access_sites};
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Affine, Atom, BinaryOp, Expr, Id, InameId, InsnId, Kernel, Node, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -185,7 +185,7 @@ impl HoistInsn {
     }
 }
 
-fn clash(witness: purlin_ir::Witness, what: &str, writes: bool) -> Cause {
+fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Cause {
     let help = if writes {
         "both write it, so the last value would be another one; keep it inside the loop"
     } else {

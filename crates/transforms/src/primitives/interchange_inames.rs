@@ -8,7 +8,7 @@ use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
 use crate::proofs::length::never_empty;
 use crate::proofs::order::{Reordering, check_order};
 use crate::tree::{loop_body, replace_loop};
-use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};

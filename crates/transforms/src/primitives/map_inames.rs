@@ -8,7 +8,7 @@ use crate::lookup;
 use crate::proofs::order::{Reordering, check_order};
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};

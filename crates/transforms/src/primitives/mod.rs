@@ -119,8 +119,8 @@ pub use unroll_iname::UnrollIname;
 pub use vectorise_iname::VectoriseIname;
 
 use crate::error::{Cause, TransformError};
+use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
-use purlin_ir::placement::check_storage;
 use std::fmt::Display;
 
 /// A transformation with its arguments: a total function of kernels.

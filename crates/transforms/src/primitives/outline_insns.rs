@@ -5,7 +5,7 @@ use crate::error::Cause;
 use crate::proofs::windows::{ArgAxis, axes_of};
 use crate::tree::{inames_of, insns_of};
 use crate::{lookup, run};
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,

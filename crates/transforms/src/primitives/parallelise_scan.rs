@@ -13,9 +13,9 @@ use crate::proofs::elements::check_no_rule;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, reads_constants};
 use crate::tree::{edit_siblings, insns_of, loop_body};
-use purlin_ir::deps::pair::{Order, pair_relation};
-use purlin_ir::deps::{AccessSite, access_sites};
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::deps::pair::{Order, pair_relation};
+use purlin_analysis::deps::{AccessSite, access_sites};
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,

@@ -8,8 +8,8 @@ use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{cast_stored, fits_i32};
 use crate::staging::{Footprint, Region, Temporary};
-use purlin_ir::deps::{Mode, access_sites};
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::deps::{Mode, access_sites};
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     AddressSpace, Affine, Direction, Expr, ExprType, Id, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
     Variable,

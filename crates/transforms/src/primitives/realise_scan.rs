@@ -12,9 +12,9 @@ use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
 use crate::proofs::width::{accumulator_type, cast_stored};
 use crate::tree::{edit_siblings, insns_of, loop_body};
-use purlin_ir::deps::pair::{Order, pair_relation};
-use purlin_ir::deps::{AccessSite, access_sites};
-use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::deps::pair::{Order, pair_relation};
+use purlin_analysis::deps::{AccessSite, access_sites};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, InameId, Insn, InsnId,
     Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,

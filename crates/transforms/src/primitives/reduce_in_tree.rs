@@ -10,9 +10,9 @@ use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::extent::{parametric_extent, points_of};
 use crate::proofs::width::fits_i32;
 use crate::tree::{edit_siblings, loop_body};
-use purlin_ir::deps::access_sites;
-use purlin_ir::placement::SUB_GROUP;
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::deps::access_sites;
+use purlin_analysis::placement::SUB_GROUP;
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,

@@ -17,7 +17,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// With the tags as they are, every value that flows through the variable stays where its reader sees
-/// it (the table of [`purlin_ir::placement`]); no atomic update of it becomes private.
+/// it (the table of [`purlin_analysis::placement`]); no atomic update of it becomes private.
 ///
 /// # Errors
 /// An unknown variable or address space, an argument or parameter, memory that does not suit the

@@ -4,8 +4,9 @@ use super::Transform;
 use crate::error::Cause;
 use crate::lookup;
 use crate::tree::loop_body;
-use purlin_ir::placement::place;
-use purlin_ir::{AxisTag, InameId, Kernel, deps};
+use purlin_analysis::deps;
+use purlin_analysis::placement::place;
+use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -20,7 +21,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// For every dependence `(i, j)` whose ends run in different places, the table of
-/// [`purlin_ir::placement`] holds: no value flows through memory that the sink cannot see, updates
+/// [`purlin_analysis::placement`] holds: no value flows through memory that the sink cannot see, updates
 /// across places commute and are atomic, and within a group the source comes strictly first once the
 /// parallel loops are left out, so that a barrier can stand between.
 ///

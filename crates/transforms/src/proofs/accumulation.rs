@@ -6,9 +6,9 @@ use crate::lookup;
 use crate::proofs::order::relation_text;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, may_be_undefined};
-use purlin_ir::deps::pair::{Order, pair_relation};
-use purlin_ir::deps::{AccessSite, DependenceKind, Mode};
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, difference};
+use purlin_analysis::deps::pair::{Order, pair_relation};
+use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference};
 use purlin_ir::{Access, Expr, Id, InameId, Insn, InsnId, Kernel, UpdateOp};
 use purlin_isl as isl;
 

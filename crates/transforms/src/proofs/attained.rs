@@ -3,7 +3,7 @@
 //! An interval bound holds for every point of the loops, and a point that satisfies all constraints and reaches it
 //! shows that it is the best one. What neither decides is left to isl.
 
-use purlin_ir::polyhedral::{Polyhedral, is_symbol};
+use purlin_analysis::polyhedral::{Polyhedral, is_symbol};
 use purlin_ir::{Affine, Assumption, Atom, Constraint, InameId};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use crate::error::Cause;
 use crate::tree::insns_of;
-use purlin_ir::polyhedral::is_symbol;
+use purlin_analysis::polyhedral::is_symbol;
 use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarId};
 
 /// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.

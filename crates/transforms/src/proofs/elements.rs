@@ -2,8 +2,8 @@
 
 use crate::error::Cause;
 use crate::lookup;
-use purlin_ir::deps::AccessSite;
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::deps::AccessSite;
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, Variable};
 
 /// The temporary of a name; `help` says what to do with another variable.

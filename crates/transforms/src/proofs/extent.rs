@@ -1,6 +1,6 @@
 //! The extent of an array that holds one element for each iteration of a loop.
 
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side};
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side};
 use purlin_ir::{Affine, Atom, InameId, Kernel, VarKind};
 use purlin_isl as isl;
 

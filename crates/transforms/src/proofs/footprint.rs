@@ -2,8 +2,8 @@
 
 use super::attained;
 use crate::error::Cause;
-use purlin_ir::deps::AccessSite;
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
+use purlin_analysis::deps::AccessSite;
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Atom, Constraint, InameId};
 use purlin_isl as isl;
 

@@ -3,8 +3,8 @@
 use crate::error::Cause;
 use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
-use purlin_ir::inside::{Cause as Unknown, Reach, accesses_of};
-use purlin_ir::witness::params_text;
+use purlin_analysis::inside::{Cause as Unknown, Reach, accesses_of};
+use purlin_analysis::witness::params_text;
 use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
 
 /// Checks that an instruction, wherever it runs, reads defined elements inside of their arrays, and computes what all

@@ -3,7 +3,7 @@
 use crate::error::Cause;
 use crate::proofs::extent::with_outer_inames;
 use crate::tree::{insns_of, loop_body};
-use purlin_ir::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{Affine, Constraint, InameId, Kernel, VarKind};
 use purlin_isl as isl;
 

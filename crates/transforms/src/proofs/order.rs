@@ -2,8 +2,8 @@
 
 use super::entries::Entries;
 use crate::error::{Cause, WrongOrder};
-use purlin_ir::deps::{self, Dependence, DependenceKind};
-use purlin_ir::polyhedral::{Polyhedral, Side, difference};
+use purlin_analysis::deps::{self, Dependence, DependenceKind};
+use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Affine, Id, InameId, InsnId, Kernel};
 use purlin_isl as isl;
 use std::collections::HashMap;

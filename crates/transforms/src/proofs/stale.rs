@@ -1,10 +1,11 @@
 //! The proof of every primitive that takes a value earlier or later than its use: nothing writes it in between.
 
 use crate::error::{Cause, StaleValue};
-use purlin_ir::deps::AccessSite;
-use purlin_ir::deps::pair::{Order, index_map, pair_relation};
-use purlin_ir::polyhedral::Polyhedral;
-use purlin_ir::{Affine, Atom, InameId, Instance, Kernel, Witness};
+use purlin_analysis::deps::AccessSite;
+use purlin_analysis::deps::pair::{Order, index_map, pair_relation};
+use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::{Instance, Witness};
+use purlin_ir::{Affine, Atom, InameId, Kernel};
 use purlin_isl as isl;
 
 /// A point of the program: in every iteration of `loops`, before the instruction at `position`, which stands

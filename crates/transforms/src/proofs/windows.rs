@@ -1,7 +1,7 @@
 //! The part of an array that some statements touch, as an argument: axis by axis.
 
 use super::extent::{parametric_extent, with_outer_inames};
-use purlin_ir::polyhedral::{Polyhedral, Side, difference};
+use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Access, Affine, Atom, Expr, InameId, VarId};
 use purlin_isl as isl;
 
@@ -122,7 +122,7 @@ fn span(poly: &Polyhedral, value: &Affine) -> Result<(Option<i64>, Option<i64>),
     dims.push(VALUE.to_owned());
     let (disjuncts, _) = poly.domains(&all, Side::Source);
     let equal = isl::Constraint::zero(difference(&isl::Affine::name(VALUE), &by_name));
-    let disjuncts = purlin_ir::polyhedral::cross(&poly.in_context(disjuncts), &[vec![equal]]);
+    let disjuncts = purlin_analysis::polyhedral::cross(&poly.in_context(disjuncts), &[vec![equal]]);
     let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &disjuncts)?;
     if set.is_empty()? { Ok((None, None)) } else { set.bounds(VALUE) }
 }

@@ -5,7 +5,7 @@ use crate::error::Cause;
 use crate::proofs::footprint::element_names;
 use crate::staging::{Region, Temporary, Tile};
 use crate::tree::edit_body;
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, BinaryOp, Constraint, Domain, Expr, Insn, Kernel, Node, ScalarType, VarId,
     VarKind, Variable, WriteOp,

@@ -5,8 +5,8 @@ use crate::lookup;
 use crate::proofs::written::may_be_undefined;
 use crate::staging::{Footprint, Tile};
 use crate::tree::{body_of, insns_of};
-use purlin_ir::deps::{AccessSite, Mode};
-use purlin_ir::polyhedral::Polyhedral;
+use purlin_analysis::deps::{AccessSite, Mode};
+use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Affine, InameId, InsnId, Kernel, VarId, VarKind};
 
 /// What is put into the temporary, and where.

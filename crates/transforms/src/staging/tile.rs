@@ -3,8 +3,8 @@
 use crate::error::Cause;
 use crate::proofs::attained;
 use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
-use purlin_ir::deps::AccessSite;
-use purlin_ir::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
+use purlin_analysis::deps::AccessSite;
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
 use purlin_isl as isl;
 

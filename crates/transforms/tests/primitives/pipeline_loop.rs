@@ -1,7 +1,7 @@
 use crate::story::{facts, kernel};
+use purlin_analysis::deps::dependences;
+use purlin_analysis::placement::place;
 use purlin_ir::AddressSpace::{Local, Private};
-use purlin_ir::deps::dependences;
-use purlin_ir::placement::place;
 use purlin_transforms::primitives::{PadArray, PeelIname, PipelineLoop, PrefetchArray, SplitIname, TagIname};
 use purlin_transforms::{Recipe, Step};
 
@@ -279,7 +279,7 @@ fn one_barrier_fewer_in_an_iteration() {
         let barriers = placement.barriers.iter();
         let (inside, across): (Vec<_>, Vec<_>) = barriers.partition(|b| b.carrier.is_none());
         let of_loop = |insn| kernel.insns[insn].name == "s" || kernel.insns[insn].name.starts_with("fetch");
-        let own = |b: &&&purlin_ir::placement::Barrier| {
+        let own = |b: &&&purlin_analysis::placement::Barrier| {
             of_loop(b.source) && of_loop(b.sink) && !kernel.insns[b.source].name.ends_with("_first")
         };
         (inside.iter().filter(own).count(), across.iter().filter(own).count())

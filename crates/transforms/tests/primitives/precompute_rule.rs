@@ -1,6 +1,6 @@
 use crate::story::{compare_from, facts};
+use purlin_interp::Value;
 use purlin_ir::AddressSpace::{Constant, Global, Local, Private};
-use purlin_ir::interp::Value;
 use purlin_transforms::Selection;
 use purlin_transforms::primitives::{FixParameter, PrecomputeRule, SplitIname, TagIname};
 

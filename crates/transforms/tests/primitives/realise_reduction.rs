@@ -1,5 +1,5 @@
 use crate::story::{compare_from, facts};
-use purlin_ir::interp::Value;
+use purlin_interp::Value;
 use purlin_transforms::primitives::{RealiseReduction, SplitIname, TagIname};
 
 fn realise(iname: &str) -> RealiseReduction {

@@ -1,5 +1,5 @@
 use crate::story::{compare_from, facts};
-use purlin_ir::interp::Value;
+use purlin_interp::Value;
 use purlin_transforms::primitives::{RealiseScan, TagIname};
 
 fn scan() -> RealiseScan {

@@ -3,8 +3,8 @@
 use crate::story::{assert_style, kernel};
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use purlin_interp::sample::config;
 use purlin_ir::AddressSpace;
-use purlin_ir::sample::config;
 use purlin_transforms::primitives::{
     Assume, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames, PrefetchArray,
     SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,

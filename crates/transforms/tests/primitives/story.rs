@@ -1,7 +1,7 @@
 //! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and after.
 
-use purlin_ir::inside::first_outside;
-use purlin_ir::interp::{InterpError, Memory, Run, Value, interpret};
+use purlin_analysis::inside::first_outside;
+use purlin_interp::{InterpError, Memory, Run, Value, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
 use purlin_transforms::primitives::Tail;
 use purlin_transforms::{Step, Transform};

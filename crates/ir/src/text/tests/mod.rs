@@ -2,5 +2,4 @@ mod errors;
 mod errors_declared;
 mod printed;
 mod random;
-mod robust;
 mod round_trip;

@@ -6,7 +6,7 @@ use crate::constant::Real;
 use crate::domain::{Constraint, Domain};
 use crate::expr::{BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use crate::ids::InameId;
-use crate::sample::{SampleConfig, arbitrary_kernel, config};
+use crate::seed::config;
 use crate::types::ScalarType;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,11 +14,6 @@ use proptest::sample::select;
 
 proptest! {
     #![proptest_config(config(256))]
-
-    #[test]
-    fn samples(sample in arbitrary_kernel(SampleConfig::default())) {
-        round_trips(&sample.kernel);
-    }
 
     #[test]
     fn expressions(e in real()) {

@@ -1,0 +1,137 @@
+//! Accesses of a kernel in textual order.
+
+use crate::polyhedral::Polyhedral;
+use purlin_ir::affine::Affine;
+use purlin_ir::expr::{Access, Expr, UpdateOp};
+use purlin_ir::ids::{Id, InameId, InsnId};
+use purlin_ir::kernel::{Kernel, WriteOp};
+use std::rc::Rc;
+
+/// How an access touches its element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Reads it.
+    Read,
+    /// Overwrites it.
+    Assign,
+    /// Reads and writes it by a commuting operator.
+    Update(UpdateOp),
+}
+
+/// One access of one instruction.
+#[derive(Clone, Debug)]
+pub struct AccessSite<'k> {
+    /// The instruction.
+    pub insn: InsnId,
+    /// What it touches.
+    pub access: &'k Access,
+    /// How.
+    pub mode: Mode,
+    /// Reduction loops around the access, inside the instruction.
+    pub reduction: Vec<InameId>,
+    /// How many parts of the instruction's condition, joined by `and`, hold where it happens; none: all of them.
+    pub conditions: Option<usize>,
+    /// Each index as a quasi-affine value of loops and symbols, if it is one.
+    pub index: Rc<[Option<Affine>]>,
+}
+
+impl AccessSite<'_> {
+    /// Whether every index is quasi-affine.
+    pub fn is_affine(&self) -> bool {
+        self.index.iter().all(Option::is_some)
+    }
+
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        self.mode != Mode::Read
+    }
+}
+
+/// The accesses of each variable in textual order; of one instruction the reads come before the write.
+pub fn access_sites<'k>(poly: &Polyhedral<'k>) -> Vec<Vec<AccessSite<'k>>> {
+    let kernel = poly.kernel;
+    let mut sites: Vec<Vec<AccessSite<'k>>> = vec![Vec::new(); kernel.vars.len()];
+    for (id, _) in kernel.schedule() {
+        let insn = &kernel.insns[id];
+        let mut found = Vec::new();
+        for e in insn.lhs.index.iter().chain([&insn.rhs]) {
+            collect(poly, (id, None), e, &mut Vec::new(), &mut found);
+        }
+        for (k, part) in insn.predicate.iter().flat_map(Expr::conjuncts).enumerate() {
+            collect(poly, (id, Some(k)), part, &mut Vec::new(), &mut found);
+        }
+        collect_bounds(kernel, poly, id, &mut sites);
+        let mode = match insn.op {
+            WriteOp::Assign => Mode::Assign,
+            WriteOp::Update { op, .. } => Mode::Update(op),
+        };
+        found.push(site(poly, id, &insn.lhs, mode, Vec::new()));
+        for s in found {
+            sites[s.access.var.index()].push(s);
+        }
+    }
+    sites
+}
+
+fn collect<'k>(
+    poly: &Polyhedral<'k>,
+    (insn, conditions): (InsnId, Option<usize>),
+    e: &'k Expr,
+    reduction: &mut Vec<InameId>,
+    found: &mut Vec<AccessSite<'k>>,
+) {
+    let depth = reduction.len();
+    match e {
+        Expr::Load(access) => {
+            let read = site(poly, insn, access, Mode::Read, reduction.clone());
+            found.push(AccessSite { conditions, ..read });
+        }
+        Expr::Reduce(r) => reduction.extend(&r.inames),
+        _ => {}
+    }
+    for operand in e.operands() {
+        collect(poly, (insn, conditions), operand, reduction, found);
+    }
+    reduction.truncate(depth);
+}
+
+/// Scalars in the bounds of the loops around an instruction count as read by it: the loop reads them
+/// on entry, which no write may overtake.
+fn collect_bounds<'k>(
+    kernel: &'k Kernel,
+    poly: &Polyhedral<'k>,
+    insn: InsnId,
+    sites: &mut [Vec<AccessSite<'k>>],
+) {
+    let mut reduction = Vec::new();
+    let stmt = &kernel.insns[insn];
+    for e in stmt.lhs.index.iter().chain([&stmt.rhs]).chain(&stmt.predicate) {
+        e.for_each(&mut |e| {
+            if let Expr::Reduce(r) = e {
+                reduction.extend(r.inames.iter().copied());
+            }
+        });
+    }
+    for iname in poly.loops(insn).iter().chain(&reduction) {
+        kernel.inames[*iname].domain.for_each_symbol(&mut |atom| {
+            if let purlin_ir::affine::Atom::Var(v) = atom
+                && !crate::polyhedral::is_symbol(kernel, *v)
+                && let Some(writer) = kernel.insns.values().find(|i| i.lhs.var == *v)
+            {
+                // A scalar's left-hand side is the access itself: no index.
+                sites[v.index()].push(site(poly, insn, &writer.lhs, Mode::Read, Vec::new()));
+            }
+        });
+    }
+}
+
+fn site<'k>(
+    poly: &Polyhedral<'k>,
+    insn: InsnId,
+    access: &'k Access,
+    mode: Mode,
+    reduction: Vec<InameId>,
+) -> AccessSite<'k> {
+    let index = access.index.iter().map(|e| e.as_affine().filter(|a| poly.is_symbolic(a))).collect();
+    AccessSite { insn, access, mode, reduction, conditions: None, index }
+}

@@ -1,0 +1,151 @@
+//! Whether accesses stay inside of their arrays.
+//!
+//! An access at quasi-affine indices is inside for all values that the assumptions leave to the parameters if,
+//! with `D` the instances of its loops under the conditions around it and `n` the extent of an axis,
+//!
+//! ```text
+//! { i in D : index(i) < 0  or  index(i) >= n }   is empty.
+//! ```
+//!
+//! Plain integers decide the usual cases (a loop over the extent, the blocks of a split), isl the rest; where the
+//! set is not empty its smallest point is the witness. An index that is read from memory, a condition or a bound
+//! that isl cannot see leave the question open until the values are known: [`check_launch`].
+//!
+//! ```
+//! use purlin_analysis::inside::first_outside;
+//! use purlin_ir::text;
+//!
+//! let shift = "kernel shift\nparam n: i32\narg a: f64[n] inout\n
+//! for i in 0..n - 1\n  s: a[i] = a[i + 2]\n";
+//! let outside = first_outside(&text::parse(shift)?);
+//! assert_eq!(outside.map(|o| o.to_string()).unwrap_or_default(), "`s[0]` accesses `a[2]` with n = 2, outside of \
+//!     its shape [n]; correct the index or the loops, or assume what the parameters satisfy");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod proof;
+mod sites;
+#[cfg(test)]
+mod tests;
+
+use crate::polyhedral::Polyhedral;
+use crate::witness::{Instance, params_text};
+use purlin_interp::{AccessProof, InterpError, LaunchReport, Memory};
+use purlin_ir::ids::{InsnId, VarId};
+use purlin_ir::kernel::Kernel;
+use std::fmt;
+
+/// An access of an instruction, and what is known of it before a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessReach {
+    /// The instruction.
+    pub insn: InsnId,
+    /// The array.
+    pub var: VarId,
+    /// The access as it is written.
+    pub access: String,
+    /// Whether it is what the instruction writes.
+    pub writes: bool,
+    /// What is known.
+    pub reach: Reach,
+}
+
+/// Where an access goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Inside, for all parameters that the assumptions allow.
+    Inside,
+    /// Outside, for some of them.
+    Outside(Box<Outside>),
+    /// The values that are given at launch decide.
+    Open(Cause),
+}
+
+/// Why a proof has to wait for the launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// An index is read from memory or not affine.
+    Index,
+    /// A loop's bound or a condition is read from memory or not affine.
+    Domain,
+    /// isl gave up.
+    Solver,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Index => "its index is read from memory or not affine",
+            Self::Domain => "bounds or conditions around it are read from memory or not affine",
+            Self::Solver => "isl gave up on it",
+        })
+    }
+}
+
+/// An instance that accesses an element its array does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// The instance; the values of reductions around the access come last.
+    pub instance: Instance,
+    /// The element, such as `a[8]`.
+    pub element: String,
+    /// The extents as they are declared.
+    pub shape: String,
+    /// Values of the parameters.
+    pub params: Vec<(String, i64)>,
+}
+
+impl fmt::Display for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, element, shape, params } = self;
+        write!(
+            f,
+            "{instance} accesses `{element}`{}, outside of its shape {shape}; correct the index or the loops, or \
+             assume what the parameters satisfy",
+            params_text(params)
+        )
+    }
+}
+
+/// The accesses of a kernel to arrays, in textual order; those of substitution rules stand where these are used.
+pub fn accesses(kernel: &Kernel) -> Vec<AccessReach> {
+    accesses_of(kernel, &|_| true)
+}
+
+/// The accesses of some instructions: see [`accesses`].
+pub fn accesses_of(kernel: &Kernel, wanted: &dyn Fn(InsnId) -> bool) -> Vec<AccessReach> {
+    let expanded = kernel.with_rules_expanded();
+    let poly = Polyhedral::new(&expanded);
+    let mut proofs = proof::Proofs::new(&poly);
+    let reach = |site: sites::Site<'_>| AccessReach {
+        insn: site.insn,
+        var: site.access.var,
+        access: expanded.show_access(site.access).to_string(),
+        writes: site.writes,
+        reach: proofs.reach(&site),
+    };
+    sites::sites(&poly).into_iter().filter(|site| wanted(site.insn)).map(reach).collect()
+}
+
+/// Checks what a kernel is about to be launched with: its assumptions, and every access that could leave its array
+/// ([`purlin_interp::check_launch`], with what is proved here).
+///
+/// # Errors
+/// Those of [`purlin_interp::check_launch`].
+pub fn check_launch(kernel: &Kernel, memory: &Memory) -> Result<LaunchReport, InterpError> {
+    let proof = |a: &AccessReach| AccessProof { insn: a.insn, proved: a.reach == Reach::Inside };
+    purlin_interp::check_launch(kernel, memory, &accesses(kernel).iter().map(proof).collect::<Vec<_>>())
+}
+
+/// The first access in textual order that leaves its array for some parameters that the assumptions allow.
+pub fn first_outside(kernel: &Kernel) -> Option<Outside> {
+    let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
+    let poly = Polyhedral::new(expanded.as_ref().unwrap_or(kernel));
+    let mut proofs = proof::Proofs::new(&poly);
+    for site in sites::sites(&poly) {
+        if let Reach::Outside(outside) = proofs.reach(&site) {
+            return Some(*outside);
+        }
+    }
+    None
+}

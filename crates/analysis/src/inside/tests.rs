@@ -1,0 +1,198 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::{Cause, Reach, accesses, first_outside};
+use proptest::prelude::*;
+use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
+use purlin_interp::{InterpError, interpret};
+use purlin_ir::text::parse;
+use purlin_ir::{Expr, Id, Kernel};
+
+fn kernel(text: &str) -> Kernel {
+    let text = format!("kernel k\nparam n: i32\n{text}");
+    parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)))
+}
+
+fn outside(text: &str) -> String {
+    first_outside(&kernel(text)).map_or_else(String::new, |o| o.to_string())
+}
+
+fn needed(found: &str) -> String {
+    format!("{found}; correct the index or the loops, or assume what the parameters satisfy")
+}
+
+/// What is known of each access, in one word.
+fn known(text: &str) -> Vec<&'static str> {
+    let word = |reach: &Reach| match reach {
+        Reach::Inside => "inside",
+        Reach::Outside(_) => "outside",
+        Reach::Open(Cause::Index) => "index",
+        Reach::Open(Cause::Domain) => "domain",
+        Reach::Open(Cause::Solver) => "solver",
+    };
+    accesses(&kernel(text)).iter().map(|a| word(&a.reach)).collect()
+}
+
+#[test]
+fn whole_ranges_blocks_and_triangles_are_inside() {
+    let texts = [
+        "arg a: f64[n] out\nfor i in 0..n\n  s: a[i] = 1.0\n",
+        "arg a: f64[n] out\nfor i in 0..n\n  s: a[n - 1 - i] = 1.0\n",
+        "arg a: f64[n] out\nfor o in 0..ceil(n/32)\n  for i in 0..min(32, n - 32*o)\n    s: a[32*o + i] = 1.0\n",
+        "arg a: f64[n, n] out\nfor i in 0..n\n  for j in i..n\n    s: a[j, i] = 1.0\n",
+        "arg a: f64[8, 12] out\nfor o in 0..3\n  for l in 0..32\n    s: a[floor_div(32*o + l, 12), (32*o + l) mod 12] = 1.0\n",
+        "arg a: f64[n] out\nfor i in 0..n\n  for j where (j >= 0 and j < 3 and j <= i) or (j == n - 1)\n    s: a[j] = 1.0\n",
+        "arg a: f64[n] out\nassume n >= 4\ns: a[3] = 1.0\n",
+        "arg a: f64[n] in\narg y: f64 out\ns: y = sum(i in 0..n - 1: a[i + 1] - a[i])\n",
+    ];
+    for text in texts {
+        assert_eq!(outside(text), "", "{text}");
+        assert!(known(text).iter().all(|k| *k == "inside"), "{text}");
+    }
+}
+
+#[test]
+fn conditions_count() {
+    let text = "arg a: f64[n] inout
+for i in 0..n
+  whole: a[i] = a[i - 1] + a[i + 1] if i > 0 and i < n - 1
+  chosen: a[i] = select(i == 0, 0.0, a[i - 1])
+  short: a[i] = 1.0 if i > 0 and a[i - 1] > 0.0
+  other: a[i] = 2.0 if not (i > 1 or a[i + 0] > 0.0) or i == 0 or a[i - 1] > 0.0
+";
+    assert_eq!(outside(text), "");
+    let wrong = "arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = 1.0 if a[i - 1] > 0.0 and i > 0\n";
+    assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    for wrong in ["1.0 if i > 0 or a[i - 1] > 0.0", "a[i - 1] if i > 0 or i < 2"] {
+        let wrong = format!("arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = {wrong}\n");
+        assert_eq!(outside(&wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    }
+    let wrong = "arg a: f64[n] inout\nfor i in 0..n\n  s: a[i] = select(i > 0, 0.0, a[i - 1])\n";
+    assert_eq!(outside(wrong), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+}
+
+#[test]
+fn witness_is_the_smallest_instance() {
+    let text =
+        "param m: i32\narg a: f64[n, m] inout\nfor i in 0..n\n  for j in 0..n\n    s: a[i, j] += 1.0\n";
+    assert_eq!(
+        outside(text),
+        needed("`s[0,0]` accesses `a[0,0]` with n = 1, m = 0, outside of its shape [n, m]")
+    );
+    assert_eq!(outside(&text.replace("for i", "assume n <= m\nfor i")), "");
+    let text = "arg a: f64[7] in\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = sum(k in 0..4: a[2*k + 1])\n";
+    assert_eq!(outside(text), needed("`s[0,3]` accesses `a[7]` with n = 1, outside of its shape [7]"));
+    let text = "temp t: f64[4] private\ns: t[4] = 1.0\n";
+    assert_eq!(outside(text), needed("`s` accesses `t[4]`, outside of its shape [4]"));
+}
+
+#[test]
+fn parameters_need_what_the_kernel_takes_for_granted() {
+    let text = "arg y: f64[n] out\ns: y[0] = 1.0\n";
+    assert_eq!(outside(text), needed("`s` accesses `y[0]` with n = 0, outside of its shape [n]"));
+    assert_eq!(outside(&text.replace("\ns:", "\nassume n >= 1\ns:")), "");
+}
+
+#[test]
+fn what_memory_decides_is_left_open() {
+    let text = "arg map: i32[n] in
+arg x: f64[n] in
+arg y: f64[n] inout
+arg m: i32 in
+temp k: i32 private
+for i in 0..n
+  load: k = map[i]
+  gather: y[i] = x[map[i]]
+  through: y[i] = x[k]
+  product: y[i] += x[i*n]
+  given: y[i] += x[m]
+  for j in 0..k
+    far: y[i] += x[j]
+  near: y[i] += x[i] if x[i] > 0.0
+  guarded: y[i] += x[i + 1] if x[i] > 0.0
+";
+    let text = text.replace("product", "times");
+    let word = known(&text);
+    let named: Vec<_> = accesses(&kernel(&text))
+        .into_iter()
+        .zip(word)
+        .filter(|(_, w)| *w != "inside")
+        .map(|(a, w)| (a.access, w))
+        .collect();
+    let expected = [
+        ("x[map[i]]", "index"),
+        ("x[k]", "index"),
+        ("x[i*n]", "index"),
+        ("x[m]", "index"),
+        ("x[j]", "domain"),
+        ("x[i + 1]", "domain"),
+    ];
+    assert_eq!(named, expected.map(|(a, w)| (a.to_owned(), w)));
+}
+
+#[test]
+fn accesses_of_rules_stand_where_they_are_used() {
+    let text =
+        "arg a: f64[n] in\narg y: f64[n] out\nrule next(k) := a[k + 1]\nfor i in 0..n\n  s: y[i] = next(i)\n";
+    assert_eq!(outside(text), needed("`s[0]` accesses `a[1]` with n = 1, outside of its shape [n]"));
+}
+
+#[test]
+fn what_holds_elsewhere_does_not_count() {
+    // what was decided under a condition
+    let text = "arg a: f64[n] inout\nfor i in 0..n\n  r: a[i] = a[i - 1] if i > 0\n  s: a[i] = a[i - 1]\n";
+    assert_eq!(outside(text), needed("`s[0]` accesses `a[-1]` with n = 1, outside of its shape [n]"));
+    // `j < k <= i < 5`, but of two values of `k`
+    let text = "temp k: i32 private\narg a: f64[5] inout\nstart: k = 10\nfor j in 0..k\n  less: k = 0\n  \
+                for i in k..5\n    s: a[j] = 1.0\n";
+    assert_eq!(known(text), ["domain"]);
+    // `2*n >= 3`, so that `n >= 2`
+    let text = "arg x: f64[2*n - 3] in\narg y: f64[n] out\ns: y[5] = 1.0\n";
+    assert_eq!(outside(text), needed("`s` accesses `y[5]` with n = 2, outside of its shape [n]"));
+}
+
+/// One instruction accesses its arrays elsewhere.
+fn shifted(mut kernel: Kernel, pick: prop::sample::Index, by: i64) -> Kernel {
+    let insns = kernel.insns.len();
+    let Some((_, insn)) = kernel.insns.iter().nth(pick.index(insns)) else { return kernel };
+    let mut insn = insn.clone();
+    let move_last = |index: &mut Vec<Expr>| {
+        if let Some(last) = index.pop() {
+            index.push(last + Expr::Int(by));
+        }
+    };
+    match pick.index(2) {
+        0 => move_last(&mut insn.lhs.index),
+        _ => {
+            insn.rhs = insn.rhs.map(&mut |e| match e {
+                Expr::Load(mut access) => {
+                    move_last(&mut access.index);
+                    Expr::Load(access)
+                }
+                other => other,
+            });
+        }
+    }
+    kernel.insns[purlin_ir::InsnId::from_index(pick.index(insns))] = insn;
+    kernel.canonical()
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// What is proved stays inside of its array when it runs, and so does what is drawn to.
+    #[test]
+    fn proofs_hold_on_random_kernels(
+        sample in arbitrary_kernel(SampleConfig::default()),
+        pick in any::<prop::sample::Index>(),
+        by in -2..3_i64,
+    ) {
+        prop_assert_eq!(first_outside(&sample.kernel), None);
+        let kernel = shifted(sample.kernel, pick, by);
+        prop_assume!(kernel.verify().is_ok());
+        if let Err(InterpError::OutOfBounds { at, .. }) = interpret(&kernel, &mut sample.memory.clone()) {
+            let inside = |a: &super::AccessReach| a.reach == Reach::Inside;
+            let of_insn = accesses(&kernel).into_iter().filter(|a| kernel.insns[a.insn].name == at.name);
+            prop_assert!(!of_insn.collect::<Vec<_>>().iter().all(inside), "{at}\n{kernel}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What is true of a kernel: dependences, placement, bounds of accesses, statistics, each with a witness where it
+//! does not hold.
+
+pub mod deps;
+pub mod inside;
+pub mod placement;
+pub mod polyhedral;
+pub mod stats;
+pub mod witness;
+
+pub use witness::{Instance, Witness};

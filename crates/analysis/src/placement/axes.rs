@@ -1,0 +1,85 @@
+//! Axes of a launch and the coordinates of instances along them.
+
+use crate::polyhedral::Polyhedral;
+use purlin_ir::affine::{Affine, Atom};
+use purlin_ir::domain::Domain;
+use purlin_ir::ids::{InameId, InsnId, VarId};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
+
+/// An axis of the launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Axis {
+    /// Work-groups along 0, 1 or 2.
+    Group(u8),
+    /// Work-items of a group along 0, 1 or 2.
+    Local(u8),
+}
+
+/// Where an instruction's instances run along an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Coordinate {
+    /// At the value of this iname, counted from this lower bound.
+    Iname(InameId, Affine),
+    /// At every index, each with the same effect on its own copy.
+    Everywhere,
+    /// At index 0.
+    Zero,
+}
+
+/// The axes a kernel uses.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchAxes {
+    /// In order: groups, then work-items.
+    pub axes: Vec<Axis>,
+}
+
+/// The axis of a tag.
+pub fn axis_of(tag: AxisTag) -> Option<Axis> {
+    match tag {
+        AxisTag::Group(k) => Some(Axis::Group(k)),
+        AxisTag::Local(k) => Some(Axis::Local(k)),
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => None,
+    }
+}
+
+/// The value of an iname at index 0 of its axis: the lower bound of a plain range, else 0 (the loops inside
+/// a block that a split makes start there). Code generation counts the same way.
+pub fn index_origin(domain: &Domain, iname: InameId) -> Affine {
+    domain.as_range(iname).map_or_else(Affine::default, |(lo, _)| lo)
+}
+
+/// The first of some loops whose bounds mention a variable.
+pub fn first_bounded_by(kernel: &Kernel, loops: &[InameId], var: VarId) -> Option<usize> {
+    loops.iter().position(|l| {
+        let mut found = false;
+        kernel.inames[*l].domain.for_each_symbol(&mut |a| found |= *a == Atom::Var(var));
+        found
+    })
+}
+
+impl LaunchAxes {
+    /// The axes some iname of the kernel is tagged with.
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut axes: Vec<_> = kernel.inames.values().filter_map(|i| axis_of(i.tag)).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        Self { axes }
+    }
+
+    /// Where an instruction runs along an axis.
+    pub fn coordinate(&self, poly: &Polyhedral, insn: InsnId, axis: Axis) -> Coordinate {
+        let kernel = poly.kernel;
+        let tagged = poly.loops(insn).iter().find(|l| axis_of(kernel.inames[**l].tag) == Some(axis));
+        if let Some(iname) = tagged {
+            return Coordinate::Iname(*iname, index_origin(&kernel.inames[*iname].domain, *iname));
+        }
+        let space = kernel.vars[kernel.insns[insn].lhs.var].space;
+        match (space, axis) {
+            (AddressSpace::Private, _) | (AddressSpace::Local | AddressSpace::SubGroup, Axis::Group(_)) => {
+                Coordinate::Everywhere
+            }
+            (AddressSpace::Local | AddressSpace::SubGroup, Axis::Local(_))
+            | (AddressSpace::Global | AddressSpace::Constant, _) => Coordinate::Zero,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The proof that temporaries may share a buffer: while a value of one is alive, no other is written.
+//!
+//! Dependences know variables, not buffers, so that any step could bring two lives together, and so can the
+//! text of a kernel: the proof is part of every placement, and of every step of a recipe.
+
+use crate::deps::{Dependence, dependences_of};
+use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
+use crate::witness::Witness;
+use purlin_ir::affine::Atom;
+use purlin_ir::ids::{InameId, InsnId, VarId};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
+use purlin_isl as isl;
+
+/// Why temporaries may not share a buffer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// They are not of a kind that can share, whatever their lives.
+    #[error("{0}")]
+    Unfit(String),
+    /// A value of one is alive when another is written.
+    #[error("{found}; {HELP}")]
+    Alive {
+        /// The write of the value and its last read.
+        witness: Box<Witness>,
+        /// What was found, with both instances.
+        found: String,
+    },
+    /// isl failed.
+    #[error("{0}")]
+    Isl(#[from] isl::IslError),
+}
+
+impl StorageError {
+    /// What to try when a value is alive.
+    pub const HELP: &'static str = HELP;
+}
+
+const HELP: &str = "give them storage of their own, or keep their uses apart";
+
+/// Checks every group of temporaries that share a buffer.
+///
+/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u` and `X` the writes of `v`,
+/// `{ w -> r in D : exists x in X : w before x before r }` is empty. In private memory, "before" is the
+/// sequential order, of which every work-item runs a part. In local memory it leaves the loops on axes out
+/// (work-items run side by side; generated code separates accesses of different sharers by barriers, which
+/// keep what remains of the order), and instances of one instruction count as running at once; without loops
+/// on axes it is the sequential order.
+///
+/// # Errors
+/// Types or address spaces that differ, memory that cannot be shared, or two instances between which another
+/// sharer is written.
+pub fn check_storage(kernel: &Kernel) -> Result<(), StorageError> {
+    let sharers: Vec<_> = kernel.vars.ids().filter(|v| kernel.vars[*v].storage.is_some()).collect();
+    if sharers.len() < 2 {
+        return Ok(());
+    }
+    let expanded = kernel.with_rules_expanded(); // rules hold accesses, too
+    let poly = Polyhedral::new(&expanded);
+    let mut found: Option<Vec<Dependence>> = None;
+    for u in &sharers {
+        for v in sharers.iter().filter(|v| *v != u && kernel.vars[**v].storage == kernel.vars[*u].storage) {
+            check_kind(&poly, *u, *v)?;
+            let all = match &mut found {
+                Some(all) => all,
+                None => found.insert(dependences_of(kernel, &|v| kernel.vars[v].storage.is_some())?),
+            };
+            for d in all.iter().filter(|d| d.var == *u && d.carries_value()) {
+                check_life(&poly, d, *v)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Equal types and address spaces, in memory that a buffer can stand for.
+fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), StorageError> {
+    let kernel = poly.kernel;
+    let (a, b) = (&kernel.vars[u], &kernel.vars[v]);
+    let refuse = |why: String| Err(StorageError::Unfit(why));
+    if a.kind != VarKind::Temporary {
+        return refuse(format!("`{}` is no temporary, and only temporaries share storage", a.name));
+    }
+    if a.ty != b.ty || a.space != b.space {
+        return refuse(format!(
+            "`{}` is {} in {} memory and `{}` is {} in {} memory; only equal ones share storage",
+            a.name,
+            a.ty,
+            a.space.name(),
+            b.name,
+            b.ty,
+            b.space.name()
+        ));
+    }
+    if !matches!(a.space, AddressSpace::Local | AddressSpace::Private) {
+        return refuse(format!(
+            "`{}` is in {} memory; only local and private temporaries share storage",
+            a.name,
+            a.space.name()
+        ));
+    }
+    for (id, iname) in kernel.inames.iter() {
+        let mut bound = false;
+        iname.domain.for_each_symbol(&mut |atom| bound |= *atom == Atom::Var(u));
+        if bound {
+            return refuse(format!(
+                "the bounds of `{}` mention `{}`, which needs a place of its own",
+                iname.name, a.name
+            ));
+        }
+        let inside = |insn: &InsnId| poly.loops(*insn).contains(&id) && uses(kernel, *insn, u);
+        if iname.tag == AxisTag::Vector && kernel.insns.ids().any(|i| inside(&i)) {
+            return refuse(format!(
+                "`{}` is used in the lanes of `{}`, which run together; give it storage of its own",
+                a.name, iname.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
+    let insn = &kernel.insns[insn];
+    insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+}
+
+/// `{ w -> r in D : exists x in X : w before x before r }` is empty.
+fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), StorageError> {
+    let kernel = poly.kernel;
+    let at_once = kernel.vars[d.var].space == AddressSpace::Local
+        && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Group(_) | AxisTag::Local(_)));
+    for (x, insn) in kernel.insns.iter().filter(|(_, i)| i.lhs.var == other) {
+        if is_apart(poly, d, x, at_once) {
+            continue;
+        }
+        let (Some(first), Some(second)) =
+            (before(poly, d.source, x, at_once)?, before(poly, x, d.sink, at_once)?)
+        else {
+            continue;
+        };
+        let alive = d.relation()?.intersect(&first.apply_range(&second)?)?;
+        let Some(witness) = d.witness(kernel, &alive)? else { continue };
+        let found = format!(
+            "`{}` is alive from {} to {}, and `{}` writes `{}` in between",
+            witness.element, witness.source, witness.sink, insn.name, kernel.vars[other].name
+        );
+        return Err(StorageError::Alive { witness: Box::new(witness), found });
+    }
+    Ok(())
+}
+
+/// Whether the text decides that no instance of `x` runs between source and sink of a dependence.
+///
+/// Formula: let source and sink agree on the first `n` of the loops that order them. What runs between them
+/// agrees with them on those that are around it, too. If these are all that order `x` and one end, the text
+/// does, and `x` must stand between them in the text.
+fn is_apart(poly: &Polyhedral, d: &Dependence, x: InsnId, at_once: bool) -> bool {
+    let loops = |a, b| ordering_loops(poly, a, b, at_once);
+    let agreed = loops(d.source, d.sink).iter().take_while(|l| d.agrees(**l, **l)).count();
+    let follows = |a: InsnId, b: InsnId| poly.position(a) < poly.position(b) || (at_once && a == b);
+    (loops(d.source, x).len() <= agreed && !follows(d.source, x))
+        || (loops(x, d.sink).len() <= agreed && !follows(x, d.sink))
+}
+
+/// The common loops that order instances of two instructions, outer first.
+fn ordering_loops(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Vec<InameId> {
+    let on_axis =
+        |l: InameId| matches!(poly.kernel.inames[l].tag, AxisTag::Group(_) | AxisTag::Local(_)) && at_once;
+    poly.common_loops(a, b).iter().copied().filter(|l| !on_axis(*l)).collect()
+}
+
+/// The pairs of instances of `a` and `b`, `a` before `b`; `None` if the text decides that there are none.
+fn before(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Result<Option<isl::Map>, isl::IslError> {
+    let common = ordering_loops(poly, a, b, at_once);
+    let mut equal = Vec::new();
+    let mut order: Disjuncts = Vec::new();
+    for l in common {
+        let mut earlier = equal.clone();
+        earlier.push(isl::Constraint::non_negative(step(poly, l).offset(-1)));
+        order.push(earlier);
+        equal.push(isl::Constraint::zero(step(poly, l)));
+    }
+    if poly.position(a) < poly.position(b) || (at_once && a == b) {
+        order.push(equal);
+    }
+    if order.is_empty() {
+        return Ok(None);
+    }
+    let all = cross(&poly.instances(a, Side::Source).0, &poly.instances(b, Side::Sink).0);
+    let all = cross(&poly.in_context(all), &order);
+    let names = |insn, side| poly.names(poly.loops(insn), side);
+    let tuple = |insn: InsnId| poly.kernel.insns[insn].name.clone();
+    let space = isl::MapSpace::new(&names(a, Side::Source), &names(b, Side::Sink), &poly.params)
+        .with_tuples(tuple(a), tuple(b));
+    isl::Map::from_disjuncts(&space, &all).map(Some)
+}

@@ -1,0 +1,13 @@
+#![allow(clippy::panic)] // what a failed test does
+
+mod random;
+mod table;
+
+use super::{Placement, PlacementError, place};
+use crate::deps::dependences;
+use purlin_ir::kernel::Kernel;
+
+/// The placement of a kernel by its tags.
+fn placed(kernel: &Kernel) -> Result<Placement, PlacementError> {
+    place(kernel, &dependences(kernel).expect("isl works"))
+}

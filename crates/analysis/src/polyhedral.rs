@@ -1,0 +1,305 @@
+//! From kernels to isl: instance sets and constraints by name.
+//!
+//! The only place where kernels meet `purlin_isl`. Names of the sink side of a relation end in `'`.
+//! Symbols are parameters and integer scalar inputs, which keep their value while the kernel runs;
+//! a constraint on any other scalar is dropped, which makes a set larger and is reported as inexact.
+
+use purlin_ir::affine::{Affine, Atom};
+use purlin_ir::domain::{Constraint, Domain};
+use purlin_ir::expr::{BinaryOp, Expr, UnaryOp};
+use purlin_ir::ids::{Id, InameId, InsnId, VarId};
+use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
+use purlin_isl as isl;
+
+/// A disjunction of conjunctions in isl's terms.
+pub type Disjuncts = Vec<Vec<isl::Constraint>>;
+
+/// Which end of a relation a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The input of a map, or a plain set.
+    Source,
+    /// The output of a map: names end in `'`.
+    Sink,
+}
+
+/// A kernel seen as integer sets.
+#[derive(Debug)]
+pub struct Polyhedral<'k> {
+    /// The kernel.
+    pub kernel: &'k Kernel,
+    /// Names of the symbols: parameters and integer scalar inputs.
+    pub params: Vec<String>,
+    /// What is assumed of the symbols.
+    pub context: Vec<isl::Constraint>,
+    positions: Vec<usize>,
+    loops: Vec<Vec<InameId>>,
+}
+
+impl<'k> Polyhedral<'k> {
+    /// Looks at a well-formed kernel.
+    pub fn new(kernel: &'k Kernel) -> Self {
+        let mut positions = vec![0; kernel.insns.len()];
+        let mut loops = vec![Vec::new(); kernel.insns.len()];
+        for (position, (insn, around)) in kernel.schedule().into_iter().enumerate() {
+            positions[insn.index()] = position;
+            loops[insn.index()] = around;
+        }
+        let params = kernel.vars.ids().filter(|v| is_symbol(kernel, *v)).map(|v| kernel.vars[v].name.clone());
+        let mut this = Self { kernel, params: params.collect(), context: Vec::new(), positions, loops };
+        let assumed = kernel.assumptions.iter().filter_map(|a| match a {
+            Assumption::Params(c) => this.constraint(c, Side::Source),
+            Assumption::Injective(_) => None,
+        });
+        this.context = assumed.collect();
+        this
+    }
+
+    /// Position of an instruction in textual order.
+    pub fn position(&self, insn: InsnId) -> usize {
+        self.positions[insn.index()]
+    }
+
+    /// Loops around an instruction, outer first.
+    pub fn loops(&self, insn: InsnId) -> &[InameId] {
+        &self.loops[insn.index()]
+    }
+
+    /// Loops around both instructions, outer first.
+    pub fn common_loops(&self, a: InsnId, b: InsnId) -> &[InameId] {
+        let (a, b) = (self.loops(a), self.loops(b));
+        let n = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+        &a[..n]
+    }
+
+    /// The name of an iname on one side.
+    pub fn name(&self, iname: InameId, side: Side) -> String {
+        let name = &self.kernel.inames[iname].name;
+        match side {
+            Side::Source => name.clone(),
+            Side::Sink => format!("{name}'"),
+        }
+    }
+
+    /// Names of inames on one side.
+    pub fn names(&self, inames: &[InameId], side: Side) -> Vec<String> {
+        inames.iter().map(|i| self.name(*i, side)).collect()
+    }
+
+    /// An expression by names; `None` if it mentions a scalar that may change.
+    pub fn affine(&self, e: &Affine, side: Side) -> Option<isl::Affine> {
+        let mut result = isl::Affine::constant(e.constant_term());
+        for (atom, c) in e.terms() {
+            match atom {
+                Atom::Iname(i) => result.terms.push((self.name(*i, side), *c)),
+                Atom::Var(v) if is_symbol(self.kernel, *v) => {
+                    result.terms.push((self.kernel.vars[*v].name.clone(), *c));
+                }
+                Atom::Var(_) => return None,
+                Atom::Floor(n, d) => {
+                    let numerator = self.affine(n, side)?;
+                    result.divs.push((isl::FloorDiv { numerator, denominator: *d }, *c));
+                }
+            }
+        }
+        Some(result)
+    }
+
+    /// Whether an expression mentions no scalar that may change.
+    pub fn is_symbolic(&self, e: &Affine) -> bool {
+        e.terms().iter().all(|(atom, _)| match atom {
+            Atom::Iname(_) => true,
+            Atom::Var(v) => is_symbol(self.kernel, *v),
+            Atom::Floor(n, _) => self.is_symbolic(n),
+        })
+    }
+
+    /// A constraint by names; `None` if it mentions a scalar that may change.
+    pub fn constraint(&self, c: &Constraint, side: Side) -> Option<isl::Constraint> {
+        Some(match c {
+            Constraint::Zero(e) => isl::Constraint::zero(self.affine(e, side)?),
+            Constraint::NonNegative(e) => isl::Constraint::non_negative(self.affine(e, side)?),
+        })
+    }
+
+    /// A domain by names, and whether nothing was dropped.
+    pub fn domain(&self, domain: &Domain, side: Side) -> (Disjuncts, bool) {
+        let mut exact = true;
+        let disjuncts = domain.disjuncts().iter().map(|d| {
+            let kept: Vec<_> = d.iter().filter_map(|c| self.constraint(c, side)).collect();
+            exact &= kept.len() == d.len();
+            kept
+        });
+        (disjuncts.collect(), exact)
+    }
+
+    /// The values some inames take together, in the context of the assumptions.
+    pub fn domains(&self, inames: &[InameId], side: Side) -> (Disjuncts, bool) {
+        let mut exact = true;
+        let mut all: Disjuncts = vec![Vec::new()];
+        for iname in inames {
+            let (disjuncts, same) = self.domain(&self.kernel.inames[*iname].domain, side);
+            exact &= same;
+            all = conjunction(all, disjuncts);
+        }
+        (all, exact)
+    }
+
+    /// The points of an instruction's loops where it runs, and whether that is exact.
+    pub fn instances(&self, insn: InsnId, side: Side) -> (Disjuncts, bool) {
+        let (all, exact) = self.instances_under(insn, None, side);
+        let predicate = self.kernel.insns[insn].predicate.as_ref();
+        (all, exact && predicate.is_none_or(|p| affine_condition(p).is_some()))
+    }
+
+    /// The points of an instruction's loops where the first `conditions` parts of its condition hold, joined by
+    /// `and`, as far as they are known; all parts if there is no number. Whether what is known is exact.
+    pub(crate) fn instances_under(
+        &self,
+        insn: InsnId,
+        conditions: Option<usize>,
+        side: Side,
+    ) -> (Disjuncts, bool) {
+        let (mut all, mut exact) = self.domains(self.loops(insn), side);
+        for holds in self.conditions(insn, conditions) {
+            let (holds, same) = self.domain(&holds, side);
+            all = conjunction(all, holds);
+            exact &= same;
+        }
+        (all, exact)
+    }
+
+    /// What is known of the first parts of an instruction's condition, or of all.
+    pub(crate) fn conditions(&self, insn: InsnId, first: Option<usize>) -> Vec<Domain> {
+        let Some(predicate) = &self.kernel.insns[insn].predicate else { return Vec::new() };
+        let parts = predicate.conjuncts().into_iter().take(first.unwrap_or(usize::MAX));
+        parts.filter_map(affine_condition).collect()
+    }
+
+    /// The points where an instruction runs as an isl set, in the context of the assumptions.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn instance_set(&self, insn: InsnId) -> Result<isl::Set, isl::IslError> {
+        let dims = self.names(self.loops(insn), Side::Source);
+        let space = isl::SetSpace::new(&dims, &self.params).with_tuple(&self.kernel.insns[insn].name);
+        let (disjuncts, _) = self.instances(insn, Side::Source);
+        isl::Set::from_disjuncts(&space, &self.in_context(disjuncts))
+    }
+
+    /// Constraints by names as a domain; `None` if a name is neither an iname nor a variable.
+    pub fn to_domain(&self, disjuncts: &[Vec<isl::Constraint>]) -> Option<Domain> {
+        let one = |c: &isl::Constraint| {
+            let e = self.to_affine(&c.expr)?;
+            Some(match c.kind {
+                isl::ConstraintKind::Zero => Constraint::equal(&e, &Affine::default()),
+                isl::ConstraintKind::NonNegative => Constraint::le(&Affine::default(), &e),
+            })
+        };
+        let all: Option<Vec<Vec<_>>> = disjuncts.iter().map(|d| d.iter().map(one).collect()).collect();
+        all.map(Domain::union)
+    }
+
+    /// An expression by names as a quasi-affine value.
+    pub fn to_affine(&self, e: &isl::Affine) -> Option<Affine> {
+        let mut result = Affine::constant(e.constant);
+        for (name, c) in &e.terms {
+            let symbol = match self.kernel.iname(name) {
+                Some(i) => Affine::iname(i),
+                None => Affine::var(self.kernel.var(name)?),
+            };
+            result = result.plus(&symbol.times(*c));
+        }
+        for (div, c) in &e.divs {
+            let floor = self.to_affine(&div.numerator)?.floor_div(div.denominator);
+            result = result.plus(&floor.times(*c));
+        }
+        Some(result)
+    }
+
+    /// Adds the assumptions to every disjunct.
+    pub fn in_context(&self, disjuncts: Disjuncts) -> Disjuncts {
+        if self.context.is_empty() { disjuncts } else { conjunction(disjuncts, vec![self.context.clone()]) }
+    }
+}
+
+/// Whether a variable keeps its value while the kernel runs and sets may mention it.
+pub fn is_symbol(kernel: &Kernel, var: VarId) -> bool {
+    let var = &kernel.vars[var];
+    var.is_integer_scalar()
+        && match var.kind {
+            VarKind::Param | VarKind::Argument(Direction::In) => true,
+            VarKind::Argument(Direction::Out | Direction::InOut) | VarKind::Temporary | VarKind::Table(_) => {
+                false
+            }
+        }
+}
+
+/// The conjunction of two disjunctions, without copies where the second one is a conjunction.
+pub fn conjunction(mut all: Disjuncts, mut more: Disjuncts) -> Disjuncts {
+    match (all.as_mut_slice(), more.as_mut_slice()) {
+        ([one], [only]) => one.append(only),
+        (_, [only]) => all.iter_mut().for_each(|one| one.extend_from_slice(only)),
+        _ => return cross(&all, &more),
+    }
+    all
+}
+
+/// The conjunction of two disjunctions.
+pub fn cross(a: &[Vec<isl::Constraint>], b: &[Vec<isl::Constraint>]) -> Disjuncts {
+    a.iter().flat_map(|x| b.iter().map(move |y| x.iter().chain(y).cloned().collect())).collect()
+}
+
+/// Equal values of the loops on both sides.
+pub fn equal_values(poly: &Polyhedral, loops: &[InameId]) -> Vec<isl::Constraint> {
+    loops.iter().map(|l| isl::Constraint::zero(step(poly, *l))).collect()
+}
+
+/// How far a loop advances from source to sink.
+pub fn step(poly: &Polyhedral, l: InameId) -> isl::Affine {
+    isl::Affine::name(poly.name(l, Side::Sink)).plus(-1, poly.name(l, Side::Source))
+}
+
+/// `a - b` by names.
+pub fn difference(a: &isl::Affine, b: &isl::Affine) -> isl::Affine {
+    a.clone().add_scaled(-1, b)
+}
+
+/// The set on which a condition holds, if it compares quasi-affine integers.
+pub fn affine_condition(e: &Expr) -> Option<Domain> {
+    match e {
+        Expr::Binary(BinaryOp::And, a, b) => Some(affine_condition(a)?.intersect(&affine_condition(b)?)),
+        Expr::Binary(BinaryOp::Or, a, b) => {
+            let (a, b) = (affine_condition(a)?, affine_condition(b)?);
+            Some(Domain::union(a.disjuncts().iter().chain(b.disjuncts()).cloned()))
+        }
+        Expr::Binary(op, a, b) => comparison(*op, &a.as_affine()?, &b.as_affine()?),
+        Expr::Unary(UnaryOp::Not, a) => match &**a {
+            // not (x < y) is y <= x
+            Expr::Binary(op, x, y) => comparison(negated(*op)?, &y.as_affine()?, &x.as_affine()?),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The comparison of the swapped operands that holds where `op` does not.
+fn negated(op: BinaryOp) -> Option<BinaryOp> {
+    match op {
+        BinaryOp::Lt => Some(BinaryOp::Le),
+        BinaryOp::Le => Some(BinaryOp::Lt),
+        BinaryOp::Eq => Some(BinaryOp::Ne),
+        BinaryOp::Ne => Some(BinaryOp::Eq),
+        _ => None,
+    }
+}
+
+fn comparison(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Domain> {
+    match op {
+        BinaryOp::Lt => Some(Domain::conjunction([Constraint::lt(a, b)])),
+        BinaryOp::Le => Some(Domain::conjunction([Constraint::le(a, b)])),
+        BinaryOp::Eq => Some(Domain::conjunction([Constraint::equal(a, b)])),
+        BinaryOp::Ne => Some(Domain::union([vec![Constraint::lt(a, b)], vec![Constraint::lt(b, a)]])),
+        _ => None,
+    }
+}

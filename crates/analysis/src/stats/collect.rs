@@ -1,0 +1,304 @@
+//! Walking the instructions: what every expression node costs at the points it is evaluated for.
+
+use super::context::{Context, Setting};
+use super::error::StatsError;
+use super::formula::{Formula, Region};
+use purlin_interp::Tally;
+use purlin_interp::node::{Comparison, Int, IntOp, Number, Place, Program, Real, Statement, Truth};
+use purlin_ir::affine::{Affine, MAX_TERMS};
+use purlin_ir::domain::Constraint;
+use purlin_ir::ids::{Id, InameId, VarId};
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Elements an access touches: the image of a context.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    pub(super) context: Rc<Context>,
+    /// One value an axis; `None` if an index is not affine.
+    pub(super) index: Option<Vec<Affine>>,
+    /// The elements as constraints on the axes, once they are needed; reads, writes and both use them.
+    pub(super) elements: OnceCell<Option<Formula>>,
+}
+
+/// Accesses to a variable in one direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Accesses {
+    pub(super) count: u64,
+    pub(super) inexact: bool,
+    pub(super) images: Vec<Image>,
+}
+
+/// Cost of an instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InsnCost {
+    pub(super) instances: u64,
+    pub(super) flops: u64,
+    pub(super) exact: bool,
+}
+
+/// What the walk gathers.
+pub(super) struct Collector<'s, 'k> {
+    pub(super) setting: &'s Setting<'k>,
+    /// By tally.
+    pub(super) ops: Vec<u64>,
+    pub(super) ops_inexact: bool,
+    /// By variable.
+    pub(super) reads: Vec<Accesses>,
+    /// By variable.
+    pub(super) writes: Vec<Accesses>,
+    /// By instruction.
+    pub(super) insns: Vec<InsnCost>,
+    loops: BTreeMap<Vec<InameId>, Rc<Context>>,
+    /// Of the instruction at hand.
+    flops: u64,
+    /// Whether an operation of the instruction at hand was counted inexactly.
+    inexact: bool,
+}
+
+type Done = Result<(), StatsError>;
+
+fn add(sum: &mut u64, n: u64) -> Done {
+    *sum = sum.checked_add(n).ok_or(StatsError::Overflow)?;
+    Ok(())
+}
+
+impl<'s, 'k> Collector<'s, 'k> {
+    pub(super) fn new(setting: &'s Setting<'k>) -> Self {
+        let vars = setting.kernel.vars.len();
+        Self {
+            setting,
+            ops: vec![0; Tally::COUNT],
+            ops_inexact: false,
+            reads: vec![Accesses::default(); vars],
+            writes: vec![Accesses::default(); vars],
+            insns: Vec::new(),
+            inexact: false,
+            flops: 0,
+            loops: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn program(&mut self, program: &Program) -> Done {
+        program.statements.iter().try_for_each(|s| self.statement(s))
+    }
+
+    fn around(&mut self, loops: &[InameId]) -> Result<Rc<Context>, StatsError> {
+        if let Some(known) = self.loops.get(loops) {
+            return Ok(Rc::clone(known));
+        }
+        let origin = Context { region: Region::default(), formula: Formula::TRUE, exact: true, count: 1 };
+        let context = Rc::new(self.setting.enter(&origin, loops)?);
+        self.loops.insert(loops.to_vec(), Rc::clone(&context));
+        Ok(context)
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Done {
+        (self.flops, self.inexact) = (0, false);
+        let mut at = self.around(&statement.loops)?;
+        if let Some(predicate) = &statement.predicate {
+            self.truth(predicate, &at)?;
+            at = Rc::new(self.setting.restrict(&at, &holding(predicate, true))?);
+        }
+        match &statement.rhs {
+            Number::Real(e) => self.real(e, &at)?,
+            Number::Int(e) => self.int(e, &at)?,
+        }
+        let index = self.index(&statement.lhs, &at)?;
+        if let Some((_, tally)) = statement.update {
+            self.op(tally, &at)?;
+            access(&mut self.reads[statement.lhs.var.index()], &at, index.clone())?;
+        }
+        self.ops_inexact |= self.inexact;
+        let exact = at.exact && !self.inexact;
+        self.insns.push(InsnCost { instances: at.count, flops: self.flops, exact });
+        access(&mut self.writes[statement.lhs.var.index()], &at, index)
+    }
+
+    fn op(&mut self, tally: Tally, at: &Context) -> Done {
+        self.inexact |= !at.exact;
+        if let Some((kind, _)) = Tally::decode(tally.index()).filter(|(_, ty)| ty.is_float()) {
+            let flops = kind.flops().checked_mul(at.count).ok_or(StatsError::Overflow)?;
+            add(&mut self.flops, flops)?;
+        }
+        add(&mut self.ops[tally.index()], at.count)
+    }
+
+    /// Costs of the indices of a place; their affine values if they all have one.
+    fn index(&mut self, place: &Place, at: &Rc<Context>) -> Result<Option<Vec<Affine>>, StatsError> {
+        place.index.iter().try_for_each(|e| self.int(e, at))?;
+        Ok(place.index.iter().map(affine).collect())
+    }
+
+    fn load(&mut self, place: &Place, at: &Rc<Context>) -> Done {
+        let index = self.index(place, at)?;
+        self.read(place.var, at, index)
+    }
+
+    fn read(&mut self, var: VarId, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
+        access(&mut self.reads[var.index()], at, index)
+    }
+
+    fn real(&mut self, e: &Real, at: &Rc<Context>) -> Done {
+        match e {
+            Real::Const(_) => Ok(()),
+            Real::Load(place) => self.load(place, at),
+            Real::FromInt(a, _) => self.int(a, at),
+            Real::Round(a) => self.real(a, at),
+            Real::Neg(a, tally) => {
+                self.op(*tally, at)?;
+                self.real(a, at)
+            }
+            Real::Arith { tally, a, b, .. } => {
+                self.op(*tally, at)?;
+                self.real(a, at)?;
+                self.real(b, at)
+            }
+            Real::Call { tally, args, .. } => {
+                self.op(*tally, at)?;
+                args.iter().try_for_each(|a| self.real(a, at))
+            }
+            Real::Select(c, a, b) => {
+                let (then, otherwise) = self.branches(c, at)?;
+                self.real(a, &then)?;
+                self.real(b, &otherwise)
+            }
+            Real::Reduce { inames, tally, body, .. } => {
+                let inside = Rc::new(self.setting.enter(at, inames)?);
+                self.op(*tally, &inside)?;
+                self.real(body, &inside)
+            }
+        }
+    }
+
+    fn int(&mut self, e: &Int, at: &Rc<Context>) -> Done {
+        match e {
+            Int::Const(_) | Int::Iname(_) => Ok(()),
+            Int::Load(place) => self.load(place, at),
+            Int::FromReal(a, _) => self.real(a, at),
+            Int::Narrow(a) => self.int(a, at),
+            Int::Neg(a, tally) => {
+                self.op(*tally, at)?;
+                self.int(a, at)
+            }
+            Int::Arith { tally, a, b, .. } => {
+                self.op(*tally, at)?;
+                self.int(a, at)?;
+                self.int(b, at)
+            }
+            Int::Select(c, a, b) => {
+                let (then, otherwise) = self.branches(c, at)?;
+                self.int(a, &then)?;
+                self.int(b, &otherwise)
+            }
+            Int::Reduce { inames, tally, body, .. } => {
+                let inside = Rc::new(self.setting.enter(at, inames)?);
+                self.op(*tally, &inside)?;
+                self.int(body, &inside)
+            }
+        }
+    }
+
+    /// Costs of a condition, and the contexts where it holds and where it does not.
+    fn branches(&mut self, c: &Truth, at: &Rc<Context>) -> Result<(Rc<Context>, Rc<Context>), StatsError> {
+        self.truth(c, at)?;
+        let then = self.setting.restrict(at, &holding(c, true))?;
+        let otherwise = self.setting.restrict(at, &holding(c, false))?;
+        Ok((Rc::new(then), Rc::new(otherwise)))
+    }
+
+    fn truth(&mut self, e: &Truth, at: &Rc<Context>) -> Done {
+        match e {
+            Truth::Int { tally, a, b, .. } => {
+                self.op(*tally, at)?;
+                self.int(a, at)?;
+                self.int(b, at)
+            }
+            Truth::Real { tally, a, b, .. } => {
+                self.op(*tally, at)?;
+                self.real(a, at)?;
+                self.real(b, at)
+            }
+            Truth::Not(a) => self.truth(a, at),
+            Truth::And(a, b) => {
+                let (holds, _) = self.branches(a, at)?;
+                self.truth(b, &holds)
+            }
+            Truth::Or(a, b) => {
+                let (_, fails) = self.branches(a, at)?;
+                self.truth(b, &fails)
+            }
+        }
+    }
+}
+
+fn access(accesses: &mut Accesses, at: &Rc<Context>, index: Option<Vec<Affine>>) -> Done {
+    accesses.inexact |= !at.exact;
+    if at.count > 0 {
+        accesses.images.push(Image { context: Rc::clone(at), index, elements: OnceCell::new() });
+    }
+    add(&mut accesses.count, at.count)
+}
+
+/// The quasi-affine value of an integer, if it is one.
+fn affine(e: &Int) -> Option<Affine> {
+    match e {
+        Int::Const(c) => Some(Affine::constant(*c)),
+        Int::Iname(i) => Some(Affine::iname(*i)),
+        Int::Narrow(a) => affine(a),
+        Int::Neg(a, _) => Some(affine(a)?.times(-1)),
+        Int::Arith { op, a, b, .. } => {
+            let (a, b) = (affine(a)?, affine(b)?);
+            let divisor = b.as_constant().filter(|d| *d > 0);
+            match op {
+                IntOp::Add => Some(a.plus(&b)),
+                IntOp::Sub => Some(a.minus(&b)),
+                IntOp::Mul => match (a.as_constant(), b.as_constant()) {
+                    (Some(c), _) => Some(b.times(c)),
+                    (_, Some(c)) => Some(a.times(c)),
+                    (None, None) => None,
+                },
+                IntOp::FloorDiv => divisor.map(|d| a.floor_div(d)),
+                IntOp::Mod => divisor.map(|d| a.modulo(d)),
+                IntOp::Min | IntOp::Max => None,
+            }
+        }
+        Int::Load(_) | Int::FromReal(..) | Int::Select(..) | Int::Reduce { .. } => None,
+    }
+    .filter(|e| e.in_bounds() && e.size() <= MAX_TERMS)
+}
+
+/// A set of points, and whether it is the exact one, not a larger one.
+pub(super) type Bound = (Formula, bool);
+
+/// The points where a condition is `wanted`, as far as it is affine.
+fn holding(e: &Truth, wanted: bool) -> Bound {
+    match e {
+        Truth::Int { op, a, b, .. } => match (affine(a), affine(b)) {
+            (Some(a), Some(b)) => {
+                let holds = comparison(*op, &a, &b);
+                (if wanted { holds } else { holds.not() }, true)
+            }
+            _ => (Formula::TRUE, false),
+        },
+        Truth::Real { .. } => (Formula::TRUE, false),
+        Truth::Not(a) => holding(a, !wanted),
+        Truth::And(a, b) => both(holding(a, wanted), holding(b, wanted), wanted),
+        Truth::Or(a, b) => both(holding(a, wanted), holding(b, wanted), !wanted),
+    }
+}
+
+fn both((a, a_exact): Bound, (b, b_exact): Bound, conjunction: bool) -> Bound {
+    let formula = if conjunction { Formula::all([a, b]) } else { Formula::any([a, b]) };
+    (formula, a_exact && b_exact)
+}
+
+fn comparison(op: Comparison, a: &Affine, b: &Affine) -> Formula {
+    match op {
+        Comparison::Lt => Formula::Atom(Constraint::lt(a, b)),
+        Comparison::Le => Formula::Atom(Constraint::le(a, b)),
+        Comparison::Eq => Formula::Atom(Constraint::equal(a, b)),
+        Comparison::Ne => Formula::Atom(Constraint::equal(a, b)).not(),
+    }
+}

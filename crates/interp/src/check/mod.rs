@@ -1,0 +1,116 @@
+//! What is given at launch, checked without computing: assumptions, and accesses that no proof covers.
+//!
+//! An access stays open before the launch where its index, a bound or a condition is read from memory. With the values at hand, the smallest and the largest entry of each map decide most of them
+//! in one pass over the map; what they leave open is followed instance by instance, by the instructions that
+//! indices, bounds and conditions depend on and by no others.
+
+mod ranges;
+mod slice;
+
+use super::error::InterpError;
+use super::lower::lower;
+use super::machine::Machine;
+use super::memory::Memory;
+use super::store;
+use purlin_ir::ids::{Id, InsnId};
+use purlin_ir::kernel::{Assumption, Kernel};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// An access to an array, and whether it is proved to stay in bounds for all parameters that the assumptions allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessProof {
+    /// The instruction.
+    pub insn: InsnId,
+    /// Whether there is a proof.
+    pub proved: bool,
+}
+
+/// What [`check_launch`] found in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchReport {
+    /// Assumptions on the parameters that hold.
+    pub params: usize,
+    /// Arrays that are injective as assumed.
+    pub injective: Vec<String>,
+    /// Arrays that are assumed injective and that the kernel fills itself: nothing is known of them.
+    pub unchecked: Vec<String>,
+    /// Accesses that stay inside of their arrays for all parameters that the assumptions allow.
+    pub proved: usize,
+    /// Accesses that stay inside as the smallest and the largest entry of each map do.
+    pub ranged: usize,
+    /// Accesses of which every instance stays inside.
+    pub followed: usize,
+}
+
+impl fmt::Display for LaunchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = |names: &[String]| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        let Self { proved, ranged, followed, .. } = self;
+        write!(
+            f,
+            "{} accesses inside of their arrays ({proved} for all parameters, {ranged} by the range of the maps, \
+             {followed} instance by instance)",
+            proved + ranged + followed
+        )?;
+        if self.params > 0 {
+            write!(f, "; {} assumptions on parameters hold", self.params)?;
+        }
+        if !self.injective.is_empty() {
+            write!(f, "; injective: {}", named(&self.injective))?;
+        }
+        if !self.unchecked.is_empty() {
+            write!(f, "; filled by the kernel and not checked: {}", named(&self.unchecked))?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks what a kernel is about to be launched with: its assumptions on parameters and maps, and every access
+/// that could leave its array. `accesses` are all of the kernel's, and what is proved of them without values;
+/// `purlin_analysis::inside::check_launch` supplies them.
+///
+/// Values that neither an index nor a bound or condition depends on are not looked at, and need not be there.
+///
+/// # Errors
+/// What the interpreter would refuse: an assumption that the parameters break, two entries of an array that is
+/// assumed injective, an instance that leaves an array with the entries that led it there, parameters or maps that
+/// are missing or do not fit.
+pub fn check_launch(
+    kernel: &Kernel,
+    memory: &Memory,
+    accesses: &[AccessProof],
+) -> Result<LaunchReport, InterpError> {
+    let mut program = lower(kernel, memory.params())?;
+    let unchecked = store::check_injective(kernel, &program, memory)?;
+    let mut report = LaunchReport::default();
+    for assumption in &kernel.assumptions {
+        match assumption {
+            Assumption::Params(_) => report.params += 1,
+            Assumption::Injective(var) => {
+                let list =
+                    if unchecked.contains(var) { &mut report.unchecked } else { &mut report.injective };
+                list.push(kernel.vars[*var].name.clone());
+            }
+        }
+    }
+    let open: BTreeSet<InsnId> = accesses.iter().filter(|a| !a.proved).map(|a| a.insn).collect();
+    let mut ranges = ranges::Ranges::new(kernel, &program, memory);
+    let follow: BTreeSet<InsnId> =
+        open.into_iter().filter(|i| !ranges.stays_inside(&program.statements[i.index()])).collect();
+    for access in accesses {
+        match access.proved {
+            true => report.proved += 1,
+            false if follow.contains(&access.insn) => report.followed += 1,
+            false => report.ranged += 1,
+        }
+    }
+    if !follow.is_empty() {
+        let wanted = slice::reduce_to(&mut program, &follow);
+        let slots = store::load_some(kernel, &program, memory, &|v| wanted.contains(&v))?;
+        let mut nobody = ();
+        let mut machine = Machine::new(kernel, &program, slots, &mut nobody, u64::MAX);
+        machine.run(&program.body).map_err(|fault| *fault)?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,66 @@
+//! Why a kernel could not be run to its end.
+
+use purlin_ir::types::ScalarType;
+use purlin_ir::verify::KernelError;
+use std::fmt;
+
+/// Where a run failed: an instance of an instruction, or the entry of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Name of the instruction or iname.
+    pub name: String,
+    /// Whether it is the entry of a loop.
+    pub is_loop: bool,
+    /// Loops around, outer first, then those of the reductions that were under way.
+    pub point: Vec<(String, i64)>,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let point: Vec<_> = self.point.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let point = if point.is_empty() { String::new() } else { format!("[{}]", point.join(", ")) };
+        match self.is_loop {
+            true => write!(f, "for {}{point}", self.name),
+            false => write!(f, "{}{point}", self.name),
+        }
+    }
+}
+
+/// Why a kernel could not be run to its end.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs)] // fields are named in the messages
+pub enum InterpError {
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error("{kind} `{name}` is missing; give it a value")]
+    Missing { kind: &'static str, name: String },
+    #[error("`{name}` holds elements of type {found}, needed {needed}")]
+    WrongType { name: String, needed: ScalarType, found: ScalarType },
+    #[error("`{name}` has {found} elements, needed {needed} for its shape {shape}")]
+    WrongLength { name: String, needed: usize, found: usize, shape: String },
+    #[error("parameter `{name}` is {value}, which {needed} cannot hold")]
+    ParamRange { name: String, value: i64, needed: ScalarType },
+    #[error("`{name}` has extent {extent} along axis {axis}; needed a number of elements that fits memory")]
+    Extent { name: String, axis: usize, extent: String },
+    #[error("`{name}` has {elements} elements, a run makes at most {limit}; run a smaller size")]
+    TooLarge { name: String, elements: usize, limit: usize },
+    #[error("the parameters break `{assumption}`; choose others")]
+    Assumption { assumption: String },
+    #[error(
+        "`{first}` = `{second}` = {value}, needed an injective `{name}`; correct it, or make the updates through it \
+         atomic instead of assuming that"
+    )]
+    NotInjective { name: String, first: String, second: String, value: i64 },
+    #[error("`{at}` reads `{element}`, which nothing has written; write it before")]
+    Undefined { at: Site, element: String },
+    #[error("`{at}` accesses `{element}`{through}, needed an index inside shape {shape}")]
+    OutOfBounds { at: Site, element: String, through: Box<str>, shape: Box<str> },
+    #[error("`{at}`: {what} does not fit {needed}")]
+    Overflow { at: Site, what: String, needed: &'static str },
+    #[error("`{at}`: `{op}` by zero")]
+    DivisionByZero { at: Site, op: &'static str },
+    #[error("`{at}`: `{iname}` has no {missing} bound; add a constraint that is linear in it")]
+    Unbounded { at: Site, iname: String, missing: &'static str },
+    #[error("`{at}`: more than {limit} steps; raise the limit or run a smaller size")]
+    StepLimit { at: Site, limit: u64 },
+}

@@ -1,0 +1,318 @@
+//! Expressions: types by the rules of [`purlin_ir::typing`], implicit conversions made explicit.
+
+use super::node::{Comparison, Int, IntOp, Number, Place, Real, RealOp, Truth};
+use crate::op::{OpKind, Tally};
+use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
+use purlin_ir::ids::{Id, RuleId, VarId};
+use purlin_ir::kernel::Kernel;
+use purlin_ir::types::ScalarType;
+use purlin_ir::typing::{ExprType, TypeError};
+
+/// What expressions are lowered against.
+pub(super) struct Lowering<'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) params: &'k [Option<i64>],
+}
+
+/// Arguments of the rule whose body is being expanded; they live in the environment around it.
+pub(super) struct Frame<'e> {
+    args: &'e [Expr],
+    outer: Option<&'e Frame<'e>>,
+}
+
+/// A lowered expression and its type.
+pub(super) enum Typed {
+    Truth(Truth),
+    Int(Int, ExprType),
+    Real(Real, ExprType),
+}
+
+type Lowered<T> = Result<T, TypeError>;
+
+fn is_single(ty: ExprType) -> bool {
+    ty == ExprType::Scalar(ScalarType::F32)
+}
+
+fn tally(kind: OpKind, ty: ExprType) -> Tally {
+    Tally::new(kind, ty.scalar().unwrap_or(ScalarType::I64))
+}
+
+impl Typed {
+    fn ty(&self) -> ExprType {
+        match self {
+            Self::Truth(_) => ExprType::Bool,
+            Self::Int(_, ty) | Self::Real(_, ty) => *ty,
+        }
+    }
+
+    /// The same value as an operand of an operation of type `ty`.
+    pub(super) fn coerce(self, ty: ExprType) -> Self {
+        match self {
+            Self::Int(e, _) if ty.is_real() => Self::Real(Real::FromInt(Box::new(e), is_single(ty)), ty),
+            Self::Int(e, _) => Self::Int(e, ty),
+            Self::Real(mut e, ExprType::WeakReal) => {
+                if is_single(ty) {
+                    narrow(&mut e);
+                }
+                Self::Real(e, ty)
+            }
+            Self::Real(e, _) => Self::Real(e, ty),
+            Self::Truth(e) => Self::Truth(e),
+        }
+    }
+
+    fn mismatch<T>(&self, needed: &'static str) -> Lowered<T> {
+        Err(TypeError::Operand { op: "expression".into(), needed, found: self.ty() })
+    }
+
+    fn into_int(self) -> Lowered<Int> {
+        match self {
+            Self::Int(e, _) => Ok(e),
+            Self::Real(..) | Self::Truth(_) => self.mismatch("an integer"),
+        }
+    }
+
+    fn into_real(self) -> Lowered<Real> {
+        match self {
+            Self::Real(e, _) => Ok(e),
+            Self::Int(..) | Self::Truth(_) => self.mismatch("a real number"),
+        }
+    }
+
+    pub(super) fn into_truth(self) -> Lowered<Truth> {
+        match self {
+            Self::Truth(e) => Ok(e),
+            Self::Int(..) | Self::Real(..) => self.mismatch("a truth value"),
+        }
+    }
+
+    pub(super) fn into_number(self) -> Lowered<Number> {
+        match self {
+            Self::Real(e, _) => Ok(Number::Real(e)),
+            Self::Int(e, _) => Ok(Number::Int(e)),
+            Self::Truth(_) => self.mismatch("a number"),
+        }
+    }
+}
+
+/// Makes a tree of literals work in `f32`: all of it is as weak as its root.
+fn narrow(e: &mut Real) {
+    match e {
+        Real::Const(c) => *c = f64::from(*c as f32),
+        Real::FromInt(_, single) => *single = true,
+        Real::Neg(a, tally) => {
+            *tally = tally.single();
+            narrow(a);
+        }
+        Real::Arith { single, tally, a, b, .. } => {
+            (*single, *tally) = (true, tally.single());
+            narrow(a);
+            narrow(b);
+        }
+        Real::Call { single, tally, args, .. } => {
+            (*single, *tally) = (true, tally.single());
+            args.iter_mut().for_each(narrow);
+        }
+        Real::Select(_, a, b) => {
+            narrow(a);
+            narrow(b);
+        }
+        Real::Reduce { single, tally, body, .. } => {
+            (*single, *tally) = (true, tally.single());
+            narrow(body);
+        }
+        // loads and casts have a type of their own, so a weak tree holds none
+        Real::Load(_) | Real::Round(_) => {}
+    }
+}
+
+impl Lowering<'_> {
+    pub(super) fn place(&self, access: &Access) -> Lowered<Place> {
+        self.place_in(access, None)
+    }
+
+    fn place_in(&self, access: &Access, frame: Option<&Frame<'_>>) -> Lowered<Place> {
+        self.kernel.vars.get(access.var).map_or(Ok(()), |var| rank(&var.name, var.shape.len(), access))?;
+        let index = access.index.iter().map(|e| self.value(e, frame)?.into_int());
+        Ok(Place { var: access.var, index: index.collect::<Lowered<_>>()? })
+    }
+
+    /// The lowered form of an expression; `frame` holds the arguments its rule parameters stand for.
+    pub(super) fn value(&self, e: &Expr, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        Ok(match e {
+            Expr::Int(c) => Typed::Int(Int::Const(*c), ExprType::Literal),
+            Expr::Real(c) => Typed::Real(Real::Const(c.0), ExprType::WeakReal),
+            Expr::Iname(i) => Typed::Int(Int::Iname(*i), ExprType::Index),
+            Expr::Load(access) => self.load(access, frame)?,
+            Expr::Unary(UnaryOp::Not, a) => {
+                Typed::Truth(Truth::Not(Box::new(self.value(a, frame)?.into_truth()?)))
+            }
+            Expr::Unary(UnaryOp::Neg, a) => match self.value(a, frame)? {
+                Typed::Int(a, ty) => Typed::Int(Int::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty),
+                Typed::Real(a, ty) => Typed::Real(Real::Neg(Box::new(a), tally(OpKind::Neg, ty)), ty),
+                truth @ Typed::Truth(_) => return truth.mismatch("a number"),
+            },
+            Expr::Binary(op, a, b) => binary(*op, self.value(a, frame)?, self.value(b, frame)?)?,
+            Expr::Call(function, args) => self.call(*function, args, frame)?,
+            Expr::Cast(ty, a) => cast(*ty, self.value(a, frame)?)?,
+            Expr::Select(c, a, b) => self.select(c, a, b, frame)?,
+            Expr::Reduce(r) => self.reduce(r, frame)?,
+            Expr::Rule(rule, args) => self.rule(*rule, args, frame)?,
+            Expr::RuleParam(k) => self.rule_param(*k, frame)?,
+        })
+    }
+
+    fn load(&self, access: &Access, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        let ty = self.kernel.vars[access.var].ty;
+        let scalar = ExprType::Scalar(ty);
+        if let Some(value) = self.param(access.var) {
+            return Ok(Typed::Int(Int::Const(value), scalar));
+        }
+        let place = self.place_in(access, frame)?;
+        Ok(match ty.is_float() {
+            true => Typed::Real(Real::Load(place), scalar),
+            false => Typed::Int(Int::Load(place), scalar),
+        })
+    }
+
+    fn param(&self, var: VarId) -> Option<i64> {
+        self.params.get(var.index()).copied().flatten()
+    }
+
+    fn call(&self, function: MathFn, args: &[Expr], frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        let args = args.iter().map(|a| self.value(a, frame)).collect::<Lowered<Vec<_>>>()?;
+        let mut ty = ExprType::WeakReal;
+        for a in &args {
+            ty = ty.join(a.ty()).filter(|t| t.is_real()).map_or_else(|| a.mismatch("a real number"), Ok)?;
+        }
+        let args = args.into_iter().map(|a| a.coerce(ty).into_real()).collect::<Lowered<_>>()?;
+        let tally = tally(OpKind::Math(function), ty);
+        Ok(Typed::Real(Real::Call { function, single: is_single(ty), tally, args }, ty))
+    }
+
+    fn select(&self, c: &Expr, a: &Expr, b: &Expr, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        let c = Box::new(self.value(c, frame)?.into_truth()?);
+        let (a, b) = (self.value(a, frame)?, self.value(b, frame)?);
+        let ty = joined("if", &a, &b)?;
+        match (a.coerce(ty), b.coerce(ty)) {
+            (Typed::Int(a, _), Typed::Int(b, _)) => {
+                Ok(Typed::Int(Int::Select(c, Box::new(a), Box::new(b)), ty))
+            }
+            (a, b) => {
+                let (a, b) = (Box::new(a.into_real()?), Box::new(b.into_real()?));
+                Ok(Typed::Real(Real::Select(c, a, b), ty))
+            }
+        }
+    }
+
+    fn reduce(&self, r: &Reduction, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        let body = self.value(&r.body, frame)?;
+        let (op, inames, ty) = (r.op, r.inames.clone(), body.ty());
+        let tally = tally(OpKind::from(op), ty);
+        Ok(match body {
+            Typed::Real(body, _) => {
+                let body = Box::new(body);
+                Typed::Real(Real::Reduce { op, inames, single: is_single(ty), tally, body }, ty)
+            }
+            other => {
+                let body = Box::new(other.into_int()?);
+                Typed::Int(Int::Reduce { op, inames, neutral: neutral(op, ty), tally, body }, ty)
+            }
+        })
+    }
+
+    fn rule(&self, rule: RuleId, args: &[Expr], frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        self.value(&self.kernel.rules[rule].body, Some(&Frame { args, outer: frame }))
+    }
+
+    fn rule_param(&self, k: u32, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
+        match frame.and_then(|f| Some((f.args.get(k as usize)?, f.outer))) {
+            Some((arg, outer)) => self.value(arg, outer),
+            None => Err(TypeError::Arity { name: "rule".into(), needed: k as usize + 1, found: 0 }),
+        }
+    }
+}
+
+fn rank(name: &str, needed: usize, access: &Access) -> Lowered<()> {
+    let found = access.index.len();
+    if found == needed { Ok(()) } else { Err(TypeError::Rank { name: name.into(), needed, found }) }
+}
+
+/// The neutral element of an integer reduction; minima and maxima use the ends of the type.
+fn neutral(op: UpdateOp, ty: ExprType) -> i64 {
+    let narrow = ty == ExprType::Scalar(ScalarType::I32);
+    match op {
+        UpdateOp::Add => 0,
+        UpdateOp::Mul => 1,
+        UpdateOp::Min if narrow => i64::from(i32::MAX),
+        UpdateOp::Max if narrow => i64::from(i32::MIN),
+        UpdateOp::Min => i64::MAX,
+        UpdateOp::Max => i64::MIN,
+    }
+}
+
+fn joined(op: &str, a: &Typed, b: &Typed) -> Lowered<ExprType> {
+    let (left, right) = (a.ty(), b.ty());
+    left.join(right).ok_or(TypeError::Mismatch { op: op.into(), left, right })
+}
+
+fn cast(ty: ScalarType, a: Typed) -> Lowered<Typed> {
+    let to = ExprType::Scalar(ty);
+    let from = a.ty();
+    Ok(match (a, ty) {
+        (Typed::Int(a, _), ScalarType::I64) => Typed::Int(a, to),
+        (Typed::Int(a, _), ScalarType::I32) => Typed::Int(Int::Narrow(Box::new(a)), to),
+        (Typed::Int(a, _), _) => Typed::Real(Real::FromInt(Box::new(a), ty == ScalarType::F32), to),
+        (Typed::Real(a, _), ScalarType::F64) => Typed::Real(a, to),
+        (Typed::Real(a, _), ScalarType::F32) if is_single(from) => Typed::Real(a, to),
+        (Typed::Real(a, _), ScalarType::F32) => Typed::Real(Real::Round(Box::new(a)), to),
+        (Typed::Real(a, _), _) => Typed::Int(Int::FromReal(Box::new(a), ty), to),
+        (truth @ Typed::Truth(_), _) => return truth.mismatch("a number"),
+    })
+}
+
+fn binary(op: BinaryOp, a: Typed, b: Typed) -> Lowered<Typed> {
+    match op {
+        BinaryOp::And => Ok(Typed::Truth(Truth::And(Box::new(a.into_truth()?), Box::new(b.into_truth()?)))),
+        BinaryOp::Or => Ok(Typed::Truth(Truth::Or(Box::new(a.into_truth()?), Box::new(b.into_truth()?)))),
+        BinaryOp::Lt => compare(Comparison::Lt, a, b),
+        BinaryOp::Le => compare(Comparison::Le, a, b),
+        BinaryOp::Eq => compare(Comparison::Eq, a, b),
+        BinaryOp::Ne => compare(Comparison::Ne, a, b),
+        BinaryOp::Add => arithmetic(OpKind::Add, Some(RealOp::Add), Some(IntOp::Add), a, b),
+        BinaryOp::Sub => arithmetic(OpKind::Add, Some(RealOp::Sub), Some(IntOp::Sub), a, b),
+        BinaryOp::Mul => arithmetic(OpKind::Mul, Some(RealOp::Mul), Some(IntOp::Mul), a, b),
+        BinaryOp::Min => arithmetic(OpKind::MinMax, Some(RealOp::Min), Some(IntOp::Min), a, b),
+        BinaryOp::Max => arithmetic(OpKind::MinMax, Some(RealOp::Max), Some(IntOp::Max), a, b),
+        BinaryOp::Div => arithmetic(OpKind::Div, Some(RealOp::Div), None, a, b),
+        BinaryOp::FloorDiv => arithmetic(OpKind::FloorDiv, None, Some(IntOp::FloorDiv), a, b),
+        BinaryOp::Mod => arithmetic(OpKind::Mod, None, Some(IntOp::Mod), a, b),
+    }
+}
+
+fn compare(op: Comparison, a: Typed, b: Typed) -> Lowered<Typed> {
+    let ty = joined("compare", &a, &b)?;
+    let tally = tally(OpKind::Compare, ty);
+    Ok(Typed::Truth(match (a.coerce(ty), b.coerce(ty)) {
+        (Typed::Int(a, _), Typed::Int(b, _)) => Truth::Int { op, tally, a, b },
+        (a, b) => Truth::Real { op, tally, a: a.into_real()?, b: b.into_real()? },
+    }))
+}
+
+fn arithmetic(kind: OpKind, real: Option<RealOp>, int: Option<IntOp>, a: Typed, b: Typed) -> Lowered<Typed> {
+    let mut ty = joined(kind.name(), &a, &b)?;
+    if kind == OpKind::Div && ty == ExprType::Literal {
+        ty = ExprType::WeakReal;
+    }
+    let tally = tally(kind, ty);
+    match (a.coerce(ty), b.coerce(ty), real, int) {
+        (Typed::Int(a, _), Typed::Int(b, _), _, Some(op)) => {
+            Ok(Typed::Int(Int::Arith { op, tally, a: Box::new(a), b: Box::new(b) }, ty))
+        }
+        (Typed::Real(a, _), Typed::Real(b, _), Some(op), _) => {
+            let (a, b) = (Box::new(a), Box::new(b));
+            Ok(Typed::Real(Real::Arith { op, single: is_single(ty), tally, a, b }, ty))
+        }
+        (a, ..) => a.mismatch("operands the operation works on"),
+    }
+}

@@ -1,0 +1,210 @@
+//! The internal form of a kernel at fixed parameters: typed trees, everything by position.
+//!
+//! Parameters are literals, rules are expanded, implicit conversions are explicit. A real value is
+//! held as an `f64` whatever its type; `single` marks operations that round to `f32`.
+
+use crate::op::Tally;
+use purlin_ir::expr::{MathFn, UpdateOp};
+use purlin_ir::ids::{InameId, InsnId, VarId};
+use purlin_ir::types::ScalarType;
+
+/// An element of a variable.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub var: VarId,
+    pub index: Vec<Int>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RealOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Min,
+    Max,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntOp {
+    Add,
+    Sub,
+    Mul,
+    FloorDiv,
+    Mod,
+    Min,
+    Max,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Lt,
+    Le,
+    Eq,
+    Ne,
+}
+
+#[derive(Clone, Debug)]
+pub enum Real {
+    Const(f64),
+    Load(Place),
+    FromInt(Box<Int>, bool),
+    /// Rounds to `f32`.
+    Round(Box<Real>),
+    Neg(Box<Real>, Tally),
+    Arith {
+        op: RealOp,
+        single: bool,
+        tally: Tally,
+        a: Box<Real>,
+        b: Box<Real>,
+    },
+    Call {
+        function: MathFn,
+        single: bool,
+        tally: Tally,
+        args: Vec<Real>,
+    },
+    Select(Box<Truth>, Box<Real>, Box<Real>),
+    Reduce {
+        op: UpdateOp,
+        inames: Vec<InameId>,
+        single: bool,
+        tally: Tally,
+        body: Box<Real>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub enum Int {
+    Const(i64),
+    Iname(InameId),
+    Load(Place),
+    /// Rounds towards zero; the result must fit the type.
+    FromReal(Box<Real>, ScalarType),
+    /// The value must fit `i32`.
+    Narrow(Box<Int>),
+    Neg(Box<Int>, Tally),
+    Arith {
+        op: IntOp,
+        tally: Tally,
+        a: Box<Int>,
+        b: Box<Int>,
+    },
+    Select(Box<Truth>, Box<Int>, Box<Int>),
+    Reduce {
+        op: UpdateOp,
+        inames: Vec<InameId>,
+        neutral: i64,
+        tally: Tally,
+        body: Box<Int>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub enum Truth {
+    Real { op: Comparison, tally: Tally, a: Real, b: Real },
+    Int { op: Comparison, tally: Tally, a: Int, b: Int },
+    Not(Box<Truth>),
+    And(Box<Truth>, Box<Truth>),
+    Or(Box<Truth>, Box<Truth>),
+}
+
+/// A right-hand side.
+#[derive(Clone, Debug)]
+pub enum Number {
+    Real(Real),
+    Int(Int),
+}
+
+/// An instruction; `update` is the operator and its tally.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub lhs: Place,
+    pub update: Option<(UpdateOp, Tally)>,
+    pub rhs: Number,
+    pub predicate: Option<Truth>,
+    /// Loops around it, outer first.
+    pub loops: Vec<InameId>,
+    /// Where it goes, if that is all that is wanted of it.
+    pub touches: Option<Vec<Touch>>,
+}
+
+/// Elements that an instance goes to, whatever it computes.
+#[derive(Clone, Debug)]
+pub enum Touch {
+    /// An element; the loads of its index are part of it.
+    At(Place),
+    /// Where a condition is true, or false.
+    When(Truth, bool, Vec<Touch>),
+    /// At every point of the inames of a reduction.
+    Over(Vec<InameId>, Vec<Touch>),
+}
+
+/// `constant + sum of coefficient * symbol + sum of coefficient * floor(form / divisor)`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    /// Wider than the coefficients: holds products with parameters.
+    pub constant: i128,
+    pub inames: Vec<(InameId, i64)>,
+    pub vars: Vec<(VarId, i64)>,
+    pub floors: Vec<(Form, i64, i64)>,
+}
+
+/// `form == 0` or `form >= 0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub equal: bool,
+    pub form: Form,
+}
+
+/// `coefficient * iname + rest >= 0`, or `== 0`.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    pub equal: bool,
+    pub coefficient: i64,
+    pub rest: Form,
+}
+
+/// A conjunction of the domain of a loop.
+#[derive(Clone, Debug, Default)]
+pub struct Disjunct {
+    /// Linear in the iname.
+    pub bounds: Vec<Bound>,
+    /// The iname stands inside floors, or does not occur.
+    pub checks: Vec<Condition>,
+}
+
+/// The whole kernel.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// By instruction.
+    pub statements: Vec<Statement>,
+    /// By iname.
+    pub domains: Vec<Vec<Disjunct>>,
+    /// By variable: the extents.
+    pub shapes: Vec<Vec<usize>>,
+    /// The loop tree.
+    pub body: Vec<Step>,
+}
+
+/// A node of the loop tree.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Loop { iname: InameId, outer: Vec<InameId>, body: Vec<Step> },
+    Insn(InsnId),
+}
+
+impl Int {
+    /// The integers that the value is made of and that memory holds, conditions and reductions left out.
+    pub fn loads(&self) -> Vec<&Place> {
+        match self {
+            Self::Const(_) | Self::Iname(_) | Self::FromReal(..) | Self::Select(..) | Self::Reduce { .. } => {
+                Vec::new()
+            }
+            Self::Load(place) => vec![place],
+            Self::Narrow(a) | Self::Neg(a, _) => a.loads(),
+            Self::Arith { a, b, .. } => a.loads().into_iter().chain(b.loads()).collect(),
+        }
+    }
+}

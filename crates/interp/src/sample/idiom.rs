@@ -1,0 +1,159 @@
+//! Nests of samples that real programs have and single statements hardly ever make: sums in a scalar, values handed
+//! over in an array, recurrences, prefix sums.
+
+use super::draw::{Array, Draw, Extent, TABLE_LEN};
+use super::plan::{IdiomPlan, RangePlan};
+use super::range::pick;
+use purlin_ir::affine::Affine;
+use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
+use purlin_ir::ids::InameId;
+use purlin_ir::types::ScalarType;
+
+const OPERATORS: [UpdateOp; 4] = [UpdateOp::Add, UpdateOp::Max, UpdateOp::Min, UpdateOp::Mul];
+
+impl Draw {
+    /// Adds the nests of an idiom at the end of the kernel.
+    pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
+        // what needs most steps to be used comes twice
+        let all: [fn(&mut Self, &IdiomPlan); 6] =
+            [Self::sum, Self::handed_over, Self::pair, Self::recurrence, Self::sum, Self::running_sum];
+        let all = if self.config.reductions { &all[..] } else { &all[..5] };
+        pick(all, plan.kind)(self, plan);
+    }
+
+    /// `t = 0`, then a loop of updates of `t`, then an update of an element by `t`.
+    fn sum(&mut self, plan: &IdiomPlan) {
+        let op = pick(&OPERATORS, plan.op);
+        let nothing = match op {
+            UpdateOp::Add => 0.0,
+            UpdateOp::Mul => 1.0,
+            UpdateOp::Max => f64::NEG_INFINITY,
+            UpdateOp::Min => f64::INFINITY,
+        };
+        let name = self.name("t");
+        let total = Access::scalar(self.b.temporary(name, ScalarType::F64, []));
+        self.inside(plan.outer, |this, _| {
+            let name = this.name("s");
+            this.b.assign(name, total.clone(), nothing);
+            let (iname, extent) = this.loop_of(plan.inner);
+            this.b.open(iname);
+            this.scope.push((iname, extent));
+            let value = this.factor(op, &plan.value);
+            let name = this.name("s");
+            this.b.update(name, total.clone(), op, value);
+            this.scope.pop();
+            this.b.close_loop();
+            let (lhs, name) = (this.target(plan), this.name("s"));
+            this.b.update(name, lhs, op, Expr::Load(total));
+        });
+    }
+
+    /// One loop fills an array, another one uses it; then the same with a second array.
+    fn handed_over(&mut self, plan: &IdiomPlan) {
+        let extent = pick(&[Extent::N, Extent::M, Extent::Constant(TABLE_LEN)], plan.outer.extent);
+        for _ in 0..2 {
+            let (name, size) = (self.name("t"), self.size(extent));
+            let var = self.b.temporary(name, ScalarType::F64, [size]);
+            let array = Array { var, axes: vec![extent], written: true };
+            self.over(extent, |this, i| {
+                let (value, name) = (this.expression(&plan.value), this.name("s"));
+                this.b.assign(name, Access::new(var, [i.into()]), value);
+            });
+            self.over(extent, |this, _| {
+                let value = Expr::Load(this.element(&array, plan.index)) * 0.5;
+                let (lhs, name) = (this.target(plan), this.name("s"));
+                this.b.update(name, lhs, UpdateOp::Add, value);
+            });
+        }
+    }
+
+    /// Two values of each iteration in the columns of one array.
+    fn pair(&mut self, plan: &IdiomPlan) {
+        let extent = pick(&[Extent::N, Extent::M, Extent::Constant(TABLE_LEN)], plan.outer.extent);
+        let (name, size) = (self.name("t"), self.size(extent));
+        let var = self.b.temporary(name, ScalarType::F64, [size, Affine::constant(2)]);
+        let at = |i: InameId, column: i64| Access::new(var, [i.into(), Expr::from(column)]);
+        self.over(extent, |this, i| {
+            for column in 0..2 {
+                let (value, name) = (this.expression(&plan.value), this.name("s"));
+                this.b.assign(name, at(i, column), value);
+            }
+        });
+        self.over(extent, |this, i| {
+            let value = Expr::Load(at(i, 0)) - Expr::Load(at(i, 1)) * 0.5;
+            let (lhs, name) = (this.target(plan), this.name("s"));
+            this.b.update(name, lhs, UpdateOp::Add, value);
+        });
+    }
+
+    /// Every element is made of the one before.
+    fn recurrence(&mut self, plan: &IdiomPlan) {
+        let flat: Vec<_> = self.arrays.iter().filter(|a| a.written && a.axes == [Extent::N]).collect();
+        let var = flat[usize::from(plan.target) % flat.len()].var;
+        let (name, n) = (self.name("i"), self.size(Extent::N));
+        let i = self.b.open_loop(name, Affine::constant(1), n);
+        self.scope.push((i, Extent::N));
+        let op = pick(&OPERATORS, plan.op);
+        let value = self.factor(op, &plan.value);
+        let before = Expr::load(var, [Expr::from(i) - 1]);
+        let op = match op {
+            UpdateOp::Add => BinaryOp::Add,
+            UpdateOp::Mul => BinaryOp::Mul,
+            UpdateOp::Min => BinaryOp::Min,
+            UpdateOp::Max => BinaryOp::Max,
+        };
+        let name = self.name("s");
+        self.b.assign(name, Access::new(var, [i.into()]), Expr::binary(op, before, value));
+        self.scope.pop();
+        self.b.close_loop();
+    }
+
+    /// Every element is a sum over the earlier iterations, with its own or without.
+    fn running_sum(&mut self, plan: &IdiomPlan) {
+        self.inside(RangePlan { shape: 0, ..plan.outer }, |this, (i, extent)| {
+            let own = i64::from(plan.inner.shape.is_multiple_of(2));
+            let name = this.name("i");
+            let j = this.b.range(name, Affine::constant(0), Affine::iname(i).plus_constant(own));
+            let around = std::mem::replace(&mut this.scope, vec![(j, extent)]);
+            let op = pick(&OPERATORS, plan.op);
+            let body = this.factor(op, &plan.value);
+            this.scope = around;
+            let sum = Expr::reduce(op, [j], body);
+            let extreme = matches!(op, UpdateOp::Min | UpdateOp::Max); // infinite, if over nothing
+            let value = if extreme { Expr::call(MathFn::Tanh, [sum]) } else { sum };
+            let (lhs, name) = (this.target(plan), this.name("s"));
+            this.b.assign(name, lhs, value);
+        });
+    }
+
+    /// A value to join by an operator; factors are at most 1, so that products stay small.
+    fn factor(&mut self, op: UpdateOp, plan: &super::plan::ExprPlan) -> Expr {
+        let value = self.expression(plan);
+        if op == UpdateOp::Mul { Expr::call(MathFn::Cos, [value]) } else { value }
+    }
+
+    fn target(&self, plan: &IdiomPlan) -> Access {
+        let written: Vec<_> = self.arrays.iter().filter(|a| a.written).collect();
+        self.element(written[usize::from(plan.target) % written.len()], plan.index)
+    }
+
+    /// A loop of a plan.
+    fn inside(&mut self, plan: RangePlan, body: impl FnOnce(&mut Self, (InameId, Extent))) {
+        let (iname, extent) = self.range(plan);
+        self.b.open(iname);
+        self.scope.push((iname, extent));
+        body(self, (iname, extent));
+        self.scope.pop();
+        self.b.close_loop();
+    }
+
+    /// A loop over all values.
+    fn over(&mut self, extent: Extent, body: impl FnOnce(&mut Self, InameId)) {
+        let (name, size) = (self.name("i"), self.size(extent));
+        let iname = self.b.open_loop(name, Affine::constant(0), size);
+        self.scope.push((iname, extent));
+        body(self, iname);
+        self.scope.pop();
+        self.b.close_loop();
+    }
+}

@@ -1,0 +1,121 @@
+//! Random small programs that run: the food of property tests.
+//!
+//! [`arbitrary_kernel`] makes well-formed, canonical kernels with values for their parameters and
+//! arguments. They run in at most a few thousand steps, every access is in bounds, nothing is read before it is
+//! written, and no value overflows: whatever a transformation or a code generator makes of them,
+//! results can be compared.
+//!
+//! What occurs: one to three nests of one to three loops with one to four statements in all, perfect and imperfect;
+//! in half of the samples one idiom behind them (a sum in a scalar, values handed over in an array or in the columns
+//! of one, a recurrence, a prefix sum);
+//! rectangular, triangular, banded, strided, split (union) and data-dependent (`for j in 0..count`) bounds, parametric
+//! and constant; arrays with one and two axes, a table, a temporary array, scalar temporaries;
+//! gathers and scatters through integer arrays, one of them a permutation that is assumed
+//! injective; stores and updates with every operator; reductions, also nested and over triangles; predicates;
+//! conditionals, calls and casts.
+//!
+//! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements, smaller
+//! expressions, and picks towards the first (simplest) choice.
+//!
+//! ```
+//! use proptest::prelude::*;
+//! use purlin_interp::interpret;
+//! use purlin_interp::sample::{SampleConfig, arbitrary_kernel};
+//!
+//! proptest!(|(mut sample in arbitrary_kernel(SampleConfig::default()))| {
+//!     interpret(&sample.kernel, &mut sample.memory)?;
+//! });
+//! ```
+
+mod draw;
+mod expression;
+mod idiom;
+mod nest;
+pub mod plan;
+mod range;
+
+pub use draw::memory;
+pub use purlin_ir::seed::{config, seed};
+
+use crate::Memory;
+use proptest::prelude::*;
+use purlin_ir::kernel::Kernel;
+use std::fmt;
+
+/// What samples may hold; everything by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SampleConfig {
+    /// Most nests, one after the other.
+    pub nests: usize,
+    /// Most loops in a nest.
+    pub depth: usize,
+    /// Most statements in all.
+    pub statements: usize,
+    /// Most idioms behind the nests.
+    pub idioms: usize,
+    /// Largest value of a parameter.
+    pub extent: i64,
+    /// Reductions in right-hand sides.
+    pub reductions: bool,
+    /// Reads and writes through integer arrays.
+    pub indirect: bool,
+    /// Statements with a condition.
+    pub predicates: bool,
+    /// Loops whose bounds are loaded from an array.
+    pub data_dependent: bool,
+    /// Triangular, banded, strided and split loops.
+    pub shaped: bool,
+}
+
+impl Default for SampleConfig {
+    fn default() -> Self {
+        Self {
+            nests: 3,
+            depth: 3,
+            statements: 4,
+            idioms: 1,
+            extent: 5,
+            reductions: true,
+            indirect: true,
+            predicates: true,
+            data_dependent: true,
+            shaped: true,
+        }
+    }
+}
+
+impl SampleConfig {
+    /// Rectangular loops, affine accesses, plain statements.
+    pub fn simple() -> Self {
+        let none = Self { reductions: false, indirect: false, predicates: false, ..Self::default() };
+        Self { data_dependent: false, shaped: false, ..none }
+    }
+}
+
+/// A kernel and what it runs on.
+#[derive(Clone, PartialEq)]
+pub struct Sample {
+    /// Well formed and canonical.
+    pub kernel: Kernel,
+    /// Values of its parameters and its `in` and `inout` arguments.
+    pub memory: Memory,
+}
+
+impl fmt::Debug for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n# with {:?}", self.kernel, self.memory)
+    }
+}
+
+/// Random kernels; see the head of this module.
+pub fn arbitrary_kernel(config: SampleConfig) -> impl Strategy<Value = Sample> {
+    plan::arbitrary_plan(config).prop_map(move |plan| sample(&plan, config))
+}
+
+/// The kernel of a plan.
+pub fn sample(plan: &plan::Plan, config: SampleConfig) -> Sample {
+    draw::draw(plan, config)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Nests and statements of samples.
+
+use super::draw::{Draw, Extent};
+use super::plan::{NestPlan, RangePlan, StatementPlan};
+use super::range::pick;
+use purlin_ir::affine::Affine;
+use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
+use purlin_ir::ids::InameId;
+use purlin_ir::kernel::WriteOp;
+use purlin_ir::types::ScalarType;
+
+impl Draw {
+    /// Adds the nest of a plan at the end of the kernel.
+    pub(super) fn nest(&mut self, plan: &NestPlan) {
+        let depths: Vec<usize> = plan.statements.iter().map(|s| loops_around(s, plan.loops.len())).collect();
+        let deepest = depths.iter().copied().max().unwrap_or(0);
+        self.level(plan, &depths, 0, deepest);
+    }
+
+    /// Statements inside `depth` loops, with the deeper ones between them.
+    fn level(&mut self, plan: &NestPlan, depths: &[usize], depth: usize, deepest: usize) {
+        let here = |after| {
+            let at =
+                depths.iter().zip(&plan.statements).filter(move |(d, s)| **d == depth && s.after == after);
+            at.map(|(_, s)| s)
+        };
+        for statement in here(false) {
+            self.statement(statement);
+        }
+        if depth < deepest {
+            let (iname, extent) = self.loop_of(plan.loops[depth]);
+            self.b.open(iname);
+            self.scope.push((iname, extent));
+            self.level(plan, depths, depth + 1, deepest);
+            self.change_bound((iname, plan.loops[depth]), false);
+            self.scope.pop();
+            self.b.close_loop();
+        }
+        for statement in here(true) {
+            self.statement(statement);
+        }
+        if depth == deepest {
+            let around: Vec<InameId> = self.scope.iter().map(|(i, _)| *i).collect();
+            around.into_iter().zip(plan.loops.clone()).for_each(|own| self.change_bound(own, true));
+        }
+    }
+
+    /// A loop; one of several shapes is `0..count[i]` through a scalar that is loaded before it, in half of them the
+    /// scalar of an earlier such loop.
+    pub(super) fn loop_of(&mut self, plan: RangePlan) -> (InameId, Extent) {
+        let rows: Vec<InameId> =
+            self.scope.iter().filter(|(_, e)| *e == Extent::N).map(|(i, _)| *i).collect();
+        let row = rows.last().filter(|_| self.config.data_dependent && plan.shape % 8 == 7);
+        let Some(row) = row.copied() else { return self.range(plan) };
+        let earlier = self.bounds.last().filter(|_| plan.shape & 8 != 0).map(|(_, stop)| *stop);
+        let stop = earlier.unwrap_or_else(|| {
+            let name = self.name("rows");
+            self.b.temporary(name, ScalarType::I32, [])
+        });
+        let name = self.name("s");
+        self.b.assign(name, Access::scalar(stop), Expr::load(self.count, [row.into()]));
+        let name = self.name("i");
+        let iname = self.b.range(name, Affine::constant(0), Affine::var(stop));
+        self.bounds.push((iname, stop));
+        (iname, Extent::M)
+    }
+
+    /// Writes the scalar at which a loop ends, which was read on entry: in some loops, always or in the first iteration
+    /// of all loops around.
+    fn change_bound(&mut self, (iname, plan): (InameId, RangePlan), first: bool) {
+        let stop = self.bounds.iter().find(|(i, _)| *i == iname).map(|(_, stop)| *stop);
+        let wanted = if first { 48 } else { 16 };
+        let Some(stop) = stop.filter(|_| plan.shape & 48 == wanted) else { return };
+        let name = self.name("s");
+        let insn = self.b.assign(name, Access::scalar(stop), i64::from(plan.shape >> 6) % 2);
+        let firsts = self.scope.iter().map(|(i, _)| Expr::binary(BinaryOp::Lt, *i, 1));
+        let all = firsts.reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
+        self.b.insn_mut(insn).predicate = all.filter(|_| first);
+    }
+
+    fn statement(&mut self, plan: &StatementPlan) {
+        let mut value = self.expression(&plan.value);
+        if plan.staged {
+            let name = self.name("t");
+            let stage = self.b.temporary(name, ScalarType::F64, []);
+            let name = self.name("s");
+            self.b.assign(name, Access::scalar(stage), value);
+            value = Expr::scalar(stage) * 0.5;
+        }
+        let targets: Vec<usize> = (0..self.arrays.len()).filter(|k| self.arrays[*k].written).collect();
+        let target = &self.arrays[pick(&targets, plan.target)];
+        let lhs = self.element(target, plan.index);
+        let op = pick(
+            &[None, Some(UpdateOp::Add), Some(UpdateOp::Min), Some(UpdateOp::Max), Some(UpdateOp::Mul)],
+            plan.op,
+        );
+        if op == Some(UpdateOp::Mul) {
+            value = Expr::call(MathFn::Cos, [value]); // a factor within [-1, 1]: products stay small
+        }
+        let name = self.name("s");
+        let insn = match op {
+            None => self.b.assign(name, lhs, value),
+            Some(op) => self.b.update(name, lhs, op, value),
+        };
+        let predicate = plan.predicate.map(|k| self.condition(k));
+        let insn = self.b.insn_mut(insn);
+        debug_assert!(matches!(insn.op, WriteOp::Assign | WriteOp::Update { atomic: false, .. }));
+        insn.predicate = predicate;
+    }
+}
+
+fn loops_around(statement: &StatementPlan, loops: usize) -> usize {
+    // mostly inside all loops, as in real programs; 0 picks that, so that shrinking does
+    match usize::from(statement.depth) % (2 * loops) {
+        k if k < loops => loops,
+        k => k - loops,
+    }
+}

@@ -1,0 +1,105 @@
+use super::plan::{ExprPlan, NestPlan, Plan, RangePlan, StatementPlan};
+use super::*;
+use crate::{Value, interpret};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use purlin_ir::domain::Domain;
+use purlin_ir::expr::Expr;
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn samples_run_to_finite_values(sample in arbitrary_kernel(SampleConfig::default())) {
+        prop_assert_eq!(sample.kernel.verify(), Ok(()));
+        prop_assert_eq!(&sample.kernel.clone().canonical(), &sample.kernel);
+        let mut memory = sample.memory.clone();
+        let run = interpret(&sample.kernel, &mut memory);
+        prop_assert!(run.is_ok(), "{}", run.err().map(|e| e.to_string()).unwrap_or_default());
+        let steps: u64 = run.map(|r| r.instances.values().sum()).unwrap_or(0);
+        prop_assert!(steps < 2000, "{steps} instances");
+        for (name, value) in memory.values() {
+            if let Value::F64(v) = value {
+                // 5^3 iterations of sums of at most 5*5*4 terms of at most about 10 each
+                prop_assert!(v.iter().all(|x| x.abs() < 1e7), "{name} = {v:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn simple_samples_hold_nothing_else(sample in arbitrary_kernel(SampleConfig::simple())) {
+        let k = &sample.kernel;
+        prop_assert!(k.inames.iter().all(|(i, iname)| iname.domain.as_range(i).is_some()));
+        for insn in k.insns.values() {
+            prop_assert!(insn.predicate.is_none());
+            prop_assert!(insn.lhs.index.iter().all(|e| e.as_affine().is_some()));
+            insn.rhs.for_each(&mut |e| assert!(!matches!(e, Expr::Reduce(_))));
+        }
+    }
+}
+
+/// What the documentation promises to occur does, within a few hundred samples.
+#[test]
+fn every_feature_occurs() {
+    let mut runner = TestRunner::new(config(1));
+    let strategy = arbitrary_kernel(SampleConfig::default());
+    let mut texts = String::new();
+    for _ in 0..400 {
+        texts += &strategy.new_tree(&mut runner).expect("a sample").current().kernel.to_string();
+    }
+    let features = [
+        "sum(",
+        "maximum(",
+        "product(",
+        " mod 2 == 0",
+        ") or (",
+        "..rows",
+        ": x[map[",
+        "[map[",
+        "[permutation[",
+        "select(",
+        "min= ",
+        "max= ",
+        "*= ",
+        "+= ",
+        " if ",
+        "f64(i",
+        "weights[",
+        "result[",
+        " in i2..n",
+        "..4",
+        "sin(",
+        "t2",
+        " = -inf",
+        "[n, 2] private",
+        "[m] private",
+        " - 1] + ",
+        " + 1: ",
+        " = 0 if i",
+    ];
+    for feature in features {
+        assert!(texts.contains(feature), "no `{feature}` in 400 samples");
+    }
+}
+
+#[test]
+fn smallest_plan_is_the_smallest_program() {
+    let value = ExprPlan::Literal(0);
+    let statement = StatementPlan {
+        depth: 0,
+        after: false,
+        target: 0,
+        index: [0, 0],
+        op: 0,
+        value,
+        predicate: None,
+        staged: false,
+    };
+    let nest = NestPlan { loops: vec![RangePlan { extent: 0, shape: 0 }], statements: vec![statement] };
+    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false };
+    let kernel = draw::draw(&plan, SampleConfig::default()).kernel;
+    let i = kernel.iname("i2").expect("the loop of the nest");
+    assert_eq!(kernel.inames[i].domain.as_range(i).map(|(lo, _)| lo), Some(purlin_ir::Affine::constant(0)));
+    assert!(kernel.to_string().contains("for i2 in 0..n\n  s3: x[i2] = -1.0\n"), "{kernel}");
+    assert_ne!(kernel.inames[i].domain, Domain::universe());
+}

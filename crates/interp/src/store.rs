@@ -1,0 +1,191 @@
+//! Elements of the variables of a run and which of them have a value.
+
+use super::error::InterpError;
+use super::memory::{Memory, Value};
+use super::node::Program;
+use purlin_ir::constant::TableData;
+use purlin_ir::ids::{Id, VarId};
+use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind, Variable};
+use purlin_ir::types::ScalarType;
+use std::collections::HashSet;
+
+/// Elements a temporary may have in a run: 4 GiB with their marks.
+const MAX_MADE: usize = 1 << 28;
+
+/// Elements of either kind; reals of type `f32` are kept as `f64`.
+#[derive(Clone, Debug)]
+pub(super) enum Elements {
+    Real(Vec<f64>),
+    Int(Vec<i64>),
+}
+
+/// A variable during a run.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) elements: Elements,
+    /// Which elements have a value; all of them if absent.
+    pub(super) defined: Option<Vec<bool>>,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+}
+
+/// `name[2, 3]` for the element at a row-major position.
+pub(super) fn element_name(name: &str, shape: &[usize], mut at: usize) -> String {
+    let mut index = vec![0; shape.len()];
+    for (k, extent) in index.iter_mut().zip(shape).rev() {
+        *k = at % extent.max(&1);
+        at /= extent.max(&1);
+    }
+    if index.is_empty() { name.to_owned() } else { format!("{name}{index:?}") }
+}
+
+fn from_value(value: &Value) -> Elements {
+    match value {
+        Value::F64(v) => Elements::Real(v.clone()),
+        Value::F32(v) => Elements::Real(v.iter().map(|x| f64::from(*x)).collect()),
+        Value::I32(v) => Elements::Int(v.iter().map(|x| i64::from(*x)).collect()),
+        Value::I64(v) => Elements::Int(v.clone()),
+    }
+}
+
+fn from_table(data: &TableData) -> Elements {
+    match data {
+        TableData::Real(v) => Elements::Real(v.iter().map(|x| x.0).collect()),
+        TableData::Int(v) => Elements::Int(v.to_vec()),
+    }
+}
+
+/// The elements as `ty`: integers were checked when they were stored.
+fn to_value(elements: Elements, ty: ScalarType) -> Value {
+    match (elements, ty) {
+        (Elements::Real(v), ScalarType::F32) => Value::F32(v.into_iter().map(|x| x as f32).collect()),
+        (Elements::Real(v), _) => Value::F64(v),
+        (Elements::Int(v), ScalarType::I32) => Value::I32(v.into_iter().map(|x| x as i32).collect()),
+        (Elements::Int(v), _) => Value::I64(v),
+    }
+}
+
+/// The slots of a kernel, arguments taken from `memory`.
+pub(super) fn load(kernel: &Kernel, program: &Program, memory: &Memory) -> Result<Vec<Slot>, InterpError> {
+    let slots = load_some(kernel, program, memory, &|_| true)?;
+    check_injective(kernel, program, memory)?;
+    Ok(slots)
+}
+
+/// The slots of some variables; the others are empty and must not be accessed.
+pub(super) fn load_some(
+    kernel: &Kernel,
+    program: &Program,
+    memory: &Memory,
+    wanted: &dyn Fn(VarId) -> bool,
+) -> Result<Vec<Slot>, InterpError> {
+    let mut slots = Vec::with_capacity(kernel.vars.len());
+    for (id, var) in kernel.vars.iter() {
+        if !wanted(id) {
+            slots.push(Slot { elements: Elements::Int(Vec::new()), defined: None, reads: 0, writes: 0 });
+            continue;
+        }
+        let shape = &program.shapes[id.index()];
+        let len = shape.iter().product();
+        let given = memory.get(&var.name);
+        if len > MAX_MADE && (var.kind == VarKind::Temporary || given.is_none()) {
+            return Err(InterpError::TooLarge { name: var.name.clone(), elements: len, limit: MAX_MADE });
+        }
+        let zeros = || from_value(&Value::zeros(var.ty, len));
+        let (elements, defined) = match &var.kind {
+            VarKind::Param => (Elements::Int(Vec::new()), None),
+            VarKind::Table(data) => (from_table(data), None),
+            VarKind::Temporary => (zeros(), Some(vec![false; len])),
+            VarKind::Argument(direction) => {
+                let value = given.map(|v| checked(var, v, shape, len)).transpose()?.map(from_value);
+                match (direction, value) {
+                    (Direction::Out, value) => (value.unwrap_or_else(zeros), Some(vec![false; len])),
+                    (Direction::In | Direction::InOut, Some(value)) => (value, None),
+                    (Direction::In | Direction::InOut, None) => {
+                        return Err(InterpError::Missing { kind: "argument", name: var.name.clone() });
+                    }
+                }
+            }
+        };
+        slots.push(Slot { elements, defined, reads: 0, writes: 0 });
+    }
+    Ok(slots)
+}
+
+fn checked<'v>(
+    var: &Variable,
+    value: &'v Value,
+    shape: &[usize],
+    needed: usize,
+) -> Result<&'v Value, InterpError> {
+    let name = || var.name.clone();
+    if value.ty() != var.ty {
+        return Err(InterpError::WrongType { name: name(), needed: var.ty, found: value.ty() });
+    }
+    if value.len() != needed {
+        let (found, shape) = (value.len(), format!("{shape:?}"));
+        return Err(InterpError::WrongLength { name: name(), needed, found, shape });
+    }
+    Ok(value)
+}
+
+/// Arrays assumed injective that have values from the start must be; those that the kernel fills are returned.
+pub(super) fn check_injective(
+    kernel: &Kernel,
+    program: &Program,
+    memory: &Memory,
+) -> Result<Vec<VarId>, InterpError> {
+    let mut unchecked = Vec::new();
+    for assumption in &kernel.assumptions {
+        let Assumption::Injective(id) = assumption else { continue };
+        let (var, shape) = (&kernel.vars[*id], &program.shapes[id.index()]);
+        let clash = match (&var.kind, memory.get(&var.name)) {
+            (VarKind::Table(TableData::Int(v)), _) => clash(v.len(), &|k| v[k]),
+            (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
+                match checked(var, value, shape, shape.iter().product())? {
+                    Value::I32(v) => clash(v.len(), &|k| v[k].into()),
+                    Value::I64(v) => clash(v.len(), &|k| v[k]),
+                    Value::F32(_) | Value::F64(_) => None,
+                }
+            }
+            _ => {
+                unchecked.push(*id);
+                continue;
+            }
+        };
+        if let Some((first, second, value)) = clash {
+            let name = |at| element_name(&var.name, shape, at);
+            let (first, second) = (name(first), name(second));
+            return Err(InterpError::NotInjective { name: var.name.clone(), first, second, value });
+        }
+    }
+    Ok(unchecked)
+}
+
+/// The first position that repeats a value, after the one that has it, and the value.
+fn clash(len: usize, at: &dyn Fn(usize) -> i64) -> Option<(usize, usize, i64)> {
+    let least = (0..len).map(at).min()?;
+    let span = (0..len).map(at).max()?.abs_diff(least);
+    // marks by value take a byte each; a map of spread values takes more
+    let second = if span / 8 <= len as u64 {
+        let mut seen = vec![false; span as usize + 1];
+        (0..len).find(|k| std::mem::replace(&mut seen[at(*k).abs_diff(least) as usize], true))?
+    } else {
+        let mut seen = HashSet::with_capacity(len);
+        (0..len).find(|k| !seen.insert(at(*k)))?
+    };
+    let first = (0..second).find(|k| at(*k) == at(second))?;
+    Some((first, second, at(second)))
+}
+
+/// Writes `out` and `inout` arguments back.
+pub(super) fn unload(kernel: &Kernel, slots: Vec<Slot>, memory: &mut Memory) {
+    for (var, slot) in kernel.vars.values().zip(slots) {
+        match var.kind {
+            VarKind::Argument(Direction::Out | Direction::InOut) => {
+                memory.set(var.name.clone(), to_value(slot.elements, var.ty));
+            }
+            VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Numbers at the ends of their ranges.
+
+use super::{F64, I64, c};
+use crate::{Memory, interpret};
+use purlin_ir::{Access, Affine, Constraint, Direction, Domain, KernelBuilder, UpdateOp};
+
+/// Counts the iterations of `lo <= i < hi` with both bounds parameters times a coefficient.
+fn iterations(lo: i64, hi: i64, coefficient: i64) -> Result<i64, String> {
+    let mut b = KernelBuilder::new("ends");
+    let (first, last) = (b.param("lo", I64), b.param("hi", I64));
+    let y = b.argument("y", I64, [], Direction::InOut);
+    let i = b.iname("i", |i| {
+        let i = Affine::iname(i);
+        Domain::conjunction([
+            Constraint::le(&Affine::var(first).times(coefficient), &i),
+            Constraint::lt(&i, &Affine::var(last).times(coefficient)),
+        ])
+    });
+    b.open(i);
+    b.update("s", Access::scalar(y), UpdateOp::Add, 1);
+    b.close_loop();
+    let mut memory = Memory::new().param("lo", lo).param("hi", hi).value("y", 0_i64);
+    let kernel = b.finish().map_err(|e| e.to_string())?;
+    interpret(&kernel, &mut memory).map_err(|e| e.to_string())?;
+    Ok(memory.get("y").map_or(-1, |v| v.to_f64()[0] as i64))
+}
+
+#[test]
+fn loops_reach_the_ends_of_64_bits() {
+    assert_eq!(iterations(i64::MAX - 3, i64::MAX, 1), Ok(3));
+    assert_eq!(iterations(i64::MIN, i64::MIN + 2, 1), Ok(2));
+    assert_eq!(iterations(5, 5, 1), Ok(0));
+    assert_eq!(iterations(5, -5, 1 << 40), Ok(0));
+}
+
+#[test]
+fn bounds_beyond_64_bits_are_an_error() {
+    let message = "`for i`: a loop bound does not fit 64 bits".to_owned();
+    assert_eq!(iterations(i64::MAX - 1, i64::MAX, 2), Err(message));
+}
+
+#[test]
+fn a_size_beyond_memory_is_an_error() {
+    let mut b = KernelBuilder::new("huge");
+    let n = b.param("n", I64);
+    b.temporary("t", F64, [Affine::var(n), c(1000)]);
+    let kernel = b.finish().unwrap();
+    let refusal = |n| interpret(&kernel, &mut Memory::new().param("n", n)).unwrap_err().to_string();
+    assert_eq!(
+        refusal(1_000_000),
+        "`t` has 1000000000 elements, a run makes at most 268435456; run a smaller size"
+    );
+    assert_eq!(
+        refusal(i64::MAX),
+        "`t` has extent 9223372036854775807 along axis 0; needed a number of elements that fits memory"
+    );
+}

@@ -1,0 +1,80 @@
+//! What random tests draw: programs that are the same in every ordinary run, and fresh numbers.
+
+use proptest::test_runner::{Config, RngSeed};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The seed of ordinary runs.
+const USUAL: u64 = 1;
+
+/// The seed of tests that draw programs, steps or malformed input, printed.
+///
+/// An ordinary run always draws the same, so that a change fails on what it breaks and on nothing else. A run with
+/// `PURLIN_TEST_ALL` draws anew. `PURLIN_SEED` has the last word: a number repeats a run, `fresh` draws anew.
+///
+/// # Panics
+/// If `PURLIN_SEED` is neither.
+#[allow(clippy::panic)] // a test that cannot do what it was asked for fails
+pub fn seed() -> u64 {
+    let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
+    let all = std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty());
+    let seed = match std::env::var("PURLIN_SEED").as_deref() {
+        Ok("fresh") => fresh() % 1_000_000_007,
+        Ok(number) => match number.parse() {
+            Ok(seed) => seed,
+            Err(_) => panic!("PURLIN_SEED is `{number}`, needed a number or `fresh`"),
+        },
+        Err(_) if all => fresh() % 1_000_000_007,
+        Err(_) => USUAL,
+    };
+    println!("PURLIN_SEED={seed}");
+    seed
+}
+
+/// Settings of a property test that draws `cases` times from [`seed`].
+///
+/// # Panics
+/// As [`seed`].
+pub fn config(cases: u32) -> Config {
+    Config { cases, rng_seed: RngSeed::Fixed(seed()), failure_persistence: None, ..Config::default() }
+}
+
+/// Fresh pseudo-random numbers (SplitMix64); print `seed` when an assertion fails.
+pub struct Random {
+    /// What repeats the numbers.
+    pub seed: u64,
+    state: u64,
+}
+
+impl Random {
+    /// Starts from a fresh seed.
+    #[allow(clippy::new_without_default)] // no two are equal
+    pub fn new() -> Self {
+        let seed = RandomState::new().build_hasher().finish();
+        Self { seed, state: seed }
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Between -1 and 1.
+    pub fn real(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+
+    /// As many numbers between -1 and 1.
+    pub fn reals(&mut self, len: usize) -> Vec<f64> {
+        (0..len).map(|_| self.real()).collect()
+    }
+
+    /// From `lo` to `hi - 1`.
+    pub fn int(&mut self, lo: i64, hi: i64) -> i64 {
+        lo + (self.bits() % (hi - lo) as u64) as i64
+    }
+}
