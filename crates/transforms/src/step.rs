@@ -12,6 +12,7 @@ use crate::primitives::{
     SplitArrayAxis, SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
     VectoriseIname,
 };
+use crate::schedule::{Made, fields_of};
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,6 +36,14 @@ macro_rules! steps {
             fn from(t: $variant) -> Self { Self::$variant(t) }
         })*
 
+        /// The arguments of the step of this name, in the order of their declaration.
+        pub(crate) fn argument_names(step: &str) -> Option<&'static [&'static str]> {
+            $(if PrimitiveInfo::step_name_of(stringify!($variant)) == step {
+                return Some(fields_of::<$variant>());
+            })*
+            None
+        }
+
         /// The table of primitives, in alphabetical order.
         pub fn primitives() -> &'static [PrimitiveInfo] {
             &[$(PrimitiveInfo { name: stringify!($variant), summary: $summary, precondition: $precondition }),*]
@@ -56,8 +65,12 @@ pub struct PrimitiveInfo {
 impl PrimitiveInfo {
     /// The name in recipes.
     pub fn step_name(&self) -> String {
+        Self::step_name_of(self.name)
+    }
+
+    fn step_name_of(name: &str) -> String {
         let mut snake = String::new();
-        for c in self.name.chars() {
+        for c in name.chars() {
             if c.is_ascii_uppercase() && !snake.is_empty() {
                 snake.push('_');
             }
@@ -195,6 +208,10 @@ impl fmt::Display for Step {
 impl Transform for Step {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         self.transform().rewrite(kernel)
+    }
+
+    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
+        self.transform().made(before, after)
     }
 
     fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {

@@ -31,7 +31,7 @@ const MAX_ERRORS: usize = 50;
 
 impl ParseErrors {
     /// Sorts the errors and finds their lines.
-    pub(super) fn new(mut errors: Vec<ParseError>, source: &str) -> Self {
+    pub fn new(mut errors: Vec<ParseError>, source: &str) -> Self {
         errors.sort_by_key(|e| (e.span.start, e.span.end));
         errors.dedup();
         errors.truncate(MAX_ERRORS);
@@ -107,7 +107,7 @@ pub(super) fn fail_help(
 }
 
 /// The candidate nearest to a misspelt name, if one is near.
-pub(super) fn suggestion<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
+pub fn suggestion<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     let limit = name.chars().count() / 3; // none for names of one or two letters: everything is near them
     candidates
         .into_iter()

@@ -7,6 +7,7 @@ use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::order::{Reordering, check_order};
+use crate::schedule::Made;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_ir::{Affine, InameId, Kernel, Node};
@@ -71,6 +72,11 @@ impl fmt::Display for DistributeLoop {
 }
 
 impl Transform for DistributeLoop {
+    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
+        let new = Made::new_names(before, after);
+        if self.names.is_empty() { new } else { new.with_loops(self.names.iter().cloned()) }
+    }
+
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let body = loop_body(&kernel.body, iname).unwrap_or_default();

@@ -4,6 +4,7 @@ use super::Transform;
 use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_constant_value;
+use crate::schedule::Made;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
@@ -64,6 +65,10 @@ impl fmt::Display for JoinInames {
 }
 
 impl Transform for JoinInames {
+    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
+        Made::new_names(before, after).with_loops([self.joined_name()])
+    }
+
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let outer = lookup::iname(kernel, &self.outer)?;
         let inner = lookup::iname(kernel, &self.inner)?;

@@ -6,6 +6,7 @@ use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::order::{Reordering, check_order};
+use crate::schedule::Made;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross};
@@ -104,6 +105,11 @@ impl fmt::Display for MapInames {
 }
 
 impl Transform for MapInames {
+    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
+        let names = if self.names.is_empty() { &self.inames } else { &self.names };
+        Made::new_names(before, after).with_loops(names.iter().cloned())
+    }
+
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let old = self.nest(kernel)?;
         self.check_shape()?;

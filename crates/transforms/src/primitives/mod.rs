@@ -119,6 +119,7 @@ pub use unroll_iname::UnrollIname;
 pub use vectorise_iname::VectoriseIname;
 
 use crate::error::{Cause, TransformError};
+use crate::schedule::Made;
 use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
 use std::fmt::Display;
@@ -130,6 +131,11 @@ pub trait Transform: Display {
     /// # Errors
     /// The cause, with a witness where a proof failed.
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause>;
+
+    /// Handles to what the transformation made of `before`; those of [`Made::new_names`] unless names are used again.
+    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
+        Made::new_names(before, after)
+    }
 
     /// Applies the transformation; the result is verified and canonical.
     ///

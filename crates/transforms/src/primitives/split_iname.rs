@@ -7,6 +7,7 @@ use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::{changing_bounds, check_bounds_stay, check_constant_value};
 use crate::proofs::length::RangeOf;
+use crate::schedule::Made;
 use crate::substitute::substitute_iname;
 use crate::tree::{edit_siblings, loop_body, replace_loop};
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Id, Iname, InameId, Kernel, Node};
@@ -126,6 +127,13 @@ impl fmt::Display for SplitIname {
 }
 
 impl Transform for SplitIname {
+    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
+        let new = Made::new_names(before, after);
+        let tail = new.loops.iter().map(|l| l.name().to_owned());
+        let tail: Vec<_> = tail.filter(|l| *l != self.outer_name() && *l != self.inner_name()).collect();
+        new.with_loops([self.outer_name(), self.inner_name()].into_iter().chain(tail))
+    }
+
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let iname = self.check(kernel)?;
         if self.tail == Tail::Guard {

@@ -1,0 +1,105 @@
+//! What a step made: handles to loops, arrays, rules and instructions, by name.
+
+use purlin_ir::Kernel;
+use std::collections::BTreeSet;
+use std::fmt;
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The thing of this name.
+            pub fn named(name: impl Into<String>) -> Self {
+                Self(name.into())
+            }
+
+            /// Its name in the kernel.
+            pub fn name(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(handle: $name) -> Self {
+                handle.0
+            }
+        }
+
+        impl From<&$name> for String {
+            fn from(handle: &$name) -> Self {
+                handle.0.clone()
+            }
+        }
+    )* };
+}
+
+handles! {
+    /// A loop. Its name stays until a step replaces the loop.
+    Loop;
+    /// A temporary, argument or table.
+    Array;
+    /// A substitution rule.
+    RuleHandle;
+    /// An instruction.
+    Statement;
+}
+
+/// What a step made, in the order in which it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// New arrays and scalars.
+    pub arrays: Vec<Array>,
+    /// New loops, outer first where one is inside another.
+    pub loops: Vec<Loop>,
+    /// New substitution rules.
+    pub rules: Vec<RuleHandle>,
+    /// New instructions.
+    pub insns: Vec<Statement>,
+}
+
+impl Made {
+    /// Everything in `after` whose name `before` does not have.
+    pub fn new_names(before: &Kernel, after: &Kernel) -> Self {
+        fn fresh<'a>(
+            old: impl Iterator<Item = &'a String>,
+            new: impl Iterator<Item = &'a String>,
+        ) -> Vec<String> {
+            let old: BTreeSet<&String> = old.collect();
+            new.filter(|name| !old.contains(name)).cloned().collect()
+        }
+        let arrays = fresh(before.vars.values().map(|v| &v.name), after.vars.values().map(|v| &v.name));
+        let loops = fresh(before.inames.values().map(|i| &i.name), after.inames.values().map(|i| &i.name));
+        let rules = fresh(before.rules.values().map(|r| &r.name), after.rules.values().map(|r| &r.name));
+        let insns = fresh(before.insns.values().map(|i| &i.name), after.insns.values().map(|i| &i.name));
+        Self {
+            arrays: arrays.into_iter().map(Array).collect(),
+            loops: loops.into_iter().map(Loop).collect(),
+            rules: rules.into_iter().map(RuleHandle).collect(),
+            insns: insns.into_iter().map(Statement).collect(),
+        }
+    }
+
+    /// The same with these loops, which may have names that other loops had before.
+    #[must_use]
+    pub fn with_loops(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.loops = names.into_iter().map(Loop).collect();
+        self
+    }
+
+    /// All names: arrays, loops, rules, instructions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let arrays = self.arrays.iter().map(Array::name);
+        let loops = self.loops.iter().map(Loop::name);
+        let rules = self.rules.iter().map(RuleHandle::name);
+        arrays.chain(loops).chain(rules).chain(self.insns.iter().map(Statement::name))
+    }
+}

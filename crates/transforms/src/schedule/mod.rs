@@ -1,0 +1,264 @@
+//! Schedules: steps that apply as they are asked for, return handles to what they made, and are recorded.
+//!
+//! ```
+//! use purlin_transforms::Schedule;
+//! use purlin_ir::AxisTag;
+//!
+//! let kernel = purlin_ir::text::parse(
+//!     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
+//! )?;
+//! let mut s = Schedule::of(&kernel);
+//! let [block, item] = s.split("i", 128)?;
+//! s.tag(&block, AxisTag::Group(0))?;
+//! s.tag(&item, AxisTag::Local(0))?;
+//! assert_eq!(s.recipe().steps.len(), 3);
+//! assert_eq!(s.recipe().apply(&kernel)?, *s.kernel());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A step that is refused leaves the schedule as it was. The text form of a schedule is that of [`Script`].
+
+mod made;
+mod script;
+
+pub use made::{Array, Loop, Made, RuleHandle, Statement};
+pub(crate) use script::fields_of;
+pub use script::{Script, ScriptError, ScriptProblem, print};
+
+use crate::error::{Cause, TransformError};
+use crate::primitives::{
+    DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PrefetchArray, RealiseReduction, Rename,
+    SplitIname, TagIname, Transform, UnrollIname, VectoriseIname,
+};
+use crate::recipe::Recipe;
+use crate::step::Step;
+use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
+
+/// A kernel under transformation, and the steps that led to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    kernel: Kernel,
+    recipe: Recipe,
+}
+
+type Applied<T> = Result<T, TransformError>;
+
+impl Schedule {
+    /// The schedule of a kernel to which nothing has been done.
+    pub fn of(kernel: &Kernel) -> Self {
+        Self { kernel: kernel.clone(), recipe: Recipe::default() }
+    }
+
+    /// The kernel as it is now.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The steps so far.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// The kernel and the steps.
+    pub fn finish(self) -> (Kernel, Recipe) {
+        (self.kernel, self.recipe)
+    }
+
+    /// Applies a step and records it; returns handles to what it made.
+    ///
+    /// # Errors
+    /// The step as it was asked for and why it is refused; the schedule stays as it was.
+    pub fn apply(&mut self, step: impl Into<Step>) -> Applied<Made> {
+        let step = step.into();
+        let after = step.apply(&self.kernel)?;
+        let made = step.made(&self.kernel, &after);
+        self.kernel = after;
+        self.recipe.steps.push(step);
+        Ok(made)
+    }
+
+    /// Applies every step of a recipe and records it.
+    ///
+    /// # Errors
+    /// The first step that is refused; those before it stay applied.
+    pub fn replay(&mut self, recipe: &Recipe) -> Applied<()> {
+        recipe.steps.iter().try_for_each(|step| self.apply(step.clone()).map(|_| ()))
+    }
+
+    /// Splits a loop into blocks of `factor` iterations: the loop over blocks, and the loop inside a block.
+    ///
+    /// # Errors
+    /// Those of [`SplitIname`].
+    pub fn split(&mut self, iname: impl Into<String>, factor: i64) -> Applied<[Loop; 2]> {
+        let step = SplitIname::new(iname, factor);
+        let operation = step.to_string();
+        let made = self.apply(step)?;
+        made.loops.try_into().map_err(|_| unexpected(operation, "two loops"))
+    }
+
+    /// Says where the iterations of a loop run; `unroll` and `vector` are checked as such.
+    ///
+    /// # Errors
+    /// Those of [`TagIname`], [`UnrollIname`] and [`VectoriseIname`].
+    pub fn tag(&mut self, iname: impl Into<String>, tag: AxisTag) -> Applied<()> {
+        match tag {
+            AxisTag::Unrolled => self.apply(UnrollIname::new(iname)),
+            AxisTag::Vector => self.apply(VectoriseIname::new(iname)),
+            AxisTag::Sequential | AxisTag::Group(_) | AxisTag::Local(_) => {
+                self.apply(TagIname::new(iname, tag.to_string()))
+            }
+        }
+        .map(|_| ())
+    }
+
+    /// Writes out the iterations of a loop.
+    ///
+    /// # Errors
+    /// Those of [`UnrollIname`].
+    pub fn unroll(&mut self, iname: impl Into<String>) -> Applied<()> {
+        self.tag(iname, AxisTag::Unrolled)
+    }
+
+    /// Nests the loops of a perfect nest in this order, outer first, by interchanges of neighbours.
+    ///
+    /// # Errors
+    /// A name that is no loop, loops that are not one directly inside another, and those of
+    /// [`InterchangeInames`]. The schedule stays as it was.
+    pub fn reorder<I: Into<String>>(&mut self, order: impl IntoIterator<Item = I>) -> Applied<()> {
+        let order: Vec<String> = order.into_iter().map(Into::into).collect();
+        let operation = format!("reorder {}", quoted(&order));
+        let refused = |cause| TransformError { operation: operation.clone(), cause };
+        let mut draft = self.clone();
+        for k in 0..order.len() {
+            loop {
+                let nest = draft.nest(&order).map_err(refused)?;
+                let at = nest.iter().position(|name| *name == order[k]).unwrap_or(k);
+                if at <= k {
+                    break;
+                }
+                draft.apply(InterchangeInames::new(&nest[at - 1], &nest[at]))?;
+            }
+        }
+        *self = draft;
+        Ok(())
+    }
+
+    /// The names of a nest in today's order, if each of the loops is directly inside another.
+    fn nest(&self, names: &[String]) -> Result<Vec<String>, Cause> {
+        let wanted =
+            names.iter().map(|n| crate::lookup::iname(&self.kernel, n)).collect::<Result<Vec<_>, _>>()?;
+        let mut found: Vec<InameId> = Vec::new();
+        let mut nodes = self.kernel.body.as_slice();
+        while let Some((l, body)) = next_loop(nodes, &wanted, found.is_empty()) {
+            found.push(l);
+            nodes = body;
+        }
+        let all = wanted.iter().all(|l| found.contains(l)) && found.len() == wanted.len();
+        let name = |l: &InameId| self.kernel.inames[*l].name.clone();
+        match all {
+            true => Ok(found.iter().map(name).collect()),
+            false => Err(Cause::Argument(format!(
+                "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
+                quoted(names)
+            ))),
+        }
+    }
+
+    /// Copies what an iteration of `at` reads of an array to a temporary.
+    ///
+    /// # Errors
+    /// Those of [`PrefetchArray`].
+    pub fn prefetch(
+        &mut self,
+        array: impl Into<String>,
+        at: impl Into<String>,
+        space: AddressSpace,
+    ) -> Applied<Array> {
+        let step = PrefetchArray::new(array, at, space);
+        let operation = step.to_string();
+        let made = self.apply(step)?;
+        made.arrays.into_iter().next().ok_or_else(|| unexpected(operation, "a temporary"))
+    }
+
+    /// Turns the reduction over a loop into a loop that accumulates in a temporary.
+    ///
+    /// # Errors
+    /// Those of [`RealiseReduction`].
+    pub fn realise(&mut self, iname: impl Into<String>, accumulator: impl Into<String>) -> Applied<Array> {
+        let accumulator = accumulator.into();
+        let iname = iname.into();
+        self.apply(RealiseReduction { iname, accumulator: Some(accumulator.clone()) })?;
+        Ok(Array::named(accumulator))
+    }
+
+    /// Gives a temporary an axis for each of some loops.
+    ///
+    /// # Errors
+    /// Those of [`ExpandArray`].
+    pub fn expand<I: Into<String>>(
+        &mut self,
+        array: impl Into<String>,
+        loops: impl IntoIterator<Item = I>,
+    ) -> Applied<()> {
+        self.apply(ExpandArray::new(array, loops)).map(|_| ())
+    }
+
+    /// Distributes a loop over the parts of its body; a part begins before each of the named statements or loops.
+    ///
+    /// # Errors
+    /// Those of [`DistributeLoop`].
+    pub fn distribute<I: Into<String>>(
+        &mut self,
+        iname: impl Into<String>,
+        before: impl IntoIterator<Item = I>,
+    ) -> Applied<Vec<Loop>> {
+        Ok(self.apply(DistributeLoop::new(iname, before))?.loops)
+    }
+
+    /// Fuses two neighbouring loops; the first one's name stays.
+    ///
+    /// # Errors
+    /// Those of [`FuseLoops`].
+    pub fn fuse(&mut self, first: impl Into<String>, second: impl Into<String>) -> Applied<Loop> {
+        let first = first.into();
+        self.apply(FuseLoops::new(&first, second))?;
+        Ok(Loop::named(first))
+    }
+
+    /// Gives a loop another name.
+    ///
+    /// # Errors
+    /// Those of [`Rename`].
+    pub fn rename_loop(&mut self, iname: impl Into<String>, name: impl Into<String>) -> Applied<Loop> {
+        let name = name.into();
+        self.apply(Rename::iname(iname, &name))?;
+        Ok(Loop::named(name))
+    }
+}
+
+/// The loop in `nodes` that belongs to a nest; everywhere below while none has been found, else directly inside.
+fn next_loop<'k>(nodes: &'k [Node], wanted: &[InameId], first: bool) -> Option<(InameId, &'k [Node])> {
+    let loops = nodes.iter().filter_map(|node| match node {
+        Node::Loop(l, body) => Some((*l, body.as_slice())),
+        Node::Insn(_) => None,
+    });
+    if first {
+        return loops.into_iter().find_map(|(l, body)| {
+            if wanted.contains(&l) { Some((l, body)) } else { next_loop(body, wanted, true) }
+        });
+    }
+    match nodes {
+        [Node::Loop(l, body)] if wanted.contains(l) => Some((*l, body)),
+        _ => None,
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ")
+}
+
+/// A step that is accepted makes what its documentation says.
+fn unexpected(operation: String, needed: &str) -> TransformError {
+    let cause = Cause::Argument(format!("this is a bug of purlin: the step made no {needed}"));
+    TransformError { operation, cause }
+}

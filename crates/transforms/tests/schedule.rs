@@ -1,0 +1,292 @@
+//! Schedules by handle and as text.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use insta::assert_snapshot;
+use purlin_ir::text::parse;
+use purlin_ir::{AddressSpace, AxisTag, Kernel};
+use purlin_transforms::primitives::{JoinInames, MapInames, PrefetchArray, SplitIname, Tail};
+use purlin_transforms::{Recipe, Schedule, Script, schedule};
+
+const MATMUL: &str = include_str!("../../../examples/matmul.purlin");
+const RECIPE: &str = include_str!("../../../examples/matmul_recipe.json");
+
+fn kernel(text: &str) -> Kernel {
+    parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
+}
+
+fn scale() -> Kernel {
+    kernel("kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n")
+}
+
+/// The errors of a text that is no schedule.
+fn errors(text: &str) -> String {
+    Script::parse(text).unwrap_err().render(text)
+}
+
+#[test]
+fn handles_are_what_the_step_made() {
+    let mut s = Schedule::of(&scale());
+    let [outer, inner] = s.split("i", 4).unwrap();
+    assert_eq!((outer.name(), inner.name()), ("i_o", "i_i"));
+    // the inner loop takes the name that the split loop had
+    let again =
+        SplitIname { outer: Some("b".into()), inner: Some("i_o".into()), ..SplitIname::new(&outer, 8) };
+    let made = s.apply(again).unwrap();
+    assert_eq!(made.loops.iter().map(|l| l.name()).collect::<Vec<_>>(), ["b", "i_o"]);
+    let joined = s.apply(JoinInames { joined: Some("b".into()), ..JoinInames::new("b", "i_o") }).unwrap();
+    assert_eq!(joined.loops.iter().map(|l| l.name()).collect::<Vec<_>>(), ["b"]);
+    let peeled = s.apply(SplitIname::new("i_i", 3).with_tail(Tail::Guard)).unwrap();
+    assert_eq!(peeled.names().collect::<Vec<_>>(), ["i_i_o", "i_i_i"]);
+    let mapped = s.apply(MapInames::new(["i_i_o", "i_i_i"], [vec![1, 0], vec![0, 1]])).unwrap();
+    assert_eq!(mapped.names().collect::<Vec<_>>(), ["i_i_o", "i_i_i"]);
+}
+
+#[test]
+fn a_refused_step_leaves_the_schedule_as_it_was() {
+    let mut s = Schedule::of(&scale());
+    let [_, inner] = s.split("i", 4).unwrap();
+    let before = s.clone();
+    let error = s.tag("i", AxisTag::Local(0)).unwrap_err().to_string();
+    assert_eq!(error, "tag `i` l.0: there is no iname `i`; there is `i_i`, `i_o`");
+    assert_eq!(s, before);
+    s.tag(&inner, AxisTag::Local(0)).unwrap();
+    assert_eq!(s.recipe().apply(&scale()).unwrap(), *s.kernel());
+}
+
+#[test]
+fn nests_are_reordered_by_naming_the_order() {
+    let text = "kernel nest
+param n: i32
+arg y: f64[n, n, n] inout
+
+for i in 0..n
+  for j in 0..n
+    for k in 0..n
+      s: y[i, j, k] = 2.0*y[i, j, k]
+";
+    let mut s = Schedule::of(&kernel(text));
+    s.reorder(["k", "i", "j"]).unwrap();
+    let order: Vec<_> =
+        s.kernel().to_string().lines().filter(|l| l.contains("for ")).map(str::to_owned).collect();
+    assert_eq!(order, ["for k in 0..n", "  for i in 0..n", "    for j in 0..n"]);
+    s.reorder(["i", "k"]).unwrap();
+    let before = s.clone();
+    let error = s.reorder(["i", "i"]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "reorder `i` `i`: `i` `i` are not a nest of loops, one directly inside the other; name each loop of such a \
+         nest once"
+    );
+    assert_eq!(s, before);
+}
+
+/// The tiled matrix product by handles is the committed recipe's.
+#[test]
+fn the_matrix_product_by_handles() {
+    let tiles = |s: &mut Schedule, iname: &str| {
+        let outer = Some(format!("{iname}_tile"));
+        let made =
+            s.apply(SplitIname { outer, inner: Some(iname.into()), ..SplitIname::new(iname, 32) }).unwrap();
+        <[_; 2]>::try_from(made.loops).unwrap()
+    };
+    let mut s = Schedule::of(&kernel(MATMUL));
+    let acc = s.realise("k", "acc").unwrap();
+    let [i_tile, i] = tiles(&mut s, "i");
+    let [j_tile, j] = tiles(&mut s, "j");
+    let [k_tile, _] = tiles(&mut s, "k");
+    s.reorder([&i_tile, &j_tile, &i, &j]).unwrap();
+    s.expand(&acc, [&i, &j]).unwrap();
+    s.tag(&i_tile, AxisTag::Group(1)).unwrap();
+    s.tag(&j_tile, AxisTag::Group(0)).unwrap();
+    s.tag(&i, AxisTag::Local(1)).unwrap();
+    s.tag(&j, AxisTag::Local(0)).unwrap();
+    let columns = s.distribute(&j, [k_tile.name(), "store"]).unwrap();
+    let rows = s.distribute(&i, [&columns[0], &columns[1]]).unwrap();
+    s.reorder([&k_tile, &rows[0], &columns[0]]).unwrap();
+    for factor in ["a", "b"] {
+        let copy = PrefetchArray::new(factor, &k_tile, AddressSpace::Local).by_work_items([32, 32]);
+        assert_eq!(s.apply(copy).unwrap().arrays[0].name(), format!("{factor}_tile"));
+    }
+    let expected = Recipe::from_json(RECIPE).unwrap().apply(&kernel(MATMUL)).unwrap();
+    // the recipe gives the distributed loops names
+    for (handle, name) in
+        [(&columns[0], "j_sum"), (&columns[1], "j_store"), (&rows[0], "i_sum"), (&rows[1], "i_store")]
+    {
+        s.rename_loop(handle, name).unwrap();
+    }
+    assert_eq!(s.kernel().to_string(), expected.to_string());
+}
+
+#[test]
+fn the_text_of_a_recipe_reads_back() {
+    let recipe = Recipe::from_json(RECIPE).unwrap();
+    let text = schedule::print(&recipe);
+    assert_snapshot!(text, @"
+realise_reduction(k, accumulator: acc)
+split_iname(i, factor: 32, outer: i_tile, inner: i)
+split_iname(j, factor: 32, outer: j_tile, inner: j)
+split_iname(k, factor: 32, outer: k_tile, inner: k)
+interchange_inames(i, inner: j_tile)
+expand_array(acc, inames: [i, j])
+tag_iname(i_tile, tag: g.1)
+tag_iname(j_tile, tag: g.0)
+tag_iname(i, tag: l.1)
+tag_iname(j, tag: l.0)
+distribute_loop(j, before: [k_tile, store], names: [j_sum, j_store])
+distribute_loop(i, before: [j_sum, j_store], names: [i_sum, i_store])
+interchange_inames(j_sum, inner: k_tile)
+interchange_inames(i_sum, inner: k_tile)
+prefetch_array(a, at: k_tile, space: local, work_items: [32, 32])
+prefetch_array(b, at: k_tile, space: local, work_items: [32, 32])
+");
+    let applied = Script::parse(&text).unwrap().apply(&kernel(MATMUL)).unwrap();
+    assert_eq!(*applied.recipe(), recipe);
+    assert_eq!(*applied.kernel(), recipe.apply(&kernel(MATMUL)).unwrap());
+}
+
+#[test]
+fn handles_stand_for_what_was_made() {
+    let text = "# blocks of a group
+let block, item = split_iname(i, 128)  # two loops
+tag_iname(block, g.0)
+let _, lane = split_iname(
+  item, 4,
+  inner: lane,
+)
+unroll_iname(lane)
+";
+    let applied = Script::parse(text).unwrap().apply(&scale()).unwrap();
+    assert_snapshot!(schedule::print(applied.recipe()), @"
+split_iname(i, factor: 128)
+tag_iname(i_o, tag: g.0)
+split_iname(i_i, factor: 4, inner: lane)
+unroll_iname(lane)
+");
+}
+
+#[test]
+fn what_is_no_schedule() {
+    let all: Vec<String> = [
+        "split_inam(i, 4)\ntag_iname(i_o, tg: g.0)",
+        "split_iname(i 4)",
+        "split_iname i, 4",
+        "let a b = split_iname(i, 4)",
+        "split_iname(i, 4, o, i, guard, 7)",
+        "split_iname(iname: i, 4)",
+        "split_iname(i, iname: j, factor: 4)",
+        "split_iname(i, four)",
+        "split_iname(i)",
+        "fix_parameter(n, \"4",
+        "split_iname(i, 4) tag_iname(i_o, g.0)",
+        "remove_unused_vars(x)",
+        "split_iname(i, 4",
+        "= 4",
+        "é",
+    ]
+    .into_iter()
+    .map(errors)
+    .collect();
+    assert_snapshot!(all.join("\n"), @r#"
+error: there is no step `split_inam`
+ --> 1:1
+1 | split_inam(i, 4)
+  | ^^^^^^^^^^
+  = help: did you mean `split_iname`?
+error: `tag_iname` has no argument `tg`
+ --> 2:16
+2 | tag_iname(i_o, tg: g.0)
+  |                ^^
+  = help: its arguments are `iname`, `tag`
+
+error: found `4`, needed `,` or `)`
+ --> 1:15
+1 | split_iname(i 4)
+  |               ^
+
+error: found `i`, needed `(` and the arguments of the step
+ --> 1:13
+1 | split_iname i, 4
+  |             ^
+
+error: found `b`, needed `=`
+ --> 1:7
+1 | let a b = split_iname(i, 4)
+  |       ^
+
+error: `split_iname` takes 5 arguments: `iname`, `factor`, `outer`, `inner`, `tail`
+ --> 1:32
+1 | split_iname(i, 4, o, i, guard, 7)
+  |                                ^
+
+error: an argument by position after one by name
+ --> 1:23
+1 | split_iname(iname: i, 4)
+  |                       ^
+  = help: give it by name, too
+
+error: `iname` is given twice
+ --> 1:16
+1 | split_iname(i, iname: j, factor: 4)
+  |                ^^^^^
+
+error: `split_iname`: invalid type: string "four", expected i64
+ --> 1:1
+1 | split_iname(i, four)
+  | ^^^^^^^^^^^^^^^^^^^^
+  = help: its arguments are `iname`, `factor`, `outer`, `inner`, `tail`
+
+error: `split_iname`: missing field `factor`
+ --> 1:1
+1 | split_iname(i)
+  | ^^^^^^^^^^^^^^
+  = help: its arguments are `iname`, `factor`, `outer`, `inner`, `tail`
+
+error: found `"`, needed a number or a string as in JSON
+ --> 1:18
+1 | fix_parameter(n, "4
+  |                  ^
+
+error: found `tag_iname`, needed the end of the line
+ --> 1:19
+1 | split_iname(i, 4) tag_iname(i_o, g.0)
+  |                   ^^^^^^^^^
+
+error: `remove_unused_vars` takes 0 arguments: none
+ --> 1:20
+1 | remove_unused_vars(x)
+  |                    ^
+
+error: found the end of the line, needed `,` or `)`
+ --> 1:17
+1 | split_iname(i, 4
+  |                 ^
+
+error: found `=`, needed the name of a step
+ --> 1:1
+1 | = 4
+  | ^
+
+error: found `é`, needed the name of a step
+ --> 1:1
+1 | é
+  | ^
+"#);
+}
+
+#[test]
+fn a_step_is_refused_at_its_line() {
+    let refused = |text: &str| Script::parse(text).unwrap().apply(&scale()).unwrap_err().to_string();
+    assert_eq!(
+        refused("\n# first\nsplit_iname(j, 4)\n"),
+        "line 3: split `j` by 4 into `j_o`, `j_i`: there is no iname `j`; there is `i`"
+    );
+    assert_eq!(
+        refused("let a, b, c = split_iname(i, 4)\n"),
+        "line 1: 3 handles for 2 made by this step: `i_o`, `i_i`; leave out a handle"
+    );
+    assert_eq!(
+        refused("let a = tag_iname(i, g.0)\n"),
+        "line 1: 1 handles for 0 made by this step: nothing; leave out a handle"
+    );
+}
