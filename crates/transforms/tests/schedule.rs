@@ -290,3 +290,135 @@ fn a_step_is_refused_at_its_line() {
         "line 1: 1 handles for 0 made by this step: nothing; leave out a handle"
     );
 }
+
+const HOLES: &str = "# a tile for each group
+tile in [4, 8, 16]
+space in [local, private]
+threads = tile*tile
+require threads <= 64
+require threads mod 16 == 0
+let o, i = split_iname(i, tile)
+tag_iname(o, g.0)
+";
+
+#[test]
+fn holes_are_searched_under_their_constraints() {
+    let script = Script::parse(HOLES).unwrap();
+    assert!(script.has_holes());
+    let choices: Vec<String> = script.choices().map(|c| c.to_string()).collect();
+    assert_eq!(
+        choices,
+        [
+            "space = local, tile = 4",
+            "space = private, tile = 4",
+            "space = local, tile = 8",
+            "space = private, tile = 8"
+        ]
+    );
+    let second = script.choices().nth(2).unwrap();
+    let applied = script.apply_with(&scale(), &second).unwrap();
+    assert_eq!(schedule::print(applied.recipe()), "split_iname(i, factor: 8)\ntag_iname(i_o, tag: g.0)\n");
+    assert_eq!(
+        script.apply(&scale()).unwrap_err().to_string(),
+        "line 2: `tile` has no value; choose one of 4, 8, 16, or let `purlin tune` search for the best"
+    );
+    let too_large = schedule::Choice::new([("tile".into(), 16.into()), ("space".into(), "local".into())]);
+    assert_eq!(
+        script.apply_with(&scale(), &too_large).unwrap_err().to_string(),
+        "line 1: space = local, tile = 16 break a constraint of the schedule; choose others"
+    );
+}
+
+#[test]
+fn a_quotient_by_zero_satisfies_nothing() {
+    let script = Script::parse("a in [0, 2]\nrequire 4/a > 1\nrequire a*4611686018427387904 >= 0\n").unwrap();
+    assert_eq!(script.choices().count(), 0);
+    let script = Script::parse("a in [0, 2]\nrequire 4/a > 1\n").unwrap();
+    assert_eq!(script.choices().map(|c| c.to_string()).collect::<Vec<_>>(), ["a = 2"]);
+}
+
+#[test]
+fn holes_that_make_no_sense() {
+    let all: Vec<String> = [
+        "tile in []",
+        "tile in [4, 8, 4]",
+        "tile in [4]\ntile in [8]",
+        "tile in 4",
+        "a.b in [4]",
+        "space in [local]\nthreads = 2*space",
+        "require tile < 4",
+        "tile in [4]\nrequire tile",
+        "tile in [4]\nrequire tile < ",
+        "tile in [local]\nsplit_iname(i, tile)",
+    ]
+    .into_iter()
+    .map(errors)
+    .collect();
+    assert_snapshot!(all.join("\n"), @r#"
+error: `tile` has no values
+ --> 1:1
+1 | tile in []
+  | ^^^^
+
+error: this value stands in the list already
+ --> 1:16
+1 | tile in [4, 8, 4]
+  |                ^
+
+error: there is a `tile` already
+ --> 2:1
+2 | tile in [8]
+  | ^^^^
+
+error: found `4`, needed a list of values
+ --> 1:9
+1 | tile in 4
+  |         ^
+
+error: `a.b` is no name for a value
+ --> 1:1
+1 | a.b in [4]
+  | ^^^
+
+error: `space` is no hole with integer values
+ --> 2:13
+2 | threads = 2*space
+  |             ^^^^^
+
+error: `tile` is no hole with integer values
+ --> 1:9
+1 | require tile < 4
+  |         ^^^^
+
+error: found the end of the line, needed a comparison
+ --> 2:13
+2 | require tile
+  |             ^
+
+error: found the end of the line, needed an integer or the name of a hole
+ --> 2:16
+2 | require tile < 
+  |                ^
+
+error: `split_iname`: invalid type: string "local", expected i64
+ --> 2:1
+2 | split_iname(i, tile)
+  | ^^^^^^^^^^^^^^^^^^^^
+  = help: its arguments are `iname`, `factor`, `outer`, `inner`, `tail`
+"#);
+}
+
+#[test]
+fn errors_of_a_schedule_behind_its_kernel_have_their_place() {
+    let text = format!("{}\nschedule  # of 1 step\nsplit_iname(i, 4, bock: b)\n", scale());
+    let rendered = schedule::parse_file(&text).unwrap_err().render(&text);
+    assert_snapshot!(rendered, @"
+error: `split_iname` has no argument `bock`
+  --> 10:19
+10 | split_iname(i, 4, bock: b)
+   |                   ^^^^
+   = help: its arguments are `iname`, `factor`, `outer`, `inner`, `tail`
+");
+    let (kernel, script) = schedule::parse_file(&scale().to_string()).unwrap();
+    assert!(kernel == scale() && script.is_none());
+}

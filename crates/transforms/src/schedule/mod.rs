@@ -23,7 +23,7 @@ mod script;
 
 pub use made::{Array, Loop, Made, RuleHandle, Statement};
 pub(crate) use script::fields_of;
-pub use script::{Script, ScriptError, ScriptProblem, print};
+pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
 use crate::error::{Cause, TransformError};
 use crate::primitives::{

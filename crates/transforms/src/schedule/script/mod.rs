@@ -1,21 +1,27 @@
 //! The text of a schedule.
 
 mod fields;
+mod file;
+mod holes;
 mod parse;
 mod value;
 
 pub(crate) use fields::of as fields_of;
+pub use file::parse_file;
+pub use holes::Choice;
 
 use super::Schedule;
 use crate::error::TransformError;
 use crate::recipe::Recipe;
 use crate::step::{Step, argument_names, primitives};
-use parse::{Argument, Statement};
+use holes::{Arithmetic, Combinations, Hole, Requirement};
+use parse::{Argument, Line, Statement};
 use purlin_ir::Kernel;
 use purlin_ir::text::{ParseError, ParseErrors, suggestion};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::fmt;
+use value::Span;
 
 /// A schedule as text: one step a line, with comments, and names for what steps make.
 ///
@@ -33,12 +39,19 @@ use std::fmt;
 /// | value | a word (`i`, `l.0`, `scatter_*`), a number, `true`, `false`, text in quotes as in JSON, `[a, b]`, `{name: value}` |
 /// | handles | `let a, b = step(...)` names what the step makes: arrays, then loops, rules, instructions; `_` skips one |
 ///
-/// A word that names a handle stands for the handle from there on; text in quotes never does. Arguments have the names
+/// | hole | `tile in [8, 16, 32]`: one of these values, which the tuner finds |
+/// | derived value | `threads = tile*tile`: an integer made of holes by `+`, `-`, `*`, `/` (rounded down) and `mod` |
+/// | constraint | `require threads <= 1024`: combinations that break it are not tried |
+///
+/// A word that names a handle stands for the handle from there on, and so does one that names a hole; text in quotes never does. Arguments have the names
 /// and the order of the fields of the step's type. A line that starts with `#` is a comment, and so is the rest of a
 /// line after `#`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     text: String,
+    holes: Vec<Hole>,
+    derived: Vec<(String, Arithmetic)>,
+    requirements: Vec<Requirement>,
     statements: Vec<Statement>,
 }
 
@@ -60,6 +73,20 @@ pub enum ScriptProblem {
     /// The step is refused.
     #[error("{0}")]
     Refused(Box<TransformError>),
+    /// The schedule has holes, and no value is given for one.
+    #[error("`{hole}` has no value; choose one of {values}, or let `purlin tune` search for the best")]
+    Hole {
+        /// The hole.
+        hole: String,
+        /// Its values.
+        values: String,
+    },
+    /// Values that break a constraint.
+    #[error("{choice} break a constraint of the schedule; choose others")]
+    Choice {
+        /// The values.
+        choice: String,
+    },
     /// More handles than things that the step made.
     #[error("{needed} handles for {} made by this step: {}; leave out a handle", .made.len(), Names(.made))]
     Handles {
@@ -86,67 +113,174 @@ impl Script {
     /// Every line that is no step, unknown steps and arguments with the nearest names, values that the argument does
     /// not take; each with its place.
     pub fn parse(text: &str) -> Result<Self, ParseErrors> {
-        let (statements, mut errors) = parse::statements(text);
-        let mut handles = BTreeMap::new();
-        for statement in &statements {
-            if let Err(error) = step_of(statement, &handles) {
+        Self::parse_from(text, 0)
+    }
+
+    /// Reads the schedule that begins at a position of a text.
+    fn parse_from(text: &str, start: usize) -> Result<Self, ParseErrors> {
+        let (lines, mut errors) = parse::lines(text, start);
+        let mut script = Self {
+            text: text.to_owned(),
+            holes: Vec::new(),
+            derived: Vec::new(),
+            requirements: Vec::new(),
+            statements: Vec::new(),
+        };
+        let mut words = Words::new();
+        for line in lines {
+            if let Err(error) = script.add(line, &mut words) {
                 errors.push(error);
             }
-            // a handle's name is a word like any other, so the kinds of values can be checked without a kernel
-            handles.extend(statement.handles.iter().map(|(name, _)| (name.clone(), name.clone())));
         }
-        if errors.is_empty() {
-            return Ok(Self { text: text.to_owned(), statements });
+        if errors.is_empty() { Ok(script) } else { Err(ParseErrors::new(errors, text)) }
+    }
+
+    /// Adds a line; `words` are the names so far, with a value each so that the kinds of arguments can be checked.
+    fn add(&mut self, line: Line, words: &mut Words) -> Result<(), ParseError> {
+        match line {
+            Line::Hole(hole) => {
+                check_name(&hole.name, words)?;
+                let Some(first) = hole.json().into_iter().next() else {
+                    return Err(error(&hole.name.1, format!("`{}` has no values", hole.name.0), None));
+                };
+                if let Some(value) = hole.repeated() {
+                    return Err(error(&value.span, "this value stands in the list already".into(), None));
+                }
+                words.insert(hole.name.0.clone(), first);
+                self.holes.push(hole);
+            }
+            Line::Derived(name, value) => {
+                check_name(&name, words)?;
+                check_integers(&value, words)?;
+                words.insert(name.0.clone(), Json::from(1));
+                self.derived.push((name.0, value));
+            }
+            Line::Require(requirement) => {
+                check_integers(&requirement.left, words)?;
+                check_integers(&requirement.right, words)?;
+                self.requirements.push(requirement);
+            }
+            Line::Step(statement) => {
+                let checked = step_of(&statement, words);
+                let handles = statement.handles.iter().filter(|(name, _)| name != "_");
+                words.extend(handles.map(|(name, _)| (name.clone(), Json::String(name.clone()))));
+                self.statements.push(statement);
+                checked?;
+            }
         }
-        Err(ParseErrors::new(errors, text))
+        Ok(())
+    }
+
+    /// Whether values are to be chosen before it can be applied.
+    pub fn has_holes(&self) -> bool {
+        !self.holes.is_empty()
+    }
+
+    /// The combinations of values for the holes that satisfy the constraints, in the order of the text.
+    pub fn choices(&self) -> impl Iterator<Item = Choice> + '_ {
+        let lists = self.holes.iter().map(|h| (h.name.0.clone(), h.json())).collect();
+        Combinations::of(lists).filter(|chosen| self.words(chosen).is_some()).map(Choice)
+    }
+
+    /// The values of holes and what is derived from them; `None` if they break a constraint.
+    fn words(&self, chosen: &Words) -> Option<Words> {
+        let mut words = chosen.clone();
+        for (name, value) in &self.derived {
+            let value = value.value(&words)?;
+            words.insert(name.clone(), Json::from(value));
+        }
+        self.requirements.iter().all(|r| r.holds(&words)).then_some(words)
     }
 
     /// Applies the steps in order.
     ///
     /// # Errors
-    /// The first step that is refused, with its line and the kernel it met.
+    /// The first step that is refused, with its line and the kernel it met; a schedule with holes.
     pub fn apply(&self, kernel: &Kernel) -> Result<Schedule, ScriptError> {
+        self.apply_with(kernel, &Choice::default())
+    }
+
+    /// Applies the steps in order, with values for the holes.
+    ///
+    /// # Errors
+    /// As [`Script::apply`]; holes without a value, values that break a constraint.
+    pub fn apply_with(&self, kernel: &Kernel, choice: &Choice) -> Result<Schedule, ScriptError> {
         let mut schedule = Schedule::of(kernel);
-        let mut handles = BTreeMap::new();
+        let refused = |schedule: &Schedule, at: usize, problem| ScriptError {
+            line: 1 + self.text[..at].matches('\n').count(),
+            kernel: Box::new(schedule.kernel().clone()),
+            problem,
+        };
+        if let Some(hole) = self.holes.iter().find(|h| !choice.0.contains_key(&h.name.0)) {
+            let values: Vec<_> = hole.json().iter().map(value::show).collect();
+            let problem = ScriptProblem::Hole { hole: hole.name.0.clone(), values: values.join(", ") };
+            return Err(refused(&schedule, hole.name.1.start, problem));
+        }
+        let Some(mut words) = self.words(&choice.0) else {
+            let problem = ScriptProblem::Choice { choice: choice.to_string() };
+            return Err(refused(&schedule, 0, problem));
+        };
         for statement in &self.statements {
-            let line = 1 + self.text[..statement.span.start].matches('\n').count();
-            let refused = |schedule: &Schedule, problem| ScriptError {
-                line,
-                kernel: Box::new(schedule.kernel().clone()),
-                problem,
-            };
-            let step = step_of(statement, &handles).map_err(|e| {
-                let cause = crate::Cause::Argument(e.message);
-                let operation = statement.step.0.clone();
-                refused(&schedule, ScriptProblem::Refused(Box::new(TransformError { operation, cause })))
-            })?;
-            let made =
-                schedule.apply(step).map_err(|e| refused(&schedule, ScriptProblem::Refused(Box::new(e))))?;
-            let names: Vec<String> = made.names().map(str::to_owned).collect();
-            if statement.handles.len() > names.len() {
-                let problem = ScriptProblem::Handles { needed: statement.handles.len(), made: names };
-                return Err(refused(&schedule, problem));
-            }
-            for ((handle, _), name) in statement.handles.iter().zip(names) {
-                if handle != "_" {
-                    handles.insert(handle.clone(), name);
-                }
+            if let Err(problem) = run(&mut schedule, statement, &mut words) {
+                return Err(refused(&schedule, statement.span.start, problem));
             }
         }
         Ok(schedule)
     }
 }
 
+/// What words stand for: handles, holes and what is derived from them.
+type Words = BTreeMap<String, Json>;
+
+/// Applies the step of a statement and names what it made.
+fn run(schedule: &mut Schedule, statement: &Statement, words: &mut Words) -> Result<(), ScriptProblem> {
+    let refused = |e: TransformError| ScriptProblem::Refused(Box::new(e));
+    let step = step_of(statement, words).map_err(|e| {
+        let cause = crate::Cause::Argument(e.message);
+        refused(TransformError { operation: statement.step.0.clone(), cause })
+    })?;
+    let made = schedule.apply(step).map_err(refused)?;
+    let names: Vec<String> = made.names().map(str::to_owned).collect();
+    if statement.handles.len() > names.len() {
+        return Err(ScriptProblem::Handles { needed: statement.handles.len(), made: names });
+    }
+    for ((handle, _), name) in statement.handles.iter().zip(names) {
+        if handle != "_" {
+            words.insert(handle.clone(), Json::String(name));
+        }
+    }
+    Ok(())
+}
+
+fn error(span: &Span, message: String, help: Option<String>) -> ParseError {
+    ParseError { message, help, span: span.clone(), line: 1, column: 1 }
+}
+
+/// The name of a hole or a derived value: an identifier that nothing else has.
+fn check_name((name, span): &(String, Span), words: &Words) -> Result<(), ParseError> {
+    if name.contains(['*', '.']) || name == "_" {
+        return Err(error(span, format!("`{name}` is no name for a value"), None));
+    }
+    if words.contains_key(name) {
+        return Err(error(span, format!("there is a `{name}` already"), None));
+    }
+    Ok(())
+}
+
+/// Every name in an expression stands for an integer.
+fn check_integers(e: &Arithmetic, words: &Words) -> Result<(), ParseError> {
+    for (name, span) in e.names() {
+        if !words.get(name).is_some_and(Json::is_i64) {
+            let help = suggestion(name, words.keys().map(String::as_str));
+            return Err(error(span, format!("`{name}` is no hole with integer values"), help));
+        }
+    }
+    Ok(())
+}
+
 /// The step of a statement.
-fn step_of(statement: &Statement, handles: &BTreeMap<String, String>) -> Result<Step, ParseError> {
+fn step_of(statement: &Statement, words: &Words) -> Result<Step, ParseError> {
     let (name, span) = &statement.step;
-    let error = |span: &std::ops::Range<usize>, message: String, help: Option<String>| ParseError {
-        message,
-        help,
-        span: span.clone(),
-        line: 1,
-        column: 1,
-    };
     let Some(known) = argument_names(name) else {
         let names: Vec<String> = primitives().iter().map(|p| p.step_name()).collect();
         let hint = suggestion(name, names.iter().map(String::as_str));
@@ -174,7 +308,7 @@ fn step_of(statement: &Statement, handles: &BTreeMap<String, String>) -> Result<
                 .unwrap_or_else(|| format!("its arguments are {}", listed(known)));
             return Err(error(place, format!("`{name}` has no argument `{field}`"), Some(help)));
         }
-        if arguments.insert(field.to_owned(), value.json(handles)).is_some() {
+        if arguments.insert(field.to_owned(), value.json(words)).is_some() {
             return Err(error(place, format!("`{field}` is given twice"), None));
         }
     }

@@ -1,5 +1,6 @@
 //! The text of a schedule to statements: one step a statement, brackets may span lines.
 
+use super::holes::{Arithmetic, Comparison, Hole, Operator, Requirement};
 use super::value::{Kind, Span, Value, continues_word, starts_word};
 use purlin_ir::text::ParseError;
 use winnow::Parser;
@@ -7,6 +8,16 @@ use winnow::combinator::{alt, cut_err, delimited, fail, opt, preceded, separated
 use winnow::error::{ContextError, ErrMode, StrContext, StrContextValue};
 use winnow::stream::{LocatingSlice, Location, Stream};
 use winnow::token::{one_of, take_till, take_while};
+
+/// A line of a schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Line {
+    Hole(Hole),
+    /// `threads = tile*tile`.
+    Derived((String, Span), Arithmetic),
+    Require(Requirement),
+    Step(Statement),
+}
 
 /// A step of the text: `let a, b = split_iname(i, 4)`.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,9 +42,10 @@ type Parsed<T> = winnow::Result<T, ErrMode<ContextError>>;
 /// Brackets deeper than this are an error, so that no text overflows the stack.
 const DEPTH: usize = 32;
 
-/// The statements of a text, and an error for each line that is none.
-pub(super) fn statements(text: &str) -> (Vec<Statement>, Vec<ParseError>) {
+/// The lines of a text from a position on, and an error for each that is none.
+pub(super) fn lines(text: &str, start: usize) -> (Vec<Line>, Vec<ParseError>) {
     let mut input = LocatingSlice::new(text);
+    input.next_slice(start);
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     loop {
         let skipped: Parsed<()> = gap(&mut input);
@@ -41,8 +53,8 @@ pub(super) fn statements(text: &str) -> (Vec<Statement>, Vec<ParseError>) {
         if input.is_empty() {
             return (found, errors);
         }
-        match statement(&mut input) {
-            Ok(statement) => found.push(statement),
+        match line(&mut input) {
+            Ok(line) => found.push(line),
             Err(error) => {
                 let at = input.current_token_start();
                 errors.push(describe(text, at, &error));
@@ -107,6 +119,80 @@ fn word(input: &mut Input<'_>) -> Parsed<(String, Span)> {
         .parse_next(input)
 }
 
+fn line(input: &mut Input<'_>) -> Parsed<Line> {
+    let before = input.checkpoint();
+    let first: Option<(String, Span)> = opt(terminated(word, blank)).parse_next(input)?;
+    let line = match first {
+        Some((keyword, _)) if keyword == "require" => Line::Require(cut_err(requirement).parse_next(input)?),
+        Some(name) if input.starts_with("in ") || input.starts_with("in[") => {
+            let values = preceded(("in", blank), |input: &mut Input<'_>| list(input, DEPTH));
+            let values = cut_err(values.context(needed("a list of values"))).parse_next(input)?;
+            let Kind::List(values) = values else { return cut_err(fail).parse_next(input) };
+            Line::Hole(Hole { name, values })
+        }
+        Some(name) if name.0 != "let" && input.starts_with('=') => {
+            Line::Derived(name, cut_err(preceded(('=', blank), arithmetic)).parse_next(input)?)
+        }
+        Some(_) | None => {
+            input.reset(&before);
+            Line::Step(statement(input)?)
+        }
+    };
+    let comment = (blank, opt(preceded('#', take_till(0.., '\n'))));
+    let end = (comment, alt(("\n".void(), winnow::combinator::eof.void())));
+    cut_err(end.context(needed("the end of the line"))).parse_next(input)?;
+    Ok(line)
+}
+
+fn requirement(input: &mut Input<'_>) -> Parsed<Requirement> {
+    let left = arithmetic(input)?;
+    let comparison = alt((
+        "<=".value(Comparison::Le),
+        ">=".value(Comparison::Ge),
+        "==".value(Comparison::Eq),
+        "!=".value(Comparison::Ne),
+        "<".value(Comparison::Lt),
+        ">".value(Comparison::Gt),
+    ));
+    let comparison =
+        cut_err(delimited(blank, comparison, blank).context(needed("a comparison"))).parse_next(input)?;
+    Ok(Requirement { left, comparison, right: arithmetic(input)? })
+}
+
+/// Sums of products of integers and names.
+fn arithmetic(input: &mut Input<'_>) -> Parsed<Arithmetic> {
+    let op = alt(('+'.value(Operator::Add), '-'.value(Operator::Sub)));
+    chain(input, product, op)
+}
+
+fn product(input: &mut Input<'_>) -> Parsed<Arithmetic> {
+    let op = alt(('*'.value(Operator::Mul), '/'.value(Operator::FloorDiv), "mod ".value(Operator::Mod)));
+    chain(input, atom, op)
+}
+
+fn chain<'s>(
+    input: &mut Input<'s>,
+    mut part: impl FnMut(&mut Input<'s>) -> Parsed<Arithmetic>,
+    op: impl Parser<Input<'s>, Operator, ErrMode<ContextError>>,
+) -> Parsed<Arithmetic> {
+    let mut left = part(input)?;
+    let mut op = delimited(blank, op, blank);
+    while let Some(op) = opt(op.by_ref()).parse_next(input)? {
+        left = Arithmetic::Binary(op, Box::new(left), Box::new(part(input)?));
+    }
+    Ok(left)
+}
+
+fn atom(input: &mut Input<'_>) -> Parsed<Arithmetic> {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let name = (one_of(letter), take_while(0.., |c: char| c.is_ascii_alphanumeric() || c == '_'))
+        .take()
+        .with_span()
+        .map(|(name, span): (&str, Span)| Arithmetic::Name(name.to_owned(), span));
+    let int = winnow::ascii::dec_int.map(Arithmetic::Int);
+    cut_err(alt((int, name)).context(needed("an integer or the name of a hole"))).parse_next(input)
+}
+
 fn statement(input: &mut Input<'_>) -> Parsed<Statement> {
     let start = input.current_token_start();
     let handles = opt(preceded(("let", one_of((' ', '\t')), blank), cut_err(handles))).parse_next(input)?;
@@ -116,11 +202,6 @@ fn statement(input: &mut Input<'_>) -> Parsed<Statement> {
     let close = cut_err((opt(comma), gap, ')').context(needed("`,` or `)`")));
     let arguments = delimited((open, gap), separated(0.., argument, comma), close).parse_next(input)?;
     let end = input.previous_token_end();
-    let line_end = (blank, opt(preceded('#', take_till(0.., '\n'))));
-    cut_err(
-        (line_end, alt(("\n".void(), winnow::combinator::eof.void()))).context(needed("the end of the line")),
-    )
-    .parse_next(input)?;
     Ok(Statement { handles: handles.unwrap_or_default(), step, arguments, span: start..end })
 }
 

@@ -28,16 +28,16 @@ pub(super) enum Kind {
 }
 
 impl Value {
-    /// The JSON of the value, with handles replaced by the names they stand for.
-    pub(super) fn json(&self, handles: &BTreeMap<String, String>) -> Json {
+    /// The JSON of the value, with words replaced by what they stand for.
+    pub(super) fn json(&self, words: &BTreeMap<String, Json>) -> Json {
         match &self.kind {
-            Kind::Word(word) => Json::String(handles.get(word).unwrap_or(word).clone()),
+            Kind::Word(word) => words.get(word).cloned().unwrap_or_else(|| Json::String(word.clone())),
             Kind::Text(text) => Json::String(text.clone()),
             Kind::Number(number) => Json::Number(number.clone()),
             Kind::Bool(value) => Json::Bool(*value),
-            Kind::List(items) => items.iter().map(|v| v.json(handles)).collect(),
+            Kind::List(items) => items.iter().map(|v| v.json(words)).collect(),
             Kind::Map(entries) => {
-                let entries = entries.iter().map(|(name, value)| (name.clone(), value.json(handles)));
+                let entries = entries.iter().map(|(name, value)| (name.clone(), value.json(words)));
                 Json::Object(entries.collect::<Map<_, _>>())
             }
         }
