@@ -104,6 +104,7 @@ snapshots! {
     tails_of_vectors_stay_lanes: [Cuda, OpenCl];
     lanes_that_are_no_vectors: [Cuda, OpenCl];
     vectors_start_at_their_multiples: [Cuda];
+    vectors_under_a_condition: ALL;
     lanes_sum_over_loops: [Cuda, OpenCl];
     hulls_stay_in_range: [C];
     intrinsics_stand_for_their_calls: ALL;

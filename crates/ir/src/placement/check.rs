@@ -177,8 +177,8 @@ impl Checker<'_, '_> {
     /// Whether the loops along `l.0` are known to take no more than the work-items of one sub-group.
     fn is_one_sub_group(&self) -> bool {
         let mut along = self.poly.kernel.inames.iter().filter(|(_, i)| i.tag == AxisTag::Local(0));
-        along.all(|(id, iname)| match iname.domain.as_range(id) {
-            Some((lo, hi)) => hi.minus(&lo).as_constant().is_some_and(|n| n <= SUB_GROUP),
+        along.all(|(id, iname)| match iname.domain.as_guarded_range(id) {
+            Some(range) => range.length().as_constant().is_some_and(|n| n <= SUB_GROUP),
             // counted from 0
             None => bounds_of(self.poly, id, &[(Atom::Iname(id), 1)]).1.is_some_and(|last| last < SUB_GROUP),
         })

@@ -70,7 +70,7 @@ pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Caus
             return Err(Cause::Argument(format!("`{}` is tagged {tag}; tag it sequential first", data.name)));
         }
     }
-    let length = data.domain.as_range(iname).and_then(|(lo, hi)| hi.minus(&lo).as_constant());
+    let length = data.domain.as_guarded_range(iname).and_then(|range| range.length().as_constant());
     let bounds = match length {
         Some(n) => Some(n),
         None => parametric_extent(kernel, iname)?.and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
