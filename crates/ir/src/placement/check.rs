@@ -4,7 +4,7 @@ use crate::affine::{Affine, Atom};
 use crate::deps::words::{Words, remembered};
 use crate::deps::{AccessSite, Dependence, DependenceKind, access_sites, bounds_of};
 use crate::ids::{Id, InameId, InsnId, VarId};
-use crate::kernel::{AddressSpace, Assumption, AxisTag, Kernel};
+use crate::kernel::{AddressSpace, AxisTag, Kernel};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
@@ -277,10 +277,7 @@ impl Checker<'_, '_> {
         let Some(witness) = d.witness(self.poly.kernel, part)? else { return Ok(()) };
         let kernel = self.poly.kernel;
         let var = kernel.vars[d.var].name.clone();
-        let assumed = |map: &String| {
-            kernel.var(map).is_some_and(|v| kernel.assumptions.contains(&Assumption::Injective(v)))
-        };
-        let assumable = witness.through.clone().filter(|map| !assumed(map));
+        let assumable = d.injective_map_against(part)?.map(|map| kernel.vars[map].name.clone());
         Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
     }
 
