@@ -310,7 +310,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let (n, by) = (axes(kernel, &var), p.below(3) as u32);
             TransposeArrayAxes::new(var, (0..n).map(|a| (a + by) % n)).into()
         }
-        "UnrollIname" => UnrollIname::new(p.of(&loops(kernel))?).into(),
+        "UnrollIname" => UnrollIname::new(p.of(&inames(kernel))?).into(),
         "VectoriseIname" => VectoriseIname::new(p.of(&loops(kernel))?).into(),
         other => panic!("no arguments are drawn for `{other}`; add it to tests/random_recipes/draw.rs"),
     })

@@ -98,6 +98,7 @@ snapshots! {
     unrolled_loop_around_a_barrier: [Cuda, C];
     unrolled_loops_are_written_out: [Cuda];
     unrolled_windows_around_a_barrier: [OpenCl];
+    unrolled_reductions_are_written_out: [Cuda, C];
     vector_loop_is_simd_on_the_host: [Cuda, C];
     vectors_are_copied_whole: ALL;
     vectors_calculate: [Cuda, OpenCl];

@@ -18,6 +18,7 @@ pub const MAX_TRIP_COUNT: i64 = 4096;
 /// for j in 0..3      =>   for j in 0..3 {unroll}      which is printed as  S(0); S(1); S(2)
 ///   S(j)                    S(j)
 /// ```
+/// The loop of a reduction is written out likewise: the accumulator is updated once for each value.
 ///
 /// # Precondition
 /// The loop has no axis, and its length is a constant of at most [`MAX_TRIP_COUNT`], or its values lie between
