@@ -111,6 +111,7 @@ snapshots! {
     intrinsics_stand_for_their_calls: ALL;
     sub_groups_sum_by_shuffles: ALL;
     sub_group_intrinsic: [Cuda, C];
+    intrinsic_reads_another_lane: ALL;
     shared_bound_of_the_last_loop: [OpenCl];
     barrier_under_a_condition_is_not_enough: [OpenCl];
     calls_are_written_out_where_code_may_not_stand: ALL;
