@@ -233,7 +233,12 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             single.retain(|(_, names)| names.len() == 1 && kernel.insn(&names[0]).is_some());
             let all = single.into_iter().filter_map(|(of, _)| Some(ReduceInTree::new(of?))).collect();
             let step = possible(kernel, all, p)?.into_temporary(kernel.fresh_name("tree"));
-            if p.one_in(2) { step } else { step.by_work_items("l.0") }.into()
+            match p.below(4) {
+                0 => step,
+                1 => step.by_work_items("l.0").by_shuffles(),
+                _ => step.by_work_items("l.0"),
+            }
+            .into()
         }
         "RemoveUnusedVars" => RemoveUnusedVars::default().into(),
         "Rename" => rename(kernel, p)?,
@@ -263,7 +268,11 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         "SetAddressSpace" => {
             let spaces =
                 [AddressSpace::Private, AddressSpace::Local, AddressSpace::Local, AddressSpace::Global];
-            let space = if p.below(16) == 7 { p.among(AddressSpace::ALL) } else { p.among(spaces) };
+            let space = match p.below(16) {
+                7 => p.among(AddressSpace::ALL),
+                9 | 11 => AddressSpace::SubGroup,
+                _ => p.among(spaces),
+            };
             let all = vars(kernel, |v| matches!(v.kind, VarKind::Temporary | VarKind::Table(_)));
             SetAddressSpace::new(p.of(&all)?, space).into()
         }
@@ -310,7 +319,7 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let (n, by) = (axes(kernel, &var), p.below(3) as u32);
             TransposeArrayAxes::new(var, (0..n).map(|a| (a + by) % n)).into()
         }
-        "UnrollIname" => UnrollIname::new(p.of(&loops(kernel))?).into(),
+        "UnrollIname" => UnrollIname::new(p.of(&inames(kernel))?).into(),
         "VectoriseIname" => VectoriseIname::new(p.of(&loops(kernel))?).into(),
         other => panic!("no arguments are drawn for `{other}`; add it to tests/random_recipes/draw.rs"),
     })

@@ -191,7 +191,7 @@ impl Collector<'_, '_> {
     }
 
     /// Where the index of the axis is zero. Several inames may share it, so it must mean the same to all
-    /// of them and to the placement: the lower bound of a plain range, else zero.
+    /// of them and to the placement: the lower bound of a range, else zero.
     fn start(&self, iname: InameId, range: Interval) -> Result<Affine, CodegenError> {
         let info = &self.env.kernel.inames[iname];
         let start = purlin_analysis::placement::index_origin(&info.domain, iname);

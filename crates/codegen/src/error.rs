@@ -78,6 +78,11 @@ pub enum CodegenError {
     )]
     IntrinsicArgument { callee: String, argument: String },
     #[error(
+        "the code of `{callee}` names `{element}`, an element of `{var}` that {why}; name elements that the work-item \
+         holds itself, or make `{var}` local"
+    )]
+    IntrinsicElement { callee: String, element: String, var: String, why: &'static str },
+    #[error(
         "the code of `{callee}` needs `{need}`, which is no feature of a {target} device; there is {known}"
     )]
     UnknownFeature { callee: String, need: String, target: Target, known: &'static str },

@@ -172,3 +172,83 @@ fn refuses_a_feature_it_does_not_know() {
         "the code of `add_up` needs `wings`, which is no feature of a cuda device; there is `sm_80` and the like"
     );
 }
+
+/// A call of `add_up` whose second argument is `y`, in memory of this kind, of which every work-item holds an element.
+fn in_registers(space: &str, code: &str) -> String {
+    let call = format!(
+        "temp r: f64[32] {space}\nfor i in 0..32 {{l.0}}\n  a: r[i] = x[i]\ncall add_up\n  for l in 0..32 {{l.0}}\n    \
+         t: r[l] += x[l]\nfor o in 0..32 {{l.0}}\n  b: y[o] = r[o]\n"
+    );
+    collective(&call, &format!("code cuda (\"{code}\")"))
+}
+
+#[test]
+fn code_may_name_registers_of_the_work_item_itself() {
+    for space in ["subgroup", "private"] {
+        let text = in_registers(space, "add_up({y[2*l - l]}, {x[31 - l]});");
+        let kernel = parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert!(program.source.contains("add_up(r, x[31 - l0]);"), "{}", program.source);
+    }
+}
+
+#[test]
+fn refuses_code_that_names_registers_of_other_work_items() {
+    let found = |space: &str, code: &str| refusal(Target::Cuda, &in_registers(space, code));
+    let says = |why: &str| {
+        format!(
+            "the code of `add_up` names `y[31 - l]`, an element of `r` that {why}; name elements that the work-item \
+             holds itself, or make `r` local"
+        )
+    };
+    assert_eq!(
+        found("subgroup", "add_up({y[31 - l]}, {x[l]});"),
+        says("lies in a register of another work-item, where the code may not write")
+    );
+    assert_eq!(
+        found("private", "add_up({y[31 - l]}, {x[l]});"),
+        says("lies in registers of another work-item, which nobody else can read")
+    );
+}
+
+/// A call of a callee that reads 64 or 32 elements of an array that the work-items of a sub-group hold.
+fn reads_in_registers(lanes: i64, around: &str, code: &str) -> String {
+    format!(
+        "kernel k\nparam n: i32\narg x: f64[{lanes}] in\narg y: f64[{lanes}] inout\ntemp r: f64[{lanes}] subgroup\n\
+         callee add_up\n  arg x: f64[{lanes}] in\n  arg y: f64[{lanes}] inout\n  for l in 0..{lanes} {{l.0}}\n    \
+         s: y[l] += x[l]\n  code cuda (\"{code}\")\nfor i in 0..{lanes} {{l.0}}\n  a: r[i] = x[i]\n{around}"
+    )
+}
+
+#[test]
+fn refuses_code_that_reads_other_sub_groups() {
+    let call = "call add_up\n  for l in 0..64 {l.0}\n    t: y[l] += r[l]\n";
+    assert_eq!(
+        refusal(Target::Cuda, &reads_in_registers(64, call, "add_up({y[l]}, {x[63 - l]});")),
+        "the code of `add_up` names `x[63 - l]`, an element of `r` that may lie in a register of another sub-group, \
+         which no shuffle reads; name elements that the work-item holds itself, or make `r` local"
+    );
+}
+
+#[test]
+fn a_call_at_one_work_item_reads_what_that_one_holds() {
+    let text = "kernel k\nparam n: i32\narg x: f64[32] in\narg y: f64[32] inout\ntemp r: f64[32] subgroup\n\
+                callee add\n  arg a: f64 in\n  arg c: f64 inout\n  s: c += a\n  code cuda (\"{c} += {a};\")\n\
+                for i in 0..32 {l.0}\n  a: r[i] = x[i]\ncall add\n  t: y[0] += r[0]\n";
+    let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(program.source.contains("y[0] += r;") && !program.source.contains("shfl"), "{}", program.source);
+}
+
+/// The shuffle in front of a call stands under the conditions of the call.
+#[test]
+fn refuses_a_shuffle_for_a_call_that_sends_work_items_apart() {
+    let text = "kernel k\nparam n: i32\narg x: f64[32] in\narg y: f64[32] inout\ntemp r: f64[32] subgroup\n\
+                callee add\n  arg a: f64 in\n  arg c: f64 inout\n  s: c += a\n  code cuda (\"{c} += {a};\")\n\
+                for i in 0..32 {l.0}\n  a: r[i] = x[i]\nfor j in 0..31 {l.0}\n  call add\n    t: y[j] += r[j + 1]\n";
+    assert_eq!(
+        refusal(Target::Cuda, text),
+        "`shuffle of r` must be run by the work-items along l.0 together, and `l0 < 31` may send them apart; let the \
+         loop around it have exact bounds"
+    );
+}

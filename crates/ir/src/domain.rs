@@ -151,6 +151,15 @@ impl Domain {
         Some((lo?, hi?))
     }
 
+    /// The set as a range of `iname` under conditions that do not mention it, if it is one: exactly one lower and one
+    /// upper bound, both with coefficient 1, and anything about loops around and parameters.
+    pub fn as_guarded_range(&self, iname: InameId) -> Option<GuardedRange> {
+        let (bounds, guard): (Vec<_>, Vec<_>) =
+            self.as_conjunction()?.iter().cloned().partition(|c| c.expr().mentions(iname));
+        let (lo, hi) = Self { disjuncts: vec![bounds] }.as_range(iname)?;
+        Some(GuardedRange { lo, hi, guard })
+    }
+
     /// Replaces symbols in every constraint.
     #[must_use]
     pub fn substitute(&self, replace: &dyn Fn(&Atom) -> Option<Affine>) -> Self {
@@ -176,6 +185,32 @@ impl Domain {
     /// Whether the iname occurs.
     pub fn mentions(&self, iname: InameId) -> bool {
         self.disjuncts.iter().flatten().any(|c| c.expr().mentions(iname))
+    }
+}
+
+/// `lo <= iname < hi` where all conditions of `guard` hold, else nothing; neither mentions the iname.
+///
+/// Software pipelining makes such loops: what is fetched ahead is fetched where a later iteration needs it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GuardedRange {
+    /// The first value.
+    pub lo: Affine,
+    /// The value behind the last one.
+    pub hi: Affine,
+    /// Conditions on loops around, parameters and scalars.
+    pub guard: Vec<Constraint>,
+}
+
+impl GuardedRange {
+    /// Number of values where the guard holds and `lo <= hi`.
+    pub fn length(&self) -> Affine {
+        self.hi.minus(&self.lo)
+    }
+
+    /// Another set of values under the same guard.
+    #[must_use]
+    pub fn guarded(&self, values: &Domain) -> Domain {
+        values.intersect(&Domain::conjunction(self.guard.iter().cloned()))
     }
 }
 

@@ -63,7 +63,7 @@ pub enum AxisTag {
     /// One after the other.
     #[default]
     Sequential,
-    /// One after the other, written out.
+    /// One after the other, written out; in a reduction, an update of the accumulator an iteration.
     Unrolled,
     /// In the lanes of a vector.
     Vector,

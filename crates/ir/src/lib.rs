@@ -25,7 +25,7 @@ pub use affine::{Affine, Atom};
 pub use build::KernelBuilder;
 pub use calls::{Call, Callee};
 pub use constant::{Real, TableData};
-pub use domain::{Constraint, Domain};
+pub use domain::{Constraint, Domain, GuardedRange};
 pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{

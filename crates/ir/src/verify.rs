@@ -14,7 +14,8 @@
 //!    are names, all different, and name nothing else. Expanded, a rule is at most [`MAX_DEPTH`]
 //!    operations deep and holds at most a million.
 //! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
-//! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis.
+//! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis. The iname of a reduction is sequential or
+//!     unrolled: a sum is accumulated where its instruction runs.
 //! 11. Callees are well formed, hold parameters and arguments only, and every instruction that names one
 //!     belongs to a call of it ([`crate::calls`]).
 //! 12. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that
@@ -24,7 +25,7 @@ use crate::affine::{Affine, Atom};
 use crate::domain::{Constraint, Domain};
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
-use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Insn, Kernel, Node, Rule, VarKind};
+use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
 use crate::layout::keeps_elements_apart;
 use crate::typing::{ExprType, TypeError};
 
@@ -120,6 +121,11 @@ pub enum KernelError {
     Overflow { what: String },
     #[error("loops `{outer}` and `{inner}` are nested and both tagged {tag}; give them different axes")]
     NestedAxis { outer: String, inner: String, tag: AxisTag },
+    #[error(
+        "`{iname}` is tagged {tag} and runs inside a reduction, which is accumulated in order; realise the reduction \
+         first, or unroll `{iname}`"
+    )]
+    ReductionTag { iname: String, tag: AxisTag },
     #[error("{what} mentions {found}; build kernels from text or with `KernelBuilder`")]
     Reference { what: String, found: String },
     #[error("{what} is more than {limit} {unit} deep; split it")]
@@ -474,6 +480,10 @@ impl Walk<'_> {
             }
             Expr::Reduce(r) => {
                 for iname in &r.inames {
+                    let Iname { name, tag, .. } = &self.kernel.inames[*iname];
+                    if !matches!(tag, AxisTag::Sequential | AxisTag::Unrolled) {
+                        return Err(KernelError::ReductionTag { iname: name.clone(), tag: *tag });
+                    }
                     self.enter(*iname)?;
                 }
             }

@@ -30,9 +30,9 @@ pub use access::{AccessSite, Mode, access_sites};
 pub(crate) use agree::bounds_of;
 pub use graph::{DependenceGraph, dependence_graph, show_dependences, to_dot};
 
-use crate::polyhedral::{Polyhedral, is_symbol};
+use crate::polyhedral::{Polyhedral, Side, difference, is_symbol};
 use crate::witness::{Instance, Witness};
-use pair::{Order, PairRelation, Span, index_map, pair_relation};
+use pair::{Order, PairRelation, Span, common_maps, index_map, pair_relation};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{InameId, InsnId, VarId};
 use purlin_ir::kernel::{Kernel, VarKind};
@@ -84,6 +84,8 @@ pub struct Dependence {
     pub reuse_across: Vec<InameId>,
     /// The array through which the element is found, if any.
     pub through: Option<VarId>,
+    /// Arrays through which both accesses find the element, and the entries that injectivity would make the same.
+    maps: Vec<(VarId, Vec<(Affine, Affine)>)>,
     /// The indices of both accesses, as far as they are quasi-affine.
     indices: [Rc<[Option<Affine>]>; 2],
     relation: Relation,
@@ -158,6 +160,25 @@ impl Dependence {
     /// A failure of isl.
     pub fn relation(&self) -> Result<isl::Map, isl::IslError> {
         self.relation.map()
+    }
+
+    /// The array that, if it was injective, would leave nothing of a part of the relation.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn injective_map_against(&self, part: &isl::Map) -> Result<Option<VarId>, isl::IslError> {
+        let poly = Polyhedral::new(&self.relation.kernel);
+        for (map, entries) in &self.maps {
+            let same = |(x, y): &(Affine, Affine)| {
+                let (x, y) = (poly.affine(x, Side::Source)?, poly.affine(y, Side::Sink)?);
+                Some(isl::Constraint::zero(difference(&x, &y)))
+            };
+            let same: Vec<_> = entries.iter().filter_map(same).collect();
+            if part.intersect(&isl::Map::from_constraints(&part.space()?, &same)?)?.is_empty()? {
+                return Ok(Some(*map));
+            }
+        }
+        Ok(None)
     }
 
     /// Adds the relation as it is told to isl to a question: the pairs, then from each detour both parts. Returns the
@@ -411,6 +432,7 @@ impl Collector<'_, '_> {
         let kernel = Rc::clone(self.shared);
         let relation = Relation { kernel, pair, detours, map: std::cell::OnceCell::new() };
         let through = index_map(a).or_else(|| index_map(b));
+        let maps = through.map(|_| common_maps(self.poly, a, b)).unwrap_or_default();
         let var = self.var;
         self.found.push(Dependence {
             source: a.insn,
@@ -420,6 +442,7 @@ impl Collector<'_, '_> {
             equal,
             reuse_across,
             through,
+            maps,
             indices: [Rc::clone(&a.index), Rc::clone(&b.index)],
             relation,
         });

@@ -197,16 +197,39 @@ fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec
 /// If both indices are entries of the same injective array, equal values mean equal entries. An array
 /// that instructions write may hold other values at the second access.
 fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<(Affine, Affine)>> {
+    let (map, entries) = map_entries(poly, x, y)?;
+    poly.kernel.assumptions.contains(&Assumption::Injective(map)).then_some(entries)
+}
+
+/// The array of which both indices are entries, if no instruction writes it, and where those are, as far as it is known.
+fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
     let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
-    let injective = poly.kernel.assumptions.contains(&Assumption::Injective(p.var));
-    if p.var != q.var || !injective || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
+    if p.var != q.var || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
         return None;
     }
-    let equal = p.index.iter().zip(&q.index).filter_map(|(s, t)| {
+    let entries = p.index.iter().zip(&q.index).filter_map(|(s, t)| {
         let (s, t) = (s.as_affine()?, t.as_affine()?);
         (poly.is_symbolic(&s) && poly.is_symbolic(&t)).then_some((s, t))
     });
-    Some(equal.collect())
+    Some((p.var, entries.collect()))
+}
+
+/// Arrays that nobody writes and both accesses find their element through, on any axis, with the entries that would be
+/// the same if the array was injective.
+pub(crate) fn common_maps(
+    poly: &Polyhedral,
+    a: &AccessSite,
+    b: &AccessSite,
+) -> Vec<(VarId, Vec<(Affine, Affine)>)> {
+    let mut found: Vec<(VarId, Vec<_>)> = Vec::new();
+    for (x, y) in a.access.index.iter().zip(&b.access.index) {
+        let Some((map, entries)) = map_entries(poly, x, y) else { continue };
+        match found.iter_mut().find(|(known, _)| *known == map) {
+            Some((_, known)) => known.extend(entries),
+            None => found.push((map, entries)),
+        }
+    }
+    found
 }
 
 /// The array through which an access finds its element, if one of its indices is loaded.

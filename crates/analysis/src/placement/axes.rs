@@ -42,10 +42,10 @@ pub fn axis_of(tag: AxisTag) -> Option<Axis> {
     }
 }
 
-/// The value of an iname at index 0 of its axis: the lower bound of a plain range, else 0 (the loops inside
-/// a block that a split makes start there). Code generation counts the same way.
+/// The value of an iname at index 0 of its axis: the lower bound of a range, whatever the loops around say of it, else 0
+/// (the loops inside a block that a split makes start there). Code generation counts the same way.
 pub fn index_origin(domain: &Domain, iname: InameId) -> Affine {
-    domain.as_range(iname).map_or_else(Affine::default, |(lo, _)| lo)
+    domain.as_guarded_range(iname).map_or_else(Affine::default, |range| range.lo)
 }
 
 /// The first of some loops whose bounds mention a variable.

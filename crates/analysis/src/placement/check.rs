@@ -9,7 +9,7 @@ use crate::placement::storage::check_storage;
 use crate::polyhedral::{Polyhedral, Side, step};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, Assumption, AxisTag, Kernel};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
 use purlin_isl as isl;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -177,8 +177,8 @@ impl Checker<'_, '_> {
     /// Whether the loops along `l.0` are known to take no more than the work-items of one sub-group.
     fn is_one_sub_group(&self) -> bool {
         let mut along = self.poly.kernel.inames.iter().filter(|(_, i)| i.tag == AxisTag::Local(0));
-        along.all(|(id, iname)| match iname.domain.as_range(id) {
-            Some((lo, hi)) => hi.minus(&lo).as_constant().is_some_and(|n| n <= SUB_GROUP),
+        along.all(|(id, iname)| match iname.domain.as_guarded_range(id) {
+            Some(range) => range.length().as_constant().is_some_and(|n| n <= SUB_GROUP),
             // counted from 0
             None => bounds_of(self.poly, id, &[(Atom::Iname(id), 1)]).1.is_some_and(|last| last < SUB_GROUP),
         })
@@ -277,10 +277,7 @@ impl Checker<'_, '_> {
         let Some(witness) = d.witness(self.poly.kernel, part)? else { return Ok(()) };
         let kernel = self.poly.kernel;
         let var = kernel.vars[d.var].name.clone();
-        let assumed = |map: &String| {
-            kernel.var(map).is_some_and(|v| kernel.assumptions.contains(&Assumption::Injective(v)))
-        };
-        let assumable = witness.through.clone().filter(|map| !assumed(map));
+        let assumable = d.injective_map_against(part)?.map(|map| kernel.vars[map].name.clone());
         Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
     }
 

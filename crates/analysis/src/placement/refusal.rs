@@ -36,7 +36,7 @@ pub struct Refusal {
     pub var: String,
     /// Two instances that clash.
     pub witness: Witness,
-    /// The map that could be assumed injective and is not yet.
+    /// The map that no such two instances would be left with if it was assumed injective.
     pub assumable: Option<String>,
 }
 
@@ -79,16 +79,19 @@ impl fmt::Display for Refusal {
         let w = &self.witness;
         let (source, sink, element) = (&w.source, &w.sink, &w.element);
         let (through, params, var) = (w.through_text(), w.params_text(), &self.var);
+        let assume =
+            self.assumable.as_ref().map_or_else(String::new, |map| format!(", or assume injective({map})"));
         match self.reason {
             RefusalReason::NotAtomic => {
+                let atomic = if source.insn == sink.insn { "the update" } else { "both updates" };
+                let other = match &self.assumable {
+                    Some(map) => format!("assume injective({map})"),
+                    None => "keep that loop sequential".into(),
+                };
                 write!(
                     f,
-                    "`{element}` is updated by {source} and {sink}{through}{params}; make the update atomic"
-                )?;
-                match &self.assumable {
-                    Some(map) => write!(f, ", or assume injective({map})"),
-                    None => Ok(()),
-                }
+                    "`{element}` is updated by {source} and {sink}{through}{params}; make {atomic} atomic, or {other}"
+                )
             }
             RefusalReason::PrivateFlow => write!(
                 f,
@@ -110,7 +113,8 @@ impl fmt::Display for Refusal {
                 write!(
                     f,
                     "{source} {first} and {sink} {second} `{element}`{through} in different work-groups{params}, \
-                     which nothing orders inside one launch; keep that loop sequential or split the kernel there"
+                     which nothing orders inside one launch; keep that loop sequential or split the kernel \
+                     there{assume}"
                 )
             }
             RefusalReason::Unordered => {
@@ -118,7 +122,7 @@ impl fmt::Display for Refusal {
                 write!(
                     f,
                     "{source} {first} `{element}`{through} before {sink} {second} it{params}, and no barrier can \
-                     keep that order; keep the loop sequential, or distribute the instructions first"
+                     keep that order; keep the loop sequential, or distribute the instructions first{assume}"
                 )
             }
             RefusalReason::Lanes => {
@@ -126,7 +130,7 @@ impl fmt::Display for Refusal {
                 write!(
                     f,
                     "{source} {first} `{element}`{through} before {sink} {second} it{params}, and the lanes of a \
-                     vector run together; keep the loop sequential, or distribute the instructions first"
+                     vector run together; keep the loop sequential, or distribute the instructions first{assume}"
                 )
             }
         }

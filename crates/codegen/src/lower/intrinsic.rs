@@ -5,7 +5,7 @@ use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
 use crate::error::CodegenError;
 use crate::plan::Target;
 use purlin_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
-use purlin_ir::{AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind};
+use purlin_ir::{Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind};
 use std::collections::BTreeMap;
 
 /// The calls that have code for a target, by where they stand.
@@ -95,6 +95,7 @@ impl<'k> Lower<'k> {
         if callee.is_collective() && !guard.is_empty() {
             return Ok(None);
         }
+        self.at_lane_zero = call.binding.insns.iter().all(|i| self.is_at_lane_zero(*i));
         let mut block = Block::new();
         let pieces = self.with_prelude(&mut block, |this| {
             code.text.iter().map(|piece| this.piece(call, callee, piece)).collect::<Result<Vec<_>, _>>()
@@ -133,7 +134,38 @@ impl<'k> Lower<'k> {
         let is_value =
             matches!(call.binding.args.get(access.var.index()), Some(Arg::Value(_) | Arg::Param(_)));
         let code = match &element {
-            Ir::Load(access) if !is_value => crate::ast::Expr::Load(self.place(access)?),
+            Ir::Load(named) if !is_value => {
+                let refuse = |why: &'static str| CodegenError::IntrinsicElement {
+                    callee: callee.name().into(),
+                    element: callee.kernel.show_access(access).to_string(),
+                    var: self.kernel.vars[named.var].name.clone(),
+                    why,
+                };
+                if !self.is_own_slice(call, access.var, named) {
+                    return Err(refuse("lies in registers of another work-item, which nobody else can read"));
+                }
+                let written = callee.kernel.vars[access.var].kind != VarKind::Argument(Direction::In);
+                match (self.lane_read(named)?, self.shuffles_reach_all()) {
+                    (None, _) => crate::ast::Expr::Load(self.place(named)?),
+                    (Some(_), _) if address => {
+                        return Err(refuse("lies in a register, which has no address"));
+                    }
+                    (Some(_), _) if written => {
+                        return Err(refuse(
+                            "lies in a register of another work-item, where the code may not write",
+                        ));
+                    }
+                    (Some(_), false) => {
+                        return Err(refuse(
+                            "may lie in a register of another sub-group, which no shuffle reads",
+                        ));
+                    }
+                    (Some(lane), true) => {
+                        let place = self.place(named)?;
+                        self.shuffled(place, lane, &self.kernel.vars[named.var])
+                    }
+                }
+            }
             value => {
                 let ty = callee.kernel.vars[access.var].ty;
                 let value = self.expr(value)?;
@@ -141,6 +173,27 @@ impl<'k> Lower<'k> {
             }
         };
         Ok(if address { CodePiece::Address(code) } else { CodePiece::Value(code) })
+    }
+}
+
+impl Lower<'_> {
+    /// Whether an element that the code names is in the slice of a private array that the work-item itself holds: that
+    /// of what the meaning accesses through the same argument. The lanes of a sub-group are for [`Lower::lane_read`].
+    fn is_own_slice(&self, call: &Call, argument: VarId, named: &Access) -> bool {
+        let placement = &self.placed.placement;
+        let lane_axis = placement.lanes[named.var.index()].map(|(axis, _)| axis);
+        let callee = &self.kernel.callees[call.callee].kernel;
+        let mut sites = callee.insns.values().flat_map(|insn| insn.reads().into_iter().chain([&insn.lhs]));
+        let own = match sites.find(|a| a.var == argument).and_then(|a| call.binding.element(a)) {
+            Some(Ir::Load(own)) => own,
+            _ => return false,
+        };
+        let position = |a: &Access, axis: usize| Some(self.env.resolve(&a.index.get(axis)?.as_affine()?));
+        let mut sliced = placement.sliced[named.var.index()].iter().enumerate();
+        sliced.all(|(axis, sliced)| {
+            let own = position(&own, axis);
+            !sliced || Some(axis) == lane_axis || own.is_some() && own == position(named, axis)
+        })
     }
 }
 

@@ -49,7 +49,7 @@ impl<'k> Lower<'k> {
         self.emit(iname, shape, &written, &mut |this| this.nodes(Some(iname), body, &[]))
     }
 
-    /// Code of a loop of a reduction: always in order, on every work-item.
+    /// Code of a loop of a reduction: always in order, on every work-item, as a loop or written out.
     pub(super) fn reduction_loop(
         &mut self,
         iname: InameId,
@@ -171,7 +171,7 @@ impl<'k> Lower<'k> {
         constraints.iter().filter(|c| !self.env.holds(c)).map(|c| condition(&self.env, c)).collect()
     }
 
-    /// How a loop is written in this context. `tree`: whether its tag counts.
+    /// How a loop is written in this context. `tree`: whether it is one of the tree, which may be on an axis.
     fn shape(&mut self, iname: InameId, tree: bool) -> Result<Shape, CodegenError> {
         // Its own domain is not simplified by what that domain implies, nor by another copy's range.
         self.env.set_range(iname, Interval::ALL);
@@ -194,7 +194,7 @@ impl<'k> Lower<'k> {
         } else {
             self.union(iname, disjuncts, range)?
         };
-        if tree && info.tag == AxisTag::Unrolled { self.unrolled(iname, shape, single) } else { Ok(shape) }
+        if info.tag == AxisTag::Unrolled { self.unrolled(iname, shape, single) } else { Ok(shape) }
     }
 
     /// The value of a loop on a hardware axis, if all indices of the axis are iterations of it.

@@ -61,6 +61,11 @@ impl<'k> Lower<'k> {
         Ok(Some(lane.as_integer(&self.env).0))
     }
 
+    /// Whether all work-items of a row are in one sub-group, so that a shuffle reads whatever one of them holds.
+    pub(super) fn shuffles_reach_all(&self) -> bool {
+        row(self.axes) <= SUB_GROUP
+    }
+
     /// What the work-item at `lane` holds at `place`, read by all work-items of a row together.
     pub(super) fn shuffled(&mut self, place: Place, lane: Expr, var: &Variable) -> Expr {
         let name = self.env.names.fresh(&format!("{}_read", var.name));

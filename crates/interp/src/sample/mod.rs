@@ -9,7 +9,7 @@
 //! in half of the samples one idiom behind them (a sum in a scalar, values handed over in an array or in the columns
 //! of one, a recurrence, a prefix sum);
 //! rectangular, triangular, banded, strided, split (union) and data-dependent (`for j in 0..count`) bounds, parametric
-//! and constant; arrays with one and two axes, a table, a temporary array, scalar temporaries;
+//! and constant, also under conditions on a loop around and on parameters; unrolled loops and reductions; arrays with one and two axes, a table, a temporary array, scalar temporaries;
 //! gathers and scatters through integer arrays, one of them a permutation that is assumed
 //! injective; stores and updates with every operator; reductions, also nested and over triangles; predicates;
 //! conditionals, calls and casts.
@@ -63,7 +63,7 @@ pub struct SampleConfig {
     pub predicates: bool,
     /// Loops whose bounds are loaded from an array.
     pub data_dependent: bool,
-    /// Triangular, banded, strided and split loops.
+    /// Triangular, banded, strided and split loops, those under conditions, and unrolled ones.
     pub shaped: bool,
 }
 

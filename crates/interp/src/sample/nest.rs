@@ -4,6 +4,7 @@ use super::draw::{Draw, Extent};
 use super::plan::{NestPlan, RangePlan, StatementPlan};
 use super::range::pick;
 use purlin_ir::affine::Affine;
+use purlin_ir::domain::Domain;
 use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
 use purlin_ir::ids::InameId;
 use purlin_ir::kernel::WriteOp;
@@ -59,8 +60,9 @@ impl Draw {
         });
         let name = self.name("s");
         self.b.assign(name, Access::scalar(stop), Expr::load(self.count, [row.into()]));
-        let name = self.name("i");
-        let iname = self.b.range(name, Affine::constant(0), Affine::var(stop));
+        let (name, guard) = (self.name("i"), self.guard(plan.condition));
+        let rows = |i| Domain::range(i, &Affine::constant(0), &Affine::var(stop)).intersect(&guard);
+        let iname = self.b.iname(name, rows);
         self.bounds.push((iname, stop));
         (iname, Extent::M)
     }

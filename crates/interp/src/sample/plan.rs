@@ -59,6 +59,9 @@ pub struct RangePlan {
     pub extent: u8,
     /// Picks the shape: the whole range first.
     pub shape: u8,
+    /// Picks a condition on a loop around or on parameters, and whether a loop of constant length is unrolled: neither
+    /// first.
+    pub condition: u8,
 }
 
 /// A statement.
@@ -137,7 +140,7 @@ fn nest(config: SampleConfig, statements: usize) -> impl Strategy<Value = NestPl
 }
 
 fn range() -> impl Strategy<Value = RangePlan> {
-    (any::<u8>(), any::<u8>()).prop_map(|(extent, shape)| RangePlan { extent, shape })
+    any::<[u8; 3]>().prop_map(|[extent, shape, condition]| RangePlan { extent, shape, condition })
 }
 
 fn statement(config: SampleConfig) -> impl Strategy<Value = StatementPlan> {

@@ -5,6 +5,7 @@ use super::plan::RangePlan;
 use purlin_ir::affine::Affine;
 use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::ids::InameId;
+use purlin_ir::kernel::AxisTag;
 
 impl Draw {
     /// Declares the iname of a loop; its values stay below its extent.
@@ -37,13 +38,14 @@ impl Draw {
             (true, false) => pick(if plan.shape < 64 { &free } else { &nested }, plan.shape),
         };
         let last = outer.last().cloned().unwrap_or_default();
+        let guard = self.guard(plan.condition);
         let name = self.name("i");
         let iname = self.b.iname(name, |i| {
-            let whole = Domain::range(i, &zero, &size);
+            let whole = Domain::range(i, &zero, &size).intersect(&guard);
             let i_ = Affine::iname(i);
             match shape {
                 Shape::Whole => whole,
-                Shape::FromOne => Domain::range(i, &Affine::constant(1), &size),
+                Shape::FromOne => whole.intersect(&Domain::range(i, &Affine::constant(1), &size)),
                 Shape::Even => {
                     whole.intersect(&Domain::conjunction([Constraint::equal(&i_.modulo(2), &zero)]))
                 }
@@ -51,14 +53,43 @@ impl Draw {
                     vec![Constraint::lt(&i_, &Affine::constant(1))],
                     vec![Constraint::le(&Affine::constant(2), &i_)],
                 ])),
-                Shape::UpTo => Domain::range(i, &zero, &last.plus_constant(1)),
-                Shape::From => Domain::range(i, &last, &size),
+                Shape::UpTo => Domain::range(i, &zero, &last.plus_constant(1)).intersect(&guard),
+                Shape::From => Domain::range(i, &last, &size).intersect(&guard),
                 Shape::Band => {
                     whole.intersect(&Domain::range(i, &last.plus_constant(-1), &last.plus_constant(2)))
                 }
             }
         });
+        if matches!(
+            (extent, shape),
+            (Extent::Constant(_), Shape::Whole | Shape::FromOne | Shape::Even | Shape::Split)
+        ) && self.config.shaped
+            && plan.condition >= 192
+        {
+            self.b.tag(iname, AxisTag::Unrolled);
+        }
         (iname, extent)
+    }
+
+    /// A condition under which a loop runs: mostly none, else on a loop around, on parameters, or on both.
+    pub(super) fn guard(&self, pick: u8) -> Domain {
+        let (n, m) = (Affine::var(self.n), Affine::var(self.m));
+        let around = self.scope.last().map(|(i, extent)| (Affine::iname(*i), self.size(*extent)));
+        let (three, one) = (Affine::constant(3), Affine::constant(1));
+        let few = Constraint::le(&n, &three);
+        let odd = Constraint::equal(&m.modulo(2), &one);
+        let (i, size) = around.unwrap_or((m.plus_constant(-1), n.clone()));
+        let conditions = match pick % 16 {
+            _ if !self.config.shaped => vec![],
+            5 => vec![few],
+            7 => vec![odd],
+            9 => vec![Constraint::lt(&i.plus_constant(1), &size)],
+            11 => vec![Constraint::le(&one, &i)],
+            13 => vec![Constraint::equal(&i.plus(&n).modulo(3), &one)],
+            15 => vec![Constraint::le(&one, &i), few],
+            _ => vec![],
+        };
+        Domain::conjunction(conditions)
     }
 }
 

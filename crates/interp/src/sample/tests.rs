@@ -76,6 +76,13 @@ fn every_feature_occurs() {
         " - 1] + ",
         " + 1: ",
         " = 0 if i",
+        " where n <= 3",
+        " where m mod 2 == 1",
+        " + 2 <= n",
+        " where i2 >= 1",
+        " and n <= 3",
+        "{unroll}: ",
+        "{unroll}\n",
     ];
     for feature in features {
         assert!(texts.contains(feature), "no `{feature}` in 400 samples");
@@ -95,7 +102,10 @@ fn smallest_plan_is_the_smallest_program() {
         predicate: None,
         staged: false,
     };
-    let nest = NestPlan { loops: vec![RangePlan { extent: 0, shape: 0 }], statements: vec![statement] };
+    let nest = NestPlan {
+        loops: vec![RangePlan { extent: 0, shape: 0, condition: 0 }],
+        statements: vec![statement],
+    };
     let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false };
     let kernel = draw::draw(&plan, SampleConfig::default()).kernel;
     let i = kernel.iname("i2").expect("the loop of the nest");

@@ -120,8 +120,8 @@ impl FuseLoops {
     /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
     fn shift(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Cause> {
         let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
-        let shift = match (a.as_range(first), b.as_range(second)) {
-            (Some((lo, _)), Some((start, _))) => start.minus(&lo),
+        let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
+            (Some(a), Some(b)) => b.lo.minus(&a.lo),
             (None, _) | (_, None) => Affine::constant(0),
         };
         check_constant_value(kernel, second, &shift)?;

@@ -2,6 +2,7 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
+use crate::condition::range_runs;
 use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::length::never_empty;
@@ -10,7 +11,7 @@ use crate::tree::{edit_siblings, loop_body, prune_insn};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
 use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Affine, Atom, BinaryOp, Expr, Id, InameId, InsnId, Kernel, Node, WriteOp};
+use purlin_ir::{Atom, BinaryOp, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -172,11 +173,11 @@ impl HoistInsn {
     }
 
     /// The condition that the loop is not empty, unless it never is.
-    fn bounds(&self, kernel: &Kernel, iname: InameId) -> Result<Option<(Affine, Affine)>, Cause> {
+    fn bounds(&self, kernel: &Kernel, iname: InameId) -> Result<Option<GuardedRange>, Cause> {
         if never_empty(kernel, iname)? {
             return Ok(None);
         }
-        kernel.inames[iname].domain.as_range(iname).map(Some).ok_or_else(|| {
+        kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
             Cause::Argument(format!(
                 "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
                 kernel.inames[iname].name
@@ -199,10 +200,10 @@ fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Cause {
     }))
 }
 
-fn edit(kernel: &Kernel, id: InsnId, iname: InameId, bounds: Option<(Affine, Affine)>) -> Kernel {
+fn edit(kernel: &Kernel, id: InsnId, iname: InameId, bounds: Option<GuardedRange>) -> Kernel {
     let mut hoisted = kernel.clone();
-    if let Some((lo, hi)) = bounds {
-        let runs = Expr::binary(BinaryOp::Lt, Expr::from_affine(&lo), Expr::from_affine(&hi));
+    if let Some(range) = bounds {
+        let runs = range_runs(&range);
         let insn = &mut hoisted.insns[id];
         insn.predicate = Some(match insn.predicate.take() {
             None => runs,

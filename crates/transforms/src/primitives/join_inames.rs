@@ -25,7 +25,7 @@ use std::fmt;
 /// # Precondition
 /// `outer` is a range `lo..hi`, of which either end may be the tightest of several, and holds `inner` and nothing
 /// else; `inner` is a range `start..start + c` with a constant `c >= 1`, of which more bounds may leave out a part,
-/// which the joined loop leaves out as well; and neither has a tag. The order of the instances stays:
+/// which the joined loop leaves out as well; conditions on the loops around and on parameters stay; and neither has a tag. The order of the instances stays:
 /// `(i, j) < (i', j')  <=>  c*i + j - start < c*i' + j' - start'` lexicographically.
 ///
 /// # Errors
@@ -94,8 +94,8 @@ impl Transform for JoinInames {
     }
 }
 
-/// The constraints on `outer`, each as `(a, e)` for `a*outer + e >= 0` with `a` 1 or -1; and
-/// `inner in start..start + length`, and what else bounds it.
+/// The constraints on `outer`, each as `(a, e)` for `a*outer + e >= 0` with `a` 1 or -1; `inner in start..start + length`;
+/// and all else that both domains say.
 struct Ranges {
     bounds: Vec<(i64, Affine)>,
     start: Affine,
@@ -129,26 +129,26 @@ impl JoinInames {
             let domain = kernel.show_domain(iname, &kernel.inames[iname].domain);
             Cause::Argument(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
         };
-        let bounds = bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
-        if let Some((start, length, rest)) = bounded_range(&kernel.inames[inner].domain, inner) {
+        let Bounds { bounds, guard } =
+            bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
+        if let Some((start, length, mut rest)) = bounded_range(&kernel.inames[inner].domain, inner) {
             check_constant_value(kernel, inner, &start)?;
             rest.iter().try_for_each(|c| check_constant_value(kernel, inner, c.expr()))?;
+            rest.extend(guard);
             return Ok(Ranges { bounds, start, length, rest });
         }
-        let (start, end) = kernel.inames[inner].domain.as_range(inner).ok_or_else(|| refuse(inner))?;
+        let range = kernel.inames[inner].domain.as_guarded_range(inner).ok_or_else(|| refuse(inner))?;
         let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
-        let length =
-            end.minus(&start).as_constant().map_or_else(|| "not a constant".into(), |n| n.to_string());
+        let length = range.length().as_constant().map_or_else(|| "not a constant".into(), |n| n.to_string());
         Err(Cause::Argument(format!(
             "the length of `{domain}` is {length}, needed a constant of at least 1; fix the parameters first"
         )))
     }
 }
 
-/// The shortest range of constant length, at least 1, that two bounds of a loop make, and its other bounds.
+/// The shortest range of constant length, at least 1, that two bounds of a loop make, and its other constraints.
 fn bounded_range(domain: &Domain, iname: InameId) -> Option<(Affine, i64, Vec<Constraint>)> {
-    let constraints = domain.as_conjunction()?;
-    let bounds = bounds_of(domain, iname)?;
+    let Bounds { bounds, guard } = bounds_of(domain, iname)?;
     let ends = |sign| bounds.iter().enumerate().filter(move |(_, (a, _))| *a == sign);
     let pairs = ends(1).flat_map(|low| ends(-1).map(move |high| (low, high)));
     // -start <= iname and iname <= last
@@ -157,12 +157,23 @@ fn bounded_range(domain: &Domain, iname: InameId) -> Option<(Affine, i64, Vec<Co
         (length >= 1).then(|| (length, k, l, low.times(-1)))
     });
     let (length, k, l, start) = lengths.min_by_key(|(length, ..)| *length)?;
-    let others = constraints.iter().enumerate().filter(|(n, _)| *n != k && *n != l);
-    Some((start, length, others.map(|(_, c)| c.clone()).collect()))
+    let others = bounds.iter().enumerate().filter(|(n, _)| *n != k && *n != l);
+    let value = |(_, (a, e)): (usize, &(i64, Affine))| Affine::iname(iname).times(*a).plus(e);
+    let others = others.map(value).map(|e| Constraint::NonNegative(e).normalised());
+    Some((start, length, others.chain(guard).collect()))
 }
 
-/// The constraints of a conjunction of lower and upper bounds.
-fn bounds_of(domain: &Domain, iname: InameId) -> Option<Vec<(i64, Affine)>> {
+/// The constraints of a conjunction: bounds of one iname, each as `(a, e)` for `a*iname + e >= 0` with `a` 1 or -1, and
+/// conditions that do not mention it.
+struct Bounds {
+    bounds: Vec<(i64, Affine)>,
+    guard: Vec<Constraint>,
+}
+
+/// The lower and upper bounds of a loop, at least one of each, if nothing else is said of its values.
+fn bounds_of(domain: &Domain, iname: InameId) -> Option<Bounds> {
+    let (of_iname, guard): (Vec<_>, Vec<_>) =
+        domain.as_conjunction()?.iter().cloned().partition(|c| c.expr().mentions(iname));
     let bound = |c: &Constraint| match c {
         Constraint::NonNegative(e) => {
             let a = e.coefficient(&Atom::Iname(iname));
@@ -171,9 +182,9 @@ fn bounds_of(domain: &Domain, iname: InameId) -> Option<Vec<(i64, Affine)>> {
         }
         Constraint::Zero(_) => None,
     };
-    let bounds: Vec<_> = domain.as_conjunction()?.iter().map(bound).collect::<Option<_>>()?;
+    let bounds: Vec<_> = of_iname.iter().map(bound).collect::<Option<_>>()?;
     let ends = [1, -1].iter().all(|a| bounds.iter().any(|(b, _)| a == b));
-    ends.then_some(bounds)
+    ends.then_some(Bounds { bounds, guard })
 }
 
 /// Position of `outer` in a reduction that has `inner` directly after it.

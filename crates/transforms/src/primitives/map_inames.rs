@@ -30,7 +30,7 @@ const MAX_LOOPS: usize = 8;
 ///     S(t, i)                     S(t - i, i)
 /// ```
 /// Interchange, reversal, skew and shift are maps of this kind; a map does several of them at once, where no
-/// order of single steps may be legal. Bounds are projected.
+/// order of single steps may be legal. Bounds are projected; conditions on loops around and parameters stay.
 ///
 /// # Precondition
 /// The matrix `M` is square and unimodular, `det M = 1` or `-1`, so that integer points are mapped onto integer
@@ -254,7 +254,8 @@ impl MapInames {
         Ok((after, new))
     }
 
-    /// Domains of the new loops: each one the projection onto it and those around, given those around.
+    /// Domains of the new loops: each one the projection onto it and those around, given those around. What no loop says,
+    /// because it is about the loops around and parameters alone, the outermost one says.
     fn domains(
         &self,
         kernel: &Kernel,
@@ -282,23 +283,33 @@ impl MapInames {
         let outer: Vec<_> = kernel.inames.ids().filter(|k| !old.contains(k) && !new.contains(k)).collect();
         let mut params = poly.params.clone();
         params.extend(poly.names(&outer, Side::Source));
-        let mut set = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &params), &all)?;
+        let space = isl::SetSpace::new(&dims, &params);
+        let mut set = isl::Set::from_disjuncts(&space, &all)?;
         if set.is_empty()? {
             let zero = Affine::default();
             return Ok(new.iter().map(|i| Domain::range(*i, &zero, &zero)).collect());
         }
+        let no_closed_form =
+            || Cause::Argument("the bounds of the mapped nest have no closed form; keep the nest".into());
         let mut domains = Vec::with_capacity(new.len());
+        let mut said = isl::Set::universe(&space)?;
         for (iname, dim) in new.iter().zip(&dims).rev() {
             let shadow = set.project_out(&[dim])?.coalesce()?.remove_redundancies()?;
             let context = shadow.add_dims(&[dim])?;
             let rest = set.gist(&context)?.coalesce()?.remove_redundancies()?;
-            let domain = poly.to_domain(&rest.disjuncts()?).filter(|d| has_linear_bounds(d, *iname));
-            domains.push(domain.ok_or_else(|| {
-                Cause::Argument("the bounds of the mapped nest have no closed form; keep the nest".into())
-            })?);
+            let rest = rest.disjuncts()?;
+            said = said.intersect(&isl::Set::from_disjuncts(&space, &rest)?)?;
+            let domain = poly.to_domain(&rest).filter(|d| has_linear_bounds(d, *iname));
+            domains.push(domain.ok_or_else(no_closed_form)?);
             set = shadow;
         }
         domains.reverse();
+        let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
+        let guard = set.gist(&said.project_out(&dims)?)?.coalesce()?.remove_redundancies()?;
+        let guard = poly.to_domain(&guard.disjuncts()?).ok_or_else(no_closed_form)?;
+        if let Some(outermost) = domains.first_mut() {
+            *outermost = outermost.intersect(&guard);
+        }
         Ok(domains)
     }
 }

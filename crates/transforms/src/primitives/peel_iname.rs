@@ -7,7 +7,7 @@ use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_bounds_stay;
 use crate::tree::{loop_body, replace_loop};
-use purlin_ir::{Affine, AxisTag, Constraint, Domain, InameId, Kernel, Node};
+use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -24,7 +24,7 @@ use std::fmt;
 /// of them is copied.
 ///
 /// # Precondition
-/// The loop is a range and on no axis, `count >= 1`, and nothing inside writes a scalar in its bounds. The order of the
+/// The loop is a range, perhaps under conditions that do not mention it, which both parts keep, and on no axis, `count >= 1`, and nothing inside writes a scalar in its bounds. The order of the
 /// instances stays: both loops together run `lo..hi` in ascending order. If other loops are on axes, the
 /// placement must still hold.
 ///
@@ -102,14 +102,14 @@ impl Transform for PeelIname {
             }
         }
         let domain = &kernel.inames[iname].domain;
-        let Some((lo, hi)) = domain.as_range(iname) else {
+        let Some(range) = domain.as_guarded_range(iname) else {
             return Err(Cause::Argument(format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
                 kernel.show_domain(iname, domain)
             )));
         };
         check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
-        let after = self.edit(kernel, iname, &lo, &hi);
+        let after = self.edit(kernel, iname, &range);
         after.verify()?;
         check_placement(&after)?;
         Ok(after)
@@ -117,7 +117,8 @@ impl Transform for PeelIname {
 }
 
 impl PeelIname {
-    fn edit(&self, kernel: &Kernel, iname: InameId, lo: &Affine, hi: &Affine) -> Kernel {
+    fn edit(&self, kernel: &Kernel, iname: InameId, range: &GuardedRange) -> Kernel {
+        let (lo, hi) = (&range.lo, &range.hi);
         let mut after = kernel.clone();
         let body = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
         let original = Node::Loop(iname, body);
@@ -129,11 +130,11 @@ impl PeelIname {
             LoopEnd::First => lo.plus_constant(self.count),
             LoopEnd::Last => hi.plus_constant(-self.count),
         };
-        after.inames[peeled].domain = end_of_range(peeled, lo, hi, self.count, self.end);
-        after.inames[iname].domain = match self.end {
+        after.inames[peeled].domain = end_of_range(peeled, range, self.count, self.end);
+        after.inames[iname].domain = range.guarded(&match self.end {
             LoopEnd::First => Domain::range(iname, &cut, hi),
             LoopEnd::Last => Domain::range(iname, lo, &cut),
-        };
+        });
         let mut both = match self.end {
             LoopEnd::First => copy.into_iter().chain([original]).collect::<Vec<_>>(),
             LoopEnd::Last => [original].into_iter().chain(copy).collect(),
@@ -143,9 +144,10 @@ impl PeelIname {
     }
 }
 
-/// The first or last `count` values of `lo..hi`, all of them if there are fewer.
-pub(super) fn end_of_range(iname: InameId, lo: &Affine, hi: &Affine, count: i64, end: LoopEnd) -> Domain {
-    let length = hi.minus(lo).as_constant();
+/// The first or last `count` values of a range, all of them if there are fewer.
+pub(super) fn end_of_range(iname: InameId, range: &GuardedRange, count: i64, end: LoopEnd) -> Domain {
+    let (lo, hi) = (&range.lo, &range.hi);
+    let length = range.length().as_constant();
     // with a length that is known one of the two inner bounds is enough
     let short = length.is_none_or(|n| n < count);
     let long = length.is_none_or(|n| n >= count);
@@ -160,5 +162,5 @@ pub(super) fn end_of_range(iname: InameId, lo: &Affine, hi: &Affine, count: i64,
     };
     bounds.extend(short.then_some(at_end));
     bounds.extend(long.then_some(at_cut));
-    Domain::conjunction(bounds)
+    range.guarded(&Domain::conjunction(bounds))
 }

@@ -17,7 +17,9 @@ use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::deps::{Dependence, DependenceKind, dependences};
 use purlin_analysis::polyhedral::{Polyhedral, equal_values, step};
-use purlin_ir::{Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel, Node, VarId};
+use purlin_ir::{
+    Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, InsnId, Kernel, Node, VarId,
+};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -40,7 +42,7 @@ use std::fmt;
 /// in different buffers.
 ///
 /// # Precondition
-/// The loop is a range on no axis; every write of `vars` stands in it, in statements that write nothing else. With `F` the
+/// The loop is a range, perhaps under conditions that do not mention it, on no axis; every write of `vars` stands in it, in statements that write nothing else. With `F` the
 /// instances of these, `R` the others of the loop, `o` the loops around, `n` the number of buffers: (1) no value of `vars`
 /// leaves an iteration, `{ w -> r in D through vars : (o, t)(w) /= (o, t)(r) }` is empty; (2) nothing that is fetched depends
 /// on an iteration that then runs later, `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty for every flow, anti and
@@ -114,8 +116,7 @@ impl Transform for PipelineLoop {
 /// The loop and what of it runs ahead.
 struct Stages {
     iname: InameId,
-    lo: Affine,
-    hi: Affine,
+    range: GuardedRange,
     /// Loops around it.
     around: Vec<InameId>,
     vars: Vec<VarId>,
@@ -137,13 +138,13 @@ impl PipelineLoop {
                 self.iname, data.tag
             )));
         }
-        let Some((lo, hi)) = data.domain.as_range(iname) else {
+        let Some(range) = data.domain.as_guarded_range(iname) else {
             return Err(Cause::Argument(format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
                 kernel.show_domain(iname, &data.domain)
             )));
         };
-        check_constant_value(kernel, iname, &lo)?;
+        check_constant_value(kernel, iname, &range.lo)?;
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
         check_bounds_stay(kernel, iname, body)?;
         let vars = self.vars(kernel)?;
@@ -166,7 +167,7 @@ impl PipelineLoop {
         }
         let path = kernel.schedule().into_iter().find(|(_, l)| l.contains(&iname)).map(|(_, l)| l);
         let around = path.unwrap_or_default().into_iter().take_while(|l| *l != iname).collect();
-        Ok(Stages { iname, lo, hi, around, vars, fetch, rest })
+        Ok(Stages { iname, range, around, vars, fetch, rest })
     }
 
     fn vars(&self, kernel: &Kernel) -> Result<Vec<VarId>, Cause> {
@@ -210,9 +211,9 @@ impl PipelineLoop {
 
     fn edit(&self, kernel: &Kernel, stages: &Stages) -> Result<Kernel, Cause> {
         let mut result = kernel.clone();
-        let t = stages.iname;
+        let (t, lo, hi) = (stages.iname, &stages.range.lo, &stages.range.hi);
         for (var, name) in stages.vars.iter().zip(&self.vars) {
-            let counted = Expr::from_affine(&Affine::iname(t).minus(&stages.lo));
+            let counted = Expr::from_affine(&Affine::iname(t).minus(lo));
             let buffer = Expr::binary(BinaryOp::Mod, counted, Expr::Int(self.buffers));
             rewrite_accesses(&mut result, *var, &mut |mut index| {
                 index.insert(0, buffer.clone());
@@ -222,14 +223,14 @@ impl PipelineLoop {
         }
         let first = copy_nodes(&mut result, &[Node::Loop(t, stages.fetch.clone())], "first");
         if let Some(Node::Loop(copy, _)) = first.first() {
-            let range = end_of_range(*copy, &stages.lo, &stages.hi, self.ahead(), LoopEnd::First);
-            result.inames[*copy].domain = range;
+            let first = end_of_range(*copy, &stages.range, self.ahead(), LoopEnd::First);
+            result.inames[*copy].domain = first;
         }
         let ahead = Affine::iname(t).plus_constant(self.ahead());
         substitute_in_nodes(&mut result, &stages.fetch, t, &ahead);
-        let guard = Constraint::lt(&ahead, &stages.hi);
+        let guard = Constraint::lt(&ahead, hi);
         for node in &stages.fetch {
-            constrain(&mut result, node, &guard, (&ahead, &stages.hi));
+            constrain(&mut result, node, &guard, (&ahead, hi));
         }
         let body: Vec<_> = stages.fetch.iter().chain(&stages.rest).cloned().collect();
         replace_loop(&mut result.body, t, &mut |_| {

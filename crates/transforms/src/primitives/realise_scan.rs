@@ -4,6 +4,7 @@ use super::Transform;
 use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
 use super::tag_iname::check_placement;
+use crate::condition::range_runs;
 use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::neutral::neutral;
@@ -16,8 +17,8 @@ use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, InameId, Insn, InsnId,
-    Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, GuardedRange, InameId,
+    Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -135,8 +136,7 @@ struct Scan {
     /// Loops around the loop.
     outer: Vec<InameId>,
     iname: InameId,
-    lo: Affine,
-    hi: Affine,
+    range: GuardedRange,
 }
 
 /// A reduction over the range `lo..end`, where `end` grows with the loop.
@@ -170,13 +170,13 @@ impl RealiseScan {
         let Some(iname) = around.pop() else {
             return refuse(format!("`{}` stands in no loop; there is nothing to run along", self.insn));
         };
-        let Some((lo, hi)) = kernel.inames[iname].domain.as_range(iname) else {
+        let Some(range) = kernel.inames[iname].domain.as_guarded_range(iname) else {
             return refuse(format!(
                 "the loop over `{}` is no plain range; a running total needs one value after the other",
                 kernel.inames[iname].name
             ));
         };
-        Ok(Scan { id, outer: around, iname, lo, hi })
+        Ok(Scan { id, outer: around, iname, range })
     }
 
     fn temporary(&self, kernel: &mut Kernel, ty: ScalarType) -> Access {
@@ -224,9 +224,10 @@ impl RealiseScan {
         let old = kernel.insns[scan.id].clone();
         let ty = kernel.vars[old.lhs.var].ty;
         let total = self.temporary(&mut kernel, ty);
-        let first = with_value(&Expr::Load(step.before.clone()), scan.iname, &scan.lo);
-        let condition = Expr::binary(BinaryOp::Lt, Expr::from_affine(&scan.lo), Expr::from_affine(&scan.hi));
-        let runs = Constraint::lt(&scan.lo, &scan.hi).as_constant() == Some(true);
+        let first = with_value(&Expr::Load(step.before.clone()), scan.iname, &scan.range.lo);
+        let condition = range_runs(&scan.range);
+        let some = Constraint::lt(&scan.range.lo, &scan.range.hi).as_constant() == Some(true);
+        let runs = some && scan.range.guard.is_empty();
         let insn = |end: &str, op, rhs| Insn {
             name: format!("{}{end}", self.name()),
             lhs: total.clone(),
@@ -404,11 +405,12 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
 /// Values of the term's iname in front of the loop: all but the newest of the first iteration, if it runs; `None` if
 /// there are none.
 fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Cause> {
-    let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.lo.clone());
+    let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.range.lo.clone());
     let last = prefix.end.substitute(&replace).plus_constant(-1);
     let j = Affine::iname(prefix.term);
-    let runs = Constraint::lt(&scan.lo, &scan.hi);
-    let all = [Constraint::le(&prefix.lo, &j), Constraint::lt(&j, &last), runs.clone()];
+    let runs = Constraint::lt(&scan.range.lo, &scan.range.hi);
+    let values = [Constraint::le(&prefix.lo, &j), Constraint::lt(&j, &last), runs];
+    let all: Vec<_> = values.into_iter().chain(scan.range.guard.iter().cloned()).collect();
     let poly = Polyhedral::new(kernel);
     let mut loops = scan.outer.clone();
     loops.push(prefix.term);

@@ -21,7 +21,7 @@ use std::fmt;
 /// The iname of a reduction is reversed likewise; reductions may be reassociated.
 ///
 /// # Precondition
-/// The loop is a range `lo..hi`, and it carries no dependence: with `o` the loops around,
+/// The loop is a range `lo..hi`, perhaps under conditions that do not mention it, and it carries no dependence: with `o` the loops around,
 /// `{ s[o, i] -> t[o, i'] in D : i < i' }` is empty for every flow, anti and output dependence `D` between
 /// instructions inside. Commuting updates may be reordered; the reuse of a temporary whose values stay
 /// inside one iteration does not count. If loops are on axes, the placement must still hold.
@@ -56,17 +56,17 @@ impl Transform for ReverseIname {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
         let iname = lookup::iname(kernel, &self.iname)?;
         let domain = &kernel.inames[iname].domain;
-        let Some((lo, hi)) = domain.as_range(iname) else {
+        let Some(range) = domain.as_guarded_range(iname) else {
             return Err(Cause::Argument(format!(
                 "`{}` is no plain range `lo..hi`; split or peel the loop so that it is one",
                 kernel.show_domain(iname, domain)
             )));
         };
-        let value = lo.plus(&hi).plus_constant(-1).minus(&Affine::iname(iname));
+        let value = range.lo.plus(&range.hi).plus_constant(-1).minus(&Affine::iname(iname));
         check_constant_value(kernel, iname, &value)?;
         let mut after = kernel.clone();
         remap_iname(&mut after, iname, &value);
-        // the bounds of a range stay, in the form they have
+        // the bounds of a range stay, in the form they have, and its guard does not mention it
         after.inames[iname].domain = domain.clone();
         let place = |_, l| (l == iname).then(|| value.clone());
         let order = Reordering { before: kernel, after: &after, value: &place, whole: &[iname] };

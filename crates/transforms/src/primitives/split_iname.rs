@@ -38,8 +38,9 @@ use std::fmt;
 /// # Precondition
 /// `factor >= 1`, and the loop has no tag. Nothing inside writes a scalar in its bounds, which are evaluated again for
 /// each block. The order of the instances stays: `(floor(i/f), i mod f)` ascends with `i`, and the tail comes after all
-/// full blocks. `peel` and `exact` need a range `lo..hi`; `exact` proves
-/// `{ params, outer : lo < hi, (hi - lo) mod f != 0 }` empty under the assumptions.
+/// full blocks. `peel` and `exact` need a range `lo..hi`, perhaps under
+/// conditions `C` that do not mention the loop; `exact` proves
+/// `{ params, outer : C, lo < hi, (hi - lo) mod f != 0 }` empty under the assumptions.
 ///
 /// # Errors
 /// A factor below 1, an unknown or tagged iname, names that are taken, bounds changed inside. `peel`, `exact`: no plain
@@ -221,31 +222,31 @@ impl SplitIname {
     /// The bounds of a loop that is cut into full blocks.
     fn range<'k>(&self, kernel: &'k Kernel, iname: InameId) -> Result<RangeOf<'k>, Cause> {
         let domain = &kernel.inames[iname].domain;
-        let Some((lo, hi)) = domain.as_range(iname) else {
+        let Some(range) = domain.as_guarded_range(iname) else {
             return Err(Cause::Argument(format!(
                 "`{}` is no plain range `lo..hi`, and only ranges are cut into full blocks; split with the tail \
                  strategy guard",
                 kernel.show_domain(iname, domain)
             )));
         };
-        check_constant_value(kernel, iname, &lo)?;
-        Ok(RangeOf { kernel, iname, lo, hi })
+        check_constant_value(kernel, iname, &range.lo)?;
+        Ok(RangeOf { kernel, iname, range })
     }
 
     /// Blocks that are full, from the lower bound on; the same values as with a guard where it is a multiple of
     /// the factor.
-    fn full_blocks(&self, range: &RangeOf, (outer, inner): (InameId, InameId)) -> Blocks {
-        let f = self.factor;
+    fn full_blocks(&self, of: &RangeOf, (outer, inner): (InameId, InameId)) -> Blocks {
+        let (f, range) = (self.factor, &of.range);
         let inside = Domain::range(inner, &Affine::default(), &Affine::constant(f));
         let position = Affine::iname(outer).times(f).plus(&Affine::iname(inner));
         let first = range.lo.floor_div(f);
-        if first.times(f) == range.lo {
-            let blocks = Domain::range(outer, &first, &range.hi.floor_div(f));
-            return Blocks { domains: (blocks, inside), value: position };
-        }
-        let full = range.hi.minus(&range.lo).floor_div(f);
-        let blocks = Domain::range(outer, &Affine::default(), &full);
-        Blocks { domains: (blocks, inside), value: position.plus(&range.lo) }
+        let (blocks, value) = if first.times(f) == range.lo {
+            (Domain::range(outer, &first, &range.hi.floor_div(f)), position)
+        } else {
+            let full = range.length().floor_div(f);
+            (Domain::range(outer, &Affine::default(), &full), position.plus(&range.lo))
+        };
+        Blocks { domains: (range.guarded(&blocks), inside), value }
     }
 
     fn remainder(&self, range: &RangeOf, point: &[(String, i64)], length: i64) -> Cause {
@@ -260,8 +261,8 @@ impl SplitIname {
     }
 
     /// Full blocks, then what remains.
-    fn peel(&self, range: &RangeOf) -> Result<Kernel, Cause> {
-        let (kernel, iname) = (range.kernel, range.iname);
+    fn peel(&self, of: &RangeOf) -> Result<Kernel, Cause> {
+        let (kernel, iname, range) = (of.kernel, of.iname, &of.range);
         let Some(body) = loop_body(&kernel.body, iname) else {
             return Err(Cause::Argument(format!(
                 "`{}` runs inside a reduction, which has no place for a second loop; realise the reduction first",
@@ -271,20 +272,20 @@ impl SplitIname {
         let f = self.factor;
         let mut start = range.hi.floor_div(f).times(f);
         if range.lo.floor_div(f).times(f) != range.lo {
-            start = range.hi.minus(&range.lo).floor_div(f).times(f).plus(&range.lo);
+            start = range.length().floor_div(f).times(f).plus(&range.lo);
         }
         let mut after = kernel.clone();
         let copy = copy_nodes(&mut after, &[Node::Loop(iname, body.to_vec())], "tail");
         if let Some(Node::Loop(tail, _)) = copy.first() {
             let i = Affine::iname(*tail);
             let mut bounds = vec![Constraint::le(&start, &i), Constraint::lt(&i, &range.hi)];
-            if range.may_run_backward()? {
+            if of.may_run_backward()? {
                 bounds.push(Constraint::le(&range.lo, &i)); // there the start is below the lower bound
             }
-            after.inames[*tail].domain = Domain::conjunction(bounds);
+            after.inames[*tail].domain = range.guarded(&Domain::conjunction(bounds));
         }
         let ids = next_two(&after);
-        let mut after = self.edit(after, iname, self.full_blocks(range, ids));
+        let mut after = self.edit(after, iname, self.full_blocks(of, ids));
         let is_outer = |node: &Node| matches!(node, Node::Loop(l, _) if *l == ids.0);
         edit_siblings(&mut after.body, &is_outer, &mut |nodes| {
             if let Some(k) = nodes.iter().position(is_outer) {
@@ -304,18 +305,19 @@ impl SplitIname {
         let (o, r) = (Affine::iname(outer), Affine::iname(inner));
         let block = [Constraint::le(&Affine::constant(0), &r), Constraint::lt(&r, &Affine::constant(f))];
         let value = o.times(f).plus(&r);
-        if let Some((lo, hi)) = domain.as_range(iname) {
+        if let Some(range) = domain.as_guarded_range(iname) {
+            let (lo, hi) = (&range.lo, &range.hi);
             let first = lo.floor_div(f);
             let last = hi.plus_constant(-1).floor_div(f);
             let mut inside = block.to_vec();
-            if first.times(f) != lo {
-                inside.push(Constraint::le(&lo, &value));
+            if first.times(f) != *lo {
+                inside.push(Constraint::le(lo, &value));
             }
-            if hi.floor_div(f).times(f) != hi {
-                inside.push(Constraint::lt(&value, &hi));
+            if hi.floor_div(f).times(f) != *hi {
+                inside.push(Constraint::lt(&value, hi));
             }
             let blocks = Domain::range(outer, &first, &last.plus_constant(1));
-            return (blocks, Domain::conjunction(inside));
+            return (range.guarded(&blocks), Domain::conjunction(inside));
         }
         let exact = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
         // Of several disjuncts, the block may be there for the sake of another one.

@@ -18,6 +18,7 @@ pub const MAX_TRIP_COUNT: i64 = 4096;
 /// for j in 0..3      =>   for j in 0..3 {unroll}      which is printed as  S(0); S(1); S(2)
 ///   S(j)                    S(j)
 /// ```
+/// The loop of a reduction is written out likewise: the accumulator is updated once for each value.
 ///
 /// # Precondition
 /// The loop has no axis, and its length is a constant of at most [`MAX_TRIP_COUNT`], or its values lie between
@@ -70,7 +71,7 @@ pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Caus
             return Err(Cause::Argument(format!("`{}` is tagged {tag}; tag it sequential first", data.name)));
         }
     }
-    let length = data.domain.as_range(iname).and_then(|(lo, hi)| hi.minus(&lo).as_constant());
+    let length = data.domain.as_guarded_range(iname).and_then(|range| range.length().as_constant());
     let bounds = match length {
         Some(n) => Some(n),
         None => parametric_extent(kernel, iname)?.and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),

@@ -26,7 +26,7 @@ pub const MAX_LANES: i64 = 64;
 /// split, with its remainder peeled.
 ///
 /// # Precondition
-/// The loop is a range of a constant length of 2, 4, 8, … at most [`MAX_LANES`], holds no loop and no
+/// The loop is a range, perhaps under conditions that do not mention it, of a constant length of 2, 4, 8, … at most [`MAX_LANES`], holds no loop and no
 /// reduction, and has no axis. Lanes run together: for every dependence `D` through memory that they share,
 /// `{ s -> t in D : o = o', i /= i' }` is empty, and no private value but an element of a lane's own leaves
 /// the loop.
@@ -98,7 +98,7 @@ impl VectoriseIname {
 
     fn check_length(&self, kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
         let domain = &kernel.inames[iname].domain;
-        let length = domain.as_range(iname).map(|(lo, hi)| hi.minus(&lo));
+        let length = domain.as_guarded_range(iname).map(|range| range.length());
         let found = match length.map(|n| n.as_constant()) {
             Some(Some(n)) if (2..=MAX_LANES).contains(&n) && n & (n - 1) == 0 => return Ok(()),
             Some(Some(n)) => format!("has {n} iterations"),

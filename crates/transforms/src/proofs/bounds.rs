@@ -55,7 +55,7 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
     )))
 }
 
-/// Checks that the places of a loop's iterations follow when its values move: it is sequential, or a plain
+/// Checks that the places of a loop's iterations follow when its values move: it is sequential, or a
 /// range, whose places count from its lower bound.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
 pub fn check_places_follow(kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
     let data = &kernel.inames[iname];
     let on_axis = matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Vector);
-    if !on_axis || data.domain.as_range(iname).is_some() {
+    if !on_axis || data.domain.as_guarded_range(iname).is_some() {
         return Ok(());
     }
     Err(Cause::Argument(format!(

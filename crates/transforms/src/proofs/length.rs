@@ -4,7 +4,7 @@ use crate::error::Cause;
 use crate::proofs::extent::with_outer_inames;
 use crate::tree::{insns_of, loop_body};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
-use purlin_ir::{Affine, Constraint, InameId, Kernel, VarKind};
+use purlin_ir::{Affine, Constraint, GuardedRange, InameId, Kernel, VarKind};
 use purlin_isl as isl;
 
 /// Whether a loop has an iteration wherever it is entered.
@@ -31,30 +31,30 @@ pub(crate) fn never_empty(kernel: &Kernel, iname: InameId) -> Result<bool, Cause
     Ok(reached.is_subset(&points.project_out(&[&name])?)?)
 }
 
-/// The range `lo..hi` of a loop, in the context of the loops around it and of what is assumed.
+/// The range `lo..hi` of a loop, in the context of the loops around it, of its guard and of what is assumed.
 pub(crate) struct RangeOf<'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) iname: InameId,
-    pub(crate) lo: Affine,
-    pub(crate) hi: Affine,
+    pub(crate) range: GuardedRange,
 }
 
 impl RangeOf<'_> {
     /// Loops and parameters at which `lo..hi` is not empty and has a length that `factor` does not divide, as
     /// `(name, value)`, and that length.
     ///
-    /// Formula: the smallest point of `{ (params, outer) : lo < hi, (hi - lo) mod factor >= 1 }`.
+    /// Formula: the smallest point of `{ (params, outer) : guard, lo < hi, (hi - lo) mod factor >= 1 }`.
     ///
     /// # Errors
     /// [`Cause::Argument`] if the bounds are read from memory, or a failure of isl.
     pub(crate) fn indivisible(&self, factor: i64) -> Result<Option<(isl::Point, i64)>, Cause> {
-        let length = self.hi.minus(&self.lo);
+        let length = self.range.length();
         if length.as_constant().is_some_and(|n| n <= 0 || n % factor == 0) {
             return Ok(None);
         }
         let rest = length.modulo(factor);
         let one = Affine::constant(1);
-        let point = self.point(&[Constraint::lt(&self.lo, &self.hi), Constraint::le(&one, &rest)])?;
+        let point =
+            self.point(&[Constraint::lt(&self.range.lo, &self.range.hi), Constraint::le(&one, &rest)])?;
         let Some(point) = point else { return Ok(None) };
         let poly = Polyhedral::new(self.kernel);
         let value = |name: &str| point.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
@@ -71,7 +71,7 @@ impl RangeOf<'_> {
     /// # Errors
     /// A failure of isl.
     pub(crate) fn may_run_backward(&self) -> Result<bool, Cause> {
-        let backward = Constraint::lt(&self.hi, &self.lo);
+        let backward = Constraint::lt(&self.range.hi, &self.range.lo);
         if let Some(holds) = backward.as_constant() {
             return Ok(holds);
         }
@@ -79,7 +79,8 @@ impl RangeOf<'_> {
             || self.point(&[backward])?.is_some())
     }
 
-    /// The smallest point of the parameters and of the loops that the bounds mention where all of this holds.
+    /// The smallest point of the parameters and of the loops that the bounds mention where the guard, as far as it is
+    /// known, and all of this holds.
     fn point(&self, conditions: &[Constraint]) -> Result<Option<isl::Point>, Cause> {
         let poly = Polyhedral::new(self.kernel);
         let mut outer = with_outer_inames(self.kernel, &[self.iname]);
@@ -95,6 +96,7 @@ impl RangeOf<'_> {
             };
             all.push(c);
         }
+        all.extend(self.range.guard.iter().filter_map(|c| poly.constraint(c, Side::Source)));
         // a launch with an argument of negative extent is refused
         let arguments = self.kernel.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_)));
         let extents = arguments.flat_map(|v| &v.shape).filter_map(|e| poly.affine(e, Side::Source));

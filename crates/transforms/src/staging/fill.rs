@@ -1,14 +1,15 @@
 //! The loops that fill a temporary, and the reads of it.
 
 use super::loops::Loops;
+use crate::condition::condition;
 use crate::error::Cause;
 use crate::proofs::footprint::element_names;
 use crate::staging::{Region, Temporary, Tile};
 use crate::tree::edit_body;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, BinaryOp, Constraint, Domain, Expr, Insn, Kernel, Node, ScalarType, VarId,
-    VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Constraint, Domain, Expr, Insn, Kernel, Node, ScalarType, VarId, VarKind,
+    Variable, WriteOp,
 };
 use purlin_isl as isl;
 use std::collections::BTreeSet;
@@ -97,20 +98,6 @@ fn with_values(e: &isl::Affine, value: &dyn Fn(&str) -> Option<Affine>) -> Optio
         result = result.plus(&floor.times(*c));
     }
     Some(result)
-}
-
-/// A set of loops and parameters as a truth value; `None` for everything.
-fn condition(domain: &Domain) -> Option<Expr> {
-    let one = |c: &Constraint| {
-        let op = match c {
-            Constraint::Zero(_) => BinaryOp::Eq,
-            Constraint::NonNegative(_) => BinaryOp::Le,
-        };
-        Expr::binary(op, Expr::Int(0), Expr::from_affine(c.expr()))
-    };
-    let all = |d: &Vec<Constraint>| d.iter().map(one).reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
-    let disjuncts: Option<Vec<_>> = domain.disjuncts().iter().map(all).collect();
-    disjuncts?.into_iter().reduce(|a, b| Expr::binary(BinaryOp::Or, a, b))
 }
 
 /// Reads the temporary instead of the array.

@@ -47,6 +47,16 @@ for i in 0..n
   for j in 0..end
     s: y[i] = 2.0
 ", [hoist()];
+    out_of_a_loop_under_a_condition: "kernel k
+param n: i32
+arg a: f64[n] in
+arg y: f64[n] inout
+temp t: f64 private
+for i in 0..n
+  for j in 0..n where i + 2 < n
+    s: t = a[i + 2]
+    u: y[j] += t
+", [HoistInsn::new("s")];
     refuses_the_loop_variable: "kernel k
 param n: i32
 arg a: f64[n] in

@@ -27,6 +27,7 @@ mod interchange_inames;
 mod join_array_axes;
 mod join_arrays;
 mod join_inames;
+mod loop_conditions;
 mod make_atomic;
 mod map_inames;
 mod move_insns;

@@ -89,6 +89,21 @@ for b in 0..n
     for j in i..n
       s: a[b, i, j] = sum(k in j..n: f64(k))
 ", [map(&["i", "j"], &[&[0, 1], &[1, 0]])];
+    conditions_on_a_loop_around: "kernel k
+param n: i32
+param m: i32
+arg y: f64[n] inout
+for i in 0..n
+  for j in 0..m where i + 2 < n
+    s: y[i] += 1.0
+", [map(&["j"], &[&[-1]])];
+    conditions_on_parameters: "kernel k
+param n: i32
+arg a: f64[n, n] inout
+for t in 0..n where n mod 2 == 1 and n <= 5
+  for i in 0..n
+    s: a[t, i] += 1.0
+", [plane(&[&[1, 1], &[0, 1]])];
     refuses_to_turn_a_dependence_around: SWEEP, [plane(&[&[0, 1], &[1, 0]])];
     refuses_to_reverse_a_recurrence: SWEEP, [plane(&[&[-1, 0], &[0, 1]])];
     refuses_a_determinant_of_two: RECTANGLE, [plane(&[&[1, 1], &[-1, 1]])];

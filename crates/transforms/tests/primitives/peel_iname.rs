@@ -51,6 +51,12 @@ e: end = count[0]
 for i in 0..end
   s: y[i] = 2.0
 ", [PeelIname::first("i", 1)];
+    under_a_condition_on_a_parameter: "kernel k
+param n: i32
+arg y: f64[n] inout
+for i in 0..n where n mod 2 == 0
+  s: y[i] += 1.0
+", [PeelIname::first("i", 3)];
     refuses_a_loop_on_an_axis: SCALE, [TagIname::new("i", "l.0"), PeelIname::first("i", 1)];
     names_that_are_taken: "kernel k
 param n: i32

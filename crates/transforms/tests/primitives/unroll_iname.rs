@@ -1,5 +1,5 @@
 use crate::story::facts;
-use purlin_transforms::primitives::{FixParameter, SplitIname, TagIname, UnrollIname};
+use purlin_transforms::primitives::{FixParameter, RealiseReduction, SplitIname, TagIname, UnrollIname};
 
 const SCALE: &str = "kernel scale
 param n: i32
@@ -36,6 +36,12 @@ arg x: f64[3] in
 arg y: f64 inout
 s: y = sum(i in 0..3: x[i])
 ", [unroll("i")];
+    reduction_becomes_an_unrolled_loop: "kernel k
+param n: i32
+arg x: f64[3] in
+arg y: f64 inout
+s: y = sum(i in 0..3: x[i])
+", [unroll("i"), RealiseReduction::new("i")];
     once_the_parameter_is_fixed: SCALE, [FixParameter::new("n", 4), unroll("i")];
     twice_is_once: "kernel k
 arg y: f64[3] inout

@@ -28,6 +28,14 @@ facts! {
     full_blocks_and_a_peeled_remainder: SCALE, [SplitIname::new("i", 4).with_tail(Tail::Peel), lanes("i_i")];
     element_of_its_own: LANES, [ExpandArray::new("t", ["i"]), lanes("i")];
     loop_that_is_one_already: LANES, [TagIname::new("i", "vector"), lanes("i")];
+    under_a_condition_on_a_loop_around: "kernel k
+param n: i32
+arg a: f64[n, 4] in
+arg y: f64[n, 4] inout
+for i in 0..n
+  for j in 0..4 where i + 2 < n
+    s: y[i, j] += a[i, j]
+", [VectoriseIname::new("j")];
     refuses_a_parametric_length: SCALE, [lanes("i")];
     refuses_a_guarded_block: SCALE, [SplitIname::new("i", 4), lanes("i_i")];
     refuses_three_lanes: "kernel k

@@ -258,6 +258,29 @@ use: b[0] = t
 for i in 0..n {g.0}
   s: a[map[i]] += b[i]
 ";
+    no_map_helps_where_one_update_is_direct: "for i in 0..n {g.0}
+  s: a[i] += b[i]
+  u: a[map[i]] += b[i]
+";
+    no_map_helps_where_all_take_one_entry: "for g in 0..n
+  for i in 0..n {l.0}
+    s: a[map[g]] += b[i]
+";
+    no_map_helps_where_entries_are_neighbours: "for i in 0..n - 1 {g.0}
+  s: a[map[i]] += b[i]
+  u: a[map[i + 1]] += b[i]
+";
+    no_map_helps_behind_another_index: "for i in 0..n {g.0}
+  s: a[map[i] - 1] += b[i]
+";
+    one_map_on_two_axes_helps: "for i in 0..n {g.0}
+  for j in 0..n {l.0}
+    s: m[map[i], map[j]] += b[i]
+";
+    lanes_of_stores_through_a_map: "for i in 0..4 {vector}
+  s: a[map[i]] = b[i]
+  u: b[i] = a[map[i]]
+";
     scatter_by_plain_stores: "for i in 0..n {g.0}
   s: a[map[i]] = b[i]
 ";

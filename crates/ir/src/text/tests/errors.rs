@@ -53,6 +53,20 @@ error: a second kernel
   | ^^^^^^^^
   = help: put each kernel into a file of its own
 "#;
+    reduction_on_work_items: insn("s: x[i] = sum(k in 0..3 {l.0}: x[k])"), @r#"
+error: `k` is tagged l.0 and runs inside a reduction, which is accumulated in order
+ --> 1:1
+1 | kernel k
+  | ^
+  = help: realise the reduction first, or unroll `k`
+"#;
+    reduction_in_lanes: insn("s: x[i] = sum(k in 0..3: maximum(l in 0..4 {vector}: x[l]))"), @r#"
+error: `l` is tagged vector and runs inside a reduction, which is accumulated in order
+ --> 1:1
+1 | kernel k
+  | ^
+  = help: realise the reduction first, or unroll `l`
+"#;
     unknown_name: insn("s: x[i] = lenght"), @r#"
 error: the name `lenght` is not known
  --> 8:13
