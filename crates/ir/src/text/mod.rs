@@ -65,7 +65,7 @@ mod set;
 mod show;
 mod show_set;
 
-pub use error::{ParseError, ParseErrors, edit_distance};
+pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
 pub use parse::{parse, parse_callees};
 pub use print::{PrintOptions, TableStyle, print, print_with};
 pub use show::Shown;
