@@ -36,6 +36,7 @@ mod memory;
 pub(crate) mod node;
 mod observe;
 mod points;
+mod rounding;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;
