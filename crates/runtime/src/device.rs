@@ -41,7 +41,7 @@ impl fmt::Display for Backend {
 
 /// How far a compiler may go. The results of a program are the same either way: where they are not, [`Self::Off`] and
 /// [`Self::Defined`] tell whose fault it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Optimisation {
     /// As far as it can.
     #[default]
