@@ -59,17 +59,20 @@ pub struct RelativeError {
 }
 
 impl RelativeError {
-    /// Of `found` with respect to `expected`, entry by entry; NaN where an entry is NaN, so that no comparison
-    /// with a tolerance passes.
+    /// Of `found` with respect to `expected`, entry by entry. Any NaN equals any NaN, and infinity itself; where only
+    /// one of both is a number no comparison with a tolerance passes.
     #[must_use]
     pub fn between(found: &[f64], expected: &[f64]) -> Self {
         let (mut sum, mut size, mut max, mut largest) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
         for (a, b) in found.iter().zip(expected) {
-            let d = (a - b).abs();
+            let same = a == b || (a.is_nan() && b.is_nan());
+            let d = if same { 0.0 } else { (a - b).abs() };
             sum += d * d;
-            size += b * b;
             max = if d > max || d.is_nan() { d } else { max };
-            largest = largest.max(b.abs());
+            if b.is_finite() {
+                size += b * b;
+                largest = largest.max(b.abs());
+            }
         }
         if sum == 0.0 {
             return Self { l2: 0.0, max: 0.0 };
@@ -176,5 +179,14 @@ mod tests {
         let error = RelativeError::between(&[1.0, 2.5], &[1.0, 2.0]);
         assert!((error.max - 0.25).abs() < 1e-15 && (error.l2 - 0.5 / 5f64.sqrt()).abs() < 1e-15);
         assert!(RelativeError::between(&[0.0], &[0.0]).is_within(0.0));
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        assert!(RelativeError::between(&[nan, inf, -inf, 1.0], &[-nan, inf, -inf, 1.0]).is_within(0.0));
+        for (found, expected) in [(1.0, nan), (1.0, inf), (inf, 1.0), (-inf, inf), (inf, nan)] {
+            let error = RelativeError::between(&[found, 1.0], &[expected, 1.0]);
+            assert!(!error.is_within(f64::MAX), "{found} {expected}");
+        }
+        // an infinite entry hides no other
+        let error = RelativeError::between(&[inf, 1.5], &[inf, 1.0]);
+        assert!((error.max - 0.5).abs() < 1e-15 && (error.l2 - 0.5).abs() < 1e-15);
     }
 }

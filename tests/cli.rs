@@ -607,3 +607,246 @@ fn a_mapping_of_tuning_is_applied() {
     assert_eq!(too_many.status.code(), Some(1));
     assert!(stderr(&too_many).contains("needed 1 to 1024"), "{}", stderr(&too_many));
 }
+
+/// A compiler that stands in for `cc` and changes C sources where its options match a pattern of the shell.
+fn planted_compiler(dir: &Path, options: &str, edit: &str) -> String {
+    let compiler = dir.join("cc");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in\n*--version*) exec cc --version;;\n{options}) for f in \"$@\"; do case \"$f\" in \
+         *.c) sed -i '{edit}' \"$f\";; esac; done;;\nesac\nexec cc \"$@\"\n"
+    );
+    std::fs::write(&compiler, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&compiler, mode).unwrap();
+    compiler.to_string_lossy().into_owned()
+}
+
+/// Runs with a compiler and caches of its own.
+fn purlin_with(compiler: &str, dir: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    command.args(args).args(["--device", "c", "--no-time"]);
+    command.env("CC", compiler).env("PURLIN_CACHE_DIR", dir.join("cache")).output().unwrap()
+}
+
+#[test]
+fn a_fault_of_the_compiler_is_told_from_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "axpy.purlin", AXPY);
+    let out = dir.path().join("out").to_string_lossy().into_owned();
+    let halves = r"s/+= *\(.*\);/+= 0.5*(\1);/";
+    for what in [&["mass", "--dim", "2"][..], &[&file, "--param", "n=10"]] {
+        let compiler = planted_compiler(dir.path(), "*-O3*", halves);
+        let args = [&["run"], what, &["--save-dir", &out]].concat();
+        let output = purlin_with(&compiler, dir.path(), &args);
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(4), "{}{error}", stdout(&output));
+        assert!(error.contains("wrong result of the C compiler (") && error.contains(" at -O3: "), "{error}");
+        assert!(error.contains("with -O0 the same source is right; wrote "), "{error}");
+        let name = if what.len() == 3 && what[0] == "mass" { "mass_2d_p2" } else { "axpy" };
+        assert!(std::fs::read_to_string(format!("{out}/{name}.c")).unwrap().contains(name));
+
+        // wrong where the compiler relies on what the source promises, and only there
+        let compiler = planted_compiler(dir.path(), "*-Drestrict=*) ;;\n*-O3*", halves);
+        std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
+        let output = purlin_with(&compiler, dir.path(), &args);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("right where the compiler does not rely on `restrict`"));
+
+        // wrong at any level
+        let compiler = planted_compiler(dir.path(), "*", halves);
+        std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
+        let output = purlin_with(&compiler, dir.path(), &args);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("with -O0 and without contraction, too"), "{}", stderr(&output));
+        std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
+    }
+}
+
+#[test]
+fn contraction_is_named_where_it_explains_a_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = "kernel root\nparam n: i32\narg a: f64[n] in\narg b: f64[n] in\narg y: f64[n] out\n
+for i in 0..n\n  s: y[i] = sqrt(a[i]*a[i] - b[i]*b[i])\n";
+    let file = write(dir.path(), "root.purlin", root);
+    let numbers = (1..100).map(|k| format!("{}", 0.1 + f64::from(k) / 7.0)).collect::<Vec<_>>().join(", ");
+    let values = write(dir.path(), "values.json", &format!(r#"{{"a": [{numbers}], "b": [{numbers}]}}"#));
+    let args = ["run", &file, "--param", "n=99", "--values", &values, "--device", "c", "--no-time"];
+    let text = good(&[&args[..], &["--no-contraction"]].concat());
+    assert!(text.contains("0.00 of the tolerance"), "{text}");
+    assert!(std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default().contains("model name"));
+    if !std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains(" fma ")) {
+        println!("skipped: this processor has no fused multiply-add");
+        return;
+    }
+    let error = bad(&args, 1);
+    assert!(error.contains("wrong result by contraction: `y["), "{error}");
+    assert!(error.contains("]` is NaN, needed 0.0") && error.contains("add --no-contraction"), "{error}");
+}
+
+/// Elements that nothing writes keep what was there, those that are written are compared, however few.
+#[test]
+fn results_that_are_written_in_part_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    for (ty, value) in [("f64", "1.5"), ("f32", "f32(1.5)"), ("i32", "-1"), ("i64", "-1")] {
+        let text = format!(
+            "kernel part\nparam n: i32\narg y: {ty}[n, 3] out\narg z: {ty}[n] out\nfor i in 0..n\n  s: y[i, 1] = {value}\n"
+        );
+        let file = write(dir.path(), "part.purlin", &text);
+        let args = ["run", &file, "--param", "n=4"];
+        for device in ["c", "opencl"] {
+            let text = good(&[&args[..], &["--device", device, "--no-time"]].concat());
+            assert!(text.contains("`y`: 4 of 12 elements, 8 are written by nothing"), "{text}");
+            assert!(text.contains("`z`: 0 of 4 elements, 4 are written by nothing"), "{text}");
+            assert!(text.contains(" 0.00 of the tolerance"), "{text}");
+        }
+        for (edit, message) in [
+            (r"s/\(y\[[^]]*\] = \).*;/\1 7;/", "`y[0, 1]` is 7"),
+            (r"s/y\[[^]]*\] = .*;/;/", "`y[0, 1]` is not written, needed "),
+            (r"s/\(y\[[^]]*\] = .*;\)/\1 z[2] = 1;/", "`z[2]` is written (1"),
+        ] {
+            std::fs::remove_dir_all(dir.path().join("cache")).unwrap_or_default();
+            let compiler = planted_compiler(dir.path(), "*", edit);
+            let output = purlin_with(&compiler, dir.path(), &args);
+            assert_eq!(output.status.code(), Some(1), "{ty} {edit}: {}{}", stdout(&output), stderr(&output));
+            assert!(stderr(&output).contains(message), "{ty}: no `{message}` in {}", stderr(&output));
+        }
+    }
+    let nothing = write(
+        dir.path(),
+        "nothing.purlin",
+        "kernel nothing\nparam n: i32\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = 1.0\n",
+    );
+    let text = good(&["run", &nothing, "--param", "n=0", "--device", "c", "--no-time"]);
+    assert!(text.contains("nothing to compare: no element of a result is written"), "{text}");
+    assert!(!text.contains("0.00"), "{text}");
+}
+
+/// A nan is a nan and infinity is infinity; against a number both are wrong, and hide nothing beside them.
+#[test]
+fn what_is_no_number_is_compared_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "kernel ends\nparam n: i32\narg x: f64[n] in\narg y: f64[n] inout\nfor i in 0..n\n  s: y[i] += x[i]\n";
+    let file = write(dir.path(), "ends.purlin", text);
+    let values = r#"{"x": ["nan", "inf", "-inf", 1.0, 2.0], "y": [0, 0, 0, 0, 0]}"#;
+    let values = write(dir.path(), "values.json", values);
+    let args = ["run", &file, "--param", "n=5", "--values", &values];
+    for device in ["c", "opencl"] {
+        let text = good(&[&args[..], &["--device", device, "--no-time"]].concat());
+        assert!(text.contains("`y`: 5 elements") && text.contains(" 0.00 of the tolerance"), "{text}");
+    }
+    for (edit, message) in [
+        (r"s/+= \(.*\);/= 3.0;/", "`y[0]` is 3.0, needed NaN; 5 elements are off"),
+        (r"s/+= \(.*\);/+= i == 3 ? 0.0\/0.0 : \1;/", "`y[3]` is NaN, needed 1.0;"),
+        (r"s/+= \(.*\);/+= i == 1 ? -(\1) : \1;/", "`y[1]` is -inf, needed inf;"),
+        (
+            r"s/+= \(.*\);/+= i == 4 ? 1.0 : \1;/",
+            "`y[4]` is 1.0, needed 2.0: 500000000000.0 times the tolerance;",
+        ),
+    ] {
+        let compiler = planted_compiler(dir.path(), "*", edit);
+        std::fs::remove_dir_all(dir.path().join("cache")).unwrap_or_default();
+        let output = purlin_with(&compiler, dir.path(), &args);
+        assert_eq!(output.status.code(), Some(1), "{edit}: {}{}", stdout(&output), stderr(&output));
+        assert!(stderr(&output).contains(message), "no `{message}` in {}", stderr(&output));
+    }
+}
+
+#[test]
+fn values_are_for_arguments_and_as_many_as_they_have_elements() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = AXPY.replace("arg y", "arg weights: f64[n] in\narg z: f64[n] out\narg y")
+        + "  t: z[i] = weights[i]\n";
+    let file = write(dir.path(), "axpy.purlin", &out);
+    // one that does not run at all: values are looked at first
+    let run = |values: &str| {
+        let values = write(dir.path(), "values.json", values);
+        let error =
+            bad(&["run", &file, "--param", "n=3", "--values", &values, "--device", "abacus", "--no-time"], 2);
+        error.trim().rsplit("values.json`: ").next().unwrap().to_owned()
+    };
+    let takes = "there is `x`, `a`, `weights`, `y`";
+    let hint = "did you mean `weights`? ";
+    let unknown = format!("error: `axpy` has no argument that takes values `wieghts`; {hint}{takes}");
+    assert_eq!(run(r#"{"wieghts": [1, 2, 3]}"#), unknown);
+    let unknown = format!("error: `axpy` has no argument that takes values `alpha`; {takes}");
+    assert_eq!(run(r#"{"alpha": 1}"#), unknown);
+    assert_eq!(run(r#"{"z": [1, 2, 3]}"#), "`z` is only written; leave it out");
+    assert_eq!(run(r#"{"n": 3}"#), "`n` is a parameter; give it with --param n=1000");
+    assert_eq!(run(r#"{"x": [1, 2]}"#), "error: `x` has 2 values, needed 3 of type f64");
+    assert_eq!(run(r#"{"a": [1, 2]}"#), "error: `a` has 2 values, needed 1 of type f64");
+    assert!(run(r#"{"x": [1, 2, "three"]}"#).contains("value of `x`: found \"three\", needed numbers"));
+    assert_eq!(
+        bad(&["run", &file, "--param", "m=3"], 2).trim(),
+        "error: `axpy` has no parameter `m`; there is `n`"
+    );
+}
+
+/// What is saved or printed of a form runs: on a mesh that has its sizes, or on a given one.
+#[test]
+fn a_lowered_kernel_runs_on_a_mesh() {
+    let dir = tempfile::tempdir().unwrap();
+    for (form, dim, degree) in
+        [("hyperelasticity", "2", "2"), ("helmholtz", "3", "1"), ("elasticity", "2", "1")]
+    {
+        for strategy in ["none", "single-cell"] {
+            let args = ["print", form, "--dim", dim, "--degree", degree, "--strategy", strategy];
+            let file = write(dir.path(), "lowered.purlin", &good(&args));
+            let run = ["run", &file, "--device", "c", "--no-time", "--cells", "2"];
+            let text = good(&run);
+            assert!(text.contains("cells and degrees of freedom of the mesh, the rest random"), "{text}");
+            assert!(text.contains("of the tolerance") && !text.contains("conditioning"), "{text}");
+        }
+    }
+    let args = ["print", "laplace", "--dim", "2", "--degree", "3", "--strategy", "none"];
+    let file = write(dir.path(), "laplace.purlin", &good(&args));
+    let sizes = |cells, vertices, dofs| {
+        [format!("n_cells={cells}"), format!("n_vertices={vertices}"), format!("n_dofs={dofs}")]
+    };
+    let run = |params: &[String], more: &[&'static str]| {
+        let mut args = vec!["run", &file, "--device", "c", "--no-time"];
+        params.iter().for_each(|p| args.extend(["--param", p]));
+        args.extend(more);
+        purlin(&args)
+    };
+    let text = stdout(&run(&sizes(8, 9, 49), &[]));
+    assert!(text.contains("of the unit mesh of these sizes, the rest random"), "{text}");
+    let text = stdout(&run(&sizes(7, 9, 49), &[]));
+    assert!(text.contains("random maps: no unit mesh has these sizes"), "{text}");
+    let output = run(&sizes(8, 9, 50), &["--cells", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--param n_dofs: the mesh has 49; leave it out"), "{}", stderr(&output));
+    let output = run(&[], &[]);
+    assert!(stderr(&output).contains("--param n_cells=1000, or give --cells 4"), "{}", stderr(&output));
+    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    assert!(bad(&["run", &axpy, "--cells", "4"], 2).contains("for kernels that were lowered from one"));
+    let text = good(&["form", "laplace", "--dim", "2", "--degree", "3"]);
+    assert!(text.contains("P3 on a triangle, equispaced, in basix's order: (0, 0) (1, 0) (0, 1)"), "{text}");
+}
+
+/// What roundings decide is no wrong result: the interpreter itself moves as far when its operations round otherwise.
+/// What they do not decide still is.
+#[test]
+fn results_that_roundings_decide_are_not_called_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "kernel cancel\nparam n: i32\narg x: f64[n] in\narg y: f64[n] out\narg z: f64[n] out\n
+for i in 0..n\n  s: y[i] = (x[i] + 1.0e9)*(x[i] + 1.0e9) - 1.0e18 - 2.0e9*x[i]\n  t: z[i] = x[i]\n";
+    let file = write(dir.path(), "cancel.purlin", text);
+    let args = ["run", &file, "--param", "n=50"];
+    // as a compiler may reassociate
+    let edit = r"s/\(y\[[^]]*\] = \)\(.*\);/\1(\2)*(1.0 + 1e-9);/";
+    let compiler = planted_compiler(dir.path(), "*", edit);
+    let output = purlin_with(&compiler, dir.path(), &args);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let text = stdout(&output);
+    assert!(
+        text.contains("elements depend on how operations are rounded by more than the tolerance"),
+        "{text}"
+    );
+    let edit = edit.replace("1e-9", "1e3");
+    for edit in [edit.as_str(), r"s/\(z\[[^]]*\] = \)\(.*\);/\1(\2)*(1.0 + 1e-9);/"] {
+        std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
+        let compiler = planted_compiler(dir.path(), "*", edit);
+        let output = purlin_with(&compiler, dir.path(), &args);
+        assert_eq!(output.status.code(), Some(1), "{edit}: {}{}", stdout(&output), stderr(&output));
+    }
+}

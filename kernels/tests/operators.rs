@@ -48,6 +48,7 @@ fn run(operator: Operator, dim: usize, degree: usize) -> (f64, Run) {
     for name in ["u", "du"] {
         inputs = inputs.field(name, (0..n).map(|_| random.next()).collect());
     }
+    let inputs = inputs.of(&lowered.form);
     let expected = reference::action(&lowered.form, &mesh, &inputs).unwrap();
     let mut memory = lowered.bind(&mesh, &inputs).unwrap();
     let run = interpret(&lowered.kernel, &mut memory).unwrap();

@@ -16,6 +16,8 @@ use purlin::{LoadError, ProblemError};
 pub enum Failure {
     /// A step, a kernel or a result was refused.
     Refused(String),
+    /// A compiler makes another program of a source than it says.
+    Compiler(String),
     /// The user asked for something that is not there or cannot be read.
     Usage(String),
     /// The machine lacks something.
@@ -38,13 +40,17 @@ impl Failure {
             Self::Refused(_) => 1,
             Self::Usage(_) | Self::Text { .. } => 2,
             Self::Missing(_) => 3,
+            Self::Compiler(_) => 4,
         }
     }
 
     /// Prints the failure on standard error.
     pub fn print(&self) {
         match self {
-            Self::Refused(message) | Self::Usage(message) | Self::Missing(message) => {
+            Self::Refused(message)
+            | Self::Usage(message)
+            | Self::Missing(message)
+            | Self::Compiler(message) => {
                 eprintln!("error: {message}");
             }
             Self::Text { name, source, errors } => {

@@ -1,34 +1,27 @@
 //! `purlin run` on a `.purlin` file: random inputs, compared with the interpreter.
 
+use super::blame::{Accused, Blame};
 use super::failure::Failure;
+use super::inputs::{Inputs, index_bound, inputs};
+use super::judge::{Comparison, Expected, STEPS, results};
 use super::out;
 use super::progress::Progress;
-use super::run::{RunArgs, TOLERANCE, load};
-use super::source::{Source, read};
+use super::run::{RunArgs, load};
+use super::source::Source;
 use super::table::{facts, figure, seconds};
 use super::transform::Transformed;
-use super::values::ParamArg;
-use purlin::codegen::{Options, Program, generate};
-use purlin::interp::{InterpError, Memory, Value, interpret_with};
-use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, TableData, VarId, VarKind};
+use purlin::codegen::{Program, generate};
+use purlin::interp::{InterpError, Memory, Value};
+use purlin::ir::{Direction, Kernel, ScalarType, TableData, VarId, VarKind};
 use purlin::runtime::TimingOptions;
-use purlin::{Loaded, Random, RelativeError, gathered, kernel_work};
-use std::collections::BTreeMap;
+use purlin::{Loaded, kernel_work};
 use std::path::Path;
-
-/// Steps of the interpreter after which a comparison is given up: some seconds.
-const STEPS: u64 = 50_000_000;
 
 /// Runs the command on a file.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let Source::File(kernel) = source else { return Ok(()) };
-    if args.mesh.is_some() || args.cells.is_some() {
-        return Err(Failure::Usage(
-            "--mesh and --cells are for forms; give sizes with --param n=1000".into(),
-        ));
-    }
     let seed = args.seed();
-    let memory = memory(args, kernel, seed)?;
+    let Inputs { memory, origin } = inputs(args, kernel, seed)?;
     let progress = Progress::new();
     // Before any device sees them: inputs that lead out of an array end here, not in a crash.
     progress.stage("interpreting");
@@ -36,25 +29,33 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("transforming");
     let transformed = args.transform.apply(source, kernel)?;
     let device = args.open()?;
-    let program = generate(&transformed.kernel, device.info().backend.target(), &Options::default())?;
+    let program = generate(&transformed.kernel, device.info().backend.target(), &args.options())?;
     progress.stage(format!("compiling for {}", device.info().name));
     let inputs = with_tables(kernel, &transformed.kernel, &memory);
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &inputs)?;
     progress.stage("running");
-    loaded.launch()?;
-    let results = results(&transformed.kernel, &loaded, &memory)?;
-    let error = expected.map(|expected| compare(&expected, &results));
+    let accused =
+        Accused { device: &*device, kernel: &transformed.kernel, program: &program, memory: &inputs };
+    let judged = expected.map(|expected| judge(kernel, &memory, &expected, &accused, &loaded, &progress));
+    let judged = match judged {
+        Some(judged) => Some(judged?),
+        None => {
+            loaded.launch()?;
+            None
+        }
+    };
     let mut rows = vec![
         ("kernel", format!("{}, {}", kernel.name, transformed.name)),
         ("device", format!("{} ({})", device.info().name, device.info().selector())),
-        (
-            "error",
-            error.map_or_else(
-                || "not compared: too large to interpret".into(),
-                |e| format!("{e:.2} of the tolerance (relative {TOLERANCE:e} in f64, 1e-5 in f32)"),
-            ),
-        ),
     ];
+    rows.extend(origin.map(|origin| ("inputs", origin)));
+    match &judged {
+        None => rows.push(("error", "not compared: too large to interpret".into())),
+        Some(Judged { comparison, .. }) => {
+            rows.extend([("compared", comparison.compared()), ("error", comparison.error())]);
+            rows.extend(comparison.ill_conditioned(kernel, &memory).map(|text| ("conditioning", text)));
+        }
+    }
     rows.extend(checked.map(|report| ("checked", report.to_string())));
     if !args.no_time {
         progress.stage("timing");
@@ -72,12 +73,48 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     if let Some(dir) = &args.save_dir {
         save(dir, &transformed, &program)?;
     }
-    match error {
-        Some(e) if e > 1.0 || e.is_nan() => Err(Failure::Refused(format!(
-            "wrong result: {e:.1} times the tolerated relative error ({TOLERANCE:e} in f64, 1e-5 in f32); seed {seed}"
-        ))),
-        Some(_) | None => Ok(()),
+    let fault = judged.and_then(|j| Some((j.comparison.fault(kernel, &memory)?, j.blame?)));
+    match fault {
+        Some((fault, blame)) => {
+            Err(accused.verdict(&blame, &format!("{fault}; seed {seed}"), args.save_dir.as_deref()))
+        }
+        None => Ok(()),
     }
+}
+
+/// What became of a result, and whose fault it is if it is wrong.
+struct Judged {
+    comparison: Comparison,
+    blame: Option<Blame>,
+}
+
+/// Launches a program and compares its results; what is off is held against other roundings of the interpreter and
+/// other ways to compile it.
+fn judge(
+    kernel: &Kernel,
+    memory: &Memory,
+    expected: &Expected,
+    accused: &Accused<'_>,
+    loaded: &Loaded<'_>,
+    progress: &Progress,
+) -> Result<Judged, Failure> {
+    let compared = |loaded: &Loaded<'_>| -> Result<Comparison, Failure> {
+        expected.poison(loaded)?;
+        loaded.launch()?;
+        let results = results(accused.kernel, loaded, memory)?;
+        let mut comparison = expected.compare(&results);
+        if !comparison.is_right() {
+            expected.excuse(kernel, memory, &results, &mut comparison);
+        }
+        Ok(comparison)
+    };
+    let comparison = compared(loaded)?;
+    if comparison.is_right() {
+        return Ok(Judged { comparison, blame: None });
+    }
+    progress.stage("looking for the cause of a wrong result");
+    let blame = accused.blame(&|loaded| Ok(compared(loaded)?.is_right()));
+    Ok(Judged { comparison, blame: Some(blame) })
 }
 
 fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), Failure> {
@@ -120,30 +157,14 @@ fn table_value(data: &TableData, ty: ScalarType) -> Value {
     }
 }
 
-/// What the kernel wrote, by argument, row by row.
-fn results(kernel: &Kernel, loaded: &Loaded<'_>, memory: &Memory) -> Result<Vec<(String, Value)>, Failure> {
-    let written = kernel.vars.values().filter(|v| match v.kind {
-        VarKind::Argument(Direction::Out | Direction::InOut) => true,
-        VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => false,
-    });
-    written.map(|v| Ok((v.name.clone(), gathered(kernel, v, memory, loaded.value(&v.name)?)))).collect()
-}
-
 /// What the interpreter makes of the memory; none if that takes too long.
-struct Expected {
-    memory: Memory,
-    /// Results with elements that nothing writes: they hold poison on a device.
-    partial: BTreeMap<String, u64>,
-}
-
 fn interpreted(args: &RunArgs, kernel: &Kernel, memory: &Memory) -> Result<Option<Expected>, Failure> {
-    let mut memory = memory.clone();
-    match interpret_with(kernel, &mut memory, &mut (), Some(STEPS)) {
-        Ok(run) => Ok(Some(Expected { memory, partial: run.unwritten })),
+    match Expected::new(kernel, memory, STEPS) {
+        Ok(expected) => Ok(Some(expected)),
         Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => {
-            let params = ParamArg::collect(&args.param);
-            let free =
-                |id: &VarId| is_integer_array(kernel, *id) && index_bound(kernel, *id, &params).is_none();
+            let free = |id: &VarId| {
+                is_integer_array(kernel, *id) && index_bound(kernel, *id, memory.params()).is_none()
+            };
             match kernel.vars.ids().find(free).filter(|_| args.values.is_none()) {
                 Some(id) => Err(Failure::Usage(format!(
                     "too large to interpret, and nothing says which values `{}` may take; give them with --values",
@@ -159,149 +180,4 @@ fn interpreted(args: &RunArgs, kernel: &Kernel, memory: &Memory) -> Result<Optio
 fn is_integer_array(kernel: &Kernel, id: VarId) -> bool {
     let var = &kernel.vars[id];
     matches!(var.kind, VarKind::Argument(_)) && !var.ty.is_float() && !var.shape.is_empty()
-}
-
-/// The largest relative error of any result over what its type tolerates.
-fn compare(expected: &Expected, results: &[(String, Value)]) -> f64 {
-    let mut worst = 0.0_f64;
-    for (name, found) in results {
-        let Some(needed) = expected.memory.get(name).filter(|_| !expected.partial.contains_key(name)) else {
-            continue;
-        };
-        let tolerance = match found.ty() {
-            ScalarType::F64 => TOLERANCE,
-            ScalarType::F32 => 1e-5,
-            ScalarType::I32 | ScalarType::I64 => f64::MIN_POSITIVE,
-        };
-        let error = RelativeError::between(&found.to_f64(), &needed.to_f64()).max / tolerance;
-        worst = if error > worst || error.is_nan() { error } else { worst };
-    }
-    worst
-}
-
-/// Parameters from the command line, arguments from the file of values or else at random.
-fn memory(args: &RunArgs, kernel: &Kernel, seed: u64) -> Result<Memory, Failure> {
-    let params = ParamArg::collect(&args.param);
-    let mut memory = Memory::new();
-    for (name, value) in &params {
-        if kernel.var(name).is_none_or(|v| kernel.vars[v].kind != VarKind::Param) {
-            return Err(Failure::Usage(format!("`{}` has no parameter `{name}`", kernel.name)));
-        }
-        memory.set_param(name, *value);
-    }
-    let given: BTreeMap<String, serde_json::Value> = match &args.values {
-        Some(path) => serde_json::from_str(&read(path)?)
-            .map_err(|e| Failure::Usage(format!("`{}`: {e}", path.display())))?,
-        None => BTreeMap::new(),
-    };
-    let mut random = Random::new(seed);
-    for (id, var) in kernel.vars.iter() {
-        let name = &var.name;
-        match var.kind {
-            VarKind::Param if !params.contains_key(name) => {
-                return Err(Failure::Usage(format!(
-                    "parameter `{name}` has no value; give it one with --param {name}=1000"
-                )));
-            }
-            VarKind::Argument(Direction::In | Direction::InOut) => {}
-            VarKind::Param | VarKind::Argument(Direction::Out) | VarKind::Temporary | VarKind::Table(_) => {
-                continue;
-            }
-        }
-        let value = match given.get(name) {
-            Some(json) => from_json(name, json, var.ty)?,
-            None => random_value(kernel, id, &params, &mut random)?,
-        };
-        memory.set(name, value);
-    }
-    Ok(memory)
-}
-
-fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Value, Failure> {
-    let items = match json {
-        serde_json::Value::Array(items) => items.clone(),
-        other => vec![other.clone()],
-    };
-    let wrong = |item: &serde_json::Value| {
-        Failure::Usage(format!("value of `{name}`: found {item}, needed numbers of type {ty}"))
-    };
-    let reals = || items.iter().map(|i| i.as_f64().ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
-    let ints = || items.iter().map(|i| i.as_i64().ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
-    let narrow = |v: i64| i32::try_from(v).map_err(|_| wrong(&v.into()));
-    Ok(match ty {
-        ScalarType::F64 => Value::F64(reals()?),
-        ScalarType::F32 => Value::F32(reals()?.into_iter().map(|x| x as f32).collect()),
-        ScalarType::I64 => Value::I64(ints()?),
-        ScalarType::I32 => Value::I32(ints()?.into_iter().map(narrow).collect::<Result<_, _>>()?),
-    })
-}
-
-fn random_value(
-    kernel: &Kernel,
-    id: VarId,
-    params: &BTreeMap<String, i64>,
-    random: &mut Random,
-) -> Result<Value, Failure> {
-    let var = &kernel.vars[id];
-    let mut len = 1_usize;
-    for extent in &var.shape {
-        let extent = evaluate(kernel, extent, params).and_then(|e| usize::try_from(e).ok());
-        let product = extent.and_then(|e| len.checked_mul(e)).filter(|n| *n < 1 << 32);
-        len = product.ok_or_else(|| {
-            Failure::Usage(format!(
-                "the size of `{}` is negative or too large; give other parameters",
-                var.name
-            ))
-        })?;
-    }
-    let below = index_bound(kernel, id, params).unwrap_or(10).max(1) as u64;
-    let indices = match kernel.assumptions.contains(&Assumption::Injective(id)) {
-        true => distinct(len, below.max(len as u64), random),
-        false => (0..len).map(|_| random.below(below)).collect(),
-    };
-    Ok(match var.ty {
-        ScalarType::F64 => Value::F64(random.numbers(len)),
-        ScalarType::F32 => Value::F32(random.numbers(len).into_iter().map(|x| x as f32).collect()),
-        ScalarType::I32 => Value::I32(indices.into_iter().map(|i| i as i32).collect()),
-        ScalarType::I64 => Value::I64(indices.into_iter().map(|i| i as i64).collect()),
-    })
-}
-
-/// The first `len` numbers of a pseudo-random order of `0..below`.
-fn distinct(len: usize, below: u64, random: &mut Random) -> Vec<u64> {
-    let mut order: Vec<u64> = (0..below).collect();
-    for k in 0..len.min(order.len()) {
-        let other = k + random.below((order.len() - k) as u64) as usize;
-        order.swap(k, other);
-    }
-    order.truncate(len);
-    order
-}
-
-/// The smallest extent of an axis that values of an integer array index: maps must stay inside.
-fn index_bound(kernel: &Kernel, map: VarId, params: &BTreeMap<String, i64>) -> Option<i64> {
-    let mut bound = None;
-    let mut visit = |access: &purlin::ir::Access| {
-        for (index, extent) in access.index.iter().zip(&kernel.vars[access.var].shape) {
-            let mut uses = false;
-            index.for_each(&mut |e| uses |= matches!(e, Expr::Load(a) if a.var == map));
-            if let (true, Some(extent)) = (uses, evaluate(kernel, extent, params)) {
-                bound = Some(bound.map_or(extent, |b: i64| b.min(extent)));
-            }
-        }
-    };
-    for insn in kernel.insns.values() {
-        visit(&insn.lhs);
-        insn.reads().into_iter().for_each(&mut visit);
-    }
-    bound
-}
-
-/// An affine expression of parameters.
-fn evaluate(kernel: &Kernel, e: &Affine, params: &BTreeMap<String, i64>) -> Option<i64> {
-    let fixed = e.substitute(&|atom: &Atom| match atom {
-        Atom::Var(v) => params.get(&kernel.vars[*v].name).map(|value| Affine::constant(*value)),
-        Atom::Iname(_) | Atom::Floor(..) => None,
-    });
-    fixed.as_constant()
 }

@@ -1,5 +1,6 @@
 //! `purlin run` on a form: lower, transform, generate, compile, run, check, time.
 
+use super::blame::Accused;
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
@@ -7,7 +8,7 @@ use super::report::{Measured, Report};
 use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
 use super::values::{file_mesh, unit_mesh};
-use purlin::codegen::{Options, generate};
+use purlin::codegen::generate;
 use purlin::forms::mesh::Mesh;
 use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
 use purlin::{Loaded, Problem, device_model, kernel_work};
@@ -30,7 +31,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("generating code");
     let device = args.open()?;
     let target = device.info().backend.target();
-    let program = generate(&transformed.kernel, target, &Options::default())?;
+    let program = generate(&transformed.kernel, target, &args.options())?;
     progress.stage(format!("compiling for {}", device.info().name));
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &problem.memory)?;
     progress.stage("running");
@@ -62,9 +63,16 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         return Ok(());
     }
     let (l2, max) = (error.l2, error.max);
-    Err(Failure::Refused(format!(
-        "wrong result: relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
-    )))
+    let what = format!(
+        "relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
+    );
+    let (kernel, memory) = (&transformed.kernel, &problem.memory);
+    let accused = Accused { device: &*device, kernel, program: &program, memory };
+    let blame = accused.blame(&|loaded| {
+        loaded.launch()?;
+        Ok(problem.relative_error(&loaded.f64s(problem.output())?)?.is_within(TOLERANCE))
+    });
+    Err(accused.verdict(&blame, &what, args.save_dir.as_deref()))
 }
 
 fn mesh(args: &RunArgs, form: &FormSource) -> Result<Mesh, Failure> {

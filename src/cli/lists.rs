@@ -43,12 +43,14 @@ pub fn form(args: &FormArgs) -> Result<(), Failure> {
     let source = args.options.form(&args.what)?;
     let lowered = source.lower()?;
     let points: Vec<String> = lowered.points.iter().map(usize::to_string).collect();
+    let nodes: Vec<String> = lowered.nodes.iter().map(ToString::to_string).collect();
     let degrees = lowered.form.quadrature_degrees()?;
     let degrees: Vec<String> = degrees.iter().map(usize::to_string).collect();
     out(&facts([
         ("form", lowered.form.to_string()),
         ("result", lowered.test.to_string()),
         ("quadrature", format!("degree {}, {} points a cell", degrees.join(", "), points.join(", "))),
+        ("nodes", nodes.join("\n")),
         ("instructions", lowered.kernel.insns.len().to_string()),
         ("kernel hash", lowered.kernel.content_hash()),
     ]))

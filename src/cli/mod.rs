@@ -1,5 +1,6 @@
 //! Arguments, subcommands, exit codes.
 
+mod blame;
 mod cases;
 mod deps;
 mod devices;
@@ -7,7 +8,10 @@ mod diff;
 mod failure;
 mod file_run;
 mod form_run;
+mod inputs;
+mod judge;
 mod lists;
+mod mesh_inputs;
 mod page;
 mod print;
 mod progress;
@@ -47,7 +51,8 @@ Exit codes:
   0  done
   1  refused or wrong: a step that is not legal, code that cannot be generated, a result that is off
   2  usage: unknown names, files that are missing or malformed
-  3  this machine lacks a device, a compiler or a tool; the message says how to get it";
+  3  this machine lacks a device, a compiler or a tool; the message says how to get it
+  4  a result that is off by the fault of a compiler: its source is right without optimisation";
 
 /// A polyhedral loop-transformation engine: variational forms and loop programs to CUDA, OpenCL and C.
 #[derive(Parser)]

@@ -6,7 +6,7 @@ use super::transform::TransformArgs;
 use super::values::ParamArg;
 use super::{file_run, form_run};
 use clap::Args;
-use purlin::codegen::Program;
+use purlin::codegen::{Options, Program};
 use purlin::interp::{LaunchReport, Memory};
 use purlin::ir::Kernel;
 use purlin::runtime::{Backend, Device, devices, open};
@@ -16,8 +16,9 @@ use std::path::PathBuf;
 /// Compile, run and check a form's action or a loop program, and place it on the device's roofline
 ///
 /// A form is run on pseudo-random inputs and compared with an evaluation that shares no code with lowering and code
-/// generation; a loop program is compared with the interpreter. Results are poisoned before the run. A relative error
-/// above 1e-12 ends with exit code 1.
+/// generation; a loop program is compared with the interpreter, element by element. Results are poisoned before the
+/// run; any nan equals any nan. A relative error above 1e-12 ends with exit code 1, if other roundings of the operations
+/// do not explain it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -26,6 +27,12 @@ Examples:
   purlin run laplace --device cuda                             on the first CUDA card
   purlin run axpy.purlin --param n=1000 --device c
   purlin run laplace --mesh meshes/bracket.msh --check         also what the recipe assumes, on the real maps
+
+Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is compiled again
+without contraction and without optimisation: the message says whether contraction explains it, and exit code 4 that
+the compiler is at fault, with the source to report.
+
+A kernel that was lowered from a form runs on a unit mesh that has the given sizes, or on that of --cells or --mesh.
 
 The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the document's also charges every read of
 the reference matrices to local memory, where the device has any. Both ceilings are measured on the device. Operations
@@ -38,7 +45,7 @@ pub struct RunArgs {
     /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra [default: 32 or 8]
     #[arg(long, value_name = "N", conflicts_with = "mesh")]
     pub cells: Option<usize>,
-    /// Gmsh file (MSH 4.1) to run a form on
+    /// Gmsh file (MSH 4.1) to run a form, or a kernel that was lowered from one, on
     #[arg(long, value_name = "FILE.msh")]
     pub mesh: Option<PathBuf>,
     /// Value of a parameter of a file's kernel; repeat it for each
@@ -59,6 +66,10 @@ pub struct RunArgs {
     /// Only check: no timing, no roofline
     #[arg(long)]
     pub no_time: bool,
+    /// Round each operation: no compiler may compute a*b + c with one rounding (-ffp-contract=off, --fmad=false,
+    /// #pragma OPENCL FP_CONTRACT OFF)
+    #[arg(long)]
+    pub no_contraction: bool,
     /// Before the launch, check what is assumed of parameters and maps, and that no map leads outside of an array
     #[arg(long)]
     pub check: bool,
@@ -80,6 +91,11 @@ impl RunArgs {
     /// Opens the chosen device.
     pub fn open(&self) -> Result<Box<dyn Device>, Failure> {
         open_device(self.device.as_deref())
+    }
+
+    /// How code is generated.
+    pub fn options(&self) -> Options {
+        Options::default().with_contraction(!self.no_contraction)
     }
 
     /// The chosen seed, or a fresh one.

@@ -4,11 +4,12 @@ use crate::pair::{Pair, TOLERANCE, differ};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind};
-use purlin::runtime::{Device, open};
-use purlin::{Loaded, gathered, laid_out};
+use purlin::runtime::{Device, Optimisation, open};
+use purlin::transforms::Recipe;
+use purlin::{LoadError, Loaded, gathered, laid_out};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -67,6 +68,19 @@ pub static UNJUDGED: AtomicU64 = AtomicU64::new(0);
 /// Programs that are right on pocl only by the other method.
 pub static DOUBTED: AtomicU64 = AtomicU64::new(0);
 
+/// Programs that a compiler makes others of: right without optimisation, wrong with optimisation that relies on no
+/// promise of the source.
+pub static MISCOMPILED: AtomicU64 = AtomicU64::new(0);
+
+/// How a child process is to compile.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    method: Option<Method>,
+    optimisation: Optimisation,
+    /// Instead of the C compiler of the environment.
+    compiler: Option<PathBuf>,
+}
+
 impl Place {
     pub fn device(self) -> &'static str {
         match self {
@@ -114,6 +128,7 @@ fn needs_replication(source: &str) -> bool {
 struct Work {
     device: String,
     replicated: Option<bool>,
+    optimisation: Optimisation,
     pairs: Vec<Pair>,
 }
 
@@ -125,19 +140,23 @@ pub struct Running {
 
 /// Starts a child process for some pairs. Pairs that belong to the other place of OpenCL come back as none.
 pub fn start(place: Place, pairs: &[Pair]) -> Running {
-    spawn(place.device(), place.replicated(), place.method(), pairs)
+    spawn(place.device(), place.replicated(), &Way { method: place.method(), ..Way::default() }, pairs)
 }
 
-fn spawn(device: &str, replicated: Option<bool>, method: Option<Method>, pairs: &[Pair]) -> Running {
+fn spawn(device: &str, replicated: Option<bool>, way: &Way, pairs: &[Pair]) -> Running {
     let dir = tempfile::tempdir().unwrap();
-    let work = Work { device: device.into(), replicated, pairs: pairs.to_vec() };
+    let optimisation = way.optimisation;
+    let work = Work { device: device.into(), replicated, optimisation, pairs: pairs.to_vec() };
     let file = dir.path().join("work.json");
     std::fs::write(&file, serde_json::to_vec(&work).unwrap()).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
     command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
-    if let Some(method) = method {
+    if let Some(compiler) = &way.compiler {
+        command.env("CC", compiler);
+    }
+    if let Some(method) = way.method {
         command.env("POCL_WORK_GROUP_METHOD", method.name());
     }
     let log = std::fs::File::create(dir.path().join("log")).unwrap();
@@ -187,7 +206,7 @@ pub fn verdicts(place: Place, pairs: &[Pair], running: Running) -> Vec<Option<Ve
 /// What is wrong by one of pocl's methods and right by the other is its own fault, and counted.
 fn judged(place: Place, pair: &Pair, verdict: Option<Verdict>) -> Option<Verdict> {
     if let (Some(Verdict::Wrong(_)), Some(method)) = (&verdict, place.other_method())
-        && by(method, pair) == Ok(Some(Verdict::Same))
+        && by("opencl", &Way { method: Some(method), ..Way::default() }, pair) == Ok(Some(Verdict::Same))
     {
         DOUBTED.fetch_add(1, Ordering::Relaxed);
         return Some(Verdict::Same);
@@ -202,7 +221,7 @@ fn died(place: Place, pair: &Pair, why: String) -> Option<Verdict> {
         return Some(Verdict::Wrong(why));
     }
     ABORTED.fetch_add(1, Ordering::Relaxed);
-    match by(Method::Loop, pair) {
+    match by("opencl", &Way { method: Some(Method::Loop), ..Way::default() }, pair) {
         Ok(verdict) => verdict,
         // an assertion in pocl's own passes: there is no code to judge
         Err(why) if aborts(&why) => {
@@ -213,10 +232,60 @@ fn died(place: Place, pair: &Pair, why: String) -> Option<Verdict> {
     }
 }
 
-/// The verdict of pocl by one of its methods.
-fn by(method: Method, pair: &Pair) -> Result<Option<Verdict>, String> {
-    let running = spawn("opencl", None, Some(method), std::slice::from_ref(pair));
+/// The verdict on a program that is compiled in another way.
+fn by(device: &str, way: &Way, pair: &Pair) -> Result<Option<Verdict>, String> {
+    let running = spawn(device, None, way, std::slice::from_ref(pair));
     Ok(running.finish()?.pop().flatten())
+}
+
+/// Whether a wrong result is a compiler's: right without optimisation, and wrong where it optimises without relying
+/// on `restrict`, types of pointers and overflow, so that no broken promise of ours explains it.
+pub fn is_of_compiler(place: Place, pair: &Pair) -> bool {
+    blamed(place.device(), &Way { method: place.method(), ..Way::default() }, pair)
+}
+
+fn blamed(device: &str, way: &Way, pair: &Pair) -> bool {
+    let with = |optimisation| by(device, &Way { optimisation, ..way.clone() }, pair);
+    with(Optimisation::Off) == Ok(Some(Verdict::Same))
+        && matches!(with(Optimisation::Defined), Ok(Some(Verdict::Wrong(_))))
+}
+
+/// Whether a pair is right in a process of its own: a fault on a card fails what comes after it, too.
+pub fn is_right_alone(place: Place, pair: &Pair) -> bool {
+    let way = Way { method: place.method(), ..Way::default() };
+    by(place.device(), &way, pair) == Ok(Some(Verdict::Same))
+}
+
+/// A compiler that halves what some statements add, at some levels of optimisation only.
+#[test]
+fn a_fault_of_the_compiler_is_told_from_ours() {
+    let text = "kernel sample\nparam n: i32\nparam m: i32\narg x: f64[n] in\narg y: f64[n, m] inout\n
+for i in 0..n\n  for j in 0..m\n    s: y[i, j] += 2.0*x[i] + 1.0\n";
+    let before = purlin::ir::text::parse(text).unwrap().to_string();
+    let pair = Pair { n: 3, m: 2, seed: 7, after: before.clone(), before, recipe: Recipe::default() };
+    let dir = tempfile::tempdir().unwrap();
+    let verdict = |options: &str| {
+        let compiler = dir.path().join("cc");
+        let edit = r"s/+= \(.*\);/+= 0.5*(\1);/";
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in\n*--version*) exec cc --version;;\n{options}) for f in \"$@\"; do case \
+             \"$f\" in *.c) sed -i '{edit}' \"$f\";; esac; done;;\nesac\nexec cc \"$@\"\n"
+        );
+        std::fs::write(&compiler, script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&compiler, mode).unwrap();
+        let way = Way { compiler: Some(compiler), ..Way::default() };
+        let is_right = match by("c", &way, &pair) {
+            Ok(Some(Verdict::Same)) => true,
+            Ok(Some(Verdict::Wrong(_))) => false,
+            other => panic!("{other:?}"),
+        };
+        (is_right, blamed("c", &way, &pair))
+    };
+    assert_eq!(verdict("none"), (true, false));
+    assert_eq!(verdict("*-O3*"), (false, true));
+    assert_eq!(verdict("*-Drestrict=*) ;;\n*-O3*"), (false, false)); // it relies on a promise
+    assert_eq!(verdict("*"), (false, false)); // the source is wrong
 }
 
 #[test]
@@ -236,7 +305,7 @@ fn child() {
         verdicts.push(match generated {
             Err(verdict) => Some(verdict.clone()),
             Ok(g) if elsewhere(g) => None,
-            Ok(g) => Some(run(&*device, &source, g, pair)),
+            Ok(g) => Some(run(&*device, work.optimisation, &source, g, pair)),
         });
     }
     std::fs::write(Path::new(&file).with_extension("out"), serde_json::to_vec(&verdicts).unwrap()).unwrap();
@@ -313,16 +382,25 @@ fn merged<'p>(programs: impl Iterator<Item = &'p Program>) -> String {
     text
 }
 
-fn run(device: &dyn Device, source: &str, generated: &Generated, pair: &Pair) -> Verdict {
+fn run(
+    device: &dyn Device,
+    optimisation: Optimisation,
+    source: &str,
+    generated: &Generated,
+    pair: &Pair,
+) -> Verdict {
     let mut program = generated.program.clone();
     program.source = source.to_owned();
     let memory = pair.memory();
     let kernel = &generated.kernel;
     let laid_out = laid_out(kernel, &memory);
-    let loaded = match Loaded::new(device, &program, &laid_out) {
+    let load = |program: &Program| -> Result<Loaded<'_>, LoadError> {
+        Loaded::compiled(device, device.compile_as(program, optimisation)?, &laid_out)
+    };
+    let loaded = match load(&program) {
         Ok(loaded) => loaded,
         // is it this one that does not compile?
-        Err(_) => match Loaded::new(device, &generated.program, &laid_out) {
+        Err(_) => match load(&generated.program) {
             Ok(loaded) => loaded,
             Err(e) => return Verdict::Wrong(format!("{e}\n{}", generated.program.source)),
         },

@@ -1,7 +1,9 @@
 //! Random programs and random recipes over all primitives: what is accepted computes the same in the interpreter
 //! before and after each step, in C, in OpenCL on the CPU, and in CUDA where there is a card.
 //!
-//! `PURLIN_SEED` chooses the pairs (a number, or `fresh`), `PURLIN_PAIRS` how many.
+//! `PURLIN_SEED` chooses the pairs (a number, or `fresh`), `PURLIN_PAIRS` how many, `PURLIN_TEST_ALL` a long run;
+//! CONTRIBUTING.md says how to run them on a machine with a card. What they find is saved below `target/tmp`, or below
+//! the directory for temporary files where that cannot be written, and printed.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod devices;
@@ -119,6 +121,12 @@ fn accepted_recipes_keep_results_everywhere() {
     if doubted > 0 {
         println!("{doubted} programs that pocl gets right only by the other of its methods");
     }
+    let miscompiled = devices::MISCOMPILED.load(Ordering::Relaxed);
+    if miscompiled > 0 {
+        println!(
+            "{miscompiled} programs that a compiler gets right only without optimisation; they are saved"
+        );
+    }
     println!("{}", sum.tally);
     for (why, times) in &sum.refused {
         println!("{times:6} without code: {why}");
@@ -212,13 +220,17 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
     }
     let running: Vec<_> = places.iter().map(|place| (*place, devices::start(*place, &pairs))).collect();
     let verdicts: Vec<_> = running.into_iter().map(|(p, r)| (p, devices::verdicts(p, &pairs, r))).collect();
-    let mut wrong = None;
+    let (mut wrong, mut miscompiled) = (None, Vec::new());
     let mut done = Sum { tally, ..Sum::default() };
-    for k in 0..pairs.len() {
+    for (k, pair) in pairs.iter().enumerate() {
         let of = |place: &(Place, Vec<Option<Verdict>>)| place.1[k].clone().map(|v| (place.0, v));
         let found: Vec<(Place, Verdict)> = verdicts.iter().filter_map(of).collect();
-        if let Some((place, _)) = found.iter().find(|(_, v)| matches!(v, Verdict::Wrong(_))) {
-            wrong.get_or_insert((k, *place)); // what follows a fault on a card fails, too
+        for (place, verdict) in &found {
+            if let (Verdict::Wrong(why), None) = (verdict, wrong)
+                && !is_excused(*place, pair, why, &mut miscompiled)
+            {
+                wrong = Some((k, *place)); // what follows a fault on a card fails, too
+            }
         }
         match found.iter().find_map(|(_, v)| if let Verdict::Refused(why) = v { Some(why) } else { None }) {
             Some(why) => *done.refused.entry(class(why)).or_default() += 1,
@@ -234,6 +246,18 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
         return;
     }
     sum.lock().unwrap().add(done);
+}
+
+/// Whether a wrong result is a compiler's fault, which is saved and counted, or follows one on the same device.
+fn is_excused(place: Place, pair: &Pair, why: &str, miscompiled: &mut Vec<Place>) -> bool {
+    if devices::is_of_compiler(place, pair) {
+        devices::MISCOMPILED.fetch_add(1, Ordering::Relaxed);
+        let files = regressions::save(pair);
+        println!("on {place:?} the compiler is at fault, saved as {files}: {why}");
+        miscompiled.push(place);
+        return true;
+    }
+    miscompiled.contains(&place) && devices::is_right_alone(place, pair)
 }
 
 /// A message without its names.

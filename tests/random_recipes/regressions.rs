@@ -6,19 +6,62 @@ use crate::shrink::replay;
 use purlin::transforms::Recipe;
 use std::path::{Path, PathBuf};
 
-/// Saves a pair as `<hash>.purlin` and `<hash>.json`.
+/// Saves a pair as `<hash>.purlin` and `<hash>.json`, and prints both: nothing that was found is lost where neither
+/// directory can be written, or the machine goes away.
 pub fn save(pair: &Pair) -> String {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    save_in(&[PathBuf::from(env!("CARGO_TARGET_TMPDIR")), std::env::temp_dir().join("purlin-found")], pair)
+}
+
+/// Saves into the first directory that can be made and written.
+fn save_in(dirs: &[PathBuf], pair: &Pair) -> String {
     let text = format!("# n = {}; m = {}; seed = {}\n{}", pair.n, pair.m, pair.seed, pair.before);
     let recipe = pair.recipe.to_json().unwrap() + "\n";
     let hash = text
         .bytes()
         .chain(recipe.bytes())
         .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
-    let file = dir.join(format!("{:08x}.purlin", hash >> 32));
-    std::fs::write(&file, text).unwrap();
-    std::fs::write(file.with_extension("json"), recipe).unwrap();
-    format!("{} and .json", file.display())
+    let name = format!("{:08x}", hash >> 32);
+    println!("---- {name}.purlin\n{text}---- {name}.json\n{recipe}----");
+    let write = |dir: &Path| -> std::io::Result<PathBuf> {
+        std::fs::create_dir_all(dir)?;
+        let file = dir.join(format!("{name}.purlin"));
+        std::fs::write(&file, &text)?;
+        std::fs::write(file.with_extension("json"), &recipe)?;
+        Ok(file)
+    };
+    let mut errors = Vec::new();
+    for dir in dirs {
+        match write(dir) {
+            Ok(file) => return format!("{} and .json", file.display()),
+            Err(e) => errors.push(format!("{}: {e}", dir.display())),
+        }
+    }
+    format!("{name}, which stands in the output only ({})", errors.join("; "))
+}
+
+/// A directory of the repository, here or where the test was built: it may have been carried to another machine.
+fn repository(dir: &str) -> PathBuf {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join(dir);
+    if built.is_dir() { built } else { PathBuf::from(dir) }
+}
+
+#[test]
+fn what_is_found_is_saved_where_that_is_possible() {
+    let kernel = "kernel k\narg y: f64[1] inout\n\ns: y[0] = 1.0\n";
+    let before = purlin::ir::text::parse(kernel).unwrap().to_string();
+    let pair = Pair { n: 3, m: 2, seed: 7, after: before.clone(), before, recipe: Recipe::default() };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, missing) = (dir.path().join("file"), dir.path().join("not/yet/there"));
+    std::fs::write(&file, "").unwrap();
+    let inside = file.join("of a file");
+    let said = save_in(&[inside.clone(), missing], &pair);
+    let saved = Path::new(said.strip_suffix(" and .json").unwrap());
+    assert!(saved.starts_with(dir.path().join("not/yet/there")), "{said}");
+    let back = load(saved);
+    assert_eq!((back.n, back.m, back.seed, &back.recipe), (3, 2, 7, &pair.recipe));
+    assert_eq!(purlin::ir::text::parse(&back.before), purlin::ir::text::parse(&pair.before));
+    let said = save_in(&[inside], &pair);
+    assert!(said.contains("which stands in the output only (") && said.contains("of a file: "), "{said}");
 }
 
 /// The pair of a file.
@@ -41,7 +84,7 @@ fn is_of_pocl(file: &Path) -> bool {
 
 #[test]
 fn pairs_that_once_failed_do_not() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions");
+    let dir = repository("tests/regressions");
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().path()).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "purlin"));
     files.sort();

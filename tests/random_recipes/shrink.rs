@@ -85,6 +85,8 @@ pub fn wrong(tree: &mut Tree, place: Place) -> String {
     let verdict = |pair: &Pair| {
         let pairs = std::slice::from_ref(pair);
         match devices::verdicts(place, pairs, devices::start(place, pairs)).pop().flatten() {
+            // smaller pairs may meet a compiler's fault instead
+            Some(Verdict::Wrong(_)) if devices::is_of_compiler(place, pair) => None,
             Some(Verdict::Wrong(why)) => Some(why),
             Some(Verdict::Same | Verdict::Refused(_)) | None => None,
         }

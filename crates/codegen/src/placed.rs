@@ -54,7 +54,7 @@ impl<'k> PlacedKernel<'k> {
     /// # Errors
     /// What the target cannot say or the axes do not allow; see [`CodegenError`].
     pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
-        let Options {} = options;
+        let Options { contraction: _ } = options; // the compiler's choice
         Ok(program::lower(self, target)?.0)
     }
 
@@ -63,7 +63,7 @@ impl<'k> PlacedKernel<'k> {
     /// # Errors
     /// As [`PlacedKernel::code`].
     pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
-        let Options {} = options;
-        program::program(self, target)
+        let Options { contraction } = options;
+        program::program(self, target, *contraction)
     }
 }

@@ -37,12 +37,28 @@ pub struct Program {
     pub source: String,
     /// How to launch it.
     pub plan: LaunchPlan,
+    /// Whether it may be compiled with `a*b + c` rounded once ([`Options::contraction`](crate::Options)).
+    pub contraction: bool,
 }
 
 /// What a CUDA kernel may declare as static shared memory, in bytes.
 pub const STATIC_LOCAL_BYTES: u64 = 48 * 1024;
 
 impl Program {
+    /// What the compiler of the target has to be told so that `a*b + c` is rounded once, or twice; none where the
+    /// source says it.
+    #[must_use]
+    pub fn contraction_option(&self) -> Option<&'static str> {
+        match (self.target, self.contraction) {
+            (Target::Cuda, true) => Some("--fmad=true"),
+            (Target::Cuda, false) => Some("--fmad=false"),
+            (Target::C, true) => Some("-ffp-contract=fast"),
+            (Target::C, false) => Some("-ffp-contract=off"),
+            // on by default, and off by a pragma of the source
+            (Target::OpenCl, _) => None,
+        }
+    }
+
     /// Bytes of local memory that the launch has to provide because the source does not declare their number: all of
     /// it for a CUDA kernel with more than [`STATIC_LOCAL_BYTES`], else none.
     #[must_use]

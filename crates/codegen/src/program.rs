@@ -22,9 +22,27 @@ use purlin_ir::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a user may choose about generated code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Options {}
+pub struct Options {
+    /// Whether compilers may compute `a*b + c` with one rounding instead of two, as they do by themselves: NVRTC,
+    /// OpenCL C, and GCC outside of ISO modes. Without, all targets round each operation, as the interpreter does.
+    pub contraction: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { contraction: true }
+    }
+}
+
+impl Options {
+    /// With contraction or without.
+    #[must_use]
+    pub fn with_contraction(self, contraction: bool) -> Self {
+        Self { contraction }
+    }
+}
 
 /// The code of a kernel for a target, before it is printed: what statistics count.
 #[derive(Clone, Debug)]
@@ -46,13 +64,17 @@ pub fn generate(kernel: &Kernel, target: Target, options: &Options) -> Result<Pr
 }
 
 /// Source and launch plan of a placed kernel.
-pub(crate) fn program(placed: &PlacedKernel<'_>, target: Target) -> Result<Program, CodegenError> {
+pub(crate) fn program(
+    placed: &PlacedKernel<'_>,
+    target: Target,
+    contraction: bool,
+) -> Result<Program, CodegenError> {
     let (code, axes) = lower(placed, target)?;
-    let source = print::source(&code.function, target);
+    let source = print::source(&code.function, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
     let plan = launch::plan(placed.kernel, target, &axes, code.local_bytes, features)?;
-    Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan })
+    Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan, contraction })
 }
 
 /// Code of a placed kernel, and its axes.

@@ -5,6 +5,7 @@ use super::machine::{Eval, Machine};
 use super::math;
 use super::node::{Comparison, Int, IntOp, Real, RealOp, Truth};
 use super::observe::Observer;
+use super::rounding;
 use purlin_ir::expr::UpdateOp;
 use purlin_ir::types::ScalarType;
 
@@ -15,7 +16,7 @@ fn rounded(single: bool, value: f64) -> f64 {
 
 /// `a op b`, rounded to the type. One operation in `f64` rounded to `f32` is the correctly rounded
 /// `f32` operation: 53 >= 2 * 24 + 2 bits (Figueroa, "When is double rounding innocuous?").
-pub(super) fn combine_real(op: UpdateOp, single: bool, a: f64, b: f64) -> f64 {
+fn combine_real(op: UpdateOp, single: bool, a: f64, b: f64) -> f64 {
     match op {
         UpdateOp::Add => rounded(single, a + b),
         UpdateOp::Mul => rounded(single, a * b),
@@ -34,6 +35,25 @@ fn neutral(op: UpdateOp) -> f64 {
 }
 
 impl<'p, O: Observer> Machine<'p, O> {
+    /// The value of an operation, which an observer may round otherwise if it is not `exact`.
+    #[inline]
+    fn settled(&mut self, single: bool, value: f64, exact: impl FnOnce(f64) -> bool) -> f64 {
+        match O::PERTURBS && value.is_finite() && !exact(value) {
+            true => self.observer.rounded(value, single),
+            false => value,
+        }
+    }
+
+    /// [`combine_real`], settled.
+    pub(super) fn combined(&mut self, op: UpdateOp, single: bool, a: f64, b: f64) -> f64 {
+        let value = combine_real(op, single, a, b);
+        self.settled(single, value, |v| match op {
+            UpdateOp::Add => rounding::exact(RealOp::Add, a, b, v),
+            UpdateOp::Mul => rounding::exact(RealOp::Mul, a, b, v),
+            UpdateOp::Min | UpdateOp::Max => true,
+        })
+    }
+
     pub(super) fn real(&mut self, e: &'p Real) -> Eval<f64> {
         match e {
             Real::Const(c) => Ok(*c),
@@ -44,14 +64,15 @@ impl<'p, O: Observer> Machine<'p, O> {
             Real::Arith { op, single, tally, a, b } => {
                 let (a, b) = (self.real(a)?, self.real(b)?);
                 self.ops[tally.index()] += 1;
-                Ok(match op {
+                let value = match op {
                     RealOp::Add => rounded(*single, a + b),
                     RealOp::Sub => rounded(*single, a - b),
                     RealOp::Mul => rounded(*single, a * b),
                     RealOp::Div => rounded(*single, a / b),
                     RealOp::Min => a.min(b),
                     RealOp::Max => a.max(b),
-                })
+                };
+                Ok(self.settled(*single, value, |v| rounding::exact(*op, a, b, v)))
             }
             Real::Neg(a, tally) => {
                 let a = self.real(a)?;
@@ -60,14 +81,18 @@ impl<'p, O: Observer> Machine<'p, O> {
             }
             Real::FromInt(a, true) => Ok(f64::from(self.int(a)? as f32)),
             Real::FromInt(a, false) => Ok(self.int(a)? as f64),
-            Real::Round(a) => Ok(rounded(true, self.real(a)?)),
+            Real::Round(a) => {
+                let a = self.real(a)?;
+                Ok(self.settled(true, rounded(true, a), |v| v == a))
+            }
             Real::Call { function, single, tally, args } => {
                 let mut x = [0.0; 3];
                 for (slot, arg) in x.iter_mut().zip(args) {
                     *slot = self.real(arg)?;
                 }
                 self.ops[tally.index()] += 1;
-                Ok(math::call(*function, *single, &x))
+                let value = math::call(*function, *single, &x);
+                Ok(self.settled(*single, value, |v| rounding::exact_call(*function, x[0], v)))
             }
             Real::Select(c, a, b) => {
                 if self.truth(c)? {
@@ -81,7 +106,7 @@ impl<'p, O: Observer> Machine<'p, O> {
                 self.reduce(inames, &mut |this| {
                     let value = this.real(body)?;
                     this.ops[tally.index()] += 1;
-                    sum = combine_real(*op, *single, sum, value);
+                    sum = this.combined(*op, *single, sum, value);
                     Ok(())
                 })?;
                 Ok(sum)

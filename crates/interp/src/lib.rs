@@ -38,7 +38,7 @@ pub mod node;
 mod observe;
 mod op;
 mod points;
-#[cfg(any(test, feature = "proptest"))]
+mod rounding;
 pub mod sample;
 mod store;
 #[cfg(test)]

@@ -149,7 +149,7 @@ impl<'p, O: Observer> Machine<'p, O> {
             Some((op, tally)) => {
                 let old = self.load_real(lhs.var, at)?;
                 self.ops[tally.index()] += 1;
-                super::eval::combine_real(op, single, old, value)
+                self.combined(op, single, old, value)
             }
         };
         if let Elements::Real(elements) = &mut self.slots[lhs.var.index()].elements {

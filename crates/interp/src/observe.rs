@@ -30,6 +30,16 @@ pub trait Observer {
     fn write(&mut self, var: VarId, element: usize) {
         let _ = (var, element);
     }
+
+    /// Whether [`Observer::rounded`] is called.
+    const PERTURBS: bool = false;
+
+    /// A floating-point operation had to round; what is returned takes the place of its result. Another rounding of
+    /// each operation shows how much of a result roundings decide (Parker, *Monte Carlo arithmetic*, 1997).
+    fn rounded(&mut self, value: f64, single: bool) -> f64 {
+        let _ = single;
+        value
+    }
 }
 
 /// Watches nothing, at no cost.

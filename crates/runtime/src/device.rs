@@ -39,6 +39,38 @@ impl fmt::Display for Backend {
     }
 }
 
+/// How far a compiler may go. The results of a program are the same either way: where they are not, [`Self::Off`] and
+/// [`Self::Defined`] tell whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum Optimisation {
+    /// As far as it can.
+    #[default]
+    Full,
+    /// As far as it can without what `restrict`, the types of pointers and overflow of signed integers promise it: a
+    /// fault that is gone then may be a promise that the source breaks.
+    Defined,
+    /// Not at all: a fault that is gone then is the optimiser's, or lies in a promise that the source breaks.
+    Off,
+}
+
+impl Optimisation {
+    /// What the compiler of a backend is told, besides what it is always told.
+    #[must_use]
+    pub fn options(self, backend: Backend) -> &'static [&'static str] {
+        match (backend, self) {
+            (Backend::C, Self::Full) => &["-O3"],
+            (Backend::C, Self::Defined) => &["-O3", "-fwrapv", "-fno-strict-aliasing", "-Drestrict="],
+            (Backend::C, Self::Off) => &["-O0"],
+            (Backend::OpenCl | Backend::Cuda, Self::Full) => &[],
+            (Backend::OpenCl, Self::Defined) => &["-Drestrict="],
+            (Backend::OpenCl, Self::Off) => &["-cl-opt-disable"],
+            (Backend::Cuda, Self::Defined) => &["-D__restrict__="],
+            // without `--dopt` it turns off the optimisers of NVVM and ptxas alike
+            (Backend::Cuda, Self::Off) => &["--device-debug"],
+        }
+    }
+}
+
 /// What a device is and what it can take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
@@ -188,7 +220,15 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// A program for another target, a feature or limit the device lacks (before any compiler runs),
     /// a table its type cannot hold, a compiler that is missing or refuses the source (with its log).
-    fn compile(&self, program: &Program) -> Result<Executable, RuntimeError>;
+    fn compile(&self, program: &Program) -> Result<Executable, RuntimeError> {
+        self.compile_as(program, Optimisation::Full)
+    }
+
+    /// As [`Device::compile`], to find out whose fault a wrong result is.
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    fn compile_as(&self, program: &Program, optimisation: Optimisation) -> Result<Executable, RuntimeError>;
 
     /// Allocates `bytes` bytes, all poison (`0xFF`).
     ///

@@ -1,7 +1,7 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
 use crate::arguments::{Bound, Value, bind, scratch};
-use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Origin, Shared};
+use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Optimisation, Origin, Shared};
 use crate::error::RuntimeError;
 use crate::timing::{Timing, TimingOptions, sample};
 use purlin_codegen::{ArgKind, Feature, Program};
@@ -42,7 +42,11 @@ pub(crate) trait Driver: Send + Sync {
     fn is_checker(&self) -> bool {
         false
     }
-    fn build(&self, program: &Program) -> Result<(Self::Code, Origin), RuntimeError>;
+    fn build(
+        &self,
+        program: &Program,
+        optimisation: Optimisation,
+    ) -> Result<(Self::Code, Origin), RuntimeError>;
     /// `bytes` is at least 1.
     fn allocate(&self, bytes: u64) -> Result<Self::Memory, RuntimeError>;
     fn write(&self, memory: &Self::Memory, data: &[u8]) -> Result<(), RuntimeError>;
@@ -144,16 +148,16 @@ impl<D: Driver> Device for Checked<D> {
         self.driver.info()
     }
 
-    fn compile(&self, program: &Program) -> Result<Executable, RuntimeError> {
+    fn compile_as(&self, program: &Program, optimisation: Optimisation) -> Result<Executable, RuntimeError> {
         check_limits(program, self.driver.info())?;
-        let key = program_key(program);
+        let key = program_key(program, optimisation);
         if let Some(shared) = lock(&self.compiled).get(&key).and_then(Weak::upgrade) {
             return Ok(Executable { origin: Origin::Memory, shared });
         }
         let (code, origin) = {
             // Compilers run beside each other and beside kernels: a tuner compiles on many threads.
             let _queue = self.driver.is_checker().then(|| lock(&self.queue));
-            self.driver.build(program)?
+            self.driver.build(program, optimisation)?
         };
         let shared = Arc::new(Shared {
             device: self.id,
@@ -314,9 +318,9 @@ impl Hasher for DigestHasher {
     }
 }
 
-/// Key of the in-memory cache: source, entry, target and plan.
-fn program_key(program: &Program) -> [u8; 32] {
+/// Key of the in-memory cache: source, entry, target, plan and how it is compiled.
+fn program_key(program: &Program, optimisation: Optimisation) -> [u8; 32] {
     let mut hasher = DigestHasher(blake3::Hasher::new());
-    program.hash(&mut hasher);
+    (program, optimisation).hash(&mut hasher);
     *hasher.0.finalize().as_bytes()
 }

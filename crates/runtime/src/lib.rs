@@ -36,7 +36,7 @@ mod timing;
 
 pub use cache::{Cache, CacheKey};
 pub use ceilings::{Ceilings, measure_ceilings};
-pub use device::{Arg, Backend, Buffer, Device, DeviceInfo, Executable, Origin};
+pub use device::{Arg, Backend, Buffer, Device, DeviceInfo, Executable, Optimisation, Origin};
 pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};

@@ -55,6 +55,14 @@ impl Dialect {
         }
     }
 
+    /// What a source says of contraction: OpenCL C by a pragma, the others by an option of their compilers.
+    pub(crate) fn contraction(self, allowed: bool) -> &'static str {
+        match (self.0, allowed) {
+            (Target::OpenCl, false) => "#pragma OPENCL FP_CONTRACT OFF\n\n",
+            (Target::OpenCl | Target::Cuda | Target::C, _) => "",
+        }
+    }
+
     pub(crate) fn preamble(self, doubles: bool, wide_atomics: bool) -> String {
         let mut text = String::new();
         match self.0 {

@@ -70,7 +70,7 @@ pub(crate) struct Source {
 }
 
 /// Prints a function for a target.
-pub(crate) fn source(function: &Function, target: Target) -> Source {
+pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> Source {
     let mut printer = Printer::new(target);
     printer.aligned.clone_from(&function.aligned);
     printer.indent = 1;
@@ -78,8 +78,8 @@ pub(crate) fn source(function: &Function, target: Target) -> Source {
     printer.dynamic_local = (target == Target::Cuda && local > STATIC_LOCAL_BYTES).then_some(0);
     printer.block(&function.body);
     let body = std::mem::take(&mut printer.out);
-    let mut text =
-        printer.dialect.preamble(printer.doubles || uses_doubles(function), printer.wide_atomics());
+    let mut text = printer.dialect.contraction(contraction).to_owned();
+    text += &printer.dialect.preamble(printer.doubles || uses_doubles(function), printer.wide_atomics());
     for helper in &printer.helpers {
         text.push_str(&helper.source(&printer.dialect));
         text.push('\n');

@@ -16,10 +16,12 @@
 mod cell;
 mod lagrange;
 mod lattice;
+mod nodes;
 mod orthonormal;
 
 pub use cell::CellShape;
 pub use lagrange::{ElementError, LagrangeElement, Tabulation};
+pub use nodes::{LagrangeVariant, NodeMismatch, Nodes};
 pub use orthonormal::{OrthonormalTable, orthonormal};
 
 pub(crate) use lattice::interior_lattice;

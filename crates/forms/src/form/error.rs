@@ -1,7 +1,7 @@
 //! What can be wrong with a form.
 
 use super::shape::Shape;
-use crate::element::CellShape;
+use crate::element::{CellShape, NodeMismatch};
 
 /// A mistake in a form, named after the operation as it was written.
 ///
@@ -134,6 +134,21 @@ pub enum FormError {
         /// What is needed.
         needed: String,
     },
+    /// A value for a name that the form does not have.
+    #[error("a value is given for `{name}`, {found}; {}the form has {known}", .hint.as_deref().unwrap_or_default())]
+    Unknown {
+        /// The name.
+        name: String,
+        /// What was given, and what stands against it.
+        found: &'static str,
+        /// The nearest name, as a question.
+        hint: Option<String>,
+        /// The names of the form.
+        known: String,
+    },
+    /// Nodes from elsewhere are not those of the tables.
+    #[error(transparent)]
+    Nodes(#[from] NodeMismatch),
     /// A field of the wrong length.
     #[error("`{name}` has {found} values, needed {needed}")]
     Length {

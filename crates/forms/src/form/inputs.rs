@@ -1,14 +1,72 @@
 //! Values of what a form leaves open.
 
 use super::error::FormError;
-use super::expr::{Coefficient, Constant};
-use std::collections::BTreeMap;
+use super::expr::{Coefficient, Constant, Kind};
+use super::integral::Form;
+use super::walk::for_each_node;
+use crate::element::{CellShape, NodeMismatch, Nodes};
+use purlin_ir::text::suggestion;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Values of coefficients and constants, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inputs {
     fields: BTreeMap<String, Vec<f64>>,
     constants: BTreeMap<String, Vec<f64>>,
+    /// By polynomial degree.
+    nodes: BTreeMap<usize, Vec<f64>>,
+}
+
+/// The names of a form.
+#[derive(Default)]
+struct Names {
+    coefficients: BTreeSet<String>,
+    constants: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(form: &Form) -> Self {
+        let mut names = Self::default();
+        for integral in form.integrals() {
+            for_each_node(&integral.integrand, &mut |node| match node.kind() {
+                Kind::Coefficient(c) => {
+                    names.coefficients.insert(c.name.clone());
+                }
+                Kind::Constant(c) => {
+                    names.constants.insert(c.name.clone());
+                }
+                Kind::Literal(_)
+                | Kind::Identity(_)
+                | Kind::Argument(..)
+                | Kind::Coordinate
+                | Kind::Components(_)
+                | Kind::Unary(..)
+                | Kind::Binary(..)
+                | Kind::Math(..)
+                | Kind::Index(..)
+                | Kind::Variable(..)
+                | Kind::Conditional(..)
+                | Kind::Diff(..)
+                | Kind::Gateaux(..)
+                | Kind::Error(_) => {}
+            });
+        }
+        names
+    }
+
+    /// A value of this name was given, and is not `needed`.
+    fn refuse(&self, name: &str, other: &BTreeSet<String>, as_other: &'static str) -> FormError {
+        let found = if other.contains(name) { as_other } else { "a name that the form does not have" };
+        let all = self.coefficients.iter().chain(&self.constants).map(String::as_str);
+        let hint = suggestion(name, all).map(|s| format!("{s} "));
+        let list = |names: &BTreeSet<String>| match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
+        };
+        let known =
+            format!("coefficients {} and constants {}", list(&self.coefficients), list(&self.constants));
+        FormError::Unknown { name: name.into(), found, hint, known }
+    }
 }
 
 impl Inputs {
@@ -30,6 +88,55 @@ impl Inputs {
     pub fn constant(mut self, name: impl Into<String>, values: impl Into<Vec<f64>>) -> Self {
         self.constants.insert(name.into(), values.into());
         self
+    }
+
+    /// Adds the reference coordinates, [dofs, dim] row-major, of the nodes that degrees of freedom of a polynomial
+    /// degree are for, as the code that made them has them: what they are bound to compares them with its own.
+    #[must_use]
+    pub fn nodes(mut self, degree: usize, points: Vec<f64>) -> Self {
+        self.nodes.insert(degree, points);
+        self
+    }
+
+    /// Those of the values that `form` takes, where several forms share one set.
+    #[must_use]
+    pub fn of(&self, form: &Form) -> Self {
+        let names = Names::of(form);
+        let mut inputs = self.clone();
+        inputs.fields.retain(|name, _| names.coefficients.contains(name));
+        inputs.constants.retain(|name, _| names.constants.contains(name));
+        inputs
+    }
+
+    /// Refuses a value that no function or constant of `form` takes, which a misspelt name is.
+    ///
+    /// # Errors
+    /// [`FormError::Unknown`] with the nearest name and all of them; [`Inputs::of`] leaves others out.
+    pub fn check_names(&self, form: &Form) -> Result<(), FormError> {
+        let names = Names::of(form);
+        if let Some(name) = self.fields.keys().find(|n| !names.coefficients.contains(*n)) {
+            return Err(names.refuse(name, &names.constants, "as a field, and it is a constant"));
+        }
+        if let Some(name) = self.constants.keys().find(|n| !names.constants.contains(*n)) {
+            return Err(names.refuse(name, &names.coefficients, "as a constant, and it is a field"));
+        }
+        Ok(())
+    }
+
+    /// Compares the nodes that were given with those of the elements of `degrees` on `cell`.
+    ///
+    /// # Errors
+    /// [`FormError::Nodes`] with the first node that differs.
+    pub fn check_nodes(&self, cell: CellShape, degrees: &BTreeSet<usize>) -> Result<(), FormError> {
+        for (degree, points) in &self.nodes {
+            if !degrees.contains(degree) {
+                let known = degrees.iter().copied().collect();
+                return Err(NodeMismatch::Degree { degree: *degree, known }.into());
+            }
+            let nodes = Nodes::new(cell, *degree).map_err(|e| FormError::Discretisation(e.to_string()))?;
+            nodes.check(points)?;
+        }
+        Ok(())
     }
 
     /// The degrees of freedom of a coefficient.

@@ -8,6 +8,7 @@ use super::shapes::{components, jet_name, n_dofs, numbered, with_component};
 use super::signature::{FieldVars, Signature, Vars, used_functions};
 use super::tables::{RuleTables, TableNames};
 use super::{LoweredForm, stage};
+use crate::element::Nodes;
 use crate::form::{Form, FormError, Jet, Scalar, ScalarId};
 use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,9 +36,12 @@ pub(super) fn build(form: PulledForm, name: &str, written: Form) -> Result<Lower
     }
     builder.scatter(cell);
     builder.b.close_loop();
+    let vars = builder.vars;
     let kernel = builder.b.finish().map_err(|e| FormError::Bug(e.to_string()))?;
     let arguments = builder.arguments;
-    Ok(LoweredForm { kernel, arguments, cell: form.cell, test: form.test, form: written, points })
+    let nodes = vars.maps.keys().map(|degree| Nodes::new(form.cell, *degree));
+    let nodes = nodes.collect::<Result<_, _>>().map_err(|e| FormError::Bug(e.to_string()))?;
+    Ok(LoweredForm { kernel, arguments, cell: form.cell, test: form.test, form: written, points, nodes })
 }
 
 struct Builder<'a> {

@@ -24,7 +24,7 @@ mod tables;
 
 pub use arguments::{Argument, ArgumentRole};
 
-use crate::element::{CellShape, LagrangeElement};
+use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
 use crate::quadrature::QuadratureScheme;
 use purlin_ir::Kernel;
@@ -92,6 +92,8 @@ pub struct LoweredForm {
     pub form: Form,
     /// Quadrature points per cell, by integral.
     pub points: Vec<usize>,
+    /// The nodes of the kernel's tables, maps and arrays of degrees of freedom, by ascending degree.
+    pub nodes: Vec<Nodes>,
 }
 
 /// Lowers a linear form.

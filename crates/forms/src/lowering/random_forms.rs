@@ -114,7 +114,7 @@ proptest! {
         // Any degree will do: both sides use the same points.
         let form = written * dx().with_degree(2);
         let mesh = Mesh::unit_square(1).unwrap();
-        let inputs = inputs(&mesh, &seeds);
+        let inputs = inputs(&mesh, &seeds).of(&form);
         let expected = reference::action(&form, &mesh, &inputs).unwrap();
         let lowered = lower(&form, &LoweringOptions::new("random")).unwrap();
         let mut memory = lowered.bind(&mesh, &inputs).unwrap();

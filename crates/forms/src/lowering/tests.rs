@@ -48,8 +48,9 @@ fn field(mesh: &Mesh, space: &FunctionSpace, random: &mut Random) -> Vec<f64> {
 /// Largest error relative to the largest value.
 fn relative_error(form: &Form, mesh: &Mesh, inputs: &Inputs) -> f64 {
     let lowered = lower(form, &LoweringOptions::new("kernel_under_test")).unwrap();
-    let expected = reference::action(form, mesh, inputs).unwrap();
-    let mut memory = lowered.bind(mesh, inputs).unwrap();
+    let inputs = inputs.of(form);
+    let expected = reference::action(form, mesh, &inputs).unwrap();
+    let mut memory = lowered.bind(mesh, &inputs).unwrap();
     interpret(&lowered.kernel, &mut memory).unwrap();
     let output = lowered.arguments.iter().find(|a| matches!(a.role, ArgumentRole::Output(_))).unwrap();
     let found = memory.f64s(&output.name).unwrap();
@@ -243,4 +244,103 @@ fn the_kernel_is_that_of_the_document() {
         "cell i_scatter scatter",
     ];
     assert_eq!(found, expected);
+}
+
+/// The form of the tests of inputs: fields of degrees 3 and 1, constants with and without a default.
+fn with_inputs() -> super::LoweredForm {
+    let (cubic, linear) =
+        (FunctionSpace::scalar(CellShape::Triangle, 3), FunctionSpace::scalar(CellShape::Triangle, 1));
+    let factor = coefficient("kappa", &linear) * constant_with_default("lambda", 2.0);
+    let form = inner(coefficient("velocity", &cubic) * factor, test(&cubic)) * dx();
+    lower(&form, &LoweringOptions::new("shared_name")).unwrap()
+}
+
+fn inputs(mesh: &Mesh) -> Inputs {
+    let field = |degree| vec![1.0; Numbering::new(mesh, degree).unwrap().n_dofs()];
+    Inputs::new().field("velocity", field(3)).field("kappa", field(1))
+}
+
+#[test]
+fn inputs_of_other_names_are_refused_with_the_nearest() {
+    let (lowered, mesh) = (with_inputs(), Mesh::unit_square(1).unwrap());
+    let both = |inputs: &Inputs| {
+        let bound = lowered.bind(&mesh, inputs).map(drop);
+        assert_eq!(bound, reference::action(&lowered.form, &mesh, inputs).map(drop));
+        bound
+    };
+    both(&inputs(&mesh).constant("lambda", [3.0])).unwrap();
+    let known = "the form has coefficients `kappa`, `velocity` and constants `lambda`";
+    for (given, message) in [
+        (
+            inputs(&mesh).constant("lamda", [3.0]),
+            "a value is given for `lamda`, a name that the form does not have; did you mean `lambda`? ",
+        ),
+        (
+            inputs(&mesh).field("velocty", vec![1.0; 16]),
+            "a value is given for `velocty`, a name that the form does not have; did you mean `velocity`? ",
+        ),
+        (
+            inputs(&mesh).field("w", vec![1.0]),
+            "a value is given for `w`, a name that the form does not have; ",
+        ),
+        (
+            inputs(&mesh).field("lambda", vec![1.0; 16]),
+            "a value is given for `lambda`, as a field, and it is a constant; ",
+        ),
+        (
+            inputs(&mesh).constant("kappa", [1.0]),
+            "a value is given for `kappa`, as a constant, and it is a field; ",
+        ),
+    ] {
+        assert_eq!(both(&given).unwrap_err().to_string(), format!("{message}{known}"));
+    }
+}
+
+/// From degree 3 on nodes of other variants lie elsewhere: given with the arrays they are refused, where the action
+/// would be wrong.
+#[test]
+fn nodes_of_another_variant_are_refused_with_the_first_that_differs() {
+    let (lowered, mesh) = (with_inputs(), Mesh::unit_square(1).unwrap());
+    let (linear, cubic) = (&lowered.nodes[0], &lowered.nodes[1]);
+    assert_eq!((linear.degree, cubic.degree), (1, 3));
+    assert_eq!(linear.to_string(), "P1 on a triangle, equispaced, in basix's order: (0, 0) (1, 0) (0, 1)");
+    let bind = |degree, points: &[f64]| {
+        let inputs = inputs(&mesh).nodes(degree, points.to_vec());
+        let bound = lowered.bind(&mesh, &inputs).map(drop);
+        assert_eq!(bound, reference::action(&lowered.form, &mesh, &inputs).map(drop));
+        bound.map_err(|e| e.to_string())
+    };
+    // what another code computes rounds
+    let rounded: Vec<f64> = cubic.points.iter().map(|x| x * (1.0 + 1e-15)).collect();
+    assert_eq!((bind(1, &linear.points), bind(3, &rounded)), (Ok(()), Ok(())));
+    // the points of Gauss, Lobatto and Legendre on the edges
+    let warp = |x: &f64| match x {
+        x if (x - 1.0 / 3.0).abs() < 0.1 => 0.5 - 0.05_f64.sqrt(),
+        x if (x - 2.0 / 3.0).abs() < 0.1 => 0.5 + 0.05_f64.sqrt(),
+        x => *x,
+    };
+    let mut warped: Vec<f64> = cubic.points.iter().map(warp).collect();
+    let interior = warped.len() - 2;
+    warped[interior..].copy_from_slice(&cubic.points[interior..]);
+    assert_eq!(
+        bind(3, &warped).unwrap_err(),
+        "node 3 of P3 on a triangle is (0.723607, 0.276393), needed (0.666667, 0.333333) (equispaced); make the \
+         element with this variant, or interpolate the function at these nodes"
+    );
+    let mut swapped = cubic.points.clone();
+    swapped.swap(6, 8);
+    swapped.swap(7, 9);
+    assert_eq!(
+        bind(3, &swapped).unwrap_err(),
+        "node 3 of P3 on a triangle is (0.333333, 0.666667), needed (0.666667, 0.333333) (equispaced); they are the \
+         same nodes in another order: permute the columns of the map of degrees of freedom"
+    );
+    assert_eq!(
+        bind(3, &[0.0]).unwrap_err(),
+        "the nodes given for P3 on a triangle are 1 coordinates, needed 20: [nodes, 2]"
+    );
+    assert_eq!(
+        bind(2, &[0.0]).unwrap_err(),
+        "nodes are given for P2, and the form has functions of degree 1, 3; give those"
+    );
 }

@@ -50,9 +50,6 @@ impl Mesh {
         if determinant.is_nan() || determinant.abs() <= bound {
             return Err(MeshError::Degenerate { cell, determinant, longest_edge: longest });
         }
-        if determinant < 0.0 {
-            return Err(MeshError::Inverted { cell, determinant });
-        }
         Ok(())
     }
 
@@ -67,18 +64,21 @@ impl Mesh {
         }
     }
 
-    /// The sides of the facets that a positively oriented cell takes up.
+    /// The sides of the facets that a cell takes up.
     fn sides(&self, cell: usize) -> impl Iterator<Item = Side> {
         let vertices = self.cell(cell);
         let facets = self.shape.entities(self.shape.dim() - 1);
-        // Facet i lacks vertex i, so its vertices in ascending order have the orientation (-1)^i of the boundary.
+        let negative = usize::from(self.determinant(cell) < 0.0);
+        // Facet i lacks vertex i, so its vertices in ascending order have the orientation (-1)^i of the boundary,
+        // turned round where the determinant is negative.
         facets.iter().enumerate().map(move |(i, facet)| {
             let mut corners = [u32::MAX; 3];
             for (corner, local) in corners.iter_mut().zip(*facet) {
                 *corner = vertices[*local];
             }
             let descending = |(a, b): (usize, usize)| usize::from(corners[a] > corners[b]);
-            let odd = (i + [(0, 1), (0, 2), (1, 2)].map(descending).iter().sum::<usize>()) % 2 == 1;
+            let odd =
+                (i + negative + [(0, 1), (0, 2), (1, 2)].map(descending).iter().sum::<usize>()) % 2 == 1;
             corners.sort_unstable();
             (corners, odd)
         })

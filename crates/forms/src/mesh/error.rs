@@ -55,14 +55,6 @@ pub enum MeshError {
         /// The length of its longest edge.
         longest_edge: f64,
     },
-    /// A cell is turned inside out.
-    #[error("cell {cell} is inverted: determinant {determinant:e}; swap two of its vertices")]
-    Inverted {
-        /// The cell.
-        cell: usize,
-        /// The determinant of its edge vectors.
-        determinant: f64,
-    },
     /// Two cells share a facet and lie on the same side of it.
     #[error(
         "cells {other} and {cell} lie on the same side of a facet they share; one is a duplicate, or they overlap"

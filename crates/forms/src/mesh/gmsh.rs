@@ -96,7 +96,7 @@ pub enum GmshError {
         /// Its third coordinate.
         z: f64,
     },
-    /// A cell is inverted or degenerate, or overlaps another.
+    /// A cell is degenerate, or overlaps another.
     #[error("element {element}: {source}")]
     Cell {
         /// The element's tag in the file.
@@ -138,8 +138,8 @@ impl Mesh {
     /// ```
     ///
     /// # Errors
-    /// [`GmshError`]: malformed text with its line (or byte), unsupported cells by their tag, inverted and degenerate
-    /// ones by their tag and number.
+    /// [`GmshError`]: malformed text with its line (or byte), unsupported cells by their tag, degenerate ones and
+    /// those that overlap by their tag and number.
     pub fn from_gmsh(bytes: &[u8]) -> Result<Self, GmshError> {
         let mut file = File::default();
         let mut cursor = Cursor::new(bytes);
@@ -343,9 +343,9 @@ impl File {
         let tag = |cell: &Cell| *self.groups.get(&(shape.dim(), cell.entity)).unwrap_or(&cell.entity);
         let tags = cells.iter().map(tag).collect();
         Mesh::new(shape, coordinates, vertices, Some(tags)).map_err(|source| match source {
-            MeshError::Inverted { cell, .. }
-            | MeshError::Degenerate { cell, .. }
-            | MeshError::Overlap { cell, .. } => GmshError::Cell { element: cells[cell].element, source },
+            MeshError::Degenerate { cell, .. } | MeshError::Overlap { cell, .. } => {
+                GmshError::Cell { element: cells[cell].element, source }
+            }
             _ => GmshError::Mesh(source),
         })
     }

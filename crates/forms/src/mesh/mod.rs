@@ -22,10 +22,10 @@ pub use gmsh::GmshError;
 
 use crate::element::CellShape;
 
-/// A conforming mesh of affine cells, all positively oriented.
+/// A conforming mesh of affine cells.
 ///
-/// A cell lists its vertices in any order with a positive determinant of the edges from its first vertex. Nothing
-/// else is asked of the order: numberings orient edges and faces by the vertices' numbers.
+/// A cell lists its vertices in any order, so that the determinant of the edges from its first vertex may have either
+/// sign: integrals take its size, and numberings orient edges and faces by the vertices' numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
     shape: CellShape,
@@ -42,7 +42,7 @@ impl Mesh {
     ///
     /// # Errors
     /// [`MeshError`] if a list has an incomplete row, a vertex does not exist, a coordinate is not finite, a cell is
-    /// degenerate or inverted, or two cells lie on one side of a facet; a cell is named by its number, counted from 0.
+    /// degenerate, or two cells lie on one side of a facet; a cell is named by its number, counted from 0.
     pub fn new(
         shape: CellShape,
         coordinates: Vec<f64>,
@@ -124,8 +124,8 @@ impl Mesh {
         }
     }
 
-    /// The determinant of the edge vectors from the first vertex of a cell: its volume times 2 or 6, positive in a
-    /// checked mesh; 0 if there is no such cell.
+    /// The determinant of the edge vectors from the first vertex of a cell: its volume times 2 or 6, with the
+    /// sign of the order of its vertices and not 0 in a checked mesh; 0 if there is no such cell.
     #[must_use]
     pub fn determinant(&self, cell: usize) -> f64 {
         let Some((origin, others)) = self.cell(cell).split_first() else { return 0.0 };
@@ -143,6 +143,6 @@ impl Mesh {
     /// The area or volume of the mesh.
     #[must_use]
     pub fn volume(&self) -> f64 {
-        (0..self.n_cells()).map(|cell| self.determinant(cell)).sum::<f64>() * self.shape.volume()
+        (0..self.n_cells()).map(|cell| self.determinant(cell).abs()).sum::<f64>() * self.shape.volume()
     }
 }

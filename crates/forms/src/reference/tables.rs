@@ -53,6 +53,8 @@ impl<'a> Tables<'a> {
             return Err(FormError::MixedCells { first: cell, second: mesh.shape() });
         }
         let terminals = Terminals::of(form)?;
+        inputs.check_names(form)?;
+        inputs.check_nodes(cell, &terminals.degrees().into_iter().collect())?;
         let mut numberings: BTreeMap<usize, Arc<Numbering>> = BTreeMap::new();
         for degree in terminals.degrees() {
             numberings.insert(degree, Arc::new(Numbering::new(mesh, degree).map_err(discretisation)?));

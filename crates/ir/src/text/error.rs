@@ -106,7 +106,7 @@ pub(super) fn fail_help(
     error
 }
 
-/// The candidate nearest to a misspelt name, if one is near.
+/// The candidate nearest to a misspelt name, as a question, if one is near.
 pub fn suggestion<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     let limit = name.chars().count() / 3; // none for names of one or two letters: everything is near them
     candidates

@@ -41,7 +41,7 @@ fn program(
         features: vec![Feature::Fp64],
         preconditions: vec![],
     };
-    Program { target, entry: entry.into(), source, plan }
+    Program { target, entry: entry.into(), source, plan, contraction: true }
 }
 
 /// `n / CHUNK`.

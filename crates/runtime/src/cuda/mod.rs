@@ -6,7 +6,7 @@ pub mod ptxas;
 mod toolkit;
 
 use crate::cache::Cache;
-use crate::device::{Backend, DeviceInfo, Origin};
+use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
 use context::{Context, CudaCode, CudaMemory, Stopwatch, driver_error};
@@ -117,8 +117,12 @@ impl Driver for CudaDriver {
         &self.info
     }
 
-    fn build(&self, program: &Program) -> Result<(CudaCode, Origin), RuntimeError> {
-        let object = nvrtc::compile_for(&self.info.arch, &program.entry, &program.source, &self.cache)?;
+    fn build(
+        &self,
+        program: &Program,
+        optimisation: Optimisation,
+    ) -> Result<(CudaCode, Origin), RuntimeError> {
+        let object = nvrtc::compile_program(&self.info.arch, program, optimisation, &self.cache)?;
         let mut code = CudaCode::new(&self.context, &object.cubin, &program.entry)?;
         self.check_kernel(program, &code)?;
         code.allow_local_bytes(program.dynamic_local_bytes())?;

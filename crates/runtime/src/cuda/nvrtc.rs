@@ -6,17 +6,21 @@
 use super::ptxas::{self, Resources};
 use super::toolkit;
 use crate::cache::{Cache, CacheKey};
-use crate::device::Origin;
+use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
 use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
 use libloading::Library;
+use purlin_codegen::Program;
 use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What NVRTC is told besides the architecture. `fmad` is its default, written down because results
-/// depend on it; the last option makes ptxas report registers and spills in the log.
-const OPTIONS: [&str; 3] = ["--std=c++17", "--fmad=true", "--ptxas-options=-v"];
+/// What NVRTC is told besides the architecture, contraction and what is not to be optimised; the last option makes
+/// ptxas report registers and spills in the log.
+const OPTIONS: [&str; 2] = ["--std=c++17", "--ptxas-options=-v"];
+
+/// Its default, written down because results depend on it.
+const CONTRACTED: &str = "--fmad=true";
 
 type Create = unsafe extern "C" fn(
     *mut nvrtcProgram,
@@ -78,8 +82,34 @@ pub fn version() -> Result<String, Unavailable> {
 /// # Errors
 /// No NVRTC, or a source or architecture it refuses (with its log).
 pub fn compile_for(arch: &str, name: &str, source: &str, cache: &Cache) -> Result<CudaObject, RuntimeError> {
+    compile(arch, name, source, &[CONTRACTED], cache)
+}
+
+/// Compiles a program for `arch` as it says of contraction, without a GPU.
+///
+/// # Errors
+/// As [`compile_for`].
+pub fn compile_program(
+    arch: &str,
+    program: &Program,
+    optimisation: Optimisation,
+    cache: &Cache,
+) -> Result<CudaObject, RuntimeError> {
+    let more = optimisation.options(Backend::Cuda).iter().copied();
+    let more: Vec<&str> = program.contraction_option().into_iter().chain(more).collect();
+    compile(arch, &program.entry, &program.source, &more, cache)
+}
+
+fn compile(
+    arch: &str,
+    name: &str,
+    source: &str,
+    more: &[&str],
+    cache: &Cache,
+) -> Result<CudaObject, RuntimeError> {
     let compiler = version()?;
-    let key = CacheKey::of(&["cuda", &compiler, arch, &OPTIONS.join(" "), source]);
+    let options = [&OPTIONS[..], more].concat();
+    let key = CacheKey::of(&["cuda", &compiler, arch, &options.join(" "), source]);
     if let (Some(ptx), Some(cubin), Some(log)) =
         (cache.load(&key, "ptx"), cache.load(&key, "cubin"), cache.load(&key, "log"))
     {
@@ -87,7 +117,7 @@ pub fn compile_for(arch: &str, name: &str, source: &str, cache: &Cache) -> Resul
         let (ptx, log) = (text(ptx), text(log));
         return Ok(object(arch, compiler, ptx, cubin, log, Origin::Disk));
     }
-    let (ptx, cubin, log) = load()?.run(arch, name, source, &compiler)?;
+    let (ptx, cubin, log) = load()?.run((arch, &options), name, source, &compiler)?;
     cache.store(&key, "ptx", ptx.as_bytes());
     cache.store(&key, "cubin", &cubin);
     cache.store(&key, "log", log.as_bytes());
@@ -170,7 +200,7 @@ impl Nvrtc {
 
     fn run(
         &self,
-        arch: &str,
+        (arch, more): (&str, &[&str]),
         name: &str,
         source: &str,
         compiler: &str,
@@ -184,7 +214,7 @@ impl Nvrtc {
         let program = Compilation::new(self, &text(source)?, &text(&format!("{name}.cu"))?)
             .map_err(|e| refused(format!("nvrtcCreateProgram: {e:?}")))?;
         let mut options = vec![text(&format!("--gpu-architecture={arch}"))?];
-        for option in OPTIONS {
+        for option in more {
             options.push(text(option)?);
         }
         let result = program.compile(&options);

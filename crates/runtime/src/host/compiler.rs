@@ -1,23 +1,21 @@
 //! The system's C compiler: found, identified, run.
 
 use crate::cache::{Cache, CacheKey};
-use crate::device::Origin;
+use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
 use purlin_codegen::Program;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// IEEE arithmetic is kept; contraction to fused multiply-add is allowed, as GPUs do it.
+/// IEEE arithmetic is kept; how far it is optimised and contracted is the program's.
 ///
 /// GCC 12 with AVX-512 takes a guarded read of an array, `if (1 <= i) y[i] *= t[i - 1]` in a vector loop, for a proof
 /// that `i` is at least 1 in every lane, and computes nonsense; without the propagation of ranges it does not. It then
 /// distributes a loop over statements that may not be parted (`y[i] += …; y[0] = fmin(y[0], …)`), unless told not to.
 /// Its predictive commoning keeps a sum `w[1 - i] += …` of a triangle in a register over iterations that it is not of.
-const OPTIONS: [&str; 10] = [
-    "-O3",
+const OPTIONS: [&str; 8] = [
     "-march=native",
     "-std=c11",
-    "-ffp-contract=fast",
     "-fopenmp",
     "-fno-tree-vrp",
     "-fno-tree-loop-distribution",
@@ -25,6 +23,12 @@ const OPTIONS: [&str; 10] = [
     "-fPIC",
     "-shared",
 ];
+
+/// All options for a program.
+fn options(program: &Program, optimisation: Optimisation) -> Vec<&'static str> {
+    let first = optimisation.options(Backend::C).iter().chain(&OPTIONS).copied();
+    first.chain(program.contraction_option()).collect()
+}
 
 /// Names that are looked for when `CC` is not set.
 const NAMES: [&str; 3] = ["cc", "gcc", "clang"];
@@ -81,24 +85,26 @@ impl Compiler {
     pub(crate) fn object(
         &self,
         program: &Program,
+        optimisation: Optimisation,
         arch: &str,
         cache: &Cache,
         fresh: bool,
     ) -> Result<Object, RuntimeError> {
+        let options = options(program, optimisation);
         let key = CacheKey::of(&[
             "c",
             &self.path.to_string_lossy(),
             &self.arguments.join(" "),
             &self.version,
             arch,
-            &OPTIONS.join(" "),
+            &options.join(" "),
             &program.source,
         ]);
         if !fresh && let Some(path) = cache.find(&key, "so") {
             return Ok(Object { path, keep: None, origin: Origin::Disk });
         }
         let dir = tempfile::tempdir().map_err(RuntimeError::io("make a temporary directory"))?;
-        let path = self.run(program, dir.path())?;
+        let path = self.run(program, &options, dir.path())?;
         let bytes = std::fs::read(&path).map_err(RuntimeError::io("read the compiled object"))?;
         Ok(match cache.store(&key, "so", &bytes) {
             Some(path) => Object { path, keep: None, origin: Origin::Built },
@@ -106,12 +112,12 @@ impl Compiler {
         })
     }
 
-    fn run(&self, program: &Program, dir: &Path) -> Result<PathBuf, RuntimeError> {
+    fn run(&self, program: &Program, options: &[&str], dir: &Path) -> Result<PathBuf, RuntimeError> {
         let (source, object) = (dir.join("kernel.c"), dir.join("kernel.so"));
         std::fs::write(&source, &program.source).map_err(RuntimeError::io("write the C source"))?;
         let output = Command::new(&self.path)
             .args(&self.arguments)
-            .args(OPTIONS)
+            .args(options)
             .arg("-o")
             .arg(&object)
             .arg(&source)

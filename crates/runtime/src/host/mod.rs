@@ -16,7 +16,7 @@ mod openmp;
 pub(crate) use compiler::in_path;
 
 use crate::cache::Cache;
-use crate::device::{Backend, DeviceInfo, Origin};
+use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
 use compiler::{Compiler, Object};
@@ -63,10 +63,14 @@ impl HostDriver {
     }
 
     /// The loaded object of `program`. A stored one may need a library that is gone: it is built anew.
-    fn load(&self, program: &Program) -> Result<(Object, libloading::Library), RuntimeError> {
+    fn load(
+        &self,
+        program: &Program,
+        optimisation: Optimisation,
+    ) -> Result<(Object, libloading::Library), RuntimeError> {
         let mut fresh = false;
         loop {
-            let object = self.compiler.object(program, &self.arch_key, &self.cache, fresh)?;
+            let object = self.compiler.object(program, optimisation, &self.arch_key, &self.cache, fresh)?;
             // SAFETY: the object was compiled from a kernel, which has no initialisers with side effects.
             match unsafe { libloading::Library::new(&object.path) } {
                 Ok(library) => return Ok((object, library)),
@@ -130,8 +134,12 @@ impl Driver for HostDriver {
         &self.info
     }
 
-    fn build(&self, program: &Program) -> Result<(HostCode, Origin), RuntimeError> {
-        let (object, library) = self.load(program)?;
+    fn build(
+        &self,
+        program: &Program,
+        optimisation: Optimisation,
+    ) -> Result<(HostCode, Origin), RuntimeError> {
+        let (object, library) = self.load(program, optimisation)?;
         let symbol = format!("{}_launch", program.entry);
         // SAFETY: the module documentation fixes the type of this symbol; the library outlives it.
         let found = unsafe { library.get::<Launch>(symbol.as_bytes()) }.map(|f| *f);

@@ -4,7 +4,7 @@ mod enumerate;
 
 pub(crate) use enumerate::list;
 
-use crate::device::{DeviceInfo, Origin};
+use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::RuntimeError;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -116,7 +116,11 @@ impl Driver for OpenClDriver {
         self.info.driver.contains("Oclgrind")
     }
 
-    fn build(&self, program: &Program) -> Result<(OpenClCode, Origin), RuntimeError> {
+    fn build(
+        &self,
+        program: &Program,
+        optimisation: Optimisation,
+    ) -> Result<(OpenClCode, Origin), RuntimeError> {
         let refused = |log: String| RuntimeError::Compile {
             entry: program.entry.clone(),
             compiler: self.info.driver.clone(),
@@ -128,7 +132,8 @@ impl Driver for OpenClDriver {
         }
         let mut built = opencl3::program::Program::create_from_source(&self.context, &program.source)
             .map_err(self.failed("clCreateProgramWithSource"))?;
-        if let Err(e) = built.build(&[self.device.id()], OPTIONS) {
+        let options = [&[OPTIONS], optimisation.options(Backend::OpenCl)].concat().join(" ");
+        if let Err(e) = built.build(&[self.device.id()], &options) {
             let log = built.get_build_log(self.device.id()).unwrap_or_default();
             return Err(refused(if log.trim().is_empty() { format!("{e} (no log)") } else { log }));
         }

@@ -62,7 +62,7 @@ pub fn axpy(target: Target) -> Program {
     let value =
         add(HostExpr::Const(1_000_000), HostExpr::Mul(Box::new(HostExpr::Const(-1)), Box::new(param("n"))));
     plan.preconditions.push(Precondition { value, text: "n <= 1000000".into() });
-    Program { target, entry: "axpy".into(), source: source.into(), plan }
+    Program { target, entry: "axpy".into(), source: source.into(), plan, contraction: true }
 }
 
 pub const SHIFT: [f64; 4] = [0.5, -1.25, 3.0, 0.0625];
@@ -119,7 +119,7 @@ pub fn histogram(target: Target) -> Program {
         32,
     );
     plan.features.push(Feature::Int64Atomics);
-    Program { target, entry: "histogram".into(), source: source.into(), plan }
+    Program { target, entry: "histogram".into(), source: source.into(), plan, contraction: true }
 }
 
 const HISTOGRAM_C: &str = r"

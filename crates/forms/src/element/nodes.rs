@@ -1,0 +1,144 @@
+//! Which nodes an element has, for arrays that come from elsewhere.
+
+use super::{CellShape, ElementError, LagrangeElement};
+use std::fmt;
+use thiserror::Error;
+
+/// Nodes of two elements are one point if no reference coordinate differs by more: tables of other codes have
+/// rounded coordinates, and variants of one degree differ by more than a hundredth.
+const SAME: f64 = 1e-10;
+
+/// Where the nodes of a Lagrange element lie. From degree 3 on variants differ, and so do the degrees of freedom of
+/// one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LagrangeVariant {
+    /// At equal distances along edges, faces and interiors; basix calls it `equispaced`, its default is `gll_warped`.
+    Equispaced,
+}
+
+impl fmt::Display for LagrangeVariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Equispaced => f.write_str("equispaced"),
+        }
+    }
+}
+
+/// The nodes of an element in the order of its basis functions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nodes {
+    /// The reference cell.
+    pub cell: CellShape,
+    /// The polynomial degree.
+    pub degree: usize,
+    /// How they are laid out.
+    pub variant: LagrangeVariant,
+    /// Reference coordinates, [dofs, dim] row-major.
+    pub points: Vec<f64>,
+}
+
+/// Nodes from elsewhere are not those of the element.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum NodeMismatch {
+    /// Another number of coordinates.
+    #[error(
+        "the nodes given for P{degree} on a {cell} are {found} coordinates, needed {needed}: [nodes, {}]",
+        .cell.dim()
+    )]
+    Length {
+        /// The reference cell.
+        cell: CellShape,
+        /// The polynomial degree.
+        degree: usize,
+        /// Coordinates given.
+        found: usize,
+        /// Coordinates of the element.
+        needed: usize,
+    },
+    /// A node elsewhere, or the same nodes in another order.
+    #[error(
+        "node {node} of P{degree} on a {cell} is {}, needed {} ({variant}); {}",
+        point(.found), point(.needed), advice(*.reordered)
+    )]
+    Point {
+        /// The reference cell.
+        cell: CellShape,
+        /// The polynomial degree.
+        degree: usize,
+        /// The variant of the element.
+        variant: LagrangeVariant,
+        /// The first node that differs.
+        node: usize,
+        /// Its reference coordinates as given.
+        found: Vec<f64>,
+        /// Those of the element.
+        needed: Vec<f64>,
+        /// Whether the nodes are those of the element in another order.
+        reordered: bool,
+    },
+    /// No function of the kernel has this degree.
+    #[error("nodes are given for P{degree}, and the form has functions of degree {}; give those", list(.known))]
+    Degree {
+        /// The degree of the given nodes.
+        degree: usize,
+        /// The degrees of the form.
+        known: Vec<usize>,
+    },
+}
+
+fn advice(reordered: bool) -> &'static str {
+    match reordered {
+        true => {
+            "they are the same nodes in another order: permute the columns of the map of degrees of freedom"
+        }
+        false => "make the element with this variant, or interpolate the function at these nodes",
+    }
+}
+
+/// A point as text: `(0.25, 0.5)`.
+pub fn point(coordinates: &[f64]) -> String {
+    // 6 decimals tell variants apart
+    let rounded = coordinates.iter().map(|x| (x * 1e6).round() / 1e6 + 0.0);
+    format!("({})", rounded.map(|x| x.to_string()).collect::<Vec<_>>().join(", "))
+}
+
+fn list(degrees: &[usize]) -> String {
+    degrees.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Nodes {
+    /// The nodes of the Lagrange element of a degree.
+    ///
+    /// # Errors
+    /// As [`LagrangeElement::new`].
+    pub fn new(cell: CellShape, degree: usize) -> Result<Self, ElementError> {
+        let points = LagrangeElement::new(cell, degree)?.points().to_vec();
+        Ok(Self { cell, degree, variant: LagrangeVariant::Equispaced, points })
+    }
+
+    /// Compares reference coordinates from elsewhere, [dofs, dim] row-major, with these.
+    ///
+    /// # Errors
+    /// [`NodeMismatch`] with the first node that differs.
+    pub fn check(&self, found: &[f64]) -> Result<(), NodeMismatch> {
+        let (cell, degree, dim) = (self.cell, self.degree, self.cell.dim());
+        if found.len() != self.points.len() {
+            let (found, needed) = (found.len(), self.points.len());
+            return Err(NodeMismatch::Length { cell, degree, found, needed });
+        }
+        // not a number is no point
+        let same = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= SAME);
+        let mut pairs = found.chunks_exact(dim).zip(self.points.chunks_exact(dim)).enumerate();
+        let Some((node, (at, needed))) = pairs.find(|(_, (a, b))| !same(a, b)) else { return Ok(()) };
+        let reordered = self.points.chunks_exact(dim).all(|p| found.chunks_exact(dim).any(|q| same(p, q)));
+        let (found, needed, variant) = (at.to_vec(), needed.to_vec(), self.variant);
+        Err(NodeMismatch::Point { cell, degree, variant, node, found, needed, reordered })
+    }
+}
+
+impl fmt::Display for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "P{} on a {}, {}, in basix's order:", self.degree, self.cell, self.variant)?;
+        self.points.chunks_exact(self.cell.dim()).try_for_each(|p| write!(f, " {}", point(p)))
+    }
+}

@@ -1,0 +1,261 @@
+//! Values for the kernel of a file: from the command line, from a file, of a mesh, at random.
+
+use super::failure::Failure;
+use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
+use super::run::RunArgs;
+use super::source::read;
+use super::values::{ParamArg, file_mesh, unit_mesh};
+use purlin::Random;
+use purlin::forms::mesh::Mesh;
+use purlin::interp::{Memory, Value};
+use purlin::ir::text::suggestion;
+use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind};
+use std::collections::BTreeMap;
+
+/// Values of all parameters and arguments.
+pub struct Inputs {
+    /// The values.
+    pub memory: Memory,
+    /// Where those come from that were not given, if there is something to say.
+    pub origin: Option<String>,
+}
+
+/// Parameters from the command line, arguments from the file of values, of a mesh, or else at random.
+pub fn inputs(args: &RunArgs, kernel: &Kernel, seed: u64) -> Result<Inputs, Failure> {
+    let lowered = LoweredArrays::of(kernel);
+    let mut memory = Memory::new();
+    let mut params = params(args, kernel)?;
+    let given = given(args, kernel)?;
+    let mut origin = None;
+    if let Some(mesh) = chosen_mesh(args, lowered.as_ref())? {
+        let lowered = lowered.as_ref().ok_or_else(no_form)?;
+        for (name, value) in lowered.sizes(kernel, &mesh)? {
+            if params.insert(name.clone(), value).is_some_and(|other| other != value) {
+                return Err(Failure::Usage(format!("--param {name}: the mesh has {value}; leave it out")));
+            }
+        }
+        lowered.fill(kernel, &mesh, &params, &mut memory)?;
+        origin = Some("cells and degrees of freedom of the mesh, the rest random".to_owned());
+    } else if let Some(lowered) = &lowered {
+        let maps_given = lowered.arrays().any(|id| given.contains_key(&kernel.vars[id].name));
+        let mesh = if maps_given { None } else { unit_mesh_of(kernel, lowered, &params) };
+        if let Some(mesh) = mesh {
+            lowered.fill(kernel, &mesh, &params, &mut memory)?;
+            origin =
+                Some("cells and degrees of freedom of the unit mesh of these sizes, the rest random".into());
+        } else if !maps_given {
+            origin = Some(
+                "random maps: no unit mesh has these sizes, so that cells may be degenerate; give --cells or --mesh"
+                    .into(),
+            );
+        }
+    }
+    params.iter().for_each(|(name, value)| memory.set_param(name, *value));
+    let mut random = Random::new(seed);
+    for (id, var) in kernel.vars.iter() {
+        let name = &var.name;
+        match var.kind {
+            VarKind::Param if !params.contains_key(name) => {
+                let mesh = if lowered.is_some() { ", or give --cells 4" } else { "" };
+                return Err(Failure::Usage(format!(
+                    "parameter `{name}` has no value; give it one with --param {name}=1000{mesh}"
+                )));
+            }
+            VarKind::Argument(Direction::In | Direction::InOut) => {}
+            VarKind::Param | VarKind::Argument(Direction::Out) | VarKind::Temporary | VarKind::Table(_) => {
+                continue;
+            }
+        }
+        if memory.get(name).is_some() && !given.contains_key(name) {
+            continue;
+        }
+        let value = match given.get(name) {
+            Some(json) => sized(kernel, id, &params, from_json(name, json, var.ty)?)?,
+            None => random_value(kernel, id, &params, &mut random)?,
+        };
+        memory.set(name, value);
+    }
+    Ok(Inputs { memory, origin })
+}
+
+fn no_form() -> Failure {
+    let message = "--mesh and --cells are for forms and for kernels that were lowered from one; give sizes with \
+                   --param n=1000";
+    Failure::Usage(message.into())
+}
+
+/// The mesh that the command line names.
+fn chosen_mesh(args: &RunArgs, lowered: Option<&LoweredArrays>) -> Result<Option<Mesh>, Failure> {
+    if args.mesh.is_none() && args.cells.is_none() {
+        return Ok(None);
+    }
+    let dim = lowered.ok_or_else(no_form)?.dim;
+    match (&args.mesh, args.cells) {
+        (Some(path), _) => file_mesh(path, dim).map(Some),
+        (None, Some(n)) => unit_mesh(dim, n).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn params(args: &RunArgs, kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
+    let params = ParamArg::collect(&args.param);
+    let is_param = |v: &VarId| kernel.vars[*v].kind == VarKind::Param;
+    let known: Vec<&str> = kernel.vars.ids().filter(is_param).map(|v| &*kernel.vars[v].name).collect();
+    match params.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(unknown(kernel, "parameter", name, &known)),
+        None => Ok(params),
+    }
+}
+
+/// The values in the file, each of an argument that takes one.
+fn given(args: &RunArgs, kernel: &Kernel) -> Result<BTreeMap<String, serde_json::Value>, Failure> {
+    let Some(path) = &args.values else { return Ok(BTreeMap::new()) };
+    let refused = |message: String| Failure::Usage(format!("`{}`: {message}", path.display()));
+    let given: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(&read(path)?).map_err(|e| refused(e.to_string()))?;
+    let takes = |v: &VarId| match kernel.vars[*v].kind {
+        VarKind::Argument(Direction::In | Direction::InOut) => true,
+        VarKind::Argument(Direction::Out) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => false,
+    };
+    let known: Vec<&str> = kernel.vars.ids().filter(takes).map(|v| &*kernel.vars[v].name).collect();
+    if let Some(name) = given.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(match kernel.var(name).map(|v| &kernel.vars[v].kind) {
+            Some(VarKind::Argument(_)) => refused(format!("`{name}` is only written; leave it out")),
+            Some(VarKind::Param) => {
+                refused(format!("`{name}` is a parameter; give it with --param {name}=1000"))
+            }
+            Some(VarKind::Temporary | VarKind::Table(_)) | None => {
+                unknown(kernel, "argument that takes values", name, &known)
+            }
+        });
+    }
+    Ok(given)
+}
+
+/// A name that stands for nothing.
+fn unknown(kernel: &Kernel, what: &str, name: &str, known: &[&str]) -> Failure {
+    let hint = suggestion(name, known.iter().copied()).map(|s| format!("{s} ")).unwrap_or_default();
+    let list = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
+    };
+    Failure::Usage(format!("`{}` has no {what} `{name}`; {hint}there is {list}", kernel.name))
+}
+
+/// The values, if they are as many as the argument has elements.
+fn sized(kernel: &Kernel, id: VarId, params: &BTreeMap<String, i64>, value: Value) -> Result<Value, Failure> {
+    let needed = length(kernel, id, params)?;
+    if value.len() == needed {
+        return Ok(value);
+    }
+    let var = &kernel.vars[id];
+    Err(Failure::Usage(format!(
+        "`{}` has {} values, needed {needed} of type {}",
+        var.name,
+        value.len(),
+        var.ty
+    )))
+}
+
+fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Value, Failure> {
+    let items = match json {
+        serde_json::Value::Array(items) => items.clone(),
+        other => vec![other.clone()],
+    };
+    let wrong = |item: &serde_json::Value| {
+        Failure::Usage(format!("value of `{name}`: found {item}, needed numbers of type {ty}"))
+    };
+    // JSON has no way to write them as numbers
+    let real = |item: &serde_json::Value| match item.as_str() {
+        Some("nan") => Some(f64::NAN),
+        Some("inf") => Some(f64::INFINITY),
+        Some("-inf") => Some(f64::NEG_INFINITY),
+        Some(_) => None,
+        None => item.as_f64(),
+    };
+    let reals = || items.iter().map(|i| real(i).ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
+    let ints = || items.iter().map(|i| i.as_i64().ok_or_else(|| wrong(i))).collect::<Result<Vec<_>, _>>();
+    let narrow = |v: i64| i32::try_from(v).map_err(|_| wrong(&v.into()));
+    Ok(match ty {
+        ScalarType::F64 => Value::F64(reals()?),
+        ScalarType::F32 => Value::F32(reals()?.into_iter().map(|x| x as f32).collect()),
+        ScalarType::I64 => Value::I64(ints()?),
+        ScalarType::I32 => Value::I32(ints()?.into_iter().map(narrow).collect::<Result<_, _>>()?),
+    })
+}
+
+/// Elements of an array.
+fn length(kernel: &Kernel, id: VarId, params: &BTreeMap<String, i64>) -> Result<usize, Failure> {
+    let var = &kernel.vars[id];
+    let mut len = 1_usize;
+    for extent in &var.shape {
+        let extent = evaluate(kernel, extent, params).and_then(|e| usize::try_from(e).ok());
+        let product = extent.and_then(|e| len.checked_mul(e)).filter(|n| *n < 1 << 32);
+        len = product.ok_or_else(|| {
+            Failure::Usage(format!(
+                "the size of `{}` is negative or too large; give other parameters",
+                var.name
+            ))
+        })?;
+    }
+    Ok(len)
+}
+
+fn random_value(
+    kernel: &Kernel,
+    id: VarId,
+    params: &BTreeMap<String, i64>,
+    random: &mut Random,
+) -> Result<Value, Failure> {
+    let (var, len) = (&kernel.vars[id], length(kernel, id, params)?);
+    let below = index_bound(kernel, id, params).unwrap_or(10).max(1) as u64;
+    let indices = match kernel.assumptions.contains(&Assumption::Injective(id)) {
+        true => distinct(len, below.max(len as u64), random),
+        false => (0..len).map(|_| random.below(below)).collect(),
+    };
+    Ok(match var.ty {
+        ScalarType::F64 => Value::F64(random.numbers(len)),
+        ScalarType::F32 => Value::F32(random.numbers(len).into_iter().map(|x| x as f32).collect()),
+        ScalarType::I32 => Value::I32(indices.into_iter().map(|i| i as i32).collect()),
+        ScalarType::I64 => Value::I64(indices.into_iter().map(|i| i as i64).collect()),
+    })
+}
+
+/// The first `len` numbers of a pseudo-random order of `0..below`.
+fn distinct(len: usize, below: u64, random: &mut Random) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..below).collect();
+    for k in 0..len.min(order.len()) {
+        let other = k + random.below((order.len() - k) as u64) as usize;
+        order.swap(k, other);
+    }
+    order.truncate(len);
+    order
+}
+
+/// The smallest extent of an axis that values of an integer array index: maps must stay inside.
+pub fn index_bound(kernel: &Kernel, map: VarId, params: &BTreeMap<String, i64>) -> Option<i64> {
+    let mut bound = None;
+    let mut visit = |access: &purlin::ir::Access| {
+        for (index, extent) in access.index.iter().zip(&kernel.vars[access.var].shape) {
+            let mut uses = false;
+            index.for_each(&mut |e| uses |= matches!(e, Expr::Load(a) if a.var == map));
+            if let (true, Some(extent)) = (uses, evaluate(kernel, extent, params)) {
+                bound = Some(bound.map_or(extent, |b: i64| b.min(extent)));
+            }
+        }
+    };
+    for insn in kernel.insns.values() {
+        visit(&insn.lhs);
+        insn.reads().into_iter().for_each(&mut visit);
+    }
+    bound
+}
+
+/// An affine expression of parameters.
+pub fn evaluate(kernel: &Kernel, e: &Affine, params: &BTreeMap<String, i64>) -> Option<i64> {
+    let fixed = e.substitute(&|atom: &Atom| match atom {
+        Atom::Var(v) => params.get(&kernel.vars[*v].name).map(|value| Affine::constant(*value)),
+        Atom::Iname(_) | Atom::Floor(..) => None,
+    });
+    fixed.as_constant()
+}

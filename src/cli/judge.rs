@@ -1,0 +1,362 @@
+//! Whether the results of a device are those of the interpreter, element by element.
+
+use super::failure::Failure;
+use super::run::TOLERANCE;
+use purlin::interp::{InterpError, Memory, Observer, Value, interpret_with};
+use purlin::ir::{Affine, Atom, Direction, Id, Kernel, VarId, VarKind, Variable};
+use purlin::{Loaded, Random, gathered};
+use std::collections::BTreeMap;
+
+/// Relative error in single precision above which a result is wrong: the same sums as for [`TOLERANCE`].
+const TOLERANCE_F32: f64 = 1e-5;
+
+/// Steps of the interpreter after which a comparison is given up: some seconds.
+pub const STEPS: u64 = 50_000_000;
+
+/// Runs of the interpreter with other roundings; each moves every operation by an ulp up or down.
+const PERTURBED: u64 = 4;
+
+/// How much further than such a run an element may be: a device rounds each of its operations once, and may sum in
+/// another order.
+const SLACK: f64 = 16.0;
+
+/// What the interpreter makes of the memory.
+pub struct Expected {
+    memory: Memory,
+    /// Elements that are written, of arguments that are only written.
+    written: BTreeMap<String, Vec<bool>>,
+    /// The byte that such an argument is filled with before a launch: no element that is written is that pattern.
+    poison: BTreeMap<String, u8>,
+}
+
+/// Notes which elements are written.
+struct Written(Vec<Vec<bool>>);
+
+impl Observer for Written {
+    fn write(&mut self, var: VarId, element: usize) {
+        let mask = &mut self.0[var.index()];
+        if element >= mask.len() {
+            mask.resize(element + 1, false);
+        }
+        mask[element] = true;
+    }
+}
+
+/// Rounds every operation that is not exact to a neighbour of its result.
+struct Roundings(Random);
+
+impl Observer for Roundings {
+    const ENABLED: bool = false;
+    const PERTURBS: bool = true;
+
+    fn rounded(&mut self, value: f64, single: bool) -> f64 {
+        match (self.0.below(2) == 0, single) {
+            (true, true) => (value as f32).next_up().into(),
+            (false, true) => (value as f32).next_down().into(),
+            (true, false) => value.next_up(),
+            (false, false) => value.next_down(),
+        }
+    }
+}
+
+fn is_out(var: &Variable) -> bool {
+    var.kind == VarKind::Argument(Direction::Out)
+}
+
+impl Expected {
+    /// Interprets the kernel, for at most `limit` steps.
+    pub fn new(kernel: &Kernel, memory: &Memory, limit: u64) -> Result<Self, InterpError> {
+        let mut memory = memory.clone();
+        let mut observer = Written(vec![Vec::new(); kernel.vars.len()]);
+        if kernel.vars.values().any(is_out) {
+            interpret_with(kernel, &mut memory, &mut observer, Some(limit))?;
+        } else {
+            interpret_with(kernel, &mut memory, &mut (), Some(limit))?;
+        }
+        let (mut written, mut poison) = (BTreeMap::new(), BTreeMap::new());
+        for (id, var) in kernel.vars.iter().filter(|(_, v)| is_out(v)) {
+            let Some(value) = memory.get(&var.name) else { continue };
+            let mut mask = std::mem::take(&mut observer.0[id.index()]);
+            mask.resize(value.len(), false);
+            poison.insert(var.name.clone(), unused_byte(value, &mask));
+            written.insert(var.name.clone(), mask);
+        }
+        Ok(Self { memory, written, poison })
+    }
+
+    /// Fills what a program only writes with patterns that tell an element that it forgets.
+    pub fn poison(&self, loaded: &Loaded<'_>) -> Result<(), Failure> {
+        for (name, byte) in &self.poison {
+            loaded.fill(name, *byte)?;
+        }
+        Ok(())
+    }
+
+    /// What a device has computed, held against this.
+    pub fn compare(&self, results: &[(String, Value)]) -> Comparison {
+        Comparison(results.iter().filter_map(|(name, found)| self.one(name, found)).collect())
+    }
+
+    fn one(&self, name: &str, found: &Value) -> Option<OneResult> {
+        let needed = self.memory.get(name)?;
+        let (mask, poison) = (self.written.get(name), self.poison.get(name).copied());
+        let (tolerance, scale) = (tolerance(found), largest(needed, mask));
+        let mut result = OneResult { name: name.into(), elements: needed.len(), ..OneResult::default() };
+        for k in 0..needed.len().max(found.len()) {
+            let is_written = mask.is_none_or(|m| m.get(k).copied().unwrap_or(false));
+            result.compared += usize::from(is_written);
+            let untouched = poison.is_some_and(|byte| pattern(found, k, byte));
+            let fault = match (is_written, untouched) {
+                (true, true) => Some(Fault::Forgotten),
+                (false, false) => Some(Fault::Stray),
+                (false, true) => None,
+                (true, false) => {
+                    let error = error(needed, found, k, scale) / tolerance;
+                    result.error = if error > result.error { error } else { result.error };
+                    (error > 1.0).then_some(Fault::Differs(error))
+                }
+            };
+            result.faults.extend(fault.map(|fault| Off {
+                element: k,
+                fault,
+                needed: text(needed, k),
+                found: text(found, k),
+            }));
+        }
+        Some(result)
+    }
+
+    /// Takes faults away that other roundings of the interpreter explain: where a number depends on them by as much
+    /// as the device is off, nobody can say which is right. Not a number where there should be one is never explained.
+    pub fn excuse(
+        &self,
+        kernel: &Kernel,
+        inputs: &Memory,
+        results: &[(String, Value)],
+        comparison: &mut Comparison,
+    ) {
+        let runs: Vec<Memory> = (0..PERTURBED)
+            .filter_map(|seed| {
+                let mut memory = inputs.clone();
+                interpret_with(kernel, &mut memory, &mut Roundings(Random::new(seed)), Some(2 * STEPS))
+                    .ok()?;
+                Some(memory)
+            })
+            .collect();
+        for result in &mut comparison.0 {
+            let Some((_, found)) = results.iter().find(|(name, _)| *name == result.name) else { continue };
+            let Some(needed) = self.memory.get(&result.name).filter(|v| v.ty().is_float()) else { continue };
+            let (needed, found) = (needed.to_f64(), found.to_f64());
+            let moved = |k: usize| {
+                let values = runs.iter().filter_map(|m| m.get(&result.name)?.to_f64().get(k).copied());
+                values.map(|v| (v - needed[k]).abs()).filter(|d| d.is_finite()).fold(0.0, f64::max)
+            };
+            let explained = |off: &Off| {
+                let distance = (found[off.element] - needed[off.element]).abs();
+                matches!(off.fault, Fault::Differs(_)) && distance <= SLACK * moved(off.element)
+            };
+            let (excused, faults) = std::mem::take(&mut result.faults).into_iter().partition(explained);
+            (result.excused, result.faults) = (excused, faults);
+        }
+    }
+}
+
+/// A byte that no element repeats, so that what is filled with it is told from what is written. Only bytes of numbers
+/// that are none for arrays of numbers: a value that is read before it is written spreads.
+fn unused_byte(value: &Value, mask: &[bool]) -> u8 {
+    let used = |byte: u8| (0..value.len()).any(|k| mask[k] && pattern(value, k, byte));
+    // some devices make 0xFF… of any nan, so that a written one looks like it
+    let nan = value.to_f64().iter().zip(mask).any(|(x, written)| *written && x.is_nan());
+    let first = (!nan).then_some(0xFF).into_iter();
+    first.chain((0x81..0xFF).rev()).find(|byte| !used(*byte)).unwrap_or(0xFF)
+}
+
+/// Whether an element consists of one byte repeated.
+fn pattern(value: &Value, k: usize, byte: u8) -> bool {
+    match value {
+        Value::F64(v) => v.get(k).is_some_and(|x| x.to_bits() == u64::from_ne_bytes([byte; 8])),
+        Value::F32(v) => v.get(k).is_some_and(|x| x.to_bits() == u32::from_ne_bytes([byte; 4])),
+        Value::I32(v) => v.get(k).is_some_and(|x| *x == i32::from_ne_bytes([byte; 4])),
+        Value::I64(v) => v.get(k).is_some_and(|x| *x == i64::from_ne_bytes([byte; 8])),
+    }
+}
+
+fn tolerance(value: &Value) -> f64 {
+    match value {
+        Value::F64(_) => TOLERANCE,
+        Value::F32(_) => TOLERANCE_F32,
+        Value::I32(_) | Value::I64(_) => 1.0,
+    }
+}
+
+/// Size of the largest number among the elements that are written.
+fn largest(value: &Value, mask: Option<&Vec<bool>>) -> f64 {
+    let all = value.to_f64();
+    let counted = all.iter().enumerate().filter(|(k, x)| x.is_finite() && mask.is_none_or(|m| m[*k]));
+    counted.fold(0.0, |most, (_, x)| most.max(x.abs()))
+}
+
+/// Distance of two elements relative to `scale`; any nan equals any nan. Integers are equal or infinitely far.
+fn error(needed: &Value, found: &Value, k: usize, scale: f64) -> f64 {
+    let real = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) if a == b || (a.is_nan() && b.is_nan()) => 0.0,
+        (Some(a), Some(b)) if a.is_finite() && b.is_finite() => (a - b).abs() / scale,
+        _ => f64::INFINITY,
+    };
+    let exact = |same: bool| if same { 0.0 } else { f64::INFINITY };
+    match (needed, found) {
+        (Value::F64(a), Value::F64(b)) => real(a.get(k).copied(), b.get(k).copied()),
+        (Value::F32(a), Value::F32(b)) => {
+            real(a.get(k).map(|x| f64::from(*x)), b.get(k).map(|x| f64::from(*x)))
+        }
+        (Value::I32(a), Value::I32(b)) => exact(a.get(k) == b.get(k)),
+        (Value::I64(a), Value::I64(b)) => exact(a.get(k) == b.get(k)),
+        (Value::F64(_) | Value::F32(_) | Value::I32(_) | Value::I64(_), _) => f64::INFINITY,
+    }
+}
+
+fn text(value: &Value, k: usize) -> String {
+    let shown = match value {
+        Value::F64(v) => v.get(k).map(|x| format!("{x:?}")),
+        Value::F32(v) => v.get(k).map(|x| format!("{x:?}")),
+        Value::I32(v) => v.get(k).map(|x| format!("{x}")),
+        Value::I64(v) => v.get(k).map(|x| format!("{x}")),
+    };
+    shown.unwrap_or_else(|| "nothing".into())
+}
+
+/// What is wrong with an element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// It differs, by so many times the tolerance.
+    Differs(f64),
+    /// It is not written.
+    Forgotten,
+    /// It is written, and should not be.
+    Stray,
+}
+
+/// An element that is off.
+#[derive(Debug)]
+struct Off {
+    element: usize,
+    fault: Fault,
+    needed: String,
+    found: String,
+}
+
+/// What became of one result.
+#[derive(Debug, Default)]
+struct OneResult {
+    name: String,
+    elements: usize,
+    /// Elements that are written, and so were compared; the others were held against their poison.
+    compared: usize,
+    /// The largest error over the tolerance.
+    error: f64,
+    faults: Vec<Off>,
+    excused: Vec<Off>,
+}
+
+/// What became of all results.
+pub struct Comparison(Vec<OneResult>);
+
+impl Comparison {
+    /// Whether all is as it should be.
+    pub fn is_right(&self) -> bool {
+        self.0.iter().all(|r| r.faults.is_empty())
+    }
+
+    /// What was compared.
+    pub fn compared(&self) -> String {
+        let one = |r: &OneResult| match r.elements - r.compared {
+            0 => format!("`{}`: {} elements", r.name, r.compared),
+            rest => format!(
+                "`{}`: {} of {} elements, {rest} are written by nothing",
+                r.name, r.compared, r.elements
+            ),
+        };
+        self.0.iter().map(one).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The largest error of what was compared.
+    pub fn error(&self) -> String {
+        if self.0.iter().all(|r| r.compared == 0) {
+            return "nothing to compare: no element of a result is written".into();
+        }
+        let worst = self.0.iter().map(|r| r.error).fold(0.0, f64::max);
+        format!("{worst:.2} of the tolerance (relative {TOLERANCE:e} in f64, {TOLERANCE_F32:e} in f32)")
+    }
+
+    /// What roundings decide, if there is something.
+    pub fn ill_conditioned(&self, kernel: &Kernel, memory: &Memory) -> Option<String> {
+        let (result, off) = worst(self.0.iter().flat_map(|r| r.excused.iter().map(move |off| (r, off))))?;
+        let count: usize = self.0.iter().map(|r| r.excused.len()).sum();
+        Some(format!(
+            "{count} elements depend on how operations are rounded by more than the tolerance, and are right within \
+             that: {} is {}, the interpreter has {}",
+            element(kernel, memory, &result.name, off.element),
+            off.found,
+            off.needed
+        ))
+    }
+
+    /// The worst element, with what was found and what is needed.
+    pub fn fault(&self, kernel: &Kernel, memory: &Memory) -> Option<String> {
+        let (result, off) = worst(self.0.iter().flat_map(|r| r.faults.iter().map(move |off| (r, off))))?;
+        let place = element(kernel, memory, &result.name, off.element);
+        let count: usize = self.0.iter().map(|r| r.faults.len()).sum();
+        let (found, needed) = (&off.found, &off.needed);
+        let what = match off.fault {
+            Fault::Forgotten => format!("{place} is not written, needed {needed}"),
+            Fault::Stray => format!("{place} is written ({found}), and the kernel writes nothing there"),
+            Fault::Differs(error) if error.is_finite() => {
+                format!("{place} is {found}, needed {needed}: {error:.1} times the tolerance")
+            }
+            Fault::Differs(_) => format!("{place} is {found}, needed {needed}"),
+        };
+        Some(if count > 1 { format!("{what}; {count} elements are off") } else { what })
+    }
+}
+
+/// The first element with the largest error.
+fn worst<'o>(all: impl Iterator<Item = (&'o OneResult, &'o Off)>) -> Option<(&'o OneResult, &'o Off)> {
+    let size = |off: &Off| match off.fault {
+        Fault::Differs(error) => error,
+        Fault::Forgotten | Fault::Stray => f64::INFINITY,
+    };
+    all.reduce(|best, other| if size(other.1) > size(best.1) { other } else { best })
+}
+
+/// An element as a kernel writes it: `y[2, 3]`.
+fn element(kernel: &Kernel, memory: &Memory, name: &str, mut position: usize) -> String {
+    let value = |e: &Affine| {
+        let of = |atom: &Atom| match atom {
+            Atom::Var(v) => memory.get_param(&kernel.vars[*v].name),
+            Atom::Iname(_) | Atom::Floor(..) => None,
+        };
+        usize::try_from(e.eval(&mut |atom| of(atom))?).ok().filter(|n| *n > 0)
+    };
+    let shape = kernel.var(name).map(|v| &kernel.vars[v].shape[..]).unwrap_or_default();
+    let mut index = Vec::new();
+    for extent in shape.iter().rev() {
+        let Some(extent) = value(extent) else { return format!("`{name}` at {position}") };
+        index.push((position % extent).to_string());
+        position /= extent;
+    }
+    index.reverse();
+    if index.is_empty() { format!("`{name}`") } else { format!("`{name}[{}]`", index.join(", ")) }
+}
+
+/// What the kernel wrote, by argument, row by row.
+pub fn results(
+    kernel: &Kernel,
+    loaded: &Loaded<'_>,
+    memory: &Memory,
+) -> Result<Vec<(String, Value)>, Failure> {
+    let written = kernel.vars.values().filter(|v| match v.kind {
+        VarKind::Argument(Direction::Out | Direction::InOut) => true,
+        VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => false,
+    });
+    written.map(|v| Ok((v.name.clone(), gathered(kernel, v, memory, loaded.value(&v.name)?)))).collect()
+}
