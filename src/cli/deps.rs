@@ -30,7 +30,7 @@ pub struct DepsArgs {
 pub fn run(args: &DepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let mut kernel = source.kernel()?;
-    if args.transform.is_given() {
+    if args.transform.is_given_for(&source) {
         kernel = args.transform.apply(&source, &kernel)?.kernel;
     }
     let solver = |error| Failure::Refused(format!("the integer-set library failed: {error}"));

@@ -22,7 +22,7 @@ Examples:
   purlin diff mine.json yours.json --kernel laplace      what they make of a form
   purlin diff mine.json yours.json --kernel my.purlin    what they make of a loop program")]
 pub struct DiffArgs {
-    /// A recipe: a JSON file
+    /// A recipe: a file with JSON, or with the text of a schedule
     #[arg(value_name = "A")]
     first: PathBuf,
     /// The recipe it is compared with
@@ -37,11 +37,12 @@ pub struct DiffArgs {
 
 /// Runs the command.
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
-    let (first, second) = (read_recipe(&args.first)?, read_recipe(&args.second)?);
+    let kernel = args.kernel.as_ref().map(|what| args.options.source(what)?.kernel()).transpose()?;
+    let read = |path| read_recipe(path, kernel.as_ref());
+    let (first, second) = (read(&args.first)?, read(&args.second)?);
     let names = [args.first.display().to_string(), args.second.display().to_string()];
     let mut text = steps_diff(&first, &second);
-    let Some(what) = &args.kernel else { return out(&text) };
-    let kernel = args.options.source(what)?.kernel()?;
+    let Some(kernel) = kernel else { return out(&text) };
     let (first, second) = (Trace::of(&first, &kernel), Trace::of(&second, &kernel));
     text += &kernels_diff(&first, &second, &names);
     out(&text)?;

@@ -7,7 +7,8 @@ use purlin::codegen::CodegenError;
 use purlin::forms::form::FormError;
 use purlin::ir::text::ParseErrors;
 use purlin::runtime::RuntimeError;
-use purlin::transforms::RecipeError;
+use purlin::transforms::schedule::ScriptProblem;
+use purlin::transforms::{RecipeError, ScriptError};
 use purlin::tuning::CaseError;
 use purlin::{LoadError, ProblemError};
 
@@ -44,6 +45,17 @@ impl Failure {
         }
     }
 
+    /// What went wrong, for a record.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Refused(message)
+            | Self::Usage(message)
+            | Self::Missing(message)
+            | Self::Compiler(message) => message.clone(),
+            Self::Text { errors, .. } => errors.to_string(),
+        }
+    }
+
     /// Prints the failure on standard error.
     pub fn print(&self) {
         match self {
@@ -73,6 +85,20 @@ impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
         let help = "`purlin steps` with the same arguments prints the kernel that the step met";
         Self::Refused(format!("{error}\n  help: {help}"))
+    }
+}
+
+impl From<ScriptError> for Failure {
+    fn from(error: ScriptError) -> Self {
+        match error.problem {
+            ScriptProblem::Refused(_) => {
+                let help = "`purlin steps` with the same arguments prints the kernel that the step met";
+                Self::Refused(format!("schedule, {error}\n  help: {help}"))
+            }
+            ScriptProblem::Hole { .. } | ScriptProblem::Choice { .. } | ScriptProblem::Handles { .. } => {
+                Self::Usage(format!("schedule, {error}"))
+            }
+        }
     }
 }
 

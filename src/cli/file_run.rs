@@ -3,7 +3,7 @@
 use super::blame::{Accused, Blame};
 use super::failure::Failure;
 use super::inputs::{Inputs, index_bound, inputs};
-use super::judge::{Comparison, Expected, STEPS, results};
+use super::judge::{Comparison, Expected, STEPS, results, with_tables};
 use super::out;
 use super::progress::Progress;
 use super::run::{RunArgs, load};
@@ -11,17 +11,18 @@ use super::source::Source;
 use super::table::{facts, figure, seconds};
 use super::transform::Transformed;
 use purlin::codegen::{Program, generate};
-use purlin::interp::{InterpError, Memory, Value};
-use purlin::ir::{Direction, Kernel, ScalarType, TableData, VarId, VarKind};
+use purlin::interp::{InterpError, Memory};
+use purlin::ir::{Kernel, VarId, VarKind};
 use purlin::runtime::TimingOptions;
 use purlin::{Loaded, kernel_work};
 use std::path::Path;
 
 /// Runs the command on a file.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
-    let Source::File(kernel) = source else { return Ok(()) };
+    let Source::File(file) = source else { return Ok(()) };
+    let kernel = &file.kernel;
     let seed = args.seed();
-    let Inputs { memory, origin } = inputs(args, kernel, seed)?;
+    let Inputs { memory, origin } = inputs(&args.wanted(), kernel, seed)?;
     let progress = Progress::new();
     // Before any device sees them: inputs that lead out of an array end here, not in a crash.
     progress.stage("interpreting");
@@ -134,27 +135,6 @@ fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), 
         out(&format!("wrote {}\n", path.display()))?;
     }
     Ok(())
-}
-
-/// The memory with the values of tables that have become arguments.
-fn with_tables(before: &Kernel, after: &Kernel, memory: &Memory) -> Memory {
-    let mut result = memory.clone();
-    for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(Direction::In))) {
-        let table = before.var(&var.name).map(|v| &before.vars[v].kind);
-        if let (None, Some(VarKind::Table(data))) = (memory.get(&var.name), table) {
-            result.set(&var.name, table_value(data, var.ty));
-        }
-    }
-    result
-}
-
-fn table_value(data: &TableData, ty: ScalarType) -> Value {
-    match (data, ty) {
-        (TableData::Real(v), ScalarType::F32) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
-        (TableData::Real(v), _) => Value::F64(v.iter().map(|x| x.0).collect()),
-        (TableData::Int(v), ScalarType::I32) => Value::I32(v.iter().map(|i| *i as i32).collect()),
-        (TableData::Int(v), _) => Value::I64(v.to_vec()),
-    }
 }
 
 /// What the interpreter makes of the memory; none if that takes too long.

@@ -2,7 +2,6 @@
 
 use super::failure::Failure;
 use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
-use super::run::RunArgs;
 use super::source::read;
 use super::values::{ParamArg, file_mesh, unit_mesh};
 use purlin::Random;
@@ -11,6 +10,20 @@ use purlin::interp::{Memory, Value};
 use purlin::ir::text::suggestion;
 use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind};
 use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What the command line says of values.
+#[derive(Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// Divisions of the unit mesh.
+    pub cells: Option<usize>,
+    /// A Gmsh file.
+    pub mesh: Option<&'a Path>,
+    /// Values of parameters.
+    pub param: &'a [ParamArg],
+    /// A JSON file of values of arguments.
+    pub values: Option<&'a Path>,
+}
 
 /// Values of all parameters and arguments.
 pub struct Inputs {
@@ -21,7 +34,7 @@ pub struct Inputs {
 }
 
 /// Parameters from the command line, arguments from the file of values, of a mesh, or else at random.
-pub fn inputs(args: &RunArgs, kernel: &Kernel, seed: u64) -> Result<Inputs, Failure> {
+pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, Failure> {
     let lowered = LoweredArrays::of(kernel);
     let mut memory = Memory::new();
     let mut params = params(args, kernel)?;
@@ -85,20 +98,20 @@ fn no_form() -> Failure {
 }
 
 /// The mesh that the command line names.
-fn chosen_mesh(args: &RunArgs, lowered: Option<&LoweredArrays>) -> Result<Option<Mesh>, Failure> {
+fn chosen_mesh(args: &Wanted<'_>, lowered: Option<&LoweredArrays>) -> Result<Option<Mesh>, Failure> {
     if args.mesh.is_none() && args.cells.is_none() {
         return Ok(None);
     }
     let dim = lowered.ok_or_else(no_form)?.dim;
-    match (&args.mesh, args.cells) {
+    match (args.mesh, args.cells) {
         (Some(path), _) => file_mesh(path, dim).map(Some),
         (None, Some(n)) => unit_mesh(dim, n).map(Some),
         (None, None) => Ok(None),
     }
 }
 
-fn params(args: &RunArgs, kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
-    let params = ParamArg::collect(&args.param);
+fn params(args: &Wanted<'_>, kernel: &Kernel) -> Result<BTreeMap<String, i64>, Failure> {
+    let params = ParamArg::collect(args.param);
     let is_param = |v: &VarId| kernel.vars[*v].kind == VarKind::Param;
     let known: Vec<&str> = kernel.vars.ids().filter(is_param).map(|v| &*kernel.vars[v].name).collect();
     match params.keys().find(|name| !known.contains(&name.as_str())) {
@@ -108,8 +121,8 @@ fn params(args: &RunArgs, kernel: &Kernel) -> Result<BTreeMap<String, i64>, Fail
 }
 
 /// The values in the file, each of an argument that takes one.
-fn given(args: &RunArgs, kernel: &Kernel) -> Result<BTreeMap<String, serde_json::Value>, Failure> {
-    let Some(path) = &args.values else { return Ok(BTreeMap::new()) };
+fn given(args: &Wanted<'_>, kernel: &Kernel) -> Result<BTreeMap<String, serde_json::Value>, Failure> {
+    let Some(path) = args.values else { return Ok(BTreeMap::new()) };
     let refused = |message: String| Failure::Usage(format!("`{}`: {message}", path.display()));
     let given: BTreeMap<String, serde_json::Value> =
         serde_json::from_str(&read(path)?).map_err(|e| refused(e.to_string()))?;

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::run::TOLERANCE;
 use purlin::interp::{InterpError, Memory, Observer, Value, interpret_with};
-use purlin::ir::{Affine, Atom, Direction, Id, Kernel, VarId, VarKind, Variable};
+use purlin::ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
 use purlin::{Loaded, Random, gathered};
 use std::collections::BTreeMap;
 
@@ -82,6 +82,13 @@ impl Expected {
             written.insert(var.name.clone(), mask);
         }
         Ok(Self { memory, written, poison })
+    }
+
+    /// What another program has computed of these inputs; nothing is known of elements that are not written.
+    pub fn computed(inputs: &Memory, results: Vec<(String, Value)>) -> Self {
+        let mut memory = inputs.clone();
+        results.into_iter().for_each(|(name, value)| memory.set(name, value));
+        Self { memory, written: BTreeMap::new(), poison: BTreeMap::new() }
     }
 
     /// Fills what a program only writes with patterns that tell an element that it forgets.
@@ -288,6 +295,11 @@ impl Comparison {
         format!("{worst:.2} of the tolerance (relative {TOLERANCE:e} in f64, {TOLERANCE_F32:e} in f32)")
     }
 
+    /// The largest relative error of any result in double precision, or its equivalent in single.
+    pub fn largest(&self) -> f64 {
+        self.0.iter().map(|r| r.error * TOLERANCE).fold(0.0, f64::max)
+    }
+
     /// What roundings decide, if there is something.
     pub fn ill_conditioned(&self, kernel: &Kernel, memory: &Memory) -> Option<String> {
         let (result, off) = worst(self.0.iter().flat_map(|r| r.excused.iter().map(move |off| (r, off))))?;
@@ -354,9 +366,27 @@ pub fn results(
     loaded: &Loaded<'_>,
     memory: &Memory,
 ) -> Result<Vec<(String, Value)>, Failure> {
-    let written = kernel.vars.values().filter(|v| match v.kind {
-        VarKind::Argument(Direction::Out | Direction::InOut) => true,
-        VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => false,
-    });
+    let written = kernel.vars.values().filter(|v| v.is_output());
     written.map(|v| Ok((v.name.clone(), gathered(kernel, v, memory, loaded.value(&v.name)?)))).collect()
+}
+
+/// The memory with the values of tables that have become arguments.
+pub fn with_tables(before: &Kernel, after: &Kernel, memory: &Memory) -> Memory {
+    let mut result = memory.clone();
+    for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(Direction::In))) {
+        let table = before.var(&var.name).map(|v| &before.vars[v].kind);
+        if let (None, Some(VarKind::Table(data))) = (memory.get(&var.name), table) {
+            result.set(&var.name, table_value(data, var.ty));
+        }
+    }
+    result
+}
+
+fn table_value(data: &TableData, ty: ScalarType) -> Value {
+    match (data, ty) {
+        (TableData::Real(v), ScalarType::F32) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
+        (TableData::Real(v), _) => Value::F64(v.iter().map(|x| x.0).collect()),
+        (TableData::Int(v), ScalarType::I32) => Value::I32(v.iter().map(|i| *i as i32).collect()),
+        (TableData::Int(v), _) => Value::I64(v.to_vec()),
+    }
 }

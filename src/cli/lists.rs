@@ -6,7 +6,7 @@ use super::source::{FormOptions, SourceArgs};
 use super::table::facts;
 use super::transform::TransformArgs;
 use clap::Args;
-use purlin::transforms::primitives as primitive_table;
+use purlin::transforms::{primitives as primitive_table, schedule};
 
 /// Show a form: the integrand, its space, its quadrature
 #[derive(Args)]
@@ -21,17 +21,21 @@ pub struct FormArgs {
     options: FormOptions,
 }
 
-/// Print the recipe of a strategy as JSON: a file to edit and to give to --recipe
+/// Print the recipe of a strategy: a file to edit and to give to --recipe
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   purlin recipe laplace > mine.json
-  purlin steps laplace --recipe mine.json --diff")]
+  purlin steps laplace --recipe mine.json --diff
+  purlin recipe laplace --text                 the same as the text of a schedule, one step a line")]
 pub struct RecipeArgs {
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
     transform: TransformArgs,
+    /// Print the text of a schedule instead of JSON
+    #[arg(long)]
+    text: bool,
 }
 
 /// List the primitives that recipes are made of
@@ -60,6 +64,9 @@ pub fn form(args: &FormArgs) -> Result<(), Failure> {
 pub fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let recipe = args.transform.apply(&source, &source.kernel()?)?.recipe;
+    if args.text {
+        return out(&schedule::print(&recipe));
+    }
     let json = recipe.to_json().map_err(|e| Failure::Refused(e.to_string()))?;
     out(&(json + "\n"))
 }

@@ -27,6 +27,7 @@ mod table;
 mod transform;
 mod trials;
 mod tune;
+mod tune_file;
 mod values;
 
 use clap::{Parser, Subcommand};

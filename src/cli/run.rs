@@ -1,6 +1,7 @@
 //! `purlin run`: compile, run, check, time.
 
 use super::failure::Failure;
+use super::inputs::Wanted;
 use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
 use super::values::ParamArg;
@@ -91,6 +92,12 @@ impl RunArgs {
     /// Opens the chosen device.
     pub fn open(&self) -> Result<Box<dyn Device>, Failure> {
         open_device(self.device.as_deref())
+    }
+
+    /// What it says of values.
+    pub fn wanted(&self) -> Wanted<'_> {
+        let (mesh, values) = (self.mesh.as_deref(), self.values.as_deref());
+        Wanted { cells: self.cells, mesh, param: &self.param, values }
     }
 
     /// How code is generated.

@@ -6,12 +6,15 @@ use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::ir::{Kernel, text};
 use purlin::kernels::Operator;
+use purlin::transforms::Script;
+use purlin::transforms::schedule::parse_file;
 use std::path::Path;
 
 /// A form or a file.
 #[derive(Args, Clone)]
 pub struct SourceArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file, which may end with
+    /// its schedule
     #[arg(value_name = "WHAT")]
     pub what: String,
     #[command(flatten)]
@@ -46,7 +49,15 @@ pub enum Source {
     /// A form that is known by name.
     Form(FormSource),
     /// A kernel from a file.
-    File(Box<Kernel>),
+    File(Box<FileSource>),
+}
+
+/// A kernel from a file, and the schedule behind it.
+pub struct FileSource {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Its schedule, if the file has one.
+    pub script: Option<Script>,
 }
 
 /// A form with its discretisation.
@@ -72,8 +83,8 @@ impl SourceArgs {
 impl FormOptions {
     /// The form of that name, or the kernel of that file.
     pub fn source(&self, what: &str) -> Result<Source, Failure> {
-        if what.ends_with(".purlin") || what.contains(['/', '\\']) {
-            return Ok(Source::File(Box::new(read_kernel(Path::new(what))?)));
+        if is_file(what) {
+            return Ok(Source::File(Box::new(read_file(Path::new(what))?)));
         }
         Ok(Source::Form(self.form(what)?))
     }
@@ -102,7 +113,7 @@ impl Source {
     pub fn kernel(&self) -> Result<Kernel, Failure> {
         match self {
             Self::Form(form) => Ok(form.lower()?.kernel),
-            Self::File(kernel) => Ok(Kernel::clone(kernel)),
+            Self::File(file) => Ok(file.kernel.clone()),
         }
     }
 }
@@ -116,10 +127,20 @@ impl FormSource {
     }
 }
 
-/// Reads and parses a kernel.
-pub fn read_kernel(path: &Path) -> Result<Kernel, Failure> {
+/// Whether a name is that of a file, and not of a form.
+pub fn is_file(what: &str) -> bool {
+    what.ends_with(".purlin") || what.contains(['/', '\\'])
+}
+
+/// Reads and parses a kernel, and the schedule that may stand behind it.
+fn read_file(path: &Path) -> Result<FileSource, Failure> {
     let source = read(path)?;
-    text::parse(&source).map_err(|errors| Failure::Text { name: path.display().to_string(), source, errors })
+    let (kernel, script) = parse_file(&source).map_err(|errors| Failure::Text {
+        name: path.display().to_string(),
+        source,
+        errors,
+    })?;
+    Ok(FileSource { kernel, script })
 }
 
 /// Reads a text file.

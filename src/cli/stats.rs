@@ -9,7 +9,6 @@ use super::values::{ParamArg, unit_mesh};
 use clap::Args;
 use purlin::Problem;
 use purlin::analysis::stats::{Statistics, Traffic, statistics};
-use purlin::ir::Kernel;
 use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it
@@ -43,9 +42,9 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
             let problem = Problem::operator(form.operator, form.degree, Some(form.scheme), mesh, 1)?;
             (problem.lowered.kernel, problem.memory.params().clone(), Some(cells))
         }
-        Source::File(kernel) => (Kernel::clone(kernel), ParamArg::collect(&args.param), None),
+        Source::File(file) => (file.kernel.clone(), ParamArg::collect(&args.param), None),
     };
-    if args.transform.is_given() {
+    if args.transform.is_given_for(&source) {
         kernel = args.transform.apply(&source, &kernel)?.kernel;
     }
     out(&text(&statistics(&kernel, &params)?, &params, cells))

@@ -33,10 +33,7 @@ pub struct StepsArgs {
 pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let kernel = source.kernel()?;
-    let recipe = match args.transform.read_recipe()? {
-        Some(recipe) => recipe,
-        None => args.transform.apply(&source, &kernel)?.recipe,
-    };
+    let recipe = args.transform.recipe(&source, &kernel)?;
     let total = recipe.steps.len();
     let (trace, refusal) = follow(&recipe.steps, &kernel);
     let mut before = kernel_text(&kernel, true);

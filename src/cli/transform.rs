@@ -6,7 +6,9 @@ use clap::{Args, ValueEnum};
 use purlin::Strategy;
 use purlin::autotune::Parameters;
 use purlin::ir::Kernel;
-use purlin::transforms::Recipe;
+use purlin::transforms::schedule::{Choice, ScriptProblem};
+use purlin::transforms::{Recipe, Script, ScriptError};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A strategy, a mapping or a recipe.
@@ -19,9 +21,13 @@ pub struct TransformArgs {
     /// '{"strategy":"staged_cells","cells":64,"constant_tables":true}'
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with_all = ["recipe", "strategy"])]
     pub mapping: Option<Parameters>,
-    /// Recipe to apply instead of a strategy: a JSON file such as `purlin recipe laplace` prints
+    /// Recipe to apply instead of a strategy: a file such as `purlin recipe laplace` prints, in JSON or as the text of a
+    /// schedule
     #[arg(long, value_name = "FILE")]
     pub recipe: Option<PathBuf>,
+    /// Value for a hole of a schedule; repeat it for each
+    #[arg(long, value_name = "NAME=VALUE", value_parser = hole)]
+    pub hole: Vec<(String, String)>,
 }
 
 /// Strategies by name.
@@ -42,6 +48,12 @@ impl From<StrategyName> for Strategy {
     }
 }
 
+/// The steps that a user gives.
+enum Given<'s> {
+    Recipe(Recipe),
+    Script(Cow<'s, Script>),
+}
+
 /// A kernel and how it came to be.
 pub struct Transformed {
     /// The result.
@@ -53,9 +65,10 @@ pub struct Transformed {
 }
 
 impl TransformArgs {
-    /// Whether the user asked for a transformation.
-    pub fn is_given(&self) -> bool {
-        self.strategy.is_some() || self.mapping.is_some() || self.recipe.is_some()
+    /// Whether the user asked for a transformation, or the file has a schedule.
+    pub fn is_given_for(&self, source: &Source) -> bool {
+        let scheduled = matches!(source, Source::File(file) if file.script.is_some());
+        scheduled || self.strategy.is_some() || self.mapping.is_some() || self.recipe.is_some()
     }
 
     /// The strategy for a source.
@@ -67,11 +80,23 @@ impl TransformArgs {
         }
     }
 
-    /// Applies the recipe, or else the mapping, or else the strategy.
+    /// Applies the recipe, or else the mapping, the strategy that is asked for, the schedule of the file, or else the
+    /// usual strategy.
     pub fn apply(&self, source: &Source, kernel: &Kernel) -> Result<Transformed, Failure> {
-        if let Some(recipe) = self.read_recipe()? {
-            let name = self.recipe.as_ref().map_or_else(String::new, |p| format!("recipe {}", p.display()));
-            return Ok(Transformed { kernel: recipe.apply(kernel)?, recipe, name });
+        match self.given(source)? {
+            Some(Given::Recipe(recipe)) => {
+                let kernel = recipe.apply(kernel)?;
+                return Ok(Transformed { kernel, recipe, name: self.name_given() });
+            }
+            Some(Given::Script(script)) => {
+                let applied = script.apply_with(kernel, &self.choice(&script)?)?;
+                let (kernel, recipe) = applied.finish();
+                return Ok(Transformed { kernel, recipe, name: self.name_given() });
+            }
+            None => {}
+        }
+        if let Some((hole, _)) = self.hole.first() {
+            return Err(Failure::Usage(format!("--hole {hole}: there is no schedule with holes")));
         }
         if let Some(mapping) = &self.mapping {
             let (kernel, recipe) = purlin::tuning::transform(kernel, mapping)?;
@@ -82,10 +107,48 @@ impl TransformArgs {
         Ok(Transformed { kernel, recipe, name: format!("strategy {strategy}") })
     }
 
-    /// The recipe of `--recipe`, if it was given.
-    pub fn read_recipe(&self) -> Result<Option<Recipe>, Failure> {
-        self.recipe.as_deref().map(read_recipe).transpose()
+    /// The steps, also those behind which one is refused.
+    pub fn recipe(&self, source: &Source, kernel: &Kernel) -> Result<Recipe, Failure> {
+        match self.given(source)? {
+            Some(Given::Recipe(recipe)) => Ok(recipe),
+            Some(Given::Script(script)) => match script.apply_with(kernel, &self.choice(&script)?) {
+                Ok(schedule) => Ok(schedule.finish().1),
+                Err(ScriptError { problem: ScriptProblem::Refused(_), recipe, .. }) => Ok(recipe),
+                Err(error) => Err(error.into()),
+            },
+            None => Ok(self.apply(source, kernel)?.recipe),
+        }
     }
+
+    /// The steps of `--recipe`, or those behind the kernel if nothing else is asked for.
+    fn given<'s>(&self, source: &'s Source) -> Result<Option<Given<'s>>, Failure> {
+        if let Some(path) = &self.recipe {
+            return read_steps(path).map(Some);
+        }
+        let chosen = self.strategy.is_some() || self.mapping.is_some();
+        let script = match source {
+            Source::File(file) if !chosen => file.script.as_ref(),
+            Source::File(_) | Source::Form(_) => None,
+        };
+        Ok(script.map(|script| Given::Script(Cow::Borrowed(script))))
+    }
+
+    fn name_given(&self) -> String {
+        self.recipe.as_ref().map_or_else(|| "its schedule".into(), |p| format!("recipe {}", p.display()))
+    }
+
+    /// The values of `--hole`.
+    fn choice(&self, script: &Script) -> Result<Choice, Failure> {
+        let value = |(name, text): &(String, String)| Ok((name.clone(), script.value_of(name, text)?));
+        let values: Result<Vec<_>, String> = self.hole.iter().map(value).collect();
+        values.map(Choice::new).map_err(|message| Failure::Usage(format!("--hole: {message}")))
+    }
+}
+
+/// `tile=16`.
+fn hole(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("needed a value, as in `tile=16`")?;
+    Ok((name.trim().into(), value.trim().into()))
 }
 
 /// A mapping from JSON.
@@ -98,7 +161,29 @@ pub fn mapping(text: &str) -> Result<Parameters, String> {
     })
 }
 
-/// Reads a recipe from a JSON file.
-pub fn read_recipe(path: &Path) -> Result<Recipe, Failure> {
-    Recipe::from_json(&read(path)?).map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())))
+/// Reads steps: JSON if it begins with a brace, else the text of a schedule.
+fn read_steps<'s>(path: &Path) -> Result<Given<'s>, Failure> {
+    let source = read(path)?;
+    if source.trim_start().starts_with('{') {
+        let recipe = Recipe::from_json(&source);
+        return recipe
+            .map(Given::Recipe)
+            .map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())));
+    }
+    match Script::parse(&source) {
+        Ok(script) => Ok(Given::Script(Cow::Owned(script))),
+        Err(errors) => Err(Failure::Text { name: path.display().to_string(), source, errors }),
+    }
+}
+
+/// Reads a recipe from a file; the handles of a schedule's text need the kernel that they are of.
+pub fn read_recipe(path: &Path, kernel: Option<&Kernel>) -> Result<Recipe, Failure> {
+    match (read_steps(path)?, kernel) {
+        (Given::Recipe(recipe), _) => Ok(recipe),
+        (Given::Script(script), Some(kernel)) => Ok(script.apply(kernel)?.finish().1),
+        (Given::Script(_), None) => Err(Failure::Usage(format!(
+            "`{}` is the text of a schedule, whose steps depend on its kernel; name the kernel by --kernel",
+            path.display()
+        ))),
+    }
 }

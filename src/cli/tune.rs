@@ -4,10 +4,11 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::run::open_device;
-use super::source::{FormOptions, Scheme};
+use super::source::{FormOptions, Scheme, is_file};
 use super::transform::mapping;
 use super::trials::{Trials, first_line};
-use super::{cases, results, study};
+use super::values::ParamArg;
+use super::{cases, results, study, tune_file};
 use clap::Args;
 use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
 use purlin::autotune::{
@@ -26,7 +27,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Find the fastest mapping of a form's action on a device: try the best ranked ones, keep every result
+/// Find the fastest mapping of a form's action, or the best values for the holes of a schedule, on a device
+///
+/// Of a form the best ranked mappings are tried, of a schedule all values that satisfy its constraints; a loop program is
+/// compared with the interpreter, or with its own C code where it is too large for that. Every result is kept.
 ///
 /// Candidates are generated and compiled on all cores; each is checked against the reference (on a small mesh
 /// everywhere, on the measured mesh at random degrees of freedom or with the first result that was right) and timed by
@@ -36,6 +40,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[command(after_help = "\
 Examples:
   purlin tune laplace --dim 3 --degree 3 --device opencl --cells 16
+  purlin tune examples/tuned_matmul.purlin --param n=256          every value of the holes of its schedule
   purlin tune --cases published --device cuda --db h200.jsonl --time-limit 9m      the 70 actions of document 000
   purlin tune --cases laplace.3D,mass.2D.P1 --device c --cells 6
   purlin tune --cases published --compile-only --arch sm_90       no GPU needed: fills the cache of compiled kernels
@@ -45,8 +50,9 @@ Examples:
 Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C, --time-limit, kill, power)
 goes on where it was when the same command is given again; several processes may share a database.")]
 pub struct TuneArgs {
-    /// A form by name: mass, helmholtz, laplace, elasticity, hyperelasticity
-    #[arg(value_name = "FORM", required_unless_present_any = ["cases", "study"], conflicts_with = "cases")]
+    /// A form by name: mass, helmholtz, laplace, elasticity, hyperelasticity; or a .purlin file that ends with a schedule
+    /// with holes
+    #[arg(value_name = "WHAT", required_unless_present_any = ["cases", "study"], conflicts_with = "cases")]
     what: Option<String>,
     /// Cases of document 000 instead of one form: `published` for all 70, or components of names: laplace, 3D.P4,mass.2D
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -63,9 +69,15 @@ pub struct TuneArgs {
     /// Divisions of each side of the unit square or cube [default: 32 or 8; with --cases 1280 or 56, as published]
     #[arg(long, value_name = "N")]
     cells: Option<usize>,
+    /// Value of a parameter of a file's kernel; repeat it for each
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub param: Vec<ParamArg>,
+    /// JSON object of argument values for a file's kernel, instead of random ones
+    #[arg(long, value_name = "FILE.json")]
+    pub values: Option<PathBuf>,
     /// Where to run: c, opencl, cuda, cuda:1 … [default: opencl if there is one, else c]
     #[arg(long)]
-    device: Option<String>,
+    pub device: Option<String>,
     /// How many of the best ranked mappings to try, besides one cell a work-item
     #[arg(long, visible_alias = "top", value_name = "B", default_value_t = 9)]
     budget: usize,
@@ -119,6 +131,12 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 /// Runs the command.
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
+    if let Some(what) = args.what.as_ref().filter(|what| is_file(what)) {
+        return tune_file::run(args, what);
+    }
+    if let Some(param) = args.param.first() {
+        return Err(Failure::Usage(format!("--param {param}: parameters are those of a .purlin file")));
+    }
     let progress = Progress::new();
     let cases = args.cases()?;
     progress.stage("lowering");
@@ -126,23 +144,14 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     if args.compile_only {
         return compile_only(args, &lowered, &progress);
     }
-    let device = open_device(args.device.as_deref())?;
-    let cache = Cache::from_environment();
-    progress.stage("measuring the device's ceilings (kept for a day)");
-    let ceilings = measure_ceilings(&*device, &cache, false)?;
-    let machine = machine(device.info(), &ceilings);
+    let Prepared { device, cache, ceilings, machine, seed } = args.prepare(&progress)?;
     let model = model(device.info(), &ceilings)?;
     progress.stage("ranking mappings");
-    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let tasks = args.tasks(lowered, &*device, &cache, seed, |case| {
         args.candidates(case, &model, device.info().local_mem_bytes)
     })?;
     drop(progress);
-    if let Some(dir) = args.db.parent().filter(|d| !d.as_os_str().is_empty()) {
-        std::fs::create_dir_all(dir)
-            .map_err(|e| Failure::Usage(format!("cannot make `{}`: {e}", dir.display())))?;
-    }
-    let database = Database::at(&args.db);
+    let database = args.database()?;
     let options = args.options(device.info(), seed);
     let ending = {
         let trials = Trials::new(restart);
@@ -151,11 +160,21 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     finish(args, ending, &tasks, &machine, &database)
 }
 
+/// Where trials run.
+pub struct Prepared {
+    pub device: Box<dyn Device>,
+    pub cache: Cache,
+    pub ceilings: Ceilings,
+    pub machine: Machine,
+    /// Of inputs and samples.
+    pub seed: u64,
+}
+
 /// When trials end, in seconds since 1970.
 static ENDS: OnceLock<u64> = OnceLock::new();
 
 /// Goes on in a new process with the same arguments: what hangs or broke the device is in the database.
-fn restart() {
+pub fn restart() {
     let Ok(program) = std::env::current_exe() else { std::process::exit(1) };
     let mut command = std::process::Command::new(program);
     command.args(std::env::args_os().skip(1));
@@ -189,14 +208,51 @@ fn machine(info: &DeviceInfo, ceilings: &Ceilings) -> Machine {
     }
 }
 
+/// Says how the trials ended, if they did not all run.
+pub fn say(ending: Ending) {
+    match ending {
+        Ending::Complete => {}
+        Ending::Stopped { left } => {
+            eprintln!("{left} trials are left; the same command goes on with them");
+        }
+        Ending::DeviceLost { left } => {
+            eprintln!("the device refuses everything since the last trial, {left} are left; starting anew");
+            restart();
+        }
+    }
+}
+
 impl TuneArgs {
+    /// The device, and its measured ceilings.
+    pub fn prepare(&self, progress: &Progress) -> Result<Prepared, Failure> {
+        let device = open_device(self.device.as_deref())?;
+        let cache = Cache::from_environment();
+        progress.stage("measuring the device's ceilings (kept for a day)");
+        let ceilings = measure_ceilings(&*device, &cache, false)?;
+        let machine = machine(device.info(), &ceilings);
+        Ok(Prepared { device, cache, ceilings, machine, seed: self.seed.unwrap_or_else(Random::fresh_seed) })
+    }
+
+    /// The database, in a folder that exists.
+    pub fn database(&self) -> Result<Database, Failure> {
+        if let Some(dir) = self.db.parent().filter(|d| !d.as_os_str().is_empty()) {
+            std::fs::create_dir_all(dir)
+                .map_err(|e| Failure::Usage(format!("cannot make `{}`: {e}", dir.display())))?;
+        }
+        Ok(Database::at(&self.db))
+    }
+
+    /// What a form is lowered with.
+    pub fn form_options(&self) -> FormOptions {
+        let scheme = self.scheme.unwrap_or(Scheme::Default);
+        FormOptions { dim: self.dim, degree: self.degree, scheme }
+    }
+
     /// The cases to tune.
     fn cases(&self) -> Result<Vec<Case>, Failure> {
         if let Some(what) = &self.what {
-            let (dim, degree) = (self.dim, self.degree);
-            let scheme = self.scheme.unwrap_or(Scheme::Default);
-            let form = FormOptions { dim, degree, scheme }.form(what)?;
-            return Ok(vec![Case { operator: form.operator, dim: form.dim, degree }]);
+            let form = self.form_options().form(what)?;
+            return Ok(vec![Case { operator: form.operator, dim: form.dim, degree: self.degree }]);
         }
         if self.cases.is_empty() { cases::named(&study::CASES) } else { cases::named(&self.cases) }
     }
@@ -261,7 +317,8 @@ impl TuneArgs {
         Ok(candidates)
     }
 
-    fn options(&self, info: &DeviceInfo, seed: u64) -> TunerOptions {
+    /// How to tune on this device.
+    pub fn options(&self, info: &DeviceInfo, seed: u64) -> TunerOptions {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shares_cores = info.backend != Backend::Cuda;
         // One core is left to the thread that owns a card.
@@ -343,16 +400,7 @@ fn finish(
     machine: &Machine,
     database: &Database,
 ) -> Result<(), Failure> {
-    match ending {
-        Ending::Complete => {}
-        Ending::Stopped { left } => {
-            eprintln!("{left} trials are left; the same command goes on with them");
-        }
-        Ending::DeviceLost { left } => {
-            eprintln!("the device refuses everything since the last trial, {left} are left; starting anew");
-            restart();
-        }
-    }
+    say(ending);
     let contents = database.read()?;
     results::warn_of_damage(&contents, database.path());
     let is_ours = |r: &&Record| {

@@ -23,6 +23,12 @@ impl FromStr for ParamArg {
     }
 }
 
+impl std::fmt::Display for ParamArg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
 impl ParamArg {
     /// The values by name; the last of several counts.
     pub fn collect(args: &[Self]) -> BTreeMap<String, i64> {

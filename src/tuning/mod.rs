@@ -154,6 +154,10 @@ pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Re
         }
         Parameters::Tiling(p) => tiled(kernel, p, false),
         Parameters::StagedTiling(p) => tiled(kernel, p, true),
+        Parameters::Schedule { .. } => Err(Refusal::new(
+            Stage::Transform,
+            "values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE",
+        )),
     }
 }
 

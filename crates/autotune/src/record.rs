@@ -5,6 +5,7 @@ use crate::roofline::Work;
 use crate::tiling::TilingParameters;
 use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// How a kernel is mapped onto the device: what the tuner chooses.
@@ -33,6 +34,11 @@ pub enum Parameters {
     /// The same with gather and scatter through local memory, and one tile of a matrix for all functions that are
     /// evaluated with it.
     StagedTiling(TilingParameters),
+    /// Values for the holes of a schedule, which belongs to the kernel.
+    Schedule {
+        /// The values by hole, as the text of a schedule has them.
+        values: BTreeMap<String, String>,
+    },
 }
 
 impl Parameters {
@@ -57,6 +63,10 @@ impl fmt::Display for Parameters {
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
+            Self::Schedule { values } => {
+                let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                f.write_str(&values.join(", "))
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ mod observe;
 mod op;
 mod points;
 mod rounding;
+#[cfg(any(test, feature = "proptest"))]
 pub mod sample;
 mod store;
 #[cfg(test)]

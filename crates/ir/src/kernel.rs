@@ -321,6 +321,16 @@ fn walk(nodes: &[Node], loops: &mut Vec<InameId>, visit: &mut dyn FnMut(InsnId, 
 }
 
 impl Variable {
+    /// Whether it is an argument that the kernel writes.
+    pub fn is_output(&self) -> bool {
+        match self.kind {
+            VarKind::Argument(Direction::Out | Direction::InOut) => true,
+            VarKind::Argument(Direction::In) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => {
+                false
+            }
+        }
+    }
+
     /// A dense row-major variable.
     pub fn new(
         name: impl Into<String>,

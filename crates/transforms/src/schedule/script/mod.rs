@@ -61,6 +61,8 @@ pub struct Script {
 pub struct ScriptError {
     /// Its line, from 1.
     pub line: usize,
+    /// The steps before it, and the step itself if it is the one that is refused.
+    pub recipe: Recipe,
     /// The kernel it met.
     pub kernel: Box<Kernel>,
     /// What is wrong.
@@ -176,6 +178,22 @@ impl Script {
         !self.holes.is_empty()
     }
 
+    /// A value of a hole, checked against its list: `tile=16`.
+    ///
+    /// # Errors
+    /// No hole of that name, or a value that its list does not have; the message says what there is.
+    pub fn value_of(&self, hole: &str, text: &str) -> Result<Json, String> {
+        let Some(found) = self.holes.iter().find(|h| h.name.0 == hole) else {
+            let names: Vec<_> = self.holes.iter().map(|h| h.name.0.as_str()).collect();
+            return Err(format!("the schedule has no hole `{hole}`; its holes are {}", listed(&names)));
+        };
+        let values = found.json();
+        values.iter().find(|v| value::show(v) == text).cloned().ok_or_else(|| {
+            let values: Vec<_> = values.iter().map(value::show).collect();
+            format!("`{hole}` is one of {}, not {text}", values.join(", "))
+        })
+    }
+
     /// The combinations of values for the holes that satisfy the constraints, in the order of the text.
     pub fn choices(&self) -> impl Iterator<Item = Choice> + '_ {
         let lists = self.holes.iter().map(|h| (h.name.0.clone(), h.json())).collect();
@@ -208,6 +226,7 @@ impl Script {
         let mut schedule = Schedule::of(kernel);
         let refused = |schedule: &Schedule, at: usize, problem| ScriptError {
             line: 1 + self.text[..at].matches('\n').count(),
+            recipe: schedule.recipe().clone(),
             kernel: Box::new(schedule.kernel().clone()),
             problem,
         };
@@ -221,8 +240,10 @@ impl Script {
             return Err(refused(&schedule, 0, problem));
         };
         for statement in &self.statements {
-            if let Err(problem) = run(&mut schedule, statement, &mut words) {
-                return Err(refused(&schedule, statement.span.start, problem));
+            if let Err((step, problem)) = run(&mut schedule, statement, &mut words) {
+                let mut error = refused(&schedule, statement.span.start, problem);
+                error.recipe.steps.extend(step.map(|step| *step));
+                return Err(error);
             }
         }
         Ok(schedule)
@@ -232,17 +253,21 @@ impl Script {
 /// What words stand for: handles, holes and what is derived from them.
 type Words = BTreeMap<String, Json>;
 
-/// Applies the step of a statement and names what it made.
-fn run(schedule: &mut Schedule, statement: &Statement, words: &mut Words) -> Result<(), ScriptProblem> {
+/// Applies the step of a statement and names what it made; where it is refused, the step, and why.
+fn run(
+    schedule: &mut Schedule,
+    statement: &Statement,
+    words: &mut Words,
+) -> Result<(), (Option<Box<Step>>, ScriptProblem)> {
     let refused = |e: TransformError| ScriptProblem::Refused(Box::new(e));
     let step = step_of(statement, words).map_err(|e| {
         let cause = crate::Cause::Argument(e.message);
-        refused(TransformError { operation: statement.step.0.clone(), cause })
+        (None, refused(TransformError { operation: statement.step.0.clone(), cause }))
     })?;
-    let made = schedule.apply(step).map_err(refused)?;
+    let made = schedule.apply(step.clone()).map_err(|e| (Some(Box::new(step)), refused(e)))?;
     let names: Vec<String> = made.names().map(str::to_owned).collect();
     if statement.handles.len() > names.len() {
-        return Err(ScriptProblem::Handles { needed: statement.handles.len(), made: names });
+        return Err((None, ScriptProblem::Handles { needed: statement.handles.len(), made: names }));
     }
     for ((handle, _), name) in statement.handles.iter().zip(names) {
         if handle != "_" {
