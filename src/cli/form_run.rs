@@ -47,6 +47,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         recipe: &transformed.recipe,
         mapping: &transformed.name,
         program: &program,
+        nodes: &problem.lowered.nodes,
         device: device.info(),
         cells: problem.mesh.n_cells(),
         dofs: problem.n_dofs,

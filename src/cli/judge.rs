@@ -5,6 +5,7 @@ use super::run::TOLERANCE;
 use purlin::interp::{InterpError, Memory, Observer, Value, interpret_with};
 use purlin::ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
 use purlin::{Loaded, Random, gathered};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// Relative error in single precision above which a result is wrong: the same sums as for [`TOLERANCE`].
@@ -27,6 +28,8 @@ pub struct Expected {
     written: BTreeMap<String, Vec<bool>>,
     /// The byte that such an argument is filled with before a launch: no element that is written is that pattern.
     poison: BTreeMap<String, u8>,
+    /// What other roundings make of it, once that is asked.
+    perturbed: OnceCell<Vec<Memory>>,
 }
 
 /// Notes which elements are written.
@@ -81,7 +84,7 @@ impl Expected {
             poison.insert(var.name.clone(), unused_byte(value, &mask));
             written.insert(var.name.clone(), mask);
         }
-        Ok(Self { memory, written, poison })
+        Ok(Self { memory, written, poison, perturbed: OnceCell::new() })
     }
 
     /// What another program has computed of these inputs; nothing is known of elements that are not written.
@@ -108,7 +111,16 @@ impl Expected {
         let needed = self.memory.get(name)?;
         let (mask, poison) = (self.written.get(name), self.poison.get(name).copied());
         let (tolerance, scale) = (tolerance(found), largest(needed, mask));
-        let mut result = OneResult { name: name.into(), elements: needed.len(), ..OneResult::default() };
+        let mut result = OneResult {
+            name: name.into(),
+            elements: needed.len(),
+            compared: 0,
+            error: 0.0,
+            needed: needed.clone(),
+            found: found.clone(),
+            faults: Vec::new(),
+            excused: Vec::new(),
+        };
         for k in 0..needed.len().max(found.len()) {
             let is_written = mask.is_none_or(|m| m.get(k).copied().unwrap_or(false));
             result.compared += usize::from(is_written);
@@ -123,49 +135,42 @@ impl Expected {
                     (error > 1.0).then_some(Fault::Differs(error))
                 }
             };
-            result.faults.extend(fault.map(|fault| Off {
-                element: k,
-                fault,
-                needed: text(needed, k),
-                found: text(found, k),
-            }));
+            result.faults.extend(fault.map(|fault| Off { element: k, fault }));
         }
         Some(result)
     }
 
     /// Takes faults away that other roundings of the interpreter explain: where a number depends on them by as much
     /// as the device is off, nobody can say which is right. Not a number where there should be one is never explained.
-    pub fn excuse(
-        &self,
-        kernel: &Kernel,
-        inputs: &Memory,
-        results: &[(String, Value)],
-        comparison: &mut Comparison,
-    ) {
-        let runs: Vec<Memory> = (0..PERTURBED)
-            .filter_map(|seed| {
-                let mut memory = inputs.clone();
-                interpret_with(kernel, &mut memory, &mut Roundings(Random::new(seed)), Some(2 * STEPS))
-                    .ok()?;
-                Some(memory)
-            })
-            .collect();
-        for result in &mut comparison.0 {
-            let Some((_, found)) = results.iter().find(|(name, _)| *name == result.name) else { continue };
-            let Some(needed) = self.memory.get(&result.name).filter(|v| v.ty().is_float()) else { continue };
-            let (needed, found) = (needed.to_f64(), found.to_f64());
-            let moved = |k: usize| {
-                let values = runs.iter().filter_map(|m| m.get(&result.name)?.to_f64().get(k).copied());
-                values.map(|v| (v - needed[k]).abs()).filter(|d| d.is_finite()).fold(0.0, f64::max)
-            };
+    pub fn excuse(&self, kernel: &Kernel, inputs: &Memory, comparison: &mut Comparison) {
+        let runs = self.perturbed.get_or_init(|| perturbed(kernel, inputs));
+        for result in comparison.0.iter_mut().filter(|r| r.needed.ty().is_float() && !r.faults.is_empty()) {
+            let (needed, found) = (result.needed.to_f64(), result.found.to_f64());
+            let mut moved = vec![0.0_f64; needed.len()];
+            for values in runs.iter().filter_map(|memory| Some(memory.get(&result.name)?.to_f64())) {
+                for ((most, value), needed) in moved.iter_mut().zip(values).zip(&needed) {
+                    let distance = (value - needed).abs();
+                    *most = if distance.is_finite() { most.max(distance) } else { *most };
+                }
+            }
             let explained = |off: &Off| {
-                let distance = (found[off.element] - needed[off.element]).abs();
-                matches!(off.fault, Fault::Differs(_)) && distance <= SLACK * moved(off.element)
+                let k = off.element;
+                matches!(off.fault, Fault::Differs(_)) && (found[k] - needed[k]).abs() <= SLACK * moved[k]
             };
-            let (excused, faults) = std::mem::take(&mut result.faults).into_iter().partition(explained);
-            (result.excused, result.faults) = (excused, faults);
+            (result.excused, result.faults) =
+                std::mem::take(&mut result.faults).into_iter().partition(explained);
         }
     }
+}
+
+/// What the kernel makes of the inputs where its operations round otherwise.
+fn perturbed(kernel: &Kernel, inputs: &Memory) -> Vec<Memory> {
+    let run = |seed| {
+        let mut memory = inputs.clone();
+        interpret_with(kernel, &mut memory, &mut Roundings(Random::new(seed)), Some(2 * STEPS)).ok()?;
+        Some(memory)
+    };
+    (0..PERTURBED).filter_map(run).collect()
 }
 
 /// A byte that no element repeats, so that what is filled with it is told from what is written. Only bytes of numbers
@@ -244,16 +249,14 @@ enum Fault {
 }
 
 /// An element that is off.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Off {
     element: usize,
     fault: Fault,
-    needed: String,
-    found: String,
 }
 
 /// What became of one result.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct OneResult {
     name: String,
     elements: usize,
@@ -261,6 +264,8 @@ struct OneResult {
     compared: usize,
     /// The largest error over the tolerance.
     error: f64,
+    needed: Value,
+    found: Value,
     faults: Vec<Off>,
     excused: Vec<Off>,
 }
@@ -292,7 +297,8 @@ impl Comparison {
             return "nothing to compare: no element of a result is written".into();
         }
         let worst = self.0.iter().map(|r| r.error).fold(0.0, f64::max);
-        format!("{worst:.2} of the tolerance (relative {TOLERANCE:e} in f64, {TOLERANCE_F32:e} in f32)")
+        let worst = if worst < 1e4 { format!("{worst:.2}") } else { format!("{worst:.1e}") };
+        format!("{worst} of the tolerance (relative {TOLERANCE:e} in f64, {TOLERANCE_F32:e} in f32)")
     }
 
     /// The largest relative error of any result in double precision, or its equivalent in single.
@@ -308,8 +314,8 @@ impl Comparison {
             "{count} elements depend on how operations are rounded by more than the tolerance, and are right within \
              that: {} is {}, the interpreter has {}",
             element(kernel, memory, &result.name, off.element),
-            off.found,
-            off.needed
+            text(&result.found, off.element),
+            text(&result.needed, off.element)
         ))
     }
 
@@ -318,12 +324,12 @@ impl Comparison {
         let (result, off) = worst(self.0.iter().flat_map(|r| r.faults.iter().map(move |off| (r, off))))?;
         let place = element(kernel, memory, &result.name, off.element);
         let count: usize = self.0.iter().map(|r| r.faults.len()).sum();
-        let (found, needed) = (&off.found, &off.needed);
+        let (found, needed) = (text(&result.found, off.element), text(&result.needed, off.element));
         let what = match off.fault {
             Fault::Forgotten => format!("{place} is not written, needed {needed}"),
             Fault::Stray => format!("{place} is written ({found}), and the kernel writes nothing there"),
             Fault::Differs(error) if error.is_finite() => {
-                format!("{place} is {found}, needed {needed}: {error:.1} times the tolerance")
+                format!("{place} is {found}, needed {needed}: {error:.1e} times the tolerance")
             }
             Fault::Differs(_) => format!("{place} is {found}, needed {needed}"),
         };

@@ -2,11 +2,12 @@
 
 use super::failure::Failure;
 use super::out;
-use super::source::SourceArgs;
+use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
 use clap::{Args, ValueEnum};
 use purlin::analysis::inside::{Reach, accesses};
 use purlin::codegen::{ArgKind, Options, Program, Target, generate};
+use purlin::forms::element::Nodes;
 use purlin::ir::Kernel;
 use purlin::ir::text::{PrintOptions, TableStyle, print_with};
 use std::fmt::Write;
@@ -32,6 +33,9 @@ pub struct PrintArgs {
     /// Also print the launch plan, as comments: arguments, grid, work-group, memory, device features
     #[arg(long)]
     plan: bool,
+    /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is part of the plan
+    #[arg(long)]
+    no_contraction: bool,
     /// Print every value of the tables of a kernel, even on a terminal
     #[arg(long, conflicts_with = "short_tables")]
     full_tables: bool,
@@ -55,7 +59,14 @@ enum PrintTarget {
 /// Runs the command.
 pub fn run(args: &PrintArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
-    let kernel = args.transform.apply(&source, &source.kernel()?)?.kernel;
+    let (kernel, nodes) = match &source {
+        Source::Form(form) => {
+            let lowered = form.lower()?;
+            (lowered.kernel, lowered.nodes)
+        }
+        Source::File(kernel) => (Kernel::clone(kernel), Vec::new()),
+    };
+    let kernel = args.transform.apply(&source, &kernel)?.kernel;
     let target = match args.target {
         PrintTarget::Kernel => None,
         PrintTarget::Cuda => Some(Target::Cuda),
@@ -66,8 +77,9 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
         let short = args.short_tables || (std::io::stdout().is_terminal() && !args.full_tables);
         return out(&kernel_text(&kernel, short));
     };
-    let program = generate(&kernel, target, &Options::default())?;
-    let plan = if args.plan { plan_text(&kernel, &program) } else { String::new() };
+    let options = Options::default().with_contraction(!args.no_contraction);
+    let program = generate(&kernel, target, &options)?;
+    let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { String::new() };
     out(&format!("{plan}{}", program.source))
 }
 
@@ -78,7 +90,7 @@ pub fn kernel_text(kernel: &Kernel, short: bool) -> String {
 }
 
 /// The launch plan as comments.
-fn plan_text(kernel: &Kernel, program: &Program) -> String {
+fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
     let plan = &program.plan;
     let mut text = format!("// entry `{}`\n", program.entry);
     for arg in &plan.args {
@@ -96,6 +108,12 @@ fn plan_text(kernel: &Kernel, program: &Program) -> String {
     let [l0, l1, l2] = &plan.block;
     let _ = writeln!(text, "// grid {g0}, {g1}, {g2} of work-groups of {l0} x {l1} x {l2} work-items");
     let _ = writeln!(text, "// {} bytes of local memory, features {:?}", plan.local_bytes, plan.features);
+    if let Some(option) = program.contraction_option() {
+        let _ = writeln!(text, "// compile with {option}");
+    }
+    for nodes in nodes {
+        let _ = writeln!(text, "// nodes: {nodes}");
+    }
     for condition in &plan.preconditions {
         let _ = writeln!(text, "// needs {}", condition.text);
     }

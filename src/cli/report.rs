@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds};
 use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
+use purlin::forms::element::Nodes;
 use purlin::interp::LaunchReport;
 use purlin::ir::{Kernel, text};
 use purlin::runtime::{DeviceInfo, Timing};
@@ -22,6 +23,8 @@ pub struct Report<'a> {
     pub mapping: &'a str,
     /// What ran.
     pub program: &'a Program,
+    /// The nodes that its tables and arrays of degrees of freedom are for.
+    pub nodes: &'a [Nodes],
     /// Where it ran.
     pub device: &'a DeviceInfo,
     /// Cells of the mesh.
@@ -157,6 +160,9 @@ impl Report<'_> {
         json!({
             "kernel": self.kernel.name, "kernel_hash": self.kernel.content_hash(),
             "mapping": self.mapping, "recipe": self.recipe, "device": self.device,
+            "nodes": self.nodes.iter().map(|n| json!({
+                "degree": n.degree, "variant": n.variant.to_string(), "points": n.points,
+            })).collect::<Vec<_>>(),
             "cells": self.cells, "dofs": self.dofs, "seed": self.seed,
             "relative_error": { "l2": self.error.l2, "max": self.error.max },
             "measured": measured,

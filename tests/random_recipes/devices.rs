@@ -2,7 +2,7 @@
 
 use crate::pair::{Pair, TOLERANCE, differ};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
-use purlin::interp::{Memory, interpret};
+use purlin::interp::{Memory, Value, interpret};
 use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind};
 use purlin::runtime::{Device, Optimisation, open};
 use purlin::transforms::Recipe;
@@ -256,6 +256,37 @@ pub fn is_right_alone(place: Place, pair: &Pair) -> bool {
     by(place.device(), &way, pair) == Ok(Some(Verdict::Same))
 }
 
+/// What is only written holds what fresh memory of a device does, in elements that nothing writes.
+fn poison(kernel: &Kernel, memory: &mut Memory) {
+    for var in kernel.vars.values().filter(|v| v.kind == VarKind::Argument(Direction::Out)) {
+        let value = memory.get(&var.name).map(|value| match value {
+            Value::F64(v) => Value::F64(vec![f64::NAN; v.len()]),
+            Value::F32(v) => Value::F32(vec![f32::NAN; v.len()]),
+            Value::I32(v) => Value::I32(vec![-1; v.len()]),
+            Value::I64(v) => Value::I64(vec![-1; v.len()]),
+        });
+        if let Some(value) = value {
+            memory.set(var.name.clone(), value);
+        }
+    }
+}
+
+/// Of an argument that is only written, what nothing writes is no result, and what is written is compared.
+#[test]
+fn results_that_are_written_in_part_are_compared() {
+    let pair = |after: &str| {
+        let text = |insn: &str| {
+            format!(
+                "kernel part\nparam n: i32\narg x: f64[n] out\narg u: f64[n] in\n\nfor i in 0..n - 1\n  s: x[i] = {insn}\n"
+            )
+        };
+        Pair { n: 3, m: 2, seed: 7, before: text("2.0*u[i]"), recipe: Recipe::default(), after: text(after) }
+    };
+    let verdict = |pair: &Pair| by("c", &Way::default(), pair).unwrap().unwrap();
+    assert_eq!(verdict(&pair("u[i] + u[i]")), Verdict::Same);
+    assert!(matches!(verdict(&pair("3.0*u[i]")), Verdict::Wrong(why) if why.starts_with("`x[0]` is ")));
+}
+
 /// A compiler that halves what some statements add, at some levels of optimisation only.
 #[test]
 fn a_fault_of_the_compiler_is_told_from_ours() {
@@ -410,6 +441,7 @@ fn run(
     }
     let mut expected = memory.clone();
     let before = purlin::ir::text::parse(&pair.before).unwrap();
+    poison(&before, &mut expected);
     if let Err(e) = interpret(&before, &mut expected) {
         return Verdict::Wrong(e.to_string());
     }

@@ -223,7 +223,8 @@ const RECOUNTING: [&str; 6] =
 /// size of the largest.
 pub const TOLERANCE: f64 = 1e-9;
 
-/// The first place where two memories differ by more than `tolerance` times the largest number in them.
+/// The first place where two memories differ by more than `tolerance` times the largest number in them; any nan
+/// equals any nan, and infinity itself.
 pub fn differ(expected: &Memory, found: &Memory, tolerance: f64) -> Option<String> {
     let sizes = expected.values().values().flat_map(Value::to_f64).filter(|x| x.is_finite());
     let scale = sizes.fold(1.0_f64, |s, x| s.max(x.abs()));
@@ -231,7 +232,9 @@ pub fn differ(expected: &Memory, found: &Memory, tolerance: f64) -> Option<Strin
         let Some(found) = found.get(name) else { return Some(format!("`{name}` is missing")) };
         let exact = if expected.ty().is_float() { tolerance } else { 0.0 };
         for (k, (e, f)) in expected.to_f64().iter().zip(found.to_f64()).enumerate() {
-            let same = e.to_bits() == f.to_bits() || (e - f).abs() <= exact * scale || e == &f;
+            // which nan it is depends on the device
+            let nan = e.is_nan() && f.is_nan();
+            let same = nan || (e - f).abs() <= exact * scale || e == &f;
             if !same {
                 return Some(format!("`{name}[{k}]` is {f}, was {e}"));
             }
@@ -278,5 +281,19 @@ impl Observer for Buffers<'_> {
         self.now += 1;
         self.written.insert((var, element), self.now);
         self.last.insert(var, self.now);
+    }
+}
+
+#[test]
+fn what_is_no_number_is_told_from_numbers() {
+    let memory = |x: f64, y: f64| Memory::new().value("x", vec![x, y]);
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    for same in [memory(nan, -nan), memory(inf, -inf), memory(nan, inf)] {
+        assert_eq!(differ(&same, &same, 0.0), None);
+    }
+    assert_eq!(differ(&memory(nan, 1.0), &memory(-nan, 1.0), 0.0), None);
+    for (e, f) in [(nan, 1.0), (1.0, nan), (inf, 1.0), (1.0, inf), (inf, -inf), (inf, nan)] {
+        let why = differ(&memory(0.0, e), &memory(0.0, f), TOLERANCE);
+        assert_eq!(why, Some(format!("`x[1]` is {f}, was {e}")));
     }
 }
