@@ -8,7 +8,7 @@
 //! | `json` | it is JSON; with `recipe`, `selection` or `mapping`, it deserialises to that type |
 //! | `console` | each `$ command` runs in a shell and prints what follows it; `exit=N` is the last one's status |
 //! | `rust` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
-//! | `ebnf` | it mentions every keyword, type, function, address space and loop tag of the text format |
+//! | `ebnf` | it mentions every keyword, type, function, address space and loop tag of the text format, and is closed |
 //!
 //! `file=NAME` also writes a block to the directory in which the commands of all chapters run, beside the
 //! kernels and recipes of `examples`. In expected output a line `...` stands for any number of lines, and
@@ -22,6 +22,7 @@ use purlin::autotune::Parameters;
 use purlin::ir::verify::KEYWORDS;
 use purlin::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
 use purlin::transforms::{Recipe, Selection};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -186,7 +187,35 @@ fn grammar(body: &str) -> Result<(), String> {
     let words = words.chain(AddressSpace::ALL.iter().map(|s| s.name().to_owned()));
     let words = words.chain(AxisTag::ALL.iter().map(ToString::to_string));
     let missing: Vec<String> = words.map(|w| quoted(&w)).filter(|w| !body.contains(w)).collect();
-    if missing.is_empty() { Ok(()) } else { Err(format!("the grammar lacks {}", missing.join(", "))) }
+    if missing.is_empty() {
+        productions(body)
+    } else {
+        Err(format!("the grammar lacks {}", missing.join(", ")))
+    }
+}
+
+/// Checks that every symbol of a grammar has one production, and that the first one leads to all others.
+fn productions(body: &str) -> Result<(), String> {
+    const LEXICAL: [&str; 6] = ["name", "integer", "real", "hexadecimal", "string", "indented"];
+    let without_comments: String =
+        body.split("(*").map(|part| part.split_once("*)").map_or(part, |(_, rest)| rest)).collect();
+    // what stands between quotes is terminal
+    let symbols: String = without_comments.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+    let mut defined = Vec::new();
+    let mut used = BTreeSet::new();
+    for production in symbols.split(';').filter(|p| !p.trim().is_empty()) {
+        let (left, right) = production.split_once('=').ok_or_else(|| format!("no `=` in `{production}`"))?;
+        defined.push(left.trim().to_owned());
+        let words = right.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+        used.extend(words.filter(|w| !LEXICAL.contains(w)).map(str::to_owned));
+    }
+    let unused = defined.iter().skip(1).find(|d| !used.contains(*d));
+    let undefined = used.iter().find(|u| defined.iter().filter(|d| d == u).count() != 1);
+    match (unused, undefined) {
+        (None, None) => Ok(()),
+        (Some(symbol), _) => Err(format!("no production uses `{symbol}`")),
+        (None, Some(symbol)) => Err(format!("`{symbol}` does not have one production")),
+    }
 }
 
 /// A command of a `console` block and the output that it is said to have.
@@ -460,4 +489,13 @@ fn blocks_that_are_wrong_are_reported() {
         assert!(report.contains(message), "{info}: {report}");
     }
     assert_eq!(checked("rust,from=src/lib.rs", "mod case;\n// ...\nmod layout;\n").0, "");
+}
+
+#[test]
+fn a_grammar_with_gaps_is_reported() {
+    let reported = |grammar: &str| productions(grammar).unwrap_err();
+    assert_eq!(productions("a = \"=\" b { name \";\" } ; (* c *) b = \"x\" ;"), Ok(()));
+    assert_eq!(reported("a = b ;"), "`b` does not have one production");
+    assert_eq!(reported("a = b ; b = name ; b = real ;"), "`b` does not have one production");
+    assert_eq!(reported("a = name ; b = name ;"), "no production uses `b`");
 }
