@@ -6,6 +6,8 @@ mod support;
 
 use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, generate};
+use purlin::forms::element::CellShape;
+use purlin::forms::form::{FunctionSpace, coefficient, dx, test};
 use purlin::interp::interpret;
 use purlin::interp::sample::seed;
 use purlin::ir::Kernel;
@@ -46,9 +48,13 @@ fn found(problem: &Problem, kernel: &Kernel, place: &str) -> Vec<f64> {
 }
 
 fn check(operator: Operator, dim: usize, degree: usize) {
-    let mut random = Random::new(seed());
     let numbers = Random::fresh_seed();
     let problem = Problem::operator(operator, degree, None, bent_mesh(dim, 3), numbers).unwrap();
+    check_problem(&problem, &format!("{operator} {dim}-D P{degree}, seed {numbers}"));
+}
+
+fn check_problem(problem: &Problem, name: &str) {
+    let mut random = Random::new(seed());
     let expected = problem.reference().unwrap();
     let kernel = &problem.lowered.kernel;
     let (sizes, staged) = (tiling_sizes(kernel).unwrap(), staged_tiling_sizes(kernel).unwrap());
@@ -73,11 +79,8 @@ fn check(operator: Operator, dim: usize, degree: usize) {
     for mapping in mappings {
         let (mapped, _) = transform(kernel, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
         for place in ["interpreter", "c", "opencl"] {
-            let error = RelativeError::between(&found(&problem, &mapped, place), &expected);
-            assert!(
-                error.is_within(TOLERANCE),
-                "{operator} {dim}-D P{degree}, {mapping}, {place}, seed {numbers}: {error:?}"
-            );
+            let error = RelativeError::between(&found(problem, &mapped, place), &expected);
+            assert!(error.is_within(TOLERANCE), "{name}, {mapping}, {place}: {error:?}");
         }
     }
 }
@@ -96,4 +99,34 @@ fn vector_on_tetrahedra() {
 #[test]
 fn functions_that_share_matrices() {
     check(Operator::Hyperelasticity, 2, 2);
+}
+
+/// A term of two functions of one space with one of another between them.
+#[test]
+fn functions_that_share_matrices_apart_from_each_other() {
+    let space = |degree| FunctionSpace::scalar(CellShape::Triangle, degree);
+    let (u, a, du) = (coefficient("u", &space(2)), coefficient("a", &space(1)), coefficient("du", &space(2)));
+    let form = &u * &a * &du * test(&space(2)) * dx();
+    let numbers = Random::fresh_seed();
+    let problem = Problem::new("between", &form, None, bent_mesh(2, 3), numbers).unwrap();
+    check_problem(&problem, &format!("u, a, du, seed {numbers}"));
+}
+
+/// Mappings with stages know one quadrature rule; one cell a work-item is right for any number.
+#[test]
+fn several_quadrature_rules_are_refused_by_name() {
+    let space = |degree| FunctionSpace::scalar(CellShape::Triangle, degree);
+    let (u, a, v) = (coefficient("u", &space(2)), coefficient("a", &space(1)), test(&space(2)));
+    let form = &u * &v * dx().with_degree(4) + &a * &v * dx().with_degree(2);
+    let problem = Problem::new("two_rules", &form, None, bent_mesh(2, 3), 1).unwrap();
+    let kernel = &problem.lowered.kernel;
+    let message = "the kernel `two_rules` has 2 quadrature loops, and this mapping tiles one: integrate all terms by one \
+                   rule, of the largest degree, or map one cell to a work-item";
+    assert_eq!(tiling_sizes(kernel).unwrap_err().to_string(), message);
+    let staged = Parameters::StagedCells { cells: 4, constant_tables: false };
+    assert_eq!(transform(kernel, &staged).unwrap_err().to_string(), format!("transform: {message}"));
+    let expected = problem.reference().unwrap();
+    let (mapped, _) = transform(kernel, &Parameters::ConstantCells { cells: 4 }).unwrap();
+    let error = RelativeError::between(&found(&problem, &mapped, "c"), &expected);
+    assert!(error.is_within(TOLERANCE), "{error:?}");
 }

@@ -91,7 +91,7 @@ impl Expected {
     pub fn computed(inputs: &Memory, results: Vec<(String, Value)>) -> Self {
         let mut memory = inputs.clone();
         results.into_iter().for_each(|(name, value)| memory.set(name, value));
-        Self { memory, written: BTreeMap::new(), poison: BTreeMap::new() }
+        Self { memory, written: BTreeMap::new(), poison: BTreeMap::new(), perturbed: OnceCell::new() }
     }
 
     /// Fills what a program only writes with patterns that tell an element that it forgets.

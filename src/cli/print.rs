@@ -64,7 +64,7 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
             let lowered = form.lower()?;
             (lowered.kernel, lowered.nodes)
         }
-        Source::File(kernel) => (Kernel::clone(kernel), Vec::new()),
+        Source::File(file) => (file.kernel.clone(), Vec::new()),
     };
     let kernel = args.transform.apply(&source, &kernel)?.kernel;
     let target = match args.target {

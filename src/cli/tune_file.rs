@@ -194,7 +194,7 @@ impl Session for OnDevice<'_> {
         let mut comparison = self.expected.compare(&found);
         let (kernel, memory) = (&self.subject.kernel, &self.subject.memory);
         if !comparison.is_right() {
-            self.expected.excuse(kernel, memory, &found, &mut comparison);
+            self.expected.excuse(kernel, memory, &mut comparison);
         }
         match comparison.fault(kernel, memory) {
             Some(fault) => Err(Refusal::new(Stage::Check, fault)),

@@ -93,13 +93,20 @@ fn parameters() -> MultiLevelTiling {
 
 /// The vector `y` after the kernel ran on small integers.
 fn run(kernel: &Kernel) -> Value {
+    run_on(kernel, &["c", "u", "v"])
+}
+
+/// The same with values for these arguments, each as many as it holds.
+fn run_on(kernel: &Kernel, inputs: &[&str]) -> Value {
     let (cells, dofs) = (7, 11);
     let numbers = |n: i32| (0..n).map(|k| f64::from(k * 7 % 5) - 2.0).collect::<Vec<f64>>();
     let mut memory = Memory::new().param("n_cells", i64::from(cells)).param("n_dofs", i64::from(dofs));
     memory.set("dofs", (0..4 * cells).map(|k| k * 5 % dofs).collect::<Vec<i32>>());
-    memory.set("c", numbers(2 * cells));
-    memory.set("u", numbers(dofs));
-    memory.set("v", numbers(2 * dofs));
+    for name in inputs {
+        let components = kernel.vars[kernel.var(name).unwrap()].shape.get(1).and_then(|n| n.as_constant());
+        let rows = if *name == "c" { cells } else { dofs };
+        memory.set(*name, numbers(rows * components.unwrap_or(1) as i32));
+    }
     memory.set("y", numbers(dofs));
     interpret(kernel, &mut memory).unwrap();
     memory.values().get("y").unwrap().clone()
@@ -177,4 +184,100 @@ fn refuses_kernels_without_stages() {
         multi_level_tiling(&kernel, &parameters()).unwrap_err().to_string()
     };
     assert_snapshot!(texts.iter().map(refused).collect::<Vec<_>>().join("\n"));
+}
+
+/// Functions of the form: name, matrix, components.
+const FUNCTIONS: [(&str, &str, usize); 4] =
+    [("u", "phi", 0), ("v", "psi", 2), ("w", "phi", 0), ("x", "psi", 0)];
+
+/// An action whose functions are gathered and evaluated in these orders.
+fn in_order(gathered: &[usize], evaluated: &[usize]) -> String {
+    let parts = |f: usize| -> Vec<String> {
+        match FUNCTIONS[f].2 {
+            0 => vec![String::new()],
+            n => (0..n).map(|c| c.to_string()).collect(),
+        }
+    };
+    let at = |c: &str| if c.is_empty() { String::new() } else { format!(", {c}") };
+    let (mut declared, mut gathers, mut evaluations) = (String::new(), String::new(), String::new());
+    for (name, _, components) in FUNCTIONS {
+        let more = if components == 0 { String::new() } else { format!(", {components}") };
+        declared += &format!("arg {name}: f64[n_dofs{more}] in\ntemp {name}_cell: f64[4{more}] private\n");
+    }
+    for f in gathered {
+        let name = FUNCTIONS[*f].0;
+        gathers += &format!("  for i_{name} in 0..4\n");
+        for c in parts(*f) {
+            let k = at(&c);
+            gathers += &format!(
+                "    gather_{name}{c}: {name}_cell[i_{name}{k}] = {name}[dofs[cell, i_{name}]{k}] {{gather, of_{name}}}\n"
+            );
+        }
+    }
+    for f in evaluated {
+        let (name, matrix, _) = FUNCTIONS[*f];
+        for c in parts(*f) {
+            declared += &format!("temp {name}{c}_q: f64 private\n");
+            evaluations +=
+                &format!("    init_{name}{c}: {name}{c}_q = 0.0 {{evaluation, init, of_{name}}}\n");
+        }
+        evaluations += &format!("    for j_{name} in 0..4\n");
+        for c in parts(*f) {
+            let k = at(&c);
+            evaluations += &format!(
+                "      eval_{name}{c}: {name}{c}_q += {matrix}[q, j_{name}]*{name}_cell[j_{name}{k}] \
+                 {{evaluation, of_{name}}}\n"
+            );
+        }
+    }
+    format!(
+        "kernel action\nparam n_cells: i32\nparam n_dofs: i32\narg y: f64[n_dofs] inout\n\
+         arg dofs: i32[n_cells, 4] in\narg c: f64[n_cells, 2] in\n{declared}temp y_cell: f64[4] private\n\
+         temp e: f64 private\ntemp det: f64 private\n\
+         table phi: f64[3, 4] global\ntable psi: f64[3, 4] global\nfor cell in 0..n_cells\n{gathers}  \
+         set_det: det = c[cell, 0] + 2.0*c[cell, 1] {{geometry}}\n  for i_zero in 0..4\n    zero_y: y_cell[i_zero] = 0.0 {{init, quadrature}}\n  for q in 0..3\n{evaluations}    \
+         set_e: e = det*(u_q*v0_q + w_q*v1_q*x_q) {{pointwise}}\n    for i in 0..4\n      \
+         quad: y_cell[i] += phi[q, i]*e {{quadrature}}\n  for i_scatter in 0..4\n    \
+         scatter_y: y[dofs[cell, i_scatter]] += y_cell[i_scatter] {{scatter}}\n\n\
+         table phi = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]\n\n\
+         table psi = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0, 7.0, -8.0, 9.0, -10.0, 11.0, -12.0]\n"
+    )
+}
+
+fn orders(of: &[usize]) -> Vec<Vec<usize>> {
+    if of.is_empty() {
+        return vec![vec![]];
+    }
+    let with_first = |first: usize| {
+        let rest: Vec<usize> = of.iter().copied().filter(|k| *k != first).collect();
+        orders(&rest).into_iter().map(move |rest| [vec![first], rest].concat())
+    };
+    of.iter().flat_map(|first| with_first(*first)).collect()
+}
+
+/// Functions of the same matrices share a tile in whatever order they are gathered and evaluated.
+#[test]
+fn every_order_of_functions_is_tiled() {
+    // every seventh: a few seconds, each first function once
+    for evaluated in orders(&[0, 1, 2, 3]).into_iter().step_by(7) {
+        for gathered in [vec![0, 1, 2, 3], evaluated.iter().rev().copied().collect()] {
+            let text = in_order(&gathered, &evaluated);
+            let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+            let expected = run_on(&kernel, &["c", "u", "v", "w", "x"]);
+            let found = |result: Result<(Kernel, _), TilingError>| match result {
+                Ok((mapped, _)) => {
+                    assert_eq!(run_on(&mapped, &["c", "u", "v", "w", "x"]), expected, "{mapped}")
+                }
+                Err(TilingError::Step(e)) => panic!("{gathered:?} {evaluated:?}: {e}\n{}", e.kernel),
+                Err(other) => panic!("{gathered:?} {evaluated:?}: {other}"),
+            };
+            let shared = MultiLevelTiling { eval_cols: vec![3, 4], staged: true, ..parameters() };
+            found(multi_level_tiling(&kernel, &shared));
+            found(multi_level_tiling(
+                &kernel,
+                &MultiLevelTiling { eval_cols: vec![3, 4, 2, 1], ..parameters() },
+            ));
+            found(staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: false }));
+        }
+    }
 }

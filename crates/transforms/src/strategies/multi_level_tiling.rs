@@ -238,7 +238,7 @@ impl MultiLevelTiling {
             let to = Place::Before(s.first.clone());
             recipe = recipe.then(MoveInsns { statements: s.late_gathers.clone(), to });
         }
-        let gathers = s.gathers();
+        let gathers = &s.gathers;
         let mut parts = gathers[1..].to_vec();
         let mut names: Vec<String> = parts.iter().map(|g| cells_of(g)).collect();
         parts.push(s.first.clone());
@@ -383,7 +383,7 @@ impl MultiLevelTiling {
         let mut items = of_stages("item");
         items.push("eval_item".into());
         if self.staged {
-            let flat = s.gathers().into_iter().chain(["commit".into()]);
+            let flat = s.gathers.iter().cloned().chain(["commit".into()]);
             for name in flat {
                 cells.push(format!("{name}_l0"));
                 if self.work_items_per_cell > 1 {

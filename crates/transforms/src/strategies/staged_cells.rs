@@ -50,7 +50,7 @@ impl StagedCells {
         let recipe = stage_results(s, &s.scatter, "commit_dof", Recipe::default());
         let recipe = self.cells_of_a_group(s, roll_gathers(s, recipe));
         let recipe = self.through_local_memory(s, recipe);
-        let flat = s.gathers().into_iter().chain(["commit".into()]).map(|name| format!("{name}_l0"));
+        let flat = s.gathers.iter().cloned().chain(["commit".into()]).map(|name| format!("{name}_l0"));
         let items: Vec<String> = flat.chain(["cell_compute".into()]).collect();
         let rounds = unrolled_rounds(s, s.row_count, self.work_group, self.work_group);
         let recipe = recipe.then(MakeAtomic::tag("scatter"));
@@ -66,13 +66,16 @@ impl StagedCells {
             let to = Place::Before(s.first.clone());
             recipe = recipe.then(MoveInsns { statements: s.late_gathers.clone(), to });
         }
-        let mut names: Vec<String> = s.fields.iter().map(|f| format!("cells_{}", f.name)).collect();
+        let function =
+            |gather: &String| s.fields.iter().find(|f| f.gathered.iter().any(|g| g.gather == *gather));
+        let mut names: Vec<String> =
+            s.gathers.iter().filter_map(function).map(|f| format!("cells_{}", f.name)).collect();
         recipe = recipe.then(split(&s.cell, self.work_group, "cell_group", &names[0]));
         let arrays = s.fields.iter().flat_map(|f| &f.gathered).map(|g| &g.array);
         for var in arrays.map(String::as_str).chain([STAGED]) {
             recipe = recipe.then(ExpandArray::new(var, [&names[0]]));
         }
-        let mut parts = s.gathers().split_off(1);
+        let mut parts: Vec<String> = s.gathers.iter().skip(1).cloned().collect();
         parts.extend([s.first.clone(), "commit_dof".into()]);
         names.extend(["cell_compute".into(), "cell_commit".into()]);
         recipe.then(distribute(&names[0], &parts, &names[1..]))

@@ -6,14 +6,28 @@ use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarT
 
 /// A kernel that is no operator action as Algorithm 2 has it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the kernel `{kernel}` is no operator action of known stages: {found}; kernels of forms have them, with the tags of lowering"
-)]
-pub struct NotAnAction {
-    /// Name of the kernel.
-    pub kernel: String,
-    /// What is missing or unexpected.
-    pub found: String,
+pub enum NotAnAction {
+    /// A stage is missing, or not as the algorithm has it.
+    #[error(
+        "the kernel `{kernel}` is no operator action of known stages: {found}; kernels of forms have them, with the tags of lowering"
+    )]
+    Stages {
+        /// Name of the kernel.
+        kernel: String,
+        /// What is missing or unexpected.
+        found: String,
+    },
+    /// An action whose terms are integrated by several quadrature rules.
+    #[error(
+        "the kernel `{kernel}` has {rules} quadrature loops, and this mapping tiles one: integrate all terms by one \
+         rule, of the largest degree, or map one cell to a work-item"
+    )]
+    Rules {
+        /// Name of the kernel.
+        kernel: String,
+        /// Number of quadrature loops.
+        rules: usize,
+    },
 }
 
 /// The loops, variables and instructions of an operator action by their roles.
@@ -61,6 +75,8 @@ pub struct Stages {
     pub first: String,
     /// The loops behind it that gather one.
     pub late_gathers: Vec<String>,
+    /// All loops that gather one, in textual order, which need not be that of the functions.
+    pub gathers: Vec<String>,
     /// Number of quadrature points.
     pub quad_count: i64,
 }
@@ -112,26 +128,25 @@ impl Stages {
         let mut recipe = Recipe::default();
         let mut joined: Vec<Field> = Vec::new();
         for field in std::mem::take(&mut self.fields) {
-            let same = |f: &&mut Field| (f.dof_count, &f.matrices) == (field.dof_count, &field.matrices);
-            let Some(first) = joined.iter_mut().find(same) else {
+            let same = |f: &Field| (f.dof_count, &f.matrices) == (field.dof_count, &field.matrices);
+            let last = joined.len().wrapping_sub(1);
+            let Some((k, first)) = joined.iter_mut().enumerate().find(|(_, f)| same(f)) else {
                 joined.push(field);
                 continue;
             };
             let to = Place::Before(first.dofs.clone());
-            recipe = recipe
-                .then(MoveInsns { statements: field.inits.clone(), to })
-                .then(FuseLoops { first: first.dofs.clone(), second: field.dofs });
+            recipe = recipe.then(MoveInsns { statements: field.inits.clone(), to });
+            if k != last {
+                // the loops of other functions stand between
+                recipe = recipe.then(MoveInsns::after([&field.dofs], &first.dofs));
+            }
+            recipe = recipe.then(FuseLoops { first: first.dofs.clone(), second: field.dofs });
             first.gathered.extend(field.gathered);
             first.results.extend(field.results);
             first.inits.extend(field.inits);
         }
         self.fields = joined;
         (self, recipe)
-    }
-
-    /// The loops that gather the functions.
-    pub fn gathers(&self) -> Vec<String> {
-        self.fields.iter().flat_map(|f| &f.gathered).map(|g| g.gather.clone()).collect()
     }
 }
 
@@ -149,6 +164,7 @@ impl<'k> Finder<'k> {
             return Err(self.refuse("the scatter is not directly inside a loop over cells".into()));
         };
         let pointwise = self.stage("pointwise", false)?;
+        self.check_rules(&pointwise)?;
         let quad = self.loops(&pointwise, 2, "pointwise")?[1];
         let quadrature = self.stage("quadrature", false)?;
         let rows = self.loops(&quadrature, 3, "quadrature")?[2];
@@ -164,9 +180,10 @@ impl<'k> Finder<'k> {
         let mut evaluated = self.read_by(&quadrature, |v| v.kind == VarKind::Temporary);
         evaluated.retain(|v| *v != element_vector);
         let matrices = self.read_by(&quadrature, |v| matches!(v.kind, VarKind::Table(_)));
-        let gathers: Vec<&String> = fields.iter().flat_map(|f| &f.gathered).map(|g| &g.gather).collect();
         let statements = self.statements(cell);
-        let first = statements.iter().position(|s| !gathers.contains(&s));
+        let is_gather = |s: &&String| fields.iter().flat_map(|f| &f.gathered).any(|g| g.gather == **s);
+        let gathers: Vec<String> = statements.iter().filter(is_gather).cloned().collect();
+        let first = statements.iter().position(|s| !gathers.contains(s));
         let (first, late) =
             first.map_or((String::new(), &[][..]), |k| (statements[k].clone(), &statements[k..]));
         let late_gathers = late.iter().filter(|s| gathers.contains(s)).cloned().collect();
@@ -189,9 +206,21 @@ impl<'k> Finder<'k> {
             commits: scatter.iter().map(|i| self.insn(*i).name.clone()).collect(),
             first,
             late_gathers,
+            gathers,
             quad_count: self.length(quad)?,
             fields,
         })
+    }
+
+    /// The values at quadrature points are all computed in one loop.
+    fn check_rules(&self, pointwise: &[InsnId]) -> Found<()> {
+        let mut loops: Vec<&[InameId]> = pointwise.iter().map(|i| self.loops_of(*i)).collect();
+        loops.sort_unstable();
+        loops.dedup();
+        match loops.len() > 1 && loops.iter().all(|l| l.len() == 2 && l[0] == loops[0][0]) {
+            true => Err(NotAnAction::Rules { kernel: self.kernel.name.clone(), rules: loops.len() }),
+            false => Ok(()),
+        }
     }
 
     fn fields(&self) -> Found<Vec<Field>> {
@@ -365,6 +394,6 @@ impl<'k> Finder<'k> {
     }
 
     fn refuse(&self, found: String) -> NotAnAction {
-        NotAnAction { kernel: self.kernel.name.clone(), found }
+        NotAnAction::Stages { kernel: self.kernel.name.clone(), found }
     }
 }
