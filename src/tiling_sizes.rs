@@ -93,6 +93,7 @@ mod tests {
     fn other_kernels_are_refused() {
         let text = "kernel copy\n\nparam n: i32\narg y: f64[n] out\narg x: f64[n] in\n\nfor i in 0..n\n  s: y[i] = x[i]\n";
         let error = tiling_sizes(&purlin_ir::text::parse(text).unwrap()).unwrap_err();
-        assert_eq!(error.found, "no instruction has the tag `scatter`");
+        let found = "no instruction has the tag `scatter`".into();
+        assert_eq!(error, NotAnAction::Stages { kernel: "copy".into(), found });
     }
 }

@@ -156,7 +156,9 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let all = insns(kernel, |i| i.op == WriteOp::Assign).into_iter().map(HoistInsn::new).collect();
             possible(kernel, all, p)?.into()
         }
-        "InlineCall" => InlineCall::new(p.of(&callees(kernel))?).into(),
+        "InlineCall" => {
+            possible(kernel, callees(kernel).into_iter().map(InlineCall::new).collect(), p)?.into()
+        }
         "InterchangeInames" => {
             let (outer, inner) = p.of(&nested(kernel))?;
             InterchangeInames::new(outer, inner).into()
@@ -243,11 +245,14 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
         "RemoveUnusedVars" => RemoveUnusedVars::default().into(),
         "Rename" => rename(kernel, p)?,
         "ReplaceWithIntrinsic" => {
-            let statements = match p.of(&insns(kernel, |i| i.callee.is_none())) {
-                Some(insn) if !p.one_in(4) => vec![insn],
-                _ => some_statements(kernel, p)?,
+            let mut statements: Vec<_> =
+                insns(kernel, |i| i.callee.is_none()).into_iter().map(|i| vec![i]).collect();
+            statements.extend(some_statements(kernel, p));
+            let calls = |callee: &String| {
+                let call = |s: &Vec<String>| ReplaceWithIntrinsic::new(s.clone(), callee.clone());
+                statements.iter().map(call).collect::<Vec<_>>()
             };
-            ReplaceWithIntrinsic::new(statements, p.of(&callees(kernel))?).into()
+            possible(kernel, callees(kernel).iter().flat_map(calls).collect(), p)?.into()
         }
         "ReverseIname" => ReverseIname::new(p.of(&inames(kernel))?).into(),
         "RollInsns" => {
