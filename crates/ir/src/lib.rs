@@ -40,6 +40,6 @@ pub use kernel::{
     WriteOp,
 };
 pub use types::ScalarType;
-pub use typing::{ExprType, TypeError};
+pub use typing::{ExprType, TypeError, TypedExpr};
 pub use verify::KernelError;
 pub use witness::{Instance, Witness};

@@ -5,6 +5,10 @@
 
 #[path = "generated/lanes.rs"]
 mod lanes;
+#[path = "generated/nan.rs"]
+mod nan;
+#[path = "generated/types.rs"]
+mod types;
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};

@@ -136,7 +136,7 @@ impl<'k> Lower<'k> {
             Ir::Load(access) if !is_value => crate::ast::Expr::Load(self.place(access)?),
             value => {
                 let ty = callee.kernel.vars[access.var].ty;
-                let value = self.expr(value)?;
+                let value = self.expr_for(value, ty)?;
                 self.stored(value, ty)
             }
         };
