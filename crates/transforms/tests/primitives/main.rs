@@ -30,6 +30,7 @@ mod join_inames;
 mod make_atomic;
 mod map_inames;
 mod move_insns;
+mod nan;
 mod outline_insns;
 mod pack_arrays;
 mod pad_array;
