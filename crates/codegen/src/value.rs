@@ -90,12 +90,19 @@ fn integer_within(env: &Env<'_>, e: &Affine, range: Interval) -> (Expr, ScalarTy
     terms.sort_by_key(|(_, c)| (*c < 0, std::cmp::Reverse(c.saturating_abs())));
     let mut partial = Interval::point(0);
     let mut wide = !range.fits_i32();
+    let mut fits = Interval::point(constant).is_finite();
     for (k, (factor, c)) in terms.iter().enumerate() {
         let product = factor.range(env).times(*c);
         partial = partial.plus(product);
         // The last sum is the whole, of which facts may tell more than intervals do.
         let whole = k + 1 == terms.len() && constant == 0;
         wide |= !product.fits_i32() || !(partial.fits_i32() || whole && range.fits_i32());
+        fits &= partial.is_finite() && product.is_finite();
+    }
+    // what stands for itself has a type that holds it
+    let plain = matches!(terms.as_slice(), [(_, 1)]) && constant == 0;
+    if !(fits && partial.plus(Interval::point(constant)).is_finite() || plain) {
+        env.check_at_launch(&terms, constant);
     }
     let reversed = constant > 0 && terms.len() == 1 && terms[0].1 < 0;
     let mut sum: Option<Expr> = None;

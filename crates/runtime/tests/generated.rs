@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "generated/beyond_64_bits.rs"]
+mod beyond_64_bits;
 #[path = "generated/lanes.rs"]
 mod lanes;
 #[path = "generated/nan.rs"]
@@ -64,6 +66,15 @@ fn device(name: &str) -> Option<Box<dyn Device>> {
 
 /// Runs a kernel on a device; the arguments it writes.
 fn run(device: &dyn Device, kernel: &Kernel, memory: &Memory) -> BTreeMap<String, Value> {
+    launched(device, kernel, memory).unwrap_or_else(|e| panic!("{e}\n{kernel}"))
+}
+
+/// The same, or why the launch is refused.
+fn launched(
+    device: &dyn Device,
+    kernel: &Kernel,
+    memory: &Memory,
+) -> Result<BTreeMap<String, Value>, purlin_runtime::RuntimeError> {
     let program = generate(kernel, device.info().backend.target(), &Options::default())
         .unwrap_or_else(|e| panic!("{e}\n{kernel}"));
     let executable = device.compile(&program).unwrap_or_else(|e| panic!("{e}\n{kernel}\n{}", program.source));
@@ -91,12 +102,12 @@ fn run(device: &dyn Device, kernel: &Kernel, memory: &Memory) -> BTreeMap<String
             })
         })
         .collect();
-    device.launch(&executable, &args).unwrap_or_else(|e| panic!("{e}\n{}", program.source));
+    device.launch(&executable, &args)?;
     let written = kernel
         .vars
         .values()
         .filter(|v| matches!(v.kind, VarKind::Argument(Direction::Out | Direction::InOut)));
-    written.map(|v| (v.name.clone(), download(device, v.ty, &buffers[v.name.as_str()]))).collect()
+    Ok(written.map(|v| (v.name.clone(), download(device, v.ty, &buffers[v.name.as_str()]))).collect())
 }
 
 fn scalar(value: &Value) -> Arg<'static> {
