@@ -61,9 +61,9 @@ fn infinities_and_nans_compile() {
     for ty in ["f64", "f32"] {
         for space in ["global", "constant"] {
             let text = format!(
-                "kernel k\n\narg x: {ty}[1] in\narg b: f32[4] in\narg y: {ty}[4] inout\ntable w: {ty}[4] {space}\n\n\
-                 for i in 0..4 {{g.0}}\n  s: y[i] min= w[i]\n  t: y[0] max= select(x[0] < inf, b[i], -inf) {{atomic}}\n  \
-                 u: y[i] = x[0]*max(nan, sqrt(sum(k in 0..3: 1)/2))\n\ntable w = [nan, inf, -inf, 0.5]\n"
+                "kernel k\n\narg x: {ty}[1] in\narg b: f32[4] in\narg y: {ty}[4] inout\narg top: {ty}[1] inout\narg v: {ty}[4] inout\ntable w: {ty}[4] {space}\n\n\
+                 for i in 0..4 {{g.0}}\n  s: y[i] min= w[i]\n  t: top[0] max= select(x[0] < inf, b[i], -inf) {{atomic}}\n  \
+                 u: v[i] = x[0]*max(nan, sqrt(sum(k in 0..3: 1)/2))\n\ntable w = [nan, inf, -inf, 0.5]\n"
             );
             let kernel = purlin::ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
             let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
