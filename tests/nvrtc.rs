@@ -50,6 +50,29 @@ fn a_source_that_is_wrong_is_refused_with_the_log() {
     assert!(error.contains("`f` does not compile") && error.contains("\"y\" is undefined"), "{error}");
 }
 
+/// Infinities and nans as literals and in tables, and extrema of them, also indivisible ones.
+#[test]
+fn infinities_and_nans_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    for ty in ["f64", "f32"] {
+        for space in ["global", "constant"] {
+            let text = format!(
+                "kernel k\n\narg x: {ty}[1] in\narg b: f32[4] in\narg y: {ty}[4] inout\narg top: {ty}[1] inout\narg v: {ty}[4] inout\ntable w: {ty}[4] {space}\n\n\
+                 for i in 0..4 {{g.0}}\n  s: y[i] min= w[i]\n  t: top[0] max= select(x[0] < inf, b[i], -inf) {{atomic}}\n  \
+                 u: v[i] = x[0]*max(nan, sqrt(sum(k in 0..3: 1)/2))\n\ntable w = [nan, inf, -inf, 0.5]\n"
+            );
+            let kernel = purlin::ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+            let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+            let object = nvrtc::compile_for("sm_90", "k", &program.source, &cache).unwrap();
+            assert!(!object.cubin.is_empty(), "{}", object.log);
+        }
+    }
+}
+
 /// Where the compiler has decided that a branch is never taken.
 fn dead_branches(ptx: &str) -> usize {
     ptx.lines().filter(|line| line.contains("mov.pred") && line.trim_end().ends_with(", 0;")).count()

@@ -1,6 +1,6 @@
 //! Runs pairs on a device, many in one program and in a process of their own: what crashes there fails here.
 
-use crate::pair::{Pair, TOLERANCE, differ};
+use crate::pair::{Pair, differ, tolerance};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
 use purlin::interp::{Memory, Value, interpret};
 use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind};
@@ -453,7 +453,7 @@ fn run(
             Err(e) => return Verdict::Wrong(e.to_string()),
         }
     }
-    match differ(&expected, &found, TOLERANCE) {
+    match differ(&expected, &found, tolerance(&before)) {
         None => Verdict::Same,
         Some(why) => Verdict::Wrong(format!("{why}\n{}", generated.program.source)),
     }

@@ -218,7 +218,8 @@ pub(crate) fn range_of(env: &Env<'_>, disjuncts: &[Bounds]) -> Interval {
             range.lo = range.lo.max(env.range(l).lo);
         }
         for u in &b.upper {
-            range.hi = range.hi.min(env.range(u).hi - 1);
+            // what is infinite stays so
+            range.hi = range.hi.min(env.range(u).plus(Interval::point(-1)).hi);
         }
         hull = Some(hull.map_or(range, |h| h.join(range)));
     }
@@ -274,7 +275,9 @@ fn group_axis(env: &Env<'_>, axis: u8, members: &[&Member]) -> Result<GroupAxis,
             }
         }
     }
-    let hi = |piece: &Vec<Affine>| piece.iter().map(|e| env.range(e).hi - 1).min().unwrap_or(0);
+    let hi = |piece: &Vec<Affine>| {
+        piece.iter().map(|e| env.range(e).plus(Interval::point(-1)).hi).min().unwrap_or(0)
+    };
     let range = Interval::new(0, pieces.iter().map(hi).max().unwrap_or(0).max(0));
     let mut below = if pieces.len() == 1 { pieces[0].clone() } else { Vec::new() };
     let at_least = i64::from(needs_a_group(env.kernel, members));

@@ -7,6 +7,7 @@ use crate::ast::Name;
 use crate::factors::{factors, simplified};
 use crate::interval::Interval;
 use crate::names::Names;
+use crate::reach::Reach;
 use purlin_ir::{
     Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, ScalarType, VarId, VarKind,
 };
@@ -33,6 +34,8 @@ pub(crate) struct Env<'k> {
     facts: Vec<Affine>,
     /// Ranges that facts sharpen inside of each other: a fact may hold a quotient of what it bounds.
     sharpened: Cell<usize>,
+    /// What integers reach at a launch.
+    pub(crate) reach: Reach,
 }
 
 /// Most ranges that facts sharpen inside of each other.
@@ -61,6 +64,7 @@ impl<'k> Env<'k> {
             var_ranges,
             facts: Vec::new(),
             sharpened: Cell::new(0),
+            reach: Reach::default(),
         };
         env.assume_parameters();
         env

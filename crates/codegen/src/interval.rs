@@ -67,6 +67,11 @@ impl Interval {
         self.lo >= Self::I32.lo && self.hi <= Self::I32.hi
     }
 
+    /// Whether the ends are known to fit 64 bits.
+    pub(crate) fn is_finite(self) -> bool {
+        self.lo > -INFINITY && self.hi < INFINITY
+    }
+
     /// The upper bound, if there is one.
     pub(crate) fn finite_hi(self) -> Option<i64> {
         if self.hi >= INFINITY { None } else { i64::try_from(self.hi).ok() }

@@ -81,6 +81,7 @@ pub mod plan;
 pub mod print;
 pub mod program;
 mod race;
+mod reach;
 mod regions;
 mod spread;
 mod storage;

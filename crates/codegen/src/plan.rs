@@ -85,7 +85,7 @@ pub struct LaunchPlan {
     pub preconditions: Vec<Precondition>,
 }
 
-/// A condition `value >= 0` on the parameters, checked before a launch.
+/// A condition `value >= 0` on the parameters, checked before a launch; that the value fits 64 bits is part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Precondition {
     /// Must not be negative.
@@ -177,8 +177,13 @@ pub enum HostExprError {
     #[error("parameter `{0}` has no value; pass one")]
     Unbound(String),
     /// A result does not fit 64 bits.
-    #[error("`{0}` does not fit 64 bits with these parameters; use smaller sizes")]
-    Overflow(String),
+    #[error("`{expression}` does not fit 64 bits with {params}; use smaller sizes")]
+    Overflow {
+        /// What was computed.
+        expression: String,
+        /// The parameters in it, with their values.
+        params: String,
+    },
     /// A divisor is zero.
     #[error("`{0}` divides by zero with these parameters")]
     DivisionByZero(String),
@@ -190,7 +195,7 @@ impl HostExpr {
     /// # Errors
     /// A parameter without a value, overflow of 64 bits, division by zero.
     pub fn eval(&self, params: &BTreeMap<String, i64>) -> Result<i64, HostExprError> {
-        let overflow = || HostExprError::Overflow(self.to_string());
+        let overflow = || self.overflow(params);
         Ok(match self {
             Self::Const(c) => *c,
             Self::Param(p) => *params.get(p).ok_or_else(|| HostExprError::Unbound(p.clone()))?,
@@ -207,6 +212,30 @@ impl HostExpr {
             Self::Max(a, b) => a.eval(params)?.max(b.eval(params)?),
             Self::Min(a, b) => a.eval(params)?.min(b.eval(params)?),
         })
+    }
+}
+
+impl HostExpr {
+    fn overflow(&self, params: &BTreeMap<String, i64>) -> HostExprError {
+        let mut names = Vec::new();
+        self.params(&mut names);
+        names.sort_unstable();
+        names.dedup();
+        let values = names.iter().map(|n| format!("{n} = {}", params.get(*n).copied().unwrap_or_default()));
+        let values: Vec<_> = values.collect();
+        let params = if values.is_empty() { "any parameters".to_owned() } else { values.join(", ") };
+        HostExprError::Overflow { expression: self.to_string(), params }
+    }
+
+    fn params<'e>(&'e self, names: &mut Vec<&'e str>) {
+        match self {
+            Self::Const(_) => {}
+            Self::Param(name) => names.push(name),
+            Self::Add(a, b) | Self::Mul(a, b) | Self::FloorDiv(a, b) | Self::Max(a, b) | Self::Min(a, b) => {
+                a.params(names);
+                b.params(names);
+            }
+        }
     }
 }
 

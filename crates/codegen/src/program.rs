@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::lower::Lower;
 use crate::lower::place::is_plain_scalar;
 use crate::placed::PlacedKernel;
-use crate::plan::{Program, Target};
+use crate::plan::{Precondition, Program, Target};
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes};
 use crate::{launch, regions};
@@ -51,6 +51,8 @@ pub struct Code {
     pub function: Function,
     /// Bytes of local memory of a group.
     pub local_bytes: u64,
+    /// Integers that parameters may take beyond 64 bits.
+    pub integers: Vec<Precondition>,
 }
 
 /// Generates a program: [`PlacedKernel::new`], then [`PlacedKernel::generate`].
@@ -73,7 +75,8 @@ pub(crate) fn program(
     let source = print::source(&code.function, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
-    let plan = launch::plan(placed.kernel, target, &axes, code.local_bytes, features)?;
+    let mut plan = launch::plan(placed.kernel, target, &axes, code.local_bytes, features)?;
+    plan.preconditions.extend(code.integers);
     Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan, contraction })
 }
 
@@ -119,10 +122,11 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
         aligned: Vec::new(),
         body,
     };
+    let integers = env.reach.preconditions();
     frame(&mut function, target, env, &axes, &storage);
     let local_bytes = local_bytes(&storage.locals, &function.aligned);
     check_memory(target, &function.constants, local_bytes)?;
-    Ok((Code { function, local_bytes }, axes))
+    Ok((Code { function, local_bytes, integers }, axes))
 }
 
 /// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same values flow, in the
@@ -147,6 +151,7 @@ fn enter_hardware(env: &mut Env<'_>, axes: &Axes) {
         if let Some(axis) = &axes.grid[usize::from(k)] {
             let index = env.hardware(true, k);
             env.set_range(index, axis.range);
+            env.reach.set_extent(index, axis.extent.clone());
             for bound in &axis.below {
                 env.learn(&Constraint::lt(&Affine::iname(index), bound));
             }

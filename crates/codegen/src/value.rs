@@ -1,4 +1,4 @@
-//! Values of lowered expressions: integers stay affine as long as they can, literals take their type late.
+//! Values of lowered expressions: integers stay affine as long as they can.
 
 use crate::ast::{Expr, IntFn, Op};
 use crate::env::Env;
@@ -15,26 +15,16 @@ pub(crate) enum Value {
     Int(Expr, ScalarType, Interval),
     /// A real of a type.
     Real(Expr, ScalarType),
-    /// A real made of literals: `f64` unless the other operand says `f32`.
-    Weak(Expr),
     /// A truth value.
     Bool(Expr),
 }
 
 impl Value {
-    /// The code of the value, literals taken as `f64`.
+    /// The code of the value.
     pub(crate) fn into_expr(self, env: &Env<'_>) -> Expr {
         match self {
             Self::Affine(e) => integer(env, &e).0,
-            Self::Int(e, _, _) | Self::Real(e, _) | Self::Weak(e) | Self::Bool(e) => e,
-        }
-    }
-
-    /// The type of the value; literals are `f64`, truth values have none.
-    pub(crate) fn real_type(&self) -> Option<ScalarType> {
-        match self {
-            Self::Real(_, ty) => Some(*ty),
-            Self::Affine(_) | Self::Int(..) | Self::Weak(_) | Self::Bool(_) => None,
+            Self::Int(e, _, _) | Self::Real(e, _) | Self::Bool(e) => e,
         }
     }
 
@@ -43,13 +33,24 @@ impl Value {
         matches!(self, Self::Affine(_) | Self::Int(..))
     }
 
-    /// The code of the value as a real of type `ty`, where a real operand needs one.
+    /// The code of the value as an operand of an operation of type `ty`: C converts the narrower real itself.
+    pub(crate) fn into_operand(self, env: &Env<'_>, ty: ScalarType) -> Expr {
+        match self {
+            Self::Real(e, _) => e,
+            other => other.into_real(env, ty),
+        }
+    }
+
+    /// The code of the value as a real of exactly this type.
     pub(crate) fn into_real(self, env: &Env<'_>, ty: ScalarType) -> Expr {
         match self {
-            Self::Affine(e) if e.as_constant().is_some() => Expr::Real(e.constant_term() as f64, ty),
-            Self::Weak(e) => retyped(e, ty),
-            Self::Real(e, from) if from != ty => Expr::Cast(ty, Box::new(e)),
-            other => other.into_expr(env),
+            Self::Affine(e) if e.as_constant().is_some() => {
+                let c = e.constant_term();
+                // one rounding: by way of `f64` it would be two
+                Expr::Real(if ty == ScalarType::F32 { f64::from(c as f32) } else { c as f64 }, ty)
+            }
+            Self::Real(e, from) if from == ty => e,
+            other => Expr::Cast(ty, Box::new(other.into_expr(env))),
         }
     }
 
@@ -58,23 +59,8 @@ impl Value {
         match self {
             Self::Affine(e) => integer(env, e),
             Self::Int(e, ty, range) => (e.clone(), *ty, *range),
-            Self::Real(e, _) | Self::Weak(e) | Self::Bool(e) => (e.clone(), ScalarType::I64, Interval::ALL),
+            Self::Real(e, _) | Self::Bool(e) => (e.clone(), ScalarType::I64, Interval::ALL),
         }
-    }
-}
-
-/// An expression of literals at type `ty`. Conditions keep their own types.
-fn retyped(e: Expr, ty: ScalarType) -> Expr {
-    let boxed = |e: Box<Expr>| Box::new(retyped(*e, ty));
-    match e {
-        Expr::Real(v, _) => Expr::Real(v, ty),
-        Expr::Int(v, _) => Expr::Real(v as f64, ty),
-        Expr::Neg(a) => Expr::Neg(boxed(a)),
-        Expr::Binary(op, a, b) => Expr::Binary(op, boxed(a), boxed(b)),
-        Expr::Call(f, _, args) => Expr::Call(f, ty, args.into_iter().map(|a| retyped(a, ty)).collect()),
-        Expr::Select(c, a, b) => Expr::Select(c, boxed(a), boxed(b)),
-        other if ty == ScalarType::F64 => other,
-        other => Expr::Cast(ty, Box::new(other)),
     }
 }
 
@@ -104,12 +90,19 @@ fn integer_within(env: &Env<'_>, e: &Affine, range: Interval) -> (Expr, ScalarTy
     terms.sort_by_key(|(_, c)| (*c < 0, std::cmp::Reverse(c.saturating_abs())));
     let mut partial = Interval::point(0);
     let mut wide = !range.fits_i32();
+    let mut fits = Interval::point(constant).is_finite();
     for (k, (factor, c)) in terms.iter().enumerate() {
         let product = factor.range(env).times(*c);
         partial = partial.plus(product);
         // The last sum is the whole, of which facts may tell more than intervals do.
         let whole = k + 1 == terms.len() && constant == 0;
         wide |= !product.fits_i32() || !(partial.fits_i32() || whole && range.fits_i32());
+        fits &= partial.is_finite() && product.is_finite();
+    }
+    // what stands for itself has a type that holds it
+    let plain = matches!(terms.as_slice(), [(_, 1)]) && constant == 0;
+    if !(fits && partial.plus(Interval::point(constant)).is_finite() || plain) {
+        env.check_at_launch(&terms, constant);
     }
     let reversed = constant > 0 && terms.len() == 1 && terms[0].1 < 0;
     let mut sum: Option<Expr> = None;

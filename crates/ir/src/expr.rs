@@ -60,7 +60,8 @@ pub enum Expr {
     RuleParam(u32),
 }
 
-/// `op` over all points of the inames, in lexicographic order; the neutral element if there is none.
+/// `op` over all points of the inames, in lexicographic order, from its value over nothing: 0 of a sum, 1 of a product,
+/// infinity or the end of an integer type of an extremum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reduction {
     /// The operator.
@@ -72,6 +73,11 @@ pub struct Reduction {
 }
 
 /// An associative and commutative operator of updates and reductions.
+///
+/// Minimum and maximum of reals, here as in [`BinaryOp`], are `minNum` and `maxNum` of IEEE 754-2008 (C's `fmin` and
+/// `fmax`): an operand that is nan is ignored, so nan is their neutral element, and infinity is not, as it would replace
+/// a nan. A reduction starts from infinity all the same: that is the minimum of nothing, and of nothing but nans.
+/// Which zero is the smaller one, and the bits of a nan, are left open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum UpdateOp {
     /// Sum.

@@ -33,5 +33,5 @@ pub use kernel::{
     WriteOp,
 };
 pub use types::ScalarType;
-pub use typing::{ExprType, TypeError};
+pub use typing::{ExprType, TypeError, TypedExpr};
 pub use verify::KernelError;

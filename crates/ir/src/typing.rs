@@ -10,7 +10,7 @@
 //!
 //! Any other mixture of integers and reals needs a cast.
 
-use crate::expr::{Access, BinaryOp, Expr, UnaryOp};
+use crate::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
 use crate::kernel::Kernel;
 use crate::types::ScalarType;
 use std::fmt;
@@ -160,19 +160,7 @@ impl Kernel {
                 number(ty.name(), of(a)?)?;
                 ExprType::Scalar(*ty)
             }
-            Expr::Call(function, args) => {
-                arity(function.name(), function.arity(), args.len())?;
-                let mut result = ExprType::WeakReal;
-                for a in args {
-                    let t = of(a)?;
-                    result = result.join(t).filter(|r| r.is_real()).ok_or(TypeError::Operand {
-                        op: function.name().into(),
-                        needed: "real arguments",
-                        found: t,
-                    })?;
-                }
-                result
-            }
+            Expr::Call(function, args) => type_of_call(*function, args.len(), args.iter().map(of))?,
             Expr::Select(c, a, b) => {
                 truth("if", of(c)?)?;
                 joined("if", of(a)?, of(b)?)?
@@ -185,6 +173,80 @@ impl Kernel {
                 self.type_of(&rule.body, &types)?
             }
         })
+    }
+
+    /// An expression without rules with the type of each of its parts, in one pass.
+    ///
+    /// # Errors
+    /// The first operation whose operands do not fit.
+    pub fn typed<'e>(&self, e: &'e Expr) -> Result<TypedExpr<'e>, TypeError> {
+        let operands = e.operands().map(|o| self.typed(o)).collect::<Result<Vec<_>, _>>()?;
+        let ty = match (e, operands.as_slice()) {
+            (Expr::Unary(UnaryOp::Neg, _), [a]) => number("-", a.ty)?,
+            (Expr::Unary(UnaryOp::Not, _), [a]) => truth("not", a.ty)?,
+            (Expr::Binary(op, ..), [a, b]) => type_of_binary(*op, a.ty, b.ty)?,
+            (Expr::Call(function, args), operands) => {
+                type_of_call(*function, args.len(), operands.iter().map(|a| Ok(a.ty)))?
+            }
+            (Expr::Select(..), [c, a, b]) => {
+                truth("if", c.ty)?;
+                joined("if", a.ty, b.ty)?
+            }
+            (Expr::Reduce(r), [body]) => number(r.op.reduction_name(), body.ty)?,
+            (Expr::Cast(ty, _), [a]) => {
+                number(ty.name(), a.ty)?;
+                ExprType::Scalar(*ty)
+            }
+            // a leaf, or an element
+            (e, _) => self.type_of(e, &[])?,
+        };
+        Ok(TypedExpr { expr: e, ty, operands })
+    }
+
+    /// The expression whose own type is `ty` and whose value is that of `e` where the context takes it as `ty`: what
+    /// may stand for `e` stored in an element of that type, wherever it is put.
+    ///
+    /// A cast is no context: `f32(0.1 + 0.2)` is a sum in `f64`, while stored as `f32` it is one of `f32`. So a tree of
+    /// literals gets the cast at a leaf, from which the other leaves take their type.
+    ///
+    /// # Errors
+    /// The first operation whose operands do not fit.
+    pub fn coerced(&self, e: &Expr, ty: ScalarType) -> Result<Expr, TypeError> {
+        let expanded = self.expand_rules(e);
+        Ok(match self.type_of(&expanded, &[])? {
+            ExprType::Scalar(found) if found == ty => e.clone(),
+            ExprType::WeakReal if ty == ScalarType::F32 => self.cast_at_a_leaf(&expanded, ty),
+            _ => Expr::Cast(ty, Box::new(e.clone())),
+        })
+    }
+
+    /// A real made of literals in type `ty`. One operand of that type gives it to the operation and so to the others;
+    /// what is an integer before it becomes a real is converted as a whole.
+    fn cast_at_a_leaf(&self, e: &Expr, ty: ScalarType) -> Expr {
+        let of = |a: &Expr| Box::new(self.cast_at_a_leaf(a, ty));
+        match e {
+            e if self.type_of(e, &[]) != Ok(ExprType::WeakReal) => Expr::Cast(ty, Box::new(e.clone())),
+            Expr::Unary(op, a) => Expr::Unary(*op, of(a)),
+            Expr::Binary(op, a, b) => Expr::Binary(*op, of(a), b.clone()),
+            Expr::Call(function, args) => {
+                let mut args = args.clone();
+                if let Some(first) = args.first_mut() {
+                    *first = self.cast_at_a_leaf(first, ty);
+                }
+                Expr::Call(*function, args)
+            }
+            Expr::Select(c, a, b) => Expr::Select(c.clone(), of(a), b.clone()),
+            Expr::Reduce(r) => {
+                Expr::Reduce(Reduction { op: r.op, inames: r.inames.clone(), body: of(&r.body) })
+            }
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Cast(..)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => Expr::Cast(ty, Box::new(e.clone())),
+        }
     }
 
     /// The type of an element, after a check of its indices.
@@ -208,6 +270,35 @@ impl Kernel {
         }
         Ok(ExprType::Scalar(var.ty))
     }
+}
+
+/// An expression, its type and its operands in the order of [`Expr::operands`].
+#[derive(Clone, Debug)]
+pub struct TypedExpr<'e> {
+    /// The expression.
+    pub expr: &'e Expr,
+    /// Its type.
+    pub ty: ExprType,
+    /// What it is made of.
+    pub operands: Vec<TypedExpr<'e>>,
+}
+
+fn type_of_call(
+    function: MathFn,
+    found: usize,
+    args: impl Iterator<Item = Result<ExprType, TypeError>>,
+) -> Result<ExprType, TypeError> {
+    arity(function.name(), function.arity(), found)?;
+    let mut result = ExprType::WeakReal;
+    for found in args {
+        let found = found?;
+        result = result.join(found).filter(|r| r.is_real()).ok_or(TypeError::Operand {
+            op: function.name().into(),
+            needed: "real arguments",
+            found,
+        })?;
+    }
+    Ok(result)
 }
 
 fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {

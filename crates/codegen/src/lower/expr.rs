@@ -1,4 +1,8 @@
 //! Expressions: types settled, integers kept affine, reductions moved before the statement.
+//!
+//! The types are those of [`purlin_ir::typing`], found before any code is: what a literal is depends on what stands
+//! around it. An integer that is joined with reals is computed as an integer and then converted; a real made of
+//! literals has the type of its context, down to the accumulators of its reductions.
 
 use super::Lower;
 use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
@@ -6,43 +10,27 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic, divide};
 use purlin_ir::affine::MAX_TERMS;
-use purlin_ir::{Affine, BinaryOp, Expr as Ir, MathFn, Reduction, ScalarType, UnaryOp, UpdateOp};
+use purlin_ir::{Affine, BinaryOp, Expr as Ir, ExprType, MathFn, ScalarType, TypedExpr, UnaryOp, UpdateOp};
 
 impl<'k> Lower<'k> {
-    /// An expression without rules, in this context.
+    /// An expression in no context that gives reals made of literals another type than `f64`.
     pub(super) fn expr(&mut self, e: &Ir) -> Result<Value, CodegenError> {
-        Ok(match e {
-            Ir::Int(c) => Value::Affine(Affine::constant(*c)),
-            Ir::Real(r) => Value::Weak(Expr::Real(r.0, ScalarType::F64)),
-            Ir::Iname(i) => Value::Affine(self.env.resolve(&Affine::iname(*i))),
-            Ir::Load(access) => self.load(access)?,
-            Ir::Unary(UnaryOp::Neg, a) => match self.expr(a)? {
-                Value::Affine(e) => Value::Affine(e.times(-1)),
-                Value::Real(e, ty) => Value::Real(Expr::Neg(Box::new(e)), ty),
-                Value::Weak(Expr::Real(v, ty)) => Value::Weak(Expr::Real(-v, ty)),
-                Value::Weak(e) => Value::Weak(Expr::Neg(Box::new(e))),
-                integer => arithmetic(&self.env, Op::Sub, Value::Affine(Affine::constant(0)), integer),
-            },
-            Ir::Unary(UnaryOp::Not, a) => Value::Bool(Expr::Not(Box::new(self.condition(a)?))),
-            Ir::Binary(op, a, b) => self.binary(*op, a, b)?,
-            Ir::Call(f, args) => self.call(*f, args)?,
-            Ir::Cast(ty, a) => self.cast(*ty, a)?,
-            Ir::Select(c, a, b) => self.select(c, a, b)?,
-            Ir::Reduce(r) => self.reduce(r)?,
-            Ir::Rule(rule, args) => {
-                let expanded = self.expand_rule(*rule, args);
-                self.expr(&expanded)?
-            }
-            Ir::RuleParam(_) => return Err(self.internal("a rule parameter outside of a rule")),
-        })
+        self.expr_for(e, ScalarType::F64)
     }
 
-    /// The body of a rule with its arguments in place.
-    fn expand_rule(&self, rule: purlin_ir::RuleId, args: &[Ir]) -> Ir {
-        self.kernel.rules[rule].body.map(&mut |e| match e {
-            Ir::RuleParam(k) => args.get(k as usize).cloned().unwrap_or(Ir::RuleParam(k)),
-            other => other,
-        })
+    /// An expression that is used as an element of type `ty`.
+    pub(super) fn expr_for(&mut self, e: &Ir, ty: ScalarType) -> Result<Value, CodegenError> {
+        let mut rules = false;
+        e.for_each(&mut |e| rules |= matches!(e, Ir::Rule(..)));
+        let expanded;
+        let e = if rules {
+            expanded = self.kernel.expand_rules(e);
+            &expanded
+        } else {
+            e
+        };
+        let typed = self.kernel.typed(e).map_err(|e| self.internal(e.to_string()))?;
+        self.value(&typed, if ty.is_float() { ty } else { ScalarType::F64 })
     }
 
     /// Code of a truth value.
@@ -50,40 +38,79 @@ impl<'k> Lower<'k> {
         Ok(self.expr(e)?.into_expr(&self.env))
     }
 
-    fn binary(&mut self, op: BinaryOp, a: &Ir, b: &Ir) -> Result<Value, CodegenError> {
-        if matches!(op, BinaryOp::And | BinaryOp::Or) {
+    /// A part of an expression; a real made of literals has type `weak`.
+    fn value(&mut self, e: &TypedExpr<'_>, weak: ScalarType) -> Result<Value, CodegenError> {
+        Ok(match (e.expr, e.operands.as_slice()) {
+            (Ir::Int(c), _) => Value::Affine(Affine::constant(*c)),
+            (Ir::Real(r), _) => Value::Real(Expr::Real(r.0, weak), weak),
+            (Ir::Iname(i), _) => Value::Affine(self.env.resolve(&Affine::iname(*i))),
+            (Ir::Load(access), _) => self.load(access)?,
+            (Ir::Unary(UnaryOp::Neg, _), [a]) => match (self.value(a, weak)?, a.ty) {
+                (Value::Affine(e), _) => Value::Affine(e.times(-1)),
+                (Value::Real(Expr::Real(v, ty), _), ExprType::WeakReal) => {
+                    Value::Real(Expr::Real(-v, ty), ty)
+                }
+                (Value::Real(e, ty), _) => Value::Real(Expr::Neg(Box::new(e)), ty),
+                (integer, _) => arithmetic(&self.env, Op::Sub, Value::Affine(Affine::constant(0)), integer),
+            },
+            (Ir::Unary(UnaryOp::Not, _), [a]) => Value::Bool(Expr::Not(Box::new(self.truth(a)?))),
+            (Ir::Binary(op, ..), [a, b]) => self.binary(*op, a, b, weak)?,
+            (Ir::Call(f, _), args) => {
+                let ty = real_type(e.ty, weak);
+                let args = args.iter().map(|a| Ok(self.value(a, ty)?.into_real(&self.env, ty)));
+                let code = Expr::Call(*f, ty, args.collect::<Result<_, CodegenError>>()?);
+                Value::Real(code, ty)
+            }
+            (Ir::Cast(ty, _), [a]) => self.cast(*ty, a)?,
+            (Ir::Select(..), [c, a, b]) => self.select(e.ty, [c, a, b], weak)?,
+            (Ir::Reduce(_), [body]) => self.reduce(e, body, weak)?,
+            (Ir::Rule(..) | Ir::RuleParam(_), _) => return Err(self.internal("a rule that is not expanded")),
+            (Ir::Unary(..) | Ir::Binary(..) | Ir::Cast(..) | Ir::Select(..) | Ir::Reduce(_), _) => {
+                return Err(self.internal("an operation without its operands"));
+            }
+        })
+    }
+
+    fn truth(&mut self, e: &TypedExpr<'_>) -> Result<Expr, CodegenError> {
+        // no context reaches into a condition
+        Ok(self.value(e, ScalarType::F64)?.into_expr(&self.env))
+    }
+
+    fn binary(
+        &mut self,
+        op: BinaryOp,
+        a: &TypedExpr<'_>,
+        b: &TypedExpr<'_>,
+        weak: ScalarType,
+    ) -> Result<Value, CodegenError> {
+        if op.is_logical() {
             return self.logical(op, a, b);
         }
-        let (a, b) = (self.expr(a)?, self.expr(b)?);
-        let real_division = op == BinaryOp::Div;
-        if a.is_integer() && b.is_integer() && !real_division {
+        let weak = if op.is_comparison() { ScalarType::F64 } else { weak };
+        let joined = a.ty.join(b.ty).ok_or_else(|| self.internal("operands that do not go together"))?;
+        if joined.is_integer() && op != BinaryOp::Div {
+            let (a, b) = (self.value(a, weak)?, self.value(b, weak)?);
             return Ok(self.integer_binary(op, a, b));
         }
-        let ty = join(a.real_type(), b.real_type());
-        let weak = ty.is_none();
-        let ty = ty.unwrap_or(ScalarType::F64);
-        let convert = |v: Value| match v {
-            // C converts the narrower operand itself.
-            Value::Real(e, _) => e,
-            other => other.into_real(&self.env, ty),
-        };
-        let code = match op {
-            BinaryOp::Add => Expr::binary(Op::Add, convert(a), convert(b)),
-            BinaryOp::Sub => Expr::binary(Op::Sub, convert(a), convert(b)),
-            BinaryOp::Mul => Expr::binary(Op::Mul, convert(a), convert(b)),
-            BinaryOp::Div => Expr::binary(Op::Div, convert(a), convert(b)),
+        let ty = real_type(joined, weak);
+        let (a, b) = (self.value(a, ty)?, self.value(b, ty)?);
+        let operator = match op {
+            BinaryOp::Add => Op::Add,
+            BinaryOp::Sub => Op::Sub,
+            BinaryOp::Mul => Op::Mul,
+            BinaryOp::Div => Op::Div,
             BinaryOp::Min | BinaryOp::Max => {
                 let f = if op == BinaryOp::Min { MathFn::Fmin } else { MathFn::Fmax };
-                Expr::Call(f, ty, vec![a.into_real(&self.env, ty), b.into_real(&self.env, ty)])
+                let args = vec![a.into_real(&self.env, ty), b.into_real(&self.env, ty)];
+                return Ok(Value::Real(Expr::Call(f, ty, args), ty));
             }
-            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => {
-                return Ok(Value::Bool(Expr::binary(comparison(op), convert(a), convert(b))));
-            }
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => comparison(op),
             BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::And | BinaryOp::Or => {
                 return Err(self.internal(format!("`{}` of reals", op.symbol())));
             }
         };
-        Ok(if weak { Value::Weak(code) } else { Value::Real(code, ty) })
+        let code = Expr::binary(operator, a.into_operand(&self.env, ty), b.into_operand(&self.env, ty));
+        Ok(if op.is_comparison() { Value::Bool(code) } else { Value::Real(code, ty) })
     }
 
     fn integer_binary(&self, op: BinaryOp, a: Value, b: Value) -> Value {
@@ -131,35 +158,33 @@ impl<'k> Lower<'k> {
     }
 
     /// Short-circuit: what the right operand needs before runs only where it is evaluated.
-    fn logical(&mut self, op: BinaryOp, a: &Ir, b: &Ir) -> Result<Value, CodegenError> {
-        let left = self.condition(a)?;
+    fn logical(&mut self, op: BinaryOp, a: &TypedExpr<'_>, b: &TypedExpr<'_>) -> Result<Value, CodegenError> {
+        let left = self.truth(a)?;
         let and = op == BinaryOp::And;
         let when = if and { left.clone() } else { Expr::Not(Box::new(left.clone())) };
-        let right = self.under(when, |this| this.condition(b))?;
+        let right = self.under(when, |this| this.truth(b))?;
         Ok(Value::Bool(Expr::binary(if and { Op::And } else { Op::Or }, left, right)))
     }
 
-    fn select(&mut self, c: &Ir, a: &Ir, b: &Ir) -> Result<Value, CodegenError> {
-        let c = self.condition(c)?;
-        let a = self.under(c.clone(), |this| this.expr(a))?;
-        let b = self.under(Expr::Not(Box::new(c.clone())), |this| this.expr(b))?;
+    fn select(
+        &mut self,
+        ty: ExprType,
+        [c, a, b]: [&TypedExpr<'_>; 3],
+        weak: ScalarType,
+    ) -> Result<Value, CodegenError> {
+        let weak = if ty.is_real() { real_type(ty, weak) } else { weak };
+        let c = self.truth(c)?;
+        let a = self.under(c.clone(), |this| this.value(a, weak))?;
+        let b = self.under(Expr::Not(Box::new(c.clone())), |this| this.value(b, weak))?;
         let choose = |c, a, b| Expr::Select(Box::new(c), Box::new(a), Box::new(b));
-        if a.is_integer() && b.is_integer() {
-            let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(&self.env), b.as_integer(&self.env));
-            let ty = if ta == ScalarType::I64 || tb == ScalarType::I64 {
-                ScalarType::I64
-            } else {
-                ScalarType::I32
-            };
-            return Ok(Value::Int(choose(c, ea, eb), ty, ra.join(rb)));
+        if ty.is_real() {
+            let (a, b) = (a.into_real(&self.env, weak), b.into_real(&self.env, weak));
+            return Ok(Value::Real(choose(c, a, b), weak));
         }
-        Ok(match join(a.real_type(), b.real_type()) {
-            Some(ty) => Value::Real(choose(c, a.into_real(&self.env, ty), b.into_real(&self.env, ty)), ty),
-            None => {
-                let ty = ScalarType::F64;
-                Value::Weak(choose(c, a.into_real(&self.env, ty), b.into_real(&self.env, ty)))
-            }
-        })
+        let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(&self.env), b.as_integer(&self.env));
+        let ty =
+            if ta == ScalarType::I64 || tb == ScalarType::I64 { ScalarType::I64 } else { ScalarType::I32 };
+        Ok(Value::Int(choose(c, ea, eb), ty, ra.join(rb)))
     }
 
     /// Lowers under a condition: statements that it needs before stand in an `if`.
@@ -184,27 +209,13 @@ impl<'k> Lower<'k> {
         }
     }
 
-    fn call(&mut self, f: MathFn, args: &[Ir]) -> Result<Value, CodegenError> {
-        let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
-        let ty = args.iter().fold(None, |ty, a| join(ty, a.real_type()));
-        let at = ty.unwrap_or(ScalarType::F64);
-        let args = args.into_iter().map(|a| a.into_real(&self.env, at)).collect();
-        let code = Expr::Call(f, at, args);
-        Ok(if ty.is_none() { Value::Weak(code) } else { Value::Real(code, at) })
-    }
-
-    fn cast(&mut self, ty: ScalarType, a: &Ir) -> Result<Value, CodegenError> {
-        let value = self.expr(a)?;
+    /// A cast is no context: what is made of literals is computed in `f64` and converted once.
+    fn cast(&mut self, ty: ScalarType, a: &TypedExpr<'_>) -> Result<Value, CodegenError> {
+        let value = self.value(a, ScalarType::F64)?;
         if ty.is_float() {
-            let literal = match &value {
-                Value::Affine(e) => e.as_constant().is_some(),
-                Value::Weak(_) => true,
-                Value::Int(..) | Value::Real(..) | Value::Bool(_) => false,
-            };
             let code = match value {
-                Value::Real(e, from) if from == ty => e,
-                v if literal => v.into_real(&self.env, ty),
-                v => Expr::Cast(ty, Box::new(v.into_expr(&self.env))),
+                Value::Real(Expr::Real(v, _), _) if a.ty == ExprType::WeakReal => Expr::Real(v, ty),
+                value => value.into_real(&self.env, ty),
             };
             return Ok(Value::Real(code, ty));
         }
@@ -218,23 +229,21 @@ impl<'k> Lower<'k> {
         })
     }
 
-    /// A reduction as an accumulator and loops before the statement.
-    fn reduce(&mut self, r: &Reduction) -> Result<Value, CodegenError> {
+    /// A reduction as an accumulator and loops before the statement. The type decides what an integer starts from,
+    /// also where the code computes in a wider one.
+    fn reduce(
+        &mut self,
+        e: &TypedExpr<'_>,
+        body: &TypedExpr<'_>,
+        weak: ScalarType,
+    ) -> Result<Value, CodegenError> {
+        let Ir::Reduce(r) = e.expr else { return Err(self.internal("no reduction")) };
         let stem = format!("acc_{}", r.inames.first().map_or("r", |i| self.env.name(*i)));
         let name = self.env.names.fresh(&stem);
-        let mut ty = None;
-        let code = self.reduction_nest(r, &name, &mut ty, 0)?;
-        let ty = match ty {
-            Some(ty) => ty,
-            // Every loop was empty: the type decides the neutral element all the same.
-            None => {
-                self.kernel.type_of(&r.body, &[]).ok().and_then(|t| t.scalar()).unwrap_or(ScalarType::F64)
-            }
-        };
-        // the kernel's type decides the limits, also where the code computes in a wider one
-        let limits = self.kernel.type_of(&r.body, &[]).ok().and_then(|t| t.scalar());
-        let narrow = limits == Some(ScalarType::I32);
-        let value = Some(if narrow { neutral(r.op, ScalarType::I32) } else { neutral(r.op, ty) });
+        let ty = if e.ty.is_real() { real_type(e.ty, weak) } else { ScalarType::I64 };
+        let code = self.reduction_nest(e, body, &name, ty, 0)?;
+        let narrow = e.ty == ExprType::Scalar(ScalarType::I32);
+        let value = Some(neutral(r.op, if narrow { ScalarType::I32 } else { ty }));
         self.before(vec![Stmt::Declare(Declare::scalar(name.clone(), ty, value))]);
         self.before(code);
         let code = Expr::var(&name);
@@ -243,34 +252,31 @@ impl<'k> Lower<'k> {
 
     fn reduction_nest(
         &mut self,
-        r: &Reduction,
+        e: &TypedExpr<'_>,
+        body: &TypedExpr<'_>,
         name: &Name,
-        ty: &mut Option<ScalarType>,
+        ty: ScalarType,
         depth: usize,
     ) -> Result<Block, CodegenError> {
+        let Ir::Reduce(r) = e.expr else { return Err(self.internal("no reduction")) };
         if let Some(iname) = r.inames.get(depth) {
-            return self.reduction_loop(*iname, &mut |this| this.reduction_nest(r, name, ty, depth + 1));
+            return self
+                .reduction_loop(*iname, &mut |this| this.reduction_nest(e, body, name, ty, depth + 1));
         }
         self.prelude.push(Block::new());
-        let value = self.expr(&r.body);
+        let value = self.value(body, ty);
         let mut code = self.prelude.pop().unwrap_or_default();
-        let value = value?;
-        let element = match &value {
-            Value::Real(_, ty) => *ty,
-            Value::Weak(_) | Value::Bool(_) => ScalarType::F64,
-            Value::Affine(_) | Value::Int(..) => ScalarType::I64,
-        };
-        *ty = Some(element);
-        let value = value.into_expr(&self.env);
-        code.push(super::insn::update(Place::scalar(name.clone()), r.op, element, value, None));
+        let value = value?.into_expr(&self.env);
+        code.push(super::insn::update(Place::scalar(name.clone()), r.op, ty, value, None));
         Ok(code)
     }
 }
 
-fn join(a: Option<ScalarType>, b: Option<ScalarType>) -> Option<ScalarType> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if a.bytes() >= b.bytes() { a } else { b }),
-        (a, b) => a.or(b),
+/// The type in which a real is computed.
+fn real_type(ty: ExprType, weak: ScalarType) -> ScalarType {
+    match ty {
+        ExprType::Scalar(ty) => ty,
+        ExprType::Bool | ExprType::Literal | ExprType::Index | ExprType::WeakReal => weak,
     }
 }
 

@@ -71,8 +71,12 @@ impl<'k> Lower<'k> {
         let insn: &'k Insn = &self.kernel.insns[id];
         let ty = self.kernel.vars[insn.lhs.var].ty;
         let place = self.place(&insn.lhs)?;
-        let value = self.expr(&insn.rhs)?;
-        let value = self.stored(self.clamped(value, insn.update_op(), ty), ty);
+        let value = self.expr_for(&insn.rhs, ty)?;
+        let value = match insn.update_op() {
+            // arguments of a function, which OpenCL does not convert
+            Some(UpdateOp::Min | UpdateOp::Max) if ty.is_float() => value.into_real(&self.env, ty),
+            op => self.stored(self.clamped(value, op, ty), ty),
+        };
         Ok(match insn.op {
             WriteOp::Assign => Stmt::Assign { place, op: None, value, origin: Some(id) },
             WriteOp::Update { op, atomic: false } => update(place, op, ty, value, Some(id)),
@@ -113,7 +117,7 @@ impl<'k> Lower<'k> {
     /// A value as an element of type `ty`.
     pub(super) fn stored(&self, value: Value, ty: ScalarType) -> Expr {
         match (ty.is_float(), value) {
-            (true, Value::Real(e, from)) if from == ty || from == ScalarType::F32 => e,
+            (true, Value::Real(e, ScalarType::F32)) => e,
             (true, value) => value.into_real(&self.env, ty),
             (false, value) => {
                 let (e, from, _) = value.as_integer(&self.env);

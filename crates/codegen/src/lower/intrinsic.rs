@@ -168,7 +168,7 @@ impl<'k> Lower<'k> {
             }
             value => {
                 let ty = callee.kernel.vars[access.var].ty;
-                let value = self.expr(value)?;
+                let value = self.expr_for(value, ty)?;
                 self.stored(value, ty)
             }
         };

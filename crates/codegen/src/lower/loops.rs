@@ -6,6 +6,7 @@ use crate::axes::range_of;
 use crate::bounds::{self, Bounds, mentions_any};
 use crate::error::CodegenError;
 use crate::interval::Interval;
+use crate::reach::LoopBounds;
 use crate::value::{Value, condition, divide};
 use purlin_analysis::placement::first_bounded_by;
 use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
@@ -108,6 +109,8 @@ impl<'k> Lower<'k> {
             }
             Form::Counted { lower, upper, stride } => {
                 self.env.set_range(iname, shape.range);
+                let bounds = LoopBounds { lower: lower.clone(), upper: upper.clone() };
+                self.env.reach.set_bounds(iname, bounds);
                 let (mut code, mut head) = self.head(iname, &lower, &upper, stride, shape.range, written);
                 head.body = self.body(iname, &shape.inner, &shape.facts, body)?;
                 if !head.body.is_empty() {
@@ -321,6 +324,12 @@ impl<'k> Lower<'k> {
         let hi = self.extreme(upper, IntFn::Min, IntFn::Max);
         let end = Interval::new(range.lo, range.hi + i128::from(step));
         let wide = !end.fits_i32();
+        if step > 1 && !end.is_finite() {
+            // the counter passes its end
+            for e in upper.iter().flatten() {
+                let _ = self.integer(&e.plus_constant(step));
+            }
+        }
         let ty = if wide { ScalarType::I64 } else { ScalarType::I32 };
         let short_triangle = range.hi - range.lo < SHORT && self.length_varies(lower, upper);
         let (lower, _, _) = lo.as_integer(&self.env);

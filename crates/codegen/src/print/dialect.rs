@@ -5,6 +5,19 @@ use crate::ast::{Fence, For, LoopKind, Stmt};
 use crate::plan::Target;
 use purlin_ir::{MathFn, ScalarType};
 
+/// Infinity or not-a-number among the first values of a table. CUDA's functions and OpenCL's `NAN` are no constants
+/// there, a quotient is one everywhere.
+pub(crate) fn constant_special(v: f64, ty: ScalarType) -> &'static str {
+    match (v.is_nan(), v.is_sign_negative(), ty) {
+        (true, _, ScalarType::F32) => "0.0f/0.0f",
+        (true, _, ScalarType::F64 | ScalarType::I32 | ScalarType::I64) => "0.0/0.0",
+        (false, false, ScalarType::F32) => "1.0f/0.0f",
+        (false, false, ScalarType::F64 | ScalarType::I32 | ScalarType::I64) => "1.0/0.0",
+        (false, true, ScalarType::F32) => "-1.0f/0.0f",
+        (false, true, ScalarType::F64 | ScalarType::I32 | ScalarType::I64) => "-1.0/0.0",
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialect(pub(crate) Target);
 

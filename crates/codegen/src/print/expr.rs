@@ -132,6 +132,8 @@ impl Printer {
 
     fn real(&mut self, v: f64, ty: ScalarType, strength: u8) {
         self.doubles |= ty == ScalarType::F64;
+        // a literal may be beyond the type: 1e300 is infinite as an `f32`
+        let v = if ty == ScalarType::F32 { f64::from(v as f32) } else { v };
         if !v.is_finite() {
             let text = self.dialect.special(v, ty);
             self.out.push_str(&text);

@@ -382,7 +382,10 @@ impl Printer {
         };
         for (k, value) in values.iter().enumerate() {
             self.out.push_str(if k % 4 == 0 { "\n    " } else { " " });
-            self.expr(value, 0);
+            match value {
+                Expr::Real(v, ty) if !v.is_finite() => self.out.push_str(dialect::constant_special(*v, *ty)),
+                value => self.expr(value, 0),
+            }
             self.out.push(',');
         }
         self.out.push_str("\n};\n\n");

@@ -9,7 +9,7 @@ use purlin_ir::constant::TableData;
 use purlin_ir::domain::Constraint;
 use purlin_ir::expr::{Access, Expr, MathFn};
 use purlin_ir::ids::{InameId, VarId};
-use purlin_ir::kernel::{Assumption, Direction};
+use purlin_ir::kernel::{Assumption, Direction, Insn, Kernel};
 use purlin_ir::types::ScalarType;
 use purlin_ir::verify::KEYWORDS;
 
@@ -27,9 +27,13 @@ pub(super) const TABLE_LEN: i64 = 4;
 /// An array a sample uses.
 pub(super) struct Array {
     pub var: VarId,
+    pub ty: ScalarType,
     pub axes: Vec<Extent>,
     pub written: bool,
 }
+
+/// Arguments that a sample has only where it mentions them.
+const TYPED: [&str; 6] = ["f", "g", "odd", "odd_single", "big", "small"];
 
 /// A kernel while it is drawn.
 pub(super) struct Draw {
@@ -39,6 +43,10 @@ pub(super) struct Draw {
     pub m: VarId,
     /// Arrays of reals, simplest first; the written ones are also targets.
     pub arrays: Vec<Array>,
+    /// Arrays of integers that are no indices.
+    pub integers: Vec<Array>,
+    /// An input with nans and infinities.
+    pub odd: VarId,
     pub alpha: VarId,
     pub map: VarId,
     pub permutation: VarId,
@@ -64,9 +72,12 @@ pub(super) fn draw(plan: &Plan, config: SampleConfig) -> Sample {
     if plan.output {
         draw.output();
     }
-    let memory = memory(plan.n, plan.m, plan.seed);
     match draw.b.finish() {
-        Ok(kernel) => Sample { kernel, memory },
+        Ok(kernel) => {
+            let kernel = without_unused(kernel);
+            let memory = memory_of(&kernel, plan.n, plan.m, plan.seed);
+            Sample { kernel, memory }
+        }
         #[allow(clippy::panic)] // a bug of this module, found by its own tests
         Err(error) => panic!("a sample is not well formed: {error}"),
     }
@@ -89,6 +100,13 @@ impl Draw {
         let map = b.argument("map", ScalarType::I32, wide, Direction::In);
         let permutation = b.argument("permutation", ScalarType::I32, flat.clone(), Direction::In);
         let count = b.argument("count", ScalarType::I32, flat.clone(), Direction::In);
+        let (single, whole) = (ScalarType::F32, [en.clone(), em.clone()]);
+        let f = b.argument("f", single, flat.clone(), Direction::InOut);
+        let g = b.argument("g", single, whole.clone(), Direction::In);
+        let odd = b.argument("odd", real, flat.clone(), Direction::In);
+        let odd_single = b.argument("odd_single", single, [em.clone()], Direction::In);
+        let big = b.argument("big", ScalarType::I64, flat.clone(), Direction::InOut);
+        let small = b.argument("small", ScalarType::I32, whole, Direction::In);
         let work = b.temporary("work", real, flat);
         let mut random = Random(plan.seed);
         let values: Vec<f64> = (0..TABLE_LEN).map(|_| random.real()).collect();
@@ -97,8 +115,9 @@ impl Draw {
             b.assume(Assumption::Params(Constraint::le(&Affine::constant(1), size)));
         }
         b.assume(Assumption::Injective(permutation));
-        let array = |var, axes: &[Extent], written| Array { var, axes: axes.to_vec(), written };
-        let arrays = vec![
+        let of = |var, ty, axes: &[Extent], written| Array { var, ty, axes: axes.to_vec(), written };
+        let array = |var, axes: &[Extent], written| of(var, real, axes, written);
+        let mut arrays = vec![
             array(x, &[Extent::N], true),
             array(u, &[Extent::N], false),
             array(y, &[Extent::N, Extent::M], true),
@@ -107,8 +126,36 @@ impl Draw {
             array(work, &[Extent::N], true),
             array(table, &[Extent::Constant(TABLE_LEN)], false),
         ];
+        let mut integers = Vec::new();
+        if config.typed {
+            arrays.extend([
+                of(f, single, &[Extent::N], true),
+                of(g, single, &[Extent::N, Extent::M], false),
+                array(odd, &[Extent::N], false),
+                of(odd_single, single, &[Extent::M], false),
+            ]);
+            integers.extend([
+                of(big, ScalarType::I64, &[Extent::N], true),
+                of(small, ScalarType::I32, &[Extent::N, Extent::M], false),
+            ]);
+        }
         let (scope, bounds) = (Vec::new(), Vec::new());
-        Self { config, b, n, m, arrays, alpha, map, permutation, count, scope, bounds, names: 0 }
+        Self {
+            config,
+            b,
+            n,
+            m,
+            arrays,
+            integers,
+            odd,
+            alpha,
+            map,
+            permutation,
+            count,
+            scope,
+            bounds,
+            names: 0,
+        }
     }
 
     /// `stem` with a number of its own.
@@ -154,10 +201,42 @@ impl Draw {
     }
 }
 
-/// Values that fit any sample of these sizes: reals between -1 and 1, `map` within `x`, `count` at most `m`.
+/// The kernel without those arguments of [`TYPED`] that it does not mention.
+fn without_unused(mut kernel: Kernel) -> Kernel {
+    for name in TYPED {
+        let used = |var: VarId, kernel: &Kernel| {
+            let of = |insn: &Insn| insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var);
+            kernel.insns.values().any(of)
+        };
+        if let Some(var) = kernel.var(name).filter(|var| !used(*var, &kernel)) {
+            kernel = kernel.with_var_fixed(var, 0);
+        }
+    }
+    kernel
+}
+
+/// [`memory`] of what a kernel has.
+pub fn memory_of(kernel: &Kernel, n: i64, m: i64, seed: u64) -> Memory {
+    let all = memory(n, m, seed);
+    let mut memory = Memory::new();
+    for (name, value) in all.params().iter().filter(|(name, _)| kernel.var(name).is_some()) {
+        memory.set_param(name, *value);
+    }
+    for (name, value) in all.values().iter().filter(|(name, _)| kernel.var(name).is_some()) {
+        memory.set(name, value.clone());
+    }
+    memory
+}
+
+/// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and 1000, `map` within `x`,
+/// `count` at most `m`; a third of `odd` and `odd_single` are nans and infinities.
+///
+/// What one argument gets does not depend on those that were added after it, so that samples of earlier versions still
+/// run on the same values.
 ///
 /// # Shapes and units
-/// `x`, `u`, `permutation`, `count`: `[n]`; `v`: `[m]`; `y`, `a`, `map`: `[n, m]`; `alpha`: a scalar.
+/// `x`, `u`, `f`, `odd`, `big`, `permutation`, `count`: `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `map`:
+/// `[n, m]`; `alpha`: a scalar.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let mut memory = Memory::new().param("n", n).param("m", m);
@@ -171,6 +250,12 @@ pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
         order.swap(k, random.below(k as i64 + 1) as usize);
     }
     memory.set("permutation", order);
+    memory.set("f", (0..n).map(|_| random.real() as f32).collect::<Vec<_>>());
+    memory.set("g", (0..n * m).map(|_| random.real() as f32).collect::<Vec<_>>());
+    memory.set("odd", (0..n).map(|_| random.odd()).collect::<Vec<_>>());
+    memory.set("odd_single", (0..m).map(|_| random.odd() as f32).collect::<Vec<_>>());
+    memory.set("big", (0..n).map(|_| random.below(2001) - 1000).collect::<Vec<_>>());
+    memory.set("small", (0..n * m).map(|_| random.below(2001) as i32 - 1000).collect::<Vec<_>>());
     memory
 }
 
@@ -189,6 +274,16 @@ impl Random {
     /// Between -1 and 1, a multiple of 1/256, so that it is short in a failure report.
     fn real(&mut self) -> f64 {
         self.below(513) as f64 / 256.0 - 1.0
+    }
+
+    /// The same, and every third time a nan or an infinity.
+    fn odd(&mut self) -> f64 {
+        match self.below(9) {
+            0 => f64::NAN,
+            1 => f64::INFINITY,
+            2 => f64::NEG_INFINITY,
+            _ => self.real(),
+        }
     }
 
     fn below(&mut self, limit: i64) -> i64 {

@@ -7,7 +7,7 @@ use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use purlin_ir::types::ScalarType;
 
 impl Draw {
-    /// An expression of type `f64`. Written arrays are read through a bounded function, so that
+    /// A real expression. Written arrays are read through a bounded function, so that
     /// values cannot grow from statement to statement.
     pub(super) fn expression(&mut self, plan: &ExprPlan) -> Expr {
         match plan {
@@ -32,6 +32,11 @@ impl Draw {
                 Expr::Select(Box::new(condition), Box::new(self.expression(a)), Box::new(self.expression(b)))
             }
             ExprPlan::Reduce(op, range, body) => self.reduction(*op, *range, body),
+            ExprPlan::Literals(k, _) if !self.config.typed => self.expression(&ExprPlan::Literal(*k)),
+            ExprPlan::Integer(a) | ExprPlan::Single(a) if !self.config.typed => self.expression(a),
+            ExprPlan::Literals(k, range) => self.literals(*k, *range),
+            ExprPlan::Integer(a) => self.integer_as_real(a),
+            ExprPlan::Single(a) => Expr::Cast(ScalarType::F32, Box::new(self.expression(a))),
         }
     }
 
@@ -64,7 +69,7 @@ impl Draw {
     }
 
     /// An integer expression from 0 to below the extent, the simplest first.
-    fn index(&self, extent: Extent, k: u8) -> Expr {
+    pub(super) fn index(&self, extent: Extent, k: u8) -> Expr {
         let last = || Expr::from_affine(&self.size(extent).plus_constant(-1));
         let loops_of = |e: Extent| self.scope.iter().rev().filter(move |(_, f)| *f == e).map(|(i, _)| *i);
         let mut choices: Vec<Expr> = loops_of(extent).map(Expr::from).collect();
@@ -98,6 +103,11 @@ impl Draw {
         for (i, _) in &self.scope {
             choices.push(Expr::binary(BinaryOp::Lt, *i, 2));
             choices.push(Expr::binary(BinaryOp::Eq, Expr::binary(BinaryOp::Mod, *i, 2), 0));
+        }
+        for (i, _) in self.scope.iter().filter(|(_, e)| *e == Extent::N && self.config.typed) {
+            // with a nan neither is true
+            choices.push(Expr::binary(BinaryOp::Lt, Expr::load(self.odd, [(*i).into()]), 0.25));
+            choices.push(Expr::binary(BinaryOp::Le, 0.25, Expr::load(self.odd, [(*i).into()])));
         }
         for pair in self.scope.windows(2) {
             choices.push(Expr::binary(BinaryOp::Le, pair[0].0, pair[1].0));

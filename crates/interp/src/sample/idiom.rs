@@ -30,8 +30,13 @@ impl Draw {
             UpdateOp::Max => f64::NEG_INFINITY,
             UpdateOp::Min => f64::INFINITY,
         };
+        // what both ignore is a start, too
+        let odd = self.config.typed && plan.index[0] & 64 != 0 && nothing.is_infinite();
+        let nothing = if odd { f64::NAN } else { nothing };
+        let narrow = self.config.typed && plan.index[1] & 64 != 0;
+        let ty = if narrow { ScalarType::F32 } else { ScalarType::F64 };
         let name = self.name("t");
-        let total = Access::scalar(self.b.temporary(name, ScalarType::F64, []));
+        let total = Access::scalar(self.b.temporary(name, ty, []));
         self.inside(plan.outer, |this, _| {
             let name = this.name("s");
             this.b.assign(name, total.clone(), nothing);
@@ -39,12 +44,13 @@ impl Draw {
             this.b.open(iname);
             this.scope.push((iname, extent));
             let value = this.factor(op, &plan.value);
-            let name = this.name("s");
+            let (name, value) = (this.name("s"), this.stored(ty, value));
             this.b.update(name, total.clone(), op, value);
             this.scope.pop();
             this.b.close_loop();
-            let (lhs, name) = (this.target(plan), this.name("s"));
-            this.b.update(name, lhs, op, Expr::Load(total));
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let total = this.stored(ty, Expr::Load(total));
+            this.b.update(name, lhs, op, total);
         });
     }
 
@@ -54,14 +60,15 @@ impl Draw {
         for _ in 0..2 {
             let (name, size) = (self.name("t"), self.size(extent));
             let var = self.b.temporary(name, ScalarType::F64, [size]);
-            let array = Array { var, axes: vec![extent], written: true };
+            let array = Array { var, ty: ScalarType::F64, axes: vec![extent], written: true };
             self.over(extent, |this, i| {
                 let (value, name) = (this.expression(&plan.value), this.name("s"));
                 this.b.assign(name, Access::new(var, [i.into()]), value);
             });
             self.over(extent, |this, _| {
                 let value = Expr::Load(this.element(&array, plan.index)) * 0.5;
-                let (lhs, name) = (this.target(plan), this.name("s"));
+                let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+                let value = this.stored(ty, value);
                 this.b.update(name, lhs, UpdateOp::Add, value);
             });
         }
@@ -81,7 +88,8 @@ impl Draw {
         });
         self.over(extent, |this, i| {
             let value = Expr::Load(at(i, 0)) - Expr::Load(at(i, 1)) * 0.5;
-            let (lhs, name) = (this.target(plan), this.name("s"));
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let value = this.stored(ty, value);
             this.b.update(name, lhs, UpdateOp::Add, value);
         });
     }
@@ -89,12 +97,14 @@ impl Draw {
     /// Every element is made of the one before.
     fn recurrence(&mut self, plan: &IdiomPlan) {
         let flat: Vec<_> = self.arrays.iter().filter(|a| a.written && a.axes == [Extent::N]).collect();
-        let var = flat[usize::from(plan.target) % flat.len()].var;
+        let array = flat[usize::from(plan.target) % flat.len()];
+        let (var, ty) = (array.var, array.ty);
         let (name, n) = (self.name("i"), self.size(Extent::N));
         let i = self.b.open_loop(name, Affine::constant(1), n);
         self.scope.push((i, Extent::N));
         let op = pick(&OPERATORS, plan.op);
         let value = self.factor(op, &plan.value);
+        let value = self.stored(ty, value);
         let before = Expr::load(var, [Expr::from(i) - 1]);
         let op = match op {
             UpdateOp::Add => BinaryOp::Add,
@@ -121,7 +131,8 @@ impl Draw {
             let sum = Expr::reduce(op, [j], body);
             let extreme = matches!(op, UpdateOp::Min | UpdateOp::Max); // infinite, if over nothing
             let value = if extreme { Expr::call(MathFn::Tanh, [sum]) } else { sum };
-            let (lhs, name) = (this.target(plan), this.name("s"));
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let value = this.stored(ty, value);
             this.b.assign(name, lhs, value);
         });
     }
@@ -132,9 +143,11 @@ impl Draw {
         if op == UpdateOp::Mul { Expr::call(MathFn::Cos, [value]) } else { value }
     }
 
-    fn target(&self, plan: &IdiomPlan) -> Access {
+    /// An element of reals that is written, and its type.
+    fn target(&self, plan: &IdiomPlan) -> (Access, ScalarType) {
         let written: Vec<_> = self.arrays.iter().filter(|a| a.written).collect();
-        self.element(written[usize::from(plan.target) % written.len()], plan.index)
+        let target = written[usize::from(plan.target) % written.len()];
+        (self.element(target, plan.index), target.ty)
     }
 
     /// A loop of a plan.

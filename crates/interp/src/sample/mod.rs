@@ -2,7 +2,7 @@
 //!
 //! [`arbitrary_kernel`] makes well-formed, canonical kernels with values for their parameters and
 //! arguments. They run in at most a few thousand steps, every access is in bounds, nothing is read before it is
-//! written, and no value overflows: whatever a transformation or a code generator makes of them,
+//! written, and no finite value overflows: whatever a transformation or a code generator makes of them,
 //! results can be compared.
 //!
 //! What occurs: one to three nests of one to three loops with one to four statements in all, perfect and imperfect;
@@ -12,7 +12,8 @@
 //! and constant, also under conditions on a loop around and on parameters; unrolled loops and reductions; arrays with one and two axes, a table, a temporary array, scalar temporaries;
 //! gathers and scatters through integer arrays, one of them a permutation that is assumed
 //! injective; stores and updates with every operator; reductions, also nested and over triangles; predicates;
-//! conditionals, calls and casts.
+//! conditionals, calls and casts; arrays and scalars of `f32`, of `i64` and of `i32`; arithmetic of literals only; inputs
+//! with nans and infinities.
 //!
 //! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements, smaller
 //! expressions, and picks towards the first (simplest) choice.
@@ -33,8 +34,9 @@ mod idiom;
 mod nest;
 pub mod plan;
 mod range;
+mod typed;
 
-pub use draw::memory;
+pub use draw::{memory, memory_of};
 pub use purlin_ir::seed::{config, seed};
 
 use crate::Memory;
@@ -65,6 +67,8 @@ pub struct SampleConfig {
     pub data_dependent: bool,
     /// Triangular, banded, strided and split loops, those under conditions, and unrolled ones.
     pub shaped: bool,
+    /// Single precision, 64-bit integers, arithmetic of literals, nans and infinities.
+    pub typed: bool,
 }
 
 impl Default for SampleConfig {
@@ -80,6 +84,7 @@ impl Default for SampleConfig {
             predicates: true,
             data_dependent: true,
             shaped: true,
+            typed: true,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Nests and statements of samples.
 
-use super::draw::{Draw, Extent};
+use super::draw::{Array, Draw, Extent};
 use super::plan::{NestPlan, RangePlan, StatementPlan};
 use super::range::pick;
 use purlin_ir::affine::Affine;
@@ -81,24 +81,26 @@ impl Draw {
     }
 
     fn statement(&mut self, plan: &StatementPlan) {
-        let mut value = self.expression(&plan.value);
+        let targets: Vec<&Array> =
+            self.arrays.iter().chain(&self.integers).filter(|array| array.written).collect();
+        let target = pick(&targets, plan.target);
+        let (lhs, ty) = (self.element(target, plan.index), target.ty);
+        let mut value = if ty.is_float() { self.expression(&plan.value) } else { self.integer(&plan.value) };
         if plan.staged {
-            let name = self.name("t");
-            let stage = self.b.temporary(name, ScalarType::F64, []);
-            let name = self.name("s");
-            self.b.assign(name, Access::scalar(stage), value);
-            value = Expr::scalar(stage) * 0.5;
+            value = self.staged(plan, value, ty.is_float());
         }
-        let targets: Vec<usize> = (0..self.arrays.len()).filter(|k| self.arrays[*k].written).collect();
-        let target = &self.arrays[pick(&targets, plan.target)];
-        let lhs = self.element(target, plan.index);
         let op = pick(
             &[None, Some(UpdateOp::Add), Some(UpdateOp::Min), Some(UpdateOp::Max), Some(UpdateOp::Mul)],
             plan.op,
         );
+        let op = match op {
+            Some(UpdateOp::Mul) if !ty.is_float() => Some(UpdateOp::Add),
+            op => op,
+        };
         if op == Some(UpdateOp::Mul) {
             value = Expr::call(MathFn::Cos, [value]); // a factor within [-1, 1]: products stay small
         }
+        let value = self.stored(ty, value);
         let name = self.name("s");
         let insn = match op {
             None => self.b.assign(name, lhs, value),
@@ -108,6 +110,22 @@ impl Draw {
         let insn = self.b.insn_mut(insn);
         debug_assert!(matches!(insn.op, WriteOp::Assign | WriteOp::Update { atomic: false, .. }));
         insn.predicate = predicate;
+    }
+
+    /// The value by way of a scalar, in half of the typed samples one of 32 bits.
+    fn staged(&mut self, plan: &StatementPlan, value: Expr, real: bool) -> Expr {
+        let narrow = self.config.typed && plan.index[1] & 32 != 0;
+        let (ty, value) = match (real, narrow) {
+            (true, false) => (ScalarType::F64, value),
+            (true, true) => (ScalarType::F32, value),
+            (false, false) => (ScalarType::I64, value),
+            (false, true) => (ScalarType::I32, Expr::binary(BinaryOp::Mod, value, 1000)),
+        };
+        let name = self.name("t");
+        let stage = self.b.temporary(name, ty, []);
+        let (name, value) = (self.name("s"), self.stored(ty, value));
+        self.b.assign(name, Access::scalar(stage), value);
+        if real { Expr::scalar(stage) * 0.5 } else { Expr::scalar(stage) }
     }
 }
 

@@ -85,7 +85,7 @@ pub struct StatementPlan {
     pub staged: bool,
 }
 
-/// A right-hand side of type `f64`.
+/// A right-hand side: a real, or an integer where one is needed.
 #[derive(Clone, Debug)]
 pub enum ExprPlan {
     /// Picks a number between -1 and 1.
@@ -104,6 +104,12 @@ pub enum ExprPlan {
     Choose(u8, Box<ExprPlan>, Box<ExprPlan>),
     /// Picks the operator; then a loop and the body.
     Reduce(u8, RangePlan, Box<ExprPlan>),
+    /// Picks arithmetic of literals, perhaps over a loop.
+    Literals(u8, RangePlan),
+    /// What the plan is for integers, as a real.
+    Integer(Box<ExprPlan>),
+    /// The value rounded to `f32`.
+    Single(Box<ExprPlan>),
 }
 
 /// Random plans.
@@ -166,6 +172,7 @@ fn expression(config: SampleConfig) -> impl Strategy<Value = ExprPlan> {
         1 => any::<u8>().prop_map(ExprPlan::Literal),
         4 => (any::<u8>(), any::<[u8; 2]>()).prop_map(|(array, index)| ExprPlan::Load(array, index)),
         1 => any::<u8>().prop_map(ExprPlan::Loop),
+        1 => (any::<u8>(), range()).prop_map(|(k, range)| ExprPlan::Literals(k, range)),
     ];
     leaf.prop_recursive(3, 10, 2, move |inner| {
         let one = inner.clone().prop_map(Box::new);
@@ -179,6 +186,8 @@ fn expression(config: SampleConfig) -> impl Strategy<Value = ExprPlan> {
         prop_oneof![
             6 => (any::<u8>(), two.clone()).prop_map(|(op, (a, b))| ExprPlan::Binary(op, a, b)),
             1 => one.clone().prop_map(ExprPlan::Negate),
+            1 => one.clone().prop_map(ExprPlan::Integer),
+            1 => one.clone().prop_map(ExprPlan::Single),
             2 => (any::<u8>(), one).prop_map(|(f, a)| ExprPlan::Call(f, a)),
             1 => (any::<u8>(), two).prop_map(|(c, (a, b))| ExprPlan::Choose(c, a, b)),
             3 * reductions + 1 => (any::<u8>(), range(), body).prop_map(move |(op, range, body)| {

@@ -9,7 +9,9 @@ use crate::tree::prune_insn;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences_of};
 use purlin_analysis::polyhedral::{Polyhedral, step};
-use purlin_ir::{Atom, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Rule, VarId, VarKind, WriteOp};
+use purlin_ir::{
+    Atom, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
+};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,7 +27,8 @@ use std::fmt;
 ///   s: y[j] = t[j] + t[n - 1 - j]
 /// ```
 /// The parameters are the indices of the definition and the loops around it that its value mentions. A value of
-/// another type is cast to the type of the temporary.
+/// another type is cast to the type of the temporary; where that is `f32` and the value is made of literals, at a leaf,
+/// as the whole is computed in `f32`.
 ///
 /// # Precondition
 /// One instruction `d` writes `t`: a plain store without condition, its indices different loops. With `F` the flow
@@ -68,7 +71,7 @@ impl Transform for AssignToRule {
         let definition = self.definition(kernel, var)?;
         let params = self.params(kernel, definition)?;
         self.check_values(kernel, var, definition, &params)?;
-        let replaced = self.edit(kernel, var, definition, &params);
+        let replaced = self.edit(kernel, var, definition, &params)?;
         replaced.verify()?;
         check_placement(&replaced)?;
         Ok(replaced)
@@ -268,16 +271,28 @@ impl AssignToRule {
         Ok(())
     }
 
-    fn edit(&self, kernel: &Kernel, var: VarId, definition: InsnId, params: &[Param]) -> Kernel {
+    fn edit(
+        &self,
+        kernel: &Kernel,
+        var: VarId,
+        definition: InsnId,
+        params: &[Param],
+    ) -> Result<Kernel, Cause> {
         let mut replaced = kernel.clone();
         let insn: Insn = kernel.insns[definition].clone();
         let position = |i: InameId| params.iter().position(|p| p.iname == i);
-        let mut body = insn.rhs.map(&mut |e| match e {
+        let ty = kernel.vars[var].ty;
+        let typed = |source| {
+            let what = format!("`{}`", insn.name);
+            Cause::Kernel(purlin_ir::KernelError::Type { what, source })
+        };
+        let mut body = kernel.coerced(&insn.rhs, ty).map_err(typed)?.map(&mut |e| match e {
             Expr::Iname(i) => position(i).map_or(Expr::Iname(i), |k| Expr::RuleParam(k as u32)),
             other => other,
         });
-        let ty = kernel.vars[var].ty;
-        if kernel.type_of(&insn.rhs, &[]) != Ok(ExprType::Scalar(ty)) {
+        // where the arguments are wider than the loops they stand for
+        let wide = vec![ExprType::Scalar(ScalarType::I64); params.len()];
+        if kernel.type_of(&body, &wide) != Ok(ExprType::Scalar(ty)) {
             body = Expr::Cast(ty, Box::new(body));
         }
         let names = params.iter().map(|p| kernel.inames[p.iname].name.clone()).collect();
@@ -299,6 +314,6 @@ impl AssignToRule {
         let mut replaced = replaced.canonical();
         // nothing mentions the temporary any more: this drops its declaration
         replaced = replaced.with_var_fixed(var, 0);
-        replaced
+        Ok(replaced)
     }
 }

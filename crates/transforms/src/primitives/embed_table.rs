@@ -18,7 +18,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// The index is constant and inside the table: `t[c]  =>  v` with `v = table(c)`, `0 <= c < extent`. The literal is cast where single precision occurs in the
-/// kernel, so that the type of an expression stays.
+/// kernel, also to `i32` in a minimum or maximum that has that type from it, so that the type stays.
 ///
 /// # Errors
 /// An unknown variable, one that is no table, or a table that nothing loads at a constant index.
@@ -56,18 +56,19 @@ impl Transform for EmbedTable {
             )));
         };
         let single = has_single_precision(kernel);
-        let mut count = 0_usize;
-        let mut rewrite = |e: Expr| match &e {
-            Expr::Load(a) if a.var == var => match literal(table, data, a, single) {
-                Some(value) => {
-                    count += 1;
-                    value
-                }
-                None => e,
-            },
-            _ => e,
+        let value = |e: &Expr| match e {
+            Expr::Load(a) if a.var == var => literal(table, data, a, single),
+            _ => None,
         };
-        let mut embedded = kernel.clone();
+        let mut count = 0_usize;
+        let mut rewrite = |e: Expr| match value(&e) {
+            Some(value) => {
+                count += 1;
+                value
+            }
+            None => e,
+        };
+        let mut embedded = kernel.with_typed_extrema(&value);
         for rule in embedded.rules.values_mut() {
             rule.body = rule.body.map(&mut rewrite);
         }

@@ -4,7 +4,7 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::error::Cause;
 use crate::lookup;
-use crate::neutral::neutral;
+use crate::neutral::of_nothing;
 use crate::proofs::width::{accumulator_type, cast_stored};
 use crate::tree::edit_siblings;
 use purlin_ir::{
@@ -31,7 +31,7 @@ use std::fmt;
 /// # Precondition
 /// The reduction is evaluated whenever the instruction runs: it stands under no condition, and inside no other
 /// reduction or use of a rule. The loop runs right before `s`, through the same points in the same order, from
-/// the neutral element: the result is the same bit by bit. No update of an `i32` takes a value that may not fit one,
+/// the value of nothing: the result is the same bit by bit. No update of an `i32` takes a value that may not fit one,
 /// other than to add or multiply a whole sum or product, which is the same modulo 2^32. If loops are on axes, the placement must hold.
 ///
 /// # Errors
@@ -141,7 +141,7 @@ impl RealiseReduction {
             tags: insn.tags.iter().cloned().collect::<BTreeSet<_>>(),
             callee: insn.callee,
         };
-        let first = realised.insns.push(new(init, WriteOp::Assign, neutral(reduction.op, ty)));
+        let first = realised.insns.push(new(init, WriteOp::Assign, of_nothing(reduction.op, ty)));
         let step = WriteOp::Update { op: reduction.op, atomic: false };
         let mut node = Node::Insn(realised.insns.push(new(update, step, (*reduction.body).clone())));
         for iname in reduction.inames.iter().rev() {

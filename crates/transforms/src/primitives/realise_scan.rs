@@ -7,7 +7,7 @@ use super::tag_iname::check_placement;
 use crate::condition::range_runs;
 use crate::error::{Cause, LostValue};
 use crate::lookup;
-use crate::neutral::neutral;
+use crate::neutral::of_nothing;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
@@ -47,7 +47,7 @@ use std::fmt;
 /// The loop `i` is a plain range `i0..i1` directly around the instruction, which has no predicate.
 ///
 /// A reduction: its range is `lo..i + c` with neither `lo` nor the body mentioning `i`, and it is evaluated whenever
-/// the instruction runs. Its terms come in the same order from the neutral element, so that the result is the same
+/// the instruction runs. Its terms come in the same order from the value of nothing, so that the result is the same
 /// bit by bit. A term is read once and earlier: with `o` the loops around `i`, for every read `r` of the new update
 /// and every write `w` inside `i`, `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
 ///
@@ -199,7 +199,7 @@ impl RealiseScan {
         };
         let step = WriteOp::Update { op: prefix.reduction.op, atomic: false };
         let body = &prefix.reduction.body;
-        let init = insn("_init", WriteOp::Assign, neutral(prefix.reduction.op, prefix.ty), None);
+        let init = insn("_init", WriteOp::Assign, of_nothing(prefix.reduction.op, prefix.ty), None);
         let mut before = vec![Node::Insn(kernel.insns.push(init))];
         if let Some(domain) = first_terms(&kernel, scan, prefix)? {
             kernel.inames[prefix.term].domain = domain;
@@ -209,7 +209,7 @@ impl RealiseScan {
         let newest = prefix.end.plus_constant(-1);
         let term = with_value(body, prefix.term, &newest);
         let exists = Constraint::le(&prefix.lo, &newest);
-        let needed = !always(&kernel, scan, &exists)?;
+        let needed = !always(&kernel, &[scan.outer.as_slice(), &[scan.iname]].concat(), &exists)?;
         // lo <= i + c - 1, with the loop alone on its side
         let first = prefix.lo.minus(&prefix.end).plus(&Affine::iname(scan.iname)).plus_constant(1);
         let condition = Expr::binary(BinaryOp::Le, Expr::from_affine(&first), Expr::Iname(scan.iname));
@@ -237,7 +237,7 @@ impl RealiseScan {
             tags: old.tags.clone(),
             callee: None,
         };
-        let nothing = neutral(step.op, ty);
+        let nothing = of_nothing(step.op, ty);
         let first = if runs { first } else { Expr::Select(condition.into(), first.into(), nothing.into()) };
         let init = kernel.insns.push(insn("_init", WriteOp::Assign, first));
         let op = WriteOp::Update { op: step.op, atomic: false };
@@ -424,13 +424,11 @@ fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<D
 }
 
 /// Whether a condition holds in every iteration of the loop.
-fn always(kernel: &Kernel, scan: &Scan, condition: &Constraint) -> Result<bool, Cause> {
+pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Cause> {
     let poly = Polyhedral::new(kernel);
     let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
-    let mut loops = scan.outer.clone();
-    loops.push(scan.iname);
-    let space = isl::SetSpace::new(&poly.names(&loops, Side::Source), &poly.params);
-    let all = poly.in_context(poly.domains(&loops, Side::Source).0);
+    let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
+    let all = poly.in_context(poly.domains(loops, Side::Source).0);
     let all = isl::Set::from_disjuncts(&space, &all)?;
     Ok(all.is_subset(&isl::Set::from_constraints(&space, &[condition])?)?)
 }

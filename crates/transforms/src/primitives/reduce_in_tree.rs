@@ -37,7 +37,7 @@ use std::fmt;
 ///                       s: y += s_tree[0]
 /// ```
 /// Any constant length is halved, rounding up. Where the loop is shorter than its largest length, or a predicate
-/// leaves terms out, every leaf is set to the neutral element first: the sum over nothing is the neutral element. The
+/// leaves terms out, every leaf is set to the neutral element first: the sum over nothing changes nothing. The
 /// barriers between the steps are derived like all others.
 ///
 /// By shuffles, the work-items of a sub-group hold the terms and add what another one holds, in as many steps and

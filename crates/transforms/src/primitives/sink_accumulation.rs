@@ -1,14 +1,16 @@
 //! Zeroes and commits an accumulator in every iteration of a loop instead of around it.
 
 use super::Transform;
+use super::realise_scan::always;
 use super::tag_iname::check_placement;
 use crate::error::{Cause, WrongOrder};
 use crate::lookup;
+use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
 use purlin_analysis::deps::{DependenceKind, dependences};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
-use purlin_ir::{Atom, Expr, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
+use purlin_ir::{Atom, Constraint, Expr, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,8 +29,8 @@ use std::fmt;
 /// Equal up to the order of the operations of the declared update; `c` runs once an iteration.
 ///
 /// # Precondition
-/// `t` is accessed only by one statement before the loop, which assigns the neutral element of `op`; inside, by
-/// updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With `c` the commits and
+/// `t` is accessed only by one statement before the loop, which assigns the neutral element of `op`, or the infinity
+/// that an extremum of nothing is if the loop runs at least once; inside, by updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With `c` the commits and
 /// `s` the instructions from the loop to them, no dependence orders `s` before or behind `c` other than through
 /// `t`, except updates `y op= …`, which commute: `{ s -> c in D } = { c -> s in D } = {}` within the same iteration
 /// of the loops around. If loops are on axes, the placement must hold.
@@ -72,7 +74,7 @@ impl Transform for SinkAccumulation {
         check_no_rule(kernel, var)?;
         let parts = self.parts(kernel, var, into)?;
         let op = self.check_loop(kernel, &parts)?;
-        self.check_start(kernel, &parts, op)?;
+        self.check_start(kernel, into, &parts, op)?;
         self.check_commit(kernel, &parts, op)?;
         self.check_bounds(kernel, &parts)?;
         self.check_order(kernel, into, &parts)?;
@@ -139,16 +141,21 @@ impl SinkAccumulation {
         found.ok_or_else(|| Cause::Argument(format!("nothing in `{}` updates `{}`", self.into, self.var)))
     }
 
-    fn check_start(&self, kernel: &Kernel, parts: &Parts, op: UpdateOp) -> Result<(), Cause> {
+    fn check_start(&self, kernel: &Kernel, into: InameId, parts: &Parts, op: UpdateOp) -> Result<(), Cause> {
+        let ty = kernel.vars[parts.var].ty;
+        // a commit of nothing replaces a nan, and where the loop does not run, no other one does so any more
+        let from_nothing = runs(kernel, into, parts)?;
         for id in insns_of(std::slice::from_ref(&parts.start)) {
             let insn = &kernel.insns[id];
             let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == parts.var;
-            if !(plain && is_neutral(&insn.rhs, op)) {
+            let same = is_neutral(&insn.rhs, op, ty) || (from_nothing && is_of_nothing(&insn.rhs, op, ty));
+            if !(plain && same) {
                 return Err(Cause::Argument(format!(
-                    "`{}` does not simply set `{}` to the neutral element of `{}`; keep it in a statement of its own",
+                    "`{}` does not simply set `{}` to the neutral element of `{}`, {}; keep it in a statement of its own",
                     insn.name,
                     self.var,
-                    op.update_symbol()
+                    op.update_symbol(),
+                    kernel.show_expr(&neutral(op, ty))
                 )));
             }
         }
@@ -224,26 +231,23 @@ impl SinkAccumulation {
     }
 }
 
+/// Whether the loop surely has an iteration.
+fn runs(kernel: &Kernel, into: InameId, parts: &Parts) -> Result<bool, Cause> {
+    let Some((lo, hi)) = kernel.inames[into].domain.as_range(into) else { return Ok(false) };
+    let around = parts.inside.first().and_then(|first| {
+        let (_, loops) = kernel.schedule().into_iter().find(|(insn, _)| insn == first)?;
+        Some(loops.into_iter().take_while(|l| *l != into).collect::<Vec<_>>())
+    });
+    let some = Constraint::lt(&lo, &hi);
+    Ok(some.as_constant() == Some(true) || always(kernel, &around.unwrap_or_default(), &some)?)
+}
+
 fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
     kernel.insns[insn].lhs.var == var || reads(kernel, insn, var)
 }
 
 fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
     kernel.insns[insn].reads().iter().any(|a| a.var == var)
-}
-
-fn is_neutral(value: &Expr, op: UpdateOp) -> bool {
-    let number = match value {
-        Expr::Int(k) => *k as f64,
-        Expr::Real(r) => r.0,
-        _ => return false,
-    };
-    match op {
-        UpdateOp::Add => number == 0.0,
-        UpdateOp::Mul => number == 1.0,
-        UpdateOp::Min => number == f64::INFINITY,
-        UpdateOp::Max => number == f64::NEG_INFINITY,
-    }
 }
 
 fn edit(mut kernel: Kernel, into: InameId, parts: &Parts) -> Kernel {

@@ -33,6 +33,34 @@ for i in 0..n
   d: t = 0.1
   s: y[i] = t + y[i]
 ", [assign()];
+    narrow_literals_are_computed_narrow: "kernel k
+param n: i32
+arg x: f32[n] in
+arg y: f32[n] inout
+temp t: f32 private
+for i in 0..n
+  d: t = max((16777217.0 - 16777216.0)*(3*4/5), sqrt(select(i < 2, 2, 0.1)))
+  s: y[i] = t + 0.1*x[i]
+", [assign()];
+    a_narrow_integer_stays_one: "kernel k
+param n: i32
+arg y: i64[n] inout
+temp t: i32 private
+for i in 0..n
+  d: t = 7
+  s: y[i] = minimum(j in 0..i: t)
+", [assign(), ExpandRule::new("t")];
+    a_parameter_of_the_rule_may_be_wider: "kernel k
+param n: i32
+arg p: i64[n] in
+arg b: i32[n] in
+arg y: i64[n] inout
+temp t: i32[n] private
+for i in 0..n
+  d: t[i] = b[i] + i
+for j in 0..n
+  s: y[j] = minimum(k in 0..j: t[p[k]])
+", [assign()];
     overwritten_after_the_use: "kernel k
 param n: i32
 arg a: f64[n] inout

@@ -15,6 +15,14 @@ s: a[map[0]] = w[0, 1]*a[map[1]] + scale(2.0) - w[1, 1]
 table w = [0.25, -0.75, 3, 4]
 table map = [1, 0]
 ", [embed("w"), embed("map"), RemoveUnusedVars::default()];
+    the_type_of_an_extremum_stays: "kernel k
+param n: i32
+arg y: i64[2] inout
+table w: i32[2] global
+s0: y[0] = minimum(i in 0..n: w[1])
+s1: y[1] = maximum(j in 0..n: w[0] + j)
+table w = [5, 7]
+", [embed("w")];
     only_constant_indices: "kernel k
 arg a: f64[4] inout
 table w: f64[4] global

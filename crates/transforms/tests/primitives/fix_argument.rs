@@ -14,6 +14,12 @@ for i in 0..n
 ";
 
 facts! {
+    the_type_of_an_extremum_stays: "kernel k
+param n: i32
+arg p: i32 in
+arg y: i64 inout
+s: y = minimum(i in 0..n: p)
+", [FixArgument::int("p", [4])];
     an_array: WEIGHTS, [FixArgument::real("w", [0.1, -2.5e-17, 1e22])];
     an_array_written_into_the_code: WEIGHTS, [
         FixArgument::real("w", [0.1, 1.0/3.0, -1e-300]),

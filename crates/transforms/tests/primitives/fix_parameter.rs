@@ -15,6 +15,18 @@ for i in 0..n
 ";
 
 facts! {
+    the_type_of_an_extremum_stays: "kernel k
+param n: i32
+param p: i32
+arg x: i32[n] in
+arg z: f64[n] in
+arg y: i64[4] inout
+rule r(a) := min(a, p)
+s0: y[0] = minimum(i in 0..n: p)
+s1: y[1] = maximum(j in 0..n: min(p, 3) + r(2))
+s2: y[2] = minimum(k in 0..n: x[p - 4] + p)
+s3: y[3] = sum(l in 0..n: p)
+", [FixParameter::new("p", 4)];
     everywhere: SCALE, [FixParameter::new("n", 4)];
     zero_trips: "kernel k
 param n: i32

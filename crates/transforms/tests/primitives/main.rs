@@ -31,6 +31,7 @@ mod loop_conditions;
 mod make_atomic;
 mod map_inames;
 mod move_insns;
+mod nan;
 mod outline_insns;
 mod pack_arrays;
 mod pad_array;

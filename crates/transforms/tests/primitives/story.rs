@@ -162,7 +162,12 @@ pub fn compare_from(text: &str, steps: &[Step], given: &[(&str, Value)]) {
         memory
     };
     let (expected, found) = (run(&before), run(&after));
-    assert_eq!(values(&before, &expected), values(&before, &found), "{after}");
+    for ((name, expected), (_, found)) in values(&before, &expected).into_iter().zip(values(&before, &found))
+    {
+        let (e, f) = (expected.to_f64(), found.to_f64());
+        let same = e.len() == f.len() && e.iter().zip(&f).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()));
+        assert!(same, "`{name}` is {found:?}, before {expected:?}, from {given:?}\n{before}\n{after}");
+    }
 }
 
 /// Tests whose name is the fact, with text and steps.

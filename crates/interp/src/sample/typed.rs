@@ -1,0 +1,140 @@
+//! What samples hold besides `f64`: single precision, integers, arithmetic of literals, nans and infinities.
+
+use super::draw::{Draw, Extent};
+use super::plan::{ExprPlan, RangePlan};
+use super::range::pick;
+use purlin_ir::expr::{Access, BinaryOp, Expr, UpdateOp};
+use purlin_ir::types::ScalarType;
+
+/// Beyond this the extrema of nothing are cut, so that sums of them fit 64 bits; those of 32 bits lie below.
+const CUT: i64 = 1 << 40;
+
+impl Draw {
+    /// A value as it may be stored in an element of this type: cast unless its type fits, so that literals stay as they
+    /// are and take the type.
+    pub(super) fn stored(&self, ty: ScalarType, value: Expr) -> Expr {
+        match self.b.so_far().type_of(&value, &[]) {
+            Ok(found) if found.stores_in(ty) => value,
+            Ok(_) | Err(_) => Expr::Cast(ty, Box::new(value)),
+        }
+    }
+
+    /// Arithmetic of literals: what it is depends on what stands around it.
+    pub(super) fn literals(&mut self, k: u8, range: RangePlan) -> Expr {
+        let (a, b) = (Expr::Int(i64::from(k) % 9 - 3), Expr::Int(i64::from(k) % 3 + 2));
+        let of = |op, a: &Expr, b: &Expr| Expr::binary(op, a.clone(), b.clone());
+        let less = of(BinaryOp::Lt, &a, &b);
+        // 0 in single precision, else 1
+        let lost = Expr::from(16_777_217.0) - 16_777_216.0;
+        let choices = [
+            a.clone(),
+            of(BinaryOp::Div, &a, &b),
+            of(BinaryOp::FloorDiv, &a, &b),
+            of(BinaryOp::Mod, &a, &b),
+            of(BinaryOp::Min, &a, &b),
+            of(BinaryOp::Div, &of(BinaryOp::Max, &a, &b), &Expr::Int(4)),
+            Expr::Select(
+                Box::new(less),
+                Box::new(b.clone()),
+                Box::new(of(BinaryOp::FloorDiv, &a, &Expr::Int(-2))),
+            ),
+            Expr::from(0.5) * of(BinaryOp::FloorDiv, &Expr::Int(7), &b),
+            lost.clone(),
+            -(lost * a),
+            Expr::from(f64::NAN),
+            Expr::from(f64::INFINITY),
+            Expr::from(f64::NEG_INFINITY),
+        ];
+        // the high bits, so that small picks are simple
+        match k >> 6 {
+            2 if self.config.reductions => self.count(range),
+            3 if self.config.reductions => {
+                let (terms, twice) =
+                    (self.count(range), self.count(RangePlan { extent: 0, shape: 0, condition: 0 }));
+                Expr::binary(BinaryOp::Div, terms, twice)
+            }
+            _ => pick(&choices, k % 64),
+        }
+    }
+
+    /// The number of iterations of a loop.
+    fn count(&mut self, range: RangePlan) -> Expr {
+        let (iname, _) = self.range(range);
+        Expr::reduce(UpdateOp::Add, [iname], Expr::Int(1))
+    }
+
+    /// An integer for a real: within the slopes of `atan`, and where the ends of `i32` and `i64` are told apart.
+    pub(super) fn integer_as_real(&mut self, plan: &ExprPlan) -> Expr {
+        let value = Expr::Cast(ScalarType::F64, Box::new(self.integer(plan)));
+        Expr::call(purlin_ir::expr::MathFn::Atan, [value * 2.0_f64.powi(-31)])
+    }
+
+    /// An integer of at most about `CUT`, of whatever type.
+    pub(super) fn integer(&mut self, plan: &ExprPlan) -> Expr {
+        let within = |e: Expr, most: i64| Expr::binary(BinaryOp::Mod, e, most);
+        match plan {
+            ExprPlan::Literal(k) => Expr::Int(i64::from(*k) % 19 - 9),
+            ExprPlan::Literals(k, _) => {
+                Expr::binary(BinaryOp::Max, Expr::Int(i64::from(*k) % 9), Expr::Int(i64::from(*k) % 7))
+            }
+            ExprPlan::Loop(k) if self.scope.is_empty() => Expr::Int(i64::from(*k) % 5),
+            ExprPlan::Loop(k) => pick(&self.scope, *k).0.into(),
+            ExprPlan::Load(array, index) => {
+                let k = usize::from(*array) % (self.integers.len() + 1);
+                let Some(array) = self.integers.get(k) else {
+                    let row = self.element_of(self.count, &[Extent::N], *index);
+                    return Expr::Load(row);
+                };
+                let value = Expr::Load(self.element(array, *index));
+                // what is written grows
+                if array.written { within(value, 1000) } else { value }
+            }
+            ExprPlan::Integer(a) => self.integer(a),
+            // inputs are multiples of 1/256, so that this is exact
+            ExprPlan::Single(_) => {
+                let input = Expr::Load(self.element_of(self.arrays[1].var, &[Extent::N], [1, 1]));
+                Expr::Cast(ScalarType::I32, Box::new(input * 4.0))
+            }
+            ExprPlan::Negate(a) => -self.integer(a),
+            ExprPlan::Binary(op, a, b) => {
+                let ops = [BinaryOp::Add, BinaryOp::Mul, BinaryOp::Sub, BinaryOp::Min, BinaryOp::Max];
+                let (op, a, b) = (pick(&ops, *op), self.integer(a), self.integer(b));
+                if op == BinaryOp::Mul {
+                    Expr::binary(op, within(a, 100), within(b, -100))
+                } else {
+                    Expr::binary(op, a, b)
+                }
+            }
+            ExprPlan::Call(k, a) => {
+                let a = self.integer(a);
+                let choices = [
+                    Expr::binary(BinaryOp::FloorDiv, a.clone(), 3),
+                    within(a.clone(), 7),
+                    Expr::Cast(ScalarType::I32, Box::new(within(a.clone(), 1000))),
+                    Expr::Cast(ScalarType::I64, Box::new(a.clone())),
+                    Expr::binary(BinaryOp::FloorDiv, a, -2),
+                ];
+                pick(&choices, *k)
+            }
+            ExprPlan::Choose(condition, a, b) => {
+                let condition = self.condition(*condition);
+                Expr::Select(Box::new(condition), Box::new(self.integer(a)), Box::new(self.integer(b)))
+            }
+            ExprPlan::Reduce(_, _, body) if !self.config.reductions => self.integer(body),
+            ExprPlan::Reduce(op, range, body) => {
+                let op = pick(&[UpdateOp::Min, UpdateOp::Max, UpdateOp::Add], *op);
+                let (iname, extent) = self.range(*range);
+                self.scope.push((iname, extent));
+                let body = self.integer(body);
+                self.scope.pop();
+                let cut = |op, e: Expr, at: i64| Expr::binary(op, e, at);
+                cut(BinaryOp::Min, cut(BinaryOp::Max, Expr::reduce(op, [iname], body), -CUT), CUT)
+            }
+        }
+    }
+
+    fn element_of(&self, var: purlin_ir::ids::VarId, axes: &[Extent], index: [u8; 2]) -> Access {
+        let axes = axes.iter().zip(index);
+        Access::new(var, axes.map(|(extent, k)| self.index(*extent, k)).collect::<Vec<_>>())
+    }
+}
