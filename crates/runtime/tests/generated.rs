@@ -5,6 +5,8 @@
 
 #[path = "generated/lanes.rs"]
 mod lanes;
+#[path = "generated/names.rs"]
+mod names;
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};

@@ -179,7 +179,7 @@ impl Printer {
 
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Comment(text) => self.line(&format!("// {text}")),
+            Stmt::Comment(text) => self.line(&comment(text)),
             Stmt::Declare(d) => self.declare(d),
             Stmt::Assign { place, op, value, .. } => self.assign(place, *op, value),
             Stmt::Atomic(a) => self.atomic(a),
@@ -300,7 +300,7 @@ impl Printer {
             }
         }
         let code = std::mem::replace(&mut self.out, before);
-        self.line(&format!("// {}", i.name));
+        self.line(&comment(&i.name));
         for line in code.lines() {
             self.line(line);
         }
@@ -398,7 +398,7 @@ impl Printer {
             let comma = if k == last { ")" } else { "," };
             let _ = write!(self.out, "\n    {text}{comma}");
             if let Some(remark) = remark {
-                let _ = write!(self.out, " // {remark}");
+                let _ = write!(self.out, " {}", comment(remark));
             }
         }
         self.out.push_str("\n{\n");
@@ -414,11 +414,11 @@ impl Printer {
     /// `void entry_launch(void *const *args, const int64_t *grid)`: each argument points to a value, or
     /// to the pointer of a buffer.
     fn launcher(&mut self, function: &Function) {
-        let _ = write!(
-            self.out,
-            "\nvoid {0}_launch(void *const *args, const int64_t *grid);\n\nvoid {0}_launch(void *const *args, const int64_t *grid)\n{{\n",
-            function.name
+        let head = format!(
+            "void {}(void *const *args, const int64_t *grid)",
+            crate::names::launcher(&function.name)
         );
+        let _ = write!(self.out, "\n{head};\n\n{head}\n{{\n");
         if function.params.is_empty() {
             self.out.push_str("    (void)args;\n");
         }
@@ -494,6 +494,25 @@ pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
     }
 }
 
+/// A comment up to the end of its line, whatever the text: C joins a line that ends in a backslash, or in the trigraph
+/// of one, with the next, and other characters than a line feed may end a line or turn its direction.
+fn comment(text: &str) -> String {
+    let is_plain =
+        |c: char| !c.is_control() && !matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut line = String::from("// ");
+    for c in text.trim_end().chars() {
+        if is_plain(c) {
+            line.push(c);
+        } else {
+            let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    if line.ends_with(['\\', '/']) {
+        line.push_str(" .");
+    }
+    line
+}
+
 /// The operator of a binary operation and how tightly it binds.
 fn operator(op: Op) -> (&'static str, u8) {
     match op {
@@ -508,5 +527,25 @@ fn operator(op: Op) -> (&'static str, u8) {
         Op::Ne => (" != ", expr::EQUALITY),
         Op::And => (" && ", expr::AND),
         Op::Or => (" || ", expr::OR),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::comment;
+
+    #[test]
+    fn comments_stay_on_their_lines() {
+        let cases = [
+            ("geometry", "// geometry"),
+            ("C:\\tmp\\", "// C:\\tmp\\ ."),
+            ("C:\\tmp\\ \t", "// C:\\tmp\\ ."),
+            ("what??/", "// what??/ ."),
+            ("a\nb\r\0\u{2028}\u{202e}", "// a\\u{a}b\\u{d}\\u{0}\\u{2028}\\u{202e}"),
+            ("größer */ \"", "// größer */ \""),
+        ];
+        for (text, line) in cases {
+            assert_eq!(comment(text), line);
+        }
     }
 }
