@@ -83,6 +83,7 @@ pub mod program;
 mod race;
 mod regions;
 mod spread;
+mod stack;
 mod storage;
 mod tidy;
 mod value;

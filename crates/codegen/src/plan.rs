@@ -63,6 +63,9 @@ pub struct LaunchPlan {
     pub block: [u64; 3],
     /// Local memory of one work-group, in bytes.
     pub local_bytes: u64,
+    /// Private arrays of one work-item, in bytes; none for C, whose code has them where there is room.
+    #[serde(default)]
+    pub private_bytes: u64,
     /// What the device must offer.
     pub features: Vec<Feature>,
     /// Conditions on the parameters that the code relies on; a launch that breaks one is refused.

@@ -275,6 +275,13 @@ fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError
         let (needed, limit) = (program.plan.local_bytes, info.local_mem_bytes);
         return Err(RuntimeError::LocalMemory { entry, needed, limit, device });
     }
+    let items = program.plan.block.iter().fold(1_u64, |a, &b| a.saturating_mul(b));
+    let needed = program.plan.private_bytes.saturating_mul(items);
+    if let Some(limit) = info.private_mem_bytes
+        && needed > limit
+    {
+        return Err(RuntimeError::PrivateMemory { entry, needed, limit, device });
+    }
     for spec in &program.plan.args {
         if let ArgKind::Table(data) = &spec.kind
             && !data.fits(spec.ty)

@@ -160,6 +160,20 @@ pub enum RuntimeError {
         /// The device.
         device: String,
     },
+    /// Too much private memory.
+    #[error(
+        "`{entry}` needs {needed} bytes for the private arrays of a work-group, `{device}` has {limit}; use smaller tiles or groups, or keep large arrays in global memory"
+    )]
+    PrivateMemory {
+        /// The program.
+        entry: String,
+        /// Bytes of one work-group.
+        needed: u64,
+        /// Bytes the device offers a group.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
     /// A constant table whose values its type cannot hold.
     #[error("table `{name}` holds values that `{ty}` cannot represent; give it another type")]
     TableType {

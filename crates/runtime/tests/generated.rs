@@ -7,6 +7,8 @@
 mod lanes;
 #[path = "generated/names.rs"]
 mod names;
+#[path = "generated/stack.rs"]
+mod stack;
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};

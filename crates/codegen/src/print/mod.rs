@@ -31,6 +31,8 @@ pub struct Function {
     pub grid: Vec<(u8, Name)>,
     /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they are aligned.
     pub aligned: Vec<(Name, u64)>,
+    /// Arrays of the C code that are too large for the stack.
+    pub kept: Vec<Name>,
     /// The statements.
     pub body: Block,
 }
@@ -73,6 +75,7 @@ pub(crate) struct Source {
 pub(crate) fn source(function: &Function, target: Target) -> Source {
     let mut printer = Printer::new(target);
     printer.aligned.clone_from(&function.aligned);
+    printer.kept = function.kept.iter().cloned().collect();
     printer.indent = 1;
     let local: u64 = function.body.iter().map(local_bytes).sum();
     printer.dynamic_local = (target == Target::Cuda && local > STATIC_LOCAL_BYTES).then_some(0);
@@ -129,6 +132,7 @@ pub(crate) struct Printer {
     /// Bytes used so far of the local memory that the launch provides, if it does.
     dynamic_local: Option<u64>,
     aligned: Vec<(Name, u64)>,
+    kept: BTreeSet<Name>,
 }
 
 impl Printer {
@@ -142,6 +146,7 @@ impl Printer {
             in_groups: false,
             dynamic_local: None,
             aligned: Vec::new(),
+            kept: BTreeSet::new(),
         }
     }
 
@@ -209,6 +214,9 @@ impl Printer {
         self.start();
         if d.local {
             self.out.push_str(self.dialect.local_space());
+        }
+        if self.kept.contains(&d.name) {
+            self.out.push_str("static _Thread_local ");
         }
         if let Some(text) = self.alignment(&d.name).and_then(|bytes| self.dialect.aligned(bytes)) {
             self.out.push_str(&text);
@@ -332,7 +340,7 @@ impl Printer {
 
     fn for_loop(&mut self, f: &For) {
         match f.kind {
-            LoopKind::Vector if self.dialect.0 == Target::C && may_vectorise(&f.body) => {
+            LoopKind::Vector if self.dialect.0 == Target::C && self.may_vectorise(&f.body) => {
                 self.line("#pragma omp simd");
             }
             LoopKind::Sequential | LoopKind::Vector => {}
@@ -340,7 +348,7 @@ impl Printer {
             LoopKind::Groups if self.in_groups => {}
             LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),
             LoopKind::WorkItems => {
-                if innermost(f) && may_vectorise(&f.body) {
+                if innermost(f) && self.may_vectorise(&f.body) {
                     self.line("#pragma omp simd");
                 }
             }
@@ -348,6 +356,11 @@ impl Printer {
         self.loop_head(f);
         self.in_groups |= f.kind == LoopKind::Groups;
         self.braced(&f.body);
+    }
+
+    /// Whether the iterations may run in lanes: see [`may_vectorise`]. Lanes have no copies of what outlives them.
+    fn may_vectorise(&self, body: &Block) -> bool {
+        may_vectorise(body) && !declares(body, &self.kept)
     }
 
     fn loop_head(&mut self, f: &For) {
@@ -471,6 +484,12 @@ fn may_vectorise(body: &Block) -> bool {
         })
     }
     visit(body, &mut BTreeSet::new())
+}
+
+/// Whether a block declares one of some names.
+fn declares(block: &Block, names: &BTreeSet<Name>) -> bool {
+    let here = |stmt: &Stmt| matches!(stmt, Stmt::Declare(d) if names.contains(&d.name));
+    block.iter().any(|stmt| here(stmt) || stmt.body().is_some_and(|body| declares(body, names)))
 }
 
 fn innermost(f: &For) -> bool {

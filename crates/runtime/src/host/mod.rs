@@ -99,6 +99,7 @@ fn host_info(name: String, cpu: &str, compiler: &Compiler) -> DeviceInfo {
         max_work_item_sizes: [MAX_GROUP; 3],
         max_grid: [i64::MAX as u64; 3],
         local_mem_bytes: LOCAL_BYTES,
+        private_mem_bytes: None,
         global_mem_bytes: memory_total(),
         fp64: true,
         int64_atomics: true,
