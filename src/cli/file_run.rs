@@ -10,9 +10,11 @@ use super::transform::Transformed;
 use super::values::ParamArg;
 use purlin::codegen::{Options, Program, generate};
 use purlin::ir::interp::{InterpError, Memory, Value, interpret_with};
-use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, TableData, VarId, VarKind};
-use purlin::runtime::TimingOptions;
-use purlin::{Loaded, Random, RelativeError, gathered, kernel_work};
+use purlin::ir::{
+    Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
+};
+use purlin::runtime::{RuntimeError, TimingOptions};
+use purlin::{Loaded, Random, RelativeError, check_memory, gathered, kernel_work};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -189,6 +191,7 @@ fn memory(args: &RunArgs, kernel: &Kernel, seed: u64) -> Result<Memory, Failure>
         }
         memory.set_param(name, *value);
     }
+    check_sizes(kernel, &params)?;
     let given: BTreeMap<String, serde_json::Value> = match &args.values {
         Some(path) => serde_json::from_str(&read(path)?)
             .map_err(|e| Failure::Usage(format!("`{}`: {e}", path.display())))?,
@@ -215,6 +218,44 @@ fn memory(args: &RunArgs, kernel: &Kernel, seed: u64) -> Result<Memory, Failure>
         memory.set(name, value);
     }
     Ok(memory)
+}
+
+/// Copies of the arguments that are alive at once: the inputs, what the interpreter makes of them, a device's on the
+/// host, and results.
+const COPIES: u64 = 4;
+
+/// Parameters fit their types, and the arguments this machine: before any is drawn.
+fn check_sizes(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<(), Failure> {
+    let mut bytes = 0_u64;
+    for var in kernel.vars.values() {
+        let value = params.get(&var.name).filter(|_| var.ty == ScalarType::I32);
+        match (&var.kind, value) {
+            (VarKind::Param, Some(value)) if i32::try_from(*value).is_err() => {
+                let (name, value, ty) = (var.name.clone(), *value, var.ty);
+                return Err(Failure::Usage(RuntimeError::ParameterRange { name, value, ty }.to_string()));
+            }
+            (VarKind::Argument(_), _) => {
+                // a length that is negative or has no value is refused when it is drawn
+                bytes = bytes.saturating_add(elements(kernel, var, params).saturating_mul(var.ty.bytes()));
+            }
+            (VarKind::Param | VarKind::Temporary | VarKind::Table(_), _) => {}
+        }
+    }
+    check_memory("the arguments", bytes.saturating_mul(COPIES), "give smaller parameters")?;
+    Ok(())
+}
+
+/// Elements of an array as it lies in memory.
+fn elements(kernel: &Kernel, var: &Variable, params: &BTreeMap<String, i64>) -> u64 {
+    let value = |e: &Affine| u64::try_from(evaluate(kernel, e, params).unwrap_or(0)).unwrap_or(0);
+    let extents = var.shape.iter().map(value);
+    match &var.layout.strides {
+        None => extents.fold(1, u64::saturating_mul),
+        Some(strides) => {
+            let along = extents.zip(strides).map(|(n, stride)| n.saturating_mul(value(stride)));
+            along.fold(1, u64::saturating_add)
+        }
+    }
 }
 
 fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Value, Failure> {

@@ -72,6 +72,26 @@ pub struct LaunchPlan {
     pub preconditions: Vec<Precondition>,
 }
 
+impl LaunchPlan {
+    /// Bytes of device memory that a launch takes: buffers, tables and scratch.
+    ///
+    /// # Errors
+    /// A length without a value, negative, or beyond 64 bits.
+    pub fn bytes(&self, params: &BTreeMap<String, i64>) -> Result<u64, HostExprError> {
+        self.args.iter().try_fold(0_u64, |sum, spec| {
+            let overflow = || HostExprError::Overflow(format!("bytes of `{}`", spec.name));
+            let len = match &spec.kind {
+                ArgKind::Param | ArgKind::Scalar => return Ok(sum),
+                ArgKind::Table(data) => data.len() as u64,
+                ArgKind::Buffer { len, .. } | ArgKind::Scratch { len } => u64::try_from(len.eval(params)?)
+                    .map_err(|_| HostExprError::Negative(spec.name.clone()))?,
+            };
+            let bytes = len.checked_mul(spec.ty.bytes()).ok_or_else(overflow)?;
+            sum.checked_add(bytes).ok_or_else(overflow)
+        })
+    }
+}
+
 /// A condition `value >= 0` on the parameters, checked before a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Precondition {
@@ -166,6 +186,9 @@ pub enum HostExprError {
     /// A result does not fit 64 bits.
     #[error("`{0}` does not fit 64 bits with these parameters; use smaller sizes")]
     Overflow(String),
+    /// An array would have fewer than no elements.
+    #[error("`{0}` has a negative length with these parameters; use larger ones")]
+    Negative(String),
     /// A divisor is zero.
     #[error("`{0}` divides by zero with these parameters")]
     DivisionByZero(String),

@@ -170,6 +170,12 @@ impl<D: Driver> Device for Checked<D> {
         let _queue = lock(&self.queue);
         // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
         let real = bytes.max(1);
+        // Host and OpenCL promise what they do not have, and end the process when it is used.
+        let all = self.info().global_mem_bytes;
+        if all != 0 && real > all {
+            let reason = format!("it has {all} bytes in all");
+            return Err(RuntimeError::Allocation { bytes, device: self.device_name(), reason });
+        }
         let memory = self.driver.allocate(real)?;
         if !self.driver.is_checker() {
             self.driver.fill(&memory, 0xFF, real)?;

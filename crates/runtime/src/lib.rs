@@ -39,5 +39,6 @@ pub use ceilings::{Ceilings, measure_ceilings};
 pub use device::{Arg, Backend, Buffer, Device, DeviceInfo, Executable, Origin};
 pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};
+pub use host::available_memory;
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use timing::{Timing, TimingOptions};
