@@ -184,3 +184,18 @@ fn refuses_a_feature_it_does_not_know() {
         "the code of `add_up` needs `wings`, which is no feature of a cuda device; there is `sm_80` and the like"
     );
 }
+
+/// Two work-groups meet on an element for values only that the parameter cannot have: of 32 bits, not of 64.
+#[test]
+fn clashes_need_values_of_the_types() {
+    let text = |ty: &str| {
+        format!(
+            "kernel k\nparam n: {ty}\narg y: f64[n] inout\nfor i in 0..n {{g.0}}\n  s: y[i] = 1.0\n\
+             for j in 0..n {{g.0}}\n  t: y[j - 1099511627776] = 2.0 if j >= 1099511627776\n"
+        )
+    };
+    let wide = refusal(Target::C, &text("i64"));
+    assert!(wide.contains("with n = 1099511627777"), "{wide}");
+    let kernel = parse(&text("i32")).unwrap();
+    generate(&kernel, Target::C, &Options::default()).unwrap();
+}

@@ -25,6 +25,7 @@ mod cache;
 mod ceilings;
 pub mod cuda;
 mod device;
+mod diagnosis;
 mod driver;
 mod elements;
 mod error;

@@ -33,7 +33,7 @@ pub use graph::{DependenceGraph, show_dependences, to_dot};
 use crate::affine::{Affine, Atom};
 use crate::ids::{InameId, InsnId, VarId};
 use crate::kernel::{Kernel, VarKind};
-use crate::polyhedral::{Polyhedral, is_symbol};
+use crate::polyhedral::{Polyhedral, is_symbol, symbol_ranges};
 use crate::witness::{Instance, Witness};
 use pair::{Order, PairRelation, Span, index_map, pair_relation};
 use purlin_isl as isl;
@@ -176,7 +176,7 @@ impl Dependence {
     /// # Errors
     /// A failure of isl.
     pub fn witness(&self, kernel: &Kernel, part: &isl::Map) -> Result<Option<Witness>, isl::IslError> {
-        let Some(pair) = part.lexmin_pair()? else { return Ok(None) };
+        let Some(pair) = part.lexmin_pair_within(&symbol_ranges(kernel))? else { return Ok(None) };
         let point = |p: &[(String, i64)]| p.iter().map(|(_, v)| *v).collect::<Vec<_>>();
         let params: Vec<_> = pair.params.clone();
         let source = Instance::new(kernel, self.source, point(&pair.input));

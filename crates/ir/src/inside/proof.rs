@@ -7,7 +7,7 @@ use crate::domain::{Constraint, Domain};
 use crate::elimination::implied;
 use crate::ids::InameId;
 use crate::kernel::{Assumption, VarKind};
-use crate::polyhedral::{Polyhedral, Side, cross};
+use crate::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use crate::witness::Instance;
 use purlin_isl as isl;
 use std::collections::HashMap;
@@ -134,7 +134,8 @@ impl<'p, 'k> Proofs<'p, 'k> {
         let context = context.filter_map(|c| poly.constraint(&c, Side::Source)).collect();
         let dims = poly.names(&site.loops, Side::Source);
         let space = isl::SetSpace::new(&dims, &poly.params);
-        isl::Set::from_disjuncts(&space, &cross(&all, &[context]))?.lexmin_point()
+        isl::Set::from_disjuncts(&space, &cross(&all, &[context]))?
+            .lexmin_point_within(&symbol_ranges(poly.kernel))
     }
 
     fn witness(&self, site: &Site<'_>, point: &[(String, i64)]) -> Reach {
