@@ -6,7 +6,7 @@ use crate::tally::Tally;
 use purlin::codegen::{Options, Target, generate};
 use purlin::ir::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::sample::plan::Plan;
-use purlin::ir::sample::{Sample, SampleConfig, memory, sample};
+use purlin::ir::sample::{Sample, SampleConfig, memory, names, sample, under_names};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::{FixParameter, Tail};
 use purlin::transforms::{Cause, Recipe, Step, Transform};
@@ -30,6 +30,9 @@ pub struct Pair {
     pub n: i64,
     pub m: i64,
     pub seed: u64,
+    /// Other names of arguments, by those of [`memory`].
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
     pub before: String,
     pub recipe: Recipe,
     pub after: String,
@@ -37,7 +40,7 @@ pub struct Pair {
 
 impl Pair {
     pub fn memory(&self) -> Memory {
-        let memory = memory(self.n, self.m, self.seed);
+        let memory = under_names(&memory(self.n, self.m, self.seed), &self.names);
         purlin::ir::text::parse(&self.before).map_or(memory.clone(), |before| with_tables(memory, &before))
     }
 }
@@ -67,17 +70,27 @@ pub struct Broken {
 impl Draft {
     /// The program that the recipe starts from.
     pub fn kernel(&self) -> Kernel {
-        let config = if self.simple {
-            SampleConfig { nests: 2, ..SampleConfig::simple() }
-        } else {
-            SampleConfig::default()
-        };
-        let Sample { kernel, .. } = sample(&self.plan, config);
+        let Sample { kernel, .. } = sample(&self.plan, self.config());
         with_stores(kernel, self.stores)
     }
 
     pub fn memory(&self) -> Memory {
-        memory(self.plan.n, self.plan.m, self.plan.seed)
+        under_names(&memory(self.plan.n, self.plan.m, self.plan.seed), &self.names())
+    }
+
+    /// Other names of arguments, by those of [`memory`].
+    fn names(&self) -> BTreeMap<String, String> {
+        let arguments = memory(self.plan.n, self.plan.m, self.plan.seed);
+        let is_one = |name: &String| arguments.get(name).is_some() || arguments.get_param(name).is_some();
+        names(&self.plan, self.config()).into_iter().filter(|(name, _)| is_one(name)).collect()
+    }
+
+    fn config(&self) -> SampleConfig {
+        if self.simple {
+            SampleConfig { nests: 2, ..SampleConfig::simple() }
+        } else {
+            SampleConfig::default()
+        }
     }
 
     /// Tries the steps one after the other; those that are accepted are the recipe.
@@ -124,7 +137,7 @@ impl Draft {
 
     fn done(&self, before: &Kernel, recipe: Recipe, after: &Kernel) -> Pair {
         let Plan { n, m, seed, .. } = self.plan;
-        Pair { n, m, seed, before: before.to_string(), recipe, after: after.to_string() }
+        Pair { n, m, seed, names: self.names(), before: before.to_string(), recipe, after: after.to_string() }
     }
 }
 

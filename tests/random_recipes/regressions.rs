@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Saves a pair as `<hash>.purlin` and `<hash>.json`.
 pub fn save(pair: &Pair) -> String {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let text = format!("# n = {}; m = {}; seed = {}\n{}", pair.n, pair.m, pair.seed, pair.before);
+    let names: String = pair.names.iter().map(|(own, name)| format!("; {own} is {name}")).collect();
+    let text = format!("# n = {}; m = {}; seed = {}{names}\n{}", pair.n, pair.m, pair.seed, pair.before);
     let recipe = pair.recipe.to_json().unwrap() + "\n";
     let hash = text
         .bytes()
@@ -31,7 +32,9 @@ fn load(file: &Path) -> Pair {
         item.unwrap().parse().unwrap()
     };
     let (n, m, seed) = (value("n") as i64, value("m") as i64, value("seed"));
-    Pair { n, m, seed, after: before.clone(), before, recipe }
+    let named = |item: &str| item.split_once(" is ").map(|(own, name)| (own.to_owned(), name.to_owned()));
+    let names = head.split("; ").filter_map(named).collect();
+    Pair { n, m, seed, names, after: before.clone(), before, recipe }
 }
 
 /// Whether the fault was pocl's: another version of it may get the program wrong in another way.
