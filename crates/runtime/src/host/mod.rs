@@ -28,10 +28,10 @@ use std::ffi::c_void;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Local arrays live on the stacks of the OpenMP threads, which hold at least 2 MiB.
+/// Local arrays of a group, which belong to the thread that runs it: more than any GPU has.
 const LOCAL_BYTES: u64 = 1 << 20;
 
-/// Work-items are iterations of a loop; the bound keeps their private arrays within a stack.
+/// Work-items are iterations of a loop; more than any GPU has.
 const MAX_GROUP: u64 = 4096;
 
 type Launch = unsafe extern "C" fn(*const *const c_void, *const i64);
