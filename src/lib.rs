@@ -36,6 +36,7 @@ pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
 
+mod capacity;
 mod case;
 mod layout;
 mod loaded;
@@ -47,6 +48,7 @@ mod tiling_sizes;
 pub mod tuning;
 mod work;
 
+pub use capacity::{OutOfMemory, check_memory};
 pub use case::{Case, MalformedTable, PUBLISHED_MHZ, PublishedTime, UnknownCase, published_time};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};

@@ -3,7 +3,7 @@
 use crate::laid_out;
 use purlin_analysis::inside::check_launch;
 use purlin_codegen::plan::HostExprError;
-use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Program};
+use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, Program};
 use purlin_interp::{InterpError, LaunchReport, Memory, Value};
 use purlin_ir::{Kernel, ScalarType};
 use purlin_runtime::{
@@ -23,6 +23,18 @@ pub enum LoadError {
     /// A size has no value.
     #[error(transparent)]
     Size(#[from] HostExprError),
+    /// The arrays do not fit.
+    #[error(
+        "the arrays of the launch take {needed} bytes, and `{device}` has {available}; use a smaller problem"
+    )]
+    Memory {
+        /// Bytes of all arrays together.
+        needed: u64,
+        /// Bytes the device has.
+        available: u64,
+        /// The device.
+        device: String,
+    },
     /// An argument has no value.
     #[error("argument `{0}` has no value; give it one")]
     Missing(String),
@@ -59,6 +71,7 @@ impl<'d> Loaded<'d> {
     /// # Errors
     /// A program the device refuses, an argument that is missing or does not fit, no memory.
     pub fn new(device: &'d dyn Device, program: &Program, memory: &Memory) -> Result<Self, LoadError> {
+        check_sizes(device, &program.plan, memory)?;
         Self::compiled(device, device.compile(program)?, memory)
     }
 
@@ -98,6 +111,7 @@ impl<'d> Loaded<'d> {
     /// # Errors
     /// As [`Loaded::compiled`]; the program from before is gone then, and nothing can be launched.
     pub fn exchange(&mut self, executable: Executable, memory: &Memory) -> Result<(), LoadError> {
+        check_sizes(self.device, executable.plan(), memory)?;
         let mut old: BTreeMap<_, _> = std::mem::take(&mut self.slots).into_iter().collect();
         for spec in &executable.plan().args {
             let kept = match old.remove(&spec.name) {
@@ -203,6 +217,26 @@ impl Slot {
     }
 }
 
+/// Whether parameters fit their types and all arrays together the device, before anything is allocated.
+fn check_sizes(device: &dyn Device, plan: &LaunchPlan, memory: &Memory) -> Result<(), LoadError> {
+    for spec in plan.args.iter().filter(|s| s.kind == ArgKind::Param && s.ty == ScalarType::I32) {
+        let value = memory.get_param(&spec.name).filter(|v| i32::try_from(*v).is_err());
+        if let Some(value) = value {
+            let (name, ty) = (spec.name.clone(), spec.ty);
+            return Err(RuntimeError::ParameterRange { name, value, ty }.into());
+        }
+    }
+    let (needed, info) = (plan.bytes(memory.params())?, device.info());
+    match info.global_mem_bytes {
+        // not known
+        0 => Ok(()),
+        available if needed > available => {
+            Err(LoadError::Memory { needed, available, device: info.name.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The value of one argument on the device; none for a table, which the device uploads itself.
 fn slot(device: &dyn Device, spec: &ArgSpec, memory: &Memory) -> Result<Option<Slot>, LoadError> {
     let missing = || LoadError::Missing(spec.name.clone());
@@ -215,7 +249,8 @@ fn slot(device: &dyn Device, spec: &ArgSpec, memory: &Memory) -> Result<Option<S
             Slot::Scalar(value.clone())
         }
         ArgKind::Buffer { len, access } => {
-            let len = usize::try_from(len.eval(memory.params())?).unwrap_or(0);
+            let negative = |_| HostExprError::Negative(spec.name.clone());
+            let len = usize::try_from(len.eval(memory.params())?).map_err(negative)?;
             let buffer = match (memory.get(&spec.name), access) {
                 (Some(value), BufferAccess::In | BufferAccess::InOut) => {
                     fits(spec, value, len)?;

@@ -1,7 +1,7 @@
 //! A form on a mesh with inputs, and what its result must be.
 
 use purlin_forms::form::{Form, FormError, FunctionSpace, Inputs};
-use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
+use purlin_forms::lowering::{Argument, ArgumentRole, LoweredForm, LoweringOptions, lower};
 use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::{Numbering, NumberingError};
 use purlin_forms::quadrature::QuadratureScheme;
@@ -10,6 +10,7 @@ use purlin_interp::Memory;
 use purlin_kernels::{Operator, OperatorError};
 use std::collections::BTreeMap;
 
+use crate::capacity::{OutOfMemory, check_memory};
 use crate::random::Random;
 
 /// Why there is no such problem.
@@ -24,6 +25,9 @@ pub enum ProblemError {
     /// The degrees of freedom cannot be numbered.
     #[error(transparent)]
     Numbering(#[from] NumberingError),
+    /// The machine has too little memory.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
     /// A result of another length.
     #[error("the result has {found} entries, needed {needed}")]
     Length {
@@ -119,6 +123,11 @@ impl Problem {
     ) -> Result<Self, ProblemError> {
         let options = LoweringOptions { scheme, ..LoweringOptions::new(name) };
         let lowered = lower(form, &options)?;
+        check_memory(
+            "the problem with its reference",
+            bytes_of(&lowered, &mesh),
+            "use fewer cells or a lower degree",
+        )?;
         let mut sizes = BTreeMap::new();
         let mut random = Random::new(seed);
         let mut size = |space: &FunctionSpace| -> Result<usize, NumberingError> {
@@ -166,6 +175,32 @@ impl Problem {
         let found = self.lowered.arguments.iter().find(|a| matches!(a.role, ArgumentRole::Output(_)));
         found.map_or("y", |a| a.name.as_str())
     }
+}
+
+/// Copies of the arguments that are alive at once: those of the inputs, of the kernel's memory, of a device on the
+/// host, and what numbering and reference have besides.
+const COPIES: u64 = 4;
+
+/// About the bytes of a problem: [`COPIES`] of its arguments. The degrees of freedom of degree p are counted as p^d
+/// a vertex, which is exact inside of a structured mesh and more than there are elsewhere.
+fn bytes_of(lowered: &LoweredForm, mesh: &Mesh) -> u64 {
+    let dim = mesh.shape().dim() as u32;
+    let (cells, vertices) = (mesh.n_cells() as u64, mesh.n_vertices() as u64);
+    let corners = u64::from(dim) + 1;
+    let dofs = |degree: usize| vertices.saturating_mul((degree as u64).saturating_pow(dim));
+    let field = |space: &FunctionSpace| 8 * space.components() as u64 * dofs(space.degree());
+    // (p + 1) ... (p + d) / d! nodes a cell
+    let nodes = |p: u64| (1..=u64::from(dim)).fold(1, |n, k| n * (p + k) / k);
+    let bytes = |argument: &Argument| match &argument.role {
+        ArgumentRole::CellCount | ArgumentRole::VertexCount | ArgumentRole::DofCount { .. } => 0,
+        ArgumentRole::Constant(..) => 0,
+        ArgumentRole::Coordinates => 8 * u64::from(dim) * vertices,
+        ArgumentRole::CellVertices => 4 * corners * cells,
+        ArgumentRole::DofMap { degree } => 4 * nodes(*degree as u64) * cells,
+        ArgumentRole::Coefficient(coefficient) => field(&coefficient.space),
+        ArgumentRole::Output(space) => field(space),
+    };
+    lowered.arguments.iter().map(bytes).fold(0, u64::saturating_add).saturating_mul(COPIES)
 }
 
 #[cfg(test)]

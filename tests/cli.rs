@@ -870,3 +870,48 @@ for i in 0..n\n  s: y[i] = (x[i] + 1.0e9)*(x[i] + 1.0e9) - 1.0e18 - 2.0e9*x[i]\n
         assert_eq!(output.status.code(), Some(1), "{edit}: {}{}", stdout(&output), stderr(&output));
     }
 }
+
+/// Sizes are compared with types and memory before anything is allocated.
+#[test]
+fn sizes_are_checked_before_anything_is_allocated() {
+    let dir = tempfile::tempdir().unwrap();
+    let wide = AXPY.replace("x: f64[n]", "x: f64[n, 64]").replace("x[i]", "x[i, 3]");
+    let file = write(dir.path(), "wide.purlin", &wide);
+    let run = |n: &str| bad(&["run", &file, "--param", n, "--device", "c", "--no-time"], 2);
+    assert_eq!(
+        run("n=2147483648"),
+        "error: parameter `n` = 2147483648 does not fit `i32`; use a smaller size or 64-bit indices\n"
+    );
+    // 65 arrays of 16 GiB less 8 bytes and a number, four times
+    let message = run("n=2147483647");
+    assert!(message.starts_with("error: the arguments would take 4466765985792 bytes, and "), "{message}");
+    assert!(message.ends_with(" are free here; give smaller parameters\n"), "{message}");
+    let message = bad(&["run", "mass", "--cells", "1624", "--device", "c", "--no-time"], 2);
+    assert!(message.starts_with("error: the mesh would take 514"), "{message}");
+    assert!(message.ends_with(" are free here; use fewer cells\n"), "{message}");
+}
+
+/// A process that may have little memory ends with a result or an error, and never by a signal.
+#[test]
+fn a_lack_of_memory_is_an_error() {
+    let purlin = env!("CARGO_BIN_EXE_purlin");
+    let run = |cells: u32| {
+        let command = format!(
+            "ulimit -v 400000; exec {purlin} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
+        );
+        Command::new("sh").args(["-c", &command]).env("OMP_NUM_THREADS", "1").output().unwrap()
+    };
+    let ends: Vec<_> = [16, 400, 700, 900, 1100, 1500, 3000]
+        .map(|cells| {
+            let output = run(cells);
+            let message = stderr(&output);
+            assert!(
+                matches!(output.status.code(), Some(0..=3)) && !message.contains("bug of purlin"),
+                "{cells}: {:?} {message}",
+                output.status
+            );
+            output.status.code().unwrap()
+        })
+        .into();
+    assert_eq!((ends[0], ends[6]), (0, 2), "{ends:?}");
+}

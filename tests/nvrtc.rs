@@ -47,7 +47,8 @@ fn a_source_that_is_wrong_is_refused_with_the_log() {
     }
     let source = "extern \"C\" __global__ void f(double *x) { x[0] = y; }";
     let error = nvrtc::compile_for("sm_90", "f", source, &Cache::disabled()).unwrap_err().to_string();
-    assert!(error.contains("`f` does not compile") && error.contains("\"y\" is undefined"), "{error}");
+    let line = format!("line 1, `{source}`: identifier \"y\" is undefined;");
+    assert!(error.contains("the code of `f` does not compile") && error.contains(&line), "{error}");
 }
 
 /// Infinities and nans as literals and in tables, and extrema of them, also indivisible ones.

@@ -10,7 +10,7 @@ use purlin::runtime::RuntimeError;
 use purlin::transforms::schedule::ScriptProblem;
 use purlin::transforms::{RecipeError, ScriptError};
 use purlin::tuning::CaseError;
-use purlin::{LoadError, ProblemError};
+use purlin::{LoadError, OutOfMemory, ProblemError};
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -135,10 +135,17 @@ impl From<LoadError> for Failure {
         match error {
             LoadError::Runtime(error) => error.into(),
             LoadError::Values(error) => Self::Refused(error.to_string()),
-            LoadError::Size(_) | LoadError::Missing(_) | LoadError::Misfit { .. } => {
-                Self::Usage(error.to_string())
-            }
+            LoadError::Size(_)
+            | LoadError::Memory { .. }
+            | LoadError::Missing(_)
+            | LoadError::Misfit { .. } => Self::Usage(error.to_string()),
         }
+    }
+}
+
+impl From<OutOfMemory> for Failure {
+    fn from(error: OutOfMemory) -> Self {
+        Self::Usage(error.to_string())
     }
 }
 
@@ -168,9 +175,10 @@ impl From<ProblemError> for Failure {
     fn from(error: ProblemError) -> Self {
         match error {
             ProblemError::Length { .. } => Self::Refused(error.to_string()),
-            ProblemError::Operator(_) | ProblemError::Form(_) | ProblemError::Numbering(_) => {
-                Self::Usage(error.to_string())
-            }
+            ProblemError::Operator(_)
+            | ProblemError::Form(_)
+            | ProblemError::Numbering(_)
+            | ProblemError::Memory(_) => Self::Usage(error.to_string()),
         }
     }
 }

@@ -5,10 +5,12 @@ use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
 use super::source::read;
 use super::values::{ParamArg, file_mesh, unit_mesh};
 use purlin::Random;
+use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
 use purlin::interp::{Memory, Value};
 use purlin::ir::text::suggestion;
-use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind};
+use purlin::ir::{Affine, Assumption, Atom, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
+use purlin::runtime::RuntimeError;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -64,6 +66,7 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
         }
     }
     params.iter().for_each(|(name, value)| memory.set_param(name, *value));
+    check_sizes(kernel, &params)?;
     let mut random = Random::new(seed);
     for (id, var) in kernel.vars.iter() {
         let name = &var.name;
@@ -89,6 +92,44 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
         memory.set(name, value);
     }
     Ok(Inputs { memory, origin })
+}
+
+/// Copies of the arguments that are alive at once: the inputs, what the interpreter makes of them, a device's on the
+/// host, and results.
+const COPIES: u64 = 4;
+
+/// Parameters fit their types, and the arguments this machine: before any is drawn.
+fn check_sizes(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<(), Failure> {
+    let mut bytes = 0_u64;
+    for var in kernel.vars.values() {
+        let value = params.get(&var.name).filter(|_| var.ty == ScalarType::I32);
+        match (&var.kind, value) {
+            (VarKind::Param, Some(value)) if i32::try_from(*value).is_err() => {
+                let (name, value, ty) = (var.name.clone(), *value, var.ty);
+                return Err(Failure::Usage(RuntimeError::ParameterRange { name, value, ty }.to_string()));
+            }
+            (VarKind::Argument(_), _) => {
+                // a length that is negative or has no value is refused when it is drawn
+                bytes = bytes.saturating_add(elements(kernel, var, params).saturating_mul(var.ty.bytes()));
+            }
+            (VarKind::Param | VarKind::Temporary | VarKind::Table(_), _) => {}
+        }
+    }
+    check_memory("the arguments", bytes.saturating_mul(COPIES), "give smaller parameters")?;
+    Ok(())
+}
+
+/// Elements of an array as it lies in memory.
+fn elements(kernel: &Kernel, var: &Variable, params: &BTreeMap<String, i64>) -> u64 {
+    let value = |e: &Affine| u64::try_from(evaluate(kernel, e, params).unwrap_or(0)).unwrap_or(0);
+    let extents = var.shape.iter().map(value);
+    match &var.layout.strides {
+        None => extents.fold(1, u64::saturating_mul),
+        Some(strides) => {
+            let along = extents.zip(strides).map(|(n, stride)| n.saturating_mul(value(stride)));
+            along.fold(1, u64::saturating_add)
+        }
+    }
 }
 
 fn no_form() -> Failure {

@@ -1,6 +1,7 @@
 //! Values that the command line gives: parameters, meshes.
 
 use super::failure::Failure;
+use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,6 +39,13 @@ impl ParamArg {
 
 /// The unit square or cube with `n` divisions a side.
 pub fn unit_mesh(dim: usize, n: usize) -> Result<Mesh, Failure> {
+    Mesh::check_divisions(dim, n).map_err(|error| Failure::Usage(error.to_string()))?;
+    let n = n as u64;
+    // coordinates in f64, vertices of triangles or tetrahedra in u32
+    let bytes =
+        if dim == 2 { 16 * (n + 1).pow(2) + 24 * n.pow(2) } else { 24 * (n + 1).pow(3) + 96 * n.pow(3) };
+    check_memory("the mesh", bytes, "use fewer cells")?;
+    let n = n as usize;
     let mesh = if dim == 2 { Mesh::unit_square(n) } else { Mesh::unit_cube(n) };
     mesh.map_err(|error| Failure::Usage(error.to_string()))
 }

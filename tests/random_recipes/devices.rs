@@ -280,7 +280,16 @@ fn results_that_are_written_in_part_are_compared() {
                 "kernel part\nparam n: i32\narg x: f64[n] out\narg u: f64[n] in\n\nfor i in 0..n - 1\n  s: x[i] = {insn}\n"
             )
         };
-        Pair { n: 3, m: 2, seed: 7, before: text("2.0*u[i]"), recipe: Recipe::default(), after: text(after) }
+        let names = Default::default();
+        Pair {
+            n: 3,
+            m: 2,
+            seed: 7,
+            names,
+            before: text("2.0*u[i]"),
+            recipe: Recipe::default(),
+            after: text(after),
+        }
     };
     let verdict = |pair: &Pair| by("c", &Way::default(), pair).unwrap().unwrap();
     assert_eq!(verdict(&pair("u[i] + u[i]")), Verdict::Same);
@@ -293,7 +302,8 @@ fn a_fault_of_the_compiler_is_told_from_ours() {
     let text = "kernel sample\nparam n: i32\nparam m: i32\narg x: f64[n] in\narg y: f64[n, m] inout\n
 for i in 0..n\n  for j in 0..m\n    s: y[i, j] += 2.0*x[i] + 1.0\n";
     let before = purlin::ir::text::parse(text).unwrap().to_string();
-    let pair = Pair { n: 3, m: 2, seed: 7, after: before.clone(), before, recipe: Recipe::default() };
+    let (names, recipe) = (Default::default(), Recipe::default());
+    let pair = Pair { n: 3, m: 2, seed: 7, names, after: before.clone(), before, recipe };
     let dir = tempfile::tempdir().unwrap();
     let verdict = |options: &str| {
         let compiler = dir.path().join("cc");

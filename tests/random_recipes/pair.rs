@@ -5,7 +5,7 @@ use crate::draw;
 use crate::tally::Tally;
 use purlin::codegen::{Options, Target, generate};
 use purlin::interp::sample::plan::Plan;
-use purlin::interp::sample::{Sample, SampleConfig, memory, memory_of, sample};
+use purlin::interp::sample::{Sample, SampleConfig, memory, names, sample, under_names};
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::{FixParameter, Tail};
@@ -30,6 +30,9 @@ pub struct Pair {
     pub n: i64,
     pub m: i64,
     pub seed: u64,
+    /// Other names of arguments, by those of [`memory`].
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
     pub before: String,
     pub recipe: Recipe,
     pub after: String,
@@ -37,9 +40,10 @@ pub struct Pair {
 
 impl Pair {
     pub fn memory(&self) -> Memory {
+        let all = under_names(&memory(self.n, self.m, self.seed), &self.names);
         match purlin::ir::text::parse(&self.before) {
-            Ok(before) => with_tables(memory_of(&before, self.n, self.m, self.seed), &before),
-            Err(_) => memory(self.n, self.m, self.seed),
+            Ok(before) => with_tables(all.of_kernel(&before), &before),
+            Err(_) => all,
         }
     }
 }
@@ -69,20 +73,35 @@ pub struct Broken {
 impl Draft {
     /// The program that the recipe starts from.
     pub fn kernel(&self) -> Kernel {
-        let config = if self.simple {
+        let Sample { kernel, .. } = sample(&self.plan, self.config());
+        with_stores(kernel, self.stores)
+    }
+
+    /// Values of what the program takes.
+    fn memory(&self, kernel: &Kernel) -> Memory {
+        let all = memory(self.plan.n, self.plan.m, self.plan.seed);
+        with_tables(under_names(&all, &self.names()).of_kernel(kernel), kernel)
+    }
+
+    /// Other names of arguments, by those of [`memory`].
+    fn names(&self) -> BTreeMap<String, String> {
+        let arguments = memory(self.plan.n, self.plan.m, self.plan.seed);
+        let is_one = |name: &String| arguments.get(name).is_some() || arguments.get_param(name).is_some();
+        names(&self.plan, self.config()).into_iter().filter(|(name, _)| is_one(name)).collect()
+    }
+
+    fn config(&self) -> SampleConfig {
+        if self.simple {
             SampleConfig { nests: 2, ..SampleConfig::simple() }
         } else {
             SampleConfig::default()
-        };
-        let Sample { kernel, .. } = sample(&self.plan, config);
-        with_stores(kernel, self.stores)
+        }
     }
 
     /// Tries the steps one after the other; those that are accepted are the recipe.
     pub fn pair(&self, tally: &mut Tally) -> Result<Pair, Box<Broken>> {
         let before = self.kernel();
-        let Plan { n, m, seed, .. } = self.plan;
-        let memory = with_tables(memory_of(&before, n, m, seed), &before);
+        let memory = self.memory(&before);
         let (mut kernel, mut recipe) = (before.clone(), Recipe::default());
         let fixes = if self.fixed { fixes(&kernel, &memory) } else { Vec::new() };
         let mut picks = self.picks.iter();
@@ -123,7 +142,7 @@ impl Draft {
 
     fn done(&self, before: &Kernel, recipe: Recipe, after: &Kernel) -> Pair {
         let Plan { n, m, seed, .. } = self.plan;
-        Pair { n, m, seed, before: before.to_string(), recipe, after: after.to_string() }
+        Pair { n, m, seed, names: self.names(), before: before.to_string(), recipe, after: after.to_string() }
     }
 }
 

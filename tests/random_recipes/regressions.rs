@@ -14,7 +14,8 @@ pub fn save(pair: &Pair) -> String {
 
 /// Saves into the first directory that can be made and written.
 fn save_in(dirs: &[PathBuf], pair: &Pair) -> String {
-    let text = format!("# n = {}; m = {}; seed = {}\n{}", pair.n, pair.m, pair.seed, pair.before);
+    let names: String = pair.names.iter().map(|(own, name)| format!("; {own} is {name}")).collect();
+    let text = format!("# n = {}; m = {}; seed = {}{names}\n{}", pair.n, pair.m, pair.seed, pair.before);
     let recipe = pair.recipe.to_json().unwrap() + "\n";
     let hash = text
         .bytes()
@@ -49,7 +50,8 @@ fn repository(dir: &str) -> PathBuf {
 fn what_is_found_is_saved_where_that_is_possible() {
     let kernel = "kernel k\narg y: f64[1] inout\n\ns: y[0] = 1.0\n";
     let before = purlin::ir::text::parse(kernel).unwrap().to_string();
-    let pair = Pair { n: 3, m: 2, seed: 7, after: before.clone(), before, recipe: Recipe::default() };
+    let (names, recipe) = (Default::default(), Recipe::default());
+    let pair = Pair { n: 3, m: 2, seed: 7, names, after: before.clone(), before, recipe };
     let dir = tempfile::tempdir().unwrap();
     let (file, missing) = (dir.path().join("file"), dir.path().join("not/yet/there"));
     std::fs::write(&file, "").unwrap();
@@ -74,7 +76,9 @@ fn load(file: &Path) -> Pair {
         item.unwrap().parse().unwrap()
     };
     let (n, m, seed) = (value("n") as i64, value("m") as i64, value("seed"));
-    Pair { n, m, seed, after: before.clone(), before, recipe }
+    let named = |item: &str| item.split_once(" is ").map(|(own, name)| (own.to_owned(), name.to_owned()));
+    let names = head.split("; ").filter_map(named).collect();
+    Pair { n, m, seed, names, after: before.clone(), before, recipe }
 }
 
 /// Whether the fault was pocl's: another version of it may get the program wrong in another way.

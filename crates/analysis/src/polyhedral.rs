@@ -9,6 +9,7 @@ use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::expr::{BinaryOp, Expr, UnaryOp};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
+use purlin_ir::types::ScalarType;
 use purlin_isl as isl;
 
 /// A disjunction of conjunctions in isl's terms.
@@ -34,6 +35,13 @@ pub struct Polyhedral<'k> {
     pub context: Vec<isl::Constraint>,
     positions: Vec<usize>,
     loops: Vec<Vec<InameId>>,
+}
+
+/// What the types of 32-bit symbols can hold, ends included. A launch refuses other values, so that a witness has none.
+pub fn symbol_ranges(kernel: &Kernel) -> Vec<(String, i64, i64)> {
+    let narrow = |v: &VarId| is_symbol(kernel, *v) && kernel.vars[*v].ty == ScalarType::I32;
+    let range = |v: VarId| (kernel.vars[v].name.clone(), i32::MIN.into(), i32::MAX.into());
+    kernel.vars.ids().filter(narrow).map(range).collect()
 }
 
 impl<'k> Polyhedral<'k> {

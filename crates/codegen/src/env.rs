@@ -45,7 +45,9 @@ impl<'k> Env<'k> {
     /// At the top of the kernel.
     pub(crate) fn new(kernel: &'k Kernel) -> Self {
         let mut names = Names::new();
-        names.fresh(&kernel.name);
+        let entry = names.fresh(&kernel.name);
+        // what the host calls in C, at file scope like tables
+        names.fresh(&crate::names::launcher(&entry));
         let var_names = kernel.vars.values().map(|v| names.fresh(&v.name)).collect();
         let mut iname_names: Vec<_> = kernel.inames.values().map(|i| names.fresh(&i.name)).collect();
         for k in 0..HARDWARE {

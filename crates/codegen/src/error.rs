@@ -57,6 +57,10 @@ pub enum CodegenError {
         "local arrays take {found} bytes, a {target} kernel can declare {limit}; use smaller tiles or alias their storage"
     )]
     LocalMemory { found: u64, limit: u64, target: Target },
+    #[error(
+        "private arrays of a work-item take {found} bytes, of which `{array}` takes {bytes}; {target} code may use {limit}: use smaller tiles, alias their storage, or keep `{array}` in global memory"
+    )]
+    PrivateMemory { array: String, bytes: u64, found: u64, limit: u64, target: Target },
     #[error("a group has {found} work-items, {target} allows {limit}; use smaller tiles")]
     BlockTooLarge { found: u64, limit: u64, target: Target },
     #[error(

@@ -65,7 +65,7 @@ pub(crate) fn plan(
     kernel: &Kernel,
     target: Target,
     axes: &Axes,
-    local_bytes: u64,
+    (local_bytes, private_bytes): (u64, u64),
     features: Vec<Feature>,
 ) -> Result<LaunchPlan, CodegenError> {
     let grid =
@@ -84,7 +84,7 @@ pub(crate) fn plan(
             preconditions.push(extent);
         }
     }
-    Ok(LaunchPlan { args: args(kernel), grid, block, local_bytes, features, preconditions })
+    Ok(LaunchPlan { args: args(kernel), grid, block, local_bytes, private_bytes, features, preconditions })
 }
 
 fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> {

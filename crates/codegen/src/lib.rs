@@ -41,6 +41,10 @@
 //!   ([`CodegenError::ShapeNotConstant`]), as no target can declare it; fix the parameter, contract the array, or keep it
 //!   in global memory, which the runtime allocates for a launch. Those that share a buffer have one type and one
 //!   address space ([`CodegenError::Storage`]): a buffer has the type of its elements in every target.
+//! - **Private arrays** of a work-item take at most 512 KiB in CUDA and OpenCL
+//!   ([`CodegenError::PrivateMemory`]). In C those of a thread beyond 256 KiB are `_Thread_local`, the largest first.
+//! - **Names** are those of the kernel, unless one of the targets' compilers knows the word: then it gets a suffix, the
+//!   same for every target. Labels stand in comments as the text format writes them.
 //! - **Maps.** An entry of an integer array that is only read is read once: in front of the loops it does not depend
 //!   on, as far as they surely run and no condition is left, and once for statements close by. More than eight
 //!   entries would cost more registers than loads, and stay in the loop.
@@ -84,6 +88,7 @@ mod race;
 mod reach;
 mod regions;
 mod spread;
+mod stack;
 mod storage;
 mod tidy;
 mod value;

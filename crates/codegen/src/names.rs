@@ -3,135 +3,14 @@
 use crate::ast::Name;
 use purlin_ir::Kernel;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-/// Words that C, CUDA or OpenCL reserve or that the printers use, sorted.
-const RESERVED: &[&str] = &[
-    "INFINITY",
-    "NAN",
-    "abs",
-    "alignas",
-    "alignof",
-    "args",
-    "asm",
-    "atomicAdd",
-    "atomicCAS",
-    "atomic_add",
-    "atomic_cmpxchg",
-    "atomic_max",
-    "atomic_min",
-    "auto",
-    "barrier",
-    "blockDim",
-    "blockIdx",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "clamp",
-    "class",
-    "complex",
-    "const",
-    "constant",
-    "continue",
-    "cross",
-    "default",
-    "delete",
-    "distance",
-    "do",
-    "dot",
-    "double",
-    "else",
-    "enum",
-    "event_t",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "gamma",
-    "get_group_id",
-    "get_local_id",
-    "global",
-    "goto",
-    "grid",
-    "gridDim",
-    "half",
-    "if",
-    "image1d_t",
-    "image2d_t",
-    "image3d_t",
-    "inline",
-    "int",
-    "int32_t",
-    "int64_t",
-    "j0",
-    "j1",
-    "jn",
-    "kernel",
-    "length",
-    "local",
-    "local_memory",
-    "long",
-    "main",
-    "max",
-    "min",
-    "mix",
-    "mutable",
-    "namespace",
-    "new",
-    "normalize",
-    "nullptr",
-    "operator",
-    "pipe",
-    "printf",
-    "private",
-    "protected",
-    "public",
-    "quad",
-    "register",
-    "restrict",
-    "return",
-    "sampler_t",
-    "select",
-    "short",
-    "sign",
-    "signed",
-    "size_t",
-    "sizeof",
-    "smoothstep",
-    "static",
-    "step",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "threadIdx",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "uchar",
-    "uint",
-    "ulong",
-    "uniform",
-    "union",
-    "unsigned",
-    "ushort",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "warpSize",
-    "while",
-    "y0",
-    "y1",
-    "yn",
-];
+/// Words that mean something to a compiler of C, CUDA or OpenCL, or that the printers use, sorted:
+/// `scripts/reserved_words.py` makes the file from the compilers' own headers.
+static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("names/words.txt").lines().collect());
+
+/// First letters of words that belong to a target, whatever follows: each version of its headers adds some.
+const FAMILIES: [&str; 6] = ["purlin_", "cl_", "CL_", "CLK_", "CUDA_", "NV_"];
 
 /// Names in use, and fresh ones.
 #[derive(Clone, Debug)]
@@ -146,13 +25,17 @@ impl Names {
     }
 
     /// `stem` if no target reserves it and it is not in use, else `stem_`, `stem_1`, `stem_2`, ….
+    ///
+    /// What is no identifier of C becomes one, and a stem whose first letters are a target's own gets others before
+    /// them. A suffix then is enough: candidates differ, and finitely many are words of a target or in use.
     pub(crate) fn fresh(&mut self, stem: &str) -> Name {
-        let mut name = stem.to_owned();
-        if is_reserved(stem) {
+        let stem = identifier(stem);
+        let mut name = stem.clone();
+        if is_word(&stem) {
             name.push('_');
         }
         let mut k = 0;
-        while self.used.contains(name.as_str()) || is_reserved(&name) {
+        while self.used.contains(name.as_str()) || is_word(&name) {
             k += 1;
             name = format!("{stem}_{k}");
         }
@@ -167,25 +50,23 @@ impl Names {
     }
 }
 
-/// Whether a word means something in one of the targets. Two underscores, or one before a capital,
-/// belong to the implementation; vector types of OpenCL end in a digit.
-fn is_reserved(word: &str) -> bool {
-    RESERVED.binary_search(&word).is_ok()
-        || word.starts_with("__")
-        || (word.starts_with('_') && word[1..].starts_with(|c: char| c.is_ascii_uppercase()))
-        || word.starts_with("purlin_")
-        || is_of_vectors(word.strip_prefix("make_").unwrap_or(word))
-        || purlin_ir::MathFn::from_name(word).is_some()
-        || word.strip_suffix('f').is_some_and(|w| purlin_ir::MathFn::from_name(w).is_some())
+/// Letters, digits and underscores that start neither with a digit nor as words of a target's own do. C and C++ keep
+/// names with a leading underscore for the implementation: all of them at file scope, some everywhere.
+fn identifier(stem: &str) -> String {
+    let word: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let is_cuda = word.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(|c: char| c.is_uppercase()));
+    match word.chars().next() {
+        Some('_') => format!("v{word}"),
+        Some(c) if !c.is_ascii_digit() && !is_cuda && !FAMILIES.iter().any(|f| word.starts_with(f)) => word,
+        Some(_) | None => format!("v_{word}"),
+    }
 }
 
-/// Whether a word is a type of vectors, or a function that loads or stores them.
-fn is_of_vectors(word: &str) -> bool {
-    let base = word.trim_end_matches(|c: char| c.is_ascii_digit());
-    let types =
-        ["char", "short", "int", "long", "longlong", "float", "double", "uchar", "ushort", "uint", "ulong"];
-    matches!(&word[base.len()..], "1" | "2" | "3" | "4" | "8" | "16")
-        && (types.contains(&base) || ["half", "ulonglong", "vload", "vstore"].contains(&base))
+/// Whether a word means something in one of the targets: finitely many do.
+fn is_word(word: &str) -> bool {
+    WORDS.binary_search(&word).is_ok()
+        || purlin_ir::MathFn::from_name(word).is_some()
+        || word.strip_suffix('f').is_some_and(|w| purlin_ir::MathFn::from_name(w).is_some())
 }
 
 /// Name of the entry point.
@@ -193,24 +74,128 @@ pub(crate) fn entry(kernel: &Kernel) -> Name {
     Names::new().fresh(&kernel.name)
 }
 
+/// Name of the function that takes the arguments of the entry point as pointers.
+pub(crate) fn launcher(entry: &str) -> String {
+    format!("{entry}_launch")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
 
     #[test]
-    fn reserved_words_are_sorted() {
-        assert!(RESERVED.windows(2).all(|w| w[0] < w[1]));
+    fn words_are_sorted_identifiers() {
+        assert!(WORDS.windows(2).all(|w| w[0] < w[1]));
+        assert!(WORDS.iter().all(|w| w.starts_with(|c: char| c.is_ascii_alphabetic())));
+        assert!(WORDS.iter().all(|w| w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')));
+        assert!(WORDS.len() > 4000, "{} words", WORDS.len());
     }
 
     #[test]
     fn reserved_words_and_repeats_get_suffixes() {
         let mut names = Names::new();
-        assert_eq!(&*names.fresh("long"), "long_");
-        assert_eq!(&*names.fresh("long"), "long_1");
-        assert_eq!(&*names.fresh("float4"), "float4_");
-        assert_eq!(&*names.fresh("vload4"), "vload4_");
-        assert_eq!(&*names.fresh("make_double2"), "make_double2_");
-        assert_eq!(&*names.fresh("cell"), "cell");
-        assert_eq!(&*names.fresh("cell"), "cell_1");
+        let cases = [
+            ("long", "long_"),
+            ("long", "long_1"),
+            ("float4", "float4_"),
+            ("vload4", "vload4_"),
+            ("make_double2", "make_double2_"),
+            ("HUGE_VAL", "HUGE_VAL_"),
+            ("INT32_MAX", "INT32_MAX_"),
+            ("M_PI", "M_PI_"),
+            ("NULL", "NULL_"),
+            ("rotate", "rotate_"),
+            ("atomicAdd", "atomicAdd_"),
+            ("xor", "xor_"),
+            ("exp", "exp_"),
+            ("expf", "expf_"),
+            ("cell", "cell"),
+            ("cell", "cell_1"),
+        ];
+        for (stem, name) in cases {
+            assert_eq!(&*names.fresh(stem), name);
+        }
+    }
+
+    #[test]
+    fn what_starts_like_a_name_of_a_target_gets_other_first_letters() {
+        let mut names = Names::new();
+        let cases = [
+            ("_K", "v_K"),
+            ("__x", "v__x"),
+            ("_x", "v_x"),
+            ("_", "v_"),
+            ("purlin_x", "v_purlin_x"),
+            ("purlin_x", "v_purlin_x_1"),
+            ("v_purlin_x", "v_purlin_x_2"),
+            ("cudaMalloc", "v_cudaMalloc"),
+            ("cuda_mass", "cuda_mass"),
+            ("CLK_LOCAL", "v_CLK_LOCAL"),
+        ];
+        for (stem, name) in cases {
+            assert_eq!(&*names.fresh(stem), name);
+        }
+    }
+
+    #[test]
+    fn what_is_no_identifier_becomes_one() {
+        let mut names = Names::new();
+        let cases = [
+            ("my buffer", "my_buffer"),
+            ("my-buffer", "my_buffer_1"),
+            ("", "v_"),
+            ("9 lives", "v_9_lives"),
+            ("grün", "gr_n"),
+            ("a\\\nb", "a__b"),
+            ("long ", "long_"),
+            ("long ", "long__1"),
+        ];
+        for (stem, name) in cases {
+            assert_eq!(&*names.fresh(stem), name, "{stem:?}");
+        }
+    }
+
+    /// Whatever the words: every candidate of every stem is an identifier that no other name and no target has.
+    #[test]
+    fn every_word_gets_a_name_of_its_own() {
+        let mut names = Names::new();
+        let mut seen = BTreeSet::new();
+        let stems =
+            WORDS.iter().flat_map(|w| [(*w).to_owned(), format!("{w}_"), format!("_{w}"), format!("{w} ")]);
+        for stem in stems.collect::<Vec<_>>().iter().chain(&[String::new()]).cycle().take(40_000) {
+            let name = names.fresh(stem);
+            assert!(!is_word(&name) && identifier(&name) == *name, "{stem:?}: {name}");
+            assert!(seen.insert(name.clone()), "{stem:?}: {name} twice");
+        }
+    }
+
+    /// The words of the machine's own headers of C, which may be newer than those of the file.
+    #[test]
+    fn macros_functions_and_types_of_the_c_headers_are_words() {
+        let preprocessed = |option: &str| {
+            let source = "#include <math.h>\n#include <stdint.h>\n";
+            let mut cc = Command::new("cc")
+                .args(["-xc", "-std=c11", "-fopenmp", "-E", option, "-"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .ok()?;
+            cc.stdin.take()?.write_all(source.as_bytes()).ok()?;
+            String::from_utf8(cc.wait_with_output().ok()?.stdout).ok()
+        };
+        let (Some(macros), Some(declared)) = (preprocessed("-dM"), preprocessed("-P")) else {
+            println!("skipped: no C compiler");
+            return;
+        };
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let defined =
+            macros.lines().filter_map(|l| l.strip_prefix("#define ")?.split(|c| !is_part(c)).next());
+        let words: BTreeSet<&str> = defined.chain(declared.split(|c| !is_part(c))).collect();
+        let is_name = |w: &&&str| w.len() > 1 && w.starts_with(|c: char| c.is_ascii_alphabetic());
+        let unknown: Vec<_> = words.iter().filter(is_name).filter(|w| !is_word(w)).collect();
+        assert!(unknown.is_empty(), "add them with scripts/reserved_words.py: {unknown:?}");
+        assert!(words.contains("HUGE_VAL") && words.contains("cbrt") && words.contains("int64_t"));
     }
 }

@@ -79,10 +79,37 @@ pub struct LaunchPlan {
     pub block: [u64; 3],
     /// Local memory of one work-group, in bytes.
     pub local_bytes: u64,
+    /// Private arrays of one work-item, in bytes; none for C, whose code has them where there is room.
+    #[serde(default)]
+    pub private_bytes: u64,
     /// What the device must offer.
     pub features: Vec<Feature>,
     /// Conditions on the parameters that the code relies on; a launch that breaks one is refused.
     pub preconditions: Vec<Precondition>,
+}
+
+impl LaunchPlan {
+    /// Bytes of device memory that a launch takes: buffers, tables and scratch.
+    ///
+    /// # Errors
+    /// A length without a value, negative, or beyond 64 bits.
+    pub fn bytes(&self, params: &BTreeMap<String, i64>) -> Result<u64, HostExprError> {
+        self.args.iter().try_fold(0_u64, |sum, spec| {
+            let values: Vec<_> = params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            let overflow = || HostExprError::Overflow {
+                expression: format!("bytes of `{}`", spec.name),
+                params: values.join(", "),
+            };
+            let len = match &spec.kind {
+                ArgKind::Param | ArgKind::Scalar => return Ok(sum),
+                ArgKind::Table(data) => data.len() as u64,
+                ArgKind::Buffer { len, .. } | ArgKind::Scratch { len } => u64::try_from(len.eval(params)?)
+                    .map_err(|_| HostExprError::Negative(spec.name.clone()))?,
+            };
+            let bytes = len.checked_mul(spec.ty.bytes()).ok_or_else(overflow)?;
+            sum.checked_add(bytes).ok_or_else(overflow)
+        })
+    }
 }
 
 /// A condition `value >= 0` on the parameters, checked before a launch; that the value fits 64 bits is part of it.
@@ -184,6 +211,9 @@ pub enum HostExprError {
         /// The parameters in it, with their values.
         params: String,
     },
+    /// An array would have fewer than no elements.
+    #[error("`{0}` has a negative length with these parameters; use larger ones")]
+    Negative(String),
     /// A divisor is zero.
     #[error("`{0}` divides by zero with these parameters")]
     DivisionByZero(String),

@@ -12,6 +12,7 @@ use crate::lower::place::is_plain_scalar;
 use crate::placed::PlacedKernel;
 use crate::plan::{Precondition, Program, Target};
 use crate::print::{self, Constant, Function, Param};
+use crate::stack::Stack;
 use crate::storage::{Storage, check_bounds, local_bytes};
 use crate::{launch, regions};
 use purlin_analysis::inside::first_outside;
@@ -53,6 +54,8 @@ pub struct Code {
     pub local_bytes: u64,
     /// Integers that parameters may take beyond 64 bits.
     pub integers: Vec<Precondition>,
+    /// Bytes of private arrays of a work-item.
+    pub private_bytes: u64,
 }
 
 /// Generates a program: [`PlacedKernel::new`], then [`PlacedKernel::generate`].
@@ -75,7 +78,8 @@ pub(crate) fn program(
     let source = print::source(&code.function, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
-    let mut plan = launch::plan(placed.kernel, target, &axes, code.local_bytes, features)?;
+    let memory = (code.local_bytes, code.private_bytes);
+    let mut plan = launch::plan(placed.kernel, target, &axes, memory, features)?;
     plan.preconditions.extend(code.integers);
     Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan, contraction })
 }
@@ -120,13 +124,16 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
         grid: Vec::new(),
         aligned: Vec::new(),
+        kept: Vec::new(),
         body,
     };
     let integers = env.reach.preconditions();
     frame(&mut function, target, env, &axes, &storage);
     let local_bytes = local_bytes(&storage.locals, &function.aligned);
     check_memory(target, &function.constants, local_bytes)?;
-    Ok((Code { function, local_bytes, integers }, axes))
+    let Stack { private_bytes, kept } = Stack::of(&function.body, target)?;
+    function.kept = kept;
+    Ok((Code { function, local_bytes, private_bytes, integers }, axes))
 }
 
 /// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same values flow, in the

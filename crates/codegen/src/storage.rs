@@ -127,7 +127,8 @@ pub(crate) fn local_bytes(locals: &[Declare], aligned: &[(Name, u64)]) -> u64 {
     locals.iter().fold(0, |end, buffer| {
         let own = aligned.iter().find(|(name, _)| *name == buffer.name).map(|(_, bytes)| *bytes);
         let bytes = buffer.ty.bytes();
-        end.next_multiple_of(own.unwrap_or(1).max(bytes)) + buffer.len.unwrap_or(1) * bytes
+        let start = u64::checked_next_multiple_of(end, own.unwrap_or(1).max(bytes)).unwrap_or(u64::MAX);
+        start.saturating_add(buffer.len.unwrap_or(1).saturating_mul(bytes))
     })
 }
 

@@ -36,6 +36,18 @@ refusals! {
     refuses_to_write_what_another_work_item_holds: Cuda,
         "temp t: f64[32] subgroup\nfor l in 0..32 {l.0}\n  s: t[31 - l] = f64(l)\n"
         => "`s` writes `t`, of which every work-item of a sub-group holds one element, without an index that is that of the work-item along l.0, the same in every write; index it so, or make it local";
+    refuses_private_arrays_beyond_a_thread: Cuda,
+        "arg y: f64[n] inout\ntemp t: f64[40000] private\ntemp u: f64[30000] private\nfor i in 0..n {g.0}\n  r: t[i mod 7] = y[i]\n  s: u[i mod 7] = t[i mod 7]\n  w: y[i] = u[i mod 7]\n"
+        => "private arrays of a work-item take 560000 bytes, of which `t` takes 320000; cuda code may use 524288: use smaller tiles, alias their storage, or keep `t` in global memory";
+    refuses_private_arrays_beyond_a_work_item: OpenCl,
+        "arg y: f64[n] inout\ntemp t: f64[1000000000, 4000000000] private\nfor i in 0..n {g.0}\n  r: t[0, 1] = y[i]\n  s: y[i] = t[0, 1]\n"
+        => "private arrays of a work-item take 18446744073709551615 bytes, of which `t` takes 18446744073709551615; opencl code may use 524288: use smaller tiles, alias their storage, or keep `t` in global memory";
+    refuses_arrays_beyond_a_thread_of_the_host: C,
+        "arg y: f64[4] inout\ntemp t: f64[9000000] private\nfor i in 0..9\n  r: t[i] = 1.0\n  s: y[0] = t[i]\n"
+        => "private arrays of a work-item take 72000000 bytes, of which `t` takes 72000000; c code may use 67108864: use smaller tiles, alias their storage, or keep `t` in global memory";
+    refuses_local_arrays_beyond_64_bits: Cuda,
+        "arg y: f64[n] inout\ntemp t: f64[1000000000, 4000000000] local\nfor i in 0..n {g.0}\n  r: t[0, 1] = y[i]\n  s: y[i] = t[0, 1]\n"
+        => "local arrays take 18446744073709551615 bytes, a cuda kernel can declare 232448; use smaller tiles or alias their storage";
     refuses_a_parametric_block: Cuda,
         "arg y: f64[n] out\nfor i in 0..n {l.0}\n  s: y[i] = 1.0\n"
         => "work-items along l.0: the extent of `i` is `n`, needed a constant; fix the parameter, or split the loop by a constant and tag the inner one";
@@ -251,4 +263,19 @@ fn refuses_a_shuffle_for_a_call_that_sends_work_items_apart() {
         "`shuffle of r` must be run by the work-items along l.0 together, and `l0 < 31` may send them apart; let the \
          loop around it have exact bounds"
     );
+}
+
+/// Two work-groups meet on an element for values only that the parameter cannot have: of 32 bits, not of 64.
+#[test]
+fn clashes_need_values_of_the_types() {
+    let text = |ty: &str| {
+        format!(
+            "kernel k\nparam n: {ty}\narg y: f64[n] inout\nfor i in 0..n {{g.0}}\n  s: y[i] = 1.0\n\
+             for j in 0..n {{g.0}}\n  t: y[j - 1099511627776] = 2.0 if j >= 1099511627776\n"
+        )
+    };
+    let wide = refusal(Target::C, &text("i64"));
+    assert!(wide.contains("with n = 1099511627777"), "{wide}");
+    let kernel = parse(&text("i32")).unwrap();
+    generate(&kernel, Target::C, &Options::default()).unwrap();
 }

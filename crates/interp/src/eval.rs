@@ -2,10 +2,9 @@
 
 use super::error::InterpError;
 use super::machine::{Eval, Machine};
-use super::math;
 use super::node::{Comparison, Int, IntOp, Real, RealOp, Truth};
 use super::observe::Observer;
-use super::rounding;
+use super::{math, rounding};
 use purlin_ir::expr::UpdateOp;
 use purlin_ir::types::ScalarType;
 

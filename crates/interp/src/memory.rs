@@ -1,5 +1,6 @@
 //! What a kernel is run on: parameters and arguments by name.
 
+use purlin_ir::kernel::Kernel;
 use purlin_ir::types::ScalarType;
 use std::collections::BTreeMap;
 
@@ -89,6 +90,19 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// The values of a kernel's parameters and variables; others are left out.
+    #[must_use]
+    pub fn of_kernel(&self, kernel: &Kernel) -> Self {
+        let mut memory = Self::new();
+        for (name, value) in self.params.iter().filter(|(name, _)| kernel.var(name).is_some()) {
+            memory.set_param(name, *value);
+        }
+        for (name, value) in self.values.iter().filter(|(name, _)| kernel.var(name).is_some()) {
+            memory.set(name, value.clone());
+        }
+        memory
+    }
+
     /// Nothing.
     pub fn new() -> Self {
         Self::default()

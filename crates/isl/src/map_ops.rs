@@ -173,6 +173,14 @@ impl Map {
         Ok(self.wrap()?.lexmin_point()?.map(|point| self.split_point(point)))
     }
 
+    /// As [`Map::lexmin_pair`], of the pairs whose parameters lie in `ranges`; see [`Set::lexmin_point_within`].
+    ///
+    /// # Errors
+    /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
+    pub fn lexmin_pair_within(&self, ranges: &[(String, i64, i64)]) -> Result<Option<Pair>, IslError> {
+        Ok(self.wrap()?.lexmin_point_within(ranges)?.map(|point| self.split_point(point)))
+    }
+
     /// Splits a point of the wrapped map: parameters come first, then inputs, then outputs.
     fn split_point(&self, point: Point) -> Pair {
         let (n_in, n_out) = (self.in_dims().len(), self.out_dims().len());

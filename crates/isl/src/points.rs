@@ -118,6 +118,41 @@ impl Set {
         if positive.is_empty()? { flat.sample_point() } else { positive.lexmin()?.sample_point() }
     }
 
+    /// As [`Set::lexmin_point`], of the points whose parameters lie in `ranges`, ends included; ranges of names that
+    /// are no parameters say nothing.
+    ///
+    /// # Errors
+    /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
+    pub fn lexmin_point_within(&self, ranges: &[(String, i64, i64)]) -> Result<Option<Point>, IslError> {
+        let fits = |point: &Point| {
+            let in_range = |(name, lo, hi): &(String, i64, i64)| {
+                point.iter().find(|(n, _)| n == name).is_none_or(|(_, value)| (lo..=hi).contains(&value))
+            };
+            ranges.iter().all(in_range)
+        };
+        match self.lexmin_point() {
+            Ok(Some(point)) if !fits(&point) => {}
+            Err(IslError::Overflow { .. }) if !ranges.is_empty() => {}
+            found => return found,
+        }
+        let space = self.space()?;
+        // ranges bound the set below: values that are not negative come first all the same
+        for floor in [0, i64::MIN] {
+            let known = ranges.iter().filter(|(name, ..)| space.params.contains(name));
+            let bounds = known.flat_map(|(name, lo, hi)| {
+                let (least, most) = (Affine::constant(-(*lo).max(floor)), Affine::constant(*hi));
+                let above = Affine { terms: vec![(name.clone(), 1)], ..least };
+                let below = Affine { terms: vec![(name.clone(), -1)], ..most };
+                [Constraint::non_negative(above), Constraint::non_negative(below)]
+            });
+            let within = self.intersect(&Set::from_constraints(&space, &bounds.collect::<Vec<_>>())?)?;
+            if let Some(point) = within.lexmin_point()? {
+                return Ok(Some(point));
+            }
+        }
+        Ok(None)
+    }
+
     /// The set without its parameters, each of which must have a single value.
     fn without_params(&self, operation: &'static str) -> Result<Set, IslError> {
         let used = self.drop_unused_params()?;

@@ -26,6 +26,22 @@ fn witnesses_are_the_smallest() {
 }
 
 #[test]
+fn witnesses_stay_in_the_ranges_of_parameters() {
+    let ranges = [("N".to_owned(), -8, 7), ("other".to_owned(), 0, 0)];
+    let smallest = |text: &str| set(text).lexmin_point_within(&ranges).unwrap();
+    assert_eq!(smallest("[N] -> { [i] : 0 <= i < N }"), Some(point(&[("N", 1), ("i", 0)])));
+    assert_eq!(smallest("[N] -> { [i] : N > 100 and 0 <= i < N }"), None);
+    // the smallest point lies below the range: the next one is not negative, or where there is none negative
+    assert_eq!(smallest("[N] -> { [i] : -20 <= N and i = 3 }"), Some(point(&[("N", 0), ("i", 3)])));
+    assert_eq!(smallest("[N] -> { [i] : -20 <= N <= -2 and i = 3 }"), Some(point(&[("N", -8), ("i", 3)])));
+    assert_eq!(smallest("[N] -> { [i] : N = -20 or N = 20 }"), None);
+    assert_eq!(smallest("{ [i] : i = 1000 }"), Some(point(&[("i", 1000)])));
+    // and beyond 64 bits there is a smallest point all the same
+    let wide = "[N] -> { [i] : i = 9223372036854775807 + N or (i = 3 and N = 5) }";
+    assert_eq!(smallest(wide), Some(point(&[("N", 0), ("i", i64::MAX)])));
+}
+
+#[test]
 fn samples_lie_in_the_set() {
     let space = SetSpace::new(&["i", "j"], &["N"]);
     let constraints = [

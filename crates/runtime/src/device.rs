@@ -92,6 +92,9 @@ pub struct DeviceInfo {
     pub max_grid: [u64; 3],
     /// Local memory a group may declare, in bytes.
     pub local_mem_bytes: u64,
+    /// Private arrays that all work-items of a group may have together, in bytes, where they lie on one stack.
+    #[serde(default)]
+    pub private_mem_bytes: Option<u64>,
     /// Memory of the device, in bytes; 0 where it is not known.
     pub global_mem_bytes: u64,
     /// Whether it computes in double precision.

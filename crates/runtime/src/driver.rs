@@ -174,6 +174,12 @@ impl<D: Driver> Device for Checked<D> {
         let _queue = lock(&self.queue);
         // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
         let real = bytes.max(1);
+        // Host and OpenCL promise what they do not have, and end the process when it is used.
+        let all = self.info().global_mem_bytes;
+        if all != 0 && real > all {
+            let reason = format!("it has {all} bytes in all");
+            return Err(RuntimeError::Allocation { bytes, device: self.device_name(), reason });
+        }
         let memory = self.driver.allocate(real)?;
         if !self.driver.is_checker() {
             self.driver.fill(&memory, 0xFF, real)?;
@@ -278,6 +284,13 @@ fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError
     if program.plan.local_bytes > info.local_mem_bytes {
         let (needed, limit) = (program.plan.local_bytes, info.local_mem_bytes);
         return Err(RuntimeError::LocalMemory { entry, needed, limit, device });
+    }
+    let items = program.plan.block.iter().fold(1_u64, |a, &b| a.saturating_mul(b));
+    let needed = program.plan.private_bytes.saturating_mul(items);
+    if let Some(limit) = info.private_mem_bytes
+        && needed > limit
+    {
+        return Err(RuntimeError::PrivateMemory { entry, needed, limit, device });
     }
     for spec in &program.plan.args {
         if let ArgKind::Table(data) = &spec.kind

@@ -54,7 +54,14 @@ pub fn upload_values<T: Element>(
 /// As [`Device::download`].
 pub fn download_values<T: Element>(device: &dyn Device, buffer: &Buffer) -> Result<Vec<T>, RuntimeError> {
     // A buffer that ends inside an element is refused by `download`, which compares sizes.
-    let mut values = vec![T::default(); buffer.bytes() as usize / size_of::<T>()];
+    let len = buffer.bytes() as usize / size_of::<T>();
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|e| RuntimeError::Allocation {
+        bytes: buffer.bytes(),
+        device: "the host".into(),
+        reason: e.to_string(),
+    })?;
+    values.resize(len, T::default());
     let slice = values.as_mut_slice();
     // SAFETY: as in `upload_values`, and every pattern of bytes is a value of the sealed types.
     let bytes =

@@ -160,6 +160,20 @@ pub enum RuntimeError {
         /// The device.
         device: String,
     },
+    /// Too much private memory.
+    #[error(
+        "`{entry}` needs {needed} bytes for the private arrays of a work-group, `{device}` has {limit}; use smaller tiles or groups, or keep large arrays in global memory"
+    )]
+    PrivateMemory {
+        /// The program.
+        entry: String,
+        /// Bytes of one work-group.
+        needed: u64,
+        /// Bytes the device offers a group.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
     /// A constant table whose values its type cannot hold.
     #[error("table `{name}` holds values that `{ty}` cannot represent; give it another type")]
     TableType {
@@ -169,12 +183,17 @@ pub enum RuntimeError {
         ty: purlin_ir::ScalarType,
     },
     /// The device's compiler refused the source.
-    #[error("`{entry}` does not compile with {compiler}; this is its log:\n{log}")]
+    #[error(
+        "bug of purlin, unless code of an intrinsic is at fault: the code of `{entry}` does not compile with {compiler}{}; please report the kernel, as `purlin print` shows it, with this log:\n{log}",
+        place.as_ref().map_or_else(String::new, |place| format!(", {place}"))
+    )]
     Compile {
         /// The program.
         entry: String,
         /// The compiler.
         compiler: String,
+        /// The first error and the line that it is about, if the log says so.
+        place: Option<String>,
         /// What it printed.
         log: String,
     },
@@ -407,6 +426,12 @@ pub enum RuntimeError {
 }
 
 impl RuntimeError {
+    /// A source that a compiler refused with a log.
+    pub(crate) fn compile(entry: &str, compiler: impl Into<String>, source: &str, log: String) -> Self {
+        let place = crate::diagnosis::first_error(&log, source);
+        Self::Compile { entry: entry.into(), compiler: compiler.into(), place, log }
+    }
+
     /// An i/o error with what was being done.
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let action = action.into();

@@ -7,8 +7,12 @@
 mod beyond_64_bits;
 #[path = "generated/lanes.rs"]
 mod lanes;
+#[path = "generated/names.rs"]
+mod names;
 #[path = "generated/nan.rs"]
 mod nan;
+#[path = "generated/stack.rs"]
+mod stack;
 #[path = "generated/types.rs"]
 mod types;
 

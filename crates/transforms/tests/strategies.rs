@@ -3,6 +3,7 @@
 
 use insta::assert_snapshot;
 use purlin_interp::{Memory, interpret};
+use purlin_ir::AxisTag;
 use purlin_transforms::strategies::{SingleCell, single_cell_per_work_item};
 
 const ACTION: &str = "kernel action
@@ -50,6 +51,19 @@ fn single_cell() {
     assert_snapshot!(story(ACTION, &SingleCell { work_group: 4, ..SingleCell::default() }));
 }
 
+/// The loop over cells is the one around the scatter, whatever its name; the new loops give way to what is there.
+#[test]
+fn finds_the_cells_by_the_scatter() {
+    let text = ACTION.replace("cell", "c").replace(" u", " cell").replace("temp l", "temp c_item");
+    let text = text.replace("temp r", "temp c_group").replace("r[", "c_group[").replace(" l[", " c_item[");
+    let text = text.replace("*l[", "*c_item[");
+    let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+    let (result, _) = single_cell_per_work_item(&kernel, &SingleCell::default()).unwrap();
+    let (outer, inner) = (result.iname("c_group_1").unwrap(), result.iname("c_item_1").unwrap());
+    assert_eq!(result.inames[outer].tag, AxisTag::Group(0));
+    assert_eq!(result.inames[inner].tag, AxisTag::Local(0));
+}
+
 #[test]
 fn refuses_without_a_scatter() {
     assert_snapshot!(story(&ACTION.replace("{scatter}", ""), &SingleCell::default()));
@@ -57,7 +71,7 @@ fn refuses_without_a_scatter() {
 
 #[test]
 fn refuses_without_cells() {
-    let args = SingleCell { cells: "element".into(), ..SingleCell::default() };
+    let args = SingleCell { cells: Some("element".into()), ..SingleCell::default() };
     assert_snapshot!(story(ACTION, &args));
 }
 

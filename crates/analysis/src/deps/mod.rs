@@ -30,7 +30,7 @@ pub use access::{AccessSite, Mode, access_sites};
 pub(crate) use agree::bounds_of;
 pub use graph::{DependenceGraph, dependence_graph, show_dependences, to_dot};
 
-use crate::polyhedral::{Polyhedral, Side, difference, is_symbol};
+use crate::polyhedral::{Polyhedral, Side, difference, is_symbol, symbol_ranges};
 use crate::witness::{Instance, Witness};
 use pair::{Order, PairRelation, Span, common_maps, index_map, pair_relation};
 use purlin_ir::affine::{Affine, Atom};
@@ -197,7 +197,7 @@ impl Dependence {
     /// # Errors
     /// A failure of isl.
     pub fn witness(&self, kernel: &Kernel, part: &isl::Map) -> Result<Option<Witness>, isl::IslError> {
-        let Some(pair) = part.lexmin_pair()? else { return Ok(None) };
+        let Some(pair) = part.lexmin_pair_within(&symbol_ranges(kernel))? else { return Ok(None) };
         let point = |p: &[(String, i64)]| p.iter().map(|(_, v)| *v).collect::<Vec<_>>();
         let params: Vec<_> = pair.params.clone();
         let source = Instance::new(kernel, self.source, point(&pair.input));

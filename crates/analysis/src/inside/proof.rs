@@ -2,7 +2,7 @@
 
 use super::sites::Site;
 use super::{Cause, Outside, Reach};
-use crate::polyhedral::{Polyhedral, Side, cross};
+use crate::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use crate::witness::Instance;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
@@ -134,7 +134,8 @@ impl<'p, 'k> Proofs<'p, 'k> {
         let context = context.filter_map(|c| poly.constraint(&c, Side::Source)).collect();
         let dims = poly.names(&site.loops, Side::Source);
         let space = isl::SetSpace::new(&dims, &poly.params);
-        isl::Set::from_disjuncts(&space, &cross(&all, &[context]))?.lexmin_point()
+        isl::Set::from_disjuncts(&space, &cross(&all, &[context]))?
+            .lexmin_point_within(&symbol_ranges(poly.kernel))
     }
 
     fn witness(&self, site: &Site<'_>, point: &[(String, i64)]) -> Reach {

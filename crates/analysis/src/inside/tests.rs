@@ -50,6 +50,19 @@ fn whole_ranges_blocks_and_triangles_are_inside() {
     }
 }
 
+/// A parameter has values of its type: what lies outside for others only is inside.
+#[test]
+fn witnesses_have_values_of_the_types() {
+    let beyond =
+        "arg a: f64[n] inout\nfor j in 0..n\n  t: a[j + n - 1099511627776] = 2.0 if j + n >= 1099511627776\n";
+    assert_eq!(outside(beyond), "");
+    assert_eq!(known(beyond), ["inside"]);
+    let wide = "param m: i64\narg a: f64[m] inout\nfor j in 0..m\n  t: a[j + m - 1099511627776] = 2.0 if j + m >= 1099511627776\n";
+    assert!(outside(wide).contains("with m = 109951162777"), "{}", outside(wide));
+    let least = "arg a: f64[7] inout\nfor j in 0..1\n  t: a[3 + n] = 2.0\n";
+    assert_eq!(outside(least), needed("`t[0]` accesses `a[-1]` with n = -4, outside of its shape [7]"));
+}
+
 #[test]
 fn conditions_count() {
     let text = "arg a: f64[n] inout

@@ -156,7 +156,8 @@ impl<'k> Lower<'k> {
     fn label(&self, node: &Node) -> Option<String> {
         match node {
             Node::Insn(insn) => {
-                let tags: Vec<&str> = self.kernel.insns[*insn].tags.iter().map(String::as_str).collect();
+                let tags: Vec<_> =
+                    self.kernel.insns[*insn].tags.iter().map(|t| purlin_ir::text::show_label(t)).collect();
                 Some(tags.join(", "))
             }
             Node::Loop(_, body) => {

@@ -8,8 +8,7 @@ mod vector;
 use crate::ast::{
     Atomic, Block, CodePiece, Declare, Expr, Extent, For, Intrinsic, LoopKind, Name, Op, Place, Stmt,
 };
-use crate::plan::STATIC_LOCAL_BYTES;
-use crate::plan::Target;
+use crate::plan::{STATIC_LOCAL_BYTES, Target};
 use dialect::Dialect;
 pub(crate) use helpers::Helper;
 use purlin_ir::{ScalarType, TableData, UpdateOp};
@@ -31,6 +30,8 @@ pub struct Function {
     pub grid: Vec<(u8, Name)>,
     /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they are aligned.
     pub aligned: Vec<(Name, u64)>,
+    /// Arrays of the C code that are too large for the stack.
+    pub kept: Vec<Name>,
     /// The statements.
     pub body: Block,
 }
@@ -73,6 +74,7 @@ pub(crate) struct Source {
 pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> Source {
     let mut printer = Printer::new(target);
     printer.aligned.clone_from(&function.aligned);
+    printer.kept = function.kept.iter().cloned().collect();
     printer.indent = 1;
     let local: u64 = function.body.iter().map(local_bytes).sum();
     printer.dynamic_local = (target == Target::Cuda && local > STATIC_LOCAL_BYTES).then_some(0);
@@ -129,6 +131,7 @@ pub(crate) struct Printer {
     /// Bytes used so far of the local memory that the launch provides, if it does.
     dynamic_local: Option<u64>,
     aligned: Vec<(Name, u64)>,
+    kept: BTreeSet<Name>,
 }
 
 impl Printer {
@@ -142,6 +145,7 @@ impl Printer {
             in_groups: false,
             dynamic_local: None,
             aligned: Vec::new(),
+            kept: BTreeSet::new(),
         }
     }
 
@@ -179,7 +183,7 @@ impl Printer {
 
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Comment(text) => self.line(&format!("// {text}")),
+            Stmt::Comment(text) => self.line(&comment(text)),
             Stmt::Declare(d) => self.declare(d),
             Stmt::Assign { place, op, value, .. } => self.assign(place, *op, value),
             Stmt::Atomic(a) => self.atomic(a),
@@ -209,6 +213,9 @@ impl Printer {
         self.start();
         if d.local {
             self.out.push_str(self.dialect.local_space());
+        }
+        if self.kept.contains(&d.name) {
+            self.out.push_str("static _Thread_local ");
         }
         if let Some(text) = self.alignment(&d.name).and_then(|bytes| self.dialect.aligned(bytes)) {
             self.out.push_str(&text);
@@ -300,7 +307,7 @@ impl Printer {
             }
         }
         let code = std::mem::replace(&mut self.out, before);
-        self.line(&format!("// {}", i.name));
+        self.line(&comment(&i.name));
         for line in code.lines() {
             self.line(line);
         }
@@ -332,7 +339,7 @@ impl Printer {
 
     fn for_loop(&mut self, f: &For) {
         match f.kind {
-            LoopKind::Vector if self.dialect.0 == Target::C && may_vectorise(&f.body) => {
+            LoopKind::Vector if self.dialect.0 == Target::C && self.may_vectorise(&f.body) => {
                 self.line("#pragma omp simd");
             }
             LoopKind::Sequential if f.short_triangle => {
@@ -345,7 +352,7 @@ impl Printer {
             LoopKind::Groups if self.in_groups => {}
             LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),
             LoopKind::WorkItems => {
-                if innermost(f) && may_vectorise(&f.body) {
+                if innermost(f) && self.may_vectorise(&f.body) {
                     self.line("#pragma omp simd");
                 }
             }
@@ -353,6 +360,11 @@ impl Printer {
         self.loop_head(f);
         self.in_groups |= f.kind == LoopKind::Groups;
         self.braced(&f.body);
+    }
+
+    /// Whether the iterations may run in lanes: see [`may_vectorise`]. Lanes have no copies of what outlives them.
+    fn may_vectorise(&self, body: &Block) -> bool {
+        may_vectorise(body) && !declares(body, &self.kept)
     }
 
     fn loop_head(&mut self, f: &For) {
@@ -406,7 +418,7 @@ impl Printer {
             let comma = if k == last { ")" } else { "," };
             let _ = write!(self.out, "\n    {text}{comma}");
             if let Some(remark) = remark {
-                let _ = write!(self.out, " // {remark}");
+                let _ = write!(self.out, " {}", comment(remark));
             }
         }
         self.out.push_str("\n{\n");
@@ -422,11 +434,11 @@ impl Printer {
     /// `void entry_launch(void *const *args, const int64_t *grid)`: each argument points to a value, or
     /// to the pointer of a buffer.
     fn launcher(&mut self, function: &Function) {
-        let _ = write!(
-            self.out,
-            "\nvoid {0}_launch(void *const *args, const int64_t *grid);\n\nvoid {0}_launch(void *const *args, const int64_t *grid)\n{{\n",
-            function.name
+        let head = format!(
+            "void {}(void *const *args, const int64_t *grid)",
+            crate::names::launcher(&function.name)
         );
+        let _ = write!(self.out, "\n{head};\n\n{head}\n{{\n");
         if function.params.is_empty() {
             self.out.push_str("    (void)args;\n");
         }
@@ -481,6 +493,12 @@ fn may_vectorise(body: &Block) -> bool {
     visit(body, &mut BTreeSet::new())
 }
 
+/// Whether a block declares one of some names.
+fn declares(block: &Block, names: &BTreeSet<Name>) -> bool {
+    let here = |stmt: &Stmt| matches!(stmt, Stmt::Declare(d) if names.contains(&d.name));
+    block.iter().any(|stmt| here(stmt) || stmt.body().is_some_and(|body| declares(body, names)))
+}
+
 fn innermost(f: &For) -> bool {
     !f.body.iter().any(|s| matches!(s, Stmt::For(inner) if inner.kind == LoopKind::WorkItems))
 }
@@ -502,6 +520,25 @@ pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
     }
 }
 
+/// A comment up to the end of its line, whatever the text: C joins a line that ends in a backslash, or in the trigraph
+/// of one, with the next, and other characters than a line feed may end a line or turn its direction.
+fn comment(text: &str) -> String {
+    let is_plain =
+        |c: char| !c.is_control() && !matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut line = String::from("// ");
+    for c in text.trim_end().chars() {
+        if is_plain(c) {
+            line.push(c);
+        } else {
+            let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    if line.ends_with(['\\', '/']) {
+        line.push_str(" .");
+    }
+    line
+}
+
 /// The operator of a binary operation and how tightly it binds.
 fn operator(op: Op) -> (&'static str, u8) {
     match op {
@@ -516,5 +553,25 @@ fn operator(op: Op) -> (&'static str, u8) {
         Op::Ne => (" != ", expr::EQUALITY),
         Op::And => (" && ", expr::AND),
         Op::Or => (" || ", expr::OR),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::comment;
+
+    #[test]
+    fn comments_stay_on_their_lines() {
+        let cases = [
+            ("geometry", "// geometry"),
+            ("C:\\tmp\\", "// C:\\tmp\\ ."),
+            ("C:\\tmp\\ \t", "// C:\\tmp\\ ."),
+            ("what??/", "// what??/ ."),
+            ("a\nb\r\0\u{2028}\u{202e}", "// a\\u{a}b\\u{d}\\u{0}\\u{2028}\\u{202e}"),
+            ("größer */ \"", "// größer */ \""),
+        ];
+        for (text, line) in cases {
+            assert_eq!(comment(text), line);
+        }
     }
 }

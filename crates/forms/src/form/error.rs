@@ -95,7 +95,7 @@ pub enum FormError {
     },
     /// A name that cannot stand in a kernel.
     #[error(
-        "`{name}` cannot be a name in a kernel: use a letter or `_`, then letters, digits and `_`, and no keyword"
+        "`{name}` cannot be a name in a kernel: use a letter or `_`, then letters, digits and `_`, and no keyword or function"
     )]
     BadName {
         /// The name.

@@ -1,7 +1,7 @@
 //! Names in a kernel: those of the form stay as they are, the others give way.
 
 use crate::form::FormError;
-use purlin_ir::verify::KEYWORDS;
+use purlin_ir::verify::is_name;
 use std::collections::BTreeSet;
 
 /// Names that are taken.
@@ -16,9 +16,7 @@ impl Names {
     /// # Errors
     /// [`FormError::BadName`] if it cannot stand in a kernel, [`FormError::Name`] if it is taken.
     pub(super) fn reserve(&mut self, name: &str) -> Result<String, FormError> {
-        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if !starts || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') || KEYWORDS.contains(&name)
-        {
+        if !is_name(name) {
             return Err(FormError::BadName { name: name.into() });
         }
         if !self.taken.insert(name.into()) {

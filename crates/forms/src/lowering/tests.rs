@@ -161,9 +161,26 @@ fn names_of_the_form_win_over_those_of_the_kernel() {
     assert!(relative_error(&form, &mesh, &inputs) <= TOLERANCE);
     let bad =
         |name: &str| lower(&(coefficient(name, &space) * test(&space) * dx()), &LoweringOptions::new("k"));
-    assert!(matches!(bad("in"), Err(FormError::BadName { .. })));
-    assert!(matches!(bad("a b"), Err(FormError::BadName { .. })));
+    for name in ["in", "a b", "", "exp", "floor_div", "größe"] {
+        assert_eq!(bad(name).unwrap_err(), FormError::BadName { name: name.into() });
+    }
     assert!(matches!(bad("k"), Err(FormError::Name { .. })));
+}
+
+/// Names of the loops, temporaries, tables and instructions of a kernel, of its stages, and of the targets' words.
+#[test]
+fn functions_may_have_the_names_of_parts_of_the_kernel() {
+    let mut random = Random::fresh();
+    let mesh = mesh(CellShape::Triangle, &mut random);
+    let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+    let names =
+        ["cell", "x", "y_cell", "abs_det", "weights", "scatter", "rotate", "HUGE_VAL", "_K", "purlin_x"];
+    for name in names {
+        let u = coefficient(name, &space);
+        let form = (u.clone() * test(&space) + inner(grad(&u), grad(test(&space)))) * dx();
+        let inputs = Inputs::new().field(name, field(&mesh, &space, &mut random));
+        assert!(relative_error(&form, &mesh, &inputs) <= TOLERANCE, "{name}");
+    }
 }
 
 #[test]

@@ -75,4 +75,10 @@ pub enum MeshError {
         /// The highest number supported.
         max: usize,
     },
+    /// There is no memory for the mesh.
+    #[error("no memory for a mesh of {cells} cells; use fewer divisions")]
+    Memory {
+        /// The number of cells.
+        cells: usize,
+    },
 }

@@ -15,7 +15,7 @@ impl Mesh {
     /// those above, so that consecutive cells have consecutive vertices.
     ///
     /// # Errors
-    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
+    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
     ///
     /// # Source
     /// Document 000, section 6.2: 2·n² triangles.
@@ -23,8 +23,8 @@ impl Mesh {
         Self::check_divisions(2, n)?;
         let axis = |i: usize| i as f64 / n as f64;
         let row = (n + 1) as u32;
-        let coordinates = (0..=n).flat_map(|j| (0..=n).flat_map(move |i| [axis(i), axis(j)])).collect();
-        let mut cells = Vec::with_capacity(6 * n * n);
+        let (mut coordinates, mut cells) = lists(2 * (n + 1) * (n + 1), 2 * n * n, 3)?;
+        coordinates.extend((0..=n).flat_map(|j| (0..=n).flat_map(move |i| [axis(i), axis(j)])));
         for j in 0..n as u32 {
             let corners = (0..n as u32).map(|i| i + row * j);
             cells.extend(corners.clone().flat_map(|c| [c, c + 1, c + row + 1]));
@@ -40,7 +40,7 @@ impl Mesh {
     /// that consecutive cells have consecutive vertices.
     ///
     /// # Errors
-    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
+    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
     ///
     /// # Source
     /// Document 000, section 6.2: 6·n³ tetrahedra.
@@ -48,10 +48,10 @@ impl Mesh {
         Self::check_divisions(3, n)?;
         let axis = |i: usize| i as f64 / n as f64;
         let line = |k: usize, j: usize| (0..=n).flat_map(move |i| [axis(i), axis(j), axis(k)]);
-        let coordinates = (0..=n).flat_map(|k| (0..=n).flat_map(move |j| line(k, j))).collect();
+        let (mut coordinates, mut cells) = lists(3 * (n + 1).pow(3), 6 * n.pow(3), 4)?;
+        coordinates.extend((0..=n).flat_map(|k| (0..=n).flat_map(move |j| line(k, j))));
         let row = (n + 1) as u32;
         let steps = [1, row, row * row];
-        let mut cells = Vec::with_capacity(24 * n * n * n);
         for k in 0..n as u32 {
             for j in 0..n as u32 {
                 let corners = (0..n as u32).map(|i| i + row * (j + row * k));
@@ -71,6 +71,14 @@ impl Mesh {
         let (domain, max) = if dim == 2 { ("square", MAX_SQUARE) } else { ("cube", MAX_CUBE) };
         if (1..=max).contains(&n) { Ok(()) } else { Err(MeshError::Divisions { domain, n, max }) }
     }
+}
+
+/// Empty lists with room for coordinates and for the vertices of cells, `corners` each.
+fn lists(coordinates: usize, cells: usize, corners: usize) -> Result<(Vec<f64>, Vec<u32>), MeshError> {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let reserved = first.try_reserve_exact(coordinates).and(second.try_reserve_exact(cells * corners));
+    reserved.map_err(|_| MeshError::Memory { cells })?;
+    Ok((first, second))
 }
 
 /// The orders in which a path can step along the axes.

@@ -21,9 +21,9 @@ struct Entry {
 const END: u32 = u32::MAX;
 
 impl EntityTable {
-    /// A table for about `capacity` entities; more only make it slower.
-    pub(super) fn with_capacity(capacity: usize) -> Self {
-        Self { heads: vec![END; capacity.next_power_of_two()], entries: Vec::new() }
+    /// A table for about `capacity` entities; more only make it slower. None if there is no memory.
+    pub(super) fn with_capacity(capacity: usize) -> Option<Self> {
+        Some(Self { heads: super::filled(END, capacity.next_power_of_two())?, entries: Vec::new() })
     }
 
     /// The number of the entity with these 2 or 3 vertices, in any order; `fresh` if it is new.

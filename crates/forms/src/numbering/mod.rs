@@ -37,6 +37,14 @@ pub enum NumberingError {
         /// The number of cells.
         cells: usize,
     },
+    /// There is no memory for the map.
+    #[error("no memory for the map of P{degree} on {cells} cells; lower the degree or use a smaller mesh")]
+    Memory {
+        /// The degree of the element.
+        degree: usize,
+        /// The number of cells.
+        cells: usize,
+    },
 }
 
 /// The map from the basis functions of each cell to the global degrees of freedom of a continuous Lagrange space.
@@ -58,14 +66,18 @@ impl Numbering {
     /// Numbers the Lagrange space of `degree` on `mesh`.
     ///
     /// # Errors
-    /// [`NumberingError::Element`] if there is no such element, [`NumberingError::TooMany`] above `i32::MAX` numbers.
+    /// [`NumberingError::Element`] if there is no such element, [`NumberingError::TooMany`] above `i32::MAX` numbers,
+    /// [`NumberingError::Memory`].
     ///
     /// # Source
     /// Document 000, section 2.1: the indirection map of a function space.
     pub fn new(mesh: &Mesh, degree: usize) -> Result<Self, NumberingError> {
         let element = LagrangeElement::new(mesh.shape(), degree)?;
-        let mut builder = Builder::new(mesh, &element);
-        let mut dofs = Vec::with_capacity(mesh.n_cells() * element.dim());
+        let no_memory = || NumberingError::Memory { degree, cells: mesh.n_cells() };
+        let mut builder = Builder::new(mesh, &element).ok_or_else(no_memory)?;
+        let mut dofs = Vec::new();
+        let size = mesh.n_cells().checked_mul(element.dim()).ok_or_else(no_memory)?;
+        dofs.try_reserve_exact(size).map_err(|_| no_memory())?;
         let too_many = || NumberingError::TooMany { degree, cells: mesh.n_cells() };
         for cell in 0..mesh.n_cells() {
             builder.number_cell(mesh.cell(cell), &mut dofs).ok_or_else(too_many)?;
@@ -139,23 +151,33 @@ struct Builder {
     next: i32,
 }
 
+/// A list of `len` equal values; none if there is no memory.
+fn filled<T: Copy>(value: T, len: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(len).ok()?;
+    list.resize(len, value);
+    Some(list)
+}
+
 /// Marks a vertex that has no number yet.
 const NONE: i32 = -1;
 
 impl Builder {
-    fn new(mesh: &Mesh, element: &LagrangeElement) -> Self {
+    /// None if there is no memory.
+    fn new(mesh: &Mesh, element: &LagrangeElement) -> Option<Self> {
         let shape = mesh.shape();
         let degree = element.degree();
-        Self {
+        let faces = if shape.dim() == 3 { 2 * mesh.n_cells() } else { 1 };
+        Some(Self {
             shape,
             sizes: (0..=shape.dim()).map(|dim| element.dofs_per_entity(dim)).collect(),
-            vertices: vec![NONE; mesh.n_vertices()],
+            vertices: filled(NONE, mesh.n_vertices())?,
             // About 1.2 edges and 2 faces a tetrahedron, 1.5 edges a triangle.
-            edges: EntityTable::with_capacity(2 * mesh.n_cells()),
-            faces: EntityTable::with_capacity(if shape.dim() == 3 { 2 * mesh.n_cells() } else { 1 }),
+            edges: EntityTable::with_capacity(2 * mesh.n_cells())?,
+            faces: EntityTable::with_capacity(faces)?,
             orientations: [Orientations::new(2, degree), Orientations::new(3, degree)],
             next: 0,
-        }
+        })
     }
 
     /// Appends the numbers of one cell; none if they run out.

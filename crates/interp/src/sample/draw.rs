@@ -75,7 +75,7 @@ pub(super) fn draw(plan: &Plan, config: SampleConfig) -> Sample {
     match draw.b.finish() {
         Ok(kernel) => {
             let kernel = without_unused(kernel);
-            let memory = memory_of(&kernel, plan.n, plan.m, plan.seed);
+            let memory = memory(plan.n, plan.m, plan.seed).of_kernel(&kernel);
             Sample { kernel, memory }
         }
         #[allow(clippy::panic)] // a bug of this module, found by its own tests
@@ -213,19 +213,6 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
         }
     }
     kernel
-}
-
-/// [`memory`] of what a kernel has.
-pub fn memory_of(kernel: &Kernel, n: i64, m: i64, seed: u64) -> Memory {
-    let all = memory(n, m, seed);
-    let mut memory = Memory::new();
-    for (name, value) in all.params().iter().filter(|(name, _)| kernel.var(name).is_some()) {
-        memory.set_param(name, *value);
-    }
-    for (name, value) in all.values().iter().filter(|(name, _)| kernel.var(name).is_some()) {
-        memory.set(name, value.clone());
-    }
-    memory
 }
 
 /// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and 1000, `map` within `x`,

@@ -21,6 +21,8 @@ pub struct Plan {
     pub idioms: Vec<IdiomPlan>,
     /// Whether an `out` argument is written at the end.
     pub output: bool,
+    /// Picks other names for the parts of the kernel; 0 leaves them as they are.
+    pub names: u64,
 }
 
 /// Nests of a known form: a sum in a scalar, values handed over in an array or in the columns of one, a recurrence,
@@ -120,8 +122,10 @@ pub fn arbitrary_plan(config: SampleConfig) -> impl Strategy<Value = Plan> {
         vec(nest(config, statements), nests)
     });
     let idioms = vec(idiom(config), 0..=config.idioms);
-    (most.clone(), most, any::<u64>(), nests, idioms, any::<bool>())
-        .prop_map(|(n, m, seed, nests, idioms, output)| Plan { n, m, seed, nests, idioms, output })
+    let names = prop_oneof![3 => Just(0), 1 => any::<u64>()];
+    (most.clone(), most, any::<u64>(), nests, idioms, any::<bool>(), names).prop_map(
+        |(n, m, seed, nests, idioms, output, names)| Plan { n, m, seed, nests, idioms, output, names },
+    )
 }
 
 fn idiom(config: SampleConfig) -> impl Strategy<Value = IdiomPlan> {

@@ -99,6 +99,11 @@ fn every_feature_occurs() {
         ": 1)/sum(",
         "minimum(",
         " in 0..0: small",
+        "HUGE_VAL",
+        "__x[",
+        "for exists in",
+        "param xor",
+        "\"what??/\"",
     ];
     for feature in features {
         assert!(texts.contains(feature), "no `{feature}` in 400 samples");
@@ -122,10 +127,17 @@ fn smallest_plan_is_the_smallest_program() {
         loops: vec![RangePlan { extent: 0, shape: 0, condition: 0 }],
         statements: vec![statement],
     };
-    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false };
+    let plan = Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false, names: 0 };
     let kernel = draw::draw(&plan, SampleConfig::default()).kernel;
     let i = kernel.iname("i2").expect("the loop of the nest");
     assert_eq!(kernel.inames[i].domain.as_range(i).map(|(lo, _)| lo), Some(purlin_ir::Affine::constant(0)));
     assert!(kernel.to_string().contains("for i2 in 0..n\n  s3: x[i2] = -1.0\n"), "{kernel}");
     assert_ne!(kernel.inames[i].domain, Domain::universe());
+}
+
+#[test]
+fn names_of_the_pool_may_be_names() {
+    let names = super::names::NAMES;
+    assert!(names.iter().all(|n| purlin_ir::verify::is_name(n)), "{names:?}");
+    assert!((1..names.len()).all(|k| !names[..k].contains(&names[k])), "{names:?}");
 }

@@ -68,7 +68,7 @@ mod show_set;
 pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
 pub use parse::{parse, parse_callees};
 pub use print::{PrintOptions, TableStyle, print, print_with};
-pub use show::Shown;
+pub use show::{Shown, show_label};
 
 use crate::kernel::Kernel;
 

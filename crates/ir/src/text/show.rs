@@ -333,6 +333,14 @@ fn level(e: &Expr) -> Level {
     }
 }
 
+/// A label or the name of a buffer as the text format writes it: bare if it is an identifier, else in quotes, with
+/// control characters escaped. It is one line, and ends in none of what a language reads as more than a character.
+pub fn show_label(label: &str) -> String {
+    let mut text = String::new();
+    let _ = write_label(&mut text, label); // a string takes everything
+    text
+}
+
 /// Writes a label or the name of a buffer: bare if it is an identifier, else in quotes.
 pub(super) fn write_label(f: &mut dyn fmt::Write, label: &str) -> fmt::Result {
     if is_bare_label(label) { f.write_str(label) } else { write_quoted(f, label) }

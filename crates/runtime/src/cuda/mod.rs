@@ -64,6 +64,7 @@ fn card(index: usize) -> Result<(sys::CUdevice, DeviceInfo), DriverError> {
         ],
         // Beyond 48 KiB the launch provides it and the kernel opts in.
         local_mem_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        private_mem_bytes: None,
         global_mem_bytes: memory as u64,
         fp64: major >= 2,
         int64_atomics: major >= 2,

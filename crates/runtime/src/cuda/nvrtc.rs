@@ -205,11 +205,7 @@ impl Nvrtc {
         source: &str,
         compiler: &str,
     ) -> Result<(String, Vec<u8>, String), RuntimeError> {
-        let refused = |log: String| RuntimeError::Compile {
-            entry: name.into(),
-            compiler: format!("{compiler} for {arch}"),
-            log,
-        };
+        let refused = |log| RuntimeError::compile(name, format!("{compiler} for {arch}"), source, log);
         let text = |s: &str| CString::new(s).map_err(|_| refused("a NUL byte in source or options".into()));
         let program = Compilation::new(self, &text(source)?, &text(&format!("{name}.cu"))?)
             .map_err(|e| refused(format!("nvrtcCreateProgram: {e:?}")))?;

@@ -46,6 +46,7 @@ pub fn report(arch: &str, ptx: &str) -> Result<Vec<Resources>, RuntimeError> {
         return Err(RuntimeError::Compile {
             entry: "PTX".into(),
             compiler: format!("ptxas for {arch}"),
+            place: None,
             log,
         });
     }

@@ -129,7 +129,7 @@ impl Compiler {
         }
         // Paths of the temporary directory would differ from run to run.
         let log = String::from_utf8_lossy(&output.stderr).replace(&format!("{}/", dir.display()), "");
-        Err(RuntimeError::Compile { entry: program.entry.clone(), compiler: self.version.clone(), log })
+        Err(RuntimeError::compile(&program.entry, &self.version, &program.source, log))
     }
 }
 

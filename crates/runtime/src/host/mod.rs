@@ -9,10 +9,12 @@
 //! where `args[i]` points to the value of argument `i` (for a buffer: to the pointer to its first
 //! element) and `grid[0..3]` are the numbers of work-groups. The kernel loops over groups itself.
 
+mod capacity;
 mod compiler;
 mod memory;
 mod openmp;
 
+pub use capacity::available_memory;
 pub(crate) use compiler::in_path;
 
 use crate::cache::Cache;
@@ -26,10 +28,10 @@ use std::ffi::c_void;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Local arrays live on the stacks of the OpenMP threads, which hold at least 2 MiB.
+/// Local arrays of a group, which belong to the thread that runs it: more than any GPU has.
 const LOCAL_BYTES: u64 = 1 << 20;
 
-/// Work-items are iterations of a loop; the bound keeps their private arrays within a stack.
+/// Work-items are iterations of a loop; more than any GPU has.
 const MAX_GROUP: u64 = 4096;
 
 type Launch = unsafe extern "C" fn(*const *const c_void, *const i64);
@@ -103,6 +105,7 @@ fn host_info(name: String, cpu: &str, compiler: &Compiler) -> DeviceInfo {
         max_work_item_sizes: [MAX_GROUP; 3],
         max_grid: [i64::MAX as u64; 3],
         local_mem_bytes: LOCAL_BYTES,
+        private_mem_bytes: None,
         global_mem_bytes: memory_total(),
         fp64: true,
         int64_atomics: true,

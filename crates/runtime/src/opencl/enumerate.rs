@@ -2,7 +2,7 @@
 
 use crate::device::{Backend, DeviceInfo};
 use crate::error::{RuntimeError, Unavailable};
-use opencl3::device::{CL_DEVICE_TYPE_ALL, Device};
+use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, Device};
 use opencl3::error_codes::{ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
 use std::sync::{Mutex, PoisonError};
@@ -56,6 +56,10 @@ fn devices() -> Result<Vec<(Platform, Device)>, Unavailable> {
     Ok(found)
 }
 
+/// Bytes of private arrays of a group on a CPU, whose work-items share the stack of a thread: half of the 8 MiB that
+/// are usual.
+const STACK_BYTES: u64 = 4 << 20;
+
 fn info(index: usize, platform: &Platform, device: &Device) -> Result<DeviceInfo, ClError> {
     let extensions = device.extensions()?;
     let has = |name: &str| extensions.split_whitespace().any(|e| e == name);
@@ -71,6 +75,7 @@ fn info(index: usize, platform: &Platform, device: &Device) -> Result<DeviceInfo
         max_work_item_sizes: [size(0), size(1), size(2)],
         max_grid: [i64::MAX as u64; 3],
         local_mem_bytes: device.local_mem_size()?,
+        private_mem_bytes: (device.dev_type()? & CL_DEVICE_TYPE_CPU != 0).then_some(STACK_BYTES),
         global_mem_bytes: device.global_mem_size()?,
         fp64: has("cl_khr_fp64"),
         int64_atomics: has("cl_khr_int64_base_atomics"),

@@ -121,11 +121,7 @@ impl Driver for OpenClDriver {
         program: &Program,
         optimisation: Optimisation,
     ) -> Result<(OpenClCode, Origin), RuntimeError> {
-        let refused = |log: String| RuntimeError::Compile {
-            entry: program.entry.clone(),
-            compiler: self.info.driver.clone(),
-            log,
-        };
+        let refused = |log| RuntimeError::compile(&program.entry, &self.info.driver, &program.source, log);
         // opencl3 panics on a NUL inside source or name.
         if program.source.contains('\0') || program.entry.contains('\0') {
             return Err(refused("the source or the entry's name contains a NUL byte".into()));

@@ -141,6 +141,12 @@ fn limits_are_checked_before_the_compiler_runs() {
         let error = device.compile(&program).unwrap_err();
         assert!(matches!(error, RuntimeError::LocalMemory { .. }), "{error}");
         program.plan.local_bytes = 0;
+        if let Some(limit) = device.info().private_mem_bytes {
+            program.plan.private_bytes = limit + 1;
+            let error = device.compile(&program).unwrap_err();
+            assert!(matches!(error, RuntimeError::PrivateMemory { .. }), "{error}");
+            program.plan.private_bytes = 0;
+        }
         program.plan.args[4].kind = ArgKind::Table(TableData::real([0.1]));
         program.plan.args[4].ty = ScalarType::F32;
         assert!(matches!(device.compile(&program), Err(RuntimeError::TableType { .. })));

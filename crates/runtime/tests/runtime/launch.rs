@@ -113,7 +113,14 @@ fn a_compile_error_shows_the_log() {
         program.source = program.source.replace("shift[i % 4]", "planted_mistake");
         let error = device.compile(&program).unwrap_err();
         assert!(matches!(error, RuntimeError::Compile { .. }), "{target}: {error}");
-        assert!(error.to_string().contains("planted_mistake"), "{target}: {error}");
+        let RuntimeError::Compile { place: Some(place), .. } = &error else { panic!("{target}: {error}") };
+        let number = 1 + program.source.lines().position(|l| l.contains("planted_mistake")).unwrap();
+        let line = program.source.lines().nth(number - 1).unwrap().trim();
+        assert!(place.starts_with(&format!("line {number}, `{line}`: ")), "{target}: {place}");
+        assert!(place.matches("planted_mistake").count() == 2, "{target}: {place}");
+        let start =
+            "bug of purlin, unless code of an intrinsic is at fault: the code of `axpy` does not compile";
+        assert!(error.to_string().starts_with(start), "{target}: {error}");
     });
 }
 

@@ -24,7 +24,15 @@ fn planted(body: &str) -> Program {
     ];
     let grid = [HostExpr::Const(2), HostExpr::Const(1), HostExpr::Const(1)];
     let (features, preconditions) = (vec![], vec![]);
-    let plan = LaunchPlan { args, grid, block: [32, 1, 1], local_bytes: 256, features, preconditions };
+    let plan = LaunchPlan {
+        args,
+        grid,
+        block: [32, 1, 1],
+        local_bytes: 256,
+        private_bytes: 0,
+        features,
+        preconditions,
+    };
     Program { target: Target::OpenCl, entry: "planted".into(), source, plan, contraction: true }
 }
 

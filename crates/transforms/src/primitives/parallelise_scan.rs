@@ -15,7 +15,7 @@ use crate::proofs::written::{NewRead, at, reads_constants};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,
@@ -248,7 +248,8 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
     let users: Vec<_> = sites.iter().map(|s| s.insn).filter(|s| poly.loops(*s).contains(&iname)).collect();
     let unwritten = |condition| {
         let read = NewRead { poly, sites, id, iname, loops, condition };
-        read.unwritten(read.without()?)?.lexmin_point().map_err(Cause::from)
+        let set = read.unwritten(read.without()?)?;
+        set.lexmin_point_within(&symbol_ranges(kernel)).map_err(Cause::from)
     };
     let Some(point) = unwritten(None)? else { return Ok(HasValue::Always) };
     let predicate = kernel.insns[id].predicate.as_ref();

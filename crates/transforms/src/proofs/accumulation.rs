@@ -8,7 +8,7 @@ use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, may_be_undefined};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference};
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
 use purlin_ir::{Access, Expr, Id, InameId, Insn, InsnId, Kernel, UpdateOp};
 use purlin_isl as isl;
 
@@ -181,13 +181,14 @@ impl<'k> Delayed<'_, 'k> {
             Some(outside) => rest.intersect(&isl::Set::from_disjuncts(&space, &outside)?)?,
             None => rest.clone(),
         };
-        if let Some(point) = outside.lexmin_point()? {
+        let ranges = symbol_ranges(self.kernel());
+        if let Some(point) = outside.lexmin_point_within(&ranges)? {
             return Err(self.no_element(&point));
         }
         if !may_be_undefined(&self.kernel().vars[var].kind) {
             return Ok(());
         }
-        read.unwritten(rest)?.lexmin_point()?.map_or(Ok(()), |point| Err(self.no_value(&point)))
+        read.unwritten(rest)?.lexmin_point_within(&ranges)?.map_or(Ok(()), |point| Err(self.no_value(&point)))
     }
 
     /// Where the index of the update leaves the array; `None` if nobody knows.

@@ -2,8 +2,10 @@
 
 use super::bounds::changing_bounds;
 use crate::tree::insns_of;
-use purlin_ir::{Access, AddressSpace, Expr, Id, Insn, InsnId, Kernel, Node, ScalarType, UpdateOp};
-use purlin_ir::{InameId, VarId, VarKind, Variable, WriteOp};
+use purlin_ir::{
+    Access, AddressSpace, Expr, Id, InameId, Insn, InsnId, Kernel, Node, ScalarType, UpdateOp, VarId,
+    VarKind, Variable, WriteOp,
+};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 

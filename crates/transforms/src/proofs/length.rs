@@ -3,7 +3,7 @@
 use crate::error::Cause;
 use crate::proofs::extent::with_outer_inames;
 use crate::tree::{insns_of, loop_body};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use purlin_ir::{Affine, Constraint, GuardedRange, InameId, Kernel, VarKind};
 use purlin_isl as isl;
 
@@ -104,6 +104,6 @@ impl RangeOf<'_> {
         let (domain, _) = poly.domains(&outer, Side::Source);
         let space = isl::SetSpace::new(&poly.names(&outer, Side::Source), &poly.params);
         let set = isl::Set::from_disjuncts(&space, &cross(&poly.in_context(domain), &[all]))?;
-        Ok(set.lexmin_point()?)
+        Ok(set.lexmin_point_within(&symbol_ranges(self.kernel))?)
     }
 }

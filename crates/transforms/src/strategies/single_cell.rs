@@ -7,8 +7,8 @@ use purlin_ir::{AddressSpace, Kernel, VarKind, Variable};
 /// Arguments of [`single_cell_per_work_item`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SingleCell {
-    /// The loop over cells.
-    pub cells: String,
+    /// The loop over cells; if none is named, the outermost loop around the instructions that scatter.
+    pub cells: Option<String>,
     /// Tag of the instructions that scatter into global memory.
     pub scatter: String,
     /// Work-items of a group; 32 fills a sub-group of every NVIDIA device.
@@ -21,7 +21,7 @@ pub struct SingleCell {
 
 impl Default for SingleCell {
     fn default() -> Self {
-        Self { cells: "cell".into(), scatter: "scatter".into(), work_group: 32, constant_tables: false }
+        Self { cells: None, scatter: "scatter".into(), work_group: 32, constant_tables: false }
     }
 }
 
@@ -39,11 +39,14 @@ pub fn single_cell_per_work_item(
     kernel: &Kernel,
     args: &SingleCell,
 ) -> Result<(Kernel, Recipe), RecipeError> {
-    let (group, item) = (format!("{}_group", args.cells), format!("{}_item", args.cells));
+    // Where nothing scatters, no loop is found, and the first step says why.
+    let cells = args.cells.clone().or_else(|| loop_around(kernel, &args.scatter)).unwrap_or_default();
+    let (group, item) =
+        (kernel.fresh_name(&format!("{cells}_group")), kernel.fresh_name(&format!("{cells}_item")));
     let split = SplitIname {
         outer: Some(group.clone()),
         inner: Some(item.clone()),
-        ..SplitIname::new(&args.cells, args.work_group)
+        ..SplitIname::new(&cells, args.work_group)
     };
     let shared =
         kernel.vars.values().filter(|v| v.kind == VarKind::Temporary && v.space != AddressSpace::Private);
@@ -60,6 +63,13 @@ pub fn single_cell_per_work_item(
         .then(TagIname::new(group, "g.0"))
         .then(TagIname::new(item, "l.0"));
     Ok((recipe.apply(kernel)?, recipe))
+}
+
+/// The outermost loop around the first instruction with a tag.
+fn loop_around(kernel: &Kernel, tag: &str) -> Option<String> {
+    let schedule = kernel.schedule();
+    let (_, loops) = schedule.iter().find(|(insn, _)| kernel.insns[*insn].tags.contains(tag))?;
+    Some(kernel.inames[*loops.first()?].name.clone())
 }
 
 /// Moves every table to constant memory.

@@ -1,7 +1,6 @@
 //! Kernels of every shape at small random sizes.
 
-use super::{F32, F64, I32};
-use super::{c, check, footprint};
+use super::{F32, F64, I32, c, check, footprint};
 use crate::stats::{AccessKind, OpKind};
 use purlin_interp::Memory;
 use purlin_ir::seed::Random;

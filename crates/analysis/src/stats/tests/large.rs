@@ -1,7 +1,6 @@
 //! Sizes no run could count, in closed form.
 
-use super::{F64, I32};
-use super::{c, footprint, params};
+use super::{F64, I32, c, footprint, params};
 use crate::stats::{AccessKind, StatsError, statistics};
 use purlin_ir::{Access, AddressSpace, Affine, Constraint, Direction, Domain, Expr, KernelBuilder, UpdateOp};
 
