@@ -133,3 +133,19 @@ fn vectors_compile() {
         assert!(!object.cubin.is_empty() && object.resources[0].entry == program.entry, "{}", object.log);
     }
 }
+
+/// A fragment that other lanes hold comes by a shuffle into the operand of a matrix instruction.
+#[test]
+fn shuffles_in_front_of_an_intrinsic_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let text =
+        std::fs::read_to_string("crates/codegen/tests/kernels/intrinsic_reads_another_lane.purlin").unwrap();
+    let kernel = purlin::ir::text::parse(&text).unwrap();
+    let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    let cache = Cache::from_environment();
+    let object = nvrtc::compile_for("sm_90", "other_lane", &program.source, &cache).unwrap();
+    assert!(!object.cubin.is_empty() && object.resources[0].entry == program.entry, "{}", object.log);
+}
