@@ -237,7 +237,7 @@ impl Dependence {
 
 /// The dependences of a kernel, in order of variables and text.
 ///
-/// Cheap: no relation is computed. Some may turn out empty; [`Kernel::dependence_graph`] leaves those out.
+/// Cheap: no relation is computed. Some may turn out empty; [`dependence_graph`] leaves those out.
 ///
 /// # Errors
 /// A failure of isl.
