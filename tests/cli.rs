@@ -550,6 +550,22 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     assert!(stdout(&output).contains("mass.2D.P1"));
 }
 
+/// What was found on this device is the default from then on; what a user asks for comes first.
+#[test]
+fn a_form_runs_with_the_best_mapping_that_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
+    let form = ["mass", "--dim", "2", "--degree", "1", "--cells", "4", "--device", "c"];
+    let run = |more: &[&str]| good(&[&["run"], &form[..], &["--no-time", "--db", &db], more].concat());
+    assert!(run(&[]).contains("single cell, 32 a group (nothing is known of this device;"));
+    let mapping = r#"{"strategy":"single_cell","cells":8}"#;
+    good(&[&["tune"], &form[..], &["--db", &db, "--mapping", mapping]].concat());
+    assert!(run(&[]).contains("single cell, 8 a group (tuned on this device)"));
+    let other = run(&["--scheme", "document"]);
+    assert!(other.contains("8 a group (tuned on this device"), "{other}");
+    assert!(run(&["--strategy", "single-cell"]).contains("strategy single-cell"));
+}
+
 #[test]
 fn tuning_refuses_what_it_does_not_know() {
     let unknown = bad(&["tune", "--cases", "mass.2D.P1,lasticity"], 2);

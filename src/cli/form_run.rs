@@ -5,13 +5,66 @@ use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::report::{Measured, Report};
+use super::results::warn_of_damage;
 use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
+use super::transform::Transformed;
+use super::tune::model;
 use super::values::{file_mesh, unit_mesh};
-use purlin::codegen::generate;
+use purlin::autotune::Database;
+use purlin::codegen::{Program, generate};
 use purlin::forms::mesh::Mesh;
-use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
-use purlin::{Loaded, Problem, device_model, kernel_work};
+use purlin::ir::Kernel;
+use purlin::runtime::{Backend, Cache, Device, TimingOptions, measure_ceilings};
+use purlin::tuning::known::{Known, known, ranked};
+use purlin::tuning::{LoweredCase, transform};
+use purlin::{Case, Loaded, Problem, device_model, kernel_work};
+
+/// The kernel and its code: as the user asks, or else by the best mapping that is known for the device.
+fn mapped(
+    args: &RunArgs,
+    source: &Source,
+    form: &FormSource,
+    problem: &Problem,
+    device: &dyn Device,
+    progress: &Progress,
+) -> Result<(Transformed, Program), Failure> {
+    let (kernel, info) = (&problem.lowered.kernel, device.info());
+    let code = |kernel: &Kernel| generate(kernel, info.backend.target(), &args.options());
+    if args.transform.is_given_for(source) {
+        let transformed = args.transform.apply(source, kernel)?;
+        let program = code(&transformed.kernel)?;
+        return Ok((transformed, program));
+    }
+    let case = Case { operator: form.operator, dim: form.dim, degree: form.degree };
+    let database = Database::at(&args.db);
+    let contents = database.read()?;
+    warn_of_damage(&contents, database.path());
+    let mut candidates = known(&case.to_string(), kernel, info, &contents.records);
+    if info.backend == Backend::Cuda && candidates.len() == 1 {
+        progress.stage("ranking mappings");
+        let ceilings = measure_ceilings(device, &Cache::from_environment(), false)?;
+        let lowered = LoweredCase::new(case, form.scheme, case.published_subdivisions())?;
+        let ranked = ranked(&lowered, &model(info, &ceilings)?, info.local_mem_bytes);
+        candidates.splice(0..0, ranked);
+    }
+    let mut refused = Failure::Refused("bug of purlin: no mapping to try".into());
+    for Known { mapping, source } in candidates {
+        let attempt = transform(kernel, &mapping).map_err(Failure::from).and_then(|(kernel, recipe)| {
+            let program = code(&kernel)?;
+            if program.plan.local_bytes > info.local_mem_bytes {
+                return Err(Failure::Refused(format!("{mapping} needs more local memory than there is")));
+            }
+            let name = format!("{mapping} ({source})");
+            Ok((Transformed { kernel, recipe, name }, program))
+        });
+        match attempt {
+            Ok(mapped) => return Ok(mapped),
+            Err(why) => refused = why,
+        }
+    }
+    Err(refused)
+}
 
 /// Runs the command on a form.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
@@ -26,12 +79,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("lowering the form");
     let seed = args.seed();
     let problem = Problem::operator(form.operator, form.degree, Some(form.scheme), mesh, seed)?;
-    progress.stage("transforming");
-    let transformed = args.transform.apply(source, &problem.lowered.kernel)?;
-    progress.stage("generating code");
     let device = args.open()?;
-    let target = device.info().backend.target();
-    let program = generate(&transformed.kernel, target, &args.options())?;
+    progress.stage("transforming");
+    let (transformed, program) = mapped(args, source, form, &problem, &*device, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &problem.memory)?;
     progress.stage("running");

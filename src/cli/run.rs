@@ -35,6 +35,9 @@ the compiler is at fault, with the source to report.
 
 A kernel that was lowered from a form runs on a unit mesh that has the given sizes, or on that of --cells or --mesh.
 
+Without --strategy, --mapping or --recipe a form takes the best mapping that is known: of `purlin tune` on this device
+(--db), of those measured on its architecture, or the one that the cost model ranks first.
+
 The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the document's also charges every read of
 the reference matrices to local memory, where the device has any. Both ceilings are measured on the device. Operations
 are those of the kernel before any transformation.")]
@@ -55,6 +58,9 @@ pub struct RunArgs {
     /// JSON object of argument values for a file's kernel, instead of random ones: {"rowptr": [0, 2, 3]}
     #[arg(long, value_name = "FILE.json")]
     pub values: Option<PathBuf>,
+    /// The database of `purlin tune`, whose best mapping for the device is the default
+    #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
+    pub db: PathBuf,
     /// Where to run: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]
     pub device: Option<String>,

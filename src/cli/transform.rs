@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// A strategy, a mapping or a recipe.
 #[derive(Args, Clone)]
 pub struct TransformArgs {
-    /// Strategy that maps the kernel onto a device [default: none for files and to analyse, else single-cell]
+    /// Strategy that maps the kernel onto a device [default: none for files and to analyse, the
+    /// best known for `purlin run`, else single-cell]
     #[arg(long, value_enum, conflicts_with = "recipe")]
     pub strategy: Option<StrategyName>,
     /// Mapping to apply instead of a strategy, as the records of `purlin tune` have it in JSON:

@@ -335,7 +335,7 @@ impl TuneArgs {
 }
 
 /// What the cost model knows of a device: the model of that name, or what is measured here.
-fn model(info: &DeviceInfo, ceilings: &Ceilings) -> Result<DeviceModel, Failure> {
+pub fn model(info: &DeviceInfo, ceilings: &Ceilings) -> Result<DeviceModel, Failure> {
     let models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?;
     // Drivers put the maker in front: `NVIDIA H200`.
     let is_its = |m: &DeviceModel| m.occupancy.is_some() && info.name.trim_start_matches("NVIDIA ") == m.name;

@@ -8,6 +8,7 @@
 
 mod candidates;
 mod distance;
+pub mod known;
 mod sample;
 mod session;
 
