@@ -88,7 +88,7 @@ pub fn ranked(case: &LoweredCase, model: &DeviceModel, local_bytes: u64) -> Opti
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::Case;
