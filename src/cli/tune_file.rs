@@ -15,10 +15,10 @@ use purlin::autotune::{Candidate, Database, Errors, Parameters, Record, Refusal,
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Cache, Device, Executable, RuntimeError, Timing, TimingOptions, open};
+use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions, open};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::Choice;
+use purlin::tuning::compile_ahead;
 use purlin::{Loaded, kernel_work, laid_out};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -112,15 +112,7 @@ impl Subject for Scheduled<'_> {
         let info = self.device.info();
         let program = generate(&kernel, info.backend.target(), &Options::default())
             .map_err(|e| Refusal::new(Stage::Generate, e))?;
-        let refused = |e: RuntimeError| Refusal::new(Stage::Compile, e);
-        let (mut executable, mut resources) = (None, None);
-        match info.backend.target() {
-            Target::Cuda => {
-                let object = nvrtc::compile_for(&info.arch, &program.entry, &program.source, self.cache);
-                resources = object.map_err(refused)?.resources.into_iter().find(|r| r.entry == program.entry);
-            }
-            Target::OpenCl | Target::C => executable = Some(self.device.compile(&program).map_err(refused)?),
-        }
+        let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
         let hash = kernel.content_hash();
         Ok(Built { program: Candidated { kernel, program, executable }, kernel: hash, resources })
     }

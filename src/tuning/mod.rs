@@ -25,6 +25,7 @@ use purlin_forms::mesh::{Mesh, MeshError};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_ir::{Kernel, VarKind, Variable};
 use purlin_runtime::cuda::nvrtc;
+use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Cache, Device, Executable, RuntimeError};
 use purlin_transforms::Recipe;
 use purlin_transforms::strategies::{
@@ -196,6 +197,27 @@ pub fn source(
     Ok((program, kernel.content_hash()))
 }
 
+/// Compiles a program on any thread: the code itself, or for a card, whose owner loads it, the entry of the cache and the
+/// compiler's report.
+///
+/// # Errors
+/// What the compiler refuses.
+pub fn compile_ahead(
+    device: &dyn Device,
+    cache: &Cache,
+    program: &Program,
+) -> Result<(Option<Executable>, Option<Resources>), Refusal> {
+    let refused = |e: RuntimeError| Refusal::new(Stage::Compile, e);
+    match device.info().backend.target() {
+        Target::Cuda => {
+            let object = nvrtc::compile_for(&device.info().arch, &program.entry, &program.source, cache);
+            let resources = object.map_err(refused)?.resources;
+            Ok((None, resources.into_iter().find(|r| r.entry == program.entry)))
+        }
+        Target::OpenCl | Target::C => Ok((Some(device.compile(program).map_err(refused)?), None)),
+    }
+}
+
 /// A case on a device.
 pub struct CaseSubject<'d> {
     /// The case.
@@ -238,17 +260,7 @@ impl Subject for CaseSubject<'_> {
         let info = self.device.info();
         let target = info.backend.target();
         let (program, kernel) = source(&self.lowered.lowered.kernel, parameters, target)?;
-        let refused = |e: RuntimeError| Refusal::new(Stage::Compile, e);
-        let (mut executable, mut resources) = (None, None);
-        match target {
-            Target::Cuda => {
-                let object = nvrtc::compile_for(&info.arch, &program.entry, &program.source, self.cache);
-                resources = object.map_err(refused)?.resources.into_iter().find(|r| r.entry == program.entry);
-            }
-            Target::OpenCl | Target::C => {
-                executable = Some(self.device.compile(&program).map_err(refused)?);
-            }
-        }
+        let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
         Ok(Built { program: CaseProgram { program, executable }, kernel, resources })
     }
 

@@ -218,6 +218,8 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
         sum.lock().unwrap().failures.push(failure);
         return;
     }
+    // one a batch: all steps again
+    pairs.first().into_iter().for_each(pair::check_text);
     let running: Vec<_> = places.iter().map(|place| (*place, devices::start(*place, &pairs))).collect();
     let verdicts: Vec<_> = running.into_iter().map(|(p, r)| (p, devices::verdicts(p, &pairs, r))).collect();
     let (mut wrong, mut miscompiled) = (None, Vec::new());

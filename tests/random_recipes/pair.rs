@@ -9,7 +9,7 @@ use purlin::interp::sample::{Sample, SampleConfig, memory, names, sample, under_
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::{FixParameter, Tail};
-use purlin::transforms::{Cause, Recipe, Step, Transform};
+use purlin::transforms::{Cause, Recipe, Script, Step, Transform, schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,6 +46,16 @@ impl Pair {
             Err(_) => all,
         }
     }
+}
+
+/// The text of a recipe, read and applied, is the recipe.
+pub fn check_text(pair: &Pair) {
+    let text = schedule::print(&pair.recipe);
+    let script = Script::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+    let before = purlin::ir::text::parse(&pair.before).unwrap();
+    let applied = script.apply(&before).unwrap_or_else(|e| panic!("{e}\n{text}{before}"));
+    assert_eq!(applied.recipe(), &pair.recipe, "{text}");
+    assert_eq!(applied.kernel().to_string(), pair.after, "{text}");
 }
 
 /// With the values of tables, which a step may make arguments.

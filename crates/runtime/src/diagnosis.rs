@@ -52,7 +52,7 @@ mod tests {
             ),
             ("kernel.c:3:12: fatal error: no", "line 3, `x[0] = y;`: no"),
             (
-                "1 warning\nerror: /root/.cache/pocl/a:b.cl:3:12: use of undeclared identifier 'y'\n",
+                "1 warning\nerror: /var/cache/pocl/a:b.cl:3:12: use of undeclared identifier 'y'\n",
                 "line 3, `x[0] = y;`: use of undeclared identifier 'y'",
             ),
             ("<source>:1:1: warning: what?\n<source>:3:12: error: none: 7", "line 3, `x[0] = y;`: none: 7"),

@@ -12,7 +12,7 @@ use crate::primitives::{
     SplitArrayAxis, SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
     VectoriseIname,
 };
-use crate::schedule::{Made, fields_of};
+use crate::schedule::{Arguments, Made, fields_of};
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -37,7 +37,7 @@ macro_rules! steps {
         })*
 
         /// The arguments of the step of this name, in the order of their declaration.
-        pub(crate) fn argument_names(step: &str) -> Option<&'static [&'static str]> {
+        pub(crate) fn argument_names(step: &str) -> Option<Arguments> {
             $(if PrimitiveInfo::step_name_of(stringify!($variant)) == step {
                 return Some(fields_of::<$variant>());
             })*

@@ -180,6 +180,7 @@ fn what_is_no_schedule() {
         "fix_parameter(n, \"4",
         "split_iname(i, 4) tag_iname(i_o, g.0)",
         "remove_unused_vars(x)",
+        "assume(map)",
         "split_iname(i, 4",
         "= 4",
         "é",
@@ -256,6 +257,12 @@ error: `remove_unused_vars` takes 0 arguments: none
  --> 1:20
 1 | remove_unused_vars(x)
   |                    ^
+
+error: `assume` takes its argument by name
+ --> 1:8
+1 | assume(map)
+  |        ^^^
+  = help: one of `at_least`, `at_most`, `injective`
 
 error: found the end of the line, needed `,` or `)`
  --> 1:17
@@ -421,4 +428,12 @@ error: `split_iname` has no argument `bock`
 ");
     let (kernel, script) = schedule::parse_file(&scale().to_string()).unwrap();
     assert!(kernel == scale() && script.is_none());
+}
+
+#[test]
+fn alternatives_are_given_by_name() {
+    let text = "kernel k\nparam n: i32\narg map: i32[n] in\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[map[i]] += 1.0\n";
+    let script = Script::parse("assume(injective: {array: map})\n").unwrap();
+    let applied = script.apply(&kernel(text)).unwrap();
+    assert_eq!(schedule::print(applied.recipe()), "assume(injective: {array: map})\n");
 }

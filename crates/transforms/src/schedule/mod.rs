@@ -22,7 +22,7 @@ mod made;
 mod script;
 
 pub use made::{Array, Loop, Made, RuleHandle, Statement};
-pub(crate) use script::fields_of;
+pub(crate) use script::{Arguments, fields_of};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
 use crate::error::{Cause, TransformError};

@@ -5,15 +5,24 @@ use serde::de::value::Error;
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The names of the fields of a struct, as its `Deserialize` asks for them.
-pub(crate) fn of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
-    let mut fields: &'static [&'static str] = &[];
-    // It ends with an error by design: what is asked for is all that is wanted.
-    let _ = T::deserialize(Fields(&mut fields));
-    fields
+/// The arguments of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    /// Their names.
+    pub(crate) names: &'static [&'static str],
+    /// Whether they are alternatives, of which one is given by its name.
+    pub(crate) alternatives: bool,
 }
 
-struct Fields<'a>(&'a mut &'static [&'static str]);
+/// The names of the fields of a struct, or of the variants of an enum, as its `Deserialize` asks for them.
+pub(crate) fn of<'de, T: Deserialize<'de>>() -> Arguments {
+    let mut arguments = Arguments::default();
+    // It ends with an error by design: what is asked for is all that is wanted.
+    let _ = T::deserialize(Fields(&mut arguments));
+    arguments
+}
+
+struct Fields<'a>(&'a mut Arguments);
 
 impl<'de> Deserializer<'de> for Fields<'_> {
     type Error = Error;
@@ -28,23 +37,52 @@ impl<'de> Deserializer<'de> for Fields<'_> {
         fields: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Error> {
-        *self.0 = fields;
+        *self.0 = Arguments { names: fields, alternatives: false };
+        Err(Error::custom("the names are known"))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Error> {
+        *self.0 = Arguments { names: variants, alternatives: true };
         Err(Error::custom("the names are known"))
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        newtype_struct seq tuple tuple_struct map identifier ignored_any
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::primitives::{RemoveUnusedVars, SplitIname};
+    use crate::primitives::{Assume, RemoveUnusedVars, SplitIname};
+    use crate::step::{argument_names, primitives};
 
     #[test]
     fn arguments_have_the_order_of_their_declaration() {
-        assert_eq!(super::of::<SplitIname>(), ["iname", "factor", "outer", "inner", "tail"]);
-        assert_eq!(super::of::<RemoveUnusedVars>(), [] as [&str; 0]);
+        let split = super::of::<SplitIname>();
+        assert_eq!(
+            (split.names, split.alternatives),
+            (&["iname", "factor", "outer", "inner", "tail"][..], false)
+        );
+        assert_eq!(super::of::<RemoveUnusedVars>().names, [] as [&str; 0]);
+        assert!(super::of::<Assume>().alternatives);
+    }
+
+    #[test]
+    fn the_arguments_of_every_step_are_known() {
+        for primitive in primitives() {
+            let arguments = argument_names(&primitive.step_name()).unwrap_or_default();
+            assert_eq!(
+                arguments.names.is_empty(),
+                primitive.name == "RemoveUnusedVars",
+                "{}",
+                primitive.name
+            );
+        }
     }
 }

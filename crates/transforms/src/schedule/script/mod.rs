@@ -6,7 +6,7 @@ mod holes;
 mod parse;
 mod value;
 
-pub(crate) use fields::of as fields_of;
+pub(crate) use fields::{Arguments, of as fields_of};
 pub use file::parse_file;
 pub use holes::Choice;
 
@@ -306,7 +306,7 @@ fn check_integers(e: &Arithmetic, words: &Words) -> Result<(), ParseError> {
 /// The step of a statement.
 fn step_of(statement: &Statement, words: &Words) -> Result<Step, ParseError> {
     let (name, span) = &statement.step;
-    let Some(known) = argument_names(name) else {
+    let Some(Arguments { names: known, alternatives }) = argument_names(name) else {
         let names: Vec<String> = primitives().iter().map(|p| p.step_name()).collect();
         let hint = suggestion(name, names.iter().map(String::as_str));
         let help = hint.unwrap_or_else(|| "`purlin primitives` lists them".into());
@@ -319,6 +319,10 @@ fn step_of(statement: &Statement, words: &Words) -> Result<Step, ParseError> {
             None if statement.arguments[..k].iter().any(|a| a.name.is_some()) => {
                 let message = "an argument by position after one by name".to_owned();
                 return Err(error(&value.span, message, Some("give it by name, too".into())));
+            }
+            None if alternatives => {
+                let help = format!("one of {}", listed(known));
+                return Err(error(&value.span, format!("`{name}` takes its argument by name"), Some(help)));
             }
             None => match known.get(k) {
                 Some(field) => (*field, &value.span),
@@ -364,11 +368,11 @@ fn line(step: &Step) -> String {
         Json::String(name) => (name, Json::Null),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) => Default::default(),
     };
-    let known = argument_names(&name).unwrap_or_default();
+    let Arguments { names, alternatives } = argument_names(&name).unwrap_or_default();
     let mut shown = Vec::new();
-    for (k, field) in known.iter().enumerate() {
+    for (k, field) in names.iter().enumerate() {
         match arguments.get(*field) {
-            Some(value) if k == 0 => shown.push(value::show(value)),
+            Some(value) if k == 0 && !alternatives => shown.push(value::show(value)),
             Some(value) => shown.push(format!("{field}: {}", value::show(value))),
             None => {}
         }
