@@ -1,5 +1,5 @@
-//! What is true of a kernel: dependences, placement, bounds of accesses, statistics, each with a witness where it
-//! does not hold.
+//! What is true of a kernel: dependences, placement, bounds of accesses, statistics, each with a
+//! witness where it does not hold.
 
 pub mod deps;
 pub mod inside;

@@ -193,10 +193,9 @@ impl Dialect {
         if sign.is_empty() { format!("({value})") } else { format!("({sign}{value})") }
     }
 
-    /// What keeps a short loop of varying length rolled. NVVM (CUDA 13.0, before sm_100) unrolls the inner
-    /// loop of `for i in 0..3 for j in i..3` around a call and then leaves the outer one after its first
-    /// iteration: `tests/compilers/nvvm_leaves_a_triangle.cu`. Of 4,940 such nests 5 came out wrong, none
-    /// with the pragma (H100, 2026-11-22).
+    /// What keeps a short loop of varying length rolled. NVVM (CUDA 13.0, before sm_100) unrolls the
+    /// inner loop of `for i in 0..3 for j in i..3` around a call, and then leaves the outer one after
+    /// its first iteration: `tests/compilers/nvvm_leaves_a_triangle.cu`; `tests/nvrtc.rs` shows it.
     pub(crate) fn rolled_pragma(self) -> Option<&'static str> {
         match self.0 {
             Target::Cuda => Some("#pragma unroll 1"),
