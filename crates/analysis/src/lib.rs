@@ -1,6 +1,7 @@
 //! What is true of a kernel: dependences, placement, bounds of accesses, statistics, each with a
 //! witness where it does not hold.
 
+mod analysis;
 pub mod deps;
 pub mod inside;
 pub mod placement;
@@ -8,4 +9,5 @@ pub mod polyhedral;
 pub mod stats;
 pub mod witness;
 
+pub use analysis::Analysis;
 pub use witness::{Instance, Witness};
