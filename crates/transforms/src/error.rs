@@ -1,7 +1,7 @@
 //! Why a transformation was not applied.
 
 use purlin_analysis::Witness;
-use purlin_analysis::placement::{PlacementError, Refusal, StorageError};
+use purlin_analysis::placement::{self, PlacementError, StorageError};
 use purlin_ir::KernelError;
 use purlin_isl::IslError;
 
@@ -12,12 +12,12 @@ pub struct TransformError {
     /// The operation, for example ``split `cell` by 32``.
     pub operation: String,
     /// Why it was not applied.
-    pub cause: Cause,
+    pub cause: Refusal,
 }
 
 /// What stood against a transformation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Cause {
+pub enum Refusal {
     /// A name that stands for nothing.
     #[error("there is no {kind} `{name}`; there is {known}")]
     Unknown {
@@ -47,13 +47,13 @@ pub enum Cause {
     Stale(Box<StaleValue>),
     /// The proof failed: the placement on work-groups and work-items breaks a dependence.
     #[error("{0}")]
-    Placement(Box<Refusal>),
+    Placement(Box<placement::Refusal>),
     /// The proof failed: a reader would not find the value it needs.
     #[error("{0}")]
     Value(Box<LostValue>),
     /// The result would not be well formed, by the user's choice of names or tags.
     #[error("{0}")]
-    Kernel(#[from] KernelError),
+    Malformed(#[from] KernelError),
     /// isl failed.
     #[error("the integer-set library failed, which is no fault of yours: {0}")]
     Solver(#[from] IslError),
@@ -96,7 +96,7 @@ pub struct StaleValue {
     pub help: String,
 }
 
-impl Cause {
+impl Refusal {
     /// The two instances that clash, if the proof failed.
     pub fn witness(&self) -> Option<&Witness> {
         match self {
@@ -107,13 +107,13 @@ impl Cause {
             Self::Unknown { .. }
             | Self::EmptySelection { .. }
             | Self::Argument(_)
-            | Self::Kernel(_)
+            | Self::Malformed(_)
             | Self::Solver(_) => None,
         }
     }
 }
 
-impl From<StorageError> for Cause {
+impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
         match error {
             StorageError::Unfit(why) => Self::Argument(why),
@@ -125,7 +125,7 @@ impl From<StorageError> for Cause {
     }
 }
 
-impl From<PlacementError> for Cause {
+impl From<PlacementError> for Refusal {
     fn from(error: PlacementError) -> Self {
         match error {
             PlacementError::Refused(refusal) => Self::Placement(refusal),

@@ -28,7 +28,7 @@ pub mod strategies;
 mod substitute;
 mod tree;
 
-pub use error::{Cause, TransformError, WrongOrder};
+pub use error::{Refusal, TransformError, WrongOrder};
 pub use lookup::Selection;
 pub use primitives::Transform;
 pub use recipe::{Recipe, RecipeError, RecipeSyntaxError};

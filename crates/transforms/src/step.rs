@@ -1,6 +1,6 @@
 //! The steps of a recipe: one variant a primitive.
 
-use crate::error::{Cause, TransformError};
+use crate::error::{Refusal, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, BufferWrites, ChangeLayout, ContractArray, ConvertToUpdate,
     DeclareCallee, DistributeLoop, DuplicateIname, EliminateCommonSubexpressions, EmbedTable, ExpandArray,
@@ -206,7 +206,7 @@ impl fmt::Display for Step {
 }
 
 impl Transform for Step {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         self.transform().rewrite(kernel)
     }
 

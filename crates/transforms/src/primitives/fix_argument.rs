@@ -3,7 +3,7 @@
 use super::Transform;
 use super::embed_table::has_single_precision;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
+use crate::error::Refusal;
 use crate::lookup;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{
@@ -69,7 +69,7 @@ impl fmt::Display for FixArgument {
 }
 
 impl Transform for FixArgument {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         self.check(kernel, var)?;
         let fixed = match (&self.values, kernel.vars[var].shape.is_empty()) {
@@ -93,9 +93,9 @@ impl Transform for FixArgument {
 }
 
 impl FixArgument {
-    fn check(&self, kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    fn check(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         let argument = &kernel.vars[var];
-        let refuse = |why: String| Err(Cause::Argument(format!("`{}` {why}", self.var)));
+        let refuse = |why: String| Err(Refusal::Argument(format!("`{}` {why}", self.var)));
         if argument.kind != VarKind::Argument(Direction::In) {
             return refuse("is no input; only what the kernel is given and does not write is fixed".into());
         }

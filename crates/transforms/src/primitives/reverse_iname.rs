@@ -2,7 +2,7 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
+use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::order::{Reordering, check_order};
@@ -53,11 +53,11 @@ impl fmt::Display for ReverseIname {
 }
 
 impl Transform for ReverseIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         let domain = &kernel.inames[iname].domain;
         let Some(range) = domain.as_guarded_range(iname) else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Argument(format!(
                 "`{}` is no plain range `lo..hi`; split or peel the loop so that it is one",
                 kernel.show_domain(iname, domain)
             )));

@@ -1,6 +1,6 @@
 //! The proof of every primitive that enters a loop at another time than before: its bounds stay.
 
-use crate::error::Cause;
+use crate::error::Refusal;
 use crate::tree::insns_of;
 use purlin_analysis::polyhedral::is_symbol;
 use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarId};
@@ -26,12 +26,12 @@ pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
 /// after `nodes`.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the instruction and the scalar.
-pub fn check_bounds_stay(kernel: &Kernel, iname: InameId, nodes: &[Node]) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the instruction and the scalar.
+pub fn check_bounds_stay(kernel: &Kernel, iname: InameId, nodes: &[Node]) -> Result<(), Refusal> {
     let bounds = changing_bounds(kernel, iname);
     let writer = insns_of(nodes).into_iter().find(|insn| bounds.contains(&kernel.insns[*insn].lhs.var));
     let Some(writer) = writer.map(|insn| &kernel.insns[insn]) else { return Ok(()) };
-    Err(Cause::Argument(format!(
+    Err(Refusal::Argument(format!(
         "the bounds of `{}` mention `{}`, which `{}` writes, so that they would change between the loops; \
          copy it to another temporary first",
         kernel.inames[iname].name, kernel.vars[writer.lhs.var].name, writer.name
@@ -41,15 +41,15 @@ pub fn check_bounds_stay(kernel: &Kernel, iname: InameId, nodes: &[Node]) -> Res
 /// Checks that a value mentions no scalar that may change while the kernel runs.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the loop and the scalar.
-pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the loop and the scalar.
+pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> Result<(), Refusal> {
     let mut found = None;
     value.for_each_symbol(&mut |atom| match atom {
         Atom::Var(v) if !is_symbol(kernel, *v) => found = Some(*v),
         Atom::Var(_) | Atom::Iname(_) | Atom::Floor(..) => {}
     });
     let Some(var) = found else { return Ok(()) };
-    Err(Cause::Argument(format!(
+    Err(Refusal::Argument(format!(
         "the bounds of `{}` depend on `{}`, which is read from memory; keep the loop as it is",
         kernel.inames[iname].name, kernel.vars[var].name
     )))
@@ -59,14 +59,14 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
 /// range, whose places count from its lower bound.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the loop and its tag.
-pub fn check_places_follow(kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the loop and its tag.
+pub fn check_places_follow(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
     let data = &kernel.inames[iname];
     let on_axis = matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Vector);
     if !on_axis || data.domain.as_guarded_range(iname).is_some() {
         return Ok(());
     }
-    Err(Cause::Argument(format!(
+    Err(Refusal::Argument(format!(
         "`{}` is no plain range and tagged {}, so that other values mean other places; tag it sequential first",
         kernel.show_domain(iname, &data.domain),
         data.tag

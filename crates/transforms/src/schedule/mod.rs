@@ -25,7 +25,7 @@ pub use made::{Array, Loop, Made, RuleHandle, Statement};
 pub(crate) use script::{Arguments, fields_of};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
-use crate::error::{Cause, TransformError};
+use crate::error::{Refusal, TransformError};
 use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PrefetchArray, RealiseReduction, Rename,
     SplitIname, TagIname, Transform, UnrollIname, VectoriseIname,
@@ -144,7 +144,7 @@ impl Schedule {
     }
 
     /// The names of a nest in today's order, if each of the loops is directly inside another.
-    fn nest(&self, names: &[String]) -> Result<Vec<String>, Cause> {
+    fn nest(&self, names: &[String]) -> Result<Vec<String>, Refusal> {
         let wanted =
             names.iter().map(|n| crate::lookup::iname(&self.kernel, n)).collect::<Result<Vec<_>, _>>()?;
         let mut found: Vec<InameId> = Vec::new();
@@ -157,7 +157,7 @@ impl Schedule {
         let name = |l: &InameId| self.kernel.inames[*l].name.clone();
         match all {
             true => Ok(found.iter().map(name).collect()),
-            false => Err(Cause::Argument(format!(
+            false => Err(Refusal::Argument(format!(
                 "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
                 quoted(names)
             ))),
@@ -259,6 +259,6 @@ fn quoted(names: &[String]) -> String {
 
 /// A step that is accepted makes what its documentation says.
 fn unexpected(operation: String, needed: &str) -> TransformError {
-    let cause = Cause::Argument(format!("this is a bug of purlin: the step made no {needed}"));
+    let cause = Refusal::Argument(format!("this is a bug of purlin: the step made no {needed}"));
     TransformError { operation, cause }
 }
