@@ -1,6 +1,6 @@
 //! Names and selections, with errors that say what there is.
 
-use crate::error::Refusal;
+use crate::refusal::Refusal;
 use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,7 +64,7 @@ impl Selection {
             Self::Insn(_) | Self::Tag(_) | Self::Writes(_) | Self::Reads(_) | Self::Inside(_) => &[],
         };
         if parts.is_empty() {
-            return Err(Refusal::Argument("an intersection of no selections; name at least one".into()));
+            return Err(Refusal::Other("an intersection of no selections; name at least one".into()));
         }
         let mut found: Vec<_> = kernel.schedule().into_iter().map(|(insn, _)| insn).collect();
         let mut known = Vec::new();
@@ -193,7 +193,7 @@ pub(crate) fn free(kernel: &Kernel, name: &str) -> Result<(), Refusal> {
         return Err(Refusal::Malformed(purlin_ir::KernelError::BadName { name: name.into() }));
     }
     if !kernel.is_free_name(name) {
-        return Err(Refusal::Argument(format!("the name `{name}` is taken; choose another")));
+        return Err(Refusal::Other(format!("the name `{name}` is taken; choose another")));
     }
     Ok(())
 }
@@ -203,7 +203,7 @@ pub(crate) fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Refusal>
     let found = iname(kernel, name)?;
     if crate::tree::loop_body(&kernel.body, found).is_none() {
         let message = format!("`{name}` runs inside a reduction; realise the reduction first");
-        return Err(Refusal::Argument(message));
+        return Err(Refusal::Other(message));
     }
     Ok(found)
 }

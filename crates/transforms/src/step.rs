@@ -1,6 +1,5 @@
 //! The steps of a recipe: one variant a primitive.
 
-use crate::error::{Refusal, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, BufferWrites, ChangeLayout, ContractArray, ConvertToUpdate,
     DeclareCallee, DistributeLoop, DuplicateIname, EliminateCommonSubexpressions, EmbedTable, ExpandArray,
@@ -12,6 +11,7 @@ use crate::primitives::{
     SplitArrayAxis, SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
     VectoriseIname,
 };
+use crate::refusal::{Refusal, TransformError};
 use crate::schedule::{Arguments, Made, fields_of};
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -210,8 +210,8 @@ impl Transform for Step {
         self.transform().rewrite(kernel)
     }
 
-    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
-        self.transform().made(before, after)
+    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
+        self.transform().applied(kernel)
     }
 
     fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {

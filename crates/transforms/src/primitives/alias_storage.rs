@@ -1,9 +1,9 @@
 //! Lets temporaries share one buffer.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::elements::temporary;
+use crate::refusal::Refusal;
 use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl Transform for AliasStorage {
             lookup::free(kernel, &self.storage)?;
         }
         if self.vars.len() + usize::from(joins) < 2 {
-            return Err(Refusal::Argument(
+            return Err(Refusal::Other(
                 "one temporary alone shares nothing; name two or more, or a buffer there is".into(),
             ));
         }
@@ -74,10 +74,10 @@ impl Transform for AliasStorage {
             let var = temporary(kernel, name, "only temporaries share storage")?;
             let variable = &mut aliased.vars[var];
             if variable.shape.is_empty() {
-                return Err(Refusal::Argument(format!("`{name}` is a scalar; only arrays share storage")));
+                return Err(Refusal::Other(format!("`{name}` is a scalar; only arrays share storage")));
             }
             if let Some(old) = &variable.storage {
-                return Err(Refusal::Argument(format!("`{name}` shares the storage `{old}` already")));
+                return Err(Refusal::Other(format!("`{name}` shares the storage `{old}` already")));
             }
             variable.storage.clone_from(&storage);
         }

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{Refusal, StaleValue};
 use crate::lookup;
 use crate::proofs::stale::witness;
+use crate::refusal::{Refusal, StaleValue};
 use crate::tree::prune_insn;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences_of};
@@ -86,7 +86,7 @@ struct Param {
 
 impl AssignToRule {
     fn refuse<T>(&self, why: &str) -> Result<T, Refusal> {
-        Err(Refusal::Argument(format!("`{}` {why}", self.var)))
+        Err(Refusal::Other(format!("`{}` {why}", self.var)))
     }
 
     fn check_variable(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
@@ -259,11 +259,11 @@ impl AssignToRule {
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: [].into(), ..use_site };
                     if let Some(witness) = witness(poly.kernel, write, &user_site, &late)? {
-                        return Err(Refusal::Stale(Box::new(StaleValue {
+                        return Err(crate::proofs::CURRENT.not_proved(StaleValue {
                             witness,
                             place: format!("`{}`", poly.kernel.insns[definition].name),
                             help: format!("keep `{}`, or copy that operand first", self.var),
-                        })));
+                        }));
                     }
                 }
             }

@@ -1,8 +1,8 @@
 //! Adds what the user asserts.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
@@ -90,7 +90,7 @@ impl Transform for Assume {
             assuming.assumptions.push(assumption);
         }
         if !has_solution(&assuming)? {
-            return Err(Refusal::Argument(
+            return Err(Refusal::Other(
                 "no parameters satisfy this and the earlier assumptions; drop one".into(),
             ));
         }
@@ -112,11 +112,11 @@ fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
     let data = &kernel.vars[var];
     if data.ty.is_float() || data.shape.is_empty() {
         let found = if data.shape.is_empty() { "is a scalar".into() } else { format!("holds {}", data.ty) };
-        return Err(Refusal::Argument(format!("`{name}` {found}, needed an array of integers")));
+        return Err(Refusal::Other(format!("`{name}` {found}, needed an array of integers")));
     }
     match kernel.insns.values().find(|i| i.lhs.var == var) {
         None => Ok(var),
-        Some(writer) => Err(Refusal::Argument(format!(
+        Some(writer) => Err(Refusal::Other(format!(
             "`{name}` is written by `{}`, needed an array that keeps its values; pass it as an `in` argument",
             writer.name
         ))),
@@ -130,7 +130,7 @@ impl Assume {
             match kernel.vars[var].kind {
                 VarKind::Param => Ok(Affine::var(var)),
                 VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => {
-                    Err(Refusal::Argument(format!(
+                    Err(Refusal::Other(format!(
                         "`{name}` is no parameter; conditions are on parameters, whose values are known at launch"
                     )))
                 }
@@ -140,7 +140,7 @@ impl Assume {
             Self::AtLeast { value, .. } | Self::AtMost { value, .. }
                 if value.unsigned_abs() > MAX_COEFFICIENT.unsigned_abs() =>
             {
-                return Err(Refusal::Argument(format!("{value} is beyond 2^40; choose a smaller bound")));
+                return Err(Refusal::Other(format!("{value} is beyond 2^40; choose a smaller bound")));
             }
             Self::AtLeast { param: name, value } => {
                 Assumption::Params(Constraint::le(&Affine::constant(*value), &param(name)?))

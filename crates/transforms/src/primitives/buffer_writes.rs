@@ -2,11 +2,11 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{LostValue, Refusal};
 use crate::lookup;
 use crate::neutral::neutral;
 use crate::proofs::elements::check_only_accessed;
 use crate::proofs::stale::witness;
+use crate::refusal::{LostValue, Refusal};
 use crate::staging::{Tile, check_no_rule_reads, check_work_items, memory};
 use crate::tree::{body_of, edit_body, insns_of};
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -169,7 +169,7 @@ impl Region {
         };
         let (Some(first), Some(last)) = (body.iter().position(writes), body.iter().rposition(writes)) else {
             let place = step.at.as_ref().map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "nothing in {place} writes `{}`; choose a loop around its writes",
                 step.var
             )));
@@ -195,7 +195,7 @@ impl Region {
         for other in others {
             let insn = &poly.kernel.insns[other.insn].name;
             if other.writes() {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
                      what it writes is not known; buffer in a loop without that write"
                 )));
@@ -277,11 +277,11 @@ fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Refusal {
         witness.source
     );
     let help = "buffer in a loop further inside, without that read".into();
-    Refusal::Value(Box::new(LostValue { witness, found, help }))
+    crate::proofs::VALUES.not_proved(LostValue { witness, found, help })
 }
 
 fn undefined(var: &Variable) -> Refusal {
-    Refusal::Argument(format!(
+    Refusal::Other(format!(
         "not every element of the box around what is written of `{}` is surely written, and of {} the others may be \
          undefined; buffer in a loop that writes a whole box, or make it an `inout` argument",
         var.name,

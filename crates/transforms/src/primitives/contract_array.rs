@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{LostValue, Refusal};
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
+use crate::refusal::{LostValue, Refusal};
 use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode, access_sites, dependences_of};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Affine, Atom, Id, Kernel, VarId};
@@ -61,7 +61,7 @@ impl Transform for ContractArray {
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
         if kernel.vars[var].layout.vector_axis == Some(self.axis) {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "axis {} is the vector axis of `{}`; change the layout first",
                 self.axis, self.var
             )));
@@ -142,7 +142,7 @@ fn check_pair(
         )
     };
     let help = "keep the axis, or fuse the loops so that each value is read before the next is written";
-    Err(Refusal::Value(Box::new(LostValue { witness, found, help: help.into() })))
+    Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help: help.into() }))
 }
 
 /// The pairs whose dropped indices may differ; `None` if there are none.

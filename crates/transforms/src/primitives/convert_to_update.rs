@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup::Selection;
+use crate::refusal::Refusal;
 use purlin_ir::{Access, BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, UnaryOp, UpdateOp, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -81,10 +81,10 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Refusal
     let insn = &kernel.insns[id];
     let (name, var) = (&insn.name, &kernel.vars[insn.lhs.var].name);
     if insn.op != WriteOp::Assign {
-        return Err(Refusal::Argument(format!("`{name}` is an update already")));
+        return Err(Refusal::Other(format!("`{name}` is an update already")));
     }
     let Some((op, terms)) = chain(&insn.rhs, &insn.lhs) else {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` does not add to, multiply, or take an extremum with the element of `{var}` that it stores; \
              only an accumulation becomes an update"
         )));
@@ -93,7 +93,7 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Refusal
     match terms.iter().find(own) {
         Some((_, false)) => {}
         Some((_, true)) | None => {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{name}` subtracts the element of `{var}` that it stores, which no update does; keep the store"
             )));
         }
@@ -110,7 +110,7 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Refusal
     if rest.iter().any(|(term, _)| reads(kernel, term, insn))
         || insn.lhs.index.iter().any(|e| reads(kernel, e, insn))
     {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` reads `{var}` in another place as well, so its instances do not commute; keep the store"
         )));
     }

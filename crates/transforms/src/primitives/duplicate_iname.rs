@@ -3,10 +3,10 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::copy::copy_loop;
-use crate::error::Refusal;
 use crate::lookup::{self, Selection};
 use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_ir::{Affine, InameId, InsnId, Kernel, Node};
@@ -116,7 +116,7 @@ impl DuplicateIname {
         chosen.retain(|insn| inside.contains(insn));
         let names = || lookup::near("", inside.iter().map(|i| kernel.insns[*i].name.as_str()));
         if chosen.is_empty() {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "{} is not inside `{}`; there is {}",
                 self.insns,
                 self.iname,
@@ -124,7 +124,7 @@ impl DuplicateIname {
             )));
         }
         if chosen.len() == inside.len() {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "{} is all there is inside `{}`, and a loop without instructions is none; rename the loop, or choose \
                  some of {}",
                 self.insns,

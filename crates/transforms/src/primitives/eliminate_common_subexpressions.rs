@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup::Selection;
 use crate::proofs::stale::{Place, check_unchanged};
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, insns_of, siblings};
 use purlin_analysis::deps::{AccessSite, Mode, access_sites};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
@@ -103,7 +103,7 @@ impl fmt::Display for EliminateCommonSubexpressions {
 impl Transform for EliminateCommonSubexpressions {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         if self.least_size < 1 || self.least_uses < 2 {
-            return Err(Refusal::Argument(
+            return Err(Refusal::Other(
                 "a common subexpression has at least 1 operation and stands in at least 2 places".into(),
             ));
         }
@@ -167,7 +167,7 @@ impl EliminateCommonSubexpressions {
         match (search.defined.is_empty(), search.refusal) {
             (false, _) => Ok(current),
             (true, Some(refusal)) => Err(refusal),
-            (true, None) => Err(Refusal::Argument(format!(
+            (true, None) => Err(Refusal::Other(format!(
                 "no subexpression that is surely computed counts (operations: {} or more, places: {} or more){}",
                 self.least_size,
                 self.least_uses,

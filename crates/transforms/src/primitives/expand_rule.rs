@@ -1,7 +1,7 @@
 //! Inlines a substitution rule.
 
 use super::Transform;
-use crate::error::Refusal;
+use crate::refusal::Refusal;
 use purlin_ir::{Expr, Id, Kernel, RuleId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -82,7 +82,7 @@ impl ExpandRule {
                 });
             }
             if let Some(k) = bad {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` gives rule `{}` a reduction as `{}`, which occurs {} times in the rule, needed once; store \
                      the reduction in a temporary first",
                     insn.name, self.rule, data.params[k], uses[k]

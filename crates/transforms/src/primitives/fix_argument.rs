@@ -3,8 +3,8 @@
 use super::Transform;
 use super::embed_table::has_single_precision;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{
     AddressSpace, Assumption, Direction, Expr, Kernel, Real, TableData, VarId, VarKind, Variable,
@@ -95,7 +95,7 @@ impl Transform for FixArgument {
 impl FixArgument {
     fn check(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         let argument = &kernel.vars[var];
-        let refuse = |why: String| Err(Refusal::Argument(format!("`{}` {why}", self.var)));
+        let refuse = |why: String| Err(Refusal::Other(format!("`{}` {why}", self.var)));
         if argument.kind != VarKind::Argument(Direction::In) {
             return refuse("is no input; only what the kernel is given and does not write is fixed".into());
         }

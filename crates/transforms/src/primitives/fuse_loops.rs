@@ -2,10 +2,10 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
@@ -66,7 +66,7 @@ impl Transform for FuseLoops {
         self.check_neighbours(kernel, first, second)?;
         let (tag, other) = (kernel.inames[first].tag, kernel.inames[second].tag);
         if tag != other {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is {tag} and `{}` is {other}; tag both alike first",
                 self.first, self.second
             )));
@@ -93,7 +93,7 @@ impl Transform for FuseLoops {
 impl FuseLoops {
     fn check_neighbours(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<(), Refusal> {
         if first == second {
-            return Err(Refusal::Argument("a loop cannot be fused with itself; name two loops".into()));
+            return Err(Refusal::Other("a loop cannot be fused with itself; name two loops".into()));
         }
         let position = |nodes: &[Node], l| nodes.iter().position(|node| is_loop(node, l));
         let around = siblings(&kernel.body, &|node| is_loop(node, first)).unwrap_or_default();
@@ -114,7 +114,7 @@ impl FuseLoops {
                 self.first, self.second
             ),
         };
-        Err(Refusal::Argument(message))
+        Err(Refusal::Other(message))
     }
 
     /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
@@ -130,7 +130,7 @@ impl FuseLoops {
         if shifted == *a || same_values(kernel, first, a, &shifted)? {
             return Ok(shift);
         }
-        Err(Refusal::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` and `{}` do not run over the same values; split off what is more by peel_iname first",
             kernel.show_domain(first, a),
             kernel.show_domain(second, b)

@@ -3,10 +3,10 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::condition::range_runs;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::length::never_empty;
 use crate::proofs::stale::{Place, check_unchanged, witness};
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body, prune_insn};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
@@ -64,11 +64,11 @@ impl Transform for HoistInsn {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let Some(id) = kernel.insn(&self.insn) else {
             lookup::Selection::Insn(self.insn.clone()).resolve(kernel)?;
-            return Err(Refusal::Argument(format!("there is no instruction `{}`", self.insn)));
+            return Err(Refusal::Other(format!("there is no instruction `{}`", self.insn)));
         };
         let loops = kernel.schedule().into_iter().find(|(i, _)| *i == id).map(|(_, l)| l).unwrap_or_default();
         let Some((iname, around)) = loops.split_last() else {
-            return Err(Refusal::Argument(format!("no loop is around `{}`", self.insn)));
+            return Err(Refusal::Other(format!("no loop is around `{}`", self.insn)));
         };
         self.check_form(kernel, id, *iname)?;
         let expanded = kernel.with_rules_expanded();
@@ -85,7 +85,7 @@ impl Transform for HoistInsn {
 impl HoistInsn {
     fn check_form(&self, kernel: &Kernel, id: InsnId, iname: InameId) -> Result<(), Refusal> {
         let insn = &kernel.insns[id];
-        let refuse = |why: &str| Err(Refusal::Argument(format!("`{}` {why}", self.insn)));
+        let refuse = |why: &str| Err(Refusal::Other(format!("`{}` {why}", self.insn)));
         if insn.op != WriteOp::Assign {
             return refuse("is an update, which counts every iteration; only stores are hoisted");
         }
@@ -178,7 +178,7 @@ impl HoistInsn {
             return Ok(None);
         }
         kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
-            Refusal::Argument(format!(
+            Refusal::Other(format!(
                 "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
                 kernel.inames[iname].name
             ))
@@ -193,11 +193,11 @@ fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Refusal
         "the use would see the new value; keep it inside the loop"
     };
     // the later write would come before the earlier access
-    Refusal::Reordered(Box::new(crate::error::WrongOrder {
+    crate::proofs::ORDER.not_proved(crate::refusal::WrongOrder {
         relation: format!("which touches `{}` after {what}", witness.element),
         witness,
         help: help.into(),
-    }))
+    })
 }
 
 fn edit(kernel: &Kernel, id: InsnId, iname: InameId, bounds: Option<GuardedRange>) -> Kernel {

@@ -1,8 +1,8 @@
 //! Makes calls ordinary statements again.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{CalleeId, Id, InsnId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -87,7 +87,7 @@ impl InlineCall {
         if !insns.is_empty() {
             return Ok((callee, insns));
         }
-        Err(Refusal::Argument(match &self.insn {
+        Err(Refusal::Other(match &self.insn {
             Some(insn) => format!("`{insn}` belongs to no call of `{}`", self.callee),
             None => format!("nothing calls `{}`", self.callee),
         }))

@@ -2,11 +2,11 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
 use crate::proofs::length::never_empty;
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::tree::{loop_body, replace_loop};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
@@ -73,7 +73,7 @@ fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), R
         return Ok(());
     }
     let name = |iname: InameId| &kernel.inames[iname].name;
-    Err(Refusal::Argument(format!(
+    Err(Refusal::Other(format!(
         "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that it is not empty, \
          or keep the loops in this order",
         name(inner),
@@ -113,11 +113,11 @@ impl Transform for InterchangeInames {
 impl InterchangeInames {
     fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Refusal> {
         if outer == inner {
-            return Err(Refusal::Argument("a loop cannot be swapped with itself; name two loops".into()));
+            return Err(Refusal::Other("a loop cannot be swapped with itself; name two loops".into()));
         }
         let body = |iname, name| {
             loop_body(&kernel.body, iname).ok_or_else(|| {
-                Refusal::Argument(format!("`{name}` belongs to a reduction and is no loop of its own"))
+                Refusal::Other(format!("`{name}` belongs to a reduction and is no loop of its own"))
             })
         };
         let (outside, inside) = (body(outer, &self.outer)?, body(inner, &self.inner)?);
@@ -138,7 +138,7 @@ impl InterchangeInames {
                 self.outer, self.inner, self.outer
             ),
         };
-        Err(Refusal::Argument(message))
+        Err(Refusal::Other(message))
     }
 
     /// Domains after the swap: `{ j : exists i }` and `{ i : both }`.
@@ -155,7 +155,7 @@ impl InterchangeInames {
         let poly = Polyhedral::new(kernel);
         let ((i, exact_i), (j, exact_j)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
         if !(exact_i && exact_j) {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the bounds of `{}` depend on `{}` and on values read from memory; keep the order",
                 self.inner, self.outer
             )));
@@ -175,7 +175,7 @@ impl InterchangeInames {
         let domain = |set: &isl::Set, iname: InameId| -> Result<Domain, Refusal> {
             let domain = poly.to_domain(&set.disjuncts()?).filter(|d| has_linear_bounds(d, iname));
             domain.ok_or_else(|| {
-                Refusal::Argument("the swapped bounds have no closed form; keep the order".into())
+                Refusal::Other("the swapped bounds have no closed form; keep the order".into())
             })
         };
         Ok((domain(&shadow, inner)?, domain(&rest, outer)?))

@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
+use crate::refusal::Refusal;
 use purlin_ir::{BinaryOp, Expr, Kernel, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -82,7 +82,7 @@ impl JoinArrayAxes {
     /// The extent of the second axis, a constant, if one stride serves both.
     fn inner_extent(&self, variable: &Variable, axis: usize) -> Result<i64, Refusal> {
         let Some(inner) = variable.shape[axis + 1].as_constant() else {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the extent of axis {} of `{}` is no constant, so that the index would be no affine expression; fix \
                  its parameters first",
                 axis + 1,
@@ -92,14 +92,14 @@ impl JoinArrayAxes {
         if let Some(strides) = &variable.layout.strides
             && product(&strides[axis + 1], &variable.shape[axis + 1]).as_ref() != Some(&strides[axis])
         {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the rows of `{}` along axis {axis} are padded or not in order, so that one stride does not serve \
                  both axes; join them before other changes of the layout",
                 self.var
             )));
         }
         if [axis, axis + 1].iter().any(|a| variable.layout.vector_axis.is_some_and(|v| v as usize == *a)) {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "one of the axes is the vector axis of `{}`; change the layout first",
                 self.var
             )));

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::elements::{check_only_accessed, redirect_accesses, temporary};
+use crate::refusal::Refusal;
 use purlin_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -74,7 +74,7 @@ impl Transform for JoinArrays {
                 ("address space", var.space == first.space),
             ];
             if let Some((what, _)) = what.into_iter().find(|(_, same)| !same) {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` and `{}` differ in their {what}; only arrays that are alike are joined",
                     first.name, var.name
                 )));
@@ -82,7 +82,7 @@ impl Transform for JoinArrays {
         }
         let axis = self.axis as usize;
         if axis > first.shape.len() {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the component axis is {}, needed 0 to {}, the number of axes there are",
                 self.axis,
                 first.shape.len()
@@ -122,20 +122,17 @@ pub(super) fn plain_temporaries(
         check_only_accessed(kernel, var)?;
         let data = &kernel.vars[var];
         if data.layout.strides.is_some() || data.layout.vector_axis.is_some() || data.storage.is_some() {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{name}` has a layout or shared storage of its own; only arrays without are {done}"
             )));
         }
         if found.contains(&var) {
-            return Err(Refusal::Argument(format!("`{name}` is named twice")));
+            return Err(Refusal::Other(format!("`{name}` is named twice")));
         }
         found.push(var);
     }
     if found.len() < 2 {
-        return Err(Refusal::Argument(format!(
-            "{} arrays are to be {done}, needed two or more",
-            found.len()
-        )));
+        return Err(Refusal::Other(format!("{} arrays are to be {done}, needed two or more", found.len())));
     }
     Ok(found)
 }

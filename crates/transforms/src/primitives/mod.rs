@@ -118,7 +118,7 @@ pub use transpose_array_axes::TransposeArrayAxes;
 pub use unroll_iname::UnrollIname;
 pub use vectorise_iname::VectoriseIname;
 
-use crate::error::{Refusal, TransformError};
+use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Made;
 use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
@@ -135,6 +135,16 @@ pub trait Transform: Display {
     /// Handles to what the transformation made of `before`; those of [`Made::new_names`] unless names are used again.
     fn made(&self, before: &Kernel, after: &Kernel) -> Made {
         Made::new_names(before, after)
+    }
+
+    /// Applies the transformation; handles to what it made come with the result.
+    ///
+    /// # Errors
+    /// Those of [`Transform::apply`].
+    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
+        let after = self.apply(kernel)?;
+        let made = self.made(kernel, &after);
+        Ok((after, made))
     }
 
     /// Applies the transformation; the result is verified and canonical.

@@ -1,8 +1,8 @@
 //! Makes a callee of statements.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::proofs::windows::{ArgAxis, axes_of};
+use crate::refusal::Refusal;
 use crate::tree::{inames_of, insns_of};
 use crate::{lookup, run};
 use purlin_analysis::polyhedral::Polyhedral;
@@ -80,7 +80,7 @@ impl Transform for OutlineInsns {
         let id = outlined.callees.push(Callee::new(callee.canonical()));
         run.mark(&mut outlined, id);
         outlined.calls().map_err(|error| match error {
-            purlin_ir::KernelError::Call { why, .. } => Refusal::Argument(format!(
+            purlin_ir::KernelError::Call { why, .. } => Refusal::Other(format!(
                 "the arguments cannot be told from the statements: {why}; outline the loops around as well"
             )),
             other => Refusal::Malformed(other),

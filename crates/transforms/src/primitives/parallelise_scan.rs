@@ -3,7 +3,6 @@
 use super::Transform;
 use super::reduce_in_tree::{Values, work_item_tag};
 use super::tag_iname::check_placement;
-use crate::error::{LostValue, Refusal};
 use crate::lookup;
 use crate::nest::{copy_loops, new_loop, renamed, wrapped};
 use crate::neutral::neutral;
@@ -12,6 +11,7 @@ use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::elements::check_no_rule;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, reads_constants};
+use crate::refusal::{LostValue, Refusal};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
@@ -145,7 +145,7 @@ impl ParalleliseScan {
         let expanded = kernel.with_rules_expanded();
         let poly = Polyhedral::new(&expanded);
         let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
-            return Err(Refusal::Argument(format!("`{}` is not around `{}`", self.iname, self.insn)));
+            return Err(Refusal::Other(format!("`{}` is not around `{}`", self.iname, self.insn)));
         };
         let total = kernel.insns[id].lhs.var;
         check_no_rule(kernel, total)?;
@@ -177,7 +177,7 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refu
     let kernel = poly.kernel;
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
-    let refuse = |why: String| Err(Refusal::Argument(why));
+    let refuse = |why: String| Err(Refusal::Other(why));
     if var.kind != VarKind::Temporary || !var.shape.is_empty() {
         return refuse(format!("`{}` is no scalar temporary, needed one as running total", var.name));
     }
@@ -230,7 +230,7 @@ fn check_terms(
                     witness.sink, witness.element, witness.source
                 );
                 let help = format!("replace `{var}` by its definition, or distribute the loop first");
-                return Err(Refusal::Value(Box::new(LostValue { witness, found, help })));
+                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
             }
         }
     }
@@ -268,7 +268,7 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
         }
     }
     let (total, iname) = (&kernel.vars[kernel.insns[id].lhs.var].name, &kernel.inames[iname].name);
-    Err(Refusal::Argument(format!(
+    Err(Refusal::Other(format!(
         "nothing surely writes `{total}` before `{iname}` starts{}, where perhaps no iteration reads it and the scan \
          would; write it in front of the loop without a condition",
         at(&point)

@@ -5,7 +5,6 @@ use super::expand_array::ExpandArray;
 use super::peel_iname::{LoopEnd, end_of_range};
 use super::tag_iname::check_placement;
 use crate::copy::copy_nodes;
-use crate::error::{Refusal, WrongOrder};
 use crate::lookup;
 use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
 use crate::proofs::elements::{
@@ -13,6 +12,7 @@ use crate::proofs::elements::{
 };
 use crate::proofs::entries::Entries;
 use crate::proofs::order::relation_text;
+use crate::refusal::{Refusal, WrongOrder};
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::deps::{Dependence, DependenceKind, dependences};
@@ -129,17 +129,17 @@ impl PipelineLoop {
     fn stages(&self, kernel: &Kernel) -> Result<Stages, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         if !(2..=16).contains(&self.buffers) {
-            return Err(Refusal::Argument(format!("{} buffers are asked for, needed 2 to 16", self.buffers)));
+            return Err(Refusal::Other(format!("{} buffers are asked for, needed 2 to 16", self.buffers)));
         }
         let data = &kernel.inames[iname];
         if !matches!(data.tag, AxisTag::Sequential | AxisTag::Unrolled) {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is tagged {}, and only iterations that run one after the other are pipelined",
                 self.iname, data.tag
             )));
         }
         let Some(range) = data.domain.as_guarded_range(iname) else {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
                 kernel.show_domain(iname, &data.domain)
             )));
@@ -155,7 +155,7 @@ impl PipelineLoop {
         let inside = insns_of(&fetch);
         for (id, insn) in kernel.insns.iter().filter(|(_, i)| vars.contains(&i.lhs.var)) {
             if !inside.contains(&id) {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` writes `{}` and does not stand in `{}` among statements that only fill `{}`; distribute the \
                      loop around it",
                     insn.name,
@@ -172,7 +172,7 @@ impl PipelineLoop {
 
     fn vars(&self, kernel: &Kernel) -> Result<Vec<VarId>, Refusal> {
         if self.vars.is_empty() {
-            return Err(Refusal::Argument("no temporary is given; name those that are filled ahead".into()));
+            return Err(Refusal::Other("no temporary is given; name those that are filled ahead".into()));
         }
         let mut found = Vec::new();
         for name in &self.vars {
@@ -180,17 +180,17 @@ impl PipelineLoop {
             check_only_accessed(kernel, var)?;
             check_no_rule(kernel, var)?;
             if let Some(storage) = &kernel.vars[var].storage {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{name}` shares the storage `{storage}`; pipeline the loop before sharing"
                 )));
             }
             if !kernel.insns.values().any(|i| i.lhs.var == var) {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "nothing fills `{name}`; name temporaries that are written"
                 )));
             }
             if found.contains(&var) {
-                return Err(Refusal::Argument(format!("`{name}` is named twice")));
+                return Err(Refusal::Other(format!("`{name}` is named twice")));
             }
             found.push(var);
         }
@@ -247,7 +247,7 @@ impl PipelineLoop {
             let sizes: Option<Vec<_>> =
                 rows.iter().zip(&variable.shape).map(|(s, n)| product(s, n)?.as_constant()).collect();
             let Some(size) = sizes.and_then(|s| s.into_iter().max()) else {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the strides of `{name}` are no constants, so that the place of a second buffer is not known; \
                      pipeline the loop before changing the layout"
                 )));
@@ -285,7 +285,7 @@ fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Refus
         let Some(witness) = d.witness(kernel, &late)? else { continue };
         let relation = relation_text(d.kind, &witness.element);
         let help = format!("keep `{}` in its iteration", witness.sink.insn);
-        return Err(Refusal::Reordered(Box::new(WrongOrder { witness, relation, help })));
+        return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
     }
     Ok(())
 }

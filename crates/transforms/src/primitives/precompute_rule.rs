@@ -2,11 +2,11 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup::{self, Selection};
 use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{cast_stored, fits_i32};
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary};
 use purlin_analysis::deps::{Mode, access_sites};
 use purlin_analysis::polyhedral::Polyhedral;
@@ -189,7 +189,7 @@ impl PrecomputeRule {
             for e in uses_of(kernel, *insn, rule) {
                 let Expr::Rule(_, args) = &e else { continue };
                 if let Some(k) = args.iter().position(|arg| arg.as_affine().is_none()) {
-                    return Err(Refusal::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{}` gives rule `{}` an argument `{}` that is not affine in the loops and parameters, so \
                          which values it uses is not known; precompute in a loop without that use",
                         kernel.insns[*insn].name, self.rule, kernel.rules[rule].params[k]
@@ -199,7 +199,7 @@ impl PrecomputeRule {
                     Ok(ExprType::Scalar(ty)) => types.push(ty),
                     Ok(ExprType::Index) => types.push(ScalarType::I64),
                     Ok(found @ (ExprType::Bool | ExprType::Literal | ExprType::WeakReal)) => {
-                        return Err(Refusal::Argument(format!(
+                        return Err(Refusal::Other(format!(
                             "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
                             self.rule
                         )));
@@ -218,7 +218,7 @@ impl PrecomputeRule {
                 Ok(ScalarType::I64)
             }
             [one] => Ok(*one),
-            _ => Err(Refusal::Argument(format!(
+            _ => Err(Refusal::Other(format!(
                 "rule `{}` has values of different types here; cast them in the rule",
                 self.rule
             ))),

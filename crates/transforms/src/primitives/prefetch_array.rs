@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup::{self, Selection};
 use crate::proofs::stale::{Place, check_unchanged};
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
 use purlin_analysis::deps::access_sites;
 use purlin_analysis::polyhedral::Polyhedral;
@@ -176,7 +176,7 @@ impl PrefetchArray {
     fn region(&self, kernel: &Kernel) -> Result<Region, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         if kernel.vars[var].shape.is_empty() {
-            return Err(Refusal::Argument(format!("`{}` is a scalar; only arrays are prefetched", self.var)));
+            return Err(Refusal::Other(format!("`{}` is a scalar; only arrays are prefetched", self.var)));
         }
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));

@@ -2,10 +2,10 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::refusal::Refusal;
 use crate::tree::edit_siblings;
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, Reduction,
@@ -72,7 +72,7 @@ impl Transform for RealiseReduction {
         let ty = match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) {
             Ok(ExprType::Scalar(ty)) => ty,
             _ => {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the reduction over `{}` takes its type from where it stands; cast its body, for example to f64",
                     self.iname
                 )));
@@ -94,7 +94,7 @@ impl RealiseReduction {
                 if let Some((reduction, obstacle)) = search(e, iname, None) {
                     return match obstacle {
                         None => Ok((id, reduction.clone())),
-                        Some(obstacle) => Err(Refusal::Argument(format!(
+                        Some(obstacle) => Err(Refusal::Other(format!(
                             "the reduction over `{}` in `{}` {obstacle}",
                             self.iname, insn.name
                         ))),
@@ -102,13 +102,13 @@ impl RealiseReduction {
                 }
             }
             if insn.predicate.as_ref().is_some_and(|p| search(p, iname, None).is_some()) {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the reduction over `{}` stands in the predicate of `{}`; store it in a temporary first",
                     self.iname, insn.name
                 )));
             }
         }
-        Err(Refusal::Argument(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
+        Err(Refusal::Other(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
     }
 
     fn edit(

@@ -5,13 +5,13 @@ use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
 use super::tag_iname::check_placement;
 use crate::condition::range_runs;
-use crate::error::{LostValue, Refusal};
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
 use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::refusal::{LostValue, Refusal};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
@@ -159,7 +159,7 @@ impl RealiseScan {
     fn find(&self, kernel: &Kernel) -> Result<Scan, Refusal> {
         let id = lookup::insn(kernel, &self.insn)?;
         let insn = &kernel.insns[id];
-        let refuse = |why: String| Err(Refusal::Argument(why));
+        let refuse = |why: String| Err(Refusal::Other(why));
         if insn.predicate.is_some() {
             return refuse(format!(
                 "`{}` has a predicate, and a running total needs every term; make it a condition of the value",
@@ -271,7 +271,7 @@ impl RealiseScan {
                         witness.source, witness.element, witness.sink
                     );
                     let help = "realise the reduction as a loop of its own".into();
-                    return Err(Refusal::Value(Box::new(LostValue { witness, found, help })));
+                    return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
                 }
             }
         }
@@ -292,7 +292,7 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
         }
     });
     let Some(reduction) = found else { return Ok(None) };
-    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Refusal::Argument(why)));
+    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Refusal::Other(why)));
     let [term] = reduction.inames.as_slice() else {
         return refuse(format!("`{}` sums over several inames at once; a running total has one", insn.name));
     };
@@ -325,7 +325,7 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
 fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let insn = &kernel.insns[scan.id];
     let neither = || {
-        Refusal::Argument(format!(
+        Refusal::Other(format!(
             "`{}` neither sums over a range that grows with `{}` nor joins a value to the element that the iteration \
              before stored",
             insn.name, kernel.inames[scan.iname].name
@@ -341,7 +341,7 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let (op, rest) = terms_beside(&insn.rhs, &before).ok_or_else(neither)?;
     let ty = kernel.vars[insn.lhs.var].ty;
     if kernel.type_of(&insn.rhs, &[]) != Ok(ExprType::Scalar(ty)) {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` rounds its value to {ty} in every iteration, which a running total would not; compute it in {ty}",
             insn.name
         )));
@@ -366,7 +366,7 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
         return Ok(());
     };
     let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
-    Err(Refusal::Argument(format!(
+    Err(Refusal::Other(format!(
         "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
          iteration before stored to another element; keep the recurrence, or set it outside of the loop",
         kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
@@ -396,7 +396,7 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
                 witness.sink, witness.element, witness.source
             );
             let help = "keep the recurrence, or distribute the loop first".into();
-            return Err(Refusal::Value(Box::new(LostValue { witness, found, help })));
+            return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
         }
     }
     Ok(())

@@ -2,13 +2,13 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::nest::new_loop;
 use crate::neutral::neutral;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::extent::{parametric_extent, points_of};
 use crate::proofs::width::fits_i32;
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body};
 use purlin_analysis::deps::access_sites;
 use purlin_analysis::placement::SUB_GROUP;
@@ -157,7 +157,7 @@ pub(super) fn work_item_tag(kernel: &Kernel, iname: InameId, text: Option<&str>)
         Some(text) => AxisTag::parse(text),
     };
     tag.filter(|tag| matches!(tag, AxisTag::Local(_))).ok_or_else(|| {
-        Refusal::Argument(format!(
+        Refusal::Other(format!(
             "`{}` is no axis of the work-items of a group; there is l.0, l.1, l.2",
             text.unwrap_or_default()
         ))
@@ -188,12 +188,12 @@ impl Values {
             None => Self::assumed(kernel, iname)?,
         };
         match known {
-            None => Err(Refusal::Argument(format!(
+            None => Err(Refusal::Other(format!(
                 "the length of `{name}` has no constant bound; split it, and take the loop inside a block, or assume \
                  a bound"
             ))),
             Some(values) if values.length < 1 => {
-                Err(Refusal::Argument(format!("`{name}` never runs; there is nothing to join")))
+                Err(Refusal::Other(format!("`{name}` never runs; there is nothing to join")))
             }
             Some(values) => Ok(values),
         }
@@ -225,7 +225,7 @@ impl ReduceInTree {
         let id = match loop_body(&kernel.body, iname) {
             Some([Node::Insn(only)]) => *only,
             Some(_) | None => {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the loop over `{}` holds more than one update; distribute it, and interchange it inward, first",
                     self.iname
                 )));
@@ -236,7 +236,7 @@ impl ReduceInTree {
         let (_, op) = update(kernel, &insn.name)?;
         let var = &kernel.vars[insn.lhs.var].name;
         if insn.lhs.index.iter().any(|e| mentions(e, iname)) {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "every iteration of `{}` updates an element of `{var}` of its own; there is nothing to join",
                 self.iname
             )));
@@ -270,7 +270,7 @@ fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Ref
     if is_sum || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
         return Ok(());
     }
-    Err(Refusal::Argument(format!(
+    Err(Refusal::Other(format!(
         "`{}` compares values that may not fit the type of `{}`, i32, in which the tree would hold them; cast them \
          to i32",
         insn.name, var.name
@@ -280,12 +280,12 @@ fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Ref
 /// Whether the work-items of a sub-group can hold as many leaves.
 fn check_lanes(iname: &str, length: i64, tag: AxisTag) -> Result<(), Refusal> {
     if tag != AxisTag::Local(0) {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "the work-items of a sub-group are neighbours along l.0, and `{iname}` is on {tag}; reduce on l.0"
         )));
     }
     if length > SUB_GROUP || u64::try_from(length).is_ok_and(|n| !n.is_power_of_two()) {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{iname}` has up to {length} terms, and a sub-group joins 1, 2, 4, 8, 16 or {SUB_GROUP} by shuffles; \
              split it, and take the loop inside a block"
         )));

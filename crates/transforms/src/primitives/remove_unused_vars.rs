@@ -1,7 +1,7 @@
 //! Drops what nothing mentions.
 
 use super::Transform;
-use crate::error::Refusal;
+use crate::refusal::Refusal;
 use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -48,7 +48,7 @@ impl Transform for RemoveUnusedVars {
             }
         }
         if rest.vars.len() == kernel.vars.len() {
-            return Err(Refusal::Argument(
+            return Err(Refusal::Other(
                 "every temporary and table is used; there is nothing to remove".into(),
             ));
         }

@@ -1,8 +1,8 @@
 //! Gives a loop, an instruction, a variable or a rule another name.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{Kernel, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -104,7 +104,7 @@ impl Transform for Rename {
                 match kernel.vars[var].kind {
                     VarKind::Temporary | VarKind::Table(_) => {}
                     VarKind::Param | VarKind::Argument(_) => {
-                        return Err(Refusal::Argument(format!(
+                        return Err(Refusal::Other(format!(
                             "`{}` is given at launch, where it is known by its name; rename a temporary or a \
                              table",
                             self.from

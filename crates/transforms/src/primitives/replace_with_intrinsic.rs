@@ -1,7 +1,7 @@
 //! Makes statements a call of a kernel that they are an instance of.
 
 use super::Transform;
-use crate::error::Refusal;
+use crate::refusal::Refusal;
 use crate::{lookup, run};
 use purlin_ir::calls::unify;
 use purlin_ir::{CalleeId, Kernel};
@@ -84,6 +84,6 @@ impl ReplaceWithIntrinsic {
     }
 
     fn differs(&self, why: &purlin_ir::calls::Mismatch) -> Refusal {
-        Refusal::Argument(format!("the statements are not `{}`: {why}", self.callee))
+        Refusal::Other(format!("the statements are not `{}`: {why}", self.callee))
     }
 }

@@ -1,9 +1,9 @@
 //! Makes a loop of statements that repeat each other.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::nest::new_loop;
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, siblings};
 use purlin_ir::{Access, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Node};
 use serde::{Deserialize, Serialize};
@@ -61,9 +61,7 @@ impl Transform for RollInsns {
         let ids = self.insns.iter().map(|i| lookup::insn(kernel, i)).collect::<Result<Vec<_>, _>>()?;
         let [first, _, ..] = ids[..] else {
             let found = ids.len();
-            return Err(Refusal::Argument(format!(
-                "{found} statements are to be rolled, needed two or more"
-            )));
+            return Err(Refusal::Other(format!("{found} statements are to be rolled, needed two or more")));
         };
         lookup::free(kernel, &self.iname)?;
         check_neighbours(kernel, &ids)?;
@@ -92,7 +90,7 @@ fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Refusal> {
         return Ok(());
     }
     let names: Vec<_> = ids.iter().map(|i| format!("`{}`", kernel.insns[*i].name)).collect();
-    Err(Refusal::Argument(format!(
+    Err(Refusal::Other(format!(
         "{} do not stand one behind the other in this order; move the statements between them first",
         names.join(", ")
     )))
@@ -102,7 +100,7 @@ fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Refusal> {
 fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Refusal> {
     let first = insns[0];
     let differ = |other: &Insn, what: &str| {
-        Refusal::Argument(format!(
+        Refusal::Other(format!(
             "`{}` and `{}` differ in {what}; only statements are rolled that differ in constants of their indices, by \
              the same step from each to the next",
             first.name, other.name
@@ -110,7 +108,7 @@ fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Refusal> {
     };
     if let Some(call) = insns.iter().find(|i| i.callee.is_some()) {
         let name = &call.name;
-        return Err(Refusal::Argument(format!("`{name}` is part of a call; inline it first")));
+        return Err(Refusal::Other(format!("`{name}` is part of a call; inline it first")));
     }
     if let Some(other) = insns.iter().find(|i| i.op != first.op) {
         return Err(differ(other, "their operator"));

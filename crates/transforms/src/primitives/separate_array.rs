@@ -1,9 +1,9 @@
 //! Makes one array of each index along an axis.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::elements::{check_axis, check_only_accessed, map_accesses, temporary};
+use crate::refusal::Refusal;
 use purlin_ir::{Access, Expr, Kernel, VarId, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -67,14 +67,14 @@ impl SeparateArray {
     fn parts(&self, kernel: &Kernel, var: VarId, axis: usize) -> Result<Vec<Variable>, Refusal> {
         let old = &kernel.vars[var];
         if old.layout.strides.is_some() || old.layout.vector_axis.is_some() || old.storage.is_some() {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` has a layout or storage of its own; separate it first",
                 self.var
             )));
         }
         let extent = old.shape[axis].as_constant().filter(|n| (1..=64).contains(n));
         let Some(extent) = extent else {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "axis {axis} of `{}` has no constant extent from 1 to 64, and each index becomes an array",
                 self.var
             )));
@@ -94,7 +94,7 @@ impl SeparateArray {
             if access.var != var || component(access, axis).is_some_and(|c| c < extent) {
                 return Ok(());
             }
-            Err(Refusal::Argument(format!(
+            Err(Refusal::Other(format!(
                 "{place} accesses `{}` with an index along axis {axis} that is no constant from 0 to {}; unroll the \
                  loop it runs over",
                 self.var,

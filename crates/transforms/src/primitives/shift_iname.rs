@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::bounds::check_places_follow;
+use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Kernel, VarKind};
@@ -61,16 +61,14 @@ impl ShiftIname {
         for (name, factor) in &self.params {
             let var = lookup::var(kernel, name)?;
             if kernel.vars[var].kind != VarKind::Param {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{name}` is no parameter; shift by numbers and multiples of parameters"
                 )));
             }
             amount = amount.plus(&Affine::var(var).times(*factor));
         }
         if !amount.in_bounds() {
-            return Err(Refusal::Argument(format!(
-                "a shift is at most {MAX_COEFFICIENT}; use smaller numbers"
-            )));
+            return Err(Refusal::Other(format!("a shift is at most {MAX_COEFFICIENT}; use smaller numbers")));
         }
         Ok(amount)
     }

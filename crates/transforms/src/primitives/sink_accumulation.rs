@@ -3,10 +3,10 @@
 use super::Transform;
 use super::realise_scan::always;
 use super::tag_iname::check_placement;
-use crate::error::{Refusal, WrongOrder};
 use crate::lookup;
 use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
+use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
 use purlin_analysis::deps::{DependenceKind, dependences};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
@@ -112,7 +112,7 @@ impl SinkAccumulation {
                     commit: nodes[commit].clone(),
                 })
             }
-            _ => Err(Refusal::Argument(format!(
+            _ => Err(Refusal::Other(format!(
                 "`{}` is not used by exactly one statement before `{}`, by `{}`, and by one statement after it in the \
                  same body; distribute or move the statements first",
                 self.var, self.into, self.into
@@ -130,7 +130,7 @@ impl SinkAccumulation {
                 (Some(op), None) => found = Some(op),
                 (Some(op), Some(other)) if op == other => {}
                 (Some(_) | None, _) => {
-                    return Err(Refusal::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{}` in `{}` does something else with `{}` than to update it by one operator, so the parts \
                          of the iterations would be seen",
                         insn.name, self.into, self.var
@@ -138,7 +138,7 @@ impl SinkAccumulation {
                 }
             }
         }
-        found.ok_or_else(|| Refusal::Argument(format!("nothing in `{}` updates `{}`", self.into, self.var)))
+        found.ok_or_else(|| Refusal::Other(format!("nothing in `{}` updates `{}`", self.into, self.var)))
     }
 
     fn check_start(
@@ -156,7 +156,7 @@ impl SinkAccumulation {
             let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == parts.var;
             let same = is_neutral(&insn.rhs, op, ty) || (from_nothing && is_of_nothing(&insn.rhs, op, ty));
             if !(plain && same) {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` does not simply set `{}` to the neutral element of `{}`, {}; keep it in a statement of its own",
                     insn.name,
                     self.var,
@@ -174,7 +174,7 @@ impl SinkAccumulation {
             let part = matches!(&insn.rhs, Expr::Load(a) if a.var == parts.var);
             if insn.update_op() != Some(op) || insn.predicate.is_some() || !part || insn.lhs.var == parts.var
             {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is not of the form `y {} {}`; a sum can be committed in parts only by the update that made it",
                     insn.name,
                     op.update_symbol(),
@@ -182,7 +182,7 @@ impl SinkAccumulation {
                 )));
             }
             if kernel.vars[insn.lhs.var].ty != kernel.vars[parts.var].ty {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` converts `{}` to another type, and the parts would be converted one by one",
                     insn.name, self.var
                 )));
@@ -201,7 +201,7 @@ impl SinkAccumulation {
             });
             if from_memory {
                 let name = &kernel.inames[iname].name;
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the bounds of `{name}` are read from memory; keep it outside"
                 )));
             }
@@ -230,7 +230,7 @@ impl SinkAccumulation {
             if let Some(witness) = d.witness(kernel, &relation.intersect(&here)?)? {
                 let relation = format!("which touches `{}`", witness.element);
                 let help = "the accumulator is committed in every iteration; choose another loop".into();
-                return Err(Refusal::Reordered(Box::new(WrongOrder { witness, relation, help })));
+                return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
             }
         }
         Ok(())

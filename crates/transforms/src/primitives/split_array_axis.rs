@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::points_of;
+use crate::refusal::Refusal;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Atom, BinaryOp, Expr, InameId, Kernel};
@@ -63,7 +63,7 @@ impl Transform for SplitArrayAxis {
         check_only_accessed(kernel, var)?;
         let f = self.factor;
         if !(1..=MAX_COEFFICIENT).contains(&f) {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "a block has {f} elements, needed 1 to 2^40; choose a positive factor"
             )));
         }

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::width::fits_i32;
+use crate::refusal::Refusal;
 use crate::tree::edit_siblings;
 use purlin_ir::typing::ExprType;
 use purlin_ir::{
@@ -63,19 +63,19 @@ impl Transform for StageValue {
         lookup::free(kernel, &format!("set_{}", self.temporary))?;
         let insn = &kernel.insns[id];
         if insn.predicate.is_some() {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` runs under a condition, and without it its value may be undefined; move the condition to a loop",
                 self.insn
             )));
         }
         let ty = kernel.vars[insn.lhs.var].ty;
-        let found = kernel.type_of(&insn.rhs, &[]).map_err(|e| Refusal::Argument(e.to_string()))?;
+        let found = kernel.type_of(&insn.rhs, &[]).map_err(|e| Refusal::Other(e.to_string()))?;
         let same = match found {
             ExprType::Scalar(found) => found == ty,
             _ => false,
         };
         if !same {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the value of `{}` is not of the type {} that it writes; cast it",
                 self.insn,
                 ty.name()
@@ -94,7 +94,7 @@ fn check_fits(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
     if insn.op == WriteOp::Assign || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
         return Ok(());
     }
-    Err(Refusal::Argument(format!(
+    Err(Refusal::Other(format!(
         "`{}` updates `{}`, an i32, by a value that may not fit one, as which it would be staged; cast it to i32",
         insn.name, var.name
     )))

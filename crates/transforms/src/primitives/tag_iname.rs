@@ -1,8 +1,8 @@
 //! Says where the iterations of a loop run.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use crate::tree::loop_body;
 use purlin_analysis::deps;
 use purlin_analysis::placement::place;
@@ -73,11 +73,11 @@ impl Transform for TagIname {
 pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Result<AxisTag, Refusal> {
     let tag = AxisTag::parse(text).ok_or_else(|| {
         let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();
-        Refusal::Argument(format!("`{text}` is no tag; there is {}", known.join(", ")))
+        Refusal::Other(format!("`{text}` is no tag; there is {}", known.join(", ")))
     })?;
     let parallel = match tag {
         AxisTag::Unrolled => {
-            return Err(Refusal::Argument(
+            return Err(Refusal::Other(
                 "an unrolled loop needs a constant length; use the step unroll_iname, which checks it".into(),
             ));
         }
@@ -85,7 +85,7 @@ pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Resul
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
     };
     if parallel && loop_body(&kernel.body, iname).is_none() {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` runs inside a reduction; realise the reduction first",
             kernel.inames[iname].name
         )));

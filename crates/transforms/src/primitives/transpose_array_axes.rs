@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
+use crate::refusal::Refusal;
 use purlin_ir::{Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -63,7 +63,7 @@ impl Transform for TransposeArrayAxes {
         check_movable(variable)?;
         let order = self.permutation(variable.shape.len())?;
         if variable.layout.strides.is_some() {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` has strides already; transpose it before other changes of its layout",
                 self.var
             )));
@@ -74,7 +74,7 @@ impl Transform for TransposeArrayAxes {
             return Ok(transposed);
         }
         let strides = dense_strides(&variable.shape, &order).ok_or_else(|| {
-            Refusal::Argument(format!(
+            Refusal::Other(format!(
                 "the strides of `{}` would be products of parameters; fix all but one of them first",
                 self.var
             ))
@@ -91,14 +91,14 @@ impl TransposeArrayAxes {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..axes) {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the order is {}, needed each axis of `{}` once, which are {axes}, counted from 0",
                 self.order_text(),
                 self.var
             )));
         }
         if order == sorted {
-            return Err(Refusal::Argument(format!("the axes of `{}` are in that order already", self.var)));
+            return Err(Refusal::Other(format!("the axes of `{}` are in that order already", self.var)));
         }
         Ok(order)
     }

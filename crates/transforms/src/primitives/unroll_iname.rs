@@ -1,9 +1,9 @@
 //! Writes out a loop.
 
 use super::Transform;
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::extent::parametric_extent;
+use crate::refusal::Refusal;
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -68,10 +68,7 @@ pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Refu
     match data.tag {
         AxisTag::Sequential | AxisTag::Unrolled => {}
         tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-            return Err(Refusal::Argument(format!(
-                "`{}` is tagged {tag}; tag it sequential first",
-                data.name
-            )));
+            return Err(Refusal::Other(format!("`{}` is tagged {tag}; tag it sequential first", data.name)));
         }
     }
     let length = data.domain.as_guarded_range(iname).and_then(|range| range.length().as_constant());
@@ -81,12 +78,12 @@ pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Refu
     };
     match bounds {
         Some(n) if n <= MAX_TRIP_COUNT => Ok(()),
-        Some(n) => Err(Refusal::Argument(format!(
+        Some(n) => Err(Refusal::Other(format!(
             "{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first"
         ))),
         None => {
             let domain = kernel.show_domain(iname, &data.domain);
-            Err(Refusal::Argument(format!(
+            Err(Refusal::Other(format!(
                 "the values of `{domain}` have no constant bounds; fix the parameters, or split by a constant"
             )))
         }

@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use crate::tree::{inames_of, loop_body};
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl Transform for VectoriseIname {
         match data.tag {
             AxisTag::Sequential | AxisTag::Vector => {}
             tag @ (AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is tagged {tag}; tag it sequential first",
                     self.iname
                 )));
@@ -90,7 +90,7 @@ impl VectoriseIname {
             Some(_) => "interchange the loops, or distribute this one",
             None => "realise the reduction first",
         };
-        Err(Refusal::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` holds the loop `{inner}`, and only innermost loops run in lanes; {way_out}",
             self.iname
         )))
@@ -105,7 +105,7 @@ impl VectoriseIname {
             Some(None) => "has no constant length".into(),
             None => "is no plain range `lo..hi`".into(),
         };
-        Err(Refusal::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` {found}, needed 2, 4, 8, 16, 32 or {MAX_LANES} lanes; split it by one of these with the tail \
              strategy peel, or exact where it divides the length",
             kernel.show_domain(iname, domain)

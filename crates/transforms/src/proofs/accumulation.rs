@@ -1,11 +1,11 @@
 //! What primitives that regroup the terms of an update must know: that nobody sees the element in between, that it
 //! is found by the same way later, and that there is one where no term is.
 
-use crate::error::{LostValue, Refusal, WrongOrder};
 use crate::lookup;
 use crate::proofs::order::relation_text;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, may_be_undefined};
+use crate::refusal::{LostValue, Refusal, WrongOrder};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
@@ -20,7 +20,7 @@ pub(crate) fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), 
     let id = lookup::insn(kernel, name)?;
     let insn = &kernel.insns[id];
     let op = insn.update_op().ok_or_else(|| {
-        Refusal::Argument(format!(
+        Refusal::Other(format!(
             "`{name}` is a plain store to `{}`, needed an update such as `+=`; convert it to an update first, if it \
              accumulates",
             kernel.vars[insn.lhs.var].name
@@ -50,7 +50,7 @@ pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Ex
         });
     }
     let Some(iname) = found else { return Ok(()) };
-    Err(Refusal::Argument(format!(
+    Err(Refusal::Other(format!(
         "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a temporary \
          first",
         insn.name, kernel.inames[iname].name
@@ -90,7 +90,7 @@ impl<'k> Delayed<'_, 'k> {
     /// the same operator, `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
     ///
     /// # Errors
-    /// [`Refusal::Reordered`] with the smallest pair of that set, or a failure of isl.
+    /// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set, or a failure of isl.
     pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Refusal> {
         let all = &self.sites[self.kernel().insns[self.id].lhs.var.index()];
         let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };
@@ -106,7 +106,7 @@ impl<'k> Delayed<'_, 'k> {
                 Mode::Assign => DependenceKind::Output,
             };
             let (relation, help) = (relation_text(kind, &witness.element), help.to_owned());
-            return Err(Refusal::Reordered(Box::new(WrongOrder { witness, relation, help })));
+            return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl<'k> Delayed<'_, 'k> {
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
     ///
     /// # Errors
-    /// [`Refusal::Value`] with the smallest pair of that set, or a failure of isl.
+    /// [`VALUES`](super::VALUES) not proved, with the smallest pair of that set, or a failure of isl.
     pub(crate) fn check_operands_stay(&self, operands: &[&'k Expr]) -> Result<(), Refusal> {
         for read in self.sites.iter().flatten().filter(|s| self.is_among(s, operands)) {
             for write in
@@ -135,7 +135,7 @@ impl<'k> Delayed<'_, 'k> {
                     witness.source, witness.element, witness.sink
                 );
                 let help = format!("replace `{var}` by its definition, or keep its values in an array");
-                return Err(Refusal::Value(Box::new(LostValue { witness, found, help })));
+                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
             }
         }
         Ok(())
@@ -208,7 +208,7 @@ impl<'k> Delayed<'_, 'k> {
 
     fn no_element(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Refusal::Argument(format!(
+        Refusal::Other(format!(
             "`{}` has no term{}, and nothing says that `{}` has the element to which their sum would be added; assume \
              sizes at which its loops are not empty",
             insn.name,
@@ -219,7 +219,7 @@ impl<'k> Delayed<'_, 'k> {
 
     fn no_value(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Refusal::Argument(format!(
+        Refusal::Other(format!(
             "`{}` perhaps has no term{}, and nothing has surely written the element of `{}` to which their sum would be \
              added; write it in front of the loop without a condition",
             insn.name,

@@ -1,9 +1,24 @@
 //! The proof of every primitive that enters a loop at another time than before: its bounds stay.
 
-use crate::error::Refusal;
+use crate::obligation::Obligation;
+use crate::refusal::Refusal;
 use crate::tree::insns_of;
 use purlin_analysis::polyhedral::is_symbol;
 use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarId};
+
+/// Nothing inside a loop writes a scalar in its bounds.
+pub const BOUNDS_STAY: Obligation = Obligation::new(
+    "bounds_stay",
+    "nothing between two evaluations of a loop's bounds writes a scalar in them",
+);
+
+/// The bounds of a loop mention no scalar that is read from memory.
+pub const CONSTANT_BOUNDS: Obligation =
+    Obligation::new("constant_bounds", "no scalar in the bounds of the loop changes while the kernel runs");
+
+/// Other values of a loop are no other places.
+pub const PLACES_FOLLOW: Obligation =
+    Obligation::new("places_follow", "a loop on an axis is a range, whose places count from its lower bound");
 
 /// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.
 pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
@@ -31,7 +46,7 @@ pub fn check_bounds_stay(kernel: &Kernel, iname: InameId, nodes: &[Node]) -> Res
     let bounds = changing_bounds(kernel, iname);
     let writer = insns_of(nodes).into_iter().find(|insn| bounds.contains(&kernel.insns[*insn].lhs.var));
     let Some(writer) = writer.map(|insn| &kernel.insns[insn]) else { return Ok(()) };
-    Err(Refusal::Argument(format!(
+    Err(BOUNDS_STAY.unfit(format!(
         "the bounds of `{}` mention `{}`, which `{}` writes, so that they would change between the loops; \
          copy it to another temporary first",
         kernel.inames[iname].name, kernel.vars[writer.lhs.var].name, writer.name
@@ -49,7 +64,7 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
         Atom::Var(_) | Atom::Iname(_) | Atom::Floor(..) => {}
     });
     let Some(var) = found else { return Ok(()) };
-    Err(Refusal::Argument(format!(
+    Err(CONSTANT_BOUNDS.unfit(format!(
         "the bounds of `{}` depend on `{}`, which is read from memory; keep the loop as it is",
         kernel.inames[iname].name, kernel.vars[var].name
     )))
@@ -66,7 +81,7 @@ pub fn check_places_follow(kernel: &Kernel, iname: InameId) -> Result<(), Refusa
     if !on_axis || data.domain.as_guarded_range(iname).is_some() {
         return Ok(());
     }
-    Err(Refusal::Argument(format!(
+    Err(PLACES_FOLLOW.unfit(format!(
         "`{}` is no plain range and tagged {}, so that other values mean other places; tag it sequential first",
         kernel.show_domain(iname, &data.domain),
         data.tag

@@ -1,7 +1,7 @@
 //! What primitives that rename the elements of a variable share: who may be renamed, and where.
 
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, Variable};
@@ -18,7 +18,7 @@ pub(crate) fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId
         VarKind::Argument(_) => "an argument",
         VarKind::Table(_) => "a table",
     };
-    Err(Refusal::Argument(format!("`{name}` is {kind}, needed a temporary; {help}")))
+    Err(Refusal::Other(format!("`{name}` is {kind}, needed a temporary; {help}")))
 }
 
 /// Checks that a variable has the axis.
@@ -32,7 +32,7 @@ pub(crate) fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusa
         return Ok(k);
     }
     let name = &variable.name;
-    Err(Refusal::Argument(match axes {
+    Err(Refusal::Other(match axes {
         0 => format!("`{name}` is a scalar and has no axis {axis}; name an array"),
         1 => format!("`{name}` has one axis, needed axis {axis}; axes count from 0"),
         _ => format!("`{name}` has {axes} axes, needed axis {axis}; axes count from 0"),
@@ -49,7 +49,7 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
         let mut found = false;
         iname.domain.for_each_symbol(&mut |atom| found |= *atom == Atom::Var(var));
         if found {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the bounds of `{}` mention `{name}`, and bounds mention scalars only; copy it to another \
                  temporary for them",
                 iname.name
@@ -57,7 +57,7 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
         }
     }
     if kernel.assumptions.contains(&Assumption::Injective(var)) {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` is assumed injective, which would no longer say the same; drop the assumption first"
         )));
     }
@@ -73,7 +73,7 @@ pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> 
         let mut found = false;
         rule.body.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
         if found {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "rule `{}` reads `{}`, and rules know no loops; expand the rule first",
                 rule.name, kernel.vars[var].name
             )));
@@ -153,7 +153,7 @@ pub(crate) fn check_movable(variable: &Variable) -> Result<(), Refusal> {
         VarKind::Param => "a parameter, which has no layout",
         VarKind::Table(_) => "a table, which is row-major; copy it to a temporary first",
     };
-    Err(Refusal::Argument(format!("`{}` is {what}", variable.name)))
+    Err(Refusal::Other(format!("`{}` is {what}", variable.name)))
 }
 
 /// The product, if it is affine.

@@ -1,7 +1,7 @@
 //! The box that holds every element some accesses touch in one iteration of the loops around.
 
 use super::attained;
-use crate::error::Refusal;
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Atom, Constraint, InameId};
@@ -64,7 +64,7 @@ pub fn span(
     let Some(best) = best else {
         let name = &poly.kernel.vars[sites[0].access.var].name;
         let what = if sites.iter().any(|s| s.writes()) { "accesses" } else { "reads" };
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "the {what} of `{name}` along axis {axis} span no constant number of elements; split the loops inside \
              by constants, or fix the parameters"
         )));

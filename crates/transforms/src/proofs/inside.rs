@@ -1,8 +1,8 @@
 //! The proof of every primitive that evaluates something where nothing did before: it reads what there is.
 
-use crate::error::Refusal;
 use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
+use crate::refusal::Refusal;
 use purlin_analysis::inside::{Cause as Unknown, Reach, accesses_of};
 use purlin_analysis::witness::params_text;
 use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
@@ -21,9 +21,7 @@ pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<
     let expanded = kernel.with_rules_expanded();
     let refuse = |what: &str| {
         let name = &kernel.insns[insn].name;
-        Err(Refusal::Argument(format!(
-            "`{name}` would read {what}, where perhaps nothing did before; {help}"
-        )))
+        Err(Refusal::Other(format!("`{name}` would read {what}, where perhaps nothing did before; {help}")))
     };
     for read in expanded.insns[insn].reads() {
         let var = &kernel.vars[read.var];
@@ -33,7 +31,7 @@ pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<
     }
     if let Some((what, instead)) = may_fault(&expanded, &expanded.insns[insn]) {
         let name = &kernel.insns[insn].name;
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` would {what}, where perhaps nothing did before; {instead}, or {help}"
         )));
     }

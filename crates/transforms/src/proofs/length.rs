@@ -1,7 +1,7 @@
 //! What is known of the number of iterations of a loop, for all parameters.
 
-use crate::error::Refusal;
 use crate::proofs::extent::with_outer_inames;
+use crate::refusal::Refusal;
 use crate::tree::{insns_of, loop_body};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use purlin_ir::{Affine, Constraint, GuardedRange, InameId, Kernel, VarKind};
@@ -89,7 +89,7 @@ impl RangeOf<'_> {
         for c in conditions {
             let Some(c) = poly.constraint(c, Side::Source) else {
                 let domain = self.kernel.show_domain(self.iname, &self.kernel.inames[self.iname].domain);
-                return Err(Refusal::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the bounds of `{domain}` are read from memory, so that nothing is known of its length; split \
                      with the tail strategy guard"
                 )));

@@ -1,7 +1,7 @@
 //! The proof of every primitive that moves instances: no dependence is turned around.
 
 use super::entries::Entries;
-use crate::error::{Refusal, WrongOrder};
+use crate::refusal::{Refusal, WrongOrder};
 use purlin_analysis::deps::{self, Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Affine, Id, InameId, InsnId, Kernel};
@@ -29,7 +29,7 @@ pub struct Reordering<'a> {
 /// bounds when it is entered, also if it holds no instance; loops of `before` and `after` are the same by name.
 ///
 /// # Errors
-/// [`Refusal::Reordered`] with the smallest pair of that set and what `help` says of its source and sink, or a
+/// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set and what `help` says of its source and sink, or a
 /// failure of isl.
 pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Refusal> {
     let (before, after) = (Entries::of(reordering.before), Entries::of(reordering.after));
@@ -46,7 +46,7 @@ pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String)
         if let Some(witness) = d.witness(reordering.before, &backward)? {
             let help = help(&witness.source.insn, &witness.sink.insn);
             let relation = relation_text(d.kind, &witness.element);
-            return Err(Refusal::Reordered(Box::new(WrongOrder { witness, relation, help })));
+            return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
     }
     Ok(())
@@ -144,7 +144,7 @@ impl<'a> Orders<'a> {
         let value = (self.reordering.value)(insn, l).or_else(same);
         value.filter(|v| self.old.is_symbolic(v)).ok_or_else(|| {
             let name = &self.reordering.after.inames[l].name;
-            Refusal::Argument(format!(
+            Refusal::Other(format!(
                 "the new order of `{name}` depends on values read from memory; keep the order"
             ))
         })

@@ -1,6 +1,6 @@
 //! The proof of every primitive that takes a value earlier or later than its use: nothing writes it in between.
 
-use crate::error::{Refusal, StaleValue};
+use crate::refusal::{Refusal, StaleValue};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, index_map, pair_relation};
 use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
@@ -26,7 +26,7 @@ pub struct Place<'a> {
 /// every access `r` of `uses`, `{ w -> r : L = L', element(w) = element(r), w before r }` is empty.
 ///
 /// # Errors
-/// [`Refusal::Stale`] with the smallest pair of that set, or a failure of isl.
+/// [`CURRENT`](super::CURRENT) not proved, with the smallest pair of that set, or a failure of isl.
 pub fn check_unchanged(
     poly: &Polyhedral,
     sites: &[AccessSite],
@@ -41,7 +41,7 @@ pub fn check_unchanged(
             let Some(pair) = pair_relation(poly, write, site, Order::Within(place.loops)) else { continue };
             if let Some(witness) = witness(poly.kernel, write, site, &pair.map(poly)?)? {
                 let (place, help) = (place.what.to_owned(), help.to_owned());
-                return Err(Refusal::Stale(Box::new(StaleValue { witness, place, help })));
+                return Err(crate::proofs::CURRENT.not_proved(StaleValue { witness, place, help }));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What every primitive that stores an integer that was only computed must know: integers are unbounded until they
 //! are stored.
 
-use crate::error::Refusal;
+use crate::refusal::Refusal;
 use purlin_ir::{BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, Reduction, ScalarType, UpdateOp, WriteOp};
 
 /// Whether an integer surely fits an `i32`: what is loaded from one, cast to one or written out does.
@@ -53,7 +53,7 @@ pub(crate) fn cast_stored(kernel: &mut Kernel, id: InsnId, from: &str) -> Result
         return Ok(());
     }
     if insn.op != WriteOp::Assign {
-        return Err(Refusal::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` updates `{}`, an i32, by a value that {from} gives in 64 bits; cast the value of `{}` to i32",
             insn.name, var.name, insn.name
         )));

@@ -1,6 +1,6 @@
 //! The proof of every primitive that adds a read of what may have no value yet: something has written it before.
 
-use crate::error::Refusal;
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference};
 use purlin_ir::{Direction, Expr, InameId, InsnId, Kernel, VarKind};

@@ -2,8 +2,8 @@
 
 use super::loops::Loops;
 use crate::condition::condition;
-use crate::error::Refusal;
 use crate::proofs::footprint::element_names;
+use crate::refusal::Refusal;
 use crate::staging::{Region, Temporary, Tile};
 use crate::tree::edit_body;
 use purlin_analysis::polyhedral::Polyhedral;
@@ -70,9 +70,7 @@ fn restrict(
     };
     let all: Option<Vec<Vec<_>>> = conditions.iter().map(|d| d.iter().map(one).collect()).collect();
     let Some(all) = all else {
-        return Err(Refusal::Argument(
-            "what is read has no closed form; copy the box around it instead".into(),
-        ));
+        return Err(Refusal::Other("what is read has no closed form; copy the box around it instead".into()));
     };
     let wanted = Domain::union(all);
     if wanted == Domain::universe() {

@@ -2,8 +2,8 @@
 
 use super::flat::Sizes;
 use super::tile::Tile;
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel, Node};
 
 /// Loops over the elements of a box, outer first, and the offset in the box along each axis.
@@ -33,7 +33,7 @@ impl Tile {
     ) -> Result<Loops, Refusal> {
         let kept = self.axes.iter().filter(|a| a.kept).count();
         if !names.is_empty() && names.len() != kept {
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the copy has {kept} loops, found {} names; give one for each axis of the box with more than one \
                  element",
                 names.len()

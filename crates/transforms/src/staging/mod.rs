@@ -9,8 +9,8 @@ mod tile;
 pub(crate) use region::Region;
 pub(crate) use tile::Tile;
 
-use crate::error::Refusal;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ impl Temporary<'_> {
         lookup::free(kernel, &self.insn_name())?;
         check_work_items(self.work_items)?;
         if !self.work_items.is_empty() && !self.inames.is_empty() {
-            return Err(Refusal::Argument(
+            return Err(Refusal::Other(
                 "a flat copy loop has no loop for each axis; leave out the names or the work-items".into(),
             ));
         }
@@ -97,7 +97,7 @@ pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Refusal> {
     if work_items.len() <= 3 && work_items.iter().all(|n| (1..=1 << 20).contains(n)) {
         return Ok(());
     }
-    Err(Refusal::Argument(
+    Err(Refusal::Other(
         "a group has one to three sizes, each from 1 to 2^20; give the work-items along l.0, l.1, l.2".into(),
     ))
 }
@@ -109,7 +109,7 @@ pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Refusal> {
 pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Refusal> {
     match AddressSpace::ALL.into_iter().find(|s| s.name() == name) {
         Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
-        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Refusal::Argument(format!(
+        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Refusal::Other(format!(
             "`{name}` is no memory for a {what}; there is global, local, private"
         ))),
     }
@@ -122,7 +122,7 @@ pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Refusal> {
 pub(crate) fn check_no_rule_reads(kernel: &Kernel, insns: &[InsnId], var: VarId) -> Result<(), Refusal> {
     match insns.iter().find_map(|insn| rule_that_reads(kernel, *insn, var)) {
         None => Ok(()),
-        Some(rule) => Err(Refusal::Argument(format!(
+        Some(rule) => Err(Refusal::Other(format!(
             "rule `{rule}` reads `{}`, and a rule knows no loops; expand it first",
             kernel.vars[var].name
         ))),

@@ -1,8 +1,8 @@
 //! The place of the temporary, and the elements of the array it must hold.
 
-use crate::error::Refusal;
 use crate::lookup;
 use crate::proofs::written::may_be_undefined;
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Tile};
 use crate::tree::{body_of, insns_of};
 use purlin_analysis::deps::{AccessSite, Mode};
@@ -42,7 +42,7 @@ impl Region {
         let of_node = |node| insns_of(std::slice::from_ref(node));
         let Some(node) = body.iter().position(|node| of_node(node).into_iter().any(reads)) else {
             let place = name.map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(Refusal::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "nothing in {place} reads `{}`; choose a loop around its reads",
                 kernel.vars[var].name
             )));
@@ -68,7 +68,7 @@ impl Region {
         let reads: Vec<_> = sites.iter().filter(inside).collect();
         match reads.iter().find(|s| !s.is_affine()) {
             None => Ok(reads),
-            Some(site) => Err(Refusal::Argument(format!(
+            Some(site) => Err(Refusal::Other(format!(
                 "`{}` reads `{}` through an index that is not affine in the loops and parameters, so what it reads \
                  is not known; prefetch in a loop without that read",
                 poly.kernel.insns[site.insn].name, poly.kernel.vars[self.var].name
@@ -108,7 +108,7 @@ impl Region {
         if !may_be_undefined(&var.kind) || tile.is_filled_by(poly, reads, &self.around)? {
             return Ok(());
         }
-        Err(Refusal::Argument(format!(
+        Err(Refusal::Other(format!(
             "the box around what is read of `{}` holds elements that are perhaps never read, and of {} they may be \
              undefined; prefetch in a loop whose reads fill a box",
             var.name,

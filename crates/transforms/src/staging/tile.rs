@@ -1,8 +1,8 @@
 //! A box of an array that a temporary stands for.
 
-use crate::error::Refusal;
 use crate::proofs::attained;
 use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
@@ -49,7 +49,7 @@ impl Tile {
         let elements = axes.iter().try_fold(1_i64, |n, a| n.checked_mul(a.span.extent));
         match elements {
             Some(n) if n <= 1 << 31 => Ok(Self { axes, conditions: vec![Vec::new()] }),
-            _ => Err(Refusal::Argument(
+            _ => Err(Refusal::Other(
                 "the box has more than 2^31 elements; prefetch in a loop further inside".into(),
             )),
         }
@@ -200,5 +200,5 @@ fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Res
 fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> Refusal {
     let verb = if sites.iter().any(|s| s.writes()) { "touch" } else { "read" };
     let name = &poly.kernel.vars[var].name;
-    Refusal::Argument(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
+    Refusal::Other(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
 }
