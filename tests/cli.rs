@@ -674,10 +674,50 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    assert!(stdout(&output).contains("8 of 8 compiled for sm_90"), "{}{}", stdout(&output), stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("8 of 8 compiled for sm_90"), "{text}{}", stderr(&output));
+    let costs = text.lines().filter(|l| l.contains(" registers, 0 B spilled, ")).count();
+    assert_eq!(costs, 8, "{text}");
     let cubins = std::fs::read_dir(dir.path()).unwrap().flatten();
     let cubins = cubins.filter(|f| f.path().extension().is_some_and(|e| e == "cubin")).count();
     assert_eq!(cubins, 8);
+}
+
+#[test]
+fn resources_are_printed_without_a_card() {
+    let usage = bad(&["print", "mass", "--target", "c", "--resources"], 2);
+    assert_eq!(usage, "error: --resources is for --target cuda\n");
+    if purlin::runtime::cuda::nvrtc::version().is_err() {
+        eprintln!("skipped: no NVRTC");
+        return;
+    }
+    let first = |more: &[&str]| {
+        let args = ["print", "mass", "--dim", "3", "--degree", "3", "--target", "cuda"];
+        let text = good(&[&args[..], more].concat());
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let plain = first(&["--resources", "--plan"]);
+    let expected = " registers, 0 B spilled, 0 B static and 0 B dynamic shared memory";
+    assert!(plain.starts_with("// sm_90, NVRTC ") && plain.ends_with(expected), "{plain}");
+    // more than a source may declare
+    let mapping = r#"{"strategy":"staged_cells","cells":192,"constant_tables":true}"#;
+    let staged = first(&["--resources=sm_80", "--mapping", mapping]);
+    let expected = ", 0 B static and 64496 B dynamic shared memory";
+    assert!(staged.starts_with("// sm_80, NVRTC ") && staged.ends_with(expected), "{staged}");
+    let plan = good(&[
+        "print",
+        "mass",
+        "--dim",
+        "3",
+        "--degree",
+        "3",
+        "--target",
+        "cuda",
+        "--plan",
+        "--mapping",
+        mapping,
+    ]);
+    assert!(plan.contains("// 64496 bytes of local memory"), "{plan}");
 }
 
 #[test]

@@ -57,6 +57,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         ("kernel", format!("{}, {}", kernel.name, transformed.name)),
         ("device", format!("{} ({})", device.info().name, device.info().selector())),
     ];
+    rows.extend(loaded.resources().map(|resources| ("resources", resources.to_string())));
     rows.extend(origin.map(|origin| ("inputs", origin)));
     match &judged {
         None => rows.push(("error", "not compared: too large to interpret".into())),
