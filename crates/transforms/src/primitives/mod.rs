@@ -120,7 +120,7 @@ pub use vectorise_iname::VectoriseIname;
 
 use crate::error::{Cause, TransformError};
 use crate::schedule::Made;
-use purlin_analysis::placement::check_storage;
+use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use std::fmt::Display;
 
@@ -146,7 +146,7 @@ pub trait Transform: Display {
         // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
         let result = self.rewrite(kernel).map_err(error)?.canonical();
         result.verify().map_err(|e| error(Cause::Kernel(e)))?;
-        check_storage(&result).map_err(|e| error(e.into()))?;
+        Analysis::of(&result).check_storage().map_err(|e| error(e.into()))?;
         Ok(result)
     }
 }

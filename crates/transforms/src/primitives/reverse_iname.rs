@@ -7,6 +7,7 @@ use crate::lookup;
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::order::{Reordering, check_order};
 use crate::substitute::remap_iname;
+use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -69,7 +70,8 @@ impl Transform for ReverseIname {
         // the bounds of a range stay, in the form they have, and its guard does not mention it
         after.inames[iname].domain = domain.clone();
         let place = |_, l| (l == iname).then(|| value.clone());
-        let order = Reordering { before: kernel, after: &after, value: &place, whole: &[iname] };
+        let order =
+            Reordering { before: &Analysis::of(kernel), after: &after, value: &place, whole: &[iname] };
         check_order(&order, &|source, sink| {
             if source == sink {
                 format!(

@@ -2,23 +2,9 @@
 
 use crate::error::Cause;
 use crate::tree::insns_of;
+pub use purlin_analysis::changing_bounds;
 use purlin_analysis::polyhedral::is_symbol;
-use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarId};
-
-/// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.
-pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
-    let mut found = Vec::new();
-    kernel.inames[iname].domain.for_each_symbol(&mut |atom| {
-        if let Atom::Var(v) = atom
-            && !is_symbol(kernel, *v)
-        {
-            found.push(*v);
-        }
-    });
-    found.sort_unstable();
-    found.dedup();
-    found
-}
+use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node};
 
 /// Checks that no instruction in `nodes` writes a scalar in the bounds of `iname`.
 ///
