@@ -22,6 +22,15 @@ pub(crate) fn copy_nodes(kernel: &mut Kernel, nodes: &[Node], suffix: &str) -> V
     copies
 }
 
+/// A copy of the loop over `iname` with `body` inside, named like those of [`copy_nodes`]: its iname and its node.
+pub(crate) fn copy_nest(kernel: &mut Kernel, iname: InameId, body: &[Node], suffix: &str) -> (InameId, Node) {
+    let name = kernel.fresh_name(&format!("{}_{suffix}", kernel.inames[iname].name));
+    let copy = copy_loop(kernel, iname, name);
+    let inside = copy_nodes(kernel, body, suffix);
+    substitute_in_nodes(kernel, &inside, iname, &Affine::iname(copy));
+    (copy, Node::Loop(copy, inside))
+}
+
 /// The nodes with new instructions, which still mention the old inames except where reductions begin.
 fn copy_insns(kernel: &mut Kernel, nodes: &[Node], suffix: &str, inames: &[(InameId, InameId)]) -> Vec<Node> {
     let renamed = |old: InameId| inames.iter().find(|(from, _)| *from == old).map_or(old, |(_, to)| *to);

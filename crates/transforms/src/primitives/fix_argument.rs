@@ -1,10 +1,11 @@
 //! Makes a table, or a literal, of an argument whose values are known.
 
-use super::Transform;
 use super::embed_table::has_single_precision;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{
     AddressSpace, Assumption, Direction, Expr, Kernel, Real, TableData, VarId, VarKind, Variable,
@@ -68,48 +69,100 @@ impl fmt::Display for FixArgument {
     }
 }
 
-impl Transform for FixArgument {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// What the kernel is given and does not write.
+const INPUT: Obligation =
+    Obligation::new("fix_argument.input", "the variable is an input, which the kernel does not write");
+
+/// Tables are row-major.
+const DENSE: Obligation = Obligation::new("fix_argument.dense", "the argument is dense in memory");
+
+/// A table has a constant shape.
+const CONSTANT_SHAPE: Obligation =
+    Obligation::new("fix_argument.constant_shape", "the shape of the argument is constant");
+
+/// A value for every element.
+const COUNT: Obligation = Obligation::new("fix_argument.count", "there are as many values as elements");
+
+/// A literal of them can be written.
+const FINITE: Obligation = Obligation::new(
+    "fix_argument.finite",
+    "the values are finite, and that of an integer scalar is at most 2^40 in magnitude",
+);
+
+/// The element type holds the values.
+const FITS: Obligation = Obligation::new("fix_argument.fits", "the type of the argument holds the values");
+
+/// What is assumed holds.
+const INJECTIVE: Obligation =
+    Obligation::new("fix_argument.injective", "no value repeats in an array that is assumed injective");
+
+/// An input of constant shape, with a value for every element.
+pub struct FixedInput {
+    var: VarId,
+    into: Fixed,
+}
+
+/// What becomes of the input.
+enum Fixed {
+    Table,
+    Int(i64),
+    Real(Real),
+}
+
+impl Primitive for FixArgument {
+    type Proof = FixedInput;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[INPUT, DENSE, CONSTANT_SHAPE, COUNT, FINITE, FITS, INJECTIVE];
+
+    fn check(&self, analysis: &Analysis) -> Result<FixedInput, Refusal> {
+        let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
-        self.check(kernel, var)?;
-        let fixed = match (&self.values, kernel.vars[var].shape.is_empty()) {
-            (_, false) => {
-                let mut fixed = kernel.clone();
-                fixed.vars[var].kind = VarKind::Table(self.values.clone());
-                fixed.vars[var].space = AddressSpace::Global;
-                fixed
-            }
-            (TableData::Int(values), true) => {
-                kernel.with_var_fixed(var, values.first().copied().unwrap_or_default())
-            }
-            (TableData::Real(values), true) => {
-                literal(kernel, var, values.first().copied().unwrap_or(Real(0.0)))
-            }
+        let argument = &kernel.vars[var];
+        let name = &self.var;
+        INPUT.require(argument.kind == VarKind::Argument(Direction::In), || {
+            format!("`{name}` is no input; only what the kernel is given and does not write is fixed")
+        })?;
+        DENSE.require(argument.layout.strides.is_none(), || {
+            format!("`{name}` has strides, and tables are row-major; fix it before changing its layout")
+        })?;
+        self.check_values(argument)?;
+        self.check_injective(kernel, var)?;
+        let into = match (&self.values, argument.shape.is_empty()) {
+            (_, false) => Fixed::Table,
+            (TableData::Int(values), true) => Fixed::Int(values.first().copied().unwrap_or_default()),
+            (TableData::Real(values), true) => Fixed::Real(values.first().copied().unwrap_or(Real(0.0))),
         };
-        fixed.verify()?;
-        check_placement(&fixed)?;
-        Ok(fixed)
+        Ok(FixedInput { var, into })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &FixedInput) {
+        match &proof.into {
+            Fixed::Table => {
+                kernel.vars[proof.var].kind = VarKind::Table(self.values.clone());
+                kernel.vars[proof.var].space = AddressSpace::Global;
+            }
+            Fixed::Int(value) => *kernel = kernel.with_var_fixed(proof.var, *value),
+            Fixed::Real(value) => *kernel = literal(kernel, proof.var, *value),
+        }
     }
 }
 
 impl FixArgument {
-    fn check(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
-        let argument = &kernel.vars[var];
-        let refuse = |why: String| Err(Refusal::Other(format!("`{}` {why}", self.var)));
-        if argument.kind != VarKind::Argument(Direction::In) {
-            return refuse("is no input; only what the kernel is given and does not write is fixed".into());
-        }
-        if argument.layout.strides.is_some() {
-            return refuse("has strides, and tables are row-major; fix it before changing its layout".into());
-        }
+    /// There is a value for every element, which its type holds.
+    fn check_values(&self, argument: &Variable) -> Result<(), Refusal> {
+        let name = &self.var;
         let size = argument.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?));
         let Some(size) = size else {
-            return refuse("has no constant shape; fix its parameters first".into());
+            return Err(
+                CONSTANT_SHAPE.unfit(format!("`{name}` has no constant shape; fix its parameters first"))
+            );
         };
         let found = self.values.len();
-        if i64::try_from(found) != Ok(size) {
-            return refuse(format!("has {size} elements, found {found} values"));
-        }
+        COUNT.require(i64::try_from(found) == Ok(size), || {
+            format!("`{name}` has {size} elements, found {found} values")
+        })?;
         let finite = match &self.values {
             TableData::Real(values) => values.iter().all(|v| v.0.is_finite()),
             TableData::Int(values) => {
@@ -117,19 +170,22 @@ impl FixArgument {
                     || values.iter().all(|v| v.unsigned_abs() <= MAX_COEFFICIENT.unsigned_abs())
             }
         };
-        if !finite || !self.values.fits(argument.ty) {
-            return refuse(format!("has type {}, which holds finite values of that type only", argument.ty));
+        let other =
+            || format!("`{name}` has type {}, which holds finite values of that type only", argument.ty);
+        FINITE.require(finite, other)?;
+        FITS.require(self.values.fits(argument.ty), other)
+    }
+
+    /// `{ (i, j) : v(i) = v(j), i /= j }` is empty if that is assumed.
+    fn check_injective(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
+        let TableData::Int(values) = &self.values else { return Ok(()) };
+        if !kernel.assumptions.contains(&Assumption::Injective(var)) {
+            return Ok(());
         }
-        if let TableData::Int(values) = &self.values
-            && kernel.assumptions.contains(&Assumption::Injective(var))
-        {
-            let mut sorted = values.to_vec();
-            sorted.sort_unstable();
-            if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) {
-                return refuse(format!("is assumed injective, and {twice} occurs twice"));
-            }
-        }
-        Ok(())
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) else { return Ok(()) };
+        INJECTIVE.require(false, || format!("`{}` is assumed injective, and {twice} occurs twice", self.var))
     }
 }
 

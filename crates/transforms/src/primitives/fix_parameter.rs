@@ -1,12 +1,13 @@
 //! Gives a parameter a value for good.
 
-use super::Transform;
 use super::assume::has_solution;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Assumption, Kernel, ScalarType, VarKind};
+use purlin_ir::{Affine, Assumption, Atom, Kernel, ScalarType, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,68 +53,108 @@ impl fmt::Display for FixParameter {
     }
 }
 
-impl Transform for FixParameter {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Only parameters.
+const PARAMETER: Obligation = Obligation::new("fix_parameter.parameter", "the variable is a parameter");
+
+/// The type holds the value, and so do coefficients.
+const FITS: Obligation = Obligation::new(
+    "fix_parameter.fits",
+    "the value fits the type of the parameter and is at most 2^40 in magnitude",
+);
+
+/// No assumption excludes the value by itself.
+const ALLOWED: Obligation = Obligation::new("fix_parameter.allowed", "no assumption excludes the value");
+
+/// Nor do they together.
+const SATISFIABLE: Obligation = Obligation::new(
+    "fix_parameter.satisfiable",
+    "with the value, some other parameters satisfy the assumptions",
+);
+
+/// A caller may leave an array empty by a negative parameter, but no variable is declared so.
+const EXTENTS: Obligation = Obligation::new("fix_parameter.extents", "no extent becomes a negative constant");
+
+/// A parameter that may have the value.
+pub struct FixedParameter {
+    param: VarId,
+}
+
+impl Primitive for FixParameter {
+    type Proof = FixedParameter;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[PARAMETER, FITS, ALLOWED, SATISFIABLE, EXTENTS];
+
+    fn check(&self, analysis: &Analysis) -> Result<FixedParameter, Refusal> {
+        let kernel = analysis.kernel();
         let param = lookup::var(kernel, &self.param)?;
         let data = &kernel.vars[param];
         if data.kind != VarKind::Param {
-            return Err(Refusal::Other(format!(
-                "`{}` is no parameter; only parameters can be fixed",
-                self.param
-            )));
+            return Err(
+                PARAMETER.unfit(format!("`{}` is no parameter; only parameters can be fixed", self.param))
+            );
         }
-        let fits = match data.ty {
-            ScalarType::I32 => i32::try_from(self.value).is_ok(),
-            ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => true,
-        };
-        if !fits || self.value.unsigned_abs() > MAX_COEFFICIENT.unsigned_abs() {
-            let limit = if fits { "2^40".to_owned() } else { format!("what {} holds", data.ty) };
-            return Err(Refusal::Other(format!(
-                "`{}` has type {}, and {} is beyond {limit}; choose a smaller value",
-                self.param, data.ty, self.value
-            )));
-        }
-        let mut fixed = kernel.with_var_fixed(param, self.value);
-        for (before, after) in kernel.assumptions.iter().zip(&fixed.assumptions) {
-            if let (Assumption::Params(c), Assumption::Params(left)) = (before, after)
-                && left.as_constant() == Some(false)
-            {
-                return Err(Refusal::Other(format!(
+        self.check_fits(data.ty)?;
+        let replace = |atom: &Atom| (*atom == Atom::Var(param)).then(|| Affine::constant(self.value));
+        let broken = kernel.assumptions.iter().find_map(|assumption| match assumption {
+            Assumption::Params(c) => (c.substitute(&replace).as_constant() == Some(false)).then_some(c),
+            Assumption::Injective(_) => None,
+        });
+        if let Some(c) = broken {
+            ALLOWED.require(false, || {
+                format!(
                     "the kernel assumes `{}`, which {} breaks; choose another value or drop the assumption",
                     kernel.show_constraint(c),
                     self.value
-                )));
-            }
+                )
+            })?;
         }
-        fixed.assumptions.retain(|a| match a {
+        let proof = FixedParameter { param };
+        let fixed = self.draft(kernel, &proof);
+        SATISFIABLE.require(has_solution(&fixed)?, || {
+            format!(
+                "with {} no other parameters satisfy the assumptions; choose another value or drop one",
+                self.value
+            )
+        })?;
+        self.check_extents(kernel, &fixed)?;
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &FixedParameter) {
+        *kernel = kernel.with_var_fixed(proof.param, self.value);
+        kernel.assumptions.retain(|a| match a {
             Assumption::Params(c) => c.as_constant() != Some(true),
             Assumption::Injective(_) => true,
         });
-        if !has_solution(&fixed)? {
-            return Err(Refusal::Other(format!(
-                "with {} no other parameters satisfy the assumptions; choose another value or drop one",
-                self.value
-            )));
-        }
-        check_extents(self, kernel, &fixed)?;
-        // Work-items count from lower bounds, which may be simpler now.
-        check_placement(&fixed)?;
-        Ok(fixed)
     }
 }
 
-/// A caller may leave an array empty by a negative parameter, but no variable is declared so.
-fn check_extents(step: &FixParameter, kernel: &Kernel, fixed: &Kernel) -> Result<(), Refusal> {
-    let negative = |e: &Affine| e.as_constant().is_some_and(|n| n < 0);
-    let found = fixed.vars.values().find(|var| {
-        let before = kernel.var(&var.name).map_or(&[][..], |before| &kernel.vars[before].shape);
-        var.shape.iter().any(negative) && !before.iter().any(negative)
-    });
-    match found {
-        None => Ok(()),
-        Some(var) => Err(Refusal::Other(format!(
-            "{} makes the extent of `{}` negative; choose another value",
-            step.value, var.name
-        ))),
+impl FixParameter {
+    fn check_fits(&self, ty: ScalarType) -> Result<(), Refusal> {
+        let fits = match ty {
+            ScalarType::I32 => i32::try_from(self.value).is_ok(),
+            ScalarType::I64 | ScalarType::F32 | ScalarType::F64 => true,
+        };
+        let small = self.value.unsigned_abs() <= MAX_COEFFICIENT.unsigned_abs();
+        FITS.require(fits && small, || {
+            let limit = if fits { "2^40".to_owned() } else { format!("what {ty} holds") };
+            format!(
+                "`{}` has type {ty}, and {} is beyond {limit}; choose a smaller value",
+                self.param, self.value
+            )
+        })
+    }
+
+    fn check_extents(&self, kernel: &Kernel, fixed: &Kernel) -> Result<(), Refusal> {
+        let negative = |e: &Affine| e.as_constant().is_some_and(|n| n < 0);
+        let found = fixed.vars.values().find(|var| {
+            let before = kernel.var(&var.name).map_or(&[][..], |before| &kernel.vars[before].shape);
+            var.shape.iter().any(negative) && !before.iter().any(negative)
+        });
+        let Some(var) = found else { return Ok(()) };
+        EXTENTS.require(false, || {
+            format!("{} makes the extent of `{}` negative; choose another value", self.value, var.name)
+        })
     }
 }

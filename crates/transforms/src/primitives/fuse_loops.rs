@@ -1,13 +1,15 @@
 //! Fuses two neighbouring loops.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
-use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
+use crate::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
+use purlin_analysis::Analysis;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
@@ -60,24 +62,47 @@ impl fmt::Display for FuseLoops {
     }
 }
 
-impl Transform for FuseLoops {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Nothing between the loops.
+const NEIGHBOURS: Obligation =
+    Obligation::new("fuse_loops.neighbours", "the second loop stands directly after the first one");
+
+/// The iterations of both run in the same places.
+const SAME_TAG: Obligation = Obligation::new("fuse_loops.same_tag", "both loops have the same tag");
+
+/// An iteration of one for each of the other.
+const SAME_VALUES: Obligation =
+    Obligation::new("fuse_loops.same_values", "both loops run over the same values after a shift");
+
+/// Two neighbours, and how far the second one runs ahead: `c` with `domain(second) = domain(first) + c`.
+pub struct SameValues {
+    first: InameId,
+    second: InameId,
+    shift: Affine,
+}
+
+impl Primitive for FuseLoops {
+    type Proof = SameValues;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[NEIGHBOURS, SAME_TAG, SAME_VALUES, CONSTANT_BOUNDS, BOUNDS_STAY, ORDER];
+
+    fn check(&self, analysis: &Analysis) -> Result<SameValues, Refusal> {
+        let kernel = analysis.kernel();
         let first = lookup::tree_loop(kernel, &self.first)?;
         let second = lookup::tree_loop(kernel, &self.second)?;
         self.check_neighbours(kernel, first, second)?;
         let (tag, other) = (kernel.inames[first].tag, kernel.inames[second].tag);
-        if tag != other {
-            return Err(Refusal::Other(format!(
-                "`{}` is {tag} and `{}` is {other}; tag both alike first",
-                self.first, self.second
-            )));
-        }
-        let shift = self.shift(kernel, first, second)?;
+        SAME_TAG.require(tag == other, || {
+            format!("`{}` is {tag} and `{}` is {other}; tag both alike first", self.first, self.second)
+        })?;
+        let shift = shift(kernel, first, second)?;
         let body = loop_body(&kernel.body, first).unwrap_or_default();
         check_bounds_stay(kernel, second, body)?;
-        let after = edit(kernel, first, second, &shift);
+        let proof = SameValues { first, second, shift };
+        let after = self.draft(kernel, &proof);
         let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
-        let back = Affine::iname(second).minus(&shift);
+        let back = Affine::iname(second).minus(&proof.shift);
         let value = |insn, l| (l == first && moved.contains(&insn)).then(|| back.clone());
         let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
@@ -86,21 +111,38 @@ impl Transform for FuseLoops {
                  own"
             )
         })?;
-        check_placement(&after)?;
-        Ok(after)
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &SameValues) {
+        let SameValues { first, second, shift } = proof;
+        let moved = insns_of(loop_body(&kernel.body, *second).unwrap_or_default());
+        edit_siblings(&mut kernel.body, &|node| is_loop(node, *second), &mut |nodes| {
+            let Some(k) = nodes.iter().position(|node| is_loop(node, *second)) else { return };
+            let Node::Loop(_, inside) = nodes.remove(k) else { return };
+            if let Some(Node::Loop(_, body)) = nodes.iter_mut().find(|node| is_loop(node, *first)) {
+                body.extend(inside);
+            }
+        });
+        substitute_iname(kernel, *second, &Affine::iname(*first).plus(shift));
+        simplify_indices(kernel, &moved);
     }
 }
 
 impl FuseLoops {
     fn check_neighbours(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<(), Refusal> {
         if first == second {
-            return Err(Refusal::Other("a loop cannot be fused with itself; name two loops".into()));
+            return Err(Refusal::argument(
+                "second",
+                "a loop cannot be fused with itself",
+                format!("another loop than `{}`", self.first),
+            ));
         }
         let position = |nodes: &[Node], l| nodes.iter().position(|node| is_loop(node, l));
         let around = siblings(&kernel.body, &|node| is_loop(node, first)).unwrap_or_default();
-        let places = (position(around, first), position(around, second));
-        let message = match places {
-            (Some(a), Some(b)) if b == a + 1 => return Ok(()),
+        let (a, b) = (position(around, first), position(around, second));
+        let neighbours = a.is_some_and(|a| b == Some(a + 1));
+        NEIGHBOURS.require(neighbours, || match (a, b) {
             (Some(a), Some(b)) if b < a => {
                 format!("`{}` comes before `{}`; name it first", self.second, self.first)
             }
@@ -114,29 +156,34 @@ impl FuseLoops {
                 "`{}` and `{}` do not stand in the same body; fuse the loops around them first",
                 self.first, self.second
             ),
-        };
-        Err(Refusal::Other(message))
+        })
     }
+}
 
-    /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
-    fn shift(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Refusal> {
-        let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
-        let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
-            (Some(a), Some(b)) => b.lo.minus(&a.lo),
-            (None, _) | (_, None) => Affine::constant(0),
-        };
-        check_constant_value(kernel, second, &shift)?;
-        let value = Affine::iname(first).plus(&shift);
-        let shifted = b.substitute(&|atom| (*atom == Atom::Iname(second)).then(|| value.clone()));
-        if shifted == *a || same_values(kernel, first, a, &shifted)? {
-            return Ok(shift);
-        }
-        Err(Refusal::Other(format!(
+/// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
+fn shift(kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Refusal> {
+    let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
+    let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
+        (Some(a), Some(b)) => b.lo.minus(&a.lo),
+        (None, _) | (_, None) => Affine::constant(0),
+    };
+    check_constant_value(kernel, second, &shift)?;
+    let value = Affine::iname(first).plus(&shift);
+    let shifted = b.substitute(&|atom| (*atom == Atom::Iname(second)).then(|| value.clone()));
+    if shifted == *a {
+        return Ok(shift);
+    }
+    let other = || {
+        format!(
             "`{}` and `{}` do not run over the same values; split off what is more by peel_iname first",
             kernel.show_domain(first, a),
             kernel.show_domain(second, b)
-        )))
-    }
+        )
+    };
+    let same = same_values(kernel, first, a, &shifted)?;
+    SAME_VALUES.decide(same.is_some(), other)?;
+    SAME_VALUES.require(same != Some(false), other)?;
+    Ok(shift)
 }
 
 fn is_loop(node: &Node, iname: InameId) -> bool {
@@ -144,16 +191,16 @@ fn is_loop(node: &Node, iname: InameId) -> bool {
 }
 
 /// Whether two domains of `iname` hold the same values in every iteration of the loops around, under the
-/// assumptions.
-fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<bool, Refusal> {
+/// assumptions; `None` if values from memory decide.
+fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<Option<bool>, Refusal> {
     let analysis = Analysis::of(kernel);
     let poly = analysis.polyhedral();
     let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
     if !(exact_a && exact_b) {
-        return Ok(false);
+        return Ok(None);
     }
     let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
-    let Some(inside) = inside.first() else { return Ok(false) };
+    let Some(inside) = inside.first() else { return Ok(None) };
     let around: Vec<_> = poly.loops(*inside).iter().copied().take_while(|l| *l != iname).collect();
     let mut dims = poly.names(&around, Side::Source);
     dims.push(poly.name(iname, Side::Source));
@@ -161,20 +208,5 @@ fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Resul
     let context = poly.in_context(poly.domains(&around, Side::Source).0);
     let set = |d| isl::Set::from_disjuncts(&space, &cross(&context, d));
     let (a, b) = (set(&a)?, set(&b)?);
-    Ok(a.is_subset(&b)? && b.is_subset(&a)?)
-}
-
-fn edit(kernel: &Kernel, first: InameId, second: InameId, shift: &Affine) -> Kernel {
-    let mut after = kernel.clone();
-    let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
-    edit_siblings(&mut after.body, &|node| is_loop(node, second), &mut |nodes| {
-        let Some(k) = nodes.iter().position(|node| is_loop(node, second)) else { return };
-        let Node::Loop(_, inside) = nodes.remove(k) else { return };
-        if let Some(Node::Loop(_, body)) = nodes.get_mut(k.wrapping_sub(1)) {
-            body.extend(inside);
-        }
-    });
-    substitute_iname(&mut after, second, &Affine::iname(first).plus(shift));
-    simplify_indices(&mut after, &moved);
-    after
+    Ok(Some(a.is_subset(&b)? && b.is_subset(&a)?))
 }

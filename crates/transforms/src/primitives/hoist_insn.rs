@@ -1,16 +1,18 @@
 //! Moves an instruction that does not depend on a loop in front of it.
 
-use super::Transform;
-use super::tag_iname::check_placement;
-use crate::condition::range_runs;
-use crate::lookup;
-use crate::proofs::length::never_empty;
-use crate::proofs::stale::{Place, check_unchanged, witness};
-use crate::refusal::Refusal;
-use crate::tree::{edit_siblings, loop_body, prune_insn};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
+use crate::condition::range_runs;
+use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::CURRENT;
+use crate::proofs::length::never_empty;
+use crate::proofs::stale::{Place, check_unchanged, witness};
+use crate::refusal::{Refusal, WrongOrder};
+use crate::tree::{edit_siblings, prune_insn};
 use purlin_analysis::deps::pair::{Order, pair_relation};
+use purlin_analysis::{Analysis, Witness};
 use purlin_ir::{Atom, BinaryOp, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,168 +62,190 @@ impl fmt::Display for HoistInsn {
     }
 }
 
-impl Transform for HoistInsn {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let Some(id) = kernel.insn(&self.insn) else {
-            lookup::Selection::Insn(self.insn.clone()).resolve(kernel)?;
-            return Err(Refusal::Other(format!("there is no instruction `{}`", self.insn)));
+/// There is a loop to leave.
+const INSIDE: Obligation = Obligation::new("hoist_insn.inside", "a loop is around the instruction");
+
+/// An update counts every iteration.
+const STORE: Obligation = Obligation::new("hoist_insn.store", "the instruction is a store");
+
+/// Another array in the storage may be alive earlier.
+const OWN_STORAGE: Obligation =
+    Obligation::new("hoist_insn.own_storage", "what the instruction writes has storage of its own");
+
+/// The bounds are read before the loop.
+const NO_BOUND: Obligation =
+    Obligation::new("hoist_insn.no_bound", "the instruction writes no bound of the loop");
+
+/// The same instance in every iteration.
+const SAME: Obligation = Obligation::new("hoist_insn.same", "the instruction does not mention the loop");
+
+/// A reduction is a loop of its own.
+const NO_REDUCTION: Obligation =
+    Obligation::new("hoist_insn.no_reduction", "the instruction holds no reduction");
+
+/// `{ a -> s : L = L', element(a) = element(s), a before s }` is empty for what else accesses what `s` writes.
+const UNSEEN: Obligation = Obligation::new(
+    "hoist_insn.unseen",
+    "no other instruction in the loop reads what stands there before the instruction",
+);
+
+/// `{ w -> s }` and `{ s -> w }` are empty for every other write `w` in the loop.
+const ONLY_WRITE: Obligation = Obligation::new(
+    "hoist_insn.only_write",
+    "no other instruction in the loop writes what the instruction writes",
+);
+
+/// In front of an empty loop it must not run.
+const CONDITION: Obligation =
+    Obligation::new("hoist_insn.condition", "the loop is never empty, or is a range, whose bounds say when");
+
+/// An instruction that does the same in every iteration of a loop.
+pub struct Invariant {
+    insn: InsnId,
+    iname: InameId,
+    /// The values of the loop, if they may be none.
+    bounds: Option<GuardedRange>,
+}
+
+impl Primitive for HoistInsn {
+    type Proof = Invariant;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[INSIDE, STORE, OWN_STORAGE, NO_BOUND, SAME, NO_REDUCTION, CURRENT, UNSEEN, ONLY_WRITE, CONDITION];
+
+    fn check(&self, analysis: &Analysis) -> Result<Invariant, Refusal> {
+        let kernel = analysis.kernel();
+        let insn = lookup::insn(kernel, &self.insn)?;
+        let loops = kernel.schedule().into_iter().find(|(i, _)| *i == insn).map(|(_, l)| l);
+        let loops = loops.unwrap_or_default();
+        let Some(iname) = loops.last().copied() else {
+            return Err(INSIDE.unfit(format!("no loop is around `{}`", self.insn)));
         };
-        let loops = kernel.schedule().into_iter().find(|(i, _)| *i == id).map(|(_, l)| l).unwrap_or_default();
-        let Some((iname, around)) = loops.split_last() else {
-            return Err(Refusal::Other(format!("no loop is around `{}`", self.insn)));
-        };
-        self.check_form(kernel, id, *iname)?;
-        let analysis = Analysis::of(kernel);
-        self.check_accesses(&analysis, id, *iname, around)?;
-        let bounds = self.bounds(&analysis, *iname)?;
-        // a loop that held nothing else is gone
-        let hoisted = edit(kernel, id, *iname, bounds).canonical();
-        hoisted.verify()?;
-        check_placement(&hoisted)?;
-        Ok(hoisted)
+        self.check_form(kernel, insn, iname)?;
+        let expanded = kernel.with_rules_expanded();
+        check_accesses(&expanded, insn, &loops)?;
+        let bounds = bounds(&expanded, iname)?;
+        Ok(Invariant { insn, iname, bounds })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Invariant) {
+        if let Some(range) = &proof.bounds {
+            let runs = range_runs(range);
+            let insn = &mut kernel.insns[proof.insn];
+            insn.predicate = Some(match insn.predicate.take() {
+                None => runs,
+                // the bounds first: the rest may be defined inside the loop only
+                Some(p) => Expr::binary(BinaryOp::And, runs, p),
+            });
+        }
+        let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == proof.iname);
+        edit_siblings(&mut kernel.body, &is_loop, &mut |nodes| {
+            let Some(at) = nodes.iter().position(is_loop) else { return };
+            if let Node::Loop(_, body) = &mut nodes[at] {
+                prune_insn(body, proof.insn);
+                if body.is_empty() {
+                    nodes.remove(at); // it held nothing else
+                }
+            }
+            nodes.insert(at, Node::Insn(proof.insn));
+        });
     }
 }
 
 impl HoistInsn {
     fn check_form(&self, kernel: &Kernel, id: InsnId, iname: InameId) -> Result<(), Refusal> {
         let insn = &kernel.insns[id];
-        let refuse = |why: &str| Err(Refusal::Other(format!("`{}` {why}", self.insn)));
-        if insn.op != WriteOp::Assign {
-            return refuse("is an update, which counts every iteration; only stores are hoisted");
-        }
-        if kernel.vars[insn.lhs.var].storage.is_some() {
-            return refuse(
-                "writes to shared storage, where it may not come earlier; give it a buffer of its own",
-            );
-        }
+        let (name, of_loop) = (&self.insn, &kernel.inames[iname].name);
+        STORE.require(insn.op == WriteOp::Assign, || {
+            format!("`{name}` is an update, which counts every iteration; only stores are hoisted")
+        })?;
+        OWN_STORAGE.require(kernel.vars[insn.lhs.var].storage.is_none(), || {
+            format!(
+                "`{name}` writes to shared storage, where it may not come earlier; give it a buffer of its own"
+            )
+        })?;
         let mut bounds = false;
         kernel.inames[iname].domain.for_each_symbol(&mut |a| bounds |= *a == Atom::Var(insn.lhs.var));
-        if bounds {
-            let name = &kernel.inames[iname].name;
-            return refuse(&format!(
-                "writes a bound of `{name}`, which is read before; keep it inside the loop"
-            ));
-        }
+        NO_BOUND.require(!bounds, || {
+            format!("`{name}` writes a bound of `{of_loop}`, which is read before; keep it inside the loop")
+        })?;
         let (mut mentions, mut reduces) = (false, false);
         for e in insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate) {
-            e.for_each(&mut |e| match e {
-                Expr::Iname(i) => mentions |= *i == iname,
-                Expr::Reduce(r) => {
+            e.for_each(&mut |e| {
+                mentions |= *e == Expr::Iname(iname);
+                if let Expr::Reduce(r) = e {
                     reduces = true;
                     mentions |= r.inames.iter().any(|i| kernel.inames[*i].domain.mentions(iname));
                 }
-                _ => {}
             });
         }
-        if mentions {
-            let name = &kernel.inames[iname].name;
-            return refuse(&format!(
-                "mentions `{name}`; only what is the same in every iteration is hoisted"
-            ));
-        }
-        if reduces {
-            return refuse("holds a reduction; realise it first");
-        }
-        Ok(())
-    }
-
-    fn check_accesses(
-        &self,
-        analysis: &Analysis,
-        id: InsnId,
-        iname: InameId,
-        around: &[InameId],
-    ) -> Result<(), Refusal> {
-        let (kernel, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
-        let mut loops = around.to_vec();
-        loops.push(iname);
-        let inside = |s: &AccessSite| poly.loops(s.insn).starts_with(&loops);
-        let start =
-            sites.iter().flatten().filter(|s| inside(s)).map(|s| poly.position(s.insn)).min().unwrap_or(0);
-        let what = format!("the start of `{}`", kernel.inames[iname].name);
-        let insn = &kernel.insns[id];
-        for of_var in sites {
-            let operands: Vec<_> = of_var
-                .iter()
-                .filter(|s| s.insn == id && !s.writes())
-                .filter(|s| s.bound_of.is_none())
-                .collect();
-            // only what runs inside this loop comes after its start
-            let here: Vec<_> = of_var.iter().filter(|s| inside(s)).cloned().collect();
-            let place = Place { loops: around, position: start, what: &what };
-            check_unchanged(poly, &here, &operands, place, "keep it inside the loop")?;
-        }
-        let target = &sites[insn.lhs.var.index()];
-        let Some(own) = target.iter().find(|s| s.insn == id && s.writes()) else { return Ok(()) };
-        for other in target.iter().filter(|s| s.insn != id && inside(s)) {
-            let earlier = poly.position(other.insn) < poly.position(id);
-            if !(earlier || other.writes()) {
-                continue;
-            }
-            for (source, sink) in [(other, own), (own, other)] {
-                if !other.writes() && std::ptr::eq(source, own) {
-                    continue; // a later read sees the same value
-                }
-                let Some(pair) = pair_relation(poly, source, sink, Order::Within(around)) else { continue };
-                if let Some(witness) = witness(kernel, source, sink, &pair.map(poly)?)? {
-                    return Err(clash(witness, &what, other.writes()));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The condition that the loop is not empty, unless it never is.
-    fn bounds(&self, analysis: &Analysis, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
-        if never_empty(analysis, iname)? {
-            return Ok(None);
-        }
-        let kernel = analysis.kernel();
-        kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
-            Refusal::Other(format!(
-                "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
-                kernel.inames[iname].name
-            ))
-        })
+        SAME.require(!mentions, || {
+            format!("`{name}` mentions `{of_loop}`; only what is the same in every iteration is hoisted")
+        })?;
+        NO_REDUCTION.require(!reduces, || format!("`{name}` holds a reduction; realise it first"))
     }
 }
 
-fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Refusal {
-    let help = if writes {
-        "both write it, so the last value would be another one; keep it inside the loop"
-    } else {
-        "the use would see the new value; keep it inside the loop"
+/// Nothing that accesses what the instruction reads and writes stands between the start of the innermost of `loops` and it.
+fn check_accesses(kernel: &Kernel, id: InsnId, loops: &[InameId]) -> Result<(), Refusal> {
+    let Some((iname, around)) = loops.split_last() else { return Ok(()) };
+    let poly = Polyhedral::new(kernel);
+    let sites = access_sites(&poly);
+    let inside = |s: &AccessSite| poly.loops(s.insn).starts_with(loops);
+    let start =
+        sites.iter().flatten().filter(|s| inside(s)).map(|s| poly.position(s.insn)).min().unwrap_or(0);
+    let what = format!("the start of `{}`", kernel.inames[*iname].name);
+    let insn = &kernel.insns[id];
+    for of_var in &sites {
+        let operands: Vec<_> = of_var
+            .iter()
+            .filter(|s| s.insn == id && !s.writes())
+            .filter(|s| insn.reads().iter().any(|r| std::ptr::eq(*r, s.access)))
+            .collect();
+        // only what runs inside this loop comes after its start
+        let here: Vec<_> = of_var.iter().filter(|s| inside(s)).cloned().collect();
+        let place = Place { loops: around, position: start, what: &what };
+        check_unchanged(&poly, &here, &operands, place, "keep it inside the loop")?;
+    }
+    let target = &sites[insn.lhs.var.index()];
+    let Some(own) = target.iter().find(|s| s.insn == id && s.writes()) else { return Ok(()) };
+    let clash = |source, sink| {
+        let Some(pair) = pair_relation(&poly, source, sink, Order::Within(around)) else { return Ok(None) };
+        Ok::<_, Refusal>(witness(kernel, source, sink, &pair.map(&poly)?)?)
     };
-    // the later write would come before the earlier access
-    crate::proofs::ORDER.not_proved(crate::refusal::WrongOrder {
-        relation: format!("which touches `{}` after {what}", witness.element),
-        witness,
-        help: help.into(),
-    })
+    for other in target.iter().filter(|s| s.insn != id && inside(s)) {
+        if other.writes() {
+            let found = match clash(other, own)? {
+                Some(found) => Some(found),
+                None => clash(own, other)?,
+            };
+            let help = "both write it, so the last value would be another one; keep it inside the loop";
+            ONLY_WRITE.refute(found.map(|witness| too_early(witness, &what, help)))?;
+        } else if poly.position(other.insn) < poly.position(id) {
+            // a later read sees the same value
+            let help = "the use would see the new value; keep it inside the loop";
+            UNSEEN.refute(clash(other, own)?.map(|witness| too_early(witness, &what, help)))?;
+        }
+    }
+    Ok(())
 }
 
-fn edit(kernel: &Kernel, id: InsnId, iname: InameId, bounds: Option<GuardedRange>) -> Kernel {
-    let mut hoisted = kernel.clone();
-    if let Some(range) = bounds {
-        let runs = range_runs(&range);
-        let insn = &mut hoisted.insns[id];
-        insn.predicate = Some(match insn.predicate.take() {
-            None => runs,
-            // the bounds first: the rest may be defined inside the loop only
-            Some(p) => Expr::binary(BinaryOp::And, runs, p),
-        });
+/// The later one of two accesses would come before the earlier one.
+fn too_early(witness: Witness, what: &str, help: &str) -> WrongOrder {
+    let relation = format!("which touches `{}` after {what}", witness.element);
+    WrongOrder { witness, relation, help: help.into() }
+}
+
+/// The values of the loop, which say whether it is empty, unless it never is.
+fn bounds(kernel: &Kernel, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
+    if never_empty(kernel, iname)? {
+        return Ok(None);
     }
-    let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == iname);
-    edit_siblings(&mut hoisted.body, &is_loop, &mut |nodes| {
-        if let Some(at) = nodes.iter().position(is_loop) {
-            nodes.insert(at, Node::Insn(id));
-            if let Node::Loop(_, body) = &mut nodes[at + 1] {
-                prune_insn(body, id);
-            }
-        }
-    });
-    if loop_body(&hoisted.body, iname).is_some_and(<[Node]>::is_empty) {
-        edit_siblings(&mut hoisted.body, &is_loop, &mut |nodes| nodes.retain(|n| !is_loop(n)));
-    }
-    hoisted
+    kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
+        CONDITION.unfit(format!(
+            "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
+            kernel.inames[iname].name
+        ))
+    })
 }

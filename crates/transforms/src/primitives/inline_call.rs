@@ -1,8 +1,10 @@
 //! Makes calls ordinary statements again.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::{CalleeId, Id, InsnId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -59,23 +61,26 @@ impl fmt::Display for InlineCall {
     }
 }
 
-impl Transform for InlineCall {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let (callee, insns) = self.check(kernel)?;
-        let mut inlined = kernel.clone();
-        for insn in insns {
-            inlined.insns[insn].callee = None;
-        }
-        if inlined.insns.values().all(|i| i.callee != Some(callee)) {
-            remove(&mut inlined, callee);
-        }
-        Ok(inlined)
-    }
+/// There is something to inline.
+const CALLED: Obligation = Obligation::new(
+    "inline_call.called",
+    "the callee has a call, which the instruction belongs to if one is named",
+);
+
+/// Calls of a callee.
+pub struct Calls {
+    callee: CalleeId,
+    insns: Vec<InsnId>,
 }
 
-impl InlineCall {
-    /// The callee, and the instructions of the calls.
-    fn check(&self, kernel: &Kernel) -> Result<(CalleeId, Vec<InsnId>), Refusal> {
+impl Primitive for InlineCall {
+    type Proof = Calls;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[CALLED];
+
+    fn check(&self, analysis: &Analysis) -> Result<Calls, Refusal> {
+        let kernel = analysis.kernel();
         let callee = lookup::callee(kernel, &self.callee)?;
         let at = self.insn.as_ref().map(|name| lookup::insn(kernel, name)).transpose()?;
         let calls = kernel.calls()?.into_iter().filter(|c| c.callee == callee);
@@ -84,13 +89,20 @@ impl InlineCall {
             .filter(|insns| at.is_none_or(|insn| insns.contains(&insn)))
             .flatten()
             .collect();
-        if !insns.is_empty() {
-            return Ok((callee, insns));
-        }
-        Err(Refusal::Other(match &self.insn {
+        CALLED.require(!insns.is_empty(), || match &self.insn {
             Some(insn) => format!("`{insn}` belongs to no call of `{}`", self.callee),
             None => format!("nothing calls `{}`", self.callee),
-        }))
+        })?;
+        Ok(Calls { callee, insns })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Calls) {
+        for insn in &proof.insns {
+            kernel.insns[*insn].callee = None;
+        }
+        if kernel.insns.values().all(|i| i.callee != Some(proof.callee)) {
+            remove(kernel, proof.callee);
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Joins two neighbouring axes of a temporary.
 
-use super::Transform;
-use super::tag_iname::check_placement;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
 use crate::refusal::Refusal;
-use purlin_ir::{BinaryOp, Expr, Kernel, Variable};
+use purlin_analysis::Analysis;
+use purlin_ir::{BinaryOp, Expr, Kernel, VarId, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -49,23 +50,53 @@ impl fmt::Display for JoinArrayAxes {
     }
 }
 
-impl Transform for JoinArrayAxes {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The joint index is affine.
+const CONSTANT_EXTENT: Obligation =
+    Obligation::new("join_array_axes.constant_extent", "the extent of the second axis is constant");
+
+/// The rows lie directly behind each other.
+const ONE_STRIDE: Obligation = Obligation::new("join_array_axes.one_stride", "one stride serves both axes");
+
+/// Vectors lie along an axis of their own.
+const NO_VECTOR_AXIS: Obligation =
+    Obligation::new("join_array_axes.no_vector_axis", "neither axis is the vector axis of the array");
+
+/// Two axes that one index can count.
+pub struct JointAxes {
+    var: VarId,
+    /// The first of them.
+    axis: usize,
+    /// The extent of the second one.
+    inner: i64,
+}
+
+impl Primitive for JoinArrayAxes {
+    type Proof = JointAxes;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[CONSTANT_EXTENT, ONE_STRIDE, NO_VECTOR_AXIS];
+
+    fn check(&self, analysis: &Analysis) -> Result<JointAxes, Refusal> {
+        let kernel = analysis.kernel();
         let help = "the caller knows the array by its axes; join those of a copy in a temporary";
         let var = temporary(kernel, &self.var, help)?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_axis(&kernel.vars[var], self.axis.saturating_add(1))?;
         check_only_accessed(kernel, var)?;
         let inner = self.inner_extent(&kernel.vars[var], axis)?;
-        let mut joined = kernel.clone();
-        rewrite_accesses(&mut joined, var, &mut |mut index| {
+        Ok(JointAxes { var, axis, inner })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &JointAxes) {
+        let JointAxes { var, axis, inner } = *proof;
+        rewrite_accesses(kernel, var, &mut |mut index| {
             if axis + 1 < index.len() {
                 let second = index.remove(axis + 1);
                 index[axis] = flat(&index[axis], &second, inner);
             }
             index
         });
-        let variable = &mut joined.vars[var];
+        let variable = &mut kernel.vars[var];
         variable.shape.remove(axis + 1);
         variable.shape[axis] = variable.shape[axis].times(inner);
         if let Some(strides) = &mut variable.layout.strides {
@@ -73,8 +104,6 @@ impl Transform for JoinArrayAxes {
         }
         let moved = |a: u32| if a as usize > axis { a - 1 } else { a };
         variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
-        check_placement(&joined)?;
-        Ok(joined)
     }
 }
 
@@ -82,28 +111,26 @@ impl JoinArrayAxes {
     /// The extent of the second axis, a constant, if one stride serves both.
     fn inner_extent(&self, variable: &Variable, axis: usize) -> Result<i64, Refusal> {
         let Some(inner) = variable.shape[axis + 1].as_constant() else {
-            return Err(Refusal::Other(format!(
+            return Err(CONSTANT_EXTENT.unfit(format!(
                 "the extent of axis {} of `{}` is no constant, so that the index would be no affine expression; fix \
                  its parameters first",
                 axis + 1,
                 self.var
             )));
         };
-        if let Some(strides) = &variable.layout.strides
-            && product(&strides[axis + 1], &variable.shape[axis + 1]).as_ref() != Some(&strides[axis])
-        {
-            return Err(Refusal::Other(format!(
+        let strides = variable.layout.strides.as_deref();
+        let row = strides.and_then(|s| product(&s[axis + 1], &variable.shape[axis + 1]));
+        ONE_STRIDE.require(row.as_ref() == strides.map(|s| &s[axis]), || {
+            format!(
                 "the rows of `{}` along axis {axis} are padded or not in order, so that one stride does not serve \
                  both axes; join them before other changes of the layout",
                 self.var
-            )));
-        }
-        if [axis, axis + 1].iter().any(|a| variable.layout.vector_axis.is_some_and(|v| v as usize == *a)) {
-            return Err(Refusal::Other(format!(
-                "one of the axes is the vector axis of `{}`; change the layout first",
-                self.var
-            )));
-        }
+            )
+        })?;
+        let vectors = variable.layout.vector_axis.map(|a| a as usize);
+        NO_VECTOR_AXIS.require(vectors != Some(axis) && vectors != Some(axis + 1), || {
+            format!("one of the axes is the vector axis of `{}`; change the layout first", self.var)
+        })?;
         Ok(inner)
     }
 }

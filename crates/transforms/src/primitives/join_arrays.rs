@@ -1,10 +1,12 @@
 //! Makes one array with a component axis of several arrays.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_only_accessed, redirect_accesses, temporary};
 use crate::refusal::Refusal;
+use crate::schedule::Array;
+use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -62,87 +64,113 @@ impl fmt::Display for JoinArrays {
     }
 }
 
-impl Transform for JoinArrays {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let vars = plain_temporaries(kernel, &self.vars, "joined")?;
+/// Elements have their places in a buffer of their own, in order.
+pub(super) const PLAIN: Obligation =
+    Obligation::new("plain_temporaries", "the temporaries have no layout and no shared storage of their own");
+
+/// One type of elements.
+const SAME_TYPE: Obligation = Obligation::new("join_arrays.same_type", "the arrays are of one type");
+
+/// One set of indices.
+const SAME_SHAPE: Obligation = Obligation::new("join_arrays.same_shape", "the arrays are of one shape");
+
+/// One kind of memory.
+const SAME_SPACE: Obligation =
+    Obligation::new("join_arrays.same_space", "the arrays are in memory of one kind");
+
+/// Temporaries that are alike, in the order of the components.
+pub struct Components {
+    vars: Vec<VarId>,
+    /// The joint array.
+    into: Variable,
+}
+
+impl Primitive for JoinArrays {
+    type Proof = Components;
+    type Made = Array;
+
+    const OBLIGATIONS: &'static [Obligation] = &[PLAIN, SAME_TYPE, SAME_SHAPE, SAME_SPACE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Components, Refusal> {
+        let kernel = analysis.kernel();
+        let (first, vars) = plain_temporaries(kernel, &self.vars, "joined")?;
         lookup::free(kernel, &self.into)?;
-        let Some(first) = vars.first().map(|v| &kernel.vars[*v]) else { return Ok(kernel.clone()) };
         for var in vars.iter().map(|v| &kernel.vars[*v]) {
-            let what = [
-                ("type", var.ty == first.ty),
-                ("shape", var.shape == first.shape),
-                ("address space", var.space == first.space),
-            ];
-            if let Some((what, _)) = what.into_iter().find(|(_, same)| !same) {
-                return Err(Refusal::Other(format!(
-                    "`{}` and `{}` differ in their {what}; only arrays that are alike are joined",
-                    first.name, var.name
-                )));
-            }
+            let differ = |what| {
+                let (a, b) = (&first.name, &var.name);
+                move || {
+                    format!("`{a}` and `{b}` differ in their {what}; only arrays that are alike are joined")
+                }
+            };
+            SAME_TYPE.require(var.ty == first.ty, differ("type"))?;
+            SAME_SHAPE.require(var.shape == first.shape, differ("shape"))?;
+            SAME_SPACE.require(var.space == first.space, differ("address space"))?;
         }
-        let axis = self.axis as usize;
-        if axis > first.shape.len() {
-            return Err(Refusal::Other(format!(
-                "the component axis is {}, needed 0 to {}, the number of axes there are",
-                self.axis,
-                first.shape.len()
-            )));
+        let (axis, axes) = (self.axis as usize, first.shape.len());
+        if axis > axes {
+            return Err(Refusal::argument(
+                "axis",
+                format!("the component axis is {axis}"),
+                format!("0 to {axes}, the number of axes there are"),
+            ));
         }
-        let mut joined = kernel.clone();
         let mut shape = first.shape.clone();
-        let count = i64::try_from(vars.len()).unwrap_or(i64::MAX);
-        shape.insert(axis, Affine::constant(count));
+        shape.insert(axis, Affine::constant(i64::try_from(vars.len()).unwrap_or(i64::MAX)));
         let into = Variable::new(&self.into, first.ty, VarKind::Temporary, shape, first.space);
-        let into = joined.vars.push(into);
-        for (k, var) in (0_i64..).zip(&vars) {
-            redirect_accesses(&mut joined, *var, into, &mut |mut index| {
-                index.insert(axis, Expr::Int(k));
+        Ok(Components { vars, into })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Components) -> Array {
+        let into = kernel.vars.push(proof.into.clone());
+        for (k, var) in (0_i64..).zip(&proof.vars) {
+            redirect_accesses(kernel, *var, into, &mut |mut index| {
+                index.insert(self.axis as usize, Expr::Int(k));
                 index
             });
         }
-        let joined = without(joined, vars);
-        joined.verify()?;
-        check_placement(&joined)?;
-        Ok(joined)
+        remove_unmentioned(kernel, &proof.vars);
+        Array::named(&self.into)
     }
 }
 
-/// Temporaries with a row-major buffer of their own, at least two and different ones.
+/// Temporaries with a row-major buffer of their own, at least two and different ones: the first, and all.
 ///
 /// # Errors
 /// The first that is something else.
-pub(super) fn plain_temporaries(
-    kernel: &Kernel,
+pub(super) fn plain_temporaries<'k>(
+    kernel: &'k Kernel,
     names: &[String],
     done: &str,
-) -> Result<Vec<VarId>, Refusal> {
+) -> Result<(&'k Variable, Vec<VarId>), Refusal> {
     let mut found = Vec::new();
     for name in names {
         let var = temporary(kernel, name, &format!("only temporaries are {done}"))?;
         check_only_accessed(kernel, var)?;
         let data = &kernel.vars[var];
-        if data.layout.strides.is_some() || data.layout.vector_axis.is_some() || data.storage.is_some() {
-            return Err(Refusal::Other(format!(
-                "`{name}` has a layout or shared storage of its own; only arrays without are {done}"
-            )));
-        }
+        let plain =
+            data.layout.strides.is_none() && data.layout.vector_axis.is_none() && data.storage.is_none();
+        PLAIN.require(plain, || {
+            format!("`{name}` has a layout or shared storage of its own; only arrays without are {done}")
+        })?;
         if found.contains(&var) {
-            return Err(Refusal::Other(format!("`{name}` is named twice")));
+            return Err(Refusal::argument("vars", format!("`{name}` is named twice"), "different arrays"));
         }
         found.push(var);
     }
-    if found.len() < 2 {
-        return Err(Refusal::Other(format!("{} arrays are to be {done}, needed two or more", found.len())));
+    match found.as_slice() {
+        [first, _, ..] => Ok((&kernel.vars[*first], found)),
+        [] | [_] => {
+            Err(Refusal::argument("vars", format!("{} arrays are to be {done}", found.len()), "two or more"))
+        }
     }
-    Ok(found)
 }
 
-/// The kernel without variables that nothing mentions any more.
-pub(super) fn without(mut kernel: Kernel, mut vars: Vec<VarId>) -> Kernel {
+/// Drops variables that nothing mentions any more.
+pub(super) fn remove_unmentioned(kernel: &mut Kernel, vars: &[VarId]) {
+    let mut vars = vars.to_vec();
     vars.sort_unstable();
     // from the back, so that the ids in front stay
     for var in vars.into_iter().rev() {
-        kernel = kernel.with_var_fixed(var, 0);
+        *kernel = kernel.with_var_fixed(var, 0);
     }
-    kernel
 }

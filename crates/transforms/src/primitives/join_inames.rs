@@ -1,12 +1,14 @@
 //! Joins two nested loops into one.
 
-use super::Transform;
 use crate::lookup;
-use crate::proofs::bounds::check_constant_value;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
 use crate::refusal::Refusal;
-use crate::schedule::Made;
+use crate::schedule::Loop;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,34 +66,30 @@ impl fmt::Display for JoinInames {
     }
 }
 
-impl Transform for JoinInames {
-    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
-        Made::new_names(before, after).with_loops([self.joined_name()])
-    }
+/// Its iterations run in one place, one after the other.
+const UNTAGGED: Obligation = Obligation::new("join_inames.untagged", "neither loop has a tag");
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let outer = lookup::iname(kernel, &self.outer)?;
-        let inner = lookup::iname(kernel, &self.inner)?;
-        for iname in [outer, inner] {
-            let data = &kernel.inames[iname];
-            match data.tag {
-                AxisTag::Sequential => {}
-                tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                    return Err(Refusal::Other(format!(
-                        "`{}` is tagged {tag}; tag it sequential, join the loops, then tag the result",
-                        data.name
-                    )));
-                }
-            }
-        }
-        self.check_nest(kernel, outer, inner)?;
-        let name = self.joined_name();
-        if name != self.outer && name != self.inner {
-            lookup::free(kernel, &name)?;
-        }
-        let ranges = self.ranges(kernel, outer, inner)?;
-        Ok(edit(kernel, outer, inner, name, &ranges))
-    }
+/// Nothing runs between the loops.
+const NESTED: Obligation =
+    Obligation::new("join_inames.nested", "the outer loop holds the inner one and nothing else");
+
+/// Bounds, of which the joined loop has multiples.
+const RANGES: Obligation = Obligation::new(
+    "join_inames.ranges",
+    "both loops are ranges `lo..hi`, of which either end may be the tightest of several",
+);
+
+/// The same number of iterations inside each one outside.
+const CONSTANT_LENGTH: Obligation = Obligation::new(
+    "join_inames.constant_length",
+    "the length of the inner loop is a constant of at least 1",
+);
+
+/// Two loops of a perfect nest.
+pub struct Nest {
+    outer: InameId,
+    inner: InameId,
+    ranges: Ranges,
 }
 
 /// The constraints on `outer`, each as `(a, e)` for `a*outer + e >= 0` with `a` 1 or -1; `inner in start..start + length`;
@@ -101,6 +99,60 @@ struct Ranges {
     start: Affine,
     length: i64,
     rest: Vec<Constraint>,
+}
+
+impl Primitive for JoinInames {
+    type Proof = Nest;
+    type Made = Loop;
+
+    const OBLIGATIONS: &'static [Obligation] = &[UNTAGGED, NESTED, RANGES, CONSTANT_LENGTH, CONSTANT_BOUNDS];
+
+    fn check(&self, analysis: &Analysis) -> Result<Nest, Refusal> {
+        let kernel = analysis.kernel();
+        let outer = lookup::iname(kernel, &self.outer)?;
+        let inner = lookup::iname(kernel, &self.inner)?;
+        for iname in [outer, inner] {
+            let Iname { name, tag, .. } = &kernel.inames[iname];
+            UNTAGGED.require(*tag == AxisTag::Sequential, || {
+                format!("`{name}` is tagged {tag}; tag it sequential, join the loops, then tag the result")
+            })?;
+        }
+        self.check_nest(kernel, outer, inner)?;
+        let name = self.joined_name();
+        if name != self.outer && name != self.inner {
+            lookup::free(kernel, &name)?;
+        }
+        let ranges = ranges(kernel, outer, inner)?;
+        Ok(Nest { outer, inner, ranges })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Nest) -> Loop {
+        let Nest { outer, inner, ranges: Ranges { bounds, start, length, rest } } = proof;
+        let (outer, inner, name) = (*outer, *inner, self.joined_name());
+        let joined = kernel.inames.push(Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential });
+        // lo <= floor(f/c) <=> c*lo <= f, floor(f/c) <= last <=> f <= c*last + c - 1
+        let bound = |(a, e): &(i64, Affine)| {
+            let slack = if *a > 0 { 0 } else { length - 1 };
+            let value = Affine::iname(joined).times(*a).plus(&e.times(*length)).plus_constant(slack);
+            Constraint::le(&Affine::default(), &value)
+        };
+        let block = Affine::iname(joined).floor_div(*length);
+        let start = start.substitute(&|atom| (*atom == Atom::Iname(outer)).then(|| block.clone()));
+        let value = start.plus(&Affine::iname(joined).modulo(*length));
+        let values = |atom: &Atom| match atom {
+            Atom::Iname(l) if *l == inner => Some(value.clone()),
+            Atom::Iname(l) if *l == outer => Some(block.clone()),
+            Atom::Iname(_) | Atom::Var(_) | Atom::Floor(..) => None,
+        };
+        let rest = rest.iter().map(|c| c.substitute(&values));
+        kernel.inames[joined].domain = Domain::conjunction(bounds.iter().map(bound).chain(rest));
+        let users = insns_of(&kernel.body);
+        substitute_iname(kernel, inner, &value);
+        substitute_iname(kernel, outer, &block);
+        put_in_place(kernel, outer, inner, joined);
+        simplify_indices(kernel, &users);
+        Loop::named(self.joined_name())
+    }
 }
 
 impl JoinInames {
@@ -115,35 +167,34 @@ impl JoinInames {
                 found
             }),
         };
-        if nested {
-            return Ok(());
-        }
-        Err(Refusal::Other(format!(
-            "`{}` does not hold `{}` and nothing else; name two loops of a perfect nest, the outer one first",
-            self.outer, self.inner
-        )))
+        NESTED.require(nested, || {
+            format!(
+                "`{}` does not hold `{}` and nothing else; name two loops of a perfect nest, the outer one first",
+                self.outer, self.inner
+            )
+        })
     }
+}
 
-    fn ranges(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Refusal> {
-        let refuse = |iname: InameId| {
-            let domain = kernel.show_domain(iname, &kernel.inames[iname].domain);
-            Refusal::Other(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
-        };
-        let Bounds { bounds, guard } =
-            bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
-        if let Some((start, length, mut rest)) = bounded_range(&kernel.inames[inner].domain, inner) {
-            check_constant_value(kernel, inner, &start)?;
-            rest.iter().try_for_each(|c| check_constant_value(kernel, inner, c.expr()))?;
-            rest.extend(guard);
-            return Ok(Ranges { bounds, start, length, rest });
-        }
-        let range = kernel.inames[inner].domain.as_guarded_range(inner).ok_or_else(|| refuse(inner))?;
-        let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
-        let length = range.length().as_constant().map_or_else(|| "not a constant".into(), |n| n.to_string());
-        Err(Refusal::Other(format!(
-            "the length of `{domain}` is {length}, needed a constant of at least 1; fix the parameters first"
-        )))
+fn ranges(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Refusal> {
+    let refuse = |iname: InameId| {
+        let domain = kernel.show_domain(iname, &kernel.inames[iname].domain);
+        RANGES.unfit(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
+    };
+    let Bounds { bounds, guard } =
+        bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
+    if let Some((start, length, mut rest)) = bounded_range(&kernel.inames[inner].domain, inner) {
+        check_constant_value(kernel, inner, &start)?;
+        rest.iter().try_for_each(|c| check_constant_value(kernel, inner, c.expr()))?;
+        rest.extend(guard);
+        return Ok(Ranges { bounds, start, length, rest });
     }
+    let range = kernel.inames[inner].domain.as_guarded_range(inner).ok_or_else(|| refuse(inner))?;
+    let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
+    let length = range.length().as_constant().map_or_else(|| "not a constant".into(), |n| n.to_string());
+    Err(CONSTANT_LENGTH.unfit(format!(
+        "the length of `{domain}` is {length}, needed a constant of at least 1; fix the parameters first"
+    )))
 }
 
 /// The shortest range of constant length, at least 1, that two bounds of a loop make, and its other constraints.
@@ -193,49 +244,26 @@ fn neighbours_in(e: &Expr, outer: InameId, inner: InameId) -> Option<usize> {
     r.inames.windows(2).position(|pair| pair == [outer, inner])
 }
 
-fn edit(kernel: &Kernel, outer: InameId, inner: InameId, name: String, ranges: &Ranges) -> Kernel {
-    let mut after = kernel.clone();
-    let joined = after.inames.push(Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential });
-    let Ranges { bounds, start, length, rest } = ranges;
-    // lo <= floor(f/c) <=> c*lo <= f, floor(f/c) <= last <=> f <= c*last + c - 1
-    let bound = |(a, e): &(i64, Affine)| {
-        let slack = if *a > 0 { 0 } else { length - 1 };
-        let value = Affine::iname(joined).times(*a).plus(&e.times(*length)).plus_constant(slack);
-        Constraint::le(&Affine::default(), &value)
-    };
-    let block = Affine::iname(joined).floor_div(*length);
-    let start = start.substitute(&|atom| (*atom == Atom::Iname(outer)).then(|| block.clone()));
-    let value = start.plus(&Affine::iname(joined).modulo(*length));
-    let values = |atom: &Atom| match atom {
-        Atom::Iname(l) if *l == inner => Some(value.clone()),
-        Atom::Iname(l) if *l == outer => Some(block.clone()),
-        _ => None,
-    };
-    let rest = rest.iter().map(|c| c.substitute(&values));
-    after.inames[joined].domain = Domain::conjunction(bounds.iter().map(bound).chain(rest));
-    let users = insns_of(&after.body);
-    substitute_iname(&mut after, inner, &value);
-    substitute_iname(&mut after, outer, &block);
-    if loop_body(&after.body, outer).is_some() {
-        replace_loop(&mut after.body, outer, &mut |mut body| {
+/// Lets the joined loop stand where the two loops, or those of a reduction, stood.
+fn put_in_place(kernel: &mut Kernel, outer: InameId, inner: InameId, joined: InameId) {
+    if loop_body(&kernel.body, outer).is_some() {
+        replace_loop(&mut kernel.body, outer, &mut |mut body| {
             let inside = match body.pop() {
                 Some(Node::Loop(_, inside)) => inside,
                 Some(Node::Insn(_)) | None => Vec::new(), // not met: the nest is perfect
             };
             vec![Node::Loop(joined, inside)]
         });
-    } else {
-        let mut rewrite = |e: Expr| match (neighbours_in(&e, outer, inner), e) {
-            (Some(k), Expr::Reduce(mut r)) => {
-                r.inames.splice(k..=k + 1, [joined]);
-                Expr::Reduce(r)
-            }
-            (_, e) => e,
-        };
-        for insn in after.insns.values_mut() {
-            insn.map_expressions(&mut rewrite);
-        }
+        return;
     }
-    simplify_indices(&mut after, &users);
-    after
+    let mut rewrite = |e: Expr| match (neighbours_in(&e, outer, inner), e) {
+        (Some(k), Expr::Reduce(mut r)) => {
+            r.inames.splice(k..=k + 1, [joined]);
+            Expr::Reduce(r)
+        }
+        (_, e) => e,
+    };
+    for insn in kernel.insns.values_mut() {
+        insn.map_expressions(&mut rewrite);
+    }
 }

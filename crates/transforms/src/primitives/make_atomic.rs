@@ -1,9 +1,11 @@
 //! Makes updates indivisible.
 
-use super::Transform;
 use crate::lookup::Selection;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use purlin_ir::{AddressSpace, Kernel, WriteOp};
+use purlin_analysis::Analysis;
+use purlin_ir::{AddressSpace, InsnId, Kernel, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -48,31 +50,55 @@ impl fmt::Display for MakeAtomic {
     }
 }
 
-impl Transform for MakeAtomic {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let mut atomic = kernel.clone();
-        for id in self.insns.resolve(kernel)? {
-            let insn = &mut atomic.insns[id];
+/// A store never becomes an update.
+const UPDATE: Obligation = Obligation::new("make_atomic.update", "the instructions are updates");
+
+/// Somebody else might update it at the same time.
+const SHARED: Obligation =
+    Obligation::new("make_atomic.shared", "other work-items see the variables, in global or local memory");
+
+/// Updates of variables that others see.
+pub struct Updates(Vec<InsnId>);
+
+impl Primitive for MakeAtomic {
+    type Proof = Updates;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[UPDATE, SHARED];
+
+    fn check(&self, analysis: &Analysis) -> Result<Updates, Refusal> {
+        let kernel = analysis.kernel();
+        let insns = self.insns.resolve(kernel)?;
+        for insn in insns.iter().map(|id| &kernel.insns[*id]) {
             let var = &kernel.vars[insn.lhs.var];
-            let WriteOp::Update { atomic, .. } = &mut insn.op else {
-                return Err(Refusal::Other(format!(
+            UPDATE.require(insn.update_op().is_some(), || {
+                format!(
                     "`{}` is a plain store to `{}`, needed an update such as `+=`; write it as one if that is \
                      what it means",
                     insn.name, var.name
-                )));
+                )
+            })?;
+            let shared = match var.space {
+                AddressSpace::Global | AddressSpace::Local => true,
+                AddressSpace::Private | AddressSpace::SubGroup | AddressSpace::Constant => false,
             };
-            match var.space {
-                AddressSpace::Global | AddressSpace::Local => *atomic = true,
-                AddressSpace::Private | AddressSpace::SubGroup | AddressSpace::Constant => {
-                    return Err(Refusal::Other(format!(
-                        "`{}` updates `{}`, which is {}: nobody else sees it; leave the update as it is",
-                        insn.name,
-                        var.name,
-                        var.space.name()
-                    )));
-                }
+            SHARED.require(shared, || {
+                format!(
+                    "`{}` updates `{}`, which is {}: nobody else sees it; leave the update as it is",
+                    insn.name,
+                    var.name,
+                    var.space.name()
+                )
+            })?;
+        }
+        Ok(Updates(insns))
+    }
+
+    fn edit(&self, kernel: &mut Kernel, Updates(insns): &Updates) {
+        for insn in insns {
+            if let WriteOp::Update { atomic, .. } = &mut kernel.insns[*insn].op {
+                *atomic = true;
             }
         }
-        Ok(atomic)
     }
 }

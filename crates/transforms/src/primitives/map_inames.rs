@@ -1,14 +1,17 @@
 //! Runs a nest along other directions.
 
-use super::Transform;
 use super::interchange_inames::has_linear_bounds;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::nest::wrapped;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
-use crate::schedule::Made;
+use crate::schedule::Loop;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_analysis::Analysis;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
@@ -105,35 +108,92 @@ impl fmt::Display for MapInames {
     }
 }
 
-impl Transform for MapInames {
-    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
-        let names = if self.names.is_empty() { &self.inames } else { &self.names };
-        Made::new_names(before, after).with_loops(names.iter().cloned())
-    }
+/// Their iterations run in one place, one after the other.
+const UNTAGGED: Obligation = Obligation::new("map_inames.untagged", "the loops have no tags");
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Nothing runs between the loops.
+const NESTED: Obligation =
+    Obligation::new("map_inames.nested", "each loop holds the next one and nothing else");
+
+/// What is projected is all that the bounds say.
+const KNOWN_BOUNDS: Obligation = Obligation::new("map_inames.known_bounds", "no bounds are read from memory");
+
+/// Loops can have the projected bounds.
+const CLOSED_FORM: Obligation =
+    Obligation::new("map_inames.closed_form", "the bounds of the mapped nest have a closed form");
+
+/// A nest, and the loops that run over its image.
+pub struct Image {
+    old: Vec<InameId>,
+    /// The values of the old loops, by the ids that the new ones will have.
+    values: Vec<Affine>,
+    /// Domains of the new loops.
+    domains: Vec<Domain>,
+}
+
+impl Primitive for MapInames {
+    type Proof = Image;
+    type Made = Vec<Loop>;
+
+    const OBLIGATIONS: &'static [Obligation] = &[UNTAGGED, NESTED, KNOWN_BOUNDS, CLOSED_FORM, ORDER];
+
+    fn check(&self, analysis: &Analysis) -> Result<Image, Refusal> {
+        let kernel = analysis.kernel();
         let old = self.nest(kernel)?;
         self.check_shape()?;
         self.check_names(kernel)?;
         let inverse = inverse(&self.matrix)?;
-        let (after, new) = self.edit(kernel, &old, &inverse)?;
+        let mut with_new = kernel.clone();
+        let new = new_loops(&mut with_new, old.len());
+        let values: Vec<Affine> = inverse.iter().map(|row| self.preimage(row, &new)).collect();
+        let domains = domains(&with_new, &old, &new, &values)?;
+        let proof = Image { old, values, domains };
+        let after = self.draft(kernel, &proof);
         let value = |_, l| {
             let row = new.iter().position(|n| *n == l)?;
-            let terms = old.iter().zip(&self.matrix[row]);
+            let terms = proof.old.iter().zip(&self.matrix[row]);
             let sum = terms.fold(Affine::default(), |sum, (i, c)| sum.plus(&Affine::iname(*i).times(*c)));
             Some(sum.plus_constant(self.offset_of(row)))
         };
-        let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &old };
+        let order = Reordering { before: kernel, after: &after, value: &value, whole: &proof.old };
         check_order(&order, &|source, sink| {
             format!(
                 "choose rows whose first nonzero product with every dependence between `{source}` and `{sink}` is positive"
             )
         })?;
-        let after = after.canonical(); // the old loops are gone
-        after.verify()?;
-        check_placement(&after)?;
-        Ok(after)
+        Ok(proof)
     }
+
+    fn edit(&self, kernel: &mut Kernel, Image { old, values, domains }: &Image) -> Vec<Loop> {
+        let new = new_loops(kernel, old.len());
+        for (iname, domain) in new.iter().zip(domains) {
+            kernel.inames[*iname].domain = domain.clone();
+        }
+        let inside = old.first().and_then(|l| loop_body(&kernel.body, *l)).map(insns_of).unwrap_or_default();
+        for (iname, value) in old.iter().zip(values) {
+            substitute_iname(kernel, *iname, value);
+        }
+        simplify_indices(kernel, &inside);
+        let innermost = old.last().and_then(|l| loop_body(&kernel.body, *l)).unwrap_or_default().to_vec();
+        let nest = wrapped(new.iter().copied(), innermost);
+        if let Some(outermost) = old.first() {
+            replace_loop(&mut kernel.body, *outermost, &mut |_| nest.clone());
+        }
+        for (iname, name) in new.iter().zip(self.new_names()) {
+            kernel.inames[*iname].name.clone_from(name);
+        }
+        self.new_names().iter().map(Loop::named).collect()
+    }
+}
+
+/// Loops that are still to have names and domains.
+fn new_loops(kernel: &mut Kernel, count: usize) -> Vec<InameId> {
+    let new = (0..count).map(|k| {
+        // `#` cannot stand in names: these meet none of the old ones until the old ones are gone
+        let (name, domain) = (format!("#{k}"), Domain::universe());
+        kernel.inames.push(Iname { name, domain, tag: AxisTag::Sequential })
+    });
+    new.collect()
 }
 
 impl MapInames {
@@ -142,29 +202,24 @@ impl MapInames {
         let mut found = Vec::with_capacity(self.inames.len());
         for name in &self.inames {
             let iname = lookup::tree_loop(kernel, name)?;
-            match kernel.inames[iname].tag {
-                AxisTag::Sequential => found.push(iname),
-                tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                    return Err(Refusal::Other(format!(
-                        "`{name}` is tagged {tag}; tag it sequential, map the nest, then tag the result"
-                    )));
-                }
-            }
+            let tag = kernel.inames[iname].tag;
+            UNTAGGED.require(tag == AxisTag::Sequential, || {
+                format!("`{name}` is tagged {tag}; tag it sequential, map the nest, then tag the result")
+            })?;
+            found.push(iname);
         }
         if found.is_empty() || found.len() > MAX_LOOPS {
-            return Err(Refusal::Other(format!(
-                "{} loops are to be mapped, needed 1 to {MAX_LOOPS}",
-                found.len()
-            )));
+            let count = format!("{} loops are to be mapped", found.len());
+            return Err(Refusal::argument("inames", count, format!("1 to {MAX_LOOPS}")));
         }
         for pair in found.windows(2) {
             let body = loop_body(&kernel.body, pair[0]).unwrap_or_default();
-            if !matches!(body, [Node::Loop(only, _)] if *only == pair[1]) {
-                return Err(Refusal::Other(format!(
+            NESTED.require(matches!(body, [Node::Loop(only, _)] if *only == pair[1]), || {
+                format!(
                     "`{}` does not hold `{}` and nothing else; name the loops of a perfect nest, outer first",
                     kernel.inames[pair[0]].name, kernel.inames[pair[1]].name
-                )));
-            }
+                )
+            })?;
         }
         Ok(found)
     }
@@ -173,38 +228,34 @@ impl MapInames {
         let n = self.inames.len();
         if self.matrix.len() != n || self.matrix.iter().any(|row| row.len() != n) {
             let rows: Vec<_> = self.matrix.iter().map(|row| row.len().to_string()).collect();
-            return Err(Refusal::Other(format!(
-                "the matrix has rows of {} coefficients, needed {n} rows of {n}, one for each loop",
-                if rows.is_empty() { "no".into() } else { rows.join(", ") }
-            )));
+            let rows = if rows.is_empty() { "no".into() } else { rows.join(", ") };
+            let found = format!("the matrix has rows of {rows} coefficients");
+            let needed = format!("{n} rows of {n}, one for each loop");
+            return Err(Refusal::argument("matrix", found, needed));
         }
         if !self.offset.is_empty() && self.offset.len() != n {
-            return Err(Refusal::Other(format!(
-                "the offset has {} entries, needed {n}, one for each loop",
-                self.offset.len()
-            )));
+            let found = format!("the offset has {} entries", self.offset.len());
+            return Err(Refusal::argument("offset", found, format!("{n}, one for each loop")));
         }
-        let entries = self.matrix.iter().flatten().chain(&self.offset);
-        match entries.copied().find(|c| c.unsigned_abs() > MAX_ENTRY.unsigned_abs()) {
-            Some(c) => Err(Refusal::Other(format!("the coefficient {c} is beyond 2^20; use smaller ones"))),
-            None => Ok(()),
+        for (argument, entries) in [("matrix", &self.matrix.concat()), ("offset", &self.offset)] {
+            if let Some(c) = entries.iter().find(|c| c.unsigned_abs() > MAX_ENTRY.unsigned_abs()) {
+                let found = format!("the coefficient {c} is beyond 2^20");
+                return Err(Refusal::argument(argument, found, "smaller ones"));
+            }
         }
+        Ok(())
     }
 
     fn check_names(&self, kernel: &Kernel) -> Result<(), Refusal> {
-        let names = self.new_names();
-        if names.len() != self.inames.len() {
-            return Err(Refusal::Other(format!(
-                "{} names for {} loops; name each of them",
-                names.len(),
-                self.inames.len()
-            )));
+        let (names, loops) = (self.new_names(), self.inames.len());
+        if names.len() != loops {
+            let found = format!("{} names for {loops} loops", names.len());
+            return Err(Refusal::argument("names", found, "one for each of them"));
         }
         for (k, name) in names.iter().enumerate() {
             if names[..k].contains(name) {
-                return Err(Refusal::Other(format!(
-                    "two loops would be called `{name}`; choose different names"
-                )));
+                let found = format!("two loops would be called `{name}`");
+                return Err(Refusal::argument("names", found, "different names"));
             }
             if !self.inames.contains(name) {
                 lookup::free(kernel, name)?;
@@ -213,107 +264,69 @@ impl MapInames {
         Ok(())
     }
 
-    /// The mapped kernel and its new loops.
-    fn edit(
-        &self,
-        kernel: &Kernel,
-        old: &[InameId],
-        inverse: &[Vec<i64>],
-    ) -> Result<(Kernel, Vec<InameId>), Refusal> {
-        let mut after = kernel.clone();
-        let new: Vec<InameId> = (0..old.len())
-            .map(|k| {
-                // `#` cannot stand in names: these meet none of the old ones until the old ones are gone
-                let (name, domain) = (format!("#{k}"), Domain::universe());
-                after.inames.push(Iname { name, domain, tag: AxisTag::Sequential })
-            })
-            .collect();
-        let values: Vec<Affine> = inverse
-            .iter()
-            .map(|row| {
-                let terms = row.iter().zip(&new).enumerate();
-                terms.fold(Affine::default(), |sum, (k, (c, i))| {
-                    sum.plus(&Affine::iname(*i).plus_constant(-self.offset_of(k)).times(*c))
-                })
-            })
-            .collect();
-        let domains = self.domains(&after, old, &new, &values)?;
-        for (iname, domain) in new.iter().zip(domains) {
-            after.inames[*iname].domain = domain;
-        }
-        let inside = insns_of(loop_body(&kernel.body, old[0]).unwrap_or_default());
-        for (iname, value) in old.iter().zip(&values) {
-            substitute_iname(&mut after, *iname, value);
-        }
-        simplify_indices(&mut after, &inside);
-        let innermost = old.last().and_then(|l| loop_body(&kernel.body, *l)).unwrap_or_default().to_vec();
-        let nest = new.iter().rev().fold(innermost, |body, l| vec![Node::Loop(*l, body)]);
-        replace_loop(&mut after.body, old[0], &mut |_| nest.clone());
-        for (iname, name) in new.iter().zip(self.new_names()) {
-            after.inames[*iname].name.clone_from(name);
-        }
-        Ok((after, new))
+    /// The value of an old loop, by its row of the inverse.
+    fn preimage(&self, row: &[i64], new: &[InameId]) -> Affine {
+        let terms = row.iter().zip(new).enumerate();
+        terms.fold(Affine::default(), |sum, (k, (c, i))| {
+            sum.plus(&Affine::iname(*i).plus_constant(-self.offset_of(k)).times(*c))
+        })
     }
+}
 
-    /// Domains of the new loops: each one the projection onto it and those around, given those around. What no loop says,
-    /// because it is about the loops around and parameters alone, the outermost one says.
-    fn domains(
-        &self,
-        kernel: &Kernel,
-        old: &[InameId],
-        new: &[InameId],
-        values: &[Affine],
-    ) -> Result<Vec<Domain>, Refusal> {
-        let analysis = Analysis::of(kernel);
-        let poly = analysis.polyhedral();
-        let mut all: Disjuncts = vec![Vec::new()];
-        for iname in old {
-            let mut domain = kernel.inames[*iname].domain.clone();
-            for (i, value) in old.iter().zip(values) {
-                domain = domain.substitute(&|a| (*a == purlin_ir::Atom::Iname(*i)).then(|| value.clone()));
-            }
-            let (disjuncts, exact) = poly.domain(&domain, Side::Source);
-            if !exact {
-                return Err(Refusal::Other(format!(
-                    "the bounds of `{}` are read from memory; keep the nest",
-                    kernel.inames[*iname].name
-                )));
-            }
-            all = cross(&all, &disjuncts);
+/// Domains of the new loops: each one the projection onto it and those around, given those around. What no loop says,
+/// because it is about the loops around and parameters alone, the outermost one says.
+fn domains(
+    kernel: &Kernel,
+    old: &[InameId],
+    new: &[InameId],
+    values: &[Affine],
+) -> Result<Vec<Domain>, Refusal> {
+    let poly = Polyhedral::new(kernel);
+    let mut all: Disjuncts = vec![Vec::new()];
+    for iname in old {
+        let mut domain = kernel.inames[*iname].domain.clone();
+        for (i, value) in old.iter().zip(values) {
+            domain = domain.substitute(&|a| (*a == purlin_ir::Atom::Iname(*i)).then(|| value.clone()));
         }
-        let dims = poly.names(new, Side::Source);
-        let outer: Vec<_> = kernel.inames.ids().filter(|k| !old.contains(k) && !new.contains(k)).collect();
-        let mut params = poly.params.clone();
-        params.extend(poly.names(&outer, Side::Source));
-        let space = isl::SetSpace::new(&dims, &params);
-        let mut set = isl::Set::from_disjuncts(&space, &all)?;
-        if set.is_empty()? {
-            let zero = Affine::default();
-            return Ok(new.iter().map(|i| Domain::range(*i, &zero, &zero)).collect());
-        }
-        let no_closed_form =
-            || Refusal::Other("the bounds of the mapped nest have no closed form; keep the nest".into());
-        let mut domains = Vec::with_capacity(new.len());
-        let mut said = isl::Set::universe(&space)?;
-        for (iname, dim) in new.iter().zip(&dims).rev() {
-            let shadow = set.project_out(&[dim])?.coalesce()?.remove_redundancies()?;
-            let context = shadow.add_dims(&[dim])?;
-            let rest = set.gist(&context)?.coalesce()?.remove_redundancies()?;
-            let rest = rest.disjuncts()?;
-            said = said.intersect(&isl::Set::from_disjuncts(&space, &rest)?)?;
-            let domain = poly.to_domain(&rest).filter(|d| has_linear_bounds(d, *iname));
-            domains.push(domain.ok_or_else(no_closed_form)?);
-            set = shadow;
-        }
-        domains.reverse();
-        let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
-        let guard = set.gist(&said.project_out(&dims)?)?.coalesce()?.remove_redundancies()?;
-        let guard = poly.to_domain(&guard.disjuncts()?).ok_or_else(no_closed_form)?;
-        if let Some(outermost) = domains.first_mut() {
-            *outermost = outermost.intersect(&guard);
-        }
-        Ok(domains)
+        let (disjuncts, exact) = poly.domain(&domain, Side::Source);
+        KNOWN_BOUNDS.decide(exact, || {
+            format!("the bounds of `{}` are read from memory; keep the nest", kernel.inames[*iname].name)
+        })?;
+        all = cross(&all, &disjuncts);
     }
+    let dims = poly.names(new, Side::Source);
+    let outer: Vec<_> = kernel.inames.ids().filter(|k| !old.contains(k) && !new.contains(k)).collect();
+    let mut params = poly.params.clone();
+    params.extend(poly.names(&outer, Side::Source));
+    let space = isl::SetSpace::new(&dims, &params);
+    let mut set = isl::Set::from_disjuncts(&space, &all)?;
+    if set.is_empty()? {
+        let zero = Affine::default();
+        return Ok(new.iter().map(|i| Domain::range(*i, &zero, &zero)).collect());
+    }
+    let no_closed_form = || "the bounds of the mapped nest have no closed form; keep the nest".to_owned();
+    let mut domains = Vec::with_capacity(new.len());
+    let mut said = isl::Set::universe(&space)?;
+    for (iname, dim) in new.iter().zip(&dims).rev() {
+        let shadow = set.project_out(&[dim])?.coalesce()?.remove_redundancies()?;
+        let context = shadow.add_dims(&[dim])?;
+        let rest = set.gist(&context)?.coalesce()?.remove_redundancies()?;
+        let rest = rest.disjuncts()?;
+        said = said.intersect(&isl::Set::from_disjuncts(&space, &rest)?)?;
+        let domain = poly.to_domain(&rest).ok_or_else(|| CLOSED_FORM.undecided(no_closed_form()))?;
+        CLOSED_FORM.decide(has_linear_bounds(&domain, *iname), no_closed_form)?;
+        domains.push(domain);
+        set = shadow;
+    }
+    domains.reverse();
+    let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
+    let guard = set.gist(&said.project_out(&dims)?)?.coalesce()?.remove_redundancies()?;
+    let guard = poly.to_domain(&guard.disjuncts()?);
+    let guard = guard.ok_or_else(|| CLOSED_FORM.undecided(no_closed_form()))?;
+    if let Some(outermost) = domains.first_mut() {
+        *outermost = outermost.intersect(&guard);
+    }
+    Ok(domains)
 }
 
 /// The inverse of a square matrix of integers.
@@ -325,7 +338,10 @@ impl MapInames {
 /// [`Refusal::Argument`] with the determinant if it is not 1 or -1; coefficients beyond 64 bits.
 fn inverse(matrix: &[Vec<i64>]) -> Result<Vec<Vec<i64>>, Refusal> {
     let n = matrix.len();
-    let overflow = || Refusal::Other("the inverse of the matrix has coefficients beyond 64 bits".into());
+    let overflow = || {
+        let found = "the inverse of the matrix has coefficients beyond 64 bits";
+        Refusal::argument("matrix", found, "smaller ones")
+    };
     let mut rows: Vec<Vec<i64>> = matrix.to_vec();
     for (k, row) in rows.iter_mut().enumerate() {
         row.extend((0..n).map(|j| i64::from(j == k)));
@@ -353,10 +369,11 @@ fn inverse(matrix: &[Vec<i64>]) -> Result<Vec<Vec<i64>>, Refusal> {
     }
     if (0..n).any(|k| rows[k][k] != 1) {
         let size = determinant.map_or_else(|| "beyond 64 bits".into(), |d| d.unsigned_abs().to_string());
-        return Err(Refusal::Other(format!(
-            "the determinant of the matrix is {size} up to its sign, needed 1: the map would not reach every \
-             iteration once"
-        )));
+        return Err(Refusal::argument(
+            "matrix",
+            format!("the determinant of the matrix is {size} up to its sign"),
+            "1: the map would not reach every iteration once",
+        ));
     }
     for k in (0..n).rev() {
         let pivot = rows[k].clone();

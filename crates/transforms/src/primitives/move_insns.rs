@@ -1,11 +1,13 @@
 //! Reorders the statements of a body.
 
-use super::Transform;
-use super::tag_iname::check_placement;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::run::{same, statement};
 use crate::tree::{edit_siblings, siblings};
+use purlin_analysis::Analysis;
 use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, Node};
 use serde::{Deserialize, Serialize};
@@ -91,14 +93,37 @@ impl fmt::Display for MoveInsns {
     }
 }
 
-impl Transform for MoveInsns {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let (moved, target) = self.check(kernel)?;
-        let mut after = kernel.clone();
-        edit_siblings(&mut after.body, &|node| same(node, &target), &mut |nodes| {
+/// They can change places.
+const SAME_BODY: Obligation =
+    Obligation::new("move_insns.same_body", "the statements stand in the body in which the target stands");
+
+/// Statements of one body and where they go, as nodes without their bodies.
+pub struct Moved {
+    statements: Vec<Node>,
+    target: Node,
+}
+
+impl Primitive for MoveInsns {
+    type Proof = Moved;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[SAME_BODY, ORDER];
+
+    fn check(&self, analysis: &Analysis) -> Result<Moved, Refusal> {
+        let kernel = analysis.kernel();
+        let proof = self.statements(kernel)?;
+        let after = self.draft(kernel, &proof);
+        let order =
+            Reordering { before: &Analysis::of(kernel), after: &after, value: &|_, _| None, whole: &[] };
+        check_order(&order, &|source, sink| format!("keep `{source}` before `{sink}`"))?;
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, Moved { statements, target }: &Moved) {
+        edit_siblings(&mut kernel.body, &|node| same(node, target), &mut |nodes| {
             let (taken, rest): (Vec<_>, Vec<_>) =
-                std::mem::take(nodes).into_iter().partition(|node| moved.iter().any(|m| same(node, m)));
-            let k = rest.iter().position(|node| same(node, &target)).unwrap_or(rest.len());
+                std::mem::take(nodes).into_iter().partition(|node| statements.iter().any(|m| same(node, m)));
+            let k = rest.iter().position(|node| same(node, target)).unwrap_or(rest.len());
             let k = match &self.to {
                 Place::Before(_) => k,
                 Place::After(_) => (k + 1).min(rest.len()),
@@ -106,19 +131,13 @@ impl Transform for MoveInsns {
             *nodes = rest;
             nodes.splice(k..k, taken);
         });
-        let order =
-            Reordering { before: &Analysis::of(kernel), after: &after, value: &|_, _| None, whole: &[] };
-        check_order(&order, &|source, sink| format!("keep `{source}` before `{sink}`"))?;
-        check_placement(&after)?;
-        Ok(after)
     }
 }
 
 impl MoveInsns {
-    /// The statements to move and the target, as nodes without their bodies.
-    fn check(&self, kernel: &Kernel) -> Result<(Vec<Node>, Node), Refusal> {
+    fn statements(&self, kernel: &Kernel) -> Result<Moved, Refusal> {
         if self.statements.is_empty() {
-            return Err(Refusal::Other("no statement is named; name instructions or loops".into()));
+            return Err(Refusal::argument("statements", "no statement is named", "instructions or loops"));
         }
         let target = statement(kernel, self.target())?;
         let around = siblings(&kernel.body, &|node| same(node, &target)).unwrap_or_default();
@@ -126,17 +145,18 @@ impl MoveInsns {
         for name in &self.statements {
             let statement = statement(kernel, name)?;
             if same(&statement, &target) {
-                return Err(Refusal::Other(format!("`{name}` cannot move past itself; name another target")));
+                let found = format!("`{name}` cannot move past itself");
+                return Err(Refusal::argument("to", found, "another target"));
             }
-            if !around.iter().any(|node| same(node, &statement)) {
-                return Err(Refusal::Other(format!(
+            SAME_BODY.require(around.iter().any(|node| same(node, &statement)), || {
+                format!(
                     "`{name}` does not stand in the body in which `{}` stands; name the loop around it, or \
                      distribute that",
                     self.target()
-                )));
-            }
+                )
+            })?;
             moved.push(statement);
         }
-        Ok((moved, target))
+        Ok(Moved { statements: moved, target })
     }
 }

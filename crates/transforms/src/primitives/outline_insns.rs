@@ -1,10 +1,13 @@
 //! Makes a callee of statements.
 
-use super::Transform;
+use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::windows::{ArgAxis, axes_of};
 use crate::refusal::Refusal;
+use crate::run::{self, Run};
 use crate::tree::{inames_of, insns_of};
-use crate::{lookup, run};
+use purlin_analysis::Analysis;
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
@@ -69,22 +72,43 @@ impl fmt::Display for OutlineInsns {
     }
 }
 
-impl Transform for OutlineInsns {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// A call says what it means.
+const ARGUMENTS: Obligation = Obligation::new(
+    "outline_insns.arguments",
+    "the arguments of the call can be told from the statements, which are the callee with them put in",
+);
+
+/// Statements, and the callee that they are.
+pub struct Outlined {
+    statements: Vec<Node>,
+    callee: Callee,
+}
+
+impl Primitive for OutlineInsns {
+    type Proof = Outlined;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[ARGUMENTS];
+
+    fn check(&self, analysis: &Analysis) -> Result<Outlined, Refusal> {
+        let kernel = analysis.kernel();
         lookup::free(kernel, &self.name)?;
         let run = run::named(kernel, &self.statements)?;
         let callee = Outline::new(&Analysis::of(kernel), run.nodes)?.callee(&self.name);
         callee.verify()?;
-        let mut outlined = kernel.clone();
-        let id = outlined.callees.push(Callee::new(callee.canonical()));
-        run.mark(&mut outlined, id);
-        outlined.calls().map_err(|error| match error {
-            purlin_ir::KernelError::Call { why, .. } => Refusal::Other(format!(
+        let proof = Outlined { statements: run.nodes.to_vec(), callee: Callee::new(callee.canonical()) };
+        match self.draft(kernel, &proof).calls() {
+            Ok(_) => Ok(proof),
+            Err(purlin_ir::KernelError::Call { why, .. }) => Err(ARGUMENTS.undecided(format!(
                 "the arguments cannot be told from the statements: {why}; outline the loops around as well"
-            )),
-            other => Refusal::Malformed(other),
-        })?;
-        Ok(outlined)
+            ))),
+            Err(other) => Err(Refusal::Malformed(other)),
+        }
+    }
+
+    fn edit(&self, kernel: &mut Kernel, Outlined { statements, callee }: &Outlined) {
+        let callee = kernel.callees.push(callee.clone());
+        Run { nodes: statements }.mark(kernel, callee);
     }
 }
 

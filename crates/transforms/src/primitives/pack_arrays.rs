@@ -1,11 +1,13 @@
 //! Puts arrays side by side into one.
 
-use super::Transform;
-use super::join_arrays::{plain_temporaries, without};
-use super::tag_iname::check_placement;
+use super::join_arrays::{PLAIN, plain_temporaries, remove_unmentioned};
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::redirect_accesses;
 use crate::refusal::Refusal;
+use crate::schedule::Array;
+use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
@@ -59,17 +61,46 @@ impl fmt::Display for PackArrays {
     }
 }
 
-impl Transform for PackArrays {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let vars = plain_temporaries(kernel, &self.vars, "packed")?;
+/// One pool holds elements of one type in memory of one kind.
+const ALIKE: Obligation =
+    Obligation::new("pack_arrays.alike", "the arrays are of one type and in memory of one kind");
+
+/// The place behind an array is known.
+const CONSTANT_SHAPE: Obligation =
+    Obligation::new("pack_arrays.constant_shape", "the shapes of the arrays are constant");
+
+/// An index is no larger than a coefficient.
+const SIZE: Obligation = Obligation::new("pack_arrays.size", "together they have at most 2^40 elements");
+
+/// Temporaries, and their places in the pool.
+pub struct Packing {
+    arrays: Vec<Packed>,
+    pool: Variable,
+}
+
+/// Element `e` of a temporary lies at `offset + sum of stride * e`.
+struct Packed {
+    var: VarId,
+    strides: Vec<i64>,
+    offset: i64,
+}
+
+impl Primitive for PackArrays {
+    type Proof = Packing;
+    type Made = Array;
+
+    const OBLIGATIONS: &'static [Obligation] = &[PLAIN, ALIKE, CONSTANT_SHAPE, SIZE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Packing, Refusal> {
+        let kernel = analysis.kernel();
+        let (first, vars) = plain_temporaries(kernel, &self.vars, "packed")?;
         lookup::free(kernel, &self.into)?;
-        let Some(first) = vars.first().map(|v| &kernel.vars[*v]) else { return Ok(kernel.clone()) };
         let mut size = 0_i64;
-        let mut places = Vec::new();
-        for var in &vars {
-            let data = &kernel.vars[*var];
-            if data.ty != first.ty || data.space != first.space {
-                return Err(Refusal::Other(format!(
+        let mut arrays = Vec::new();
+        for var in vars {
+            let data = &kernel.vars[var];
+            ALIKE.require(data.ty == first.ty && data.space == first.space, || {
+                format!(
                     "`{}` is {} in {} memory and `{}` is {} in {} memory; only equal ones are packed",
                     first.name,
                     first.ty,
@@ -77,26 +108,28 @@ impl Transform for PackArrays {
                     data.name,
                     data.ty,
                     data.space.name()
-                )));
-            }
-            places.push(size);
-            let elements = elements(data)?;
-            size = size.checked_add(elements).filter(|n| *n <= MAX_COEFFICIENT).ok_or_else(|| {
-                Refusal::Other("the arrays have more than 2^40 elements together; pack fewer".into())
+                )
             })?;
+            arrays.push(Packed { var, strides: strides(&data.shape), offset: size });
+            let elements = elements(data)?;
+            size = size
+                .checked_add(elements)
+                .filter(|n| *n <= MAX_COEFFICIENT)
+                .ok_or_else(|| SIZE.unfit("the arrays have more than 2^40 elements together; pack fewer"))?;
         }
-        let mut packed = kernel.clone();
         let pool =
             Variable::new(&self.into, first.ty, VarKind::Temporary, [Affine::constant(size)], first.space);
-        let pool = packed.vars.push(pool);
-        for (var, offset) in vars.iter().zip(places) {
-            let strides = strides(kernel, *var);
-            redirect_accesses(&mut packed, *var, pool, &mut |index| vec![position(&index, &strides, offset)]);
+        Ok(Packing { arrays, pool })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Packing) -> Array {
+        let pool = kernel.vars.push(proof.pool.clone());
+        for Packed { var, strides, offset } in &proof.arrays {
+            redirect_accesses(kernel, *var, pool, &mut |index| vec![position(&index, strides, *offset)]);
         }
-        let packed = without(packed, vars);
-        packed.verify()?;
-        check_placement(&packed)?;
-        Ok(packed)
+        let vars: Vec<_> = proof.arrays.iter().map(|a| a.var).collect();
+        remove_unmentioned(kernel, &vars);
+        Array::named(&self.into)
     }
 }
 
@@ -104,7 +137,7 @@ impl Transform for PackArrays {
 fn elements(variable: &Variable) -> Result<i64, Refusal> {
     let size = variable.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?.max(0)));
     size.ok_or_else(|| {
-        Refusal::Other(format!(
+        CONSTANT_SHAPE.unfit(format!(
             "`{}` has no constant shape, so that the place behind it is not known; fix its parameters first",
             variable.name
         ))
@@ -112,8 +145,7 @@ fn elements(variable: &Variable) -> Result<i64, Refusal> {
 }
 
 /// Row-major strides of an array of constant shape.
-fn strides(kernel: &Kernel, var: VarId) -> Vec<i64> {
-    let shape = &kernel.vars[var].shape;
+fn strides(shape: &[Affine]) -> Vec<i64> {
     let mut strides = vec![1_i64; shape.len()];
     for k in (1..shape.len()).rev() {
         strides[k - 1] = strides[k].saturating_mul(shape[k].as_constant().unwrap_or(1));

@@ -1,11 +1,13 @@
 //! Leaves room between the rows of an array.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_movable, dense_or_given_strides, product};
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Kernel};
+use purlin_ir::{Affine, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -53,32 +55,55 @@ impl fmt::Display for PadArray {
     }
 }
 
-impl Transform for PadArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Strides that grow by whole rows.
+const MULTIPLES: Obligation = Obligation::new(
+    "pad_array.multiples",
+    "a stride outside the axis is a multiple of the room that its rows take",
+);
+
+/// Something changes.
+const MOVES: Obligation = Obligation::new("pad_array.moves", "an axis lies outside the padded one in memory");
+
+/// The strides of an array whose rows have more room.
+pub struct Padded {
+    var: VarId,
+    strides: Vec<Affine>,
+}
+
+impl Primitive for PadArray {
+    type Proof = Padded;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[MULTIPLES, MOVES];
+
+    fn check(&self, analysis: &Analysis) -> Result<Padded, Refusal> {
+        let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
         let variable = &kernel.vars[var];
         let axis = check_axis(variable, self.axis)?;
         check_movable(variable)?;
         if !(1..=MAX_COEFFICIENT).contains(&self.by) {
-            return Err(Refusal::Other(format!("padding is {}, needed 1 to 2^40 elements", self.by)));
+            return Err(Refusal::argument("by", format!("padding is {}", self.by), "1 to 2^40 elements"));
         }
         let strides = dense_or_given_strides(variable).and_then(|s| self.padded(&variable.shape, s, axis));
         let Some((strides, moved)) = strides else {
-            return Err(Refusal::Other(format!(
+            return Err(MULTIPLES.undecided(format!(
                 "the strides of `{}` are no known multiples of its rows along axis {}; pad before other changes of \
                  the layout, or fix the parameters first",
                 self.var, self.axis
             )));
         };
-        if !moved {
-            return Err(Refusal::Other(format!(
+        MOVES.require(moved, || {
+            format!(
                 "axis {} is the outermost of `{}` in memory, so that padding moves nothing; pad an inner one",
                 self.axis, self.var
-            )));
-        }
-        let mut padded = kernel.clone();
-        padded.vars[var].layout.strides = Some(strides);
-        Ok(padded)
+            )
+        })?;
+        Ok(Padded { var, strides })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Padded) {
+        kernel.vars[proof.var].layout.strides = Some(proof.strides.clone());
     }
 }
 

@@ -1,20 +1,22 @@
 //! Lets the iterations of a loop with a running total start from totals that a scan over the work-items gives.
 
-use super::Transform;
 use super::reduce_in_tree::{Values, work_item_tag};
-use super::tag_iname::check_placement;
 use crate::lookup;
 use crate::nest::{copy_loops, new_loop, renamed, wrapped};
 use crate::neutral::neutral;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::accumulation::{mentions, refuse_reductions, update};
-use crate::proofs::bounds::check_bounds_stay;
+use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use crate::proofs::elements::check_no_rule;
 use crate::proofs::stale;
-use crate::proofs::written::{NewRead, at, reads_constants};
-use crate::refusal::{LostValue, Refusal};
+use crate::proofs::written::{NewRead, reads_constants};
+use crate::refusal::{AtParameters, LostValue, Refusal};
+use crate::schedule::Array;
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
 use purlin_ir::{
@@ -114,17 +116,33 @@ impl fmt::Display for ParalleliseScan {
     }
 }
 
-impl Transform for ParalleliseScan {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let plan = self.check(kernel)?;
-        let scanned = plan.edit(kernel.clone());
-        scanned.verify()?;
-        check_placement(&scanned)?;
-        Ok(scanned)
-    }
-}
+/// There is something to scan.
+const AROUND: Obligation = Obligation::new("parallelise_scan.around", "the loop is around the update");
 
-struct Plan {
+/// One value at a time.
+const SCALAR: Obligation = Obligation::new("parallelise_scan.scalar", "the total is a scalar temporary");
+
+/// A term is known without the total.
+const TERMS_APART: Obligation =
+    Obligation::new("parallelise_scan.terms_apart", "the terms do not mention the total");
+
+/// The terms are all that the total sums.
+const ONLY_WRITE: Obligation =
+    Obligation::new("parallelise_scan.only_write", "inside the loop only the update writes the total");
+
+/// Bounds mention the total by its name.
+const NO_BOUND: Obligation = Obligation::new("parallelise_scan.no_bound", "no bounds mention the total");
+
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty for what the terms read.
+const TERMS_KNOWN: Obligation =
+    Obligation::new("parallelise_scan.terms_known", "nothing inside the loop writes what the terms read");
+
+/// `{ o } \\ U \\ W` is empty.
+const DEFINED: Obligation =
+    Obligation::new("parallelise_scan.defined", "the total surely has a value when the loop starts");
+
+/// A running total whose terms are known before the loop.
+pub struct Scan {
     iname: InameId,
     id: InsnId,
     op: UpdateOp,
@@ -139,14 +157,22 @@ struct Plan {
     condition: Option<Expr>,
 }
 
-impl ParalleliseScan {
-    fn check(&self, kernel: &Kernel) -> Result<Plan, Refusal> {
+impl Primitive for ParalleliseScan {
+    type Proof = Scan;
+    /// The scanned sums, and the total of an iteration.
+    type Made = [Array; 2];
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[AROUND, SCALAR, TERMS_APART, ONLY_WRITE, NO_BOUND, BOUNDS_STAY, TERMS_KNOWN, DEFINED];
+
+    fn check(&self, analysis: &Analysis) -> Result<Scan, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let (id, op) = update(kernel, &self.insn)?;
         let analysis = Analysis::of(kernel);
         let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
-            return Err(Refusal::Other(format!("`{}` is not around `{}`", self.iname, self.insn)));
+            return Err(AROUND.unfit(format!("`{}` is not around `{}`", self.iname, self.insn)));
         };
         let total = kernel.insns[id].lhs.var;
         check_no_rule(kernel, total)?;
@@ -165,46 +191,48 @@ impl ParalleliseScan {
         let values = Values::of(kernel, iname)?;
         let of = &kernel.vars[total].name;
         let name = self.scan.clone().unwrap_or_else(|| format!("{of}_scan"));
-        let plan =
-            Plan { iname, id, op, total, tag, name, run: format!("{of}_run"), nest, values, condition };
-        plan.check_names(kernel)?;
-        Ok(plan)
+        let scan =
+            Scan { iname, id, op, total, tag, name, run: format!("{of}_run"), nest, values, condition };
+        scan.check_names(kernel)?;
+        Ok(scan)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, scan: &Scan) -> [Array; 2] {
+        scan.edit(kernel);
+        [Array::named(&scan.name), Array::named(&scan.run)]
     }
 }
 
 /// The total is a scalar temporary that inside the loop only the update writes, and that its terms do not read.
 fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refusal> {
-    let kernel = &*poly.kernel;
+    let kernel = poly.kernel;
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
-    let refuse = |why: String| Err(Refusal::Other(why));
-    if var.kind != VarKind::Temporary || !var.shape.is_empty() {
-        return refuse(format!("`{}` is no scalar temporary, needed one as running total", var.name));
-    }
-    if insn.reads().iter().any(|a| a.var == insn.lhs.var) {
-        return refuse(format!(
-            "the terms of `{}` mention `{}`, so that none is known before",
-            insn.name, var.name
-        ));
-    }
+    SCALAR.require(var.kind == VarKind::Temporary && var.shape.is_empty(), || {
+        format!("`{}` is no scalar temporary, needed one as running total", var.name)
+    })?;
+    TERMS_APART.require(insn.reads().iter().all(|a| a.var != insn.lhs.var), || {
+        format!("the terms of `{}` mention `{}`, so that none is known before", insn.name, var.name)
+    })?;
     let other = |(other, i): &(InsnId, &Insn)| {
         *other != id && i.lhs.var == insn.lhs.var && poly.loops(*other).contains(&iname)
     };
     if let Some((_, other)) = kernel.insns.iter().find(other) {
-        return refuse(format!(
-            "`{}` writes `{}` inside the loop as well as `{}`; distribute the loop first",
-            other.name, var.name, insn.name
-        ));
+        ONLY_WRITE.require(false, || {
+            format!(
+                "`{}` writes `{}` inside the loop as well as `{}`; distribute the loop first",
+                other.name, var.name, insn.name
+            )
+        })?;
     }
     let bound = |l: &InameId| {
         let mut found = false;
         kernel.inames[*l].domain.for_each_symbol(&mut |a| found |= *a == purlin_ir::Atom::Var(insn.lhs.var));
         found
     };
-    match kernel.inames.ids().find(bound) {
-        Some(l) => refuse(format!("the bounds of `{}` mention `{}`", kernel.inames[l].name, var.name)),
-        None => Ok(()),
-    }
+    let Some(bounded) = kernel.inames.ids().find(bound) else { return Ok(()) };
+    NO_BOUND
+        .require(false, || format!("the bounds of `{}` mention `{}`", kernel.inames[bounded].name, var.name))
 }
 
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty for what the terms read.
@@ -214,7 +242,7 @@ fn check_terms(
     id: InsnId,
     outer: usize,
 ) -> Result<(), Refusal> {
-    let kernel = &*poly.kernel;
+    let kernel = poly.kernel;
     let around = poly.loops(id);
     for of_var in sites {
         for read in of_var.iter().filter(|s| s.insn == id && !s.writes()) {
@@ -223,14 +251,16 @@ fn check_terms(
                 let Some(pair) = pair_relation(poly, write, read, Order::Within(&around[..outer])) else {
                     continue;
                 };
-                let Some(witness) = stale::witness(kernel, write, read, &pair.map(poly)?)? else { continue };
-                let var = &kernel.vars[read.access.var].name;
-                let found = format!(
-                    "{} sums `{}`, which {} writes inside the loop",
-                    witness.sink, witness.element, witness.source
-                );
-                let help = format!("replace `{var}` by its definition, or distribute the loop first");
-                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
+                let witness = stale::witness(kernel, write, read, &pair.map(poly)?)?;
+                TERMS_KNOWN.refute(witness.map(|witness| {
+                    let var = &kernel.vars[read.access.var].name;
+                    let found = format!(
+                        "{} sums `{}`, which {} writes inside the loop",
+                        witness.sink, witness.element, witness.source
+                    );
+                    let help = format!("replace `{var}` by its definition, or distribute the loop first");
+                    LostValue { witness, found, help }
+                }))?;
             }
         }
     }
@@ -247,7 +277,7 @@ enum HasValue {
 /// The total has a value at the start of the loop: with `U` the iterations of the loops around in which the update
 /// surely runs, which reads it, and `W` those in which something in front surely writes it, `{ o } \ U \ W` is empty.
 fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) -> Result<HasValue, Refusal> {
-    let kernel = &*poly.kernel;
+    let kernel = poly.kernel;
     let (loops, nest) = poly.loops(id).split_at(outer);
     let iname = nest[0];
     let users: Vec<_> = sites.iter().map(|s| s.insn).filter(|s| poly.loops(*s).contains(&iname)).collect();
@@ -268,11 +298,15 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
         }
     }
     let (total, iname) = (&kernel.vars[kernel.insns[id].lhs.var].name, &kernel.inames[iname].name);
-    Err(Refusal::Other(format!(
-        "nothing surely writes `{total}` before `{iname}` starts{}, where perhaps no iteration reads it and the scan \
-         would; write it in front of the loop without a condition",
-        at(&point)
-    )))
+    DEFINED.refute(Some(AtParameters {
+        params: point,
+        found: format!("nothing surely writes `{total}` before `{iname}` starts"),
+        reason:
+            "where perhaps no iteration reads it and the scan would; write it in front of the loop without a \
+                 condition"
+                .into(),
+    }))?;
+    Ok(HasValue::Always)
 }
 
 /// Whether a condition is the same throughout some loops, and can be evaluated where they are empty.
@@ -282,7 +316,7 @@ fn is_scalar_condition(kernel: &Kernel, p: &Expr, loops: &[InameId]) -> bool {
     scalars
 }
 
-impl Plan {
+impl Scan {
     /// The distances over which the steps of the scan add.
     fn distances(&self) -> Vec<i64> {
         std::iter::successors(Some(1), |d| Some(2 * d)).take_while(|d| *d < self.values.length).collect()
@@ -309,7 +343,7 @@ impl Plan {
         }
     }
 
-    fn edit(&self, mut kernel: Kernel) -> Kernel {
+    fn edit(&self, kernel: &mut Kernel) {
         let ty = kernel.vars[self.total].ty;
         let temporary = |name: &str, shape: &[i64], space| {
             let shape = shape.iter().map(|n| Affine::constant(*n));
@@ -318,21 +352,20 @@ impl Plan {
         let sums = kernel.vars.push(temporary(&self.name, &[2, self.values.length], AddressSpace::Local));
         let run = kernel.vars.push(temporary(&self.run, &[], AddressSpace::Private));
         kernel.inames[self.iname].tag = self.tag;
-        self.values.show_bound(&mut kernel, self.iname);
-        let mut before = self.parts(&mut kernel, sums);
+        self.values.show_bound(kernel, self.iname);
+        let mut before = self.parts(kernel, sums);
         let steps = self.distances();
         for (k, distance) in steps.iter().enumerate() {
-            before.push(self.step(&mut kernel, sums, k, *distance));
+            before.push(self.step(kernel, sums, k, *distance));
         }
         let last = (steps.len() % 2) as i64;
-        let start = self.start(&mut kernel, sums, run, last);
+        let start = self.start(kernel, sums, run, last);
         let all = Expr::load(sums, [Expr::Int(last), Expr::Int(self.values.length - 1)]);
         let total =
             self.insn("_total", Access::scalar(self.total), Some(self.op), all, self.condition.clone());
         let total = Node::Insn(kernel.insns.push(total));
-        self.insert(&mut kernel, &before, &start, total);
-        self.rename(&mut kernel, run);
-        kernel
+        self.insert(kernel, &before, &start, total);
+        self.rename(kernel, run);
     }
 
     /// The sums of the iterations, each by itself.

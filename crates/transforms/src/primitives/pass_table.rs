@@ -1,9 +1,11 @@
 //! Makes an argument of a table.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use purlin_ir::{AddressSpace, Direction, Kernel, VarKind};
+use purlin_analysis::Analysis;
+use purlin_ir::{AddressSpace, Direction, Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,16 +47,29 @@ impl fmt::Display for PassTable {
     }
 }
 
-impl Transform for PassTable {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Only a table has values to pass.
+const TABLE: Obligation = Obligation::new("pass_table.table", "the variable is a table");
+
+/// A table.
+pub struct Table(VarId);
+
+impl Primitive for PassTable {
+    type Proof = Table;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[TABLE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Table, Refusal> {
+        let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
-        if !matches!(kernel.vars[var].kind, VarKind::Table(_)) {
-            return Err(Refusal::Other(format!("`{}` is no table; only tables are passed", self.var)));
-        }
-        let mut passed = kernel.clone();
-        passed.vars[var].kind = VarKind::Argument(Direction::In);
-        let scalar = kernel.vars[var].shape.is_empty();
-        passed.vars[var].space = if scalar { AddressSpace::Private } else { AddressSpace::Global };
-        Ok(passed)
+        let table = matches!(kernel.vars[var].kind, VarKind::Table(_));
+        TABLE.require(table, || format!("`{}` is no table; only tables are passed", self.var))?;
+        Ok(Table(var))
+    }
+
+    fn edit(&self, kernel: &mut Kernel, Table(var): &Table) {
+        let table = &mut kernel.vars[*var];
+        table.kind = VarKind::Argument(Direction::In);
+        table.space = if table.shape.is_empty() { AddressSpace::Private } else { AddressSpace::Global };
     }
 }

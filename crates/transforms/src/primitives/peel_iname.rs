@@ -1,13 +1,15 @@
 //! Peels iterations off a loop.
 
-use super::Transform;
-use super::tag_iname::check_placement;
-use crate::copy::copy_nodes;
+use crate::copy::copy_nest;
 use crate::lookup;
-use crate::proofs::bounds::check_bounds_stay;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use crate::refusal::Refusal;
+use crate::schedule::Loop;
 use crate::tree::{loop_body, replace_loop};
-use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, InameId, Kernel, Node};
+use purlin_analysis::Analysis;
+use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -83,64 +85,69 @@ impl fmt::Display for PeelIname {
     }
 }
 
-impl Transform for PeelIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let iname = lookup::tree_loop(kernel, &self.iname)?;
-        if !(1..=1 << 31).contains(&self.count) {
-            return Err(Refusal::Other(format!(
-                "{} iterations are to be peeled off, needed 1 to 2^31",
-                self.count
-            )));
-        }
-        match kernel.inames[iname].tag {
-            AxisTag::Sequential | AxisTag::Unrolled => {}
-            tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Refusal::Other(format!(
-                    "`{}` is tagged {tag}; tag it sequential, peel it, then tag the parts",
-                    self.iname
-                )));
-            }
-        }
-        let domain = &kernel.inames[iname].domain;
-        let Some(range) = domain.as_guarded_range(iname) else {
-            return Err(Refusal::Other(format!(
-                "`{}` is no plain range `lo..hi`; split the loop so that it is one",
-                kernel.show_domain(iname, domain)
-            )));
-        };
-        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
-        let after = self.edit(kernel, iname, &range);
-        after.verify()?;
-        check_placement(&after)?;
-        Ok(after)
-    }
+/// Work-items count from the start of a loop.
+const OFF_AXIS: Obligation = Obligation::new("peel_iname.off_axis", "the loop is on no axis");
+
+/// It has a first and a last iteration.
+const RANGE: Obligation = Obligation::new(
+    "peel_iname.range",
+    "the loop is a range `lo..hi`, perhaps under conditions that do not mention it",
+);
+
+/// The values of a loop that can be cut in two.
+pub struct Values {
+    iname: InameId,
+    range: GuardedRange,
 }
 
-impl PeelIname {
-    fn edit(&self, kernel: &Kernel, iname: InameId, range: &GuardedRange) -> Kernel {
+impl Primitive for PeelIname {
+    type Proof = Values;
+    type Made = Loop;
+
+    const OBLIGATIONS: &'static [Obligation] = &[OFF_AXIS, RANGE, BOUNDS_STAY];
+
+    fn check(&self, analysis: &Analysis) -> Result<Values, Refusal> {
+        let kernel = analysis.kernel();
+        let iname = lookup::tree_loop(kernel, &self.iname)?;
+        if !(1..=1 << 31).contains(&self.count) {
+            let found = format!("{} iterations are to be peeled off", self.count);
+            return Err(Refusal::argument("count", found, "1 to 2^31"));
+        }
+        let Iname { tag, domain, .. } = &kernel.inames[iname];
+        let off_axis = match tag {
+            AxisTag::Sequential | AxisTag::Unrolled => true,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
+        };
+        OFF_AXIS.require(off_axis, || {
+            format!("`{}` is tagged {tag}; tag it sequential, peel it, then tag the parts", self.iname)
+        })?;
+        let range = domain.as_guarded_range(iname).ok_or_else(|| {
+            RANGE.unfit(format!(
+                "`{}` is no plain range `lo..hi`; split the loop so that it is one",
+                kernel.show_domain(iname, domain)
+            ))
+        })?;
+        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
+        Ok(Values { iname, range })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, Values { iname, range }: &Values) -> Loop {
+        let body = loop_body(&kernel.body, *iname).unwrap_or_default().to_vec();
+        let (peeled, copy) = copy_nest(kernel, *iname, &body, self.end.name());
         let (lo, hi) = (&range.lo, &range.hi);
-        let mut after = kernel.clone();
-        let body = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
-        let original = Node::Loop(iname, body);
-        let copy = copy_nodes(&mut after, std::slice::from_ref(&original), self.end.name());
-        let Some((Node::Loop(peeled, _), original)) = copy.first().cloned().map(|c| (c, original)) else {
-            return after; // not met: a loop is copied to a loop
-        };
-        let cut = match self.end {
-            LoopEnd::First => lo.plus_constant(self.count),
-            LoopEnd::Last => hi.plus_constant(-self.count),
-        };
-        after.inames[peeled].domain = end_of_range(peeled, range, self.count, self.end);
-        after.inames[iname].domain = range.guarded(&match self.end {
-            LoopEnd::First => Domain::range(iname, &cut, hi),
-            LoopEnd::Last => Domain::range(iname, lo, &cut),
+        kernel.inames[peeled].domain = end_of_range(peeled, range, self.count, self.end);
+        kernel.inames[*iname].domain = range.guarded(&match self.end {
+            LoopEnd::First => Domain::range(*iname, &lo.plus_constant(self.count), hi),
+            LoopEnd::Last => Domain::range(*iname, lo, &hi.plus_constant(-self.count)),
         });
-        let mut both = match self.end {
-            LoopEnd::First => copy.into_iter().chain([original]).collect::<Vec<_>>(),
-            LoopEnd::Last => [original].into_iter().chain(copy).collect(),
-        };
-        replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut both));
-        after
+        replace_loop(&mut kernel.body, *iname, &mut |body| {
+            let (rest, copy) = (Node::Loop(*iname, body), copy.clone());
+            match self.end {
+                LoopEnd::First => vec![copy, rest],
+                LoopEnd::Last => vec![rest, copy],
+            }
+        });
+        Loop::named(&kernel.inames[peeled].name)
     }
 }
 

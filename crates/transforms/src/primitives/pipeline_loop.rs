@@ -1,24 +1,26 @@
 //! Fetches what later iterations of a loop need while earlier ones compute.
 
-use super::Transform;
 use super::expand_array::ExpandArray;
 use super::peel_iname::{LoopEnd, end_of_range};
-use super::tag_iname::check_placement;
-use crate::copy::copy_nodes;
+use crate::copy::copy_nest;
 use crate::lookup;
-use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
-use crate::proofs::elements::{
-    check_no_rule, check_only_accessed, dense_or_given_strides, product, rewrite_accesses, temporary,
-};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::VALUES;
+use crate::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
+use crate::proofs::elements::{check_no_rule, check_only_accessed, product, rewrite_accesses, temporary};
 use crate::proofs::order::relation_text;
 use crate::refusal::{Refusal, WrongOrder};
+use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
 use purlin_analysis::{Analysis, Entries};
 use purlin_ir::{
-    Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, InsnId, Kernel, Node, VarId,
+    Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel, Node,
+    VarId, Variable,
 };
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -101,98 +103,184 @@ impl fmt::Display for PipelineLoop {
     }
 }
 
-impl Transform for PipelineLoop {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let stages = self.stages(kernel)?;
-        self.check_values(kernel, &stages)?;
-        check_ahead(kernel, &stages, self.ahead())?;
-        let pipelined = self.edit(kernel, &stages)?;
-        pipelined.verify()?;
-        check_placement(&pipelined)?;
-        Ok(pipelined)
-    }
-}
+/// Iterations run one after the other.
+const OFF_AXIS: Obligation = Obligation::new("pipeline_loop.off_axis", "the loop is on no axis");
+
+/// It has a first iteration, and one behind another.
+const RANGE: Obligation = Obligation::new(
+    "pipeline_loop.range",
+    "the loop is a range `lo..hi`, perhaps under conditions that do not mention it",
+);
+
+/// What fills the temporaries can run ahead by itself.
+const FILL_ONLY: Obligation = Obligation::new(
+    "pipeline_loop.fill_only",
+    "every write of the temporaries stands in the loop, in statements that write nothing else",
+);
+
+/// The other buffers hold nothing else.
+const OWN_STORAGE: Obligation =
+    Obligation::new("pipeline_loop.own_storage", "the temporaries have storage of their own");
+
+/// There is something to run ahead.
+const FILLED: Obligation = Obligation::new("pipeline_loop.filled", "the temporaries are written");
+
+/// The place of the next buffer is known.
+const CONSTANT_STRIDES: Obligation =
+    Obligation::new("pipeline_loop.constant_strides", "temporaries with strides take a constant room");
+
+/// `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty.
+const AHEAD: Obligation = Obligation::new(
+    "pipeline_loop.ahead",
+    "nothing that is fetched depends on an iteration that then runs later",
+);
 
 /// The loop and what of it runs ahead.
-struct Stages {
+pub struct Stages {
     iname: InameId,
     range: GuardedRange,
     /// Loops around it.
     around: Vec<InameId>,
-    vars: Vec<VarId>,
+    buffered: Vec<Buffered>,
     /// Statements that fill the temporaries, and the others.
     fetch: Vec<Node>,
     rest: Vec<Node>,
+}
+
+/// A temporary that gets an axis of buffers.
+struct Buffered {
+    var: VarId,
+    /// The stride of that axis, if there are any.
+    stride: Option<Affine>,
+}
+
+impl Primitive for PipelineLoop {
+    type Proof = Stages;
+    type Made = Loop;
+
+    const OBLIGATIONS: &'static [Obligation] = &[
+        OFF_AXIS,
+        RANGE,
+        CONSTANT_BOUNDS,
+        BOUNDS_STAY,
+        OWN_STORAGE,
+        FILLED,
+        CONSTANT_STRIDES,
+        FILL_ONLY,
+        VALUES,
+        AHEAD,
+    ];
+
+    fn check(&self, analysis: &Analysis) -> Result<Stages, Refusal> {
+        let kernel = analysis.kernel();
+        let stages = self.stages(kernel)?;
+        self.check_values(kernel, &stages)?;
+        check_ahead(kernel, &stages, self.ahead())?;
+        Ok(stages)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, stages: &Stages) -> Loop {
+        let (t, lo, hi) = (stages.iname, &stages.range.lo, &stages.range.hi);
+        let counted = Expr::from_affine(&Affine::iname(t).minus(lo));
+        let buffer = Expr::binary(BinaryOp::Mod, counted, Expr::Int(self.buffers));
+        for Buffered { var, stride } in &stages.buffered {
+            rewrite_accesses(kernel, *var, &mut |mut index| {
+                index.insert(0, buffer.clone());
+                index
+            });
+            let variable = &mut kernel.vars[*var];
+            variable.shape.insert(0, Affine::constant(self.buffers));
+            if let (Some(strides), Some(stride)) = (&mut variable.layout.strides, stride) {
+                strides.insert(0, stride.clone());
+            }
+            variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(1));
+        }
+        let (first, prologue) = copy_nest(kernel, t, &stages.fetch, "first");
+        kernel.inames[first].domain = end_of_range(first, &stages.range, self.ahead(), LoopEnd::First);
+        let ahead = Affine::iname(t).plus_constant(self.ahead());
+        substitute_in_nodes(kernel, &stages.fetch, t, &ahead);
+        let guard = Constraint::lt(&ahead, hi);
+        for node in &stages.fetch {
+            constrain(kernel, node, &guard, (&ahead, hi));
+        }
+        let body: Vec<_> = stages.fetch.iter().chain(&stages.rest).cloned().collect();
+        replace_loop(&mut kernel.body, t, &mut |_| vec![prologue.clone(), Node::Loop(t, body.clone())]);
+        Loop::named(&kernel.inames[first].name)
+    }
 }
 
 impl PipelineLoop {
     fn stages(&self, kernel: &Kernel) -> Result<Stages, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         if !(2..=16).contains(&self.buffers) {
-            return Err(Refusal::Other(format!("{} buffers are asked for, needed 2 to 16", self.buffers)));
+            let found = format!("{} buffers are asked for", self.buffers);
+            return Err(Refusal::argument("buffers", found, "2 to 16"));
         }
         let data = &kernel.inames[iname];
-        if !matches!(data.tag, AxisTag::Sequential | AxisTag::Unrolled) {
-            return Err(Refusal::Other(format!(
+        let off_axis = match data.tag {
+            AxisTag::Sequential | AxisTag::Unrolled => true,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
+        };
+        OFF_AXIS.require(off_axis, || {
+            format!(
                 "`{}` is tagged {}, and only iterations that run one after the other are pipelined",
                 self.iname, data.tag
-            )));
-        }
-        let Some(range) = data.domain.as_guarded_range(iname) else {
-            return Err(Refusal::Other(format!(
+            )
+        })?;
+        let range = data.domain.as_guarded_range(iname).ok_or_else(|| {
+            RANGE.unfit(format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
                 kernel.show_domain(iname, &data.domain)
-            )));
-        };
+            ))
+        })?;
         check_constant_value(kernel, iname, &range.lo)?;
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
         check_bounds_stay(kernel, iname, body)?;
-        let vars = self.vars(kernel)?;
-        let fills = |node: &Node| {
-            insns_of(std::slice::from_ref(node)).iter().all(|i| vars.contains(&kernel.insns[*i].lhs.var))
-        };
+        let buffered = self.buffered(kernel)?;
+        let filled = |insn: &Insn| buffered.iter().any(|b| b.var == insn.lhs.var);
+        let fills =
+            |node: &Node| insns_of(std::slice::from_ref(node)).iter().all(|i| filled(&kernel.insns[*i]));
         let (fetch, rest): (Vec<_>, Vec<_>) = body.iter().cloned().partition(fills);
         let inside = insns_of(&fetch);
-        for (id, insn) in kernel.insns.iter().filter(|(_, i)| vars.contains(&i.lhs.var)) {
-            if !inside.contains(&id) {
-                return Err(Refusal::Other(format!(
+        for (id, insn) in kernel.insns.iter().filter(|(_, i)| filled(i)) {
+            FILL_ONLY.require(inside.contains(&id), || {
+                format!(
                     "`{}` writes `{}` and does not stand in `{}` among statements that only fill `{}`; distribute the \
                      loop around it",
                     insn.name,
                     kernel.vars[insn.lhs.var].name,
                     self.iname,
                     self.vars.join("`, `")
-                )));
-            }
+                )
+            })?;
         }
         let path = kernel.schedule().into_iter().find(|(_, l)| l.contains(&iname)).map(|(_, l)| l);
         let around = path.unwrap_or_default().into_iter().take_while(|l| *l != iname).collect();
-        Ok(Stages { iname, range, around, vars, fetch, rest })
+        Ok(Stages { iname, range, around, buffered, fetch, rest })
     }
 
-    fn vars(&self, kernel: &Kernel) -> Result<Vec<VarId>, Refusal> {
+    fn buffered(&self, kernel: &Kernel) -> Result<Vec<Buffered>, Refusal> {
         if self.vars.is_empty() {
-            return Err(Refusal::Other("no temporary is given; name those that are filled ahead".into()));
+            return Err(Refusal::argument("vars", "no temporary is given", "those that are filled ahead"));
         }
-        let mut found = Vec::new();
+        let mut found: Vec<Buffered> = Vec::new();
         for name in &self.vars {
             let var = temporary(kernel, name, "prefetch it into one first")?;
             check_only_accessed(kernel, var)?;
             check_no_rule(kernel, var)?;
-            if let Some(storage) = &kernel.vars[var].storage {
-                return Err(Refusal::Other(format!(
-                    "`{name}` shares the storage `{storage}`; pipeline the loop before sharing"
-                )));
+            let data = &kernel.vars[var];
+            OWN_STORAGE.require(data.storage.is_none(), || {
+                let storage = data.storage.as_deref().unwrap_or_default();
+                format!("`{name}` shares the storage `{storage}`; pipeline the loop before sharing")
+            })?;
+            FILLED.require(kernel.insns.values().any(|i| i.lhs.var == var), || {
+                format!("nothing fills `{name}`; name temporaries that are written")
+            })?;
+            if found.iter().any(|b| b.var == var) {
+                let found = format!("`{name}` is named twice");
+                return Err(Refusal::argument("vars", found, "different temporaries"));
             }
-            if !kernel.insns.values().any(|i| i.lhs.var == var) {
-                return Err(Refusal::Other(format!(
-                    "nothing fills `{name}`; name temporaries that are written"
-                )));
-            }
-            if found.contains(&var) {
-                return Err(Refusal::Other(format!("`{name}` is named twice")));
-            }
-            found.push(var);
+            found.push(Buffered { var, stride: buffer_stride(data)? });
         }
         Ok(found)
     }
@@ -201,65 +289,27 @@ impl PipelineLoop {
     fn check_values(&self, kernel: &Kernel, stages: &Stages) -> Result<(), Refusal> {
         let mut loops = stages.around.clone();
         loops.push(stages.iname);
-        for (var, name) in stages.vars.iter().zip(&self.vars) {
+        for (Buffered { var, .. }, name) in stages.buffered.iter().zip(&self.vars) {
             let expansion = ExpandArray::new(name, [&self.iname]);
             expansion.check_values(kernel, *var, &loops)?;
             expansion.check_inside(kernel, *var, &loops)?;
         }
         Ok(())
     }
+}
 
-    fn edit(&self, kernel: &Kernel, stages: &Stages) -> Result<Kernel, Refusal> {
-        let mut result = kernel.clone();
-        let (t, lo, hi) = (stages.iname, &stages.range.lo, &stages.range.hi);
-        for (var, name) in stages.vars.iter().zip(&self.vars) {
-            let counted = Expr::from_affine(&Affine::iname(t).minus(lo));
-            let buffer = Expr::binary(BinaryOp::Mod, counted, Expr::Int(self.buffers));
-            rewrite_accesses(&mut result, *var, &mut |mut index| {
-                index.insert(0, buffer.clone());
-                index
-            });
-            self.expand(&mut result, *var, name)?;
-        }
-        let first = copy_nodes(&mut result, &[Node::Loop(t, stages.fetch.clone())], "first");
-        if let Some(Node::Loop(copy, _)) = first.first() {
-            let first = end_of_range(*copy, &stages.range, self.ahead(), LoopEnd::First);
-            result.inames[*copy].domain = first;
-        }
-        let ahead = Affine::iname(t).plus_constant(self.ahead());
-        substitute_in_nodes(&mut result, &stages.fetch, t, &ahead);
-        let guard = Constraint::lt(&ahead, hi);
-        for node in &stages.fetch {
-            constrain(&mut result, node, &guard, (&ahead, hi));
-        }
-        let body: Vec<_> = stages.fetch.iter().chain(&stages.rest).cloned().collect();
-        replace_loop(&mut result.body, t, &mut |_| {
-            first.iter().cloned().chain([Node::Loop(t, body.clone())]).collect()
-        });
-        Ok(result)
-    }
-
-    /// A leading axis with an element for each buffer.
-    fn expand(&self, kernel: &mut Kernel, var: VarId, name: &str) -> Result<(), Refusal> {
-        let variable = &kernel.vars[var];
-        if variable.layout.strides.is_some() {
-            let rows = dense_or_given_strides(variable).unwrap_or_default();
-            let sizes: Option<Vec<_>> =
-                rows.iter().zip(&variable.shape).map(|(s, n)| product(s, n)?.as_constant()).collect();
-            let Some(size) = sizes.and_then(|s| s.into_iter().max()) else {
-                return Err(Refusal::Other(format!(
-                    "the strides of `{name}` are no constants, so that the place of a second buffer is not known; \
-                     pipeline the loop before changing the layout"
-                )));
-            };
-            if let Some(strides) = &mut kernel.vars[var].layout.strides {
-                strides.insert(0, Affine::constant(size));
-            }
-        }
-        let variable = &mut kernel.vars[var];
-        variable.shape.insert(0, Affine::constant(self.buffers));
-        variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(1));
-        Ok(())
+/// The elements from one buffer to the next, of a temporary that has strides.
+fn buffer_stride(variable: &Variable) -> Result<Option<Affine>, Refusal> {
+    let Some(strides) = &variable.layout.strides else { return Ok(None) };
+    let room = |(s, n)| product(s, n)?.as_constant();
+    let rooms: Option<Vec<i64>> = strides.iter().zip(&variable.shape).map(room).collect();
+    match rooms.and_then(|rooms| rooms.into_iter().max()) {
+        Some(room) => Ok(Some(Affine::constant(room))),
+        None => Err(CONSTANT_STRIDES.undecided(format!(
+            "the strides of `{}` are no constants, so that the place of a second buffer is not known; \
+             pipeline the loop before changing the layout",
+            variable.name
+        ))),
     }
 }
 
@@ -278,14 +328,16 @@ fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Refus
         let whole = d.relation()?;
         let mut late = equal_values(poly, &stages.around);
         // other iterations have other buffers
-        let reach = if stages.vars.contains(&d.var) { 0 } else { ahead };
+        let buffered = stages.buffered.iter().any(|b| b.var == d.var);
+        let reach = if buffered { 0 } else { ahead };
         let distance = isl::Affine::constant(reach).add_scaled(-1, &step(poly, stages.iname));
         late.push(isl::Constraint::non_negative(distance));
         let late = whole.intersect(&isl::Map::from_constraints(&whole.space()?, &late)?)?;
-        let Some(witness) = d.witness(kernel, &late)? else { continue };
-        let relation = relation_text(d.kind, &witness.element);
-        let help = format!("keep `{}` in its iteration", witness.sink.insn);
-        return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
+        AHEAD.refute(d.witness(kernel, &late)?.map(|witness| {
+            let relation = relation_text(d.kind, &witness.element);
+            let help = format!("keep `{}` in its iteration", witness.sink.insn);
+            WrongOrder { witness, relation, help }
+        }))?;
     }
     Ok(())
 }

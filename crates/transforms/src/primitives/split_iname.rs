@@ -1,17 +1,22 @@
 //! Splits a loop into blocks.
 
-use super::Transform;
-use super::tag_iname::check_placement;
-use crate::copy::copy_nodes;
-use crate::lookup;
-use crate::proofs::bounds::{changing_bounds, check_bounds_stay, check_constant_value};
-use crate::proofs::length::RangeOf;
-use crate::refusal::Refusal;
-use crate::schedule::Made;
-use crate::substitute::substitute_iname;
-use crate::tree::{edit_siblings, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Id, Iname, InameId, Kernel, Node};
+use crate::copy::copy_nest;
+use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::bounds::{
+    BOUNDS_STAY, CONSTANT_BOUNDS, changing_bounds, check_bounds_stay, check_constant_value,
+};
+use crate::proofs::length::RangeOf;
+use crate::refusal::{AtParameters, Refusal};
+use crate::schedule::Loop;
+use crate::substitute::substitute_iname;
+use crate::tree::{loop_body, replace_loop};
+use purlin_analysis::Analysis;
+use purlin_ir::{
+    Affine, Atom, AxisTag, Constraint, Domain, Expr, GuardedRange, Id, Iname, InameId, Kernel, Node,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -128,45 +133,111 @@ impl fmt::Display for SplitIname {
     }
 }
 
-impl Transform for SplitIname {
-    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
-        let new = Made::new_names(before, after);
-        let tail = new.loops.iter().map(|l| l.name().to_owned());
-        let tail: Vec<_> = tail.filter(|l| *l != self.outer_name() && *l != self.inner_name()).collect();
-        new.with_loops([self.outer_name(), self.inner_name()].into_iter().chain(tail))
-    }
+/// Its iterations run in one place, one after the other.
+const UNTAGGED: Obligation = Obligation::new("split_iname.untagged", "the loop has no tag");
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let iname = self.check(kernel)?;
-        if self.tail == Tail::Guard {
-            let domain = &kernel.inames[iname].domain;
-            let (outer, inner) = next_two(kernel);
-            let blocks = Blocks {
-                domains: self.domains(domain, iname, outer, inner),
-                value: Affine::iname(outer).times(self.factor).plus(&Affine::iname(inner)),
-            };
-            return Ok(self.edit(kernel.clone(), iname, blocks));
-        }
-        let analysis = Analysis::of(kernel);
-        let range = self.range(&analysis, iname)?;
-        if self.tail == Tail::Peel && !changing_bounds(kernel, iname).is_empty() {
-            return self.peel(&range); // nothing is known of the length
-        }
-        let remainder = range.indivisible(self.factor)?;
-        match (remainder, self.tail) {
-            (Some((point, length)), Tail::Exact) => Err(self.remainder(&range, &point, length)),
-            (Some(_), Tail::Guard | Tail::Peel) => self.peel(&range),
-            (None, _) => Ok(self.edit(kernel.clone(), iname, self.full_blocks(&range, next_two(kernel)))),
-        }
-    }
-}
+/// Full blocks start at its lower bound.
+const RANGE: Obligation = Obligation::new(
+    "split_iname.range",
+    "a loop that is cut into full blocks is a range `lo..hi`, perhaps under conditions that do not mention it",
+);
 
-/// The loops over blocks and inside a block.
-struct Blocks {
-    /// Of the outer loop and of the inner one.
+/// `{ params, outer : C, lo < hi, (hi - lo) mod f != 0 }` is empty.
+const DIVIDES: Obligation =
+    Obligation::new("split_iname.divides", "without remainder: the factor divides the length of the loop");
+
+/// There is a place for a second loop.
+const PLACE: Obligation =
+    Obligation::new("split_iname.place", "a loop with a peeled remainder is no reduction");
+
+/// A loop, and the blocks that it is made of.
+pub struct Blocks {
+    iname: InameId,
+    /// Domains of the loop over blocks and of the one inside a block.
     domains: (Domain, Domain),
     /// The value of the loop that is split.
     value: Affine,
+    remainder: Option<Remainder>,
+}
+
+/// The values behind the full blocks.
+struct Remainder {
+    start: Affine,
+    range: GuardedRange,
+    /// Whether the start may be below the lower bound.
+    backward: bool,
+}
+
+impl Primitive for SplitIname {
+    type Proof = Blocks;
+    /// The loop over blocks and the one inside a block. That over what remains has its name behind `_tail`.
+    type Made = [Loop; 2];
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[UNTAGGED, BOUNDS_STAY, RANGE, CONSTANT_BOUNDS, DIVIDES, PLACE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Blocks, Refusal> {
+        let kernel = analysis.kernel();
+        let iname = self.untagged(kernel)?;
+        if self.tail == Tail::Guard {
+            let (outer, inner) = next_two(kernel);
+            let domains = self.domains(&kernel.inames[iname].domain, iname, outer, inner);
+            let value = Affine::iname(outer).times(self.factor).plus(&Affine::iname(inner));
+            return Ok(Blocks { iname, domains, value, remainder: None });
+        }
+        let range = range_of(kernel, iname)?;
+        let full = self.full_blocks(&range, next_two(kernel));
+        if self.tail == Tail::Peel && !changing_bounds(kernel, iname).is_empty() {
+            let remainder = Some(self.remainder(&range)?); // nothing is known of the length
+            return Ok(Blocks { remainder, ..full });
+        }
+        let indivisible = range.indivisible(self.factor)?;
+        let remainder = match self.tail {
+            Tail::Guard | Tail::Peel => indivisible.map(|_| self.remainder(&range)).transpose()?,
+            Tail::Exact => {
+                DIVIDES.refute(indivisible.map(|(point, length)| self.indivisible(&range, point, length)))?;
+                None
+            }
+        };
+        Ok(Blocks { remainder, ..full })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, blocks: &Blocks) -> [Loop; 2] {
+        let Blocks { iname, domains, value, remainder } = blocks;
+        let names = [self.outer_name(), self.inner_name()];
+        let [outer, inner] = [(&names[0], &domains.0), (&names[1], &domains.1)].map(|(name, domain)| {
+            let (name, domain) = (name.clone(), domain.clone());
+            kernel.inames.push(Iname { name, domain, tag: AxisTag::Sequential })
+        });
+        let tail = remainder.as_ref().map(|remainder| {
+            let body = loop_body(&kernel.body, *iname).unwrap_or_default().to_vec();
+            let (tail, nest) = copy_nest(kernel, *iname, &body, "tail");
+            kernel.inames[tail].domain = remainder.domain(tail);
+            nest
+        });
+        substitute_iname(kernel, *iname, value);
+        if loop_body(&kernel.body, *iname).is_some() {
+            replace_loop(&mut kernel.body, *iname, &mut |body| {
+                let blocks = Node::Loop(outer, vec![Node::Loop(inner, body)]);
+                [blocks].into_iter().chain(tail.clone()).collect()
+            });
+        } else {
+            split_reduction(kernel, *iname, outer, inner);
+        }
+        names.map(Loop::named)
+    }
+}
+
+impl Remainder {
+    /// From the end of the full blocks on.
+    fn domain(&self, tail: InameId) -> Domain {
+        let i = Affine::iname(tail);
+        let mut bounds = vec![Constraint::le(&self.start, &i), Constraint::lt(&i, &self.range.hi)];
+        if self.backward {
+            bounds.push(Constraint::le(&self.range.lo, &i));
+        }
+        self.range.guarded(&Domain::conjunction(bounds))
+    }
 }
 
 /// The ids of the next two inames of a kernel.
@@ -175,27 +246,35 @@ fn next_two(kernel: &Kernel) -> (InameId, InameId) {
     (InameId::from_index(n), InameId::from_index(n + 1))
 }
 
+/// The bounds of a loop that is cut into full blocks.
+fn range_of(kernel: &Kernel, iname: InameId) -> Result<RangeOf<'_>, Refusal> {
+    let domain = &kernel.inames[iname].domain;
+    let Some(range) = domain.as_guarded_range(iname) else {
+        return Err(RANGE.unfit(format!(
+            "`{}` is no plain range `lo..hi`, and only ranges are cut into full blocks; split with the tail \
+             strategy guard",
+            kernel.show_domain(iname, domain)
+        )));
+    };
+    check_constant_value(kernel, iname, &range.lo)?;
+    Ok(RangeOf { kernel, iname, range })
+}
+
 impl SplitIname {
-    fn check(&self, kernel: &Kernel) -> Result<InameId, Refusal> {
+    fn untagged(&self, kernel: &Kernel) -> Result<InameId, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         if !(1..=1 << 31).contains(&self.factor) {
-            return Err(Refusal::Other(format!(
-                "a block has {} iterations, needed 1 to 2^31; choose a positive factor",
-                self.factor
-            )));
+            let found = format!("a block has {} iterations", self.factor);
+            return Err(Refusal::argument("factor", found, "1 to 2^31; choose a positive factor"));
         }
-        match kernel.inames[iname].tag {
-            AxisTag::Sequential => {}
-            tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Refusal::Other(format!(
-                    "`{}` is tagged {tag}; tag it sequential, split it, then tag the parts",
-                    self.iname
-                )));
-            }
-        }
+        let tag = kernel.inames[iname].tag;
+        UNTAGGED.require(tag == AxisTag::Sequential, || {
+            format!("`{}` is tagged {tag}; tag it sequential, split it, then tag the parts", self.iname)
+        })?;
         let (outer, inner) = (self.outer_name(), self.inner_name());
         if outer == inner {
-            return Err(Refusal::Other(format!("both loops would be called `{outer}`; choose two names")));
+            let found = format!("both loops would be called `{outer}`");
+            return Err(Refusal::argument("inner", found, "two names"));
         }
         for name in [&outer, &inner] {
             if *name != self.iname {
@@ -204,36 +283,6 @@ impl SplitIname {
         }
         check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
         Ok(iname)
-    }
-
-    fn edit(&self, mut kernel: Kernel, iname: InameId, blocks: Blocks) -> Kernel {
-        let new = |name, domain| Iname { name, domain, tag: AxisTag::Sequential };
-        let outer = kernel.inames.push(new(self.outer_name(), blocks.domains.0));
-        let inner = kernel.inames.push(new(self.inner_name(), blocks.domains.1));
-        substitute_iname(&mut kernel, iname, &blocks.value);
-        if loop_body(&kernel.body, iname).is_some() {
-            replace_loop(&mut kernel.body, iname, &mut |body| {
-                vec![Node::Loop(outer, vec![Node::Loop(inner, body)])]
-            });
-        } else {
-            split_reduction(&mut kernel, iname, outer, inner);
-        }
-        kernel
-    }
-
-    /// The bounds of a loop that is cut into full blocks.
-    fn range<'a, 'k>(&self, analysis: &'a Analysis<'k>, iname: InameId) -> Result<RangeOf<'a, 'k>, Refusal> {
-        let kernel = analysis.kernel();
-        let domain = &kernel.inames[iname].domain;
-        let Some(range) = domain.as_guarded_range(iname) else {
-            return Err(Refusal::Other(format!(
-                "`{}` is no plain range `lo..hi`, and only ranges are cut into full blocks; split with the tail \
-                 strategy guard",
-                kernel.show_domain(iname, domain)
-            )));
-        };
-        check_constant_value(kernel, iname, &range.lo)?;
-        Ok(RangeOf { analysis, iname, range })
     }
 
     /// Blocks that are full, from the lower bound on; the same values as with a guard where it is a multiple of
@@ -249,57 +298,34 @@ impl SplitIname {
             let full = range.length().floor_div(f);
             (Domain::range(outer, &Affine::default(), &full), position.plus(&range.lo))
         };
-        Blocks { domains: (range.guarded(&blocks), inside), value }
+        Blocks { iname: of.iname, domains: (range.guarded(&blocks), inside), value, remainder: None }
     }
 
-    fn remainder(&self, range: &RangeOf, point: &[(String, i64)], length: i64) -> Refusal {
+    fn indivisible(&self, range: &RangeOf, params: Vec<(String, i64)>, length: i64) -> AtParameters {
         let kernel = range.analysis.kernel();
         let domain = kernel.show_domain(range.iname, &kernel.inames[range.iname].domain);
-        let values: Vec<_> = point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        let at = if values.is_empty() { String::new() } else { format!(" with {}", values.join(", ")) };
-        Refusal::Other(format!(
-            "`{domain}` has {length} iterations{at}, which {} does not divide; peel the remainder, guard it, or \
-             fix the parameters",
+        let found = format!("`{domain}` has {length} iterations");
+        let reason = format!(
+            "which {} does not divide; peel the remainder, guard it, or fix the parameters",
             self.factor
-        ))
+        );
+        AtParameters { params, found, reason }
     }
 
-    /// Full blocks, then what remains.
-    fn peel(&self, of: &RangeOf) -> Result<Kernel, Refusal> {
-        let (kernel, iname, range) = (of.analysis.kernel(), of.iname, &of.range);
-        let Some(body) = loop_body(&kernel.body, iname) else {
-            return Err(Refusal::Other(format!(
+    /// What remains behind full blocks.
+    fn remainder(&self, of: &RangeOf) -> Result<Remainder, Refusal> {
+        let (f, range) = (self.factor, &of.range);
+        if loop_body(&of.kernel.body, of.iname).is_none() {
+            return Err(PLACE.unfit(format!(
                 "`{}` runs inside a reduction, which has no place for a second loop; realise the reduction first",
                 self.iname
             )));
-        };
-        let f = self.factor;
+        }
         let mut start = range.hi.floor_div(f).times(f);
         if range.lo.floor_div(f).times(f) != range.lo {
             start = range.length().floor_div(f).times(f).plus(&range.lo);
         }
-        let mut after = kernel.clone();
-        let copy = copy_nodes(&mut after, &[Node::Loop(iname, body.to_vec())], "tail");
-        if let Some(Node::Loop(tail, _)) = copy.first() {
-            let i = Affine::iname(*tail);
-            let mut bounds = vec![Constraint::le(&start, &i), Constraint::lt(&i, &range.hi)];
-            if of.may_run_backward()? {
-                bounds.push(Constraint::le(&range.lo, &i)); // there the start is below the lower bound
-            }
-            after.inames[*tail].domain = range.guarded(&Domain::conjunction(bounds));
-        }
-        let ids = next_two(&after);
-        let mut after = self.edit(after, iname, self.full_blocks(of, ids));
-        let is_outer = |node: &Node| matches!(node, Node::Loop(l, _) if *l == ids.0);
-        edit_siblings(&mut after.body, &is_outer, &mut |nodes| {
-            if let Some(k) = nodes.iter().position(is_outer) {
-                nodes.splice(k + 1..k + 1, copy.clone());
-            }
-        });
-        let after = after.canonical(); // the loop that was split is gone
-        after.verify()?;
-        check_placement(&after)?;
-        Ok(after)
+        Ok(Remainder { start, range: range.clone(), backward: of.may_run_backward()? })
     }
 
     /// Domains of both loops. The outer one holds every block with a point (and, for domains that are
