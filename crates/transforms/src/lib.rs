@@ -37,5 +37,5 @@ pub use primitives::Transform;
 pub use recipe::{Recipe, RecipeError, RecipeSyntaxError};
 pub use refusal::{Refusal, TransformError, WrongOrder};
 pub use schedule::{Made, Schedule, Script, ScriptError};
-pub use staging::Footprint;
+pub use staging::{Filled, Footprint};
 pub use step::{PrimitiveInfo, Step, primitives};

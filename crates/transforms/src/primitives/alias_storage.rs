@@ -1,11 +1,12 @@
 //! Lets temporaries share one buffer.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::temporary;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
-use purlin_ir::Kernel;
+use purlin_ir::{Kernel, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -57,31 +58,55 @@ impl fmt::Display for AliasStorage {
     }
 }
 
-impl Transform for AliasStorage {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let storage = Some(self.storage.clone());
-        let joins = kernel.vars.values().any(|v| v.storage == storage);
+/// One array alone shares nothing.
+const SEVERAL: Obligation = Obligation::new("alias_storage.several", "at least two arrays share the buffer");
+
+/// A scalar lives in a register.
+const ARRAYS: Obligation = Obligation::new("alias_storage.arrays", "the temporaries have axes");
+
+/// A temporary is in one buffer.
+const UNSHARED: Obligation = Obligation::new("alias_storage.unshared", "no temporary shares storage already");
+
+/// The temporaries that will share the buffer.
+pub struct Sharers {
+    vars: Vec<VarId>,
+}
+
+impl Primitive for AliasStorage {
+    type Proof = Sharers;
+    type Made = ();
+
+    // that their lives do not meet is what every result must keep
+    const OBLIGATIONS: &'static [Obligation] = &[SEVERAL, ARRAYS, UNSHARED];
+
+    fn check(&self, analysis: &Analysis) -> Result<Sharers, Refusal> {
+        let kernel = analysis.kernel();
+        let joins = kernel.vars.values().any(|v| v.storage.as_ref() == Some(&self.storage));
         if !joins {
             lookup::free(kernel, &self.storage)?;
         }
-        if self.vars.len() + usize::from(joins) < 2 {
-            return Err(Refusal::Other(
-                "one temporary alone shares nothing; name two or more, or a buffer there is".into(),
-            ));
-        }
-        let mut aliased = kernel.clone();
+        SEVERAL.require(self.vars.len() + usize::from(joins) >= 2, || {
+            "one temporary alone shares nothing; name two or more, or a buffer there is".into()
+        })?;
+        let mut vars = Vec::new();
         for name in &self.vars {
             let var = temporary(kernel, name, "only temporaries share storage")?;
-            let variable = &mut aliased.vars[var];
-            if variable.shape.is_empty() {
-                return Err(Refusal::Other(format!("`{name}` is a scalar; only arrays share storage")));
+            let variable = &kernel.vars[var];
+            ARRAYS.require(!variable.shape.is_empty(), || {
+                format!("`{name}` is a scalar; only arrays share storage")
+            })?;
+            let named_before = vars.contains(&var).then_some(&self.storage);
+            if let Some(old) = variable.storage.as_ref().or(named_before) {
+                return Err(UNSHARED.unfit(format!("`{name}` shares the storage `{old}` already")));
             }
-            if let Some(old) = &variable.storage {
-                return Err(Refusal::Other(format!("`{name}` shares the storage `{old}` already")));
-            }
-            variable.storage.clone_from(&storage);
+            vars.push(var);
         }
-        Analysis::of(&aliased).check_storage()?;
-        Ok(aliased)
+        Ok(Sharers { vars })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Sharers) {
+        for var in &proof.vars {
+            kernel.vars[*var].storage = Some(self.storage.clone());
+        }
     }
 }

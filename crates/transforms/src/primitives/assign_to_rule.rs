@@ -1,17 +1,20 @@
 //! Replaces a temporary by its definition as a substitution rule.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::CURRENT;
 use crate::proofs::stale::witness;
-use crate::refusal::{Refusal, StaleValue};
+use crate::refusal::{LostValue, Refusal, StaleValue};
+use crate::schedule::RuleHandle;
 use crate::tree::prune_insn;
+use purlin_analysis::Analysis;
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{
-    Atom, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
+    Atom, Expr, ExprType, Id, InameId, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
 };
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -64,18 +67,117 @@ impl fmt::Display for AssignToRule {
     }
 }
 
-impl Transform for AssignToRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Only a temporary may go.
+const TEMPORARY: Obligation = Obligation::new("assign_to_rule.temporary", "the variable is a temporary");
+
+/// Bounds mention variables, not rules.
+const NOT_IN_BOUNDS: Obligation =
+    Obligation::new("assign_to_rule.not_in_bounds", "no bounds of a loop mention the variable");
+
+/// A rule that reads the variable would have to come later than the rule that stands for it.
+const NOT_IN_RULES: Obligation = Obligation::new("assign_to_rule.not_in_rules", "no rule reads the variable");
+
+/// The loop of a reduction stands in one place.
+const NO_REDUCED_INDEX: Obligation =
+    Obligation::new("assign_to_rule.no_reduced_index", "no index of a use holds a reduction");
+
+/// Every use has the same definition.
+const ONE_DEFINITION: Obligation =
+    Obligation::new("assign_to_rule.one_definition", "one instruction writes the variable");
+
+/// The definition is the value.
+const PLAIN_STORE: Obligation =
+    Obligation::new("assign_to_rule.plain_store", "the definition has no condition and is no update");
+
+/// The loop of a reduction stands in one place.
+const NO_REDUCTION: Obligation =
+    Obligation::new("assign_to_rule.no_reduction", "the definition holds no reduction");
+
+/// A rule has no earlier value.
+const NOT_RECURSIVE: Obligation =
+    Obligation::new("assign_to_rule.not_recursive", "the definition does not read the variable");
+
+/// An operand that lived longer would meet those it shares storage with.
+const OWN_STORAGE: Obligation =
+    Obligation::new("assign_to_rule.own_storage", "no operand of the definition shares its storage");
+
+/// An index of a use says which iteration of the definition it means.
+const INDEXED_BY_LOOPS: Obligation =
+    Obligation::new("assign_to_rule.indexed_by_loops", "the indices of the definition are different loops");
+
+/// What a use does not say it has around it.
+const INSIDE: Obligation = Obligation::new(
+    "assign_to_rule.inside",
+    "every use is inside the loops that the value mentions and the indices do not",
+);
+
+/// And in the same iteration.
+const SAME_ITERATION: Obligation = Obligation::new(
+    "assign_to_rule.same_iteration",
+    "no value goes to another iteration of a loop that it mentions and the indices do not",
+);
+
+/// The one definition of a temporary, as a rule.
+pub struct Definition {
+    var: VarId,
+    insn: InsnId,
+    params: Vec<Param>,
+    /// The value, in terms of the parameters.
+    body: Expr,
+}
+
+impl Primitive for AssignToRule {
+    type Proof = Definition;
+    type Made = RuleHandle;
+
+    const OBLIGATIONS: &'static [Obligation] = &[
+        TEMPORARY,
+        NOT_IN_BOUNDS,
+        NOT_IN_RULES,
+        NO_REDUCED_INDEX,
+        ONE_DEFINITION,
+        PLAIN_STORE,
+        NO_REDUCTION,
+        NOT_RECURSIVE,
+        OWN_STORAGE,
+        INDEXED_BY_LOOPS,
+        INSIDE,
+        SAME_ITERATION,
+        CURRENT,
+    ];
+
+    fn check(&self, analysis: &Analysis) -> Result<Definition, Refusal> {
+        let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
         self.check_variable(kernel, var)?;
         self.check_uses(kernel, var)?;
-        let definition = self.definition(kernel, var)?;
-        let params = self.params(kernel, definition)?;
-        self.check_values(kernel, var, definition, &params)?;
-        let replaced = self.edit(kernel, var, definition, &params)?;
-        replaced.verify()?;
-        check_placement(&replaced)?;
-        Ok(replaced)
+        let insn = self.definition(kernel, var)?;
+        let params = self.params(kernel, insn)?;
+        self.check_values(kernel, var, insn, &params)?;
+        let body = body(kernel, insn, &params)?;
+        Ok(Definition { var, insn, params, body })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Definition) -> RuleHandle {
+        let params = proof.params.iter().map(|p| kernel.inames[p.iname].name.clone()).collect();
+        let rule = kernel.rules.push(Rule { name: self.var.clone(), params, body: proof.body.clone() });
+        let mut rewrite = |e: Expr| match e {
+            Expr::Load(access) if access.var == proof.var => {
+                let arg = |p: &Param| match p.axis {
+                    Some(axis) => access.index[axis].clone(),
+                    None => Expr::Iname(p.iname),
+                };
+                Expr::Rule(rule, proof.params.iter().map(arg).collect())
+            }
+            other => other,
+        };
+        for insn in kernel.insns.values_mut() {
+            insn.map_expressions(&mut rewrite);
+        }
+        prune_insn(&mut kernel.body, proof.insn);
+        // the definition is gone only from a canonical kernel; then nothing mentions the temporary, and this drops it
+        *kernel = kernel.clone().canonical().with_var_fixed(proof.var, 0);
+        RuleHandle::named(&self.var)
     }
 }
 
@@ -85,21 +187,40 @@ struct Param {
     axis: Option<usize>,
 }
 
+/// The value of a definition in the type of its temporary, in terms of the parameters.
+fn body(kernel: &Kernel, definition: InsnId, params: &[Param]) -> Result<Expr, Refusal> {
+    let insn = &kernel.insns[definition];
+    let position = |i: InameId| params.iter().position(|p| p.iname == i);
+    let ty = kernel.vars[insn.lhs.var].ty;
+    let typed = |source| {
+        let what = format!("`{}`", insn.name);
+        Refusal::Malformed(purlin_ir::KernelError::Type { what, source })
+    };
+    let body = kernel.coerced(&insn.rhs, ty).map_err(typed)?.map(&mut |e| match e {
+        Expr::Iname(i) => position(i).map_or(Expr::Iname(i), |k| Expr::RuleParam(k as u32)),
+        other => other,
+    });
+    // where the arguments are wider than the loops they stand for
+    let wide = vec![ExprType::Scalar(ScalarType::I64); params.len()];
+    let fits = kernel.type_of(&body, &wide) == Ok(ExprType::Scalar(ty));
+    Ok(if fits { body } else { Expr::Cast(ty, Box::new(body)) })
+}
+
 impl AssignToRule {
-    fn refuse<T>(&self, why: &str) -> Result<T, Refusal> {
-        Err(Refusal::Other(format!("`{}` {why}", self.var)))
+    fn refuse<T>(&self, unmet: Obligation, why: &str) -> Result<T, Refusal> {
+        Err(unmet.unfit(format!("`{}` {why}", self.var)))
     }
 
     fn check_variable(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         if kernel.vars[var].kind != VarKind::Temporary {
-            return self.refuse("is no temporary; only temporaries become rules");
+            return self.refuse(TEMPORARY, "is no temporary; only temporaries become rules");
         }
         let mut in_bounds = false;
         for iname in kernel.inames.values() {
             iname.domain.for_each_symbol(&mut |a| in_bounds |= *a == Atom::Var(var));
         }
         if in_bounds {
-            return self.refuse("stands in the bounds of a loop, where no rule may; keep it");
+            return self.refuse(NOT_IN_BOUNDS, "stands in the bounds of a loop, where no rule may; keep it");
         }
         let reads = |e: &Expr| {
             let mut found = false;
@@ -107,7 +228,9 @@ impl AssignToRule {
             found
         };
         match kernel.rules.values().find(|r| reads(&r.body)) {
-            Some(rule) => self.refuse(&format!("is read inside rule `{}`; expand it first", rule.name)),
+            Some(rule) => {
+                self.refuse(NOT_IN_RULES, &format!("is read inside rule `{}`; expand it first", rule.name))
+            }
             None => Ok(()),
         }
     }
@@ -123,9 +246,10 @@ impl AssignToRule {
                     .for_each(|e| e.for_each(&mut |e| reduces |= matches!(e, Expr::Reduce(_))));
                 if reduces {
                     let name = &insn.name;
-                    return self.refuse(&format!(
-                        "is read by `{name}` at the value of a reduction; realise it first"
-                    ));
+                    return self.refuse(
+                        NO_REDUCED_INDEX,
+                        &format!("is read by `{name}` at the value of a reduction; realise it first"),
+                    );
                 }
             }
         }
@@ -136,29 +260,29 @@ impl AssignToRule {
         let writers: Vec<_> = kernel.insns.iter().filter(|(_, i)| i.lhs.var == var).collect();
         let [(id, insn)] = writers.as_slice() else {
             let found = writers.len();
-            return self.refuse(&format!("is written by {found} instructions, needed one"));
+            return self.refuse(ONE_DEFINITION, &format!("is written by {found} instructions, needed one"));
         };
-        if insn.op != WriteOp::Assign || insn.predicate.is_some() {
-            return self
-                .refuse(&format!("is not defined by a plain store without condition: see `{}`", insn.name));
-        }
+        PLAIN_STORE.require(insn.op == WriteOp::Assign && insn.predicate.is_none(), || {
+            format!("`{}` is not defined by a plain store without condition: see `{}`", self.var, insn.name)
+        })?;
         let mut problem = None;
         let expanded = kernel.expand_rules(&insn.rhs);
         expanded.for_each(&mut |e| match e {
             Expr::Reduce(_) => {
-                problem = Some("is defined by a reduction, which no rule holds; realise it first".into())
+                let why = "is defined by a reduction, which no rule holds; realise it first";
+                problem = Some((NO_REDUCTION, why.to_owned()));
             }
             Expr::Load(a) if a.var == var => {
-                problem = Some("is defined by its own earlier value; keep it".to_owned())
+                problem = Some((NOT_RECURSIVE, "is defined by its own earlier value; keep it".to_owned()));
             }
             Expr::Load(a) if kernel.vars[a.var].storage.is_some() => {
                 let name = &kernel.vars[a.var].name;
-                problem =
-                    Some(format!("is defined by `{name}`, which shares its storage and would live longer"));
+                let why = format!("is defined by `{name}`, which shares its storage and would live longer");
+                problem = Some((OWN_STORAGE, why));
             }
             _ => {}
         });
-        problem.map_or(Ok(*id), |why| self.refuse(&why))
+        problem.map_or(Ok(*id), |(unmet, why)| self.refuse(unmet, &why))
     }
 
     /// Indices first, in the order of the axes.
@@ -171,10 +295,13 @@ impl AssignToRule {
                     params.push(Param { iname: *i, axis: Some(axis) });
                 }
                 _ => {
-                    return self.refuse(&format!(
-                        "is indexed in `{}` by something else than different loops; keep it",
-                        insn.name
-                    ));
+                    return self.refuse(
+                        INDEXED_BY_LOOPS,
+                        &format!(
+                            "is indexed in `{}` by something else than different loops; keep it",
+                            insn.name
+                        ),
+                    );
                 }
             }
         }
@@ -205,7 +332,7 @@ impl AssignToRule {
         for site in sites[var.index()].iter().filter(|s| s.mode == Mode::Read) {
             let common = poly.common_loops(definition, site.insn);
             if let Some(p) = params.iter().find(|p| p.axis.is_none() && !common.contains(&p.iname)) {
-                return self.refuse(&format!(
+                return self.refuse(INSIDE, &format!(
                     "is read by `{}` outside the loop `{}` that its value mentions; expand it over that loop first",
                     expanded.insns[site.insn].name, expanded.inames[p.iname].name
                 ));
@@ -216,12 +343,14 @@ impl AssignToRule {
             for p in params.iter().filter(|p| p.axis.is_none()) {
                 let same = isl::Constraint::zero(step(poly, p.iname));
                 let equal = isl::Map::from_disjuncts(&relation.space()?, &[vec![same]])?;
-                if !relation.is_subset(&equal)? {
-                    return self.refuse(&format!(
-                        "carries a value from one iteration of `{}` to another; keep it",
-                        expanded.inames[p.iname].name
-                    ));
-                }
+                let carried = flow.witness(&expanded, &relation.subtract(&equal)?)?;
+                SAME_ITERATION.refute(carried.map(|witness| {
+                    let found = format!(
+                        "`{}` carries a value from {} to {}, in another iteration of `{}`",
+                        self.var, witness.source, witness.sink, expanded.inames[p.iname].name
+                    );
+                    LostValue { witness, found, help: "keep it".into() }
+                }))?;
             }
             self.check_operands(poly, sites, definition, flow.sink, &relation)?;
         }
@@ -259,7 +388,7 @@ impl AssignToRule {
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: [].into(), ..use_site };
                     if let Some(witness) = witness(&poly.kernel, write, &user_site, &late)? {
-                        return Err(crate::proofs::CURRENT.not_proved(StaleValue {
+                        return Err(CURRENT.not_proved(StaleValue {
                             witness,
                             place: format!("`{}`", poly.kernel.insns[definition].name),
                             help: format!("keep `{}`, or copy that operand first", self.var),
@@ -269,51 +398,5 @@ impl AssignToRule {
             }
         }
         Ok(())
-    }
-
-    fn edit(
-        &self,
-        kernel: &Kernel,
-        var: VarId,
-        definition: InsnId,
-        params: &[Param],
-    ) -> Result<Kernel, Refusal> {
-        let mut replaced = kernel.clone();
-        let insn: Insn = kernel.insns[definition].clone();
-        let position = |i: InameId| params.iter().position(|p| p.iname == i);
-        let ty = kernel.vars[var].ty;
-        let typed = |source| {
-            let what = format!("`{}`", insn.name);
-            Refusal::Malformed(purlin_ir::KernelError::Type { what, source })
-        };
-        let mut body = kernel.coerced(&insn.rhs, ty).map_err(typed)?.map(&mut |e| match e {
-            Expr::Iname(i) => position(i).map_or(Expr::Iname(i), |k| Expr::RuleParam(k as u32)),
-            other => other,
-        });
-        // where the arguments are wider than the loops they stand for
-        let wide = vec![ExprType::Scalar(ScalarType::I64); params.len()];
-        if kernel.type_of(&body, &wide) != Ok(ExprType::Scalar(ty)) {
-            body = Expr::Cast(ty, Box::new(body));
-        }
-        let names = params.iter().map(|p| kernel.inames[p.iname].name.clone()).collect();
-        let rule = replaced.rules.push(Rule { name: self.var.clone(), params: names, body });
-        let mut rewrite = |e: Expr| match e {
-            Expr::Load(access) if access.var == var => {
-                let arg = |p: &Param| match p.axis {
-                    Some(axis) => access.index[axis].clone(),
-                    None => Expr::Iname(p.iname),
-                };
-                Expr::Rule(rule, params.iter().map(arg).collect())
-            }
-            other => other,
-        };
-        for insn in replaced.insns.values_mut() {
-            insn.map_expressions(&mut rewrite);
-        }
-        prune_insn(&mut replaced.body, definition);
-        let mut replaced = replaced.canonical();
-        // nothing mentions the temporary any more: this drops its declaration
-        replaced = replaced.with_var_fixed(var, 0);
-        Ok(replaced)
     }
 }

@@ -1,8 +1,10 @@
 //! Adds what the user asserts.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
@@ -82,19 +84,44 @@ impl fmt::Display for Assume {
     }
 }
 
-impl Transform for Assume {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let assumption = self.assumption(kernel)?;
-        let mut assuming = kernel.clone();
-        if !assuming.assumptions.contains(&assumption) {
-            assuming.assumptions.push(assumption);
+/// The assumptions do not contradict each other.
+const SATISFIABLE: Obligation =
+    Obligation::new("assume.satisfiable", "some parameters satisfy all assumptions");
+
+/// A launch can check the condition.
+const PARAMETER: Obligation = Obligation::new("assume.parameter", "the condition is on a parameter");
+
+/// An index map holds integers.
+const INTEGERS: Obligation = Obligation::new("assume.integers", "what is injective is an array of integers");
+
+/// What a launch checks stays true.
+const UNWRITTEN: Obligation =
+    Obligation::new("assume.unwritten", "no instruction writes the array that is injective");
+
+/// What is asserted, of variables that it can be asserted of.
+pub struct Assertion {
+    assumption: Assumption,
+}
+
+impl Primitive for Assume {
+    type Proof = Assertion;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[PARAMETER, INTEGERS, UNWRITTEN, SATISFIABLE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Assertion, Refusal> {
+        let kernel = analysis.kernel();
+        let proof = Assertion { assumption: self.assumption(kernel)? };
+        SATISFIABLE.require(has_solution(&self.draft(kernel, &proof))?, || {
+            "no parameters satisfy this and the earlier assumptions; drop one".into()
+        })?;
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Assertion) {
+        if !kernel.assumptions.contains(&proof.assumption) {
+            kernel.assumptions.push(proof.assumption.clone());
         }
-        if !has_solution(&assuming)? {
-            return Err(Refusal::Other(
-                "no parameters satisfy this and the earlier assumptions; drop one".into(),
-            ));
-        }
-        Ok(assuming)
     }
 }
 
@@ -111,13 +138,13 @@ pub(crate) fn has_solution(kernel: &Kernel) -> Result<bool, Refusal> {
 fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
     let var = lookup::var(kernel, name)?;
     let data = &kernel.vars[var];
-    if data.ty.is_float() || data.shape.is_empty() {
+    INTEGERS.require(!data.ty.is_float() && !data.shape.is_empty(), || {
         let found = if data.shape.is_empty() { "is a scalar".into() } else { format!("holds {}", data.ty) };
-        return Err(Refusal::Other(format!("`{name}` {found}, needed an array of integers")));
-    }
+        format!("`{name}` {found}, needed an array of integers")
+    })?;
     match kernel.insns.values().find(|i| i.lhs.var == var) {
         None => Ok(var),
-        Some(writer) => Err(Refusal::Other(format!(
+        Some(writer) => Err(UNWRITTEN.unfit(format!(
             "`{name}` is written by `{}`, needed an array that keeps its values; pass it as an `in` argument",
             writer.name
         ))),
@@ -131,7 +158,7 @@ impl Assume {
             match kernel.vars[var].kind {
                 VarKind::Param => Ok(Affine::var(var)),
                 VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => {
-                    Err(Refusal::Other(format!(
+                    Err(PARAMETER.unfit(format!(
                         "`{name}` is no parameter; conditions are on parameters, whose values are known at launch"
                     )))
                 }
@@ -141,7 +168,7 @@ impl Assume {
             Self::AtLeast { value, .. } | Self::AtMost { value, .. }
                 if value.unsigned_abs() > MAX_COEFFICIENT.unsigned_abs() =>
             {
-                return Err(Refusal::Other(format!("{value} is beyond 2^40; choose a smaller bound")));
+                return Err(Refusal::argument("value", format!("{value} is beyond 2^40"), "-2^40 to 2^40"));
             }
             Self::AtLeast { param: name, value } => {
                 Assumption::Params(Constraint::le(&Affine::constant(*value), &param(name)?))

@@ -1,21 +1,26 @@
 //! Writes to a temporary that stands for a box of an array, and stores it once.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::nest::wrapped;
 use crate::neutral::neutral;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::check_only_accessed;
 use crate::proofs::stale::witness;
 use crate::refusal::{LostValue, Refusal};
-use crate::staging::{Tile, check_no_rule_reads, check_work_items, memory};
+use crate::schedule::{Array, Handles, Loop, Made, Statement};
+use crate::staging::{
+    BOX_NOT_EMPTY, BOX_SIZE, NO_RULE_READS, Tile, check_no_rule_reads, check_work_items, memory,
+};
 use crate::tree::{body_of, edit_body, insns_of};
+use purlin_analysis::Analysis;
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Direction, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
-    VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Direction, Expr, Id, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
+    VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -119,8 +124,69 @@ impl fmt::Display for BufferWrites {
     }
 }
 
-impl Transform for BufferWrites {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// There is something to buffer.
+const SOMETHING_WRITES: Obligation =
+    Obligation::new("buffer_writes.something_writes", "an instruction of the region writes the array");
+
+/// It is known which elements are written.
+const AFFINE_WRITES: Obligation = Obligation::new(
+    "buffer_writes.affine_writes",
+    "every index of a write is affine in the loops and parameters",
+);
+
+/// What is buffered is not missed.
+const NOT_MISSED: Obligation = Obligation::new(
+    "buffer_writes.not_missed",
+    "no read through a map finds an element that the buffer holds",
+);
+
+/// What the start or the final update reads has a value.
+const DEFINED: Obligation = Obligation::new(
+    "buffer_writes.defined",
+    "the array is an `inout` argument, or every element of the box is surely written",
+);
+
+/// The box of the array that is buffered, and the parts of the kernel that buffer it.
+pub struct BufferedBox {
+    region: Region,
+    buffer: Variable,
+    /// The new loops. Their ids follow those of the kernel.
+    inames: Vec<Iname>,
+    /// What gives the buffer its first values, if anything.
+    start: Option<Sweep>,
+    store: Sweep,
+    /// The instructions of the region that use the buffer now.
+    redirected: Vec<(InsnId, Insn)>,
+}
+
+/// A temporary that stands for a box of an array, and what starts and stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteBuffer {
+    /// The temporary.
+    pub temporary: Array,
+    /// The loops that start it and those that store it, outer first.
+    pub loops: Vec<Loop>,
+    /// The instruction that starts it, if there is one, and the one that stores it.
+    pub insns: Vec<Statement>,
+}
+
+impl Handles for WriteBuffer {
+    fn list(&self, made: &mut Made) {
+        self.temporary.list(made);
+        self.loops.list(made);
+        self.insns.list(made);
+    }
+}
+
+impl Primitive for BufferWrites {
+    type Proof = BufferedBox;
+    type Made = WriteBuffer;
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[SOMETHING_WRITES, NO_RULE_READS, AFFINE_WRITES, NOT_MISSED, BOX_NOT_EMPTY, BOX_SIZE, DEFINED];
+
+    fn check(&self, analysis: &Analysis) -> Result<BufferedBox, Refusal> {
+        let kernel = analysis.kernel();
         let region = Region::of(self, kernel)?;
         let space = self.check_arguments(kernel, region.var)?;
         let analysis = Analysis::of(kernel);
@@ -129,13 +195,43 @@ impl Transform for BufferWrites {
             analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
         let buffered = region.buffered(poly, &sites)?;
         let array = &kernel.vars[region.var];
-        let tile = Tile::around(poly, region.var, &buffered, &region.around, Some(&array.shape))?;
-        let start = region.start(poly, &buffered, &tile)?;
-        let result = self.edit(&analysis, &region, &tile, start, space)?;
-        result.verify()?;
-        check_placement(&result)?;
-        Ok(result)
+        let tile = Tile::around(&poly, region.var, &buffered, &region.around, Some(&array.shape))?;
+        let start = region.start(&poly, &buffered, &tile)?;
+        self.prepare(&poly, region, &tile, start, space)
     }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &BufferedBox) -> WriteBuffer {
+        kernel.vars.push(proof.buffer.clone());
+        for iname in &proof.inames {
+            kernel.inames.push(iname.clone());
+        }
+        for (id, insn) in &proof.redirected {
+            kernel.insns[*id] = insn.clone();
+        }
+        let mut nest = |sweep: &Sweep| {
+            let insn = Node::Insn(kernel.insns.push(sweep.insn.clone()));
+            wrapped(sweep.loops.iter().copied(), vec![insn])
+        };
+        let first = proof.start.as_ref().map(&mut nest).unwrap_or_default();
+        let last = nest(&proof.store);
+        let (from, to) = proof.region.nodes;
+        edit_body(kernel, proof.region.at, &mut |body| {
+            body.splice(to + 1..to + 1, last.iter().cloned());
+            body.splice(from..from, first.iter().cloned());
+        });
+        let sweeps = proof.start.iter().chain([&proof.store]);
+        WriteBuffer {
+            temporary: Array::named(&proof.buffer.name),
+            loops: proof.inames.iter().map(|l| Loop::named(&l.name)).collect(),
+            insns: sweeps.map(|sweep| Statement::named(&sweep.insn.name)).collect(),
+        }
+    }
+}
+
+/// An instruction for every element of the box, and its loops, outer first.
+struct Sweep {
+    loops: Vec<InameId>,
+    insn: Insn,
 }
 
 /// What the temporary holds at first.
@@ -171,7 +267,7 @@ impl Region {
         };
         let (Some(first), Some(last)) = (body.iter().position(writes), body.iter().rposition(writes)) else {
             let place = step.at.as_ref().map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(Refusal::Other(format!(
+            return Err(SOMETHING_WRITES.unfit(format!(
                 "nothing in {place} writes `{}`; choose a loop around its writes",
                 step.var
             )));
@@ -196,17 +292,17 @@ impl Region {
         let name = &poly.kernel.vars[self.var].name;
         for other in others {
             let insn = &poly.kernel.insns[other.insn].name;
-            if other.writes() {
-                return Err(Refusal::Other(format!(
+            AFFINE_WRITES.decide(!other.writes(), || {
+                format!(
                     "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
                      what it writes is not known; buffer in a loop without that write"
-                )));
-            }
+                )
+            })?;
             for write in affine.iter().filter(|s| s.writes()) {
                 let order = Order::Within(&self.around);
                 let Some(pair) = pair_relation(poly, write, other, order) else { continue };
-                let Some(witness) = witness(&poly.kernel, write, other, &pair.map(poly)?)? else { continue };
-                return Err(read_elsewhere(name, witness));
+                let witness = witness(poly.kernel, write, other, &pair.map(poly)?)?;
+                NOT_MISSED.refute(witness.map(|witness| missed(name, witness)))?;
             }
         }
         Ok(affine)
@@ -222,21 +318,17 @@ impl Region {
         let var = &poly.kernel.vars[self.var];
         let given = var.kind == VarKind::Argument(Direction::InOut);
         if let Some(op) = first.filter(|op| sites.iter().all(|s| operator(s) == Some(*op))) {
-            if given || tile.is_filled_by(poly, sites, &self.around)? {
-                return Ok(Start::Neutral(op));
-            }
-            return Err(undefined(var));
+            let defined = given || tile.is_filled_by(poly, sites, &self.around)?;
+            DEFINED.decide(defined, || undefined(var))?;
+            return Ok(Start::Neutral(op));
         }
         let assigns: Vec<_> = sites.iter().copied().filter(|s| s.mode == Mode::Assign).collect();
         let mut assigned = tile.is_filled_by(poly, &assigns, &self.around)?;
         for site in sites.iter().filter(|s| s.mode != Mode::Assign) {
             assigned = assigned && self.is_assigned_before(poly, &assigns, site)?;
         }
-        match (assigned, given) {
-            (true, _) => Ok(Start::Undefined),
-            (false, true) => Ok(Start::Copy),
-            (false, false) => Err(undefined(var)),
-        }
+        DEFINED.decide(assigned || given, || undefined(var))?;
+        Ok(if assigned { Start::Undefined } else { Start::Copy })
     }
 
     /// Whether an access surely comes after an assignment of its element in the same iteration of the loops around.
@@ -271,7 +363,7 @@ impl Region {
     }
 }
 
-fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Refusal {
+fn missed(var: &str, witness: purlin_analysis::Witness) -> LostValue {
     let found = format!(
         "{} reads `{var}`{} and may find the element that {} writes, which the buffer would still hold",
         witness.sink,
@@ -279,16 +371,16 @@ fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Refusal {
         witness.source
     );
     let help = "buffer in a loop further inside, without that read".into();
-    crate::proofs::VALUES.not_proved(LostValue { witness, found, help })
+    LostValue { witness, found, help }
 }
 
-fn undefined(var: &Variable) -> Refusal {
-    Refusal::Other(format!(
+fn undefined(var: &Variable) -> String {
+    format!(
         "not every element of the box around what is written of `{}` is surely written, and of {} the others may be \
          undefined; buffer in a loop that writes a whole box, or make it an `inout` argument",
         var.name,
         if var.kind == VarKind::Temporary { "a temporary" } else { "an output" }
-    ))
+    )
 }
 
 impl BufferWrites {
@@ -301,31 +393,33 @@ impl BufferWrites {
         memory(&self.space, "buffer")
     }
 
-    fn edit(
+    /// The parts that buffer the box; the names of the new loops must be free.
+    fn prepare(
         &self,
-        analysis: &Analysis,
-        region: &Region,
+        poly: &Polyhedral,
+        region: Region,
         tile: &Tile,
         start: Start,
         space: AddressSpace,
-    ) -> Result<Kernel, Refusal> {
+    ) -> Result<BufferedBox, Refusal> {
         let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
-        let mut result = kernel.clone();
+        // names are taken and ids are given in a copy; what is new there is what the edit adds
+        let mut draft = kernel.clone();
         let array = &kernel.vars[region.var];
-        let buffer = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
-        let buffer = result.vars.push(buffer);
-        redirect(&mut result, poly, region, tile, buffer);
+        let variable = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
+        let buffer = draft.vars.push(variable.clone());
+        let redirected = redirected(poly, &region, tile, buffer, space);
         let in_buffer = |at: &[Affine]| Access::new(buffer, tile.temporary_at(at));
         let in_array = |at: &[Affine]| Access::new(region.var, tile.array_at(at));
         let assign = WriteOp::Assign;
         let first = match start {
             Start::Neutral(op) => {
                 let value = neutral(op, array.ty);
-                Some(self.sweep(&mut result, tile, "start", assign, &|at| (in_buffer(at), value.clone()))?)
+                Some(self.sweep(&mut draft, tile, "start", assign, &|at| (in_buffer(at), value.clone()))?)
             }
             Start::Copy => {
                 let copy = |at: &[Affine]| (in_buffer(at), Expr::Load(in_array(at)));
-                Some(self.sweep(&mut result, tile, "start", assign, &copy)?)
+                Some(self.sweep(&mut draft, tile, "start", assign, &copy)?)
             }
             Start::Undefined => None,
         };
@@ -333,33 +427,30 @@ impl BufferWrites {
             Start::Neutral(op) => WriteOp::Update { op, atomic: region.is_atomic(kernel) },
             Start::Copy | Start::Undefined => assign,
         };
-        let store = |at: &[Affine]| (in_array(at), Expr::Load(in_buffer(at)));
-        let last = self.sweep(&mut result, tile, "store", op, &store)?;
-        edit_body(&mut result, region.at, &mut |body| {
-            body.insert(region.nodes.1 + 1, last.clone());
-            body.splice(region.nodes.0..region.nodes.0, first.clone());
-        });
-        Ok(result)
+        let stored = |at: &[Affine]| (in_array(at), Expr::Load(in_buffer(at)));
+        let store = self.sweep(&mut draft, tile, "store", op, &stored)?;
+        let inames = draft.inames.values().skip(kernel.inames.len()).cloned().collect();
+        Ok(BufferedBox { region, buffer: variable, inames, start: first, store, redirected })
     }
 
     /// An instruction for every element of the box, in its loops.
     fn sweep(
         &self,
-        kernel: &mut Kernel,
+        draft: &mut Kernel,
         tile: &Tile,
         prefix: &str,
         op: WriteOp,
         entry: &dyn Fn(&[Affine]) -> (Access, Expr),
-    ) -> Result<Node, Refusal> {
+    ) -> Result<Sweep, Refusal> {
         let name = format!("{prefix}_{}", self.name());
         let loops = if self.work_items.is_empty() {
-            tile.box_loops(kernel, &[], &name)?
+            tile.box_loops(draft, &[], &name)?
         } else {
-            tile.flat_loops(kernel, &self.work_items, &name)?
+            tile.flat_loops(draft, &self.work_items, &name)?
         };
         let (lhs, rhs) = entry(&loops.offsets);
         let insn = Insn { name, lhs, op, rhs, predicate: None, tags: BTreeSet::new(), callee: None };
-        Ok(loops.around(Node::Insn(kernel.insns.push(insn))))
+        Ok(Sweep { loops: loops.inames, insn })
     }
 }
 
@@ -371,8 +462,14 @@ impl Region {
     }
 }
 
-/// Every affine access of the region goes to the buffer.
-fn redirect(kernel: &mut Kernel, poly: &Polyhedral, region: &Region, tile: &Tile, buffer: VarId) {
+/// The instructions of the region, every affine access of which goes to the buffer.
+fn redirected(
+    poly: &Polyhedral,
+    region: &Region,
+    tile: &Tile,
+    buffer: VarId,
+    space: AddressSpace,
+) -> Vec<(InsnId, Insn)> {
     let affine = |index: &[Expr]| {
         let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
         index.iter().all(known)
@@ -383,15 +480,16 @@ fn redirect(kernel: &mut Kernel, poly: &Polyhedral, region: &Region, tile: &Tile
         }
         other => other,
     };
-    let private = kernel.vars[buffer].space == AddressSpace::Private;
-    for insn in &region.insns {
-        let insn = &mut kernel.insns[*insn];
+    let mut through_buffer = |id: &InsnId| {
+        let mut insn = poly.kernel.insns[*id].clone();
         insn.map_expressions(&mut rewrite);
         if insn.lhs.var == region.var {
             insn.lhs = Access::new(buffer, tile.index(&insn.lhs.index));
             if let WriteOp::Update { atomic, .. } = &mut insn.op {
-                *atomic &= !private; // nobody else sees it
+                *atomic &= space != AddressSpace::Private; // nobody else sees it
             }
         }
-    }
+        (*id, insn)
+    };
+    region.insns.iter().map(&mut through_buffer).collect()
 }

@@ -1,11 +1,13 @@
 //! Changes where the elements of an array lie.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::check_movable;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::layout::vector_lanes;
-use purlin_ir::{Kernel, VarId};
+use purlin_ir::{Kernel, Layout, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -57,32 +59,65 @@ impl fmt::Display for ChangeLayout {
     }
 }
 
-impl Transform for ChangeLayout {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// A scalar lies in one place.
+const ARRAY: Obligation = Obligation::new("change_layout.array", "the variable has axes");
+
+/// The text is a layout of this array.
+const LAYOUT: Obligation = Obligation::new(
+    "change_layout.layout",
+    "the text says strides, a vector axis or both, and they put different elements in different places",
+);
+
+/// The step changes something.
+const ANOTHER: Obligation = Obligation::new("change_layout.another", "the array has another layout today");
+
+/// A vector is loaded at once.
+const VECTORS: Obligation = Obligation::new(
+    "change_layout.vectors",
+    "a vector axis has 2, 4, 8 or 16 elements side by side, and every vector starts at a multiple of that",
+);
+
+/// Another layout that the array can have.
+pub struct NewLayout {
+    var: VarId,
+    layout: Layout,
+}
+
+impl Primitive for ChangeLayout {
+    type Proof = NewLayout;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[ARRAY, LAYOUT, ANOTHER, VECTORS];
+
+    fn check(&self, analysis: &Analysis) -> Result<NewLayout, Refusal> {
+        let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
-        check_movable(&kernel.vars[var])?;
-        if kernel.vars[var].shape.is_empty() {
-            return Err(Refusal::Other(format!("`{}` is a scalar, which has no layout", self.var)));
-        }
-        let changed = self.parse(kernel, var)?;
-        changed.verify()?;
-        if changed.vars[var].layout == kernel.vars[var].layout {
-            return Err(Refusal::Other(format!("`{}` has that layout already", self.var)));
-        }
-        if changed.vars[var].layout.vector_axis.is_some()
-            && let Err(why) = vector_lanes(&changed.vars[var])
-        {
-            return Err(Refusal::Other(format!("the vector axis of `{}` holds no vectors: {why}", self.var)));
-        }
-        Ok(changed)
+        let variable = &kernel.vars[var];
+        check_movable(variable)?;
+        ARRAY.require(!variable.shape.is_empty(), || {
+            format!("`{}` is a scalar, which has no layout", self.var)
+        })?;
+        let layout = self.parse(kernel, var)?;
+        ANOTHER.require(layout != variable.layout, || format!("`{}` has that layout already", self.var))?;
+        let mut changed = variable.clone();
+        changed.layout = layout;
+        let vectors = if changed.layout.vector_axis.is_some() { vector_lanes(&changed).err() } else { None };
+        VECTORS.require(vectors.is_none(), || {
+            format!("the vector axis of `{}` holds no vectors: {}", self.var, vectors.unwrap_or_default())
+        })?;
+        Ok(NewLayout { var, layout: changed.layout })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &NewLayout) {
+        kernel.vars[proof.var].layout = proof.layout.clone();
     }
 }
 
 impl ChangeLayout {
-    /// The kernel with the layout that the text says.
-    fn parse(&self, kernel: &Kernel, var: VarId) -> Result<Kernel, Refusal> {
+    /// The layout that the text says.
+    fn parse(&self, kernel: &Kernel, var: VarId) -> Result<Layout, Refusal> {
         let no_layout = |why: &str| {
-            Refusal::Other(format!(
+            LAYOUT.unfit(format!(
                 "`{}` is no layout: {why}; write `strides(…)` with one stride for each axis, `vector(axis)`, or both",
                 self.layout
             ))
@@ -115,8 +150,6 @@ impl ChangeLayout {
         else {
             return Err(no_layout("it says more than a layout"));
         };
-        let mut changed = kernel.clone();
-        changed.vars[var].layout = found.layout.clone();
-        Ok(changed)
+        Ok(found.layout.clone())
     }
 }

@@ -1,12 +1,13 @@
 //! Drops an axis of a temporary.
 
-use super::Transform;
-use super::tag_iname::check_placement;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
 use crate::refusal::{LostValue, Refusal};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
+use purlin_analysis::{Analysis, Witness};
 use purlin_ir::{Affine, Atom, Kernel, VarId};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -56,43 +57,60 @@ impl fmt::Display for ContractArray {
     }
 }
 
-impl Transform for ContractArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Vectors stay whole.
+const NO_VECTOR_AXIS: Obligation =
+    Obligation::new("contract_array.no_vector_axis", "the axis is not the vector axis of the layout");
+
+/// The one element that is left is the one that is read.
+const ONE_ALIVE: Obligation =
+    Obligation::new("contract_array.one_alive", "one element along the axis is alive at a time");
+
+/// An axis of a temporary of which one element is alive at a time.
+pub struct LoneElements {
+    var: VarId,
+    axis: usize,
+}
+
+impl Primitive for ContractArray {
+    type Proof = LoneElements;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[NO_VECTOR_AXIS, ONE_ALIVE];
+
+    fn check(&self, analysis: &Analysis) -> Result<LoneElements, Refusal> {
+        let kernel = analysis.kernel();
         let var = temporary(kernel, &self.var, "only temporaries can be contracted")?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
-        if kernel.vars[var].layout.vector_axis == Some(self.axis) {
-            return Err(Refusal::Other(format!(
-                "axis {} is the vector axis of `{}`; change the layout first",
-                self.axis, self.var
-            )));
-        }
-        let contracted = edit(kernel.clone(), var, axis);
-        check_readers(kernel, &contracted, var, axis)?;
-        check_placement(&contracted)?;
-        Ok(contracted)
+        let vector = kernel.vars[var].layout.vector_axis == Some(self.axis);
+        NO_VECTOR_AXIS.require(!vector, || {
+            format!("axis {} is the vector axis of `{}`; change the layout first", self.axis, self.var)
+        })?;
+        let proof = LoneElements { var, axis };
+        check_readers(kernel, &self.draft(kernel, &proof), var, axis)?;
+        Ok(proof)
     }
-}
 
-/// Every access without its index along the axis.
-fn edit(mut kernel: Kernel, var: VarId, axis: usize) -> Kernel {
-    rewrite_accesses(&mut kernel, var, &mut |mut index| {
-        if axis < index.len() {
-            index.remove(axis);
+    /// Every access without its index along the axis.
+    fn edit(&self, kernel: &mut Kernel, proof: &LoneElements) {
+        let axis = proof.axis;
+        rewrite_accesses(kernel, proof.var, &mut |mut index| {
+            if axis < index.len() {
+                index.remove(axis);
+            }
+            index
+        });
+        let variable = &mut kernel.vars[proof.var];
+        variable.shape.remove(axis);
+        if let Some(strides) = &mut variable.layout.strides {
+            strides.remove(axis);
         }
-        index
-    });
-    let variable = &mut kernel.vars[var];
-    variable.shape.remove(axis);
-    if let Some(strides) = &mut variable.layout.strides {
-        strides.remove(axis);
+        let moved = |a: u32| if a as usize > axis { a - 1 } else { a };
+        variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
+        if variable.shape.is_empty() {
+            variable.layout.strides = None;
+        }
     }
-    let moved = |a: u32| if a as usize > axis { a - 1 } else { a };
-    variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
-    if variable.shape.is_empty() {
-        variable.layout.strides = None;
-    }
-    kernel
 }
 
 /// `{ s -> t in D : k(s) /= k(t) }` is empty.
@@ -127,7 +145,16 @@ fn check_pair(
     axis: usize,
 ) -> Result<(), Refusal> {
     let Some(part) = different_elements(poly, d, [source, sink], axis)? else { return Ok(()) };
-    let Some(witness) = d.witness(contracted, &part)? else { return Ok(()) };
+    let witness = d.witness(contracted, &part)?;
+    ONE_ALIVE.refute(witness.map(|witness| another_element(poly, d, [source, sink], witness)))
+}
+
+fn another_element(
+    poly: &Polyhedral,
+    d: &Dependence,
+    [source, sink]: [&AccessSite; 2],
+    witness: Witness,
+) -> LostValue {
     let read = element_at(poly, sink, &witness.sink.point, &witness.params);
     let written = element_at(poly, source, &witness.source.point, &witness.params);
     let known = |element: &str| element.contains('[');
@@ -143,7 +170,7 @@ fn check_pair(
         )
     };
     let help = "keep the axis, or fuse the loops so that each value is read before the next is written";
-    Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help: help.into() }))
+    LostValue { witness, found, help: help.into() }
 }
 
 /// The pairs whose dropped indices may differ; `None` if there are none.

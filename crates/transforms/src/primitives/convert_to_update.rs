@@ -1,9 +1,10 @@
 //! Makes an accumulation an update.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup::Selection;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::{Access, BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, UnaryOp, UpdateOp, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -51,17 +52,49 @@ impl fmt::Display for ConvertToUpdate {
     }
 }
 
-impl Transform for ConvertToUpdate {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let mut converted = kernel.clone();
-        for id in self.insns.resolve(kernel)? {
-            let (op, rest) = accumulation(kernel, id)?;
-            converted.insns[id].op = WriteOp::Update { op, atomic: false };
-            converted.insns[id].rhs = rest;
+/// What is an update already accumulates twice.
+const STORE: Obligation = Obligation::new("convert_to_update.store", "the instruction is a plain store");
+
+/// The value is a chain of terms of which the element is one.
+const ACCUMULATES: Obligation = Obligation::new(
+    "convert_to_update.accumulates",
+    "the value is a sum, product or extremum of terms of which the stored element is one",
+);
+
+/// No operator subtracts what is stored.
+const POSITIVE: Obligation =
+    Obligation::new("convert_to_update.positive", "the stored element is not subtracted");
+
+/// The other terms do not depend on the order of the updates.
+const READ_ONCE: Obligation = Obligation::new(
+    "convert_to_update.read_once",
+    "the rest of the value and the indices do not read the variable",
+);
+
+/// Stores that accumulate.
+pub struct Accumulations {
+    /// The instruction, its operator and the value without the stored element.
+    insns: Vec<(InsnId, UpdateOp, Expr)>,
+}
+
+impl Primitive for ConvertToUpdate {
+    type Proof = Accumulations;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[STORE, ACCUMULATES, POSITIVE, READ_ONCE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Accumulations, Refusal> {
+        let kernel = analysis.kernel();
+        let chosen = self.insns.resolve(kernel)?.into_iter();
+        let insns = chosen.map(|id| accumulation(kernel, id).map(|(op, rest)| (id, op, rest)));
+        Ok(Accumulations { insns: insns.collect::<Result<_, _>>()? })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Accumulations) {
+        for (id, op, rest) in &proof.insns {
+            kernel.insns[*id].op = WriteOp::Update { op: *op, atomic: false };
+            kernel.insns[*id].rhs = rest.clone();
         }
-        converted.verify()?;
-        check_placement(&converted)?;
-        Ok(converted)
     }
 }
 
@@ -80,24 +113,19 @@ pub(super) fn terms_beside<'e>(rhs: &'e Expr, element: &Access) -> Option<(Updat
 fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Refusal> {
     let insn = &kernel.insns[id];
     let (name, var) = (&insn.name, &kernel.vars[insn.lhs.var].name);
-    if insn.op != WriteOp::Assign {
-        return Err(Refusal::Other(format!("`{name}` is an update already")));
-    }
+    STORE.require(insn.op == WriteOp::Assign, || format!("`{name}` is an update already"))?;
     let Some((op, terms)) = chain(&insn.rhs, &insn.lhs) else {
-        return Err(Refusal::Other(format!(
+        return Err(ACCUMULATES.unfit(format!(
             "`{name}` does not add to, multiply, or take an extremum with the element of `{var}` that it stores; \
              only an accumulation becomes an update"
         )));
     };
     let own = |(term, _): &&Term| is_element(term, &insn.lhs);
-    match terms.iter().find(own) {
-        Some((_, false)) => {}
-        Some((_, true)) | None => {
-            return Err(Refusal::Other(format!(
-                "`{name}` subtracts the element of `{var}` that it stores, which no update does; keep the store"
-            )));
-        }
-    }
+    POSITIVE.require(matches!(terms.iter().find(own), Some((_, false))), || {
+        format!(
+            "`{name}` subtracts the element of `{var}` that it stores, which no update does; keep the store"
+        )
+    })?;
     let mut taken = false;
     let rest: Vec<Term> = terms
         .into_iter()
@@ -107,13 +135,12 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Refusal
             !first
         })
         .collect();
-    if rest.iter().any(|(term, _)| reads(kernel, term, insn))
-        || insn.lhs.index.iter().any(|e| reads(kernel, e, insn))
-    {
-        return Err(Refusal::Other(format!(
+    let elsewhere = rest.iter().map(|(term, _)| *term).chain(&insn.lhs.index).any(|e| reads(kernel, e, insn));
+    READ_ONCE.require(!elsewhere, || {
+        format!(
             "`{name}` reads `{var}` in another place as well, so its instances do not commute; keep the store"
-        )));
-    }
+        )
+    })?;
     Ok((op, joined(kernel, insn, op, &rest)))
 }
 

@@ -1,8 +1,10 @@
 //! Declares a kernel that parts of the program may become calls of.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::{Callee, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -56,25 +58,34 @@ impl fmt::Display for DeclareCallee {
     }
 }
 
-impl Transform for DeclareCallee {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let callee = self.check(kernel)?;
-        let mut declared = kernel.clone();
-        declared.callees.push(callee);
-        Ok(declared)
-    }
+/// The callee could be called.
+const CALLEE: Obligation = Obligation::new("declare_callee.callee", "the callee is well formed by itself");
+
+/// A callee that is well formed by itself, under a name that is free.
+pub struct Declared {
+    callee: Callee,
 }
 
-impl DeclareCallee {
-    fn check(&self, kernel: &Kernel) -> Result<Callee, Refusal> {
+impl Primitive for DeclareCallee {
+    type Proof = Declared;
+    type Made = ();
+
+    // nothing calls what is new
+    const OBLIGATIONS: &'static [Obligation] = &[CALLEE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Declared, Refusal> {
         let callees = purlin_ir::text::parse_callees(&self.text).map_err(|errors| {
             let first = errors.errors().first().map(ToString::to_string).unwrap_or_default();
-            Refusal::Other(format!("the text is no callee: {first}"))
+            CALLEE.unfit(format!("the text is no callee: {first}"))
         })?;
         let Ok([callee]) = <[Callee; 1]>::try_from(callees) else {
-            return Err(Refusal::Other("the text does not hold one callee; declare one a step".into()));
+            return Err(Refusal::argument("text", "the text does not hold one callee", "one callee a step"));
         };
-        lookup::free(kernel, callee.name())?;
-        Ok(callee)
+        lookup::free(analysis.kernel(), callee.name())?;
+        Ok(Declared { callee })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Declared) {
+        kernel.callees.push(proof.callee.clone());
     }
 }

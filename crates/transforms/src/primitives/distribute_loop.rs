@@ -1,17 +1,19 @@
 //! Distributes a loop over the parts of its body.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::copy::copy_loop;
 use crate::lookup;
-use crate::proofs::bounds::check_bounds_stay;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
+use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
-use crate::schedule::Made;
+use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, InameId, Kernel, Node};
+use purlin_analysis::Analysis;
+use purlin_ir::{Affine, Id, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -72,20 +74,34 @@ impl fmt::Display for DistributeLoop {
     }
 }
 
-impl Transform for DistributeLoop {
-    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
-        let new = Made::new_names(before, after);
-        if self.names.is_empty() { new } else { new.with_loops(self.names.iter().cloned()) }
-    }
+/// The first part keeps the loop.
+const LATER_PART: Obligation =
+    Obligation::new("distribute_loop.later_part", "each named part is in the loop and is not the first");
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The parts of a loop that can run one after the other.
+pub struct Parts {
+    iname: InameId,
+    /// Positions in the body before which a loop begins, ascending.
+    cuts: Vec<usize>,
+}
+
+impl Primitive for DistributeLoop {
+    type Proof = Parts;
+    type Made = Vec<Loop>;
+
+    const OBLIGATIONS: &'static [Obligation] = &[LATER_PART, BOUNDS_STAY, ORDER];
+
+    fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
         let cuts = self.cuts(kernel, body)?;
         self.check_names(kernel, cuts.len())?;
         check_bounds_stay(kernel, iname, body)?;
-        let (after, copies) = self.edit(kernel, iname, &cuts);
-        let value = |_, l| copies.contains(&l).then(|| Affine::iname(iname));
+        let proof = Parts { iname, cuts };
+        let after = self.draft(kernel, &proof);
+        let is_copy = |l: InameId| l.index() >= kernel.inames.len();
+        let value = |_, l| is_copy(l).then(|| Affine::iname(iname));
         let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
@@ -93,8 +109,27 @@ impl Transform for DistributeLoop {
                  they share"
             )
         })?;
-        check_placement(&after)?;
-        Ok(after)
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Parts) -> Vec<Loop> {
+        let iname = proof.iname;
+        let mut rest = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
+        let mut loops = Vec::new();
+        let mut made = Vec::new();
+        for (k, cut) in proof.cuts.iter().enumerate().rev() {
+            let part = rest.split_off(*cut);
+            let name = self.names.get(k).cloned().unwrap_or_else(|| numbered(kernel, &self.iname, k + 1));
+            made.push(Loop::named(&name));
+            let copy = copy_loop(kernel, iname, name);
+            substitute_in_nodes(kernel, &part, iname, &Affine::iname(copy));
+            loops.push(Node::Loop(copy, part));
+        }
+        loops.push(Node::Loop(iname, rest));
+        loops.reverse();
+        made.reverse();
+        replace_loop(&mut kernel.body, iname, &mut |_| std::mem::take(&mut loops));
+        made
     }
 }
 
@@ -102,19 +137,19 @@ impl DistributeLoop {
     /// Positions in the body before which a loop begins, ascending.
     fn cuts(&self, kernel: &Kernel, body: &[Node]) -> Result<Vec<usize>, Refusal> {
         if self.before.is_empty() {
-            return Err(Refusal::Other("no part is named; name what a new loop begins with".into()));
+            return Err(Refusal::argument("before", "no part is named", "what a new loop begins with"));
         }
         let mut cuts = Vec::new();
         for name in &self.before {
             let k = body.iter().position(|node| holds(kernel, node, name)).ok_or_else(|| {
-                Refusal::Other(format!(
+                LATER_PART.unfit(format!(
                     "there is no instruction or loop `{name}` inside `{}`; there is {}",
                     self.iname,
                     lookup::names_in(kernel, body)
                 ))
             })?;
             if k == 0 {
-                return Err(Refusal::Other(format!(
+                return Err(LATER_PART.unfit(format!(
                     "`{name}` belongs to the first part of `{}`, which stays; name a later one",
                     self.iname
                 )));
@@ -132,37 +167,17 @@ impl DistributeLoop {
         }
         if self.names.len() != needed {
             let found = self.names.len();
-            return Err(Refusal::Other(format!("{found} names for {needed} new loops; name each of them")));
+            let found = format!("{found} names for {needed} new loops");
+            return Err(Refusal::argument("names", found, "one for each"));
         }
         for (k, name) in self.names.iter().enumerate() {
             lookup::free(kernel, name)?;
             if self.names[..k].contains(name) {
-                return Err(Refusal::Other(format!(
-                    "two loops would be called `{name}`; choose different names"
-                )));
+                let found = format!("two loops would be called `{name}`");
+                return Err(Refusal::argument("names", found, "different names"));
             }
         }
         Ok(())
-    }
-
-    /// The distributed kernel, and its new loops.
-    fn edit(&self, kernel: &Kernel, iname: InameId, cuts: &[usize]) -> (Kernel, Vec<InameId>) {
-        let mut after = kernel.clone();
-        let mut rest = loop_body(&kernel.body, iname).unwrap_or_default().to_vec();
-        let mut loops = Vec::new();
-        let mut copies = Vec::new();
-        for (k, cut) in cuts.iter().enumerate().rev() {
-            let part = rest.split_off(*cut);
-            let name = self.names.get(k).cloned().unwrap_or_else(|| numbered(&after, &self.iname, k + 1));
-            let copy = copy_loop(&mut after, iname, name);
-            substitute_in_nodes(&mut after, &part, iname, &Affine::iname(copy));
-            loops.push(Node::Loop(copy, part));
-            copies.push(copy);
-        }
-        loops.push(Node::Loop(iname, rest));
-        loops.reverse();
-        replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut loops));
-        (after, copies)
     }
 }
 

@@ -1,16 +1,19 @@
 //! Gives some instructions of a loop a loop of their own.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::copy::copy_loop;
 use crate::lookup::{self, Selection};
-use crate::proofs::bounds::check_bounds_stay;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
+use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
+use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, InameId, InsnId, Kernel, Node};
+use purlin_analysis::Analysis;
+use purlin_ir::{Affine, Id, InameId, InsnId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -85,17 +88,45 @@ impl fmt::Display for DuplicateIname {
     }
 }
 
-impl Transform for DuplicateIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Some instructions move.
+const INSIDE: Obligation = Obligation::new("duplicate_iname.inside", "a chosen instruction is in the loop");
+
+/// And some stay.
+const NOT_ALL: Obligation =
+    Obligation::new("duplicate_iname.not_all", "an instruction of the loop is not chosen");
+
+/// Instructions of a loop that can run in a loop of their own.
+pub struct Separable {
+    iname: InameId,
+    insns: Vec<InsnId>,
+    /// The loops that are duplicated: the named one, and those in between that hold other instructions as well.
+    loops: Vec<InameId>,
+}
+
+impl Primitive for DuplicateIname {
+    type Proof = Separable;
+    type Made = Vec<Loop>;
+
+    const OBLIGATIONS: &'static [Obligation] = &[INSIDE, NOT_ALL, BOUNDS_STAY, ORDER];
+
+    fn check(&self, analysis: &Analysis) -> Result<Separable, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
-        let chosen = self.chosen(kernel, iname)?;
+        let insns = self.chosen(kernel, iname)?;
         lookup::free(kernel, &self.new_name())?;
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
-        let (after, copies) = self.edit(kernel, iname, &chosen);
-        for (old, _) in &copies {
+        let kept = tree_loops(&filter(body, &|insn| !insns.contains(&insn)));
+        let moved = tree_loops(&filter(body, &|insn| insns.contains(&insn)));
+        let loops: Vec<_> =
+            std::iter::once(iname).chain(moved.into_iter().filter(|l| kept.contains(l))).collect();
+        for old in &loops {
             check_bounds_stay(kernel, *old, body)?;
         }
-        let value = |_, l| copies.iter().find(|(_, new)| *new == l).map(|(old, _)| Affine::iname(*old));
+        let proof = Separable { iname, insns, loops };
+        let after = self.draft(kernel, &proof);
+        // the copies are made in the order of the loops
+        let original = |l: InameId| proof.loops.get(l.index().checked_sub(kernel.inames.len())?).copied();
+        let value = |_, l| original(l).map(Affine::iname);
         let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
@@ -103,9 +134,31 @@ impl Transform for DuplicateIname {
                  its own for what they share"
             )
         })?;
-        after.verify()?;
-        check_placement(&after)?;
-        Ok(after)
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Separable) -> Vec<Loop> {
+        let body = loop_body(&kernel.body, proof.iname).unwrap_or_default();
+        let mut moved = filter(body, &|insn| proof.insns.contains(&insn));
+        let kept = filter(body, &|insn| !proof.insns.contains(&insn));
+        let mut copies = Vec::new();
+        for old in &proof.loops {
+            let name = match *old == proof.iname {
+                true => self.new_name(),
+                false => kernel.fresh_name(&format!("{}_dup", kernel.inames[*old].name)),
+            };
+            copies.push((*old, copy_loop(kernel, *old, name)));
+        }
+        rename_loops(&mut moved, &copies);
+        for (old, new) in &copies {
+            substitute_in_nodes(kernel, &moved, *old, &Affine::iname(*new));
+        }
+        let mut both = vec![Node::Loop(proof.iname, kept), Node::Loop(copies[0].1, moved)];
+        if self.before {
+            both.reverse();
+        }
+        replace_loop(&mut kernel.body, proof.iname, &mut |_| std::mem::take(&mut both));
+        copies.iter().map(|(_, new)| Loop::named(&kernel.inames[*new].name)).collect()
     }
 }
 
@@ -116,49 +169,19 @@ impl DuplicateIname {
         let mut chosen = self.insns.resolve(kernel)?;
         chosen.retain(|insn| inside.contains(insn));
         let names = || lookup::near("", inside.iter().map(|i| kernel.insns[*i].name.as_str()));
-        if chosen.is_empty() {
-            return Err(Refusal::Other(format!(
-                "{} is not inside `{}`; there is {}",
-                self.insns,
-                self.iname,
-                names()
-            )));
-        }
-        if chosen.len() == inside.len() {
-            return Err(Refusal::Other(format!(
+        INSIDE.require(!chosen.is_empty(), || {
+            format!("{} is not inside `{}`; there is {}", self.insns, self.iname, names())
+        })?;
+        NOT_ALL.require(chosen.len() < inside.len(), || {
+            format!(
                 "{} is all there is inside `{}`, and a loop without instructions is none; rename the loop, or choose \
                  some of {}",
                 self.insns,
                 self.iname,
                 names()
-            )));
-        }
+            )
+        })?;
         Ok(chosen)
-    }
-
-    /// The kernel with both loops, and the loops that were duplicated with their copies.
-    fn edit(&self, kernel: &Kernel, iname: InameId, chosen: &[InsnId]) -> (Kernel, Vec<(InameId, InameId)>) {
-        let mut after = kernel.clone();
-        let body = loop_body(&kernel.body, iname).unwrap_or_default();
-        let moved = filter(body, &|insn| chosen.contains(&insn));
-        let kept = filter(body, &|insn| !chosen.contains(&insn));
-        let mut copies = vec![(iname, copy_loop(&mut after, iname, self.new_name()))];
-        let kept_loops = tree_loops(&kept);
-        for shared in tree_loops(&moved).into_iter().filter(|l| kept_loops.contains(l)) {
-            let name = after.fresh_name(&format!("{}_dup", kernel.inames[shared].name));
-            copies.push((shared, copy_loop(&mut after, shared, name)));
-        }
-        let mut moved = moved;
-        rename_loops(&mut moved, &copies);
-        for (old, new) in &copies {
-            substitute_in_nodes(&mut after, &moved, *old, &Affine::iname(*new));
-        }
-        let mut both = vec![Node::Loop(iname, kept), Node::Loop(copies[0].1, moved)];
-        if self.before {
-            both.reverse();
-        }
-        replace_loop(&mut after.body, iname, &mut |_| std::mem::take(&mut both));
-        (after, copies)
     }
 }
 

@@ -2,49 +2,117 @@
 
 use super::loops::Loops;
 use crate::condition::condition;
+use crate::nest::wrapped;
 use crate::proofs::footprint::element_names;
 use crate::refusal::Refusal;
-use crate::staging::{Region, Temporary, Tile};
+use crate::schedule::{Array, Handles, Loop, Made, Statement};
+use crate::staging::{CLOSED_FORM, Region, Temporary, Tile};
 use crate::tree::edit_body;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, Constraint, Domain, Expr, Insn, Kernel, Node, ScalarType, VarId, VarKind,
-    Variable, WriteOp,
+    Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, InameId, Insn, Kernel, Node, ScalarType,
+    VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use std::collections::BTreeSet;
+
+/// A temporary and the loops that fill it, ready to be put into the kernel that was checked.
+pub(crate) struct Filling {
+    temporary: Variable,
+    /// The new loops. Their ids follow those of the kernel.
+    inames: Vec<Iname>,
+    /// The new loops, outer first.
+    loops: Vec<InameId>,
+    insn: Insn,
+}
+
+/// A temporary that a step fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// The temporary.
+    pub temporary: Array,
+    /// The loops that fill it, outer first.
+    pub loops: Vec<Loop>,
+    /// The instruction that fills it.
+    pub insn: Statement,
+}
+
+impl Handles for Filled {
+    fn list(&self, made: &mut Made) {
+        self.temporary.list(made);
+        self.loops.list(made);
+        self.insn.list(made);
+    }
+}
+
+impl Filling {
+    /// Puts the temporary into the kernel, filled in front of the region's first read, and lets the region read it.
+    pub(crate) fn insert(&self, kernel: &mut Kernel, region: &Region, tile: &Tile) -> Filled {
+        let temporary = kernel.vars.push(self.temporary.clone());
+        redirect(kernel, region, tile, temporary);
+        for iname in &self.inames {
+            kernel.inames.push(iname.clone());
+        }
+        let insn = Node::Insn(kernel.insns.push(self.insn.clone()));
+        let nest = wrapped(self.loops.iter().copied(), vec![insn]);
+        edit_body(kernel, region.at, &mut |body| {
+            body.splice(region.node..region.node, nest.iter().cloned());
+        });
+        Filled {
+            temporary: Array::named(&self.temporary.name),
+            loops: self.loops.iter().map(|l| Loop::named(&kernel.inames[*l].name)).collect(),
+            insn: Statement::named(&self.insn.name),
+        }
+    }
+}
 
 impl Temporary<'_> {
     /// The kernel with the temporary, filled in front of the region's first read, and its reads replaced.
     ///
     /// # Errors
-    /// Names that are taken or of the wrong number; conditions without closed form.
+    /// Those of [`Temporary::filling`].
     pub(crate) fn fill(
         &self,
-        analysis: &Analysis,
+        poly: &Polyhedral,
+        region: &Region,
+        tile: &Tile,
+        memory: (ScalarType, AddressSpace),
+    ) -> Result<Kernel, Refusal> {
+        let filling = self.filling(poly, region, tile, memory)?;
+        let mut filled = analysis.kernel().clone();
+        filling.insert(&mut filled, region, tile);
+        Ok(filled)
+    }
+
+    /// The temporary, and the loops that fill it.
+    ///
+    /// # Errors
+    /// Names that are taken or of the wrong number; [`CLOSED_FORM`].
+    pub(crate) fn filling(
+        &self,
+        poly: &Polyhedral,
         region: &Region,
         tile: &Tile,
         (ty, space): (ScalarType, AddressSpace),
-    ) -> Result<Kernel, Refusal> {
-        let mut filled = analysis.kernel().clone();
+    ) -> Result<Filling, Refusal> {
+        // names are taken and ids are given in a copy; what is new there is what the edit adds
+        let mut draft = poly.kernel.clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
-        let temporary = filled.vars.push(temporary);
-        redirect(&mut filled, region, tile, temporary);
+        let id = draft.vars.push(temporary.clone());
         let loops = if self.work_items.is_empty() {
-            tile.box_loops(&mut filled, self.inames, self.name)?
+            tile.box_loops(&mut draft, self.inames, self.name)?
         } else {
-            tile.flat_loops(&mut filled, self.work_items, self.name)?
+            tile.flat_loops(&mut draft, self.work_items, self.name)?
         };
         let from = tile.element_at(&loops.offsets);
-        let predicate = restrict(&mut filled, analysis.polyhedral(), &loops, &tile.conditions, &from)?;
-        let lhs = Access::new(temporary, tile.temporary_at(&loops.offsets));
+        let predicate = restrict(&mut draft, poly, &loops, &tile.conditions, &from)?;
+        let lhs = Access::new(id, tile.temporary_at(&loops.offsets));
         let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());
         let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
-        let node = loops.around(Node::Insn(filled.insns.push(insn)));
-        edit_body(&mut filled, region.at, &mut |body| body.insert(region.node, node.clone()));
-        Ok(filled)
+        let inames = draft.inames.values().skip(poly.kernel.inames.len()).cloned().collect();
+        Ok(Filling { temporary, inames, loops: loops.inames, insn })
     }
 }
 
@@ -71,7 +139,7 @@ fn restrict(
     };
     let all: Option<Vec<Vec<_>>> = conditions.iter().map(|d| d.iter().map(one).collect()).collect();
     let Some(all) = all else {
-        return Err(Refusal::Other("what is read has no closed form; copy the box around it instead".into()));
+        return Err(CLOSED_FORM.undecided("what is read has no closed form; copy the box around it instead"));
     };
     let wanted = Domain::union(all);
     if wanted == Domain::universe() {

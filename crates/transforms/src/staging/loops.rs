@@ -4,20 +4,13 @@ use super::flat::Sizes;
 use super::tile::Tile;
 use crate::lookup;
 use crate::refusal::Refusal;
-use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel, Node};
+use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel};
 
 /// Loops over the elements of a box, outer first, and the offset in the box along each axis.
 #[derive(Default)]
 pub(crate) struct Loops {
     pub(crate) inames: Vec<InameId>,
     pub(crate) offsets: Vec<Affine>,
-}
-
-impl Loops {
-    /// The nest of the loops around a node.
-    pub(crate) fn around(self, node: Node) -> Node {
-        self.inames.into_iter().rev().fold(node, |node, iname| Node::Loop(iname, vec![node]))
-    }
 }
 
 impl Tile {
@@ -33,11 +26,11 @@ impl Tile {
     ) -> Result<Loops, Refusal> {
         let kept = self.axes.iter().filter(|a| a.kept).count();
         if !names.is_empty() && names.len() != kept {
-            return Err(Refusal::Other(format!(
-                "the copy has {kept} loops, found {} names; give one for each axis of the box with more than one \
-                 element",
-                names.len()
-            )));
+            return Err(Refusal::argument(
+                "inames",
+                format!("the copy has {kept} loops, found {} names", names.len()),
+                "one for each axis of the box with more than one element",
+            ));
         }
         let mut loops = Loops::default();
         for axis in &self.axes {

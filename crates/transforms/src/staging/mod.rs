@@ -6,13 +6,42 @@ mod loops;
 mod region;
 mod tile;
 
+pub use fill::Filled;
 pub(crate) use region::Region;
 pub(crate) use tile::Tile;
 
 use crate::lookup;
+use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
+
+/// No substitution rule stands between an instruction and the array.
+pub(crate) const NO_RULE_READS: Obligation =
+    Obligation::new("no_rule_reads", "no rule that is used in the region reads the array");
+
+/// There is something to copy.
+pub(crate) const SOMETHING_READS: Obligation =
+    Obligation::new("something_reads", "an instruction of the region reads the array");
+
+/// It is known which elements are read.
+pub(crate) const AFFINE_READS: Obligation =
+    Obligation::new("affine_reads", "every index of a read is affine in the loops and parameters");
+
+/// The copy reads defined elements.
+pub(crate) const DEFINED_BOX: Obligation =
+    Obligation::new("defined_box", "every element of the box has a value when it is copied");
+
+/// What is copied can be written as bounds of loops.
+pub(crate) const CLOSED_FORM: Obligation =
+    Obligation::new("closed_form", "the elements that are copied are a union of affine sets");
+
+/// There is a box around the accesses.
+pub(crate) const BOX_NOT_EMPTY: Obligation =
+    Obligation::new("box_not_empty", "the loops around the accesses are not empty for all parameters");
+
+/// The box is no larger than indices.
+pub(crate) const BOX_SIZE: Obligation = Obligation::new("box_size", "the box has at most 2^31 elements");
 
 /// Which elements are put into the temporary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,8 +93,10 @@ impl Temporary<'_> {
         lookup::free(kernel, &self.insn_name())?;
         check_work_items(self.work_items)?;
         if !self.work_items.is_empty() && !self.inames.is_empty() {
-            return Err(Refusal::Other(
-                "a flat copy loop has no loop for each axis; leave out the names or the work-items".into(),
+            return Err(Refusal::argument(
+                "inames",
+                "a flat copy loop has no loop for each axis",
+                "names or work-items, not both",
             ));
         }
         memory(self.space, "copy")
@@ -97,8 +128,11 @@ pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Refusal> {
     if work_items.len() <= 3 && work_items.iter().all(|n| (1..=1 << 20).contains(n)) {
         return Ok(());
     }
-    Err(Refusal::Other(
-        "a group has one to three sizes, each from 1 to 2^20; give the work-items along l.0, l.1, l.2".into(),
+    let found: Vec<_> = work_items.iter().map(i64::to_string).collect();
+    Err(Refusal::argument(
+        "work_items",
+        format!("the group has {} work-items", found.join(" x ")),
+        "one to three sizes, each from 1 to 2^20, along l.0, l.1, l.2",
     ))
 }
 
@@ -109,24 +143,27 @@ pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Refusal> {
 pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Refusal> {
     match AddressSpace::ALL.into_iter().find(|s| s.name() == name) {
         Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
-        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Refusal::Other(format!(
-            "`{name}` is no memory for a {what}; there is global, local, private"
-        ))),
+        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Refusal::argument(
+            "space",
+            format!("`{name}` is no memory for a {what}"),
+            "global, local or private",
+        )),
     }
 }
 
 /// Checks that no rule that the instructions use reads a variable.
 ///
 /// # Errors
-/// [`Refusal::Argument`] with the rule.
+/// [`NO_RULE_READS`] with the rule.
 pub(crate) fn check_no_rule_reads(kernel: &Kernel, insns: &[InsnId], var: VarId) -> Result<(), Refusal> {
-    match insns.iter().find_map(|insn| rule_that_reads(kernel, *insn, var)) {
-        None => Ok(()),
-        Some(rule) => Err(Refusal::Other(format!(
-            "rule `{rule}` reads `{}`, and a rule knows no loops; expand it first",
+    let rule = insns.iter().find_map(|insn| rule_that_reads(kernel, *insn, var));
+    NO_RULE_READS.require(rule.is_none(), || {
+        format!(
+            "rule `{}` reads `{}`, and a rule knows no loops; expand it first",
+            rule.unwrap_or_default(),
             kernel.vars[var].name
-        ))),
-    }
+        )
+    })
 }
 
 /// The first rule an instruction uses whose body, expanded, reads the variable.

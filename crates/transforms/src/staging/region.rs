@@ -3,7 +3,7 @@
 use crate::lookup;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
-use crate::staging::{Footprint, Tile};
+use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, SOMETHING_READS, Tile};
 use crate::tree::{body_of, insns_of};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::Polyhedral;
@@ -42,7 +42,7 @@ impl Region {
         let of_node = |node| insns_of(std::slice::from_ref(node));
         let Some(node) = body.iter().position(|node| of_node(node).into_iter().any(reads)) else {
             let place = name.map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(Refusal::Other(format!(
+            return Err(SOMETHING_READS.unfit(format!(
                 "nothing in {place} reads `{}`; choose a loop around its reads",
                 kernel.vars[var].name
             )));
@@ -58,7 +58,7 @@ impl Region {
     /// The reads that are replaced, which must all be affine.
     ///
     /// # Errors
-    /// A read through an index that is not.
+    /// [`AFFINE_READS`] with a read through another index.
     pub(crate) fn reads<'s>(
         &self,
         poly: &Polyhedral,
@@ -66,14 +66,16 @@ impl Region {
     ) -> Result<Vec<&'s AccessSite>, Refusal> {
         let inside = |s: &&AccessSite| s.mode == Mode::Read && self.insns.contains(&s.insn);
         let reads: Vec<_> = sites.iter().filter(inside).collect();
-        match reads.iter().find(|s| !s.is_affine()) {
-            None => Ok(reads),
-            Some(site) => Err(Refusal::Other(format!(
-                "`{}` reads `{}` through an index that is not affine in the loops and parameters, so what it reads \
-                 is not known; prefetch in a loop without that read",
-                poly.kernel.insns[site.insn].name, poly.kernel.vars[self.var].name
-            ))),
+        for site in &reads {
+            AFFINE_READS.decide(site.is_affine(), || {
+                format!(
+                    "`{}` reads `{}` through an index that is not affine in the loops and parameters, so what it reads \
+                     is not known; prefetch in a loop without that read",
+                    poly.kernel.insns[site.insn].name, poly.kernel.vars[self.var].name
+                )
+            })?;
         }
+        Ok(reads)
     }
 
     /// What the reads need of an array of this shape; without a shape it ends nowhere.
@@ -97,7 +99,7 @@ impl Region {
     /// Undefined elements must not be read: of what may hold some, the copy reads what was read anyway.
     ///
     /// # Errors
-    /// [`Refusal::Argument`] if the array may hold undefined elements that nothing reads.
+    /// [`DEFINED_BOX`] if the array may hold undefined elements that nothing reads; a failure of isl.
     pub(crate) fn check_defined(
         &self,
         poly: &Polyhedral,
@@ -105,14 +107,14 @@ impl Region {
         tile: &Tile,
     ) -> Result<(), Refusal> {
         let var = &poly.kernel.vars[self.var];
-        if !may_be_undefined(&var.kind) || tile.is_filled_by(poly, reads, &self.around)? {
-            return Ok(());
-        }
-        Err(Refusal::Other(format!(
-            "the box around what is read of `{}` holds elements that are perhaps never read, and of {} they may be \
-             undefined; prefetch in a loop whose reads fill a box",
-            var.name,
-            if var.kind == VarKind::Temporary { "a temporary" } else { "an output" }
-        )))
+        let defined = !may_be_undefined(&var.kind) || tile.is_filled_by(poly, reads, &self.around)?;
+        DEFINED_BOX.decide(defined, || {
+            format!(
+                "the box around what is read of `{}` holds elements that are perhaps never read, and of {} they may be \
+                 undefined; prefetch in a loop whose reads fill a box",
+                var.name,
+                if var.kind == VarKind::Temporary { "a temporary" } else { "an output" }
+            )
+        })
     }
 }

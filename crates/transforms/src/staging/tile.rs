@@ -3,6 +3,7 @@
 use crate::proofs::attained;
 use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
 use crate::refusal::Refusal;
+use crate::staging::{BOX_NOT_EMPTY, BOX_SIZE};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
@@ -49,9 +50,9 @@ impl Tile {
         let elements = axes.iter().try_fold(1_i64, |n, a| n.checked_mul(a.span.extent));
         match elements {
             Some(n) if n <= 1 << 31 => Ok(Self { axes, conditions: vec![Vec::new()] }),
-            _ => Err(Refusal::Other(
-                "the box has more than 2^31 elements; prefetch in a loop further inside".into(),
-            )),
+            _ => {
+                Err(BOX_SIZE.unfit("the box has more than 2^31 elements; prefetch in a loop further inside"))
+            }
         }
     }
 
@@ -200,5 +201,5 @@ fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Res
 fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> Refusal {
     let verb = if sites.iter().any(|s| s.writes()) { "touch" } else { "read" };
     let name = &poly.kernel.vars[var].name;
-    Refusal::Other(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
+    BOX_NOT_EMPTY.unfit(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
 }
