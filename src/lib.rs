@@ -31,6 +31,7 @@ pub use purlin_codegen as codegen;
 pub use purlin_forms as forms;
 pub use purlin_interp as interp;
 pub use purlin_ir as ir;
+pub use purlin_isl as isl;
 pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
