@@ -1,13 +1,10 @@
 //! A loop program, a recipe, and the kernel before and after.
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::ir::text;
-use purlin::transforms::Recipe;
-use purlin::transforms::primitives::{SplitIname, TagIname};
-
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // [readme]
+    use purlin::prelude::*;
+
     let kernel = text::parse(
         "
 kernel axpy

@@ -1,10 +1,9 @@
 //! A variational form becomes a kernel, which is run on a mesh and checked against the reference.
 
-use purlin::codegen::{Options, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{FunctionSpace, coefficient, dx, grad, inner, test};
 use purlin::forms::mesh::Mesh;
-use purlin::{Loaded, Problem, Random, Strategy};
+use purlin::prelude::*;
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,7 +16,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (kernel, recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
     println!("{}\n{recipe}\n{kernel}", problem.lowered.kernel);
 
-    let device = purlin::runtime::open("c")?;
+    let device = open("c")?;
     let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
     let loaded = Loaded::new(&*device, &program, &problem.memory)?;
     loaded.launch()?;

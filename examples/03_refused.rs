@@ -2,8 +2,7 @@
 
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::kernels::Operator;
-use purlin::transforms::Recipe;
-use purlin::transforms::primitives::{MakeAtomic, TagIname};
+use purlin::prelude::*;
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {

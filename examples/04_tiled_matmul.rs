@@ -1,11 +1,7 @@
 //! A matrix product in tiles: the steps as a story, then the result beside a sum in twice the precision.
 
-use purlin::codegen::{Options, generate};
-use purlin::interp::{Memory, Value};
-use purlin::ir::{Kernel, text};
-use purlin::runtime::{Backend, devices, open};
-use purlin::transforms::Recipe;
-use purlin::{Loaded, Random};
+use purlin::prelude::*;
+use purlin::runtime::Backend;
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {

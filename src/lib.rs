@@ -9,15 +9,14 @@
 //!
 //! This crate re-exports the stages under short names and adds what joins them: [`Problem`] (a form on a
 //! mesh with inputs, and what its result must be), [`Loaded`] (a kernel's memory on a device) and
-//! [`Strategy`].
+//! [`Strategy`]. [`prelude`] has what recipes and running need.
 //!
 //! ```
-//! use purlin::{Loaded, Problem, Strategy, kernels::Operator, forms::mesh::Mesh};
-//! use purlin::codegen::{Options, generate};
+//! use purlin::{forms::mesh::Mesh, kernels::Operator, prelude::*};
 //!
 //! let problem = Problem::operator(Operator::Laplace, 2, None, Mesh::unit_square(4)?, 7)?;
 //! let (kernel, _recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
-//! let device = purlin::runtime::open("c")?;
+//! let device = open("c")?;
 //! let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
 //! let loaded = Loaded::new(&*device, &program, &problem.memory)?;
 //! loaded.launch()?;
@@ -32,6 +31,7 @@ pub use purlin_codegen as codegen;
 pub use purlin_forms as forms;
 pub use purlin_interp as interp;
 pub use purlin_ir as ir;
+pub use purlin_isl as isl;
 pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
@@ -40,6 +40,7 @@ mod capacity;
 mod case;
 mod layout;
 mod loaded;
+pub mod prelude;
 mod problem;
 pub mod published;
 mod random;

@@ -189,6 +189,7 @@ unsafe extern "C" {
     pub fn isl_ctx_alloc() -> *mut isl_ctx;
     pub fn isl_ctx_free(ctx: *mut isl_ctx);
     pub fn isl_ctx_last_error(ctx: *mut isl_ctx) -> c_int;
+    pub fn isl_version() -> *const c_char;
     pub fn isl_ctx_last_error_msg(ctx: *mut isl_ctx) -> *const c_char;
     pub fn isl_ctx_reset_error(ctx: *mut isl_ctx);
     pub fn isl_ctx_set_max_operations(ctx: *mut isl_ctx, max: c_ulong);

@@ -40,6 +40,7 @@ mod points;
 mod set;
 mod set_ops;
 mod space;
+mod version;
 
 pub use affine::{Affine, Constraint, ConstraintKind, FloorDiv};
 pub use compose::{lex_less, lex_less_or_equal};
@@ -52,3 +53,4 @@ pub use piecewise::{AffineQuotient, PwAffine, PwAffinePiece};
 pub use points::Point;
 pub use set::Set;
 pub use space::{MapSpace, SetSpace};
+pub use version::has_small_integers;
