@@ -9,7 +9,6 @@ use crate::refusal::{LostValue, Refusal, StaleValue};
 use crate::schedule::RuleHandle;
 use crate::tree::prune_insn;
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, step};

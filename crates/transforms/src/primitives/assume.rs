@@ -5,7 +5,6 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
 use purlin_isl as isl;

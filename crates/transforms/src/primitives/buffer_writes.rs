@@ -14,12 +14,11 @@ use crate::staging::{
 };
 use crate::tree::{body_of, edit_body, insns_of};
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Direction, Expr, Id, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
+    Access, AddressSpace, Affine, Direction, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
@@ -301,7 +300,7 @@ impl Region {
             for write in affine.iter().filter(|s| s.writes()) {
                 let order = Order::Within(&self.around);
                 let Some(pair) = pair_relation(poly, write, other, order) else { continue };
-                let witness = witness(poly.kernel, write, other, &pair.map(poly)?)?;
+                let witness = witness(&poly.kernel, write, other, &pair.map(poly)?)?;
                 NOT_MISSED.refute(witness.map(|witness| missed(name, witness)))?;
             }
         }
@@ -402,7 +401,7 @@ impl BufferWrites {
         start: Start,
         space: AddressSpace,
     ) -> Result<BufferedBox, Refusal> {
-        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
+        let kernel = &*poly.kernel;
         // names are taken and ids are given in a copy; what is new there is what the edit adds
         let mut draft = kernel.clone();
         let array = &kernel.vars[region.var];

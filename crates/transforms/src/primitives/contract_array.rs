@@ -4,7 +4,6 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
 use crate::refusal::{LostValue, Refusal};
-use purlin_analysis::Analysis;
 use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_analysis::{Analysis, Witness};

@@ -12,7 +12,6 @@ use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Id, InameId, InsnId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -10,7 +10,6 @@ use crate::refusal::Refusal;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;

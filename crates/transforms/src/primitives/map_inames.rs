@@ -12,7 +12,6 @@ use crate::schedule::Loop;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
 use purlin_isl as isl;
@@ -155,7 +154,7 @@ impl Primitive for MapInames {
             let sum = terms.fold(Affine::default(), |sum, (i, c)| sum.plus(&Affine::iname(*i).times(*c)));
             Some(sum.plus_constant(self.offset_of(row)))
         };
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &proof.old };
+        let order = Reordering { before: analysis, after: &after, value: &value, whole: &proof.old };
         check_order(&order, &|source, sink| {
             format!(
                 "choose rows whose first nonzero product with every dependence between `{source}` and `{sink}` is positive"
@@ -281,7 +280,8 @@ fn domains(
     new: &[InameId],
     values: &[Affine],
 ) -> Result<Vec<Domain>, Refusal> {
-    let poly = Polyhedral::new(kernel);
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
     let mut all: Disjuncts = vec![Vec::new()];
     for iname in old {
         let mut domain = kernel.inames[*iname].domain.clone();

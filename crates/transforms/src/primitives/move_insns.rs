@@ -8,7 +8,6 @@ use crate::refusal::Refusal;
 use crate::run::{same, statement};
 use crate::tree::{edit_siblings, siblings};
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -8,7 +8,6 @@ use crate::refusal::Refusal;
 use crate::run::{self, Run};
 use crate::tree::{inames_of, insns_of};
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,

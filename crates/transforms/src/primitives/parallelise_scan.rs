@@ -16,7 +16,6 @@ use crate::schedule::Array;
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
-use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
 use purlin_ir::{
@@ -205,7 +204,7 @@ impl Primitive for ParalleliseScan {
 
 /// The total is a scalar temporary that inside the loop only the update writes, and that its terms do not read.
 fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refusal> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
     SCALAR.require(var.kind == VarKind::Temporary && var.shape.is_empty(), || {
@@ -242,7 +241,7 @@ fn check_terms(
     id: InsnId,
     outer: usize,
 ) -> Result<(), Refusal> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let around = poly.loops(id);
     for of_var in sites {
         for read in of_var.iter().filter(|s| s.insn == id && !s.writes()) {
@@ -277,7 +276,7 @@ enum HasValue {
 /// The total has a value at the start of the loop: with `U` the iterations of the loops around in which the update
 /// surely runs, which reads it, and `W` those in which something in front surely writes it, `{ o } \ U \ W` is empty.
 fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) -> Result<HasValue, Refusal> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let (loops, nest) = poly.loops(id).split_at(outer);
     let iname = nest[0];
     let users: Vec<_> = sites.iter().map(|s| s.insn).filter(|s| poly.loops(*s).contains(&iname)).collect();

@@ -14,7 +14,6 @@ use crate::refusal::{Refusal, WrongOrder};
 use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
-use purlin_analysis::Analysis;
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
 use purlin_analysis::{Analysis, Entries};

@@ -6,7 +6,6 @@ use crate::refusal::Refusal;
 use crate::run::Run;
 use crate::{lookup, run};
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_ir::calls::{Mismatch, unify};
 use purlin_ir::{CalleeId, Kernel, KernelError, Node};
 use serde::{Deserialize, Serialize};

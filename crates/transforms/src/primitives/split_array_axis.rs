@@ -4,7 +4,6 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::points_of;
-use purlin_analysis::Analysis;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
@@ -83,10 +82,10 @@ impl Primitive for SplitArrayAxis {
             let found = format!("a block has {f} elements");
             return Err(Refusal::argument("factor", found, "1 to 2^40; choose a positive factor"));
         }
-        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
         let mut decided = BTreeSet::new();
         for index in indices(kernel, var, axis) {
-            if !decided.contains(&index) && fits(&poly, &multiples(&index, f).1, f)? {
+            if !decided.contains(&index) && fits(poly, &multiples(&index, f).1, f)? {
                 decided.insert(index);
             }
         }

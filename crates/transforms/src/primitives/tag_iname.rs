@@ -6,7 +6,6 @@ use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use crate::tree::loop_body;
 use purlin_analysis::Analysis;
-use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -74,12 +74,12 @@ impl Temporary<'_> {
     /// Those of [`Temporary::filling`].
     pub(crate) fn fill(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: &Region,
         tile: &Tile,
         memory: (ScalarType, AddressSpace),
     ) -> Result<Kernel, Refusal> {
-        let filling = self.filling(poly, region, tile, memory)?;
+        let filling = self.filling(analysis, region, tile, memory)?;
         let mut filled = analysis.kernel().clone();
         filling.insert(&mut filled, region, tile);
         Ok(filled)
@@ -91,13 +91,14 @@ impl Temporary<'_> {
     /// Names that are taken or of the wrong number; [`CLOSED_FORM`].
     pub(crate) fn filling(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: &Region,
         tile: &Tile,
         (ty, space): (ScalarType, AddressSpace),
     ) -> Result<Filling, Refusal> {
         // names are taken and ids are given in a copy; what is new there is what the edit adds
-        let mut draft = poly.kernel.clone();
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
+        let mut draft = kernel.clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
         let id = draft.vars.push(temporary.clone());
         let loops = if self.work_items.is_empty() {
@@ -111,7 +112,7 @@ impl Temporary<'_> {
         let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());
         let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
-        let inames = draft.inames.values().skip(poly.kernel.inames.len()).cloned().collect();
+        let inames = draft.inames.values().skip(kernel.inames.len()).cloned().collect();
         Ok(Filling { temporary, inames, loops: loops.inames, insn })
     }
 }
