@@ -2,7 +2,7 @@
 
 use crate::answers::Answers;
 use crate::deps::{
-    AccessSite, Dependence, DependenceGraph, access_sites, dependence_graph, dependences_through,
+    AccessSite, Dependence, DependenceGraph, Labels, access_sites, dependence_graph, dependences_through,
 };
 use crate::entries::Entries;
 use crate::inside::{self, AccessReach, Outside};
@@ -42,7 +42,7 @@ pub struct Analysis<'k> {
     answers: Arc<Answers>,
     polyhedral: OnceCell<Polyhedral<'k>>,
     sites: OnceCell<Vec<Vec<AccessSite>>>,
-    shared: OnceCell<Rc<Kernel>>,
+    labels: OnceCell<Rc<Labels>>,
     /// By variable.
     dependences: OnceCell<Vec<OnceCell<Vec<Dependence>>>>,
     placement: OnceCell<Placement>,
@@ -62,7 +62,7 @@ impl<'k> Analysis<'k> {
             answers,
             polyhedral: OnceCell::new(),
             sites: OnceCell::new(),
-            shared: OnceCell::new(),
+            labels: OnceCell::new(),
             dependences: OnceCell::new(),
             placement: OnceCell::new(),
             storage: OnceCell::new(),
@@ -185,9 +185,9 @@ impl<'k> Analysis<'k> {
         }
     }
 
-    /// The normal form, shared by the dependences.
-    pub(crate) fn shared(&self) -> &Rc<Kernel> {
-        self.shared.get_or_init(|| Rc::new(self.expanded().clone()))
+    /// The names that the dependences share.
+    pub(crate) fn labels(&self) -> &Rc<Labels> {
+        self.labels.get_or_init(|| Rc::new(Labels::of(self.polyhedral())))
     }
 
     /// The dependences as a graph: nodes in order of ids, edges in order of variables and text.

@@ -1,6 +1,7 @@
 //! What isl has answered, by what it was asked.
 
-use crate::deps::words::Words;
+use crate::question::{Covered, NoPair, Order, Question};
+use purlin_isl::IslError;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,35 +13,35 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub struct Answers {
     /// Whether a write covers what an access touches.
-    pub(crate) covered: Memory<bool>,
-    /// The depths of the loops whose barriers order a dependence.
-    pub(crate) carriers: Memory<Vec<Option<usize>>>,
-    /// Dependences whose ends run together.
-    pub(crate) together: Memory<()>,
+    pub(crate) covered: Memory<Covered>,
+    /// Whether barriers order a dependence, and which.
+    pub(crate) order: Memory<Order>,
+    /// Whether a part of a relation is empty.
+    pub(crate) no_pair: Memory<NoPair>,
 }
 
 /// Maximum number of answers of a kind that are kept; a step of a recipe asks a few dozen questions.
 const KEPT: usize = 4096;
 
 /// Answers of one kind.
-pub(crate) struct Memory<T>(Mutex<HashMap<Words, T>>);
+pub(crate) struct Memory<Q: Question>(Mutex<HashMap<Q, Q::Answer>>);
 
-impl<T> Default for Memory<T> {
+impl<Q: Question> Default for Memory<Q> {
     fn default() -> Self {
         Self(Mutex::new(HashMap::new()))
     }
 }
 
-impl<T: Clone> Memory<T> {
-    /// The answer that is kept, or else the one that is found now. Errors are not kept.
+impl<Q: Question> Memory<Q> {
+    /// The answer that is kept, or else that of isl. Failures are not kept.
     ///
     /// # Errors
-    /// What `find` returns.
-    pub(crate) fn answer<E>(&self, question: Words, find: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    /// A failure of isl.
+    pub(crate) fn answer(&self, question: Q) -> Result<Q::Answer, IslError> {
         if let Some(known) = self.lock().get(&question) {
             return Ok(known.clone());
         }
-        let answer = find()?;
+        let answer = question.ask()?;
         let mut kept = self.lock();
         if kept.len() >= KEPT {
             kept.clear();
@@ -48,18 +49,16 @@ impl<T: Clone> Memory<T> {
         kept.insert(question, answer.clone());
         Ok(answer)
     }
-}
 
-impl<T> Memory<T> {
     /// Nothing in here can be half done, so that a panic elsewhere does not matter.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Words, T>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Q, Q::Answer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = [self.covered.lock().len(), self.carriers.lock().len(), self.together.lock().len()];
+        let kept = [self.covered.lock().len(), self.order.lock().len(), self.no_pair.lock().len()];
         f.debug_struct("Answers").field("kept", &kept.iter().sum::<usize>()).finish()
     }
 }

@@ -8,6 +8,7 @@ mod entries;
 pub mod inside;
 pub mod placement;
 pub mod polyhedral;
+mod question;
 pub mod stats;
 pub mod witness;
 

@@ -4,6 +4,7 @@
 //! Symbols are parameters and integer scalar inputs, which keep their value while the kernel runs;
 //! a constraint on any other scalar is dropped, which makes a set larger and is reported as inexact.
 
+use crate::question::{Instances, Shared, Symbols, Union, union_of};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::expr::{BinaryOp, Expr, UnaryOp};
@@ -12,6 +13,7 @@ use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
 use purlin_ir::types::ScalarType;
 use purlin_isl as isl;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// A disjunction of conjunctions in isl's terms.
 pub type Disjuncts = Vec<Vec<isl::Constraint>>;
@@ -36,6 +38,13 @@ pub struct Polyhedral<'k> {
     pub context: Vec<isl::Constraint>,
     positions: Vec<usize>,
     loops: Vec<Vec<InameId>>,
+    /// The number of each variable among the symbols.
+    numbers: Vec<Option<usize>>,
+    symbols: OnceCell<Shared<Symbols>>,
+    /// The values of each loop of the tree, in which the loops around it have their numbers.
+    values: Vec<OnceCell<Shared<Union>>>,
+    /// Where each instruction runs.
+    instances: Vec<OnceCell<Shared<Instances>>>,
 }
 
 /// What the types of 32-bit symbols can hold, ends included. A launch refuses other values, so that a witness has none.
@@ -61,7 +70,13 @@ impl<'k> Polyhedral<'k> {
         }
         let symbols = kernel.vars.ids().filter(|v| is_symbol(&kernel, *v));
         let params = symbols.map(|v| kernel.vars[v].name.clone()).collect();
-        let mut this = Self { kernel, params, context: Vec::new(), positions, loops };
+        let mut numbers = vec![None; kernel.vars.len()];
+        let symbols = kernel.vars.ids().filter(|v| is_symbol(&kernel, *v));
+        symbols.enumerate().for_each(|(k, v)| numbers[v.index()] = Some(k));
+        let values = vec![OnceCell::new(); kernel.inames.len()];
+        let instances = vec![OnceCell::new(); kernel.insns.len()];
+        let (context, symbols) = (Vec::new(), OnceCell::new());
+        let mut this = Self { kernel, params, context, positions, loops, numbers, symbols, values, instances };
         let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
             Assumption::Injective(_) => None,
@@ -85,6 +100,38 @@ impl<'k> Polyhedral<'k> {
         let (a, b) = (self.loops(a), self.loops(b));
         let n = a.iter().zip(b).take_while(|(x, y)| x == y).count();
         &a[..n]
+    }
+
+    /// The number of a variable among the symbols, if it is one.
+    pub(crate) fn symbol(&self, var: VarId) -> Option<usize> {
+        self.numbers[var.index()]
+    }
+
+    /// The symbols, and what is known of them.
+    pub(crate) fn symbols(&self) -> &Shared<Symbols> {
+        self.symbols.get_or_init(|| Shared::new(Symbols::of(self)))
+    }
+
+    /// Where an instruction runs, as far as the first parts of its condition say, or all, and what stands in these
+    /// reductions.
+    pub(crate) fn instances_of(
+        &self,
+        insn: InsnId,
+        conditions: Option<usize>,
+        reductions: &[InameId],
+    ) -> Shared<Instances> {
+        let find = || Shared::new(Instances::of(self, insn, conditions, reductions));
+        match conditions.is_none() && reductions.is_empty() {
+            true => self.instances[insn.index()].get_or_init(find).clone(),
+            false => find(),
+        }
+    }
+
+    /// The values of a loop, in which the loops around it go by their number in `scope`.
+    pub(crate) fn loop_values(&self, iname: InameId, scope: &[InameId], in_tree: bool) -> Shared<Union> {
+        let find = || Shared::new(union_of(self, &self.kernel.inames[iname].domain, scope));
+        // a loop of the tree has the same loops around it wherever it is met
+        if in_tree { self.values[iname.index()].get_or_init(find).clone() } else { find() }
     }
 
     /// The name of an iname on one side.
@@ -135,6 +182,11 @@ impl<'k> Polyhedral<'k> {
             Constraint::Zero(e) => isl::Constraint::zero(self.affine(e, side)?),
             Constraint::NonNegative(e) => isl::Constraint::non_negative(self.affine(e, side)?),
         })
+    }
+
+    /// Whether the values of a loop depend on loops and symbols alone.
+    pub(crate) fn is_known(&self, iname: InameId) -> bool {
+        self.kernel.inames[iname].domain.disjuncts().iter().flatten().all(|c| self.is_symbolic(c.expr()))
     }
 
     /// A domain by names, and whether nothing was dropped.

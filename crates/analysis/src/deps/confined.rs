@@ -3,8 +3,9 @@
 use crate::answers::Answers;
 use crate::deps::access::{AccessSite, Mode};
 use crate::deps::covers::covers_box;
-use crate::deps::words::Words;
-use crate::polyhedral::{Disjuncts, Polyhedral, Side, conjunction, difference};
+use crate::polyhedral::Polyhedral;
+use crate::question::{Covered, Footprint, Index, Linear};
+use purlin_ir::affine::Affine;
 use purlin_ir::ids::InameId;
 use purlin_isl as isl;
 
@@ -37,63 +38,23 @@ pub fn confining_loops(
         return Ok(Some(common));
     }
     for site in &sites[1..] {
-        let covered = answers.covered.answer(question(poly, first, site, &common), || {
-            let touched = if site.is_affine() {
-                footprint(poly, site, &common)
-            } else {
-                whole_array(poly, site, &common)
-            };
-            touched.set()?.is_subset(&footprint(poly, first, &common).set()?)
+        let index = if site.is_affine() { known_index(poly, site) } else { whole_array(poly, site) };
+        let (Some(written), Some(index)) = (known_index(poly, first), index) else { return Ok(None) };
+        let footprint = |s: &AccessSite, index| Footprint {
+            at: poly.instances_of(s.insn, s.conditions, &s.reduction),
+            index,
+        };
+        let covered = answers.covered.answer(Covered {
+            common: common.len(),
+            written: footprint(first, written),
+            touched: footprint(site, index),
+            symbols: poly.symbols().clone(),
         })?;
         if !covered {
             return Ok(None);
         }
     }
     Ok(Some(common))
-}
-
-/// Whether all that `site` touches is written by `write`, as a question.
-fn question(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[InameId]) -> Words {
-    let mut question = Words::default();
-    question.count(common.len());
-    for s in [write, site] {
-        let scope = question.instances(poly, (s.insn, s.conditions), &s.reduction);
-        question.count(s.index.len());
-        for index in s.index.iter() {
-            match index.as_ref().filter(|i| poly.is_symbolic(i)) {
-                None => question.push(0),
-                Some(index) => {
-                    question.push(1);
-                    question.affine(index, &scope);
-                }
-            }
-        }
-    }
-    question.push(i64::from(site.is_affine()));
-    let shape = &poly.kernel.vars[site.access.var].shape;
-    for extent in shape.iter().filter(|_| !site.is_affine()) {
-        question.affine(extent, &[]);
-    }
-    question.context(poly);
-    question
-}
-
-/// Elements by iterations of the common loops: all that isl is told of them.
-struct Footprint {
-    dims: Vec<String>,
-    /// Loops inside the common ones, projected out.
-    inner: Vec<String>,
-    params: Vec<String>,
-    disjuncts: Disjuncts,
-}
-
-impl Footprint {
-    fn set(&self) -> Result<isl::Set, isl::IslError> {
-        let names: Vec<_> = self.dims.iter().chain(&self.inner).cloned().collect();
-        let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&names, &self.params), &self.disjuncts)?;
-        let inner: Vec<_> = self.inner.iter().map(String::as_str).collect();
-        if inner.is_empty() { Ok(set) } else { set.project_out(&inner) }
-    }
 }
 
 fn common_loops(poly: &Polyhedral, sites: &[AccessSite]) -> Vec<InameId> {
@@ -109,7 +70,7 @@ pub fn is_certain_write(poly: &Polyhedral, site: &AccessSite) -> bool {
     site.mode == Mode::Assign
         && site.is_affine()
         && poly.kernel.insns[site.insn].predicate.is_none()
-        && poly.domains(poly.loops(site.insn), Side::Source).1
+        && poly.loops(site.insn).iter().all(|l| poly.is_known(*l))
 }
 
 /// Whether both touch the same element in an iteration of `common`, which the write, directly in
@@ -123,53 +84,20 @@ fn covers_syntactically(
     poly.loops(write.insn) == common && write.index == site.index && site.is_affine()
 }
 
-/// `{ [C, e] : e touched in C }`; an index that is not affine touches its whole axis.
-fn footprint(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Footprint {
-    let (dims, inner, mut all) = element_space(poly, site, common);
-    for (axis, index) in site.index.iter().enumerate() {
-        if let Some(index) = index.as_ref().and_then(|i| poly.affine(i, Side::Source)) {
-            let element = isl::Affine::name(element_name(axis));
-            let equal = vec![vec![isl::Constraint::zero(difference(&element, &index))]];
-            all = conjunction(all, equal);
-        }
-    }
-    Footprint { dims, inner, params: poly.params.clone(), disjuncts: poly.in_context(all) }
+/// The index of an access along each axis; `None` if one is not known.
+fn known_index(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
+    let scope = [poly.loops(site.insn), &site.reduction].concat();
+    let at = |index: &Option<Affine>| {
+        Linear::of(index.as_ref()?, &scope, &|v| poly.symbol(v)).map(Index::At)
+    };
+    site.index.iter().map(at).collect()
 }
 
-fn whole_array(poly: &Polyhedral, site: &AccessSite, common: &[InameId]) -> Footprint {
+/// All elements: an index that is not known may be any.
+fn whole_array(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
     let shape = &poly.kernel.vars[site.access.var].shape;
-    let in_range = shape.iter().enumerate().filter_map(|(axis, extent)| {
-        let extent = poly.affine(extent, Side::Source)?;
-        let e = isl::Affine::name(element_name(axis));
-        Some([
-            isl::Constraint::non_negative(e.clone()),
-            isl::Constraint::non_negative(difference(&extent, &e).offset(-1)),
-        ])
-    });
-    let in_range: Vec<_> = in_range.flatten().collect();
-    let (dims, inner, all) = element_space(poly, site, common);
-    let disjuncts = poly.in_context(conjunction(all, vec![in_range]));
-    Footprint { dims, inner, params: poly.params.clone(), disjuncts }
-}
-
-/// Names of the common loops and the axes, names of the inner loops, and the domain.
-fn element_space(
-    poly: &Polyhedral,
-    site: &AccessSite,
-    common: &[InameId],
-) -> (Vec<String>, Vec<String>, Disjuncts) {
-    let mut dims = poly.names(common, Side::Source);
-    dims.extend((0..site.index.len()).map(element_name));
-    let mut inner = poly.names(&poly.loops(site.insn)[common.len()..], Side::Source);
-    inner.extend(poly.names(&site.reduction, Side::Source));
-    let (loops, _) = poly.instances_under(site.insn, site.conditions, Side::Source);
-    let (reduction, _) = poly.domains(&site.reduction, Side::Source);
-    (dims, inner, conjunction(loops, reduction))
-}
-
-/// A name that no iname has: `#` cannot stand in names.
-fn element_name(axis: usize) -> String {
-    format!("#{axis}")
+    let below = |extent| Linear::of(extent, &[], &|v| poly.symbol(v)).map_or(Index::Any, Index::Below);
+    Some(shape.iter().map(below).collect())
 }
 
 /// Whether different iterations of `common` touch different elements because every one of these loops

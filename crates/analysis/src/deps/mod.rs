@@ -24,7 +24,6 @@ pub mod pair;
 mod straight;
 #[cfg(test)]
 pub(crate) mod tests;
-pub(crate) mod words;
 
 pub(crate) use access::access_sites;
 pub use access::{AccessSite, Mode};
@@ -37,12 +36,13 @@ use crate::polyhedral::{Polyhedral, Side, difference, symbol_ranges};
 use crate::witness::{Instance, Witness};
 use pair::{Order, PairRelation, Span, common_maps, index_map, pair_relation};
 use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::{InameId, InsnId, VarId};
+use crate::question::Relation;
+use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{Kernel, VarKind};
 use purlin_isl as isl;
+use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
-use words::Words;
 
 /// Why something must come after something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,36 +91,42 @@ pub struct Dependence {
     maps: Vec<(VarId, Vec<(Affine, Affine)>)>,
     /// The indices of both accesses, as far as they are quasi-affine.
     indices: [Rc<[Option<Affine>]>; 2],
+    /// Loops at the source that have the value of a loop at the sink.
+    agreeing: Vec<(InameId, InameId)>,
+    /// All that isl is told of the pairs: those of two accesses, less those with a certain write in between.
     relation: Relation,
+    labels: Rc<Labels>,
+    map: OnceCell<isl::Map>,
 }
 
-/// A relation that becomes an isl map on demand: the pairs, less those with a certain write in between.
-#[derive(Clone, Debug)]
-struct Relation {
-    kernel: Rc<Kernel>,
-    pair: PairRelation,
-    /// From the source to a certain write of the element, and from there to the sink.
-    detours: Vec<(PairRelation, PairRelation)>,
-    map: std::cell::OnceCell<isl::Map>,
+/// How the instructions of a kernel and the loops around them are called.
+#[derive(Debug)]
+pub(crate) struct Labels {
+    insns: Vec<String>,
+    loops: Vec<Vec<InameId>>,
+    inames: Vec<String>,
 }
 
-impl Relation {
-    fn map(&self) -> Result<isl::Map, isl::IslError> {
-        if let Some(map) = self.map.get() {
-            return Ok(map.clone());
+impl Labels {
+    pub(crate) fn of(poly: &Polyhedral) -> Self {
+        let kernel = &*poly.kernel;
+        Self {
+            insns: kernel.insns.values().map(|i| i.name.clone()).collect(),
+            loops: kernel.insns.ids().map(|i| poly.loops(i).to_vec()).collect(),
+            inames: kernel.inames.values().map(|i| i.name.clone()).collect(),
         }
-        let poly = Polyhedral::new(&self.kernel);
-        let mut map = self.pair.map(&poly)?;
-        for (first, second) in &self.detours {
-            if map.is_empty()? {
-                break;
-            }
-            let (first, second) = (first.map(&poly)?, second.map(&poly)?);
-            if !first.is_empty()? && !second.is_empty()? {
-                map = map.subtract(&first.apply_range(&second)?)?.coalesce()?;
-            }
-        }
-        Ok(self.map.get_or_init(|| map).clone())
+    }
+
+    /// A map from instances to instances whose loops go by number, with the names of the kernel; those of the sink
+    /// end in `'`.
+    pub(crate) fn name(&self, map: &isl::Map, insns: [InsnId; 2]) -> Result<isl::Map, isl::IslError> {
+        let loops = |insn: InsnId| self.loops[insn.index()].iter().map(|l| self.inames[l.index()].as_str());
+        let sink: Vec<_> = loops(insns[1]).map(|name| format!("{name}'")).collect();
+        let new = loops(insns[0]).chain(sink.iter().map(String::as_str));
+        let old = map.in_dims().iter().chain(map.out_dims()).map(String::as_str);
+        let named = map.rename(&old.zip(new).collect::<Vec<_>>())?;
+        let [source, sink] = insns.map(|insn| Some(self.insns[insn.index()].as_str()));
+        Ok(named.with_tuples(source, sink))
     }
 }
 
@@ -135,7 +141,7 @@ impl Dependence {
 
     /// Whether `i` at the source has the value of `j` at the sink in every pair, as far as the indices tell.
     pub fn agrees(&self, i: InameId, j: InameId) -> bool {
-        (i == j && self.equal.contains(&i)) || self.relation.pair.agreeing().contains(&(i, j))
+        (i == j && self.equal.contains(&i)) || self.agreeing.contains(&(i, j))
     }
 
     /// Whether `x` at the source and `y` at the sink, which mention no scalar that may change, have one value in
@@ -154,7 +160,7 @@ impl Dependence {
 
     /// What decides the order of the pairs.
     pub fn span(&self) -> Span {
-        self.relation.pair.span()
+        self.relation.pairs.span
     }
 
     /// The instance relation, from source to sink instances; sink names end in `'`.
@@ -162,15 +168,30 @@ impl Dependence {
     /// # Errors
     /// A failure of isl.
     pub fn relation(&self) -> Result<isl::Map, isl::IslError> {
-        self.relation.map()
+        if let Some(map) = self.map.get() {
+            return Ok(map.clone());
+        }
+        let map = self.name(&self.relation.map()?)?;
+        Ok(self.map.get_or_init(|| map).clone())
+    }
+
+    /// A part of the relation whose loops go by number, with the names of the kernel.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(crate) fn name(&self, part: &isl::Map) -> Result<isl::Map, isl::IslError> {
+        self.labels.name(part, [self.source, self.sink])
     }
 
     /// The array that, if it was injective, would leave nothing of a part of the relation.
     ///
     /// # Errors
     /// A failure of isl.
-    pub fn injective_map_against(&self, part: &isl::Map) -> Result<Option<VarId>, isl::IslError> {
-        let poly = Polyhedral::new(&self.relation.kernel);
+    pub(crate) fn injective_map_against(
+        &self,
+        poly: &Polyhedral,
+        part: &isl::Map,
+    ) -> Result<Option<VarId>, isl::IslError> {
         for (map, entries) in &self.maps {
             let same = |(x, y): &(Affine, Affine)| {
                 let (x, y) = (poly.affine(x, Side::Source)?, poly.affine(y, Side::Sink)?);
@@ -184,15 +205,9 @@ impl Dependence {
         Ok(None)
     }
 
-    /// Adds the relation as it is told to isl to a question: the pairs, then from each detour both parts. Returns the
-    /// loops at the source and at the sink.
-    pub(crate) fn ask(&self, poly: &Polyhedral, question: &mut Words) -> [Vec<InameId>; 2] {
-        let scopes = self.relation.pair.ask(poly, question);
-        question.count(self.relation.detours.len());
-        for part in self.relation.detours.iter().flat_map(|(first, second)| [first, second]) {
-            part.ask(poly, question);
-        }
-        scopes
+    /// All that isl is told of the pairs.
+    pub(crate) fn told(&self) -> &Relation {
+        &self.relation
     }
 
     /// The smallest pair of a part of the relation as a witness.
@@ -243,11 +258,11 @@ impl Dependence {
 /// # Errors
 /// A failure of isl.
 pub(crate) fn dependences_through(analysis: &Analysis, var: VarId) -> Result<Vec<Dependence>, isl::IslError> {
-    let (poly, kernel) = (analysis.polyhedral(), analysis.shared());
+    let (poly, labels) = (analysis.polyhedral(), analysis.labels());
     let mut found = Vec::new();
     for sites in by_constant_axes(analysis.sites(var)) {
         let certain = sites.iter().map(|s| confined::is_certain_write(poly, s)).collect();
-        let mut of_part = Collector { shared: kernel, poly, var, sites: &sites, certain, found: &mut found };
+        let mut of_part = Collector { labels, poly, var, sites: &sites, certain, found: &mut found };
         if let Some((loops, edges)) = straight::straight_edges(poly, &sites) {
             of_part.straight(&loops, &edges);
         } else if let Some(common) = confined::confining_loops(poly, &sites, analysis.answers())? {
@@ -274,7 +289,7 @@ fn by_constant_axes(sites: &[AccessSite]) -> Vec<Vec<AccessSite>> {
 }
 
 struct Collector<'a, 'k> {
-    shared: &'a Rc<Kernel>,
+    labels: &'a Rc<Labels>,
     poly: &'a Polyhedral<'k>,
     var: VarId,
     sites: &'a [AccessSite],
@@ -389,8 +404,9 @@ impl Collector<'_, '_> {
         let common = self.poly.common_loops(a.insn, b.insn);
         let agrees = |l: &&InameId| equal.contains(l) || pair.agreeing().contains(&(**l, **l));
         let equal = common.iter().filter(agrees).copied().collect();
-        let kernel = Rc::clone(self.shared);
-        let relation = Relation { kernel, pair, detours, map: std::cell::OnceCell::new() };
+        let agreeing = pair.agreeing().to_vec();
+        let detours = detours.iter().map(|(a, b)| (a.pairs().clone(), b.pairs().clone())).collect();
+        let relation = Relation { pairs: pair.pairs().clone(), detours };
         let through = index_map(a).or_else(|| index_map(b));
         let maps = through.map(|_| common_maps(self.poly, a, b)).unwrap_or_default();
         let var = self.var;
@@ -404,7 +420,10 @@ impl Collector<'_, '_> {
             through,
             maps,
             indices: [Rc::clone(&a.index), Rc::clone(&b.index)],
+            agreeing,
             relation,
+            labels: Rc::clone(self.labels),
+            map: OnceCell::new(),
         });
     }
 }

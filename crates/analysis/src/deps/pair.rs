@@ -2,8 +2,9 @@
 
 use crate::deps::access::AccessSite;
 use crate::deps::agree::agreeing;
-use crate::deps::words::Words;
-use crate::polyhedral::{Disjuncts, Polyhedral, Side, conjunction, difference, equal_values, step};
+use crate::deps::Labels;
+use crate::polyhedral::Polyhedral;
+use crate::question::{Linear, Pairs};
 use purlin_ir::affine::Affine;
 use purlin_ir::expr::Expr;
 use purlin_ir::ids::{InameId, InsnId, VarId};
@@ -15,25 +16,16 @@ use purlin_isl as isl;
 /// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops projected out.
 #[derive(Clone, Debug)]
 pub struct PairRelation {
-    ends: [End; 2],
-    /// Values at the source that equal values at the sink: `f_a(i) = f_b(j)`, as far as both are known.
-    same: Vec<(Affine, Affine)>,
+    /// The instructions at both ends.
+    insns: [InsnId; 2],
+    /// All that isl is told.
+    pairs: Pairs,
     /// Loops at the source that have the value of a loop at the sink.
     agreeing: Vec<(InameId, InameId)>,
-    span: Span,
-}
-
-/// One of the two accesses.
-#[derive(Clone, Debug)]
-struct End {
-    insn: InsnId,
-    reduction: Vec<InameId>,
-    /// See [`AccessSite::conditions`].
-    conditions: Option<usize>,
 }
 
 /// What decides the order: the first common loop of this range at which the two differ, or the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// First of the common loops, counted from outside; on those before it both agree.
     pub start: usize,
@@ -44,53 +36,17 @@ pub struct Span {
 }
 
 impl PairRelation {
-    /// The isl map from source to sink instances.
+    /// The isl map from source to sink instances; names of the sink end in `'`.
     ///
     /// # Errors
     /// A failure of isl.
     pub fn map(&self, poly: &Polyhedral) -> Result<isl::Map, isl::IslError> {
-        let [source, sink] = &self.ends;
-        let mut all = side_domain(poly, source, Side::Source);
-        all = conjunction(all, side_domain(poly, sink, Side::Sink));
-        all = conjunction(all, vec![self.same_element(poly)]);
-        all = conjunction(poly.in_context(all), self.before(poly));
-        let names = |end: &End, side| {
-            let mut dims = poly.names(poly.loops(end.insn), side);
-            let reduction = poly.names(&end.reduction, side);
-            dims.extend(reduction.iter().cloned());
-            (dims, reduction)
-        };
-        let (in_dims, mut reduction) = names(source, Side::Source);
-        let (out_dims, more) = names(sink, Side::Sink);
-        reduction.extend(more);
-        let tuple = |end: &End| poly.kernel.insns[end.insn].name.clone();
-        let space =
-            isl::MapSpace::new(&in_dims, &out_dims, &poly.params).with_tuples(tuple(source), tuple(sink));
-        let map = isl::Map::from_disjuncts(&space, &all)?;
-        if reduction.is_empty() {
-            return Ok(map);
-        }
-        let names: Vec<_> = reduction.iter().map(String::as_str).collect();
-        map.project_out(&names)
+        Labels::of(poly).name(&self.pairs.map()?, self.insns)
     }
 
-    /// Adds what isl is told of the relation to a question; returns the loops at its source and at its sink.
-    pub fn ask(&self, poly: &Polyhedral, question: &mut Words) -> [Vec<InameId>; 2] {
-        let scopes = self
-            .ends
-            .each_ref()
-            .map(|end| question.instances(poly, (end.insn, end.conditions), &end.reduction));
-        question.count(poly.common_loops(self.ends[0].insn, self.ends[1].insn).len());
-        question.count(self.span.start);
-        question.count(self.span.end);
-        question.push(i64::from(self.span.textual));
-        question.count(self.same.len());
-        for (x, y) in &self.same {
-            question.affine(x, &scopes[0]);
-            question.affine(y, &scopes[1]);
-        }
-        question.context(poly);
-        scopes
+    /// What isl is told.
+    pub(crate) fn pairs(&self) -> &Pairs {
+        &self.pairs
     }
 
     /// Pairs `(i, j)`: in every pair of instances `i` at the source has the value of `j` at the sink.
@@ -100,26 +56,7 @@ impl PairRelation {
 
     /// What decides the order.
     pub fn span(&self) -> Span {
-        self.span
-    }
-
-    fn same_element(&self, poly: &Polyhedral) -> Vec<isl::Constraint> {
-        // symbolic both, which `pair_relation` made sure of
-        let difference = |(x, y): &(Affine, Affine)| {
-            Some(difference(&poly.affine(x, Side::Source)?, &poly.affine(y, Side::Sink)?))
-        };
-        self.same.iter().filter_map(difference).map(isl::Constraint::zero).collect()
-    }
-
-    /// Disjuncts of "source before sink" in textual order.
-    fn before(&self, poly: &Polyhedral) -> Disjuncts {
-        let common = poly.common_loops(self.ends[0].insn, self.ends[1].insn);
-        let Span { start, end, textual } = self.span;
-        let mut disjuncts: Disjuncts = (start..end).map(|k| first_difference_at(poly, common, k)).collect();
-        if textual {
-            disjuncts.push(equal_values(poly, common));
-        }
-        disjuncts
+        self.pairs.span
     }
 }
 
@@ -152,12 +89,19 @@ pub fn pair_relation(
     if !span.textual && !poly.common_loops(a.insn, b.insn)[span.start..span.end].iter().any(advances) {
         return None;
     }
-    let end = |site: &AccessSite| End {
-        insn: site.insn,
-        reduction: site.reduction.clone(),
-        conditions: site.conditions,
+    let end = |s: &AccessSite| poly.instances_of(s.insn, s.conditions, &s.reduction);
+    let scope = |s: &AccessSite| [poly.loops(s.insn), &s.reduction].concat();
+    let scopes = [scope(a), scope(b)];
+    let value = |e: &Affine, side: usize| Linear::of(e, &scopes[side], &|v| poly.symbol(v));
+    let pairs = Pairs {
+        ends: [end(a), end(b)],
+        // symbolic both, which `same_element` made sure of
+        same: same.iter().filter_map(|(x, y)| Some((value(x, 0)?, value(y, 1)?))).collect(),
+        common: poly.common_loops(a.insn, b.insn).len(),
+        span,
+        symbols: poly.symbols().clone(),
     };
-    Some(PairRelation { ends: [end(a), end(b)], same, agreeing, span })
+    Some(PairRelation { insns: [a.insn, b.insn], pairs, agreeing })
 }
 
 fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span {
@@ -168,11 +112,6 @@ fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span
         Order::Across(outer) => Span { start: 0, end: outer.len(), textual: false },
         Order::Anywhere => Span { start: 0, end: common, textual },
     }
-}
-
-fn side_domain(poly: &Polyhedral, end: &End, side: Side) -> Disjuncts {
-    let (loops, _) = poly.instances_under(end.insn, end.conditions, side);
-    if end.reduction.is_empty() { loops } else { conjunction(loops, poly.domains(&end.reduction, side).0) }
 }
 
 /// Values that are equal where the indices are, as far as they are known; `None` if they cannot be.
@@ -245,11 +184,4 @@ pub fn index_map(site: &AccessSite) -> Option<VarId> {
         });
     }
     found
-}
-
-/// Equal on `loops[..k]` and smaller at `loops[k]`.
-fn first_difference_at(poly: &Polyhedral, loops: &[InameId], k: usize) -> Vec<isl::Constraint> {
-    let mut constraints = equal_values(poly, &loops[..k]);
-    constraints.push(isl::Constraint::non_negative(step(poly, loops[k]).offset(-1)));
-    constraints
 }

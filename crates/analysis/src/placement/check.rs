@@ -2,12 +2,12 @@
 
 use crate::Analysis;
 use crate::answers::Answers;
-use crate::deps::words::Words;
 use crate::deps::{AccessSite, Dependence, DependenceKind, bounds_of};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
-use crate::polyhedral::{Polyhedral, Side, step};
+use crate::polyhedral::Polyhedral;
+use crate::question::{Linear, NoPair, Order, Ordered, Part};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{AddressSpace, AxisTag};
@@ -93,8 +93,19 @@ enum Difference {
     Nowhere,
     /// In every pair, as far as is known.
     Everywhere,
-    /// Where this distance is not zero.
-    Where(isl::Affine),
+    /// Where these values at the source and at the sink differ.
+    Where(Linear, Linear),
+}
+
+impl Difference {
+    /// The pairs whose coordinates differ.
+    fn part(self) -> Option<Part> {
+        match self {
+            Self::Nowhere => None,
+            Self::Everywhere => Some(Part::whole()),
+            Self::Where(source, sink) => Some(Part::apart(&source, &sink)),
+        }
+    }
 }
 
 struct Checker<'a, 'k> {
@@ -133,11 +144,16 @@ impl Checker<'_, '_> {
             let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
             self.refuse_any(d, &groups, reason)?;
         }
-        if items.iter().all(|axis| self.difference(d, *axis) == Difference::Nowhere) {
+        let apart: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
+        if apart.is_empty() {
             return Ok(());
         }
-        let question = self.question(d, &groups, &items);
-        let carriers = self.answers.carriers.answer(question, || self.carriers(d, &groups, &items))?;
+        let question = self.order(d, &groups, apart);
+        let carriers = match self.answers.order.answer(question.clone())? {
+            Ordered::Barriers(carriers) => carriers,
+            Ordered::NotAtomic => return self.refuse_order(d, RefusalReason::NotAtomic, &question),
+            Ordered::Unordered => return self.refuse_order(d, RefusalReason::Unordered, &question),
+        };
         let loops = self.poly.common_loops(d.source, d.sink);
         for depth in carriers {
             let carrier = depth.and_then(|k| loops.get(k).copied());
@@ -146,16 +162,37 @@ impl Checker<'_, '_> {
         Ok(())
     }
 
+    /// How pairs in one group but in different work-items are kept in order.
+    fn order(&self, d: &Dependence, groups: &[Axis], items: Vec<Part>) -> Order {
+        let same = |axis: &Axis| {
+            let (source, sink) = self.coordinates(d, *axis);
+            if agree(d, &source, &sink) { None } else { self.positions(d, &source, &sink) }
+        };
+        let loops = self.poly.common_loops(d.source, d.sink).iter().enumerate();
+        Order {
+            relation: d.told().clone(),
+            groups: groups.iter().filter_map(same).collect(),
+            items,
+            updates: d.kind == DependenceKind::Update,
+            splits: loops.filter(|(_, l)| self.splits_at(d, **l)).map(|(k, _)| k).collect(),
+        }
+    }
+
+    /// Refuses with the smallest of the pairs that no barrier orders.
+    fn refuse_order(&self, d: &Dependence, reason: RefusalReason, order: &Order) -> Result<(), PlacementError> {
+        match order.find()?.1 {
+            Some(part) => self.refuse_part(d, reason, &d.name(&part)?),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a flow between sub-groups: rows of work-items along `l.0`, cut into blocks.
     fn check_sub_group(&self, d: &Dependence, items: &[Axis]) -> Result<(), PlacementError> {
         for axis in items {
             if *axis != Axis::Local(0) {
                 self.refuse_any(d, &[*axis], RefusalReason::SubGroupFlow)?;
             } else if !self.is_one_sub_group() {
-                let distance = self.sub_group_distance(d);
-                if let Some(part) = differing(&d.relation()?, distance)? {
-                    self.refuse_part(d, RefusalReason::SubGroupFlow, &part)?;
-                }
+                self.refuse(d, self.between_sub_groups(d), RefusalReason::SubGroupFlow)?;
             }
         }
         Ok(())
@@ -171,65 +208,15 @@ impl Checker<'_, '_> {
         })
     }
 
-    /// How many sub-groups the sink is behind the source along `l.0`.
-    fn sub_group_distance(&self, d: &Dependence) -> Difference {
+    /// Whether source and sink are in different sub-groups along `l.0`.
+    fn between_sub_groups(&self, d: &Dependence) -> Difference {
         let (source, sink) = self.coordinates(d, Axis::Local(0));
-        let at = |c: &Coordinate, side| Some(self.position(c, side)?.floor_div(SUB_GROUP));
-        let ends = at(&sink, Side::Sink).zip(at(&source, Side::Source));
-        ends.map_or(Difference::Everywhere, |(sink, source)| {
-            Difference::Where(crate::polyhedral::difference(&sink, &source))
-        })
-    }
-
-    /// The barriers that keep a dependence between work-items of one group, or a refusal: for each the depth of its
-    /// carrier, if it has one.
-    fn carriers(
-        &self,
-        d: &Dependence,
-        groups: &[Axis],
-        items: &[Axis],
-    ) -> Result<Vec<Option<usize>>, PlacementError> {
-        match (self.crossing_items(d, groups, items)?, d.kind == DependenceKind::Update) {
-            (None, _) => Ok(Vec::new()),
-            (Some(crossing), false) => self.order_items(d, crossing),
-            (Some(crossing), true) => {
-                self.refuse_part(d, RefusalReason::NotAtomic, &crossing)?;
-                Ok(Vec::new())
-            }
-        }
-    }
-
-    /// All that [`Checker::carriers`] goes by: the text is part of the relation, and loops on axes are where the
-    /// coordinates are.
-    fn question(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Words {
-        let mut question = Words::default();
-        let scopes = d.ask(self.poly, &mut question);
-        question.count(groups.len());
-        for axis in groups.iter().chain(items) {
-            self.ask_where(d, *axis, &scopes, &mut question);
-        }
-        question.push(i64::from(d.kind == DependenceKind::Update));
-        question
-    }
-
-    /// Adds to a question where the coordinates of the ends along an axis are, and differ.
-    fn ask_where(&self, d: &Dependence, axis: Axis, scopes: &[Vec<InameId>; 2], question: &mut Words) {
-        question.push(match self.difference(d, axis) {
-            Difference::Nowhere => 0,
-            Difference::Everywhere => 1,
-            Difference::Where(_) => 2,
-        });
-        let (source, sink) = self.coordinates(d, axis);
-        for (coordinate, scope) in [source, sink].into_iter().zip(scopes) {
-            match coordinate {
-                Coordinate::Iname(i, lo) => {
-                    question.push(2);
-                    question.affine(&Affine::iname(i).minus(&lo), scope);
-                }
-                Coordinate::Everywhere => question.push(1),
-                Coordinate::Zero => question.push(0),
-            }
-        }
+        let at = |c: &Coordinate, insn| {
+            let row = self.position(c)?.floor_div(SUB_GROUP);
+            Linear::of(&row, self.poly.loops(insn), &|v| self.poly.symbol(v))
+        };
+        let ends = at(&source, d.source).zip(at(&sink, d.sink));
+        ends.map_or(Difference::Everywhere, |(source, sink)| Difference::Where(source, sink))
     }
 
     /// Whether a loop is sequential and may advance from source to sink.
@@ -240,18 +227,19 @@ impl Checker<'_, '_> {
     /// Refuses if source and sink differ on one of the axes.
     fn refuse_any(&self, d: &Dependence, axes: &[Axis], reason: RefusalReason) -> Result<(), PlacementError> {
         for axis in axes {
-            if self.difference(d, *axis) == Difference::Nowhere {
-                continue;
-            }
-            let mut question = Words::default();
-            let scopes = d.ask(self.poly, &mut question);
-            self.ask_where(d, *axis, &scopes, &mut question);
-            self.answers.together.answer(question, || match self.differing(d, *axis, &d.relation()?)? {
-                Some(part) => self.refuse_part(d, reason, &part),
-                None => Ok(()),
-            })?;
+            self.refuse(d, self.difference(d, *axis), reason)?;
         }
         Ok(())
+    }
+
+    /// Refuses if there are pairs that differ so.
+    fn refuse(&self, d: &Dependence, differ: Difference, reason: RefusalReason) -> Result<(), PlacementError> {
+        let Some(part) = differ.part() else { return Ok(()) };
+        let question = NoPair { relation: d.told().clone(), part };
+        if self.answers.no_pair.answer(question.clone())? {
+            return Ok(());
+        }
+        self.refuse_part(d, reason, &d.name(&question.pairs()?)?)
     }
 
     /// Refuses with the smallest pair of a part of a dependence, unless it is empty.
@@ -264,18 +252,8 @@ impl Checker<'_, '_> {
         let Some(witness) = d.witness(&self.poly.kernel, part)? else { return Ok(()) };
         let kernel = &*self.poly.kernel;
         let var = kernel.vars[d.var].name.clone();
-        let assumable = d.injective_map_against(part)?.map(|map| kernel.vars[map].name.clone());
+        let assumable = d.injective_map_against(self.poly, part)?.map(|map| kernel.vars[map].name.clone());
         Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
-    }
-
-    /// The pairs of a part of a dependence whose coordinates along an axis differ; `None` if there are none.
-    fn differing(
-        &self,
-        d: &Dependence,
-        axis: Axis,
-        whole: &isl::Map,
-    ) -> Result<Option<isl::Map>, PlacementError> {
-        differing(whole, self.difference(d, axis))
     }
 
     /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read wherever the loop
@@ -310,7 +288,10 @@ impl Checker<'_, '_> {
                 Difference::Nowhere
             }
             (Coordinate::Everywhere, _) | (_, Coordinate::Everywhere) => Difference::Everywhere,
-            _ => self.distance(&source, &sink).map_or(Difference::Everywhere, Difference::Where),
+            _ => match self.positions(d, &source, &sink) {
+                None => Difference::Everywhere,
+                Some((source, sink)) => Difference::Where(source, sink),
+            },
         }
     }
 
@@ -322,101 +303,18 @@ impl Checker<'_, '_> {
         matches!(self.poly.kernel.vars[d.var].space, AddressSpace::Local | AddressSpace::SubGroup)
     }
 
-    /// Sink coordinate minus source coordinate.
-    fn distance(&self, source: &Coordinate, sink: &Coordinate) -> Option<isl::Affine> {
-        let (sink, source) = (self.position(sink, Side::Sink)?, self.position(source, Side::Source)?);
-        Some(crate::polyhedral::difference(&sink, &source))
+    /// The coordinates of both ends as numbers.
+    fn positions(&self, d: &Dependence, source: &Coordinate, sink: &Coordinate) -> Option<(Linear, Linear)> {
+        let at = |c, insn| Linear::of(&self.position(c)?, self.poly.loops(insn), &|v| self.poly.symbol(v));
+        Some((at(source, d.source)?, at(sink, d.sink)?))
     }
 
     /// A coordinate as a number.
-    fn position(&self, c: &Coordinate, side: Side) -> Option<isl::Affine> {
+    fn position(&self, c: &Coordinate) -> Option<Affine> {
         match c {
-            Coordinate::Iname(i, lo) => {
-                let i = isl::Affine::name(self.poly.name(*i, side));
-                Some(crate::polyhedral::difference(&i, &self.poly.affine(lo, side)?))
-            }
-            Coordinate::Zero => Some(isl::Affine::constant(0)),
+            Coordinate::Iname(i, lo) => Some(Affine::iname(*i).minus(lo)),
+            Coordinate::Zero => Some(Affine::default()),
             Coordinate::Everywhere => None,
-        }
-    }
-
-    /// The pairs in one group but in different work-items; `None` if there are none.
-    fn crossing_items(
-        &self,
-        d: &Dependence,
-        groups: &[Axis],
-        items: &[Axis],
-    ) -> Result<Option<isl::Map>, PlacementError> {
-        // groups first: they leave few pairs
-        let mut whole = d.relation()?;
-        for axis in groups {
-            whole = self.same_coordinate(d, *axis, whole)?;
-        }
-        let mut crossing: Option<isl::Map> = None;
-        for axis in items {
-            if let Some(part) = self.differing(d, *axis, &whole)? {
-                crossing = Some(match crossing {
-                    None => part,
-                    Some(sum) => sum.union(&part)?,
-                });
-            }
-        }
-        Ok(crossing)
-    }
-
-    /// Orders pairs of one group and different work-items by barriers, or refuses.
-    fn order_items(&self, d: &Dependence, mut rest: isl::Map) -> Result<Vec<Option<usize>>, PlacementError> {
-        let mut carriers = Vec::new();
-        for (depth, l) in self.poly.common_loops(d.source, d.sink).iter().enumerate() {
-            if self.splits_at(d, *l) {
-                let (advances, same) = self.split_at(d, *l, &rest)?;
-                carriers.extend(advances.then_some(Some(depth)));
-                rest = same;
-            }
-        }
-        if rest.is_empty()? {
-            return Ok(carriers);
-        }
-        if d.span().textual {
-            carriers.push(None);
-            return Ok(carriers);
-        }
-        self.refuse_part(d, RefusalReason::Unordered, &rest)?;
-        Ok(carriers)
-    }
-
-    /// Handles the pairs that differ at a sequential loop: whether there are any, and those that agree.
-    fn split_at(
-        &self,
-        d: &Dependence,
-        l: InameId,
-        rest: &isl::Map,
-    ) -> Result<(bool, isl::Map), PlacementError> {
-        let step = step(self.poly, l);
-        let space = rest.space()?;
-        let part = |c: isl::Constraint| rest.intersect(&isl::Map::from_constraints(&space, &[c])?);
-        let advances = !part(isl::Constraint::non_negative(step.clone().offset(-1)))?.is_empty()?;
-        let backward = part(isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step)))?;
-        self.refuse_part(d, RefusalReason::Unordered, &backward)?;
-        Ok((advances, part(isl::Constraint::zero(step))?))
-    }
-
-    fn same_coordinate(
-        &self,
-        d: &Dependence,
-        axis: Axis,
-        rest: isl::Map,
-    ) -> Result<isl::Map, PlacementError> {
-        let (source, sink) = self.coordinates(d, axis);
-        if agree(d, &source, &sink) {
-            return Ok(rest);
-        }
-        match self.distance(&source, &sink) {
-            None => Ok(rest),
-            Some(e) => {
-                let equal = isl::Map::from_constraints(&rest.space()?, &[isl::Constraint::zero(e)])?;
-                Ok(rest.intersect(&equal)?)
-            }
         }
     }
 
@@ -430,19 +328,15 @@ impl Checker<'_, '_> {
         if self.is_private(d) && flows {
             let inner = &self.poly.loops(d.source)[common.len()..];
             if inner.iter().filter(lanes).any(|l| !self.has_element_of_its_own(d.source, *l)) {
-                self.refuse_part(d, RefusalReason::Lanes, &d.relation()?)?;
+                self.refuse(d, Difference::Everywhere, RefusalReason::Lanes)?;
             }
         }
-        for l in common.iter().filter(lanes) {
+        for (k, l) in common.iter().enumerate().filter(|(_, l)| lanes(l)) {
             if (self.is_private(d) && !flows) || d.equal.contains(l) {
                 continue;
             }
-            let whole = d.relation()?;
-            let step = step(self.poly, *l);
-            let less = vec![isl::Constraint::non_negative(step.clone().offset(-1))];
-            let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &step))];
-            let part = whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?;
-            self.refuse_part(d, RefusalReason::Lanes, &part)?;
+            let lane = Linear::of_loop(k);
+            self.refuse(d, Difference::Where(lane.clone(), lane), RefusalReason::Lanes)?;
         }
         Ok(())
     }
@@ -452,20 +346,6 @@ impl Checker<'_, '_> {
         let index = &self.poly.kernel.insns[insn].lhs.index;
         index.iter().any(|e| e.as_affine().is_some_and(|a| a.as_iname() == Some(l)))
     }
-}
-
-/// The pairs of a relation at which a distance is not zero; `None` if there are none.
-fn differing(whole: &isl::Map, distance: Difference) -> Result<Option<isl::Map>, PlacementError> {
-    let part = match distance {
-        Difference::Nowhere => return Ok(None),
-        Difference::Everywhere => whole.clone(),
-        Difference::Where(e) => {
-            let less = vec![isl::Constraint::non_negative(e.clone().offset(-1))];
-            let more = vec![isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e))];
-            whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[less, more])?)?
-        }
-    };
-    Ok(if part.is_empty()? { None } else { Some(part) })
 }
 
 /// Whether both ends of every pair are at one place of an axis, as far as the indices tell.

@@ -1,0 +1,193 @@
+//! Pairs of instances: those of two accesses that touch one element, those among which values flow.
+
+use super::{Instances, Linear, Question, Shared, Symbols, numbered};
+use crate::deps::pair::Span;
+use crate::polyhedral::{Disjuncts, conjunction, difference};
+use purlin_isl as isl;
+
+/// The pairs of instances of two accesses that touch one element, one before the other.
+///
+/// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops projected out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pairs {
+    /// The domains `D_a` and `D_b`.
+    pub(crate) ends: [Shared<Instances>; 2],
+    /// Values at the source that equal values at the sink: `f_a(i) = f_b(j)`, as far as both are known.
+    pub(crate) same: Vec<(Linear, Linear)>,
+    /// Number of loops around both.
+    pub(crate) common: usize,
+    /// What decides the order.
+    pub(crate) span: Span,
+    /// The symbols.
+    pub(crate) symbols: Shared<Symbols>,
+}
+
+/// Names of all loops at the source and at the sink.
+type Ends = [Vec<String>; 2];
+
+impl Pairs {
+    fn names(&self) -> Ends {
+        [numbered(self.ends[0].depth(), ""), numbered(self.ends[1].depth(), "'")]
+    }
+
+    /// The pairs as an isl map; loops by number.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(crate) fn map(&self) -> Result<isl::Map, isl::IslError> {
+        let names = self.names();
+        let mut all = self.ends[0].named(&names[0], &self.symbols);
+        all = conjunction(all, self.ends[1].named(&names[1], &self.symbols));
+        let same = self.same.iter().map(|(x, y)| {
+            let symbols = &self.symbols.names;
+            isl::Constraint::zero(difference(&x.named(&names[0], symbols), &y.named(&names[1], symbols)))
+        });
+        all = conjunction(all, vec![same.collect()]);
+        all = conjunction(self.symbols.restrict(all), self.before(&names));
+        let map = isl::Map::from_disjuncts(
+            &isl::MapSpace::new(&names[0], &names[1], &self.symbols.names),
+            &all,
+        )?;
+        let hidden = self.ends.iter().zip(&names).flat_map(|(end, names)| &names[end.loops..]);
+        let hidden: Vec<_> = hidden.map(String::as_str).collect();
+        if hidden.is_empty() { Ok(map) } else { map.project_out(&hidden) }
+    }
+
+    /// Disjuncts of "source before sink" in textual order.
+    fn before(&self, names: &Ends) -> Disjuncts {
+        let Span { start, end, textual } = self.span;
+        let step = |k: usize| isl::Affine::name(names[1][k].as_str()).plus(-1, names[0][k].as_str());
+        let equal = |k: usize| (0..k).map(|l| isl::Constraint::zero(step(l))).collect::<Vec<_>>();
+        let mut disjuncts: Disjuncts = Vec::new();
+        for k in start..end {
+            let mut first_difference = equal(k);
+            first_difference.push(isl::Constraint::non_negative(step(k).offset(-1)));
+            disjuncts.push(first_difference);
+        }
+        if textual {
+            disjuncts.push(equal(self.common));
+        }
+        disjuncts
+    }
+}
+
+/// The pairs among which a value flows, or that touch one element: pairs, less those with a write in between.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Relation {
+    /// The pairs.
+    pub(crate) pairs: Pairs,
+    /// From the source to a certain write of the element, and from there to the sink.
+    pub(crate) detours: Vec<(Pairs, Pairs)>,
+}
+
+impl Relation {
+    /// The pairs as an isl map; loops by number.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(crate) fn map(&self) -> Result<isl::Map, isl::IslError> {
+        let mut map = self.pairs.map()?;
+        for (first, second) in &self.detours {
+            if map.is_empty()? {
+                break;
+            }
+            let (first, second) = (first.map()?, second.map()?);
+            if !first.is_empty()? && !second.is_empty()? {
+                map = map.subtract(&first.apply_range(&second)?)?.coalesce()?;
+            }
+        }
+        Ok(map)
+    }
+
+    /// Names of the loops at both ends of the map.
+    pub(super) fn names(&self) -> Ends {
+        self.pairs.names()
+    }
+
+    pub(super) fn symbols(&self) -> &Symbols {
+        &self.pairs.symbols
+    }
+}
+
+/// The sign of a difference, sink minus source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sign {
+    /// Equal values.
+    Zero,
+    /// The sink's is larger.
+    Positive,
+    /// The sink's is smaller.
+    Negative,
+}
+
+/// A conjunction of signs of differences between a value at the source and a value at the sink.
+pub(crate) type Differences = Vec<(Sign, Linear, Linear)>;
+
+/// Some of the pairs of a relation: those at which one of these conjunctions holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Part(pub(crate) Vec<Differences>);
+
+impl Part {
+    /// All pairs.
+    pub(crate) fn whole() -> Self {
+        Self(vec![Vec::new()])
+    }
+
+    /// The pairs at which two values differ.
+    pub(crate) fn apart(source: &Linear, sink: &Linear) -> Self {
+        let sign = |sign| vec![(sign, source.clone(), sink.clone())];
+        Self(vec![sign(Sign::Positive), sign(Sign::Negative)])
+    }
+
+    /// Whether these are all pairs.
+    fn is_whole(&self) -> bool {
+        self.0.iter().any(Vec::is_empty)
+    }
+
+    /// This part of a map whose loops have these names.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(crate) fn of(&self, whole: &isl::Map, names: &Ends, symbols: &[String]) -> Result<isl::Map, isl::IslError> {
+        if self.is_whole() {
+            return Ok(whole.clone());
+        }
+        let constraint = |(sign, source, sink): &(Sign, Linear, Linear)| {
+            let (source, sink) = (source.named(&names[0], symbols), sink.named(&names[1], symbols));
+            match sign {
+                Sign::Zero => isl::Constraint::zero(difference(&sink, &source)),
+                Sign::Positive => isl::Constraint::non_negative(difference(&sink, &source).offset(-1)),
+                Sign::Negative => isl::Constraint::non_negative(difference(&source, &sink).offset(-1)),
+            }
+        };
+        let disjuncts: Disjuncts = self.0.iter().map(|all| all.iter().map(constraint).collect()).collect();
+        whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &disjuncts)?)
+    }
+}
+
+/// Whether a relation has no pair in a part, for any values that the symbols can take.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NoPair {
+    pub(crate) relation: Relation,
+    pub(crate) part: Part,
+}
+
+impl Question for NoPair {
+    type Answer = bool;
+
+    fn ask(&self) -> Result<bool, isl::IslError> {
+        let pairs = self.pairs()?;
+        Ok(pairs.is_empty()? || pairs.lexmin_pair_within(&self.relation.symbols().ranges)?.is_none())
+    }
+}
+
+impl NoPair {
+    /// The pairs in the part; loops by number.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(crate) fn pairs(&self) -> Result<isl::Map, isl::IslError> {
+        let symbols = &self.relation.symbols().names;
+        self.part.of(&self.relation.map()?, &self.relation.names(), symbols)
+    }
+}
