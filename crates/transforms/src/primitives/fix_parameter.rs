@@ -89,11 +89,9 @@ impl Primitive for FixParameter {
         let kernel = analysis.kernel();
         let param = lookup::var(kernel, &self.param)?;
         let data = &kernel.vars[param];
-        if data.kind != VarKind::Param {
-            return Err(
-                PARAMETER.unfit(format!("`{}` is no parameter; only parameters can be fixed", self.param))
-            );
-        }
+        PARAMETER.require(data.kind == VarKind::Param, || {
+            format!("`{}` is no parameter; only parameters can be fixed", self.param)
+        })?;
         self.check_fits(data.ty)?;
         let replace = |atom: &Atom| (*atom == Atom::Var(param)).then(|| Affine::constant(self.value));
         let broken = kernel.assumptions.iter().find_map(|assumption| match assumption {

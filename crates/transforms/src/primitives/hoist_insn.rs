@@ -237,10 +237,12 @@ fn bounds(analysis: &Analysis, iname: InameId) -> Result<Option<GuardedRange>, R
     if never_empty(analysis, iname)? {
         return Ok(None);
     }
-    kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
-        CONDITION.unfit(format!(
+    let range = kernel.inames[iname].domain.as_guarded_range(iname);
+    CONDITION.require(range.is_some(), || {
+        format!(
             "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
             kernel.inames[iname].name
-        ))
-    })
+        )
+    })?;
+    Ok(range)
 }

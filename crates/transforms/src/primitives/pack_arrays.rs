@@ -111,11 +111,10 @@ impl Primitive for PackArrays {
                 )
             })?;
             arrays.push(Packed { var, strides: strides(&data.shape), offset: size });
-            let elements = elements(data)?;
-            size = size
-                .checked_add(elements)
-                .filter(|n| *n <= MAX_COEFFICIENT)
-                .ok_or_else(|| SIZE.unfit("the arrays have more than 2^40 elements together; pack fewer"))?;
+            size = size.saturating_add(elements(data)?);
+            SIZE.require(size <= MAX_COEFFICIENT, || {
+                "the arrays have more than 2^40 elements together; pack fewer".into()
+            })?;
         }
         let pool =
             Variable::new(&self.into, first.ty, VarKind::Temporary, [Affine::constant(size)], first.space);

@@ -302,14 +302,15 @@ fn buffer_stride(variable: &Variable) -> Result<Option<Affine>, Refusal> {
     let Some(strides) = &variable.layout.strides else { return Ok(None) };
     let room = |(s, n)| product(s, n)?.as_constant();
     let rooms: Option<Vec<i64>> = strides.iter().zip(&variable.shape).map(room).collect();
-    match rooms.and_then(|rooms| rooms.into_iter().max()) {
-        Some(room) => Ok(Some(Affine::constant(room))),
-        None => Err(CONSTANT_STRIDES.undecided(format!(
+    let room = rooms.and_then(|rooms| rooms.into_iter().max());
+    CONSTANT_STRIDES.decide(room.is_some(), || {
+        format!(
             "the strides of `{}` are no constants, so that the place of a second buffer is not known; \
              pipeline the loop before changing the layout",
             variable.name
-        ))),
-    }
+        )
+    })?;
+    Ok(room.map(Affine::constant))
 }
 
 /// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with `a` zero through what has buffers, else `ahead`.
