@@ -33,10 +33,10 @@ pub use graph::{DependenceGraph, show_dependences, to_dot};
 
 use crate::Analysis;
 use crate::polyhedral::{Polyhedral, Side, difference, symbol_ranges};
+use crate::question::Relation;
 use crate::witness::{Instance, Witness};
 use pair::{Order, PairRelation, Span, common_maps, index_map, pair_relation};
 use purlin_ir::affine::{Affine, Atom};
-use crate::question::Relation;
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{Kernel, VarKind};
 use purlin_isl as isl;

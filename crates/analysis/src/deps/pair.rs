@@ -1,8 +1,8 @@
 //! Relations between the instances of two accesses that touch the same element.
 
+use crate::deps::Labels;
 use crate::deps::access::AccessSite;
 use crate::deps::agree::agreeing;
-use crate::deps::Labels;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
 use purlin_ir::affine::Affine;

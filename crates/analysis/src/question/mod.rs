@@ -138,7 +138,11 @@ pub(crate) struct Row {
 
 impl Row {
     /// A constraint at a place with these loops around; `None` if it mentions anything but them and symbols.
-    pub(crate) fn of(c: &Constraint, scope: &[InameId], symbol: &dyn Fn(VarId) -> Option<usize>) -> Option<Self> {
+    pub(crate) fn of(
+        c: &Constraint,
+        scope: &[InameId],
+        symbol: &dyn Fn(VarId) -> Option<usize>,
+    ) -> Option<Self> {
         let is_zero = matches!(c, Constraint::Zero(_));
         Some(Self { is_zero, value: Linear::of(c.expr(), scope, symbol)? })
     }

@@ -44,10 +44,8 @@ impl Pairs {
         });
         all = conjunction(all, vec![same.collect()]);
         all = conjunction(self.symbols.restrict(all), self.before(&names));
-        let map = isl::Map::from_disjuncts(
-            &isl::MapSpace::new(&names[0], &names[1], &self.symbols.names),
-            &all,
-        )?;
+        let map =
+            isl::Map::from_disjuncts(&isl::MapSpace::new(&names[0], &names[1], &self.symbols.names), &all)?;
         let hidden = self.ends.iter().zip(&names).flat_map(|(end, names)| &names[end.loops..]);
         let hidden: Vec<_> = hidden.map(String::as_str).collect();
         if hidden.is_empty() { Ok(map) } else { map.project_out(&hidden) }
@@ -148,7 +146,12 @@ impl Part {
     ///
     /// # Errors
     /// A failure of isl.
-    pub(crate) fn of(&self, whole: &isl::Map, names: &Ends, symbols: &[String]) -> Result<isl::Map, isl::IslError> {
+    pub(crate) fn of(
+        &self,
+        whole: &isl::Map,
+        names: &Ends,
+        symbols: &[String],
+    ) -> Result<isl::Map, isl::IslError> {
         if self.is_whole() {
             return Ok(whole.clone());
         }

@@ -1,10 +1,13 @@
 //! Computes equal subexpressions once.
 
-use super::Transform;
 use super::tag_iname::check_placement;
 use crate::lookup::Selection;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::CURRENT;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::refusal::Refusal;
+use crate::schedule::{Array, Statement};
 use crate::tree::{edit_siblings, insns_of, siblings};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::{AccessSite, Mode};
@@ -101,19 +104,47 @@ impl fmt::Display for EliminateCommonSubexpressions {
     }
 }
 
-impl Transform for EliminateCommonSubexpressions {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        if self.least_size < 1 || self.least_uses < 2 {
-            return Err(Refusal::Other(
-                "a common subexpression has at least 1 operation and stands in at least 2 places".into(),
-            ));
+/// There is something to compute once.
+const COMMON: Obligation = Obligation::new(
+    "eliminate_common_subexpressions.common",
+    "a subexpression that is large enough stands often enough where it is surely computed",
+);
+
+/// Places for temporaries, each in the kernel that holds those before it.
+pub struct Places {
+    spots: Vec<Spot>,
+}
+
+impl Primitive for EliminateCommonSubexpressions {
+    type Proof = Places;
+    type Made = Vec<(Array, Statement)>;
+
+    const OBLIGATIONS: &'static [Obligation] = &[COMMON, CURRENT];
+
+    fn check(&self, analysis: &Analysis) -> Result<Places, Refusal> {
+        let kernel = analysis.kernel();
+        if self.least_size < 1 {
+            return Err(Refusal::argument("least_size", "the least size is 0", "at least 1 operation"));
         }
-        let all = self.eliminate(kernel, false)?;
+        if self.least_uses < 2 {
+            let found = format!("the least number of uses is {}", self.least_uses);
+            return Err(Refusal::argument("least_uses", found, "at least 2"));
+        }
+        let (spots, all) = self.eliminate(kernel, false)?;
         if check_placement(&all).is_ok() {
-            return Ok(all);
+            return Ok(Places { spots });
         }
         // some of them would carry a value between places: find out which
-        self.eliminate(kernel, true)
+        self.eliminate(kernel, true).map(|(spots, _)| Places { spots })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Places) -> Vec<(Array, Statement)> {
+        let made = proof.spots.iter().map(|spot| {
+            let insn = self.introduce(kernel, spot);
+            let insn = &kernel.insns[insn];
+            (Array::named(&kernel.vars[insn.lhs.var].name), Statement::named(&insn.name))
+        });
+        made.collect()
     }
 }
 
@@ -143,7 +174,8 @@ struct Spot {
 }
 
 impl EliminateCommonSubexpressions {
-    fn eliminate(&self, kernel: &Kernel, placed: bool) -> Result<Kernel, Refusal> {
+    /// Places for temporaries until none is left, and the kernel that holds them all.
+    fn eliminate(&self, kernel: &Kernel, placed: bool) -> Result<(Vec<Spot>, Kernel), Refusal> {
         let mut selected: BTreeSet<InsnId> = match &self.insns {
             Some(selection) => selection.resolve(kernel)?.into_iter().collect(),
             None => kernel.insns.ids().collect(),
@@ -154,8 +186,10 @@ impl EliminateCommonSubexpressions {
         let mut search =
             Search { step: self, defined: HashSet::new(), failed: HashSet::new(), refusal: None };
         let mut current = kernel.clone();
+        let mut spots = Vec::new();
         while let Some(spot) = search.next(&current, &selected)? {
-            let (result, insn) = self.edit(&current, &spot);
+            let mut result = current.clone();
+            let insn = self.introduce(&mut result, &spot);
             if placed && let Err(cause) = check_placement(&result) {
                 search.failed.insert(spot.e);
                 search.refusal.get_or_insert(cause);
@@ -163,12 +197,13 @@ impl EliminateCommonSubexpressions {
             }
             selected.insert(insn);
             search.defined.insert(insn);
+            spots.push(spot);
             current = result;
         }
         match (search.defined.is_empty(), search.refusal) {
-            (false, _) => Ok(current),
+            (false, _) => Ok((spots, current)),
             (true, Some(refusal)) => Err(refusal),
-            (true, None) => Err(Refusal::Other(format!(
+            (true, None) => Err(COMMON.unfit(format!(
                 "no subexpression that is surely computed counts (operations: {} or more, places: {} or more){}",
                 self.least_size,
                 self.least_uses,
@@ -180,21 +215,21 @@ impl EliminateCommonSubexpressions {
         }
     }
 
-    fn edit(&self, kernel: &Kernel, spot: &Spot) -> (Kernel, InsnId) {
-        let mut result = kernel.clone();
+    /// Computes the subexpression into a temporary at its place, and lets its uses read that.
+    fn introduce(&self, kernel: &mut Kernel, spot: &Spot) -> InsnId {
         let name = kernel.fresh_name(self.temporary.as_deref().unwrap_or("common"));
         let temporary = Variable::new(&name, spot.ty, VarKind::Temporary, [], AddressSpace::Private);
-        let access = Access::scalar(result.vars.push(temporary));
+        let access = Access::scalar(kernel.vars.push(temporary));
         let value = Expr::Load(access.clone());
         let mut replace = |e: Expr| if e == spot.e { value.clone() } else { e };
         for insn in &spot.insns {
-            result.insns[*insn].map_expressions(&mut replace);
+            kernel.insns[*insn].map_expressions(&mut replace);
         }
         let mut tags = spot.insns.iter().map(|i| &kernel.insns[*i].tags);
         let first = tags.next().cloned().unwrap_or_default();
         let tags = tags.fold(first, |all, of| all.intersection(of).cloned().collect());
         let insn = Insn {
-            name: result.fresh_name(&format!("compute_{name}")),
+            name: kernel.fresh_name(&format!("compute_{name}")),
             lhs: access,
             op: WriteOp::Assign,
             rhs: spot.e.clone(),
@@ -202,13 +237,13 @@ impl EliminateCommonSubexpressions {
             tags,
             callee: None,
         };
-        let insn = result.insns.push(insn);
-        edit_siblings(&mut result.body, &|n| is_same(n, &spot.node), &mut |nodes| {
+        let insn = kernel.insns.push(insn);
+        edit_siblings(&mut kernel.body, &|n| is_same(n, &spot.node), &mut |nodes| {
             if let Some(at) = nodes.iter().position(|n| is_same(n, &spot.node)) {
                 nodes.insert(at, Node::Insn(insn));
             }
         });
-        (result, insn)
+        insn
     }
 }
 

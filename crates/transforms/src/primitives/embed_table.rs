@@ -1,9 +1,11 @@
 //! Writes the values of a table into the code.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use purlin_ir::{Access, Expr, Kernel, ScalarType, TableData, VarKind, Variable};
+use purlin_analysis::Analysis;
+use purlin_ir::{Access, Expr, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,43 +47,75 @@ impl fmt::Display for EmbedTable {
     }
 }
 
-impl Transform for EmbedTable {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let var = lookup::var(kernel, &self.var)?;
-        let table = &kernel.vars[var];
-        let VarKind::Table(data) = &table.kind else {
-            return Err(Refusal::Other(format!(
-                "`{}` is no table; only tables have values to embed",
-                self.var
-            )));
-        };
-        let single = has_single_precision(kernel);
-        let value = |e: &Expr| match e {
-            Expr::Load(a) if a.var == var => literal(table, data, a, single),
-            _ => None,
-        };
-        let mut count = 0_usize;
-        let mut rewrite = |e: Expr| match value(&e) {
-            Some(value) => {
-                count += 1;
-                value
+/// The values are known.
+const TABLE: Obligation = Obligation::new("embed_table.table", "the variable is a table");
+
+/// There is a load whose value is known.
+const CONSTANT_INDEX: Obligation =
+    Obligation::new("embed_table.constant_index", "a load of the table has a constant index inside of it");
+
+/// A table that is loaded at a constant index.
+pub struct KnownValues {
+    var: VarId,
+    table: Variable,
+    /// Whether a literal could take another type than that of the table.
+    single: bool,
+}
+
+impl KnownValues {
+    /// The value of a load of the table, if it is known.
+    fn value(&self, e: &Expr) -> Option<Expr> {
+        match (e, &self.table.kind) {
+            (Expr::Load(a), VarKind::Table(data)) if a.var == self.var => {
+                literal(&self.table, data, a, self.single)
             }
-            None => e,
-        };
-        let mut embedded = kernel.with_typed_extrema(&value);
-        for rule in embedded.rules.values_mut() {
+            _ => None,
+        }
+    }
+}
+
+impl Primitive for EmbedTable {
+    type Proof = KnownValues;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[TABLE, CONSTANT_INDEX];
+
+    fn check(&self, analysis: &Analysis) -> Result<KnownValues, Refusal> {
+        let kernel = analysis.kernel();
+        let var = lookup::var(kernel, &self.var)?;
+        let table = kernel.vars[var].clone();
+        TABLE.require(matches!(table.kind, VarKind::Table(_)), || {
+            format!("`{}` is no table; only tables have values to embed", self.var)
+        })?;
+        let proof = KnownValues { var, table, single: has_single_precision(kernel) };
+        let mut some = false;
+        let mut look = |e: &Expr| some |= proof.value(e).is_some();
+        for rule in kernel.rules.values() {
+            rule.body.for_each(&mut look);
+        }
+        for insn in kernel.insns.values() {
+            insn.lhs
+                .index
+                .iter()
+                .chain([&insn.rhs])
+                .chain(&insn.predicate)
+                .for_each(|e| e.for_each(&mut look));
+        }
+        CONSTANT_INDEX.require(some, || {
+            format!("no load of `{}` has a constant index; write out the loops that index it first", self.var)
+        })?;
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &KnownValues) {
+        *kernel = kernel.with_typed_extrema(&|e| proof.value(e));
+        let mut rewrite = |e: Expr| proof.value(&e).unwrap_or(e);
+        for rule in kernel.rules.values_mut() {
             rule.body = rule.body.map(&mut rewrite);
         }
-        for insn in embedded.insns.values_mut() {
+        for insn in kernel.insns.values_mut() {
             insn.map_expressions(&mut rewrite);
         }
-        if count == 0 {
-            return Err(Refusal::Other(format!(
-                "no load of `{}` has a constant index; write out the loops that index it first",
-                self.var
-            )));
-        }
-        Ok(embedded)
     }
 }
 

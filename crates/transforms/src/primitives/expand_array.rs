@@ -1,8 +1,8 @@
 //! Gives a temporary an axis for each of some loops.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::parametric_extent;
 use crate::refusal::{LostValue, Refusal};
@@ -67,13 +67,47 @@ impl fmt::Display for ExpandArray {
     }
 }
 
-impl Transform for ExpandArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// A new axis has no stride.
+const NO_STRIDES: Obligation = Obligation::new("expand_array.no_strides", "the temporary has no strides");
+
+/// The loops are loops of the program.
+const OWN_LOOPS: Obligation = Obligation::new("expand_array.own_loops", "no loop belongs to a reduction");
+
+/// Each iteration finds its own values.
+pub(super) const SAME_ITERATION: Obligation = Obligation::new(
+    "expand_array.same_iteration",
+    "no value goes from one iteration of the loops to another",
+);
+
+/// Every use has an index.
+pub(super) const INSIDE: Obligation =
+    Obligation::new("expand_array.inside", "every use of the temporary is inside the loops");
+
+/// The temporary is declared before the loops run.
+const KNOWN_LENGTH: Obligation =
+    Obligation::new("expand_array.known_length", "parameters bound the values of every loop");
+
+/// Loops no value of a temporary leaves.
+pub struct OwnValues {
+    var: VarId,
+    inames: Vec<InameId>,
+    /// Lower bound and extent of each loop.
+    axes: Vec<(Affine, Affine)>,
+}
+
+impl Primitive for ExpandArray {
+    type Proof = OwnValues;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[OWN_LOOPS, NO_STRIDES, SAME_ITERATION, INSIDE, KNOWN_LENGTH];
+
+    fn check(&self, analysis: &Analysis) -> Result<OwnValues, Refusal> {
+        let kernel = analysis.kernel();
         let var = temporary(kernel, &self.var, "buffer it in one first")?;
         let inames = self.loops(kernel)?;
-        if kernel.vars[var].layout.strides.is_some() {
-            return Err(Refusal::Other(format!("`{}` has strides; expand it before padding it", self.var)));
-        }
+        NO_STRIDES.require(kernel.vars[var].layout.strides.is_none(), || {
+            format!("`{}` has strides; expand it before padding it", self.var)
+        })?;
         check_only_accessed(kernel, var)?;
         check_no_rule(kernel, var)?;
         self.check_values(kernel, var, &inames)?;
@@ -82,34 +116,45 @@ impl Transform for ExpandArray {
         for iname in &inames {
             let axis = parametric_extent(Analysis::of(kernel).polyhedral(), *iname)?;
             axes.push(axis.ok_or_else(|| {
-                Refusal::Other(format!(
+                KNOWN_LENGTH.undecided(format!(
                     "the length of `{}` is bounded by no expression of the parameters; assume bounds, or \
                      expand over loops of known length",
                     kernel.inames[*iname].name
                 ))
             })?);
         }
-        let expanded = edit(kernel.clone(), var, &inames, &axes);
-        check_placement(&expanded)?;
-        Ok(expanded)
+        Ok(OwnValues { var, inames, axes })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &OwnValues) {
+        let axes = proof.inames.iter().zip(&proof.axes);
+        let leading: Vec<_> =
+            axes.map(|(i, (lo, _))| Expr::from_affine(&Affine::iname(*i).minus(lo))).collect();
+        rewrite_accesses(kernel, proof.var, &mut |index| leading.iter().cloned().chain(index).collect());
+        let variable = &mut kernel.vars[proof.var];
+        variable.shape.splice(0..0, proof.axes.iter().map(|(_, extent)| extent.clone()));
+        let added = proof.axes.len() as u32;
+        variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(added));
     }
 }
 
 impl ExpandArray {
     fn loops(&self, kernel: &Kernel) -> Result<Vec<InameId>, Refusal> {
         if self.inames.is_empty() {
-            return Err(Refusal::Other("no loop is given; name the loops to expand over".into()));
+            return Err(Refusal::argument("inames", "no loop is given", "the loops to expand over"));
         }
         let mut found = Vec::new();
         for name in &self.inames {
             let iname = lookup::iname(kernel, name)?;
-            if loop_body(&kernel.body, iname).is_none() {
-                return Err(Refusal::Other(format!(
-                    "`{name}` belongs to a reduction and is no loop of its own"
-                )));
-            }
+            OWN_LOOPS.require(loop_body(&kernel.body, iname).is_some(), || {
+                format!("`{name}` belongs to a reduction and is no loop of its own")
+            })?;
             if found.contains(&iname) {
-                return Err(Refusal::Other(format!("`{name}` is named twice; one axis a loop is enough")));
+                return Err(Refusal::argument(
+                    "inames",
+                    format!("`{name}` is named twice"),
+                    "each loop once",
+                ));
             }
             found.push(iname);
         }
@@ -130,14 +175,15 @@ impl ExpandArray {
                     continue;
                 }
                 let part = between_iterations(analysis.polyhedral(), d, *iname)?;
-                let Some(witness) = d.witness(kernel, &part)? else { continue };
                 let loops = &kernel.inames[*iname].name;
-                let found = format!(
-                    "{} takes the value of `{}` from {}, which is not in the same iteration of `{loops}`",
-                    witness.sink, witness.element, witness.source
-                );
-                let help = format!("keep `{}` as it is over `{loops}`", self.var);
-                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
+                SAME_ITERATION.refute(d.witness(kernel, &part)?.map(|witness| {
+                    let found = format!(
+                        "{} takes the value of `{}` from {}, which is not in the same iteration of `{loops}`",
+                        witness.sink, witness.element, witness.source
+                    );
+                    let help = format!("keep `{}` as it is over `{loops}`", self.var);
+                    LostValue { witness, found, help }
+                }))?;
             }
         }
         Ok(())
@@ -151,12 +197,12 @@ impl ExpandArray {
     ) -> Result<(), Refusal> {
         for (insn, loops) in kernel.schedule() {
             let Some(missing) = inames.iter().find(|i| !loops.contains(i)) else { continue };
-            if uses(kernel, insn, var) {
-                return Err(Refusal::Other(format!(
+            INSIDE.require(!uses(kernel, insn, var), || {
+                format!(
                     "`{}` uses `{}` outside `{}`; expand over loops around every use",
                     kernel.insns[insn].name, self.var, kernel.inames[*missing].name
-                )));
-            }
+                )
+            })?;
         }
         Ok(())
     }
@@ -177,15 +223,4 @@ fn between_iterations(poly: &Polyhedral, d: &Dependence, iname: InameId) -> Resu
     let backward = isl::Affine::constant(-1).add_scaled(-1, &step(poly, iname));
     let differ = [forward, backward].map(|e| vec![isl::Constraint::non_negative(e)]);
     whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &differ)?)
-}
-
-fn edit(mut kernel: Kernel, var: VarId, inames: &[InameId], axes: &[(Affine, Affine)]) -> Kernel {
-    let leading: Vec<_> =
-        inames.iter().zip(axes).map(|(i, (lo, _))| Expr::from_affine(&Affine::iname(*i).minus(lo))).collect();
-    rewrite_accesses(&mut kernel, var, &mut |index| leading.iter().cloned().chain(index).collect());
-    let variable = &mut kernel.vars[var];
-    variable.shape.splice(0..0, axes.iter().map(|(_, extent)| extent.clone()));
-    let added = inames.len() as u32;
-    variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(added));
-    kernel
 }

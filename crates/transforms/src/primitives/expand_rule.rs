@@ -1,7 +1,10 @@
 //! Inlines a substitution rule.
 
-use super::Transform;
+use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::{Expr, Id, Kernel, RuleId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -43,21 +46,51 @@ impl fmt::Display for ExpandRule {
     }
 }
 
-impl Transform for ExpandRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let rule = find_rule(kernel, &self.rule)?;
-        self.check_reductions(kernel, rule)?;
-        Ok(edit(kernel, rule))
-    }
+/// The loop of a reduction stands in one place.
+const REDUCED_ONCE: Obligation = Obligation::new(
+    "expand_rule.reduced_once",
+    "a parameter that stands for a reduction occurs once in the rule",
+);
+
+/// A rule whose body can stand wherever it is used.
+pub struct Expandable {
+    rule: RuleId,
 }
 
-/// The rule of a name.
-pub(crate) fn find_rule(kernel: &Kernel, name: &str) -> Result<RuleId, Refusal> {
-    kernel.rule(name).ok_or_else(|| {
-        let known: Vec<_> = kernel.rules.values().map(|r| format!("`{}`", r.name)).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Refusal::Unknown { kind: "rule", name: name.into(), known }
-    })
+impl Primitive for ExpandRule {
+    type Proof = Expandable;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[REDUCED_ONCE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Expandable, Refusal> {
+        let rule = lookup::rule(analysis.kernel(), &self.rule)?;
+        self.check_reductions(analysis.kernel(), rule)?;
+        Ok(Expandable { rule })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Expandable) {
+        let rule = proof.rule;
+        let body = kernel.rules[rule].body.clone();
+        let mut rewrite = |e: Expr| match e {
+            Expr::Rule(used, args) if used == rule => body.map(&mut |inner| match inner {
+                Expr::RuleParam(k) => args[k as usize].clone(),
+                Expr::Rule(other, args) => Expr::Rule(without(other, rule), args),
+                other => other,
+            }),
+            Expr::Rule(used, args) => Expr::Rule(without(used, rule), args),
+            other => other,
+        };
+        for insn in kernel.insns.values_mut() {
+            insn.map_expressions(&mut rewrite);
+        }
+        let kept = kernel.rules.iter().filter(|(id, _)| *id != rule).map(|(_, r)| {
+            let mut r = r.clone();
+            r.body = r.body.map(&mut rewrite);
+            r
+        });
+        kernel.rules = kept.collect();
+    }
 }
 
 impl ExpandRule {
@@ -81,13 +114,14 @@ impl ExpandRule {
                     bad = bad.or(repeated);
                 });
             }
-            if let Some(k) = bad {
-                return Err(Refusal::Other(format!(
+            let Some(k) = bad else { continue };
+            REDUCED_ONCE.require(false, || {
+                format!(
                     "`{}` gives rule `{}` a reduction as `{}`, which occurs {} times in the rule, needed once; store \
                      the reduction in a temporary first",
                     insn.name, self.rule, data.params[k], uses[k]
-                )));
-            }
+                )
+            })?;
         }
         Ok(())
     }
@@ -97,30 +131,6 @@ fn reduces(e: &Expr) -> bool {
     let mut found = false;
     e.for_each(&mut |e| found |= matches!(e, Expr::Reduce(_)));
     found
-}
-
-fn edit(kernel: &Kernel, rule: RuleId) -> Kernel {
-    let mut expanded = kernel.clone();
-    let body = &kernel.rules[rule].body;
-    let mut rewrite = |e: Expr| match e {
-        Expr::Rule(used, args) if used == rule => body.map(&mut |inner| match inner {
-            Expr::RuleParam(k) => args[k as usize].clone(),
-            Expr::Rule(other, args) => Expr::Rule(without(other, rule), args),
-            other => other,
-        }),
-        Expr::Rule(used, args) => Expr::Rule(without(used, rule), args),
-        other => other,
-    };
-    for insn in expanded.insns.values_mut() {
-        insn.map_expressions(&mut rewrite);
-    }
-    let kept = expanded.rules.iter().filter(|(id, _)| *id != rule).map(|(_, r)| {
-        let mut r = r.clone();
-        r.body = r.body.map(&mut rewrite);
-        r
-    });
-    expanded.rules = kept.collect();
-    expanded
 }
 
 /// The id of another rule once one is gone.

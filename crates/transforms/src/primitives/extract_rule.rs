@@ -1,9 +1,12 @@
 //! Makes a substitution rule of a subexpression.
 
-use super::Transform;
 use crate::lookup::{self, Selection};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use purlin_ir::{Expr, Kernel, RuleId};
+use crate::schedule::RuleHandle;
+use purlin_analysis::Analysis;
+use purlin_ir::{Expr, Id, Insn, InsnId, Kernel, Rule, RuleId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -60,40 +63,71 @@ impl fmt::Display for ExtractRule {
     }
 }
 
-impl Transform for ExtractRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The template is the body of a rule of this kernel.
+const TEMPLATE: Obligation = Obligation::new(
+    "extract_rule.template",
+    "the template is an expression of its parameters and of variables",
+);
+
+/// There is something to extract.
+const MATCHES: Obligation =
+    Obligation::new("extract_rule.matches", "the template matches a subexpression of the instructions");
+
+/// A rule, and the instructions that use it where its template matches.
+pub struct Matches {
+    rule: Rule,
+    insns: Vec<(InsnId, Insn)>,
+}
+
+impl Primitive for ExtractRule {
+    type Proof = Matches;
+    type Made = RuleHandle;
+
+    const OBLIGATIONS: &'static [Obligation] = &[TEMPLATE, MATCHES];
+
+    fn check(&self, analysis: &Analysis) -> Result<Matches, Refusal> {
+        let kernel = analysis.kernel();
         lookup::free(kernel, &self.name)?;
         let insns = match &self.insns {
             Some(selection) => selection.resolve(kernel)?,
             None => kernel.insns.ids().collect(),
         };
-        let (mut extracted, rule) = self.declare(kernel)?;
-        self.check_template(&extracted, rule)?;
-        let template = extracted.rules[rule].body.clone();
+        let rule = self.declaration(kernel)?;
+        self.check_template(&rule.body)?;
+        let id = RuleId::from_index(kernel.rules.len()); // rules use earlier rules only
         let mut matches = 0;
         let mut rewrite = |e: Expr| {
             let mut args = vec![None; self.params.len()];
-            if !unify(&template, &e, &mut args) {
+            if !unify(&rule.body, &e, &mut args) {
                 return e;
             }
             matches += 1;
-            Expr::Rule(rule, args.into_iter().flatten().collect())
+            Expr::Rule(id, args.into_iter().flatten().collect())
         };
-        for insn in insns {
-            extracted.insns[insn].map_expressions(&mut rewrite);
+        let mut extracted = |id: InsnId| {
+            let mut insn = kernel.insns[id].clone();
+            insn.map_expressions(&mut rewrite);
+            (id, insn)
+        };
+        let insns = insns.into_iter().map(&mut extracted).collect();
+        MATCHES.require(matches > 0, || format!("the template `{}` matches nothing there", self.template))?;
+        Ok(Matches { rule, insns })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Matches) -> RuleHandle {
+        kernel.rules.push(proof.rule.clone());
+        for (id, insn) in &proof.insns {
+            kernel.insns[*id] = insn.clone();
         }
-        if matches == 0 {
-            return Err(Refusal::Other(format!("the template `{}` matches nothing there", self.template)));
-        }
-        Ok(extracted)
+        RuleHandle::named(&self.name)
     }
 }
 
 impl ExtractRule {
-    /// The kernel with the rule declared last.
-    fn declare(&self, kernel: &Kernel) -> Result<(Kernel, RuleId), Refusal> {
+    /// The rule, which is declared behind all others.
+    fn declaration(&self, kernel: &Kernel) -> Result<Rule, Refusal> {
         let line = format!("rule {}({}) := {}", self.name, self.params.join(", "), self.template);
-        let no_template = |why: &str| Refusal::Other(format!("`{}` is no template: {why}", self.template));
+        let no_template = |why: &str| TEMPLATE.unfit(format!("`{}` is no template: {why}", self.template));
         if line.contains(['\n', '\r', '#']) {
             return Err(no_template("it is one line without comments"));
         }
@@ -110,17 +144,13 @@ impl ExtractRule {
             .map_err(|e| no_template(e.errors().first().map_or("", |e| e.message.as_str())))?;
         let added = parsed.rules.iter().last().filter(|(_, r)| r.name == self.name);
         let Some((_, rule)) = added else { return Err(no_template("it declares no rule")) };
-        let mut declared = kernel.clone();
-        let id = declared.rules.push(rule.clone());
-        Ok((declared, id))
+        Ok(rule.clone())
     }
 
-    fn check_template(&self, kernel: &Kernel, rule: RuleId) -> Result<(), Refusal> {
-        let body = &kernel.rules[rule].body;
+    fn check_template(&self, body: &Expr) -> Result<(), Refusal> {
         if matches!(body, Expr::RuleParam(_)) {
-            return Err(Refusal::Other(
-                "a template that is a parameter matches everything; give it an operation".into(),
-            ));
+            let found = "a template that is a parameter matches everything";
+            return Err(Refusal::argument("template", found, "one with an operation"));
         }
         let mut used = vec![false; self.params.len()];
         body.for_each(&mut |e| {
@@ -132,10 +162,14 @@ impl ExtractRule {
         });
         match used.iter().position(|u| !u) {
             None => Ok(()),
-            Some(k) => Err(Refusal::Other(format!(
-                "the template `{}` does not mention the parameter `{}`; leave it out",
-                self.template, self.params[k]
-            ))),
+            Some(k) => Err(Refusal::argument(
+                "params",
+                format!(
+                    "the template `{}` does not mention the parameter `{}`",
+                    self.template, self.params[k]
+                ),
+                "parameters that it mentions",
+            )),
         }
     }
 }

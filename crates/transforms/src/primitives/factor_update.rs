@@ -1,16 +1,18 @@
 //! Accumulates into partial values that are joined behind the loop.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
 use crate::nest::{copy_loops, renamed, wrapped};
 use crate::neutral::neutral;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
-use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
+use crate::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
 use crate::proofs::extent::parametric_extent;
 use crate::proofs::length::never_empty;
 use crate::proofs::written::may_be_undefined;
+use crate::proofs::{ORDER, VALUES};
 use crate::refusal::Refusal;
+use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::tree::{edit_siblings, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{
@@ -98,17 +100,27 @@ impl fmt::Display for FactorUpdate {
     }
 }
 
-impl Transform for FactorUpdate {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let plan = self.check(kernel)?;
-        let factored = self.edit(kernel.clone(), &plan);
-        check_placement(&factored)?;
-        Ok(factored)
-    }
-}
+/// The loops are around the update.
+const AROUND: Obligation = Obligation::new("factor_update.around", "the named loops are around the update");
 
-/// What is proved, and what the edit needs.
-struct Plan {
+/// The new loops are entered where the old ones were not.
+const BOUNDS_HAVE_VALUES: Obligation = Obligation::new(
+    "factor_update.bounds_have_values",
+    "no loop around a bound that is read from memory is summed over and may be empty",
+);
+
+/// The new loops stand outside of what is summed over.
+const BOUNDS_NOT_SUMMED: Obligation = Obligation::new(
+    "factor_update.bounds_not_summed",
+    "the bounds of a loop with an axis mention no loop that is summed over",
+);
+
+/// The partial values are declared before the loops run.
+const KNOWN_LENGTH: Obligation =
+    Obligation::new("factor_update.known_length", "parameters bound the values of every loop with an axis");
+
+/// Terms that may be summed apart from their element until the outermost named loop ends.
+pub struct PartialSums {
     id: InsnId,
     op: UpdateOp,
     /// The loops around the update, outer first.
@@ -123,8 +135,34 @@ struct Plan {
     predicated_sum: bool,
 }
 
-impl FactorUpdate {
-    fn check(&self, kernel: &Kernel) -> Result<Plan, Refusal> {
+/// Partial values, and what starts and sums them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartialValues {
+    /// The partial values.
+    pub values: Array,
+    /// The loops that start them and those that sum them, outer first.
+    pub loops: Vec<Loop>,
+    /// The instruction that starts them, and the one that sums them.
+    pub insns: [Statement; 2],
+}
+
+impl Handles for PartialValues {
+    fn list(&self, made: &mut Made) {
+        self.values.list(made);
+        self.loops.list(made);
+        self.insns.list(made);
+    }
+}
+
+impl Primitive for FactorUpdate {
+    type Proof = PartialSums;
+    type Made = PartialValues;
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[AROUND, BOUNDS_STAY, BOUNDS_HAVE_VALUES, BOUNDS_NOT_SUMMED, ORDER, VALUES, KNOWN_LENGTH];
+
+    fn check(&self, analysis: &Analysis) -> Result<PartialSums, Refusal> {
+        let kernel = analysis.kernel();
         let (id, op) = update(kernel, &self.insn)?;
         for name in [self.name(), format!("{}_init", self.name()), format!("{}_sum", self.name())] {
             lookup::free(kernel, &name)?;
@@ -138,12 +176,12 @@ impl FactorUpdate {
         refuse_reductions(kernel, insn, &insn.lhs.index.iter().chain(&insn.predicate).collect::<Vec<_>>())?;
         let kept = |l: &InameId| named.contains(l) || insn.lhs.index.iter().any(|e| mentions(e, *l));
         let axes: Vec<_> = loops[outer..].iter().copied().filter(kept).collect();
-        self.check_bounds(kernel, &loops, outer, &axes)?;
+        self.check_bounds(analysis, &loops, outer, &axes)?;
         let known: Vec<_> = loops[..outer].iter().chain(&axes).copied().collect();
         let summed = |e: &Expr| loops.iter().any(|l| !known.contains(l) && mentions(e, *l));
         let mut runs = true;
         for l in loops[outer..].iter().filter(|l| !axes.contains(l)) {
-            runs &= never_empty(&analysis, *l)?;
+            runs &= never_empty(analysis, *l)?;
         }
         // where no term is, nothing says that the operands of a condition have values
         let predicate =
@@ -158,73 +196,17 @@ impl FactorUpdate {
         delayed.check_element_exists(&known, predicate)?;
         let extents = axes.iter().map(|l| extent(kernel, *l)).collect::<Result<_, _>>()?;
         let predicated_sum = predicate.is_some();
-        Ok(Plan { id, op, loops, outer, axes, extents, predicated_sum })
+        Ok(PartialSums { id, op, loops, outer, axes, extents, predicated_sum })
     }
 
-    fn named(&self, kernel: &Kernel, loops: &[InameId]) -> Result<Vec<InameId>, Refusal> {
-        if self.inames.is_empty() {
-            return Err(Refusal::Other("no loop is given; name loops around the update".into()));
-        }
-        let mut named = Vec::new();
-        for name in &self.inames {
-            let iname = lookup::tree_loop(kernel, name)?;
-            if !loops.contains(&iname) {
-                return Err(Refusal::Other(format!("`{name}` is not around `{}`", self.insn)));
-            }
-            if named.contains(&iname) {
-                return Err(Refusal::Other(format!("`{name}` is named twice; one axis a loop is enough")));
-            }
-            named.push(iname);
-        }
-        Ok(named)
-    }
-
-    /// The bounds of the loops with an axis mention no loop that is summed over, and do not change.
-    fn check_bounds(
-        &self,
-        kernel: &Kernel,
-        loops: &[InameId],
-        outer: usize,
-        axes: &[InameId],
-    ) -> Result<(), Refusal> {
-        let first = loops[outer];
-        let nest = loop_body(&kernel.body, first).unwrap_or_default();
-        for axis in axes {
-            check_bounds_stay(kernel, *axis, nest)?;
-            let summed = loops[outer..].iter().filter(|l| !axes.contains(l));
-            let around = loops[outer..].iter().take_while(|l| *l != axis);
-            for l in around.filter(|l| !axes.contains(l)) {
-                if let Some(bound) = changing_bounds(kernel, *axis).first()
-                    && !never_empty(&Analysis::of(kernel), *l)?
-                {
-                    return Err(Refusal::Other(format!(
-                        "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that \
-                         it is not empty, or interchange the loops",
-                        kernel.inames[*axis].name, kernel.vars[*bound].name, kernel.inames[*l].name
-                    )));
-                }
-            }
-            for l in summed {
-                if kernel.inames[*axis].domain.mentions(*l) {
-                    let (axis, l) = (&kernel.inames[*axis].name, &kernel.inames[*l].name);
-                    return Err(Refusal::Other(format!(
-                        "the bounds of `{axis}` mention `{l}`, over which the partial values sum; name `{l}` too, or \
-                         interchange the loops"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn edit(&self, mut kernel: Kernel, plan: &Plan) -> Kernel {
-        let old = kernel.insns[plan.id].clone();
+    fn edit(&self, kernel: &mut Kernel, proof: &PartialSums) -> PartialValues {
+        let old = kernel.insns[proof.id].clone();
         let ty = kernel.vars[old.lhs.var].ty;
-        let shape = plan.extents.iter().map(|(_, extent)| extent.clone());
+        let shape = proof.extents.iter().map(|(_, extent)| extent.clone());
         let partial = Variable::new(self.name(), ty, VarKind::Temporary, shape, AddressSpace::Private);
         let partial = kernel.vars.push(partial);
         let element = |copies: &[(InameId, InameId)]| {
-            let index = plan.axes.iter().zip(&plan.extents).map(|(l, (lo, _))| {
+            let index = proof.axes.iter().zip(&proof.extents).map(|(l, (lo, _))| {
                 let at = copies.iter().find(|(old, _)| old == l).map_or(*l, |(_, new)| *new);
                 Expr::from_affine(&Affine::iname(at).minus(lo))
             });
@@ -239,32 +221,99 @@ impl FactorUpdate {
             tags: old.tags.clone(),
             callee: None,
         };
-        kernel.insns[plan.id].lhs = element(&[]);
-        kernel.insns[plan.id].op = WriteOp::Update { op: plan.op, atomic: false };
+        kernel.insns[proof.id].lhs = element(&[]);
+        kernel.insns[proof.id].op = WriteOp::Update { op: proof.op, atomic: false };
 
-        let depth = plan.depth(&kernel);
-        let swept: Vec<_> = plan.axes.iter().copied().filter(|l| !plan.loops[..=depth].contains(l)).collect();
-        let copies = copy_loops(&mut kernel, &swept, "init");
+        let depth = proof.depth(kernel);
+        let swept: Vec<_> =
+            proof.axes.iter().copied().filter(|l| !proof.loops[..=depth].contains(l)).collect();
+        let inits = copy_loops(kernel, &swept, "init");
         let name = format!("{}_init", self.name());
-        let init = insn(name, element(&copies), WriteOp::Assign, neutral(plan.op, ty), None);
-        let init = wrapped(copies.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(init))]);
-        let deepest = plan.loops[depth];
+        let init = insn(name, element(&inits), WriteOp::Assign, neutral(proof.op, ty), None);
+        let init = wrapped(inits.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(init))]);
+        let deepest = proof.loops[depth];
         replace_loop(&mut kernel.body, deepest, &mut |body| {
             vec![Node::Loop(deepest, init.iter().cloned().chain(body).collect())]
         });
 
-        let copies = copy_loops(&mut kernel, &plan.axes, "sum");
-        let lhs = Access::new(old.lhs.var, old.lhs.index.iter().map(|e| renamed(e, &copies)));
-        let predicate = old.predicate.as_ref().filter(|_| plan.predicated_sum).map(|p| renamed(p, &copies));
+        let sums = copy_loops(kernel, &proof.axes, "sum");
+        let lhs = Access::new(old.lhs.var, old.lhs.index.iter().map(|e| renamed(e, &sums)));
+        let predicate = old.predicate.as_ref().filter(|_| proof.predicated_sum).map(|p| renamed(p, &sums));
         let name = format!("{}_sum", self.name());
-        let sum = insn(name, lhs, old.op, Expr::Load(element(&copies)), predicate);
-        let sum = wrapped(copies.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(sum))]);
-        insert_behind(&mut kernel.body, plan.loops[plan.outer], &sum);
-        kernel
+        let sum = insn(name, lhs, old.op, Expr::Load(element(&sums)), predicate);
+        let sum = wrapped(sums.iter().map(|(_, new)| *new), vec![Node::Insn(kernel.insns.push(sum))]);
+        insert_behind(&mut kernel.body, proof.loops[proof.outer], &sum);
+        let loops = inits.iter().chain(&sums).map(|(_, new)| Loop::named(&kernel.inames[*new].name));
+        PartialValues {
+            values: Array::named(self.name()),
+            loops: loops.collect(),
+            insns: ["init", "sum"].map(|part| Statement::named(format!("{}_{part}", self.name()))),
+        }
     }
 }
 
-impl Plan {
+impl FactorUpdate {
+    fn named(&self, kernel: &Kernel, loops: &[InameId]) -> Result<Vec<InameId>, Refusal> {
+        if self.inames.is_empty() {
+            return Err(Refusal::argument("inames", "no loop is given", "loops around the update"));
+        }
+        let mut named = Vec::new();
+        for name in &self.inames {
+            let iname = lookup::tree_loop(kernel, name)?;
+            AROUND.require(loops.contains(&iname), || format!("`{name}` is not around `{}`", self.insn))?;
+            if named.contains(&iname) {
+                return Err(Refusal::argument(
+                    "inames",
+                    format!("`{name}` is named twice"),
+                    "each loop once",
+                ));
+            }
+            named.push(iname);
+        }
+        Ok(named)
+    }
+
+    /// The bounds of the loops with an axis mention no loop that is summed over, and do not change.
+    fn check_bounds(
+        &self,
+        analysis: &Analysis,
+        loops: &[InameId],
+        outer: usize,
+        axes: &[InameId],
+    ) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
+        let first = loops[outer];
+        let nest = loop_body(&kernel.body, first).unwrap_or_default();
+        for axis in axes {
+            check_bounds_stay(kernel, *axis, nest)?;
+            let summed = loops[outer..].iter().filter(|l| !axes.contains(l));
+            let around = loops[outer..].iter().take_while(|l| *l != axis);
+            for l in around.filter(|l| !axes.contains(l)) {
+                let bounds = changing_bounds(kernel, *axis);
+                let Some(bound) = bounds.first() else { continue };
+                BOUNDS_HAVE_VALUES.decide(never_empty(analysis, *l)?, || {
+                    format!(
+                        "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that \
+                         it is not empty, or interchange the loops",
+                        kernel.inames[*axis].name, kernel.vars[*bound].name, kernel.inames[*l].name
+                    )
+                })?;
+            }
+            for l in summed {
+                BOUNDS_NOT_SUMMED.require(!kernel.inames[*axis].domain.mentions(*l), || {
+                    let (axis, l) = (&kernel.inames[*axis].name, &kernel.inames[*l].name);
+                    format!(
+                        "the bounds of `{axis}` mention `{l}`, over which the partial values sum; name `{l}` too, or \
+                         interchange the loops"
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PartialSums {
     /// How deep the first values are set: below the outermost named loop as long as the nest is perfect.
     fn depth(&self, kernel: &Kernel) -> usize {
         let mut depth = self.outer;
@@ -303,7 +352,7 @@ fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {
 /// Lower bound and extent of a loop.
 fn extent(kernel: &Kernel, iname: InameId) -> Result<(Affine, Affine), Refusal> {
     parametric_extent(Analysis::of(kernel).polyhedral(), iname)?.ok_or_else(|| {
-        Refusal::Other(format!(
+        KNOWN_LENGTH.undecided(format!(
             "the length of `{}` is bounded by no expression of the parameters; assume bounds, or name loops of known \
              length",
             kernel.inames[iname].name

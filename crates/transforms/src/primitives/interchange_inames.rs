@@ -1,9 +1,10 @@
 //! Swaps two loops.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
-use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
+use crate::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
 use crate::proofs::length::never_empty;
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
@@ -63,40 +64,72 @@ impl fmt::Display for InterchangeInames {
     }
 }
 
+/// The loops are neighbours.
+const NESTED: Obligation =
+    Obligation::new("interchange_inames.nested", "one loop is directly inside the other, and alone there");
+
+/// Bounds that depend on the other loop can be projected.
+const KNOWN_BOUNDS: Obligation = Obligation::new(
+    "interchange_inames.known_bounds",
+    "bounds that depend on the other loop depend on nothing read from memory",
+);
+
+/// And the projection can be written as bounds.
+const CLOSED_FORM: Obligation =
+    Obligation::new("interchange_inames.closed_form", "the projected bounds are linear in their loop");
+
+/// Outside, the bounds of the inner loop are evaluated in any case.
+const BOUNDS_HAVE_VALUES: Obligation = Obligation::new(
+    "interchange_inames.bounds_have_values",
+    "if the bounds of the inner loop are read from memory, the outer one has an iteration",
+);
+
+/// Two neighbours in a nest that may change places.
+pub struct Interchangeable {
+    outer: InameId,
+    inner: InameId,
+    /// What the inner loop runs over when it is outside.
+    for_inner: Domain,
+    /// What the outer loop runs over when it is inside.
+    for_outer: Domain,
+}
+
 /// Checks that the bounds of both loops say the same when the inner one is outside: evaluated once, and also where the
 /// other loop holds nothing, they must have values there.
-fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Refusal> {
+fn check_bounds(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<(), Refusal> {
+    let kernel = analysis.kernel();
     let body = loop_body(&kernel.body, outer).unwrap_or_default();
     check_bounds_stay(kernel, outer, body)?;
     check_bounds_stay(kernel, inner, body)?;
     let Some(var) = changing_bounds(kernel, inner).first().copied() else { return Ok(()) };
-    if never_empty(&Analysis::of(kernel), outer)? {
-        return Ok(());
-    }
     let name = |iname: InameId| &kernel.inames[iname].name;
-    Err(Refusal::Other(format!(
-        "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that it is not empty, \
-         or keep the loops in this order",
-        name(inner),
-        kernel.vars[var].name,
-        name(outer)
-    )))
+    BOUNDS_HAVE_VALUES.decide(never_empty(analysis, outer)?, || {
+        format!(
+            "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that it is not \
+             empty, or keep the loops in this order",
+            name(inner),
+            kernel.vars[var].name,
+            name(outer)
+        )
+    })
 }
 
-impl Transform for InterchangeInames {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+impl Primitive for InterchangeInames {
+    type Proof = Interchangeable;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[NESTED, KNOWN_BOUNDS, CLOSED_FORM, BOUNDS_STAY, BOUNDS_HAVE_VALUES, ORDER];
+
+    fn check(&self, analysis: &Analysis) -> Result<Interchangeable, Refusal> {
+        let kernel = analysis.kernel();
         let outer = lookup::iname(kernel, &self.outer)?;
         let inner = lookup::iname(kernel, &self.inner)?;
         self.check_nest(kernel, outer, inner)?;
         let (for_inner, for_outer) = self.swapped_domains(kernel, outer, inner)?;
-        check_bounds(kernel, outer, inner)?;
-        let mut swapped = kernel.clone();
-        swapped.inames[inner].domain = for_inner;
-        swapped.inames[outer].domain = for_outer;
-        replace_loop(&mut swapped.body, outer, &mut |mut body| {
-            replace_loop(&mut body, inner, &mut |inside| vec![Node::Loop(outer, inside)]);
-            vec![Node::Loop(inner, body)]
-        });
+        check_bounds(analysis, outer, inner)?;
+        let proof = Interchangeable { outer, inner, for_inner, for_outer };
+        let swapped = self.draft(kernel, &proof);
         let order = Reordering {
             before: &Analysis::of(kernel),
             after: &swapped,
@@ -110,24 +143,33 @@ impl Transform for InterchangeInames {
                 format!("distribute `{source}` and `{sink}` first")
             }
         })?;
-        check_placement(&swapped)?;
-        Ok(swapped)
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Interchangeable) {
+        let (outer, inner) = (proof.outer, proof.inner);
+        kernel.inames[inner].domain = proof.for_inner.clone();
+        kernel.inames[outer].domain = proof.for_outer.clone();
+        replace_loop(&mut kernel.body, outer, &mut |mut body| {
+            replace_loop(&mut body, inner, &mut |inside| vec![Node::Loop(outer, inside)]);
+            vec![Node::Loop(inner, body)]
+        });
     }
 }
 
 impl InterchangeInames {
     fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Refusal> {
         if outer == inner {
-            return Err(Refusal::Other("a loop cannot be swapped with itself; name two loops".into()));
+            return Err(Refusal::argument("inner", "a loop cannot be swapped with itself", "two loops"));
         }
         let body = |iname, name| {
             loop_body(&kernel.body, iname).ok_or_else(|| {
-                Refusal::Other(format!("`{name}` belongs to a reduction and is no loop of its own"))
+                NESTED.unfit(format!("`{name}` belongs to a reduction and is no loop of its own"))
             })
         };
         let (outside, inside) = (body(outer, &self.outer)?, body(inner, &self.inner)?);
-        let message = match outside {
-            [Node::Loop(only, _)] if *only == inner => return Ok(()),
+        let nested = matches!(outside, [Node::Loop(only, _)] if *only == inner);
+        NESTED.require(nested, || match outside {
             _ if loop_body(inside, outer).is_some() => {
                 format!("`{}` is around `{}`; name the outer loop first", self.inner, self.outer)
             }
@@ -142,8 +184,7 @@ impl InterchangeInames {
                 "`{}` holds more than the loop `{}`; distribute `{}` first",
                 self.outer, self.inner, self.outer
             ),
-        };
-        Err(Refusal::Other(message))
+        })
     }
 
     /// Domains after the swap: `{ j : exists i }` and `{ i : both }`.
@@ -160,12 +201,12 @@ impl InterchangeInames {
         let analysis = Analysis::of(kernel);
         let poly = analysis.polyhedral();
         let ((i, exact_i), (j, exact_j)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
-        if !(exact_i && exact_j) {
-            return Err(Refusal::Other(format!(
+        KNOWN_BOUNDS.decide(exact_i && exact_j, || {
+            format!(
                 "the bounds of `{}` depend on `{}` and on values read from memory; keep the order",
                 self.inner, self.outer
-            )));
-        }
+            )
+        })?;
         let others: Vec<_> = kernel.inames.ids().filter(|k| *k != outer && *k != inner).collect();
         let mut params = poly.params.clone();
         params.extend(poly.names(&others, Side::Source));
@@ -181,7 +222,7 @@ impl InterchangeInames {
         let domain = |set: &isl::Set, iname: InameId| -> Result<Domain, Refusal> {
             let domain = poly.to_domain(&set.disjuncts()?).filter(|d| has_linear_bounds(d, iname));
             domain.ok_or_else(|| {
-                Refusal::Other("the swapped bounds have no closed form; keep the order".into())
+                CLOSED_FORM.undecided("the swapped bounds have no closed form; keep the order")
             })
         };
         Ok((domain(&shadow, inner)?, domain(&rest, outer)?))
