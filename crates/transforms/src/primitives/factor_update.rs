@@ -167,7 +167,6 @@ impl Primitive for FactorUpdate {
         for name in [self.name(), format!("{}_init", self.name()), format!("{}_sum", self.name())] {
             lookup::free(kernel, &name)?;
         }
-        let analysis = Analysis::of(kernel);
         let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let loops = poly.loops(id).to_vec();
         let named = self.named(kernel, &loops)?;

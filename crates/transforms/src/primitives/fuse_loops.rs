@@ -103,7 +103,7 @@ impl Primitive for FuseLoops {
         let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
         let back = Affine::iname(second).minus(&proof.shift);
         let value = |insn, l| (l == first && moved.contains(&insn)).then(|| back.clone());
-        let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &[] };
+        let order = Reordering { before: analysis, after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
                 "keep the loops apart, shift one of them, or let `{source}` and `{sink}` use memory of their \

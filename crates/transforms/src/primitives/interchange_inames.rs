@@ -131,7 +131,7 @@ impl Primitive for InterchangeInames {
         let proof = Interchangeable { outer, inner, for_inner, for_outer };
         let swapped = self.draft(kernel, &proof);
         let order = Reordering {
-            before: &Analysis::of(kernel),
+            before: analysis,
             after: &swapped,
             value: &|_, _| None,
             whole: &[outer, inner],

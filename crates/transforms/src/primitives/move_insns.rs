@@ -113,7 +113,7 @@ impl Primitive for MoveInsns {
         let proof = self.statements(kernel)?;
         let after = self.draft(kernel, &proof);
         let order =
-            Reordering { before: &Analysis::of(kernel), after: &after, value: &|_, _| None, whole: &[] };
+            Reordering { before: analysis, after: &after, value: &|_, _| None, whole: &[] };
         check_order(&order, &|source, sink| format!("keep `{source}` before `{sink}`"))?;
         Ok(proof)
     }
