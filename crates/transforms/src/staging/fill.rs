@@ -4,46 +4,99 @@ use super::loops::Loops;
 use crate::condition::condition;
 use crate::proofs::footprint::element_names;
 use crate::refusal::Refusal;
+use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::staging::{Region, Temporary, Tile};
 use crate::tree::edit_body;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, Constraint, Domain, Expr, Insn, Kernel, Node, ScalarType, VarId, VarKind,
-    Variable, WriteOp,
+    Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, Insn, InsnId, Kernel, Node, ScalarType,
+    VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use std::collections::BTreeSet;
 
+/// A temporary and what fills it, for the kernel from which it was planned.
+pub(crate) struct Filling {
+    region: Region,
+    tile: Tile,
+    temporary: Variable,
+    /// They mention one another, and the instruction and the node them, by the next ids of the kernel's tables.
+    inames: Vec<Iname>,
+    insn: Insn,
+    node: Node,
+}
+
+/// Handles to a temporary and what fills it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// The temporary.
+    pub temporary: Array,
+    /// The loops around the instruction, outer first.
+    pub loops: Vec<Loop>,
+    /// The instruction that fills the temporary.
+    pub statement: Statement,
+}
+
+impl Handles for Filled {
+    fn list(&self, made: &mut Made) {
+        self.temporary.list(made);
+        self.loops.list(made);
+        self.statement.list(made);
+    }
+}
+
 impl Temporary<'_> {
-    /// The kernel with the temporary, filled in front of the region's first read, and its reads replaced.
+    /// Plans the temporary, filled in front of the region's first read.
     ///
     /// # Errors
     /// Names that are taken or of the wrong number; conditions without closed form.
-    pub(crate) fn fill(
+    pub(crate) fn plan(
         &self,
         poly: &Polyhedral,
-        region: &Region,
-        tile: &Tile,
+        region: Region,
+        tile: Tile,
         (ty, space): (ScalarType, AddressSpace),
-    ) -> Result<Kernel, Refusal> {
-        let mut filled = poly.kernel.clone();
+    ) -> Result<Filling, Refusal> {
+        let mut draft = poly.kernel.clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
-        let temporary = filled.vars.push(temporary);
-        redirect(&mut filled, region, tile, temporary);
+        let id = draft.vars.push(temporary.clone());
         let loops = if self.work_items.is_empty() {
-            tile.box_loops(&mut filled, self.inames, self.name)?
+            tile.box_loops(&mut draft, self.inames, self.name)?
         } else {
-            tile.flat_loops(&mut filled, self.work_items, self.name)?
+            tile.flat_loops(&mut draft, self.work_items, self.name)?
         };
         let from = tile.element_at(&loops.offsets);
-        let predicate = restrict(&mut filled, poly, &loops, &tile.conditions, &from)?;
-        let lhs = Access::new(temporary, tile.temporary_at(&loops.offsets));
+        let predicate = restrict(&mut draft, poly, &loops, &tile.conditions, &from)?;
+        let lhs = Access::new(id, tile.temporary_at(&loops.offsets));
         let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());
         let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
-        let node = loops.around(Node::Insn(filled.insns.push(insn)));
-        edit_body(&mut filled, region.at, &mut |body| body.insert(region.node, node.clone()));
-        Ok(filled)
+        let node = loops.around(Node::Insn(draft.insns.push(insn.clone())));
+        let inames = draft.inames.values().skip(poly.kernel.inames.len()).cloned().collect();
+        Ok(Filling { region, tile, temporary, inames, insn, node })
+    }
+}
+
+impl Filling {
+    /// Puts the temporary and what fills it into the kernel, and reads it in the region.
+    pub(crate) fn edit(&self, kernel: &mut Kernel) -> Filled {
+        let temporary = kernel.vars.push(self.temporary.clone());
+        redirect(kernel, &self.region, &self.tile, temporary);
+        for iname in &self.inames {
+            kernel.inames.push(iname.clone());
+        }
+        kernel.insns.push(self.insn.clone());
+        edit_body(kernel, self.region.at, &mut |body| body.insert(self.region.node, self.node.clone()));
+        Filled {
+            temporary: Array::named(&self.temporary.name),
+            loops: self.inames.iter().map(|i| Loop::named(&i.name)).collect(),
+            statement: Statement::named(&self.insn.name),
+        }
+    }
+
+    /// The instructions that read the temporary.
+    pub(crate) fn readers(&self) -> &[InsnId] {
+        &self.region.insns
     }
 }
 

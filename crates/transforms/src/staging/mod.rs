@@ -6,6 +6,8 @@ mod loops;
 mod region;
 mod tile;
 
+pub use fill::Filled;
+pub(crate) use fill::Filling;
 pub(crate) use region::Region;
 pub(crate) use tile::Tile;
 
