@@ -130,12 +130,8 @@ impl Primitive for InterchangeInames {
         check_bounds(analysis, outer, inner)?;
         let proof = Interchangeable { outer, inner, for_inner, for_outer };
         let swapped = self.draft(kernel, &proof);
-        let order = Reordering {
-            before: analysis,
-            after: &swapped,
-            value: &|_, _| None,
-            whole: &[outer, inner],
-        };
+        let order =
+            Reordering { before: analysis, after: &swapped, value: &|_, _| None, whole: &[outer, inner] };
         check_order(&order, &|source, sink| {
             if source == sink {
                 format!("skew the loops, or keep `{source}` in this order")
