@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use purlin_ir::Kernel;
 use purlin_interp::{InterpError, Memory, Value, interpret_with};
-use purlin_transforms::{Refusal, Recipe, Step, Transform};
+use purlin_transforms::{Refusal, Recipe, Step, Primitive};
 use std::sync::LazyLock;
 
 static KERNEL: LazyLock<Kernel> =

@@ -6,7 +6,9 @@ use super::source::{FormOptions, SourceArgs};
 use super::table::facts;
 use super::transform::TransformArgs;
 use clap::Args;
-use purlin::transforms::{primitives as primitive_table, schedule};
+use purlin::ir::text::suggestion;
+use purlin::transforms::{PrimitiveInfo, primitives as primitive_table, schedule};
+use serde_json::Value;
 
 /// Show a form: the integrand, its space, its quadrature
 #[derive(Args)]
@@ -38,9 +40,20 @@ pub struct RecipeArgs {
     text: bool,
 }
 
-/// List the primitives that recipes are made of
+/// List the primitives that recipes are made of, or explain one
 #[derive(Args)]
-pub struct PrimitivesArgs {}
+#[command(after_help = "\
+Examples:
+  purlin primitives
+  purlin primitives split_iname              what it does, what it proves, its arguments
+  purlin primitives split_iname --schema     the JSON schema of its arguments")]
+pub struct PrimitivesArgs {
+    /// One of them, by the name that recipes use
+    name: Option<String>,
+    /// Print the JSON schema of the arguments
+    #[arg(long, requires = "name")]
+    schema: bool,
+}
 
 /// Shows a form.
 pub fn form(args: &FormArgs) -> Result<(), Failure> {
@@ -71,12 +84,43 @@ pub fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     out(&(json + "\n"))
 }
 
-/// Lists the primitives.
+/// Lists the primitives, or explains one.
 pub fn primitives(args: &PrimitivesArgs) -> Result<(), Failure> {
-    let PrimitivesArgs {} = args;
-    let mut text = String::new();
-    for p in primitive_table() {
-        text += &format!("{}\n    {}\n    proved: {}\n", p.step_name(), p.summary, p.precondition);
+    let Some(name) = &args.name else {
+        let rows: Vec<_> = primitive_table().iter().map(|p| (p.step_name, p.summary)).collect();
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        return out(&rows.iter().map(|(name, what)| format!("{name:width$}  {what}\n")).collect::<String>());
+    };
+    let info = primitive_table().iter().find(|p| p.step_name == name).ok_or_else(|| {
+        let near = suggestion(name, primitive_table().iter().map(|p| p.step_name));
+        let hint = near.unwrap_or_else(|| "`purlin primitives` lists them".into());
+        Failure::Usage(format!("there is no primitive `{name}`; {hint}"))
+    })?;
+    let schema = (info.schema)();
+    if args.schema {
+        let text = serde_json::to_string_pretty(&schema).map_err(|e| Failure::Refused(e.to_string()))?;
+        return out(&(text + "\n"));
     }
-    out(&text)
+    out(&explained(info, schema.as_value()))
+}
+
+/// The documentation of a primitive, its obligations and its arguments.
+fn explained(info: &PrimitiveInfo, schema: &Value) -> String {
+    let text =
+        |value: &Value| value.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut page = format!("{}\n\n{}\n", info.step_name, text(schema));
+    page += "\n# Obligations\n";
+    for obligation in info.obligations {
+        page += &format!("{}\n    {}\n", obligation.id(), obligation.says());
+    }
+    page += "\n# Arguments\n";
+    let required: Vec<&str> = match schema.get("required").and_then(Value::as_array) {
+        Some(names) => names.iter().filter_map(Value::as_str).collect(),
+        None => Vec::new(),
+    };
+    for (name, argument) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let optional = if required.contains(&name.as_str()) { "" } else { " (optional)" };
+        page += &format!("{name}{optional}\n    {}\n", text(argument));
+    }
+    page
 }

@@ -57,7 +57,7 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
 
 /// The steps as far as they go, and what stopped them.
 pub fn follow(steps: &[Step], kernel: &Kernel) -> (Vec<(Step, Kernel)>, Option<RecipeError>) {
-    use purlin::transforms::Transform;
+    use purlin::transforms::Primitive;
     let mut trace: Vec<(Step, Kernel)> = Vec::new();
     for (k, step) in steps.iter().enumerate() {
         let met = trace.last().map_or(kernel, |(_, result)| result);

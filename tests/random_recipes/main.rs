@@ -10,7 +10,6 @@
 
 mod devices;
 mod draw;
-mod facts;
 mod pair;
 mod regressions;
 mod shrink;

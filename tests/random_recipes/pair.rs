@@ -9,7 +9,7 @@ use purlin::interp::sample::{Sample, SampleConfig, memory, names, sample, under_
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::{FixParameter, Tail};
-use purlin::transforms::{Recipe, Refusal, Script, Step, Transform, schedule};
+use purlin::transforms::{Primitive, Recipe, Refusal, Script, Step, schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -30,7 +30,7 @@ impl Tally {
 
     /// The primitives that were accepted fewer than `least` times.
     pub fn rare(&self, least: u64) -> Vec<String> {
-        let names = primitives().iter().map(|p| p.step_name());
+        let names = primitives().iter().map(|p| p.step_name.to_owned());
         names.filter(|n| self.0.get(n).is_none_or(|[accepted, _]| *accepted < least)).collect()
     }
 
@@ -44,8 +44,8 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{:24} {:>9} {:>9}", "primitive", "accepted", "refused")?;
         for primitive in primitives() {
-            let [accepted, refused] = self.0.get(&primitive.step_name()).copied().unwrap_or_default();
-            writeln!(f, "{:24} {accepted:9} {refused:9}", primitive.step_name())?;
+            let [accepted, refused] = self.0.get(primitive.step_name).copied().unwrap_or_default();
+            writeln!(f, "{:24} {accepted:9} {refused:9}", primitive.step_name)?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 
 mod condition;
 mod copy;
+pub mod draw;
 pub mod lookup;
 mod nest;
 mod neutral;
@@ -25,7 +26,7 @@ pub mod refusal;
 mod run;
 pub mod schedule;
 pub mod staging;
-pub mod step;
+mod step;
 pub mod strategies;
 mod substitute;
 mod tree;
@@ -33,9 +34,9 @@ mod tree;
 pub use lookup::Selection;
 pub use obligation::Obligation;
 pub use primitive::Primitive;
-pub use primitives::Transform;
+pub use primitives::{Step, primitives};
 pub use recipe::{Recipe, RecipeError, RecipeSyntaxError};
 pub use refusal::{Refusal, TransformError, WrongOrder};
 pub use schedule::{Made, Schedule, Script, ScriptError};
 pub use staging::{Filled, Footprint};
-pub use step::{PrimitiveInfo, Step, primitives};
+pub use step::PrimitiveInfo;

@@ -2,6 +2,7 @@
 
 use crate::refusal::Refusal;
 use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -10,7 +11,7 @@ use std::fmt;
 /// In JSON: `{"insn": "scatter_*"}`, `{"tag": "scatter"}`, `{"writes": "y"}`, `{"reads": "x"}`,
 /// `{"inside": "cell"}`, `{"all": [{"tag": "scatter"}, {"inside": "cell"}]}`. In every name `*` stands for any
 /// number of letters.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
     /// The instruction of this name.

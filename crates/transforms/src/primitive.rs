@@ -1,8 +1,9 @@
 //! What a primitive is, and the frame that applies it.
 
+use crate::draw::Picks;
 use crate::obligation::Obligation;
 use crate::refusal::{Refusal, TransformError};
-use crate::schedule::{Handles, Made};
+use crate::schedule::Handles;
 use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use std::fmt;
@@ -39,6 +40,14 @@ pub trait Primitive: fmt::Display {
 
     /// Edits the kernel that was checked. The result need not be canonical.
     fn edit(&self, kernel: &mut Kernel, proof: &Self::Proof) -> Self::Made;
+
+    /// How often random recipes draw it, in proportion: more often what makes room for others or seldom finds a chance.
+    const WEIGHT: usize = 1;
+
+    /// Arguments that have a chance on a kernel; none where it has nothing that the primitive could be tried on.
+    fn draw(kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Self>
+    where
+        Self: Sized;
 
     /// The kernel as the edit would leave it, for checks that compare both. Not canonical, and nothing is checked.
     fn draft(&self, kernel: &Kernel, proof: &Self::Proof) -> Kernel {
@@ -77,20 +86,4 @@ pub(crate) fn kept(after: &Analysis) -> Result<(), Refusal> {
     after.kernel().verify()?;
     after.check_storage()?;
     Ok(after.check_placement()?)
-}
-
-impl<P: Primitive> crate::primitives::Transform for P {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        self.apply(kernel).map_err(|e| e.cause)
-    }
-
-    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
-        Primitive::apply(self, kernel)
-    }
-
-    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
-        let (after, made) = self.apply_to(analysis)?;
-        let made = Made::of(&made, analysis.kernel(), &after);
-        Ok((after, made))
-    }
 }

@@ -1,8 +1,8 @@
 //! Recipes: steps that can be saved, diffed, replayed and shown one after the other.
 
-use crate::primitives::Transform;
+use crate::primitive::Primitive;
+use crate::primitives::Step;
 use crate::refusal::TransformError;
-use crate::step::Step;
 use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ impl Recipe {
 
     /// The kernel that it met after the `k`-th step.
     fn step(&self, k: usize, met: &Analysis) -> Result<Kernel, RecipeError> {
-        self.steps[k].applied(met).map(|(after, _)| after).map_err(|source| RecipeError {
+        self.steps[k].apply_to(met).map(|(after, _)| after).map_err(|source| RecipeError {
             number: k + 1,
             total: self.steps.len(),
             step: Box::new(self.steps[k].clone()),

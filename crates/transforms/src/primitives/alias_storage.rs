@@ -1,5 +1,6 @@
 //! Lets temporaries share one buffer.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -7,6 +8,7 @@ use crate::proofs::elements::temporary;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, VarId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -35,7 +37,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `alias_temporaries`; Exo `reuse_buffer`; TVM `MergeSharedMemoryAllocations`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AliasStorage {
     /// The temporaries.
@@ -78,6 +80,7 @@ impl Primitive for AliasStorage {
 
     // that their lives do not meet is what every result must keep
     const OBLIGATIONS: &'static [Obligation] = &[SEVERAL, ARRAYS, UNSHARED];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Sharers, Refusal> {
         let kernel = analysis.kernel();
@@ -108,5 +111,18 @@ impl Primitive for AliasStorage {
         for var in &proof.vars {
             kernel.vars[*var].storage = Some(self.storage.clone());
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let all = draw::temporaries(kernel, 1);
+        let apart: Vec<_> = draw::one_after_the_other(kernel)
+            .into_iter()
+            .map(|(first, second)| Self::new([first, second], "one"))
+            .collect();
+        Some(if apart.is_empty() || p.one_in(4) {
+            Self::new([p.of(&all)?, p.of(&all)?], p.among(["one", "two"]))
+        } else {
+            draw::possible(kernel, apart, p)?
+        })
     }
 }

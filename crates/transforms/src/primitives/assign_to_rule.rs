@@ -1,5 +1,6 @@
 //! Replaces a temporary by its definition as a substitution rule.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -16,6 +17,7 @@ use purlin_ir::{
     Atom, Expr, ExprType, Id, InameId, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
 };
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -46,7 +48,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `assignment_to_subst`; Halide `compute_inline`; Exo `inline_assign`; TVM `compute_inline`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AssignToRule {
     /// The temporary.
@@ -177,6 +179,10 @@ impl Primitive for AssignToRule {
         // the definition is gone only from a canonical kernel; then nothing mentions the temporary, and this drops it
         *kernel = kernel.clone().canonical().with_var_fixed(proof.var, 0);
         RuleHandle::named(&self.var)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::temporaries(kernel, 0))?))
     }
 }
 

@@ -1,13 +1,16 @@
 //! Adds what the user asserts.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
+use purlin_ir::ScalarType;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,7 +35,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `assume`; Exo `assert`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Assume {
     /// `param >= value`.
@@ -121,6 +124,18 @@ impl Primitive for Assume {
         if !kernel.assumptions.contains(&proof.assumption) {
             kernel.assumptions.push(proof.assumption.clone());
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let params = draw::vars(kernel, |v| v.kind == VarKind::Param);
+        let is_map = |v: &purlin_ir::Variable| {
+            matches!(v.kind, VarKind::Argument(_)) && v.ty == ScalarType::I32 && !v.shape.is_empty()
+        };
+        Some(match p.below(3) {
+            0 => Self::at_most(p.of(&params)?, p.between(0, 15)),
+            1 => Self::at_least(p.of(&params)?, p.between(0, 3)),
+            _ => Self::injective(p.of(&draw::vars(kernel, is_map))?),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Writes to a temporary that stands for a box of an array, and stores it once.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::nest::wrapped;
 use crate::neutral::neutral;
@@ -22,6 +23,7 @@ use purlin_ir::{
     VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -59,7 +61,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `buffer_array`; Halide `rfactor` and `store_in`; Exo `stage_mem`; TVM `cache_write`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferWrites {
     /// The array, or scalar.
@@ -224,6 +226,21 @@ impl Primitive for BufferWrites {
             loops: proof.inames.iter().map(|l| Loop::named(&l.name)).collect(),
             insns: sweeps.map(|sweep| Statement::named(&sweep.insn.name)).collect(),
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let written = draw::vars(kernel, |v| {
+            let of = |i: &purlin_ir::Insn| kernel.vars[i.lhs.var].name == v.name;
+            kernel.insns.values().any(of)
+        });
+        let var = p.of(&written)?;
+        let space = p.among([AddressSpace::Private, AddressSpace::Local, AddressSpace::Private]);
+        let step = match p.of(&draw::loops_around(kernel, &var)) {
+            Some(at) => Self::new(var, at, space),
+            None => Self::whole(var, space),
+        };
+        let step = step.into_temporary(kernel.fresh_name("buffer"));
+        Some(if p.one_in(4) { step.by_work_items([3]) } else { step })
     }
 }
 

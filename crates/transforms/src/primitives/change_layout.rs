@@ -1,5 +1,6 @@
 //! Changes where the elements of an array lie.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -8,6 +9,7 @@ use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::layout::vector_lanes;
 use purlin_ir::{Kernel, Layout, VarId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -36,7 +38,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `tag_array_axes`; Halide `Buffer::set_stride`, `reorder_storage`; Kokkos layouts; TVM
 /// `transform_layout`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeLayout {
     /// The array.
@@ -110,6 +112,20 @@ impl Primitive for ChangeLayout {
 
     fn edit(&self, kernel: &mut Kernel, proof: &NewLayout) {
         kernel.vars[proof.var].layout = proof.layout.clone();
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::arrays(kernel, 1))?;
+        let n = draw::axes(kernel, &var);
+        // extents of samples are small
+        let strides: Vec<_> = (0..n).map(|k| 16_i64.pow(k).to_string()).collect();
+        let layout = match p.below(4) {
+            0 => format!("vector({})", p.below(n as usize)),
+            1 => String::new(),
+            2 => format!("strides({})", strides.join(", ")),
+            _ => format!("strides({})", strides.into_iter().rev().collect::<Vec<_>>().join(", ")),
+        };
+        Some(Self::new(var, layout))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Drops an axis of a temporary.
 
+use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
@@ -9,6 +10,7 @@ use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_analysis::{Analysis, Witness};
 use purlin_ir::{Affine, Atom, Kernel, VarId};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -34,7 +36,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Array contraction in the polyhedral literature; Halide's storage folding; TVM `CompactBufferAllocation`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractArray {
     /// The temporary.
@@ -109,6 +111,12 @@ impl Primitive for ContractArray {
         if variable.shape.is_empty() {
             variable.layout.strides = None;
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::temporaries(kernel, 1))?;
+        let axis = p.below(draw::axes(kernel, &var) as usize) as u32;
+        Some(Self::new(var, axis))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Makes an accumulation an update.
 
+use crate::draw::{self, Picks};
 use crate::lookup::Selection;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Access, BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, UnaryOp, UpdateOp, WriteOp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,7 +34,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Exo `fold_into_reduce`; Halide's update definitions; Loopy has none.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConvertToUpdate {
     /// The instructions.
@@ -95,6 +97,10 @@ impl Primitive for ConvertToUpdate {
             kernel.insns[*id].op = WriteOp::Update { op: *op, atomic: false };
             kernel.insns[*id].rhs = rest.clone();
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::insn(p.of(&draw::insns(kernel, |i| i.op == WriteOp::Assign && !i.lhs.index.is_empty()))?))
     }
 }
 

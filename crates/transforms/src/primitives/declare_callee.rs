@@ -1,11 +1,13 @@
 //! Declares a kernel that parts of the program may become calls of.
 
+use crate::draw::Picks;
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Callee, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -34,7 +36,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Exo `@instr`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeclareCallee {
     /// The callee as it stands in the text of a kernel, from `callee name` on.
@@ -72,6 +74,7 @@ impl Primitive for DeclareCallee {
 
     // nothing calls what is new
     const OBLIGATIONS: &'static [Obligation] = &[CALLEE];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Declared, Refusal> {
         let callees = purlin_ir::text::parse_callees(&self.text).map_err(|errors| {
@@ -88,4 +91,18 @@ impl Primitive for DeclareCallee {
     fn edit(&self, kernel: &mut Kernel, proof: &Declared) {
         kernel.callees.push(proof.callee.clone());
     }
+
+    fn draw(_: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.among(CALLEES)))
+    }
 }
+
+/// Callees that many statements are calls of, with and without code for targets.
+const CALLEES: [&str; 3] = [
+    "callee store\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c = a\n  code c (\"{c} = {a};\")\n  \
+     code opencl (\"{{\" \"    double stored = {a};\" \"    {c} = stored;\" \"}}\")\n",
+    "callee add\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c += a\n  code c (\"{c} = {c} + {a};\")\n  \
+     code opencl (\"{c} += {a};\")\n",
+    "callee fill\n  param n: i64\n  arg x: f64[n] in\n  arg y: f64[n] inout\n\n  for i in 0..n\n    \
+     s: y[i] = 0.5*x[i]\n",
+];

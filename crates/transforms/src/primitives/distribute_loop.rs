@@ -1,6 +1,7 @@
 //! Distributes a loop over the parts of its body.
 
 use crate::copy::copy_loop;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -13,6 +14,7 @@ use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Id, InameId, Kernel, Node};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -41,7 +43,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loop fission; Loopy `distribute_loops`; Exo `fission`; Halide `compute_root` of an inlined stage.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DistributeLoop {
     /// The loop.
@@ -129,6 +131,13 @@ impl Primitive for DistributeLoop {
         made.reverse();
         replace_loop(&mut kernel.body, iname, &mut |_| std::mem::take(&mut loops));
         made
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let mut several = draw::bodies(kernel);
+        several.retain(|(of, names)| of.is_some() && names.len() > 1);
+        let (of, names) = p.of(&several)?;
+        Some(Self::new(of?, [p.of(&names[1..])?]))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Gives some instructions of a loop a loop of their own.
 
 use crate::copy::copy_loop;
+use crate::draw::{self, Picks};
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -13,6 +14,7 @@ use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Id, InameId, InsnId, Kernel, Node};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -47,7 +49,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `duplicate_inames` with `within`; loop fission.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DuplicateIname {
     /// The loop.
@@ -158,6 +160,15 @@ impl Primitive for DuplicateIname {
         }
         replace_loop(&mut kernel.body, proof.iname, &mut |_| std::mem::take(&mut both));
         copies.iter().map(|(_, new)| Loop::named(&kernel.inames[*new].name)).collect()
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let mut several = draw::bodies(kernel);
+        several.retain(|(of, names)| of.is_some() && names.len() > 1);
+        let (of, _) = p.of(&several)?;
+        let insn = Selection::Insn(p.of(&draw::insns(kernel, |_| true))?);
+        let step = Self::new(of?, insn);
+        Some(if p.one_in(2) { step.in_front() } else { step })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Computes equal subexpressions once.
 
 use super::tag_iname::check_placement;
+use crate::draw::Picks;
 use crate::lookup::Selection;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -17,6 +18,7 @@ use purlin_ir::{
     Variable, WriteOp,
 };
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -50,7 +52,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `collect_common_factors_on_increment` and pymbolic's `CommonSubexpression`; LLVM's GVN; Halide's CSE
 /// pass; MLIR `cse`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EliminateCommonSubexpressions {
     /// The instructions; all if absent.
@@ -120,6 +122,7 @@ impl Primitive for EliminateCommonSubexpressions {
     type Made = Vec<(Array, Statement)>;
 
     const OBLIGATIONS: &'static [Obligation] = &[COMMON, CURRENT];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Places, Refusal> {
         let kernel = analysis.kernel();
@@ -145,6 +148,10 @@ impl Primitive for EliminateCommonSubexpressions {
             (Array::named(&kernel.vars[insn.lhs.var].name), Statement::named(&insn.name))
         });
         made.collect()
+    }
+
+    fn draw(_: &Kernel, _: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::default())
     }
 }
 

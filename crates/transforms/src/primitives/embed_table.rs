@@ -1,11 +1,13 @@
 //! Writes the values of a table into the code.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Access, Expr, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,7 +29,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy inlines constant arrays only by substitution rules; Halide folds them after unrolling.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmbedTable {
     /// The table.
@@ -116,6 +118,10 @@ impl Primitive for EmbedTable {
         for insn in kernel.insns.values_mut() {
             insn.map_expressions(&mut rewrite);
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::tables(kernel))?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Gives a temporary an axis for each of some loops.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -12,6 +13,7 @@ use purlin_analysis::deps::Dependence;
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -44,7 +46,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `privatize_temporaries_with_inames`; Exo `expand_dim`; array expansion in the polyhedral literature.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpandArray {
     /// The temporary.
@@ -135,6 +137,13 @@ impl Primitive for ExpandArray {
         variable.shape.splice(0..0, proof.axes.iter().map(|(_, extent)| extent.clone()));
         let added = proof.axes.len() as u32;
         variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(added));
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::temporaries(kernel, 0))?;
+        let mut loops = draw::loops_around(kernel, &var);
+        let keep = 1 + p.below(loops.len());
+        Some(Self::new(var, loops.split_off(loops.len().saturating_sub(keep))))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Inlines a substitution rule.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Expr, Id, Kernel, RuleId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,7 +28,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `expand_subst`; Exo `inline`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpandRule {
     /// The rule.
@@ -62,6 +64,7 @@ impl Primitive for ExpandRule {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[REDUCED_ONCE];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Expandable, Refusal> {
         let rule = lookup::rule(analysis.kernel(), &self.rule)?;
@@ -90,6 +93,10 @@ impl Primitive for ExpandRule {
             r
         });
         kernel.rules = kept.collect();
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::rules(kernel))?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Makes a substitution rule of a subexpression.
 
+use crate::draw::Picks;
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -7,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::schedule::RuleHandle;
 use purlin_analysis::Analysis;
 use purlin_ir::{Expr, Id, Insn, InsnId, Kernel, Rule, RuleId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -30,7 +32,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `extract_subst`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtractRule {
     /// Name of the rule.
@@ -120,6 +122,12 @@ impl Primitive for ExtractRule {
             kernel.insns[*id] = insn.clone();
         }
         RuleHandle::named(&self.name)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let template = p.among(["u[p]", "sin(p)", "p*0.5", "p + q", "a[p, q]", "x[p]", "p*q", "cos(p)"]);
+        let params = if template.contains('q') { vec!["p", "q"] } else { vec!["p"] };
+        Some(Self::new(kernel.fresh_name("r"), params, template))
     }
 }
 

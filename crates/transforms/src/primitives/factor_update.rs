@@ -1,5 +1,6 @@
 //! Accumulates into partial values that are joined behind the loop.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::nest::{copy_loops, renamed, wrapped};
 use crate::neutral::neutral;
@@ -19,6 +20,7 @@ use purlin_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
     WriteOp,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -61,7 +63,7 @@ use std::fmt;
 /// # Elsewhere
 /// Halide `rfactor`; Loopy `split_reduction_outward` with `realize_reduction`; Exo `stage_mem` with `accum`;
 /// TVM `rfactor`; MLIR `transform.structured.split_reduction`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FactorUpdate {
     /// The update.
@@ -248,6 +250,14 @@ impl Primitive for FactorUpdate {
             loops: loops.collect(),
             insns: ["init", "sum"].map(|part| Statement::named(format!("{}_{part}", self.name()))),
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let update = p.of(&draw::insns(kernel, |i| i.op != WriteOp::Assign))?;
+        let around = draw::loops_of(kernel, &update);
+        let mut over = vec![p.of(&around)?];
+        over.extend(p.of(&around).filter(|l| *l != over[0] && p.one_in(3)));
+        Some(Self::new(update, over).into_temporary(kernel.fresh_name("part")))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Makes a table, or a literal, of an argument whose values are known.
 
 use super::embed_table::has_single_precision;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -10,6 +11,7 @@ use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{
     AddressSpace, Assumption, Direction, Expr, Kernel, Real, TableData, VarId, VarKind, Variable,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -36,12 +38,13 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `fix_parameters`; partial evaluation; the inverse of `pass_table`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixArgument {
     /// The argument.
     pub var: String,
     /// Its values.
+    #[schemars(with = "std::collections::BTreeMap<String, Vec<f64>>")]
     pub values: TableData,
 }
 
@@ -146,6 +149,12 @@ impl Primitive for FixArgument {
             Fixed::Int(value) => *kernel = kernel.with_var_fixed(proof.var, *value),
             Fixed::Real(value) => *kernel = literal(kernel, proof.var, *value),
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::vars(kernel, |v| v.kind == VarKind::Argument(Direction::In)))?;
+        let values = p.inputs().array(&var)?;
+        Some(Self { var, values })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Gives a parameter a value for good.
 
 use super::assume::has_solution;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -8,6 +9,7 @@ use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Atom, Kernel, ScalarType, VarId, VarKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,7 +33,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `fix_parameters`; Exo `specialize`; TVM `specialize`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixParameter {
     /// The parameter.
@@ -125,6 +127,12 @@ impl Primitive for FixParameter {
             Assumption::Params(c) => c.as_constant() != Some(true),
             Assumption::Injective(_) => true,
         });
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let param = p.of(&draw::vars(kernel, |v| v.kind == VarKind::Param))?;
+        let value = p.inputs().param(&param)?;
+        Some(Self::new(param, value))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Fuses two neighbouring loops.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -13,6 +14,7 @@ use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -39,7 +41,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `rename_iname` with `existing_ok`; Exo `fuse`; Halide `compute_with`; MLIR `affine-loop-fusion`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FuseLoops {
     /// The loop that comes first.
@@ -85,6 +87,7 @@ impl Primitive for FuseLoops {
 
     const OBLIGATIONS: &'static [Obligation] =
         &[NEIGHBOURS, SAME_TAG, SAME_VALUES, CONSTANT_BOUNDS, BOUNDS_STAY, ORDER];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<SameValues, Refusal> {
         let kernel = analysis.kernel();
@@ -125,6 +128,11 @@ impl Primitive for FuseLoops {
         });
         substitute_iname(kernel, *second, &Affine::iname(*first).plus(shift));
         simplify_indices(kernel, &moved);
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (first, second) = p.of(&draw::neighbours(kernel))?;
+        Some(Self::new(first, second))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Moves an instruction that does not depend on a loop in front of it.
 
 use crate::condition::range_runs;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -13,6 +14,7 @@ use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::{Analysis, Witness};
 use purlin_ir::{Atom, BinaryOp, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -41,7 +43,7 @@ use std::fmt;
 /// # Elsewhere
 /// Exo `lift_alloc` with `fission`; LLVM's loop-invariant code motion; Loopy has none; MLIR
 /// `affine-loop-invariant-code-motion`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoistInsn {
     /// The instruction.
@@ -112,6 +114,7 @@ impl Primitive for HoistInsn {
 
     const OBLIGATIONS: &'static [Obligation] =
         &[INSIDE, STORE, OWN_STORAGE, NO_BOUND, SAME, NO_REDUCTION, CURRENT, UNSEEN, ONLY_WRITE, CONDITION];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Invariant, Refusal> {
         let kernel = analysis.kernel();
@@ -148,6 +151,11 @@ impl Primitive for HoistInsn {
             }
             nodes.insert(at, Node::Insn(proof.insn));
         });
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let all = draw::insns(kernel, |i| i.op == WriteOp::Assign).into_iter().map(Self::new).collect();
+        draw::possible(kernel, all, p)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Makes calls ordinary statements again.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{CalleeId, Id, InsnId, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,7 +29,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `inline_callable_kernel`; Exo `inline`; MLIR `inline`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InlineCall {
     /// The callee.
@@ -103,6 +105,10 @@ impl Primitive for InlineCall {
         if kernel.insns.values().all(|i| i.callee != Some(proof.callee)) {
             remove(kernel, proof.callee);
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        draw::possible(kernel, draw::callees(kernel).into_iter().map(Self::new).collect(), p)
     }
 }
 

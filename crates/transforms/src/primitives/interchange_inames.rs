@@ -1,5 +1,6 @@
 //! Swaps two loops.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -13,6 +14,7 @@ use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -42,7 +44,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `prioritize_loops`; Halide `reorder`; Exo `reorder_loops`; TVM `reorder`; MLIR
 /// `transform.structured.interchange`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterchangeInames {
     /// The outer loop.
@@ -120,6 +122,7 @@ impl Primitive for InterchangeInames {
 
     const OBLIGATIONS: &'static [Obligation] =
         &[NESTED, KNOWN_BOUNDS, CLOSED_FORM, BOUNDS_STAY, BOUNDS_HAVE_VALUES, ORDER];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Interchangeable, Refusal> {
         let kernel = analysis.kernel();
@@ -150,6 +153,11 @@ impl Primitive for InterchangeInames {
             replace_loop(&mut body, inner, &mut |inside| vec![Node::Loop(outer, inside)]);
             vec![Node::Loop(inner, body)]
         });
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (outer, inner) = p.of(&draw::nested(kernel))?;
+        Some(Self::new(outer, inner))
     }
 }
 

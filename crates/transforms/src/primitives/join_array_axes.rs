@@ -1,11 +1,13 @@
 //! Joins two neighbouring axes of a temporary.
 
+use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{BinaryOp, Expr, Kernel, VarId, Variable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -28,7 +30,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Exo `mult_dim`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinArrayAxes {
     /// The temporary.
@@ -104,6 +106,12 @@ impl Primitive for JoinArrayAxes {
         }
         let moved = |a: u32| if a as usize > axis { a - 1 } else { a };
         variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::temporaries(kernel, 2))?;
+        let axis = p.below(draw::axes(kernel, &var) as usize - 1) as u32;
+        Some(Self::new(var, axis))
     }
 }
 

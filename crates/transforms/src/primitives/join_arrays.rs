@@ -1,5 +1,6 @@
 //! Makes one array with a component axis of several arrays.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -8,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::schedule::Array;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -35,7 +37,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `concatenate_arrays`; array of structures.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinArrays {
     /// The temporaries, in the order of the components.
@@ -130,6 +132,12 @@ impl Primitive for JoinArrays {
         }
         remove_unmentioned(kernel, &proof.vars);
         Array::named(&self.into)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (first, second) = p.of(&draw::alike(kernel))?;
+        let axis = p.below(draw::axes(kernel, &first) as usize + 1) as u32;
+        Some(Self::new([first, second], kernel.fresh_name("joint"), axis))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Joins two nested loops into one.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -10,6 +11,7 @@ use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -37,7 +39,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `join_inames`; Halide `fuse`; Exo `mult_loops`; OpenMP `collapse`; TVM `fuse`; MLIR
 /// `affine-loop-coalescing`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinInames {
     /// The outer loop.
@@ -152,6 +154,11 @@ impl Primitive for JoinInames {
         put_in_place(kernel, outer, inner, joined);
         simplify_indices(kernel, &users);
         Loop::named(self.joined_name())
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (outer, inner) = p.of(&draw::nested(kernel))?;
+        Some(Self::new(outer, inner))
     }
 }
 

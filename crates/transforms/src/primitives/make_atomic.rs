@@ -1,11 +1,13 @@
 //! Makes updates indivisible.
 
+use crate::draw::{self, Picks};
 use crate::lookup::Selection;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, InsnId, Kernel, WriteOp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -25,7 +27,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `tag_array_axes` with `AtomicNumpyType`; CUDA `atomicAdd`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MakeAtomic {
     /// The updates.
@@ -65,6 +67,7 @@ impl Primitive for MakeAtomic {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[UPDATE, SHARED];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Updates, Refusal> {
         let kernel = analysis.kernel();
@@ -100,5 +103,9 @@ impl Primitive for MakeAtomic {
                 *atomic = true;
             }
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::insn(p.of(&draw::insns(kernel, |i| i.op != WriteOp::Assign))?))
     }
 }

@@ -1,6 +1,7 @@
 //! Runs a nest along other directions.
 
 use super::interchange_inames::has_linear_bounds;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::nest::wrapped;
 use crate::obligation::Obligation;
@@ -15,6 +16,7 @@ use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,7 +54,7 @@ const MAX_LOOPS: usize = 8;
 ///
 /// # Elsewhere
 /// Loopy `affine_map_inames`; PLuTo's hyperplanes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MapInames {
     /// The loops, outer first.
@@ -182,6 +184,14 @@ impl Primitive for MapInames {
             kernel.inames[*iname].name.clone_from(name);
         }
         self.new_names().iter().map(Loop::named).collect()
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (outer, inner) = p.of(&draw::nested(kernel))?;
+        let maps = [[1, 1, 0, 1], [0, 1, 1, 0], [-1, 0, 0, 1], [2, 1, 1, 1], [1, 0, -3, 1], [1, 0, 0, -1]];
+        let [a, b, c, d] = p.among(maps);
+        let offset = [p.between(-2, 2), p.between(0, 1)];
+        Some(Self::new([outer, inner], [vec![a, b], vec![c, d]]).shifted(offset))
     }
 }
 

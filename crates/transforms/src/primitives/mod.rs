@@ -1,4 +1,7 @@
-//! The primitives, one a file: arguments, check (the proof), edit.
+//! The primitives, one a file, and their table.
+//!
+//! A primitive is its file, its row here, and its folder of facts. The row gives the variant of [`Step`], the name in
+//! recipes, the entry in the page of primitives, the schema of the arguments, and the place in random recipes.
 
 pub mod alias_storage;
 pub mod assign_to_rule;
@@ -59,104 +62,65 @@ pub mod transpose_array_axes;
 pub mod unroll_iname;
 pub mod vectorise_iname;
 
-pub use alias_storage::AliasStorage;
-pub use assign_to_rule::AssignToRule;
-pub use assume::Assume;
-pub use buffer_writes::BufferWrites;
-pub use change_layout::ChangeLayout;
-pub use contract_array::ContractArray;
-pub use convert_to_update::ConvertToUpdate;
-pub use declare_callee::DeclareCallee;
-pub use distribute_loop::DistributeLoop;
-pub use duplicate_iname::DuplicateIname;
-pub use eliminate_common_subexpressions::EliminateCommonSubexpressions;
-pub use embed_table::EmbedTable;
-pub use expand_array::ExpandArray;
-pub use expand_rule::ExpandRule;
-pub use extract_rule::ExtractRule;
-pub use factor_update::FactorUpdate;
-pub use fix_argument::FixArgument;
-pub use fix_parameter::FixParameter;
-pub use fuse_loops::FuseLoops;
-pub use hoist_insn::HoistInsn;
-pub use inline_call::InlineCall;
-pub use interchange_inames::InterchangeInames;
-pub use join_array_axes::JoinArrayAxes;
-pub use join_arrays::JoinArrays;
-pub use join_inames::JoinInames;
-pub use make_atomic::MakeAtomic;
-pub use map_inames::MapInames;
-pub use move_insns::{MoveInsns, Place};
-pub use outline_insns::OutlineInsns;
-pub use pack_arrays::PackArrays;
-pub use pad_array::PadArray;
-pub use parallelise_scan::ParalleliseScan;
-pub use pass_table::PassTable;
-pub use peel_iname::{LoopEnd, PeelIname};
-pub use pipeline_loop::PipelineLoop;
-pub use precompute_rule::PrecomputeRule;
-pub use prefetch_array::PrefetchArray;
-pub use realise_reduction::RealiseReduction;
-pub use realise_scan::RealiseScan;
-pub use reduce_in_tree::ReduceInTree;
-pub use remove_unused_vars::RemoveUnusedVars;
-pub use rename::{NameKind, Rename};
-pub use replace_with_intrinsic::ReplaceWithIntrinsic;
-pub use reverse_iname::ReverseIname;
-pub use roll_insns::RollInsns;
-pub use separate_array::SeparateArray;
-pub use set_address_space::SetAddressSpace;
-pub use shift_iname::ShiftIname;
-pub use sink_accumulation::SinkAccumulation;
-pub use skew_iname::SkewIname;
-pub use split_array_axis::SplitArrayAxis;
-pub use split_iname::{SplitIname, Tail};
-pub use stage_value::StageValue;
-pub use tag_iname::TagIname;
-pub use tag_inames::TagInames;
-pub use transpose_array_axes::TransposeArrayAxes;
-pub use unroll_iname::UnrollIname;
-pub use vectorise_iname::VectoriseIname;
+use crate::step::steps;
 
-use crate::refusal::{Refusal, TransformError};
-use crate::schedule::Made;
-use purlin_analysis::Analysis;
-use purlin_ir::Kernel;
-use std::fmt::Display;
-
-/// A transformation with its arguments: a total function of kernels.
-pub trait Transform: Display {
-    /// Proves the precondition and applies the transformation.
-    ///
-    /// # Errors
-    /// The cause, with a witness where a proof failed.
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal>;
-
-    /// Handles to what the transformation made of `before`; those of [`Made::new_names`] unless names are used again.
-    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
-        Made::new_names(before, after)
-    }
-
-    /// Applies the transformation; handles to what it made come with the result.
-    ///
-    /// # Errors
-    /// Those of [`Transform::apply`].
-    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
-        let after = self.apply(analysis.kernel())?;
-        let made = self.made(analysis.kernel(), &after);
-        Ok((after, made))
-    }
-
-    /// Applies the transformation; the result is verified and canonical.
-    ///
-    /// # Errors
-    /// The operation as the user wrote it, and the cause.
-    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
-        let error = |cause| TransformError { operation: self.to_string(), cause };
-        // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
-        let result = self.rewrite(kernel).map_err(error)?.canonical();
-        result.verify().map_err(|e| error(Refusal::Malformed(e)))?;
-        Analysis::of(&result).check_storage().map_err(|e| error(e.into()))?;
-        Ok(result)
-    }
+steps! {
+    alias_storage::AliasStorage: "Lets temporaries share one buffer.";
+    assign_to_rule::AssignToRule: "Replaces a temporary by its definition as a substitution rule.";
+    assume::Assume: "Asserts a bound on a parameter, or that an array is injective.";
+    buffer_writes::BufferWrites: "Writes to a temporary instead of an array, and stores it once.";
+    change_layout::ChangeLayout: "Gives an array other strides or an axis of vectors.";
+    contract_array::ContractArray: "Drops an axis of a temporary of which one element is alive at a time.";
+    convert_to_update::ConvertToUpdate: "Makes an accumulation an update.";
+    declare_callee::DeclareCallee: "Declares a kernel that parts of the program may become calls of.";
+    distribute_loop::DistributeLoop: "Distributes a loop over the parts of its body.";
+    duplicate_iname::DuplicateIname: "Gives some instructions of a loop a loop of their own.";
+    eliminate_common_subexpressions::EliminateCommonSubexpressions: "Computes equal subexpressions once.";
+    embed_table::EmbedTable: "Replaces loads of a table at constant indices by their values.";
+    expand_array::ExpandArray: "Gives a temporary an axis for each of some loops.";
+    expand_rule::ExpandRule: "Inlines a substitution rule.";
+    extract_rule::ExtractRule: "Makes a substitution rule of a subexpression.";
+    factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
+    fix_argument::FixArgument: "Makes a table or a literal of an input whose values are known.";
+    fix_parameter::FixParameter: "Replaces a parameter by a constant.";
+    fuse_loops::FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.";
+    hoist_insn::HoistInsn: "Moves an instruction in front of a loop that it does not depend on.";
+    inline_call::InlineCall: "Makes calls ordinary statements again.";
+    interchange_inames::InterchangeInames: "Swaps two loops of which one is directly around the other.";
+    join_array_axes::JoinArrayAxes: "Joins two neighbouring axes of a temporary.";
+    join_arrays::JoinArrays: "Makes one array with an axis of components of several temporaries.";
+    join_inames::JoinInames: "Joins two loops of a perfect nest into one.";
+    make_atomic::MakeAtomic: "Makes updates indivisible.";
+    map_inames::MapInames: "Replaces the loops of a perfect nest by an affine map of them.";
+    move_insns::MoveInsns, Place: "Moves statements within their body.";
+    pack_arrays::PackArrays: "Puts temporaries side by side into one.";
+    outline_insns::OutlineInsns: "Makes a callee of statements, and a call of it where they stand.";
+    pad_array::PadArray: "Leaves room between the rows of an array.";
+    parallelise_scan::ParalleliseScan: "Scans the sums of the iterations of a loop with a running total over the work-items.";
+    pass_table::PassTable: "Lets the caller pass the values of a table.";
+    peel_iname::PeelIname, LoopEnd: "Runs the first or last iterations of a loop in a loop of their own.";
+    pipeline_loop::PipelineLoop: "Fills temporaries for later iterations of a loop while earlier ones use theirs.";
+    precompute_rule::PrecomputeRule: "Stores what a region uses of a rule in a temporary.";
+    prefetch_array::PrefetchArray: "Copies what a region reads of an array to a temporary.";
+    realise_reduction::RealiseReduction: "Turns a reduction into a loop.";
+    realise_scan::RealiseScan: "Turns a sum over the earlier iterations, or a recurrence, into a running total.";
+    reduce_in_tree::ReduceInTree: "Joins the terms of an update pairwise, in logarithmically many steps.";
+    remove_unused_vars::RemoveUnusedVars: "Drops the temporaries and tables that nothing mentions.";
+    rename::Rename, NameKind: "Gives a loop, an instruction, a temporary or a rule another name.";
+    replace_with_intrinsic::ReplaceWithIntrinsic: "Makes statements a call of a kernel whose meaning they are.";
+    reverse_iname::ReverseIname: "Runs a loop backward.";
+    roll_insns::RollInsns: "Makes a loop of statements that repeat each other.";
+    separate_array::SeparateArray: "Makes one array of each index along an axis of a temporary.";
+    set_address_space::SetAddressSpace: "Moves a temporary or a table to other memory.";
+    shift_iname::ShiftIname: "Lets a loop count from elsewhere.";
+    sink_accumulation::SinkAccumulation: "Zeroes and commits an accumulator in every iteration of a loop instead of around it.";
+    skew_iname::SkewIname: "Adds a multiple of an outer loop to the values of an inner one.";
+    split_array_axis::SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.";
+    split_iname::SplitIname, Tail: "Splits a loop into blocks of constant length.";
+    stage_value::StageValue: "Computes the value of an instruction into a temporary first.";
+    tag_iname::TagIname: "Says where the iterations of a loop run.";
+    tag_inames::TagInames: "Says where the iterations of several loops run, in one step.";
+    transpose_array_axes::TransposeArrayAxes: "Changes the order of the axes of an array in memory.";
+    unroll_iname::UnrollIname: "Writes out the iterations of a loop.";
+    vectorise_iname::VectoriseIname: "Runs the iterations of an innermost loop in vector lanes.";
 }

@@ -1,5 +1,6 @@
 //! Reorders the statements of a body.
 
+use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
@@ -9,6 +10,7 @@ use crate::run::{same, statement};
 use crate::tree::{edit_siblings, siblings};
 use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, Node};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -34,7 +36,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `add_dependency` and its scheduler; Exo `reorder_stmts`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveInsns {
     /// Names of the instructions and loops to move.
@@ -44,7 +46,7 @@ pub struct MoveInsns {
 }
 
 /// A place in a body.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Directly before the instruction or loop of this name.
@@ -129,6 +131,16 @@ impl Primitive for MoveInsns {
             *nodes = rest;
             nodes.splice(k..k, taken);
         });
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let mut several = draw::bodies(kernel);
+        several.retain(|(_, names)| names.len() > 1);
+        let (_, names) = p.of(&several)?;
+        let moved = p.below(names.len());
+        let target = (moved + 1 + p.below(names.len() - 1)) % names.len();
+        let (moved, target) = ([names[moved].clone()], names[target].clone());
+        Some(if p.one_in(2) { Self::after(moved, target) } else { Self::before(moved, target) })
     }
 }
 

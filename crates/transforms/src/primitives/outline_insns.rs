@@ -1,5 +1,6 @@
 //! Makes a callee of statements.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -12,6 +13,7 @@ use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,7 +49,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Exo `extract_subproc`; Loopy's callable kernels; MLIR `transform.loop.outline`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutlineInsns {
     /// Names of the instructions and loops; neighbours.
@@ -108,6 +110,10 @@ impl Primitive for OutlineInsns {
     fn edit(&self, kernel: &mut Kernel, Outlined { statements, callee }: &Outlined) {
         let callee = kernel.callees.push(callee.clone());
         Run { nodes: statements }.mark(kernel, callee);
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(draw::some_statements(kernel, p)?, kernel.fresh_name("part")))
     }
 }
 

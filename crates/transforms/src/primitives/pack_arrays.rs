@@ -1,6 +1,7 @@
 //! Puts arrays side by side into one.
 
 use super::join_arrays::{PLAIN, plain_temporaries, remove_unmentioned};
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -10,6 +11,7 @@ use crate::schedule::Array;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -38,7 +40,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `alias_temporaries` and `set_temporary_scope` with base storage; Exo has none.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PackArrays {
     /// The temporaries, in their order in memory.
@@ -129,6 +131,11 @@ impl Primitive for PackArrays {
         let vars: Vec<_> = proof.arrays.iter().map(|a| a.var).collect();
         remove_unmentioned(kernel, &vars);
         Array::named(&self.into)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let all = draw::temporaries(kernel, 0);
+        Some(Self::new([p.of(&all)?, p.of(&all)?], kernel.fresh_name("pool")))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Leaves room between the rows of an array.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -8,6 +9,7 @@ use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Kernel, VarId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,7 +33,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `add_padding`; Halide `align_storage`; TVM `storage_align`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PadArray {
     /// The array.
@@ -104,6 +106,11 @@ impl Primitive for PadArray {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Padded) {
         kernel.vars[proof.var].layout.strides = Some(proof.strides.clone());
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::arrays(kernel, 2))?;
+        Some(Self::new(&var, p.below(draw::axes(kernel, &var) as usize) as u32, p.between(0, 3)))
     }
 }
 

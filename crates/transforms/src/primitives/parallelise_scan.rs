@@ -1,6 +1,7 @@
 //! Lets the iterations of a loop with a running total start from totals that a scan over the work-items gives.
 
 use super::reduce_in_tree::{Values, work_item_tag};
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::nest::{copy_loops, new_loop, renamed, wrapped};
 use crate::neutral::neutral;
@@ -22,6 +23,7 @@ use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -71,7 +73,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy's parallel scans; CUB `BlockScan`; Halide leaves it to `rfactor` on associative definitions.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParalleliseScan {
     /// The loop.
@@ -163,6 +165,7 @@ impl Primitive for ParalleliseScan {
 
     const OBLIGATIONS: &'static [Obligation] =
         &[AROUND, SCALAR, TERMS_APART, ONLY_WRITE, NO_BOUND, BOUNDS_STAY, TERMS_KNOWN, DEFINED];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Scan, Refusal> {
         let kernel = analysis.kernel();
@@ -199,6 +202,16 @@ impl Primitive for ParalleliseScan {
     fn edit(&self, kernel: &mut Kernel, scan: &Scan) -> [Array; 2] {
         scan.edit(kernel);
         [Array::named(&scan.name), Array::named(&scan.run)]
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let scalar = |i: &purlin_ir::Insn| i.op != WriteOp::Assign && i.lhs.index.is_empty();
+        let mut all = Vec::new();
+        for update in draw::insns(kernel, scalar) {
+            all.extend(draw::loops_of(kernel, &update).into_iter().map(|l| Self::new(l, &update)));
+        }
+        let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("scanned"));
+        Some(if p.one_in(2) { step } else { step.by_work_items("l.0") })
     }
 }
 

@@ -1,11 +1,13 @@
 //! Makes an argument of a table.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, Direction, Kernel, VarId, VarKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,7 +29,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `TemporaryVariable` with `initializer` made a `GlobalArg`; the inverse is `fix_argument`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PassTable {
     /// The table.
@@ -71,5 +73,9 @@ impl Primitive for PassTable {
         let table = &mut kernel.vars[*var];
         table.kind = VarKind::Argument(Direction::In);
         table.space = if table.shape.is_empty() { AddressSpace::Private } else { AddressSpace::Global };
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::tables(kernel))?))
     }
 }

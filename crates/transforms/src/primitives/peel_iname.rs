@@ -1,6 +1,7 @@
 //! Peels iterations off a loop.
 
 use crate::copy::copy_nest;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -10,6 +11,7 @@ use crate::schedule::Loop;
 use crate::tree::{loop_body, replace_loop};
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -37,7 +39,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loop peeling; Exo `cut_loop`; Halide `partition`; Loopy `split_iname` with slabs; TVM `loop_partition`;
 /// MLIR `transform.loop.peel`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PeelIname {
     /// The loop.
@@ -49,7 +51,7 @@ pub struct PeelIname {
 }
 
 /// One end of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopEnd {
     /// The iterations that run first.
@@ -148,6 +150,11 @@ impl Primitive for PeelIname {
             }
         });
         Loop::named(&kernel.inames[peeled].name)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (iname, count) = (p.of(&draw::loops(kernel))?, p.between(0, 3));
+        Some(if p.one_in(2) { Self::last(iname, count) } else { Self::first(iname, count) })
     }
 }
 

@@ -3,6 +3,7 @@
 use super::expand_array::ExpandArray;
 use super::peel_iname::{LoopEnd, end_of_range};
 use crate::copy::copy_nest;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -22,6 +23,7 @@ use purlin_ir::{
     VarId, Variable,
 };
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -59,7 +61,7 @@ use std::fmt;
 /// # Elsewhere
 /// Halide `fold_storage` with `async`; TVM `double_buffer` and `software_pipeline`; Exo's `stage_mem` with
 /// manual copies; MLIR `transform.loop.pipeline`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineLoop {
     /// The loop.
@@ -169,6 +171,7 @@ impl Primitive for PipelineLoop {
         VALUES,
         AHEAD,
     ];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Stages, Refusal> {
         let kernel = analysis.kernel();
@@ -205,6 +208,11 @@ impl Primitive for PipelineLoop {
         let body: Vec<_> = stages.fetch.iter().chain(&stages.rest).cloned().collect();
         replace_loop(&mut kernel.body, t, &mut |_| vec![prologue.clone(), Node::Loop(t, body.clone())]);
         Loop::named(&kernel.inames[first].name)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (iname, var) = p.of(&draw::filled(kernel))?;
+        Some(Self::new(iname, [var]).with_buffers(p.between(2, 3)))
     }
 }
 

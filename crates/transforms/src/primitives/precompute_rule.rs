@@ -1,5 +1,6 @@
 //! Stores what a substitution rule gives before it is used.
 
+use crate::draw::{self, Picks};
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -15,6 +16,7 @@ use purlin_ir::{
     AddressSpace, Affine, Direction, Expr, ExprType, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
     Variable,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,7 +54,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `precompute`; Halide `compute_at`; Exo `bind_expr` with `stage_mem`; TVM `compute_at`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrecomputeRule {
     /// The rule.
@@ -177,6 +179,7 @@ impl Primitive for PrecomputeRule {
     type Made = Filled;
 
     const OBLIGATIONS: &'static [Obligation] = &[AFFINE_ARGUMENTS, TYPED, ONE_TYPE, CURRENT, NO_WIDE_UPDATE];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
         let kernel = analysis.kernel();
@@ -218,6 +221,17 @@ impl Primitive for PrecomputeRule {
             cast_stored(kernel, *insn);
         }
         filled
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let space = p.among([AddressSpace::Local, AddressSpace::Private]);
+        let mut all = Vec::new();
+        for rule in draw::rules(kernel) {
+            all.extend(draw::loops(kernel).into_iter().map(|l| Self::new(&rule, l, space)));
+        }
+        let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("values"));
+        let step = if p.one_in(3) { step.by_work_items([3]) } else { step };
+        Some(if p.one_in(2) { step.exactly() } else { step })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Copies what a region reads of an array to a temporary.
 
+use crate::draw::{self, Picks};
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -9,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::staging::{Filled, Filling, Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
 use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,7 +54,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `add_prefetch`; Halide `compute_at` with `store_in`; Exo `stage_mem`; TVM `cache_read`; MLIR
 /// `affine-data-copy-generate`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchArray {
     /// The array.
@@ -156,6 +158,7 @@ impl Primitive for PrefetchArray {
     type Made = Filled;
 
     const OBLIGATIONS: &'static [Obligation] = &[ARRAY, CURRENT];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Copied, Refusal> {
         let kernel = analysis.kernel();
@@ -176,6 +179,21 @@ impl Primitive for PrefetchArray {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Copied) -> Filled {
         proof.0.edit(kernel)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let at = p.of(&draw::loops(kernel))?;
+        let var = p.of(&draw::read_inside(kernel, &at))?;
+        let spaces = [AddressSpace::Local, AddressSpace::Private, AddressSpace::Local];
+        let space = if p.below(16) == 7 { AddressSpace::Global } else { p.among(spaces) };
+        let step = Self::new(var, at, space).into_temporary(kernel.fresh_name("tile"));
+        let items = match p.below(4) {
+            0 => vec![3],
+            1 => vec![2, 2],
+            _ => vec![],
+        };
+        let step = step.by_work_items(items);
+        Some(if p.one_in(3) { step.exactly() } else { step })
     }
 }
 

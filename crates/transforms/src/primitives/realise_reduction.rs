@@ -1,5 +1,6 @@
 //! Turns a reduction into a loop.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::obligation::Obligation;
@@ -13,6 +14,7 @@ use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, VarKind, Variable, WriteOp,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -42,7 +44,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops; TVM `decompose_reduction`. The
 /// update that this makes is what `factor_update`, `reduce_in_tree` and `make_atomic` take further.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RealiseReduction {
     /// An iname of the reduction.
@@ -103,6 +105,7 @@ impl Primitive for RealiseReduction {
 
     const OBLIGATIONS: &'static [Obligation] =
         &[REDUCTION, EVALUATED, NOT_IN_PREDICATE, TYPED, NO_WIDE_UPDATE];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Accumulation, Refusal> {
         let kernel = analysis.kernel();
@@ -158,6 +161,10 @@ impl Primitive for RealiseReduction {
             }
         });
         (Array::named(name), [Statement::named(init), Statement::named(update)])
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::reductions(kernel))?))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
 use crate::condition::range_runs;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::obligation::Obligation;
@@ -23,6 +24,7 @@ use purlin_ir::{
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -69,7 +71,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy realises prefix sums as scans; Halide's update definitions; the "scan detection" of ppcg's successors.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RealiseScan {
     /// The instruction.
@@ -183,6 +185,7 @@ impl Primitive for RealiseScan {
         INDEX_STAYS,
         OWN_ELEMENT,
     ];
+    const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<RunningTotal, Refusal> {
         let kernel = analysis.kernel();
@@ -212,6 +215,11 @@ impl Primitive for RealiseScan {
         };
         let insns = insns.iter().map(|i| Statement::named(&kernel.insns[*i].name));
         (Array::named(self.name()), insns.collect())
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let all = draw::insns(kernel, |i| i.predicate.is_none()).into_iter().map(Self::new).collect();
+        Some(draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("total")))
     }
 }
 

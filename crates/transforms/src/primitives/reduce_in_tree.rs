@@ -1,5 +1,6 @@
 //! Joins the terms of an update pairwise, in logarithmically many steps.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::nest::new_loop;
 use crate::neutral::neutral;
@@ -18,6 +19,7 @@ use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -75,7 +77,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy realises reductions over `l.0` like this; CUB `BlockReduce`, by shuffles `WarpReduce`; Halide `rfactor` with `gpu_threads` and
 /// `in`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReduceInTree {
     /// The loop over the terms.
@@ -205,6 +207,7 @@ impl Primitive for ReduceInTree {
         LANES_AXIS,
         LANES_LENGTH,
     ];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Plan, Refusal> {
         let kernel = analysis.kernel();
@@ -247,6 +250,18 @@ impl Primitive for ReduceInTree {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Plan) -> Tree {
         proof.edit(kernel)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let mut single = draw::bodies(kernel);
+        single.retain(|(_, names)| names.len() == 1 && kernel.insn(&names[0]).is_some());
+        let all = single.into_iter().filter_map(|(of, _)| Some(Self::new(of?))).collect();
+        let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("tree"));
+        Some(match p.below(4) {
+            0 => step,
+            1 => step.by_work_items("l.0").by_shuffles(),
+            _ => step.by_work_items("l.0"),
+        })
     }
 }
 

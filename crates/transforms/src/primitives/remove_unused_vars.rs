@@ -1,10 +1,12 @@
 //! Drops what nothing mentions.
 
+use crate::draw::Picks;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -25,7 +27,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `remove_unused_arguments` (of arguments); Exo `delete_buffer`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveUnusedVars {}
 
@@ -71,6 +73,10 @@ impl Primitive for RemoveUnusedVars {
             // no access is left that would take the value
             *kernel = kernel.with_var_fixed(*var, 0);
         }
+    }
+
+    fn draw(_: &Kernel, _: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::default())
     }
 }
 

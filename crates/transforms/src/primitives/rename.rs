@@ -1,5 +1,6 @@
 //! Gives a loop, an instruction, a variable or a rule another name.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -7,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, RuleHandle, Statement};
 use purlin_analysis::Analysis;
 use purlin_ir::{InameId, InsnId, Kernel, RuleId, VarId, VarKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,7 +29,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `rename_iname`, `rename_argument`; Exo `rename`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rename {
     /// What kind of thing it is.
@@ -39,7 +41,7 @@ pub struct Rename {
 }
 
 /// What a name stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NameKind {
     /// A loop or the iname of a reduction.
@@ -173,5 +175,16 @@ impl Primitive for Rename {
         };
         name.clone_from(&self.to);
         handle
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let to = p.among(["renamed", "other", "n", "sum", "long"]);
+        Some(match p.below(4) {
+            0 => Self::iname(p.of(&draw::inames(kernel))?, to),
+            1 => Self::insn(p.of(&draw::insns(kernel, |_| true))?, to),
+            // the values of a table go by its name
+            2 => Self::var(p.of(&draw::vars(kernel, |v| !matches!(v.kind, VarKind::Table(_))))?, to),
+            _ => Self::rule(p.of(&draw::rules(kernel))?, to),
+        })
     }
 }

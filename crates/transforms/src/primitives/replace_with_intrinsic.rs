@@ -1,5 +1,6 @@
 //! Makes statements a call of a kernel that they are an instance of.
 
+use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
@@ -8,6 +9,7 @@ use crate::{lookup, run};
 use purlin_analysis::Analysis;
 use purlin_ir::calls::{Mismatch, unify};
 use purlin_ir::{CalleeId, Kernel, KernelError, Node};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -38,7 +40,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Exo `replace`; Halide and TVM `tensorize`; Loopy `match_instruction`-style library calls.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceWithIntrinsic {
     /// Names of the instructions and loops; neighbours.
@@ -83,6 +85,7 @@ impl Primitive for ReplaceWithIntrinsic {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[MEANING, CODE];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Instance, Refusal> {
         let kernel = analysis.kernel();
@@ -104,6 +107,17 @@ impl Primitive for ReplaceWithIntrinsic {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Instance) {
         Run { nodes: &proof.nodes }.mark(kernel, proof.callee);
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let mut statements: Vec<_> =
+            draw::insns(kernel, |i| i.callee.is_none()).into_iter().map(|i| vec![i]).collect();
+        statements.extend(draw::some_statements(kernel, p));
+        let calls = |callee: &String| {
+            let call = |s: &Vec<String>| Self::new(s.clone(), callee.clone());
+            statements.iter().map(call).collect::<Vec<_>>()
+        };
+        draw::possible(kernel, draw::callees(kernel).iter().flat_map(calls).collect(), p)
     }
 }
 

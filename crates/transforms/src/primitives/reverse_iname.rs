@@ -1,5 +1,6 @@
 //! Runs a loop backward.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -10,6 +11,7 @@ use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, InameId, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -34,7 +36,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loop reversal (Wolfe 1989); Loopy `affine_map_inames`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReverseIname {
     /// The loop.
@@ -107,5 +109,9 @@ impl Primitive for ReverseIname {
         let domain = kernel.inames[proof.iname].domain.clone();
         remap_iname(kernel, proof.iname, &proof.value);
         kernel.inames[proof.iname].domain = domain;
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::inames(kernel))?))
     }
 }

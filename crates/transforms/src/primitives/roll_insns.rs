@@ -1,5 +1,6 @@
 //! Makes a loop of statements that repeat each other.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::nest::new_loop;
 use crate::obligation::Obligation;
@@ -9,6 +10,7 @@ use crate::schedule::Loop;
 use crate::tree::{edit_siblings, siblings};
 use purlin_analysis::Analysis;
 use purlin_ir::{Access, Affine, AxisTag, Expr, Id, InameId, Insn, InsnId, Kernel, Node};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -36,7 +38,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// LLVM's loop rerolling; the inverse of Loopy's tag `unr` and of Exo's `unroll_loop`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollInsns {
     /// The statements, in textual order.
@@ -116,6 +118,15 @@ impl Primitive for RollInsns {
             nodes.splice(at..at + proof.count, [Node::Loop(iname, vec![Node::Insn(proof.first)])]);
         });
         Loop::named(&self.iname)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let runs = draw::bodies(kernel)
+            .into_iter()
+            .flat_map(|(_, names)| names.windows(2).map(<[String]>::to_vec).collect::<Vec<_>>());
+        let are_insns = |names: &Vec<String>| names.iter().all(|n| kernel.insn(n).is_some());
+        let runs: Vec<Vec<String>> = runs.filter(are_insns).collect();
+        Some(Self::new(p.of(&runs)?, kernel.fresh_name("rolled")))
     }
 }
 

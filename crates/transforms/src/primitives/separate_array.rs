@@ -1,5 +1,6 @@
 //! Makes one array of each index along an axis.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -8,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::schedule::Array;
 use purlin_analysis::Analysis;
 use purlin_ir::{Access, Expr, Kernel, VarId, Variable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,7 +34,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `tag_array_axes` with `sep`; structure of arrays.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeparateArray {
     /// The temporary.
@@ -80,6 +82,7 @@ impl Primitive for SeparateArray {
     type Made = Vec<Array>;
 
     const OBLIGATIONS: &'static [Obligation] = &[PLAIN, EXTENT, CONSTANT_INDEX];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
         let kernel = analysis.kernel();
@@ -103,6 +106,14 @@ impl Primitive for SeparateArray {
         });
         *kernel = kernel.with_var_fixed(proof.var, 0); // nothing accesses it any more
         proof.parts.iter().map(|part| Array::named(&part.name)).collect()
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let mut all = Vec::new();
+        for var in draw::temporaries(kernel, 1) {
+            all.extend((0..draw::axes(kernel, &var)).map(|axis| Self::new(&var, axis)));
+        }
+        draw::possible(kernel, all, p)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Moves a temporary or a table to other memory.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, Kernel, VarId, VarKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,7 +28,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `set_temporary_address_space`; Exo `set_memory`; TVM `set_scope`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetAddressSpace {
     /// The variable.
@@ -66,6 +68,7 @@ impl Primitive for SetAddressSpace {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[OWN, NOT_ATOMIC];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<NewMemory, Refusal> {
         let kernel = analysis.kernel();
@@ -99,5 +102,16 @@ impl Primitive for SetAddressSpace {
 
     fn edit(&self, kernel: &mut Kernel, proof: &NewMemory) {
         kernel.vars[proof.var].space = proof.space;
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let spaces = [AddressSpace::Private, AddressSpace::Local, AddressSpace::Local, AddressSpace::Global];
+        let space = match p.below(16) {
+            7 => p.among(AddressSpace::ALL),
+            9 | 11 => AddressSpace::SubGroup,
+            _ => p.among(spaces),
+        };
+        let all = draw::vars(kernel, |v| matches!(v.kind, VarKind::Temporary | VarKind::Table(_)));
+        Some(Self::new(p.of(&all)?, space))
     }
 }

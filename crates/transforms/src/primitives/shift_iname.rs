@@ -1,5 +1,6 @@
 //! Lets a loop count from elsewhere.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -8,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, InameId, Kernel, VarKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +33,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `affine_map_inames`; Exo `shift_loop`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShiftIname {
     /// The loop.
@@ -110,5 +112,15 @@ impl Primitive for ShiftIname {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Shifted) {
         remap_iname(kernel, proof.iname, &proof.value);
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (iname, by) = (p.of(&draw::inames(kernel))?, p.between(-2, 4));
+        let (times, params) = (p.between(-1, 1), draw::vars(kernel, |v| v.kind == VarKind::Param));
+        let step = Self::new(iname, by);
+        Some(match p.of(&params) {
+            Some(param) => step.and(times, param),
+            None => step,
+        })
     }
 }

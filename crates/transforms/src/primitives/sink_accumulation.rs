@@ -1,6 +1,7 @@
 //! Zeroes and commits an accumulator in every iteration of a loop instead of around it.
 
 use super::realise_scan::always;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::obligation::Obligation;
@@ -13,6 +14,7 @@ use purlin_analysis::deps::DependenceKind;
 use purlin_analysis::polyhedral::{Side, difference};
 use purlin_ir::{Atom, Constraint, Expr, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,7 +47,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Partial sums; Halide `rfactor` where the destination is the intermediate.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SinkAccumulation {
     /// The accumulator.
@@ -117,6 +119,7 @@ impl Primitive for SinkAccumulation {
 
     const OBLIGATIONS: &'static [Obligation] =
         &[USERS, UPDATES, NEUTRAL_START, COMMIT, SAME_TYPE, BOUNDS, APART];
+    const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
         let kernel = analysis.kernel();
@@ -144,6 +147,14 @@ impl Primitive for SinkAccumulation {
                 }
             }
         });
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let mut all = Vec::new();
+        for var in draw::temporaries(kernel, 0) {
+            all.extend(draw::loops(kernel).into_iter().map(|l| Self::new(&var, l)));
+        }
+        draw::possible(kernel, all, p)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Adds a multiple of an outer loop to the values of an inner one.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -11,6 +12,7 @@ use purlin_analysis::Analysis;
 use purlin_analysis::placement::index_origin;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Atom, AxisTag, Expr, InameId, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -36,7 +38,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loop skewing (Wolfe 1986); Loopy `affine_map_inames`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SkewIname {
     /// The loop whose values change.
@@ -101,6 +103,11 @@ impl Primitive for SkewIname {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Skewed) {
         remap_iname(kernel, proof.iname, &proof.value);
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let (outer, inner) = p.of(&draw::around(kernel))?;
+        Some(Self::new(inner, outer, p.between(-2, 2)))
     }
 }
 

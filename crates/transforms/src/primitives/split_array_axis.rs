@@ -1,5 +1,6 @@
 //! Splits an axis of a temporary.
 
+use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
@@ -10,6 +11,7 @@ use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, VarId};
 use purlin_isl as isl;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,7 +35,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `split_array_dim`; Exo `divide_dim`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SplitArrayAxis {
     /// The temporary.
@@ -110,6 +112,11 @@ impl Primitive for SplitArrayAxis {
         }
         let moved = |a: u32| if a as usize >= axis { a.saturating_add(1) } else { a };
         variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::temporaries(kernel, 1))?;
+        Some(Self::new(&var, p.below(draw::axes(kernel, &var) as usize) as u32, p.between(0, 4)))
     }
 }
 

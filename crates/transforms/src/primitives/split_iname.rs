@@ -1,6 +1,7 @@
 //! Splits a loop into blocks.
 
 use crate::copy::copy_nest;
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -16,6 +17,7 @@ use purlin_analysis::Analysis;
 use purlin_ir::{
     Affine, Atom, AxisTag, Constraint, Domain, Expr, GuardedRange, Id, Iname, InameId, Kernel, Node,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -55,7 +57,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `split_iname` (with slabs); Halide `split` with `TailStrategy`; Exo `divide_loop` with `tail`; TVM
 /// `split`; MLIR `affine-loop-tile`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SplitIname {
     /// The loop.
@@ -74,7 +76,7 @@ pub struct SplitIname {
 }
 
 /// What becomes of the iterations that fill no block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tail {
     /// The last block is shorter: its loop has a second bound.
@@ -174,6 +176,7 @@ impl Primitive for SplitIname {
 
     const OBLIGATIONS: &'static [Obligation] =
         &[UNTAGGED, BOUNDS_STAY, RANGE, CONSTANT_BOUNDS, DIVIDES, PLACE];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Blocks, Refusal> {
         let kernel = analysis.kernel();
@@ -224,6 +227,11 @@ impl Primitive for SplitIname {
             split_reduction(kernel, *iname, outer, inner);
         }
         names.map(Loop::named)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let tail = p.among([Tail::Guard, Tail::Guard, Tail::Peel, Tail::Exact]);
+        Some(Self::new(p.of(&draw::inames(kernel))?, p.between(0, 5)).with_tail(tail))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Computes the value of an instruction into a temporary first.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -13,6 +14,7 @@ use purlin_ir::{
     Access, AddressSpace, Expr, Insn, InsnId, Kernel, KernelError, Node, ScalarType, VarKind, Variable,
     WriteOp,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,7 +39,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `assignment` of a subexpression; Exo `bind_expr`; Halide a `Func` of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageValue {
     /// The instruction.
@@ -125,6 +127,10 @@ impl Primitive for StageValue {
             }
         });
         (Array::named(&self.temporary), Statement::named(self.setter()))
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::insns(kernel, |i| i.predicate.is_none()))?, kernel.fresh_name("staged")))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Says where the iterations of a loop run.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -7,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::tree::loop_body;
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,7 +34,7 @@ use std::fmt;
 /// # Elsewhere
 /// Loopy `tag_inames`; Halide `gpu_blocks`, `gpu_threads`, `vectorize`; Exo `parallelize_loop`; TVM `bind`,
 /// `parallel`; MLIR `convert-affine-for-to-gpu`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagIname {
     /// The loop.
@@ -69,6 +71,7 @@ impl Primitive for TagIname {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[IN_TREE];
+    const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<Tagged, Refusal> {
         let kernel = analysis.kernel();
@@ -78,6 +81,14 @@ impl Primitive for TagIname {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Tagged) {
         kernel.inames[proof.iname].tag = proof.tag;
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let tags = AxisTag::ALL.iter().filter(|t| !matches!(t, AxisTag::Unrolled));
+        let mut tags: Vec<_> = tags.map(AxisTag::to_string).collect();
+        tags.extend(["g.0", "l.0", "l.0", "l.0"].map(str::to_owned));
+        let iname = p.of(&draw::loops(kernel))?;
+        Some(Self::new(iname, p.of(&tags)?))
     }
 }
 

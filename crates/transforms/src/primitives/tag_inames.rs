@@ -2,12 +2,14 @@
 
 use super::tag_iname::{IN_TREE, parallel_tag};
 use super::unroll_iname::{NO_AXIS, TRIP_COUNT, VALUES_BOUNDED, check_unrolled};
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,7 +33,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy `tag_inames`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagInames {
     /// The loops.
@@ -89,5 +91,10 @@ impl Primitive for TagInames {
         for (iname, tag) in &proof.inames {
             kernel.inames[*iname].tag = *tag;
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let all = draw::loops(kernel);
+        Some(Self::new([p.of(&all)?, p.of(&all)?], p.among(["l.0", "g.0", "l.1"])))
     }
 }

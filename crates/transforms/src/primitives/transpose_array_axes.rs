@@ -1,5 +1,6 @@
 //! Changes the order of the axes of an array.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -7,6 +8,7 @@ use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Kernel, VarId, VarKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -30,7 +32,7 @@ use std::fmt;
 ///
 /// # Elsewhere
 /// Loopy layout tags (`N0,N1`); Halide `reorder_storage`; Exo `rearrange_dim`; TVM `transform_layout`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransposeArrayAxes {
     /// The array.
@@ -121,6 +123,12 @@ impl Primitive for TransposeArrayAxes {
             Transposed::Indices { var, order } => transpose(kernel, *var, order),
             Transposed::Strides { var, strides } => kernel.vars[*var].layout.strides = Some(strides.clone()),
         }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let var = p.of(&draw::arrays(kernel, 2))?;
+        let (n, by) = (draw::axes(kernel, &var), p.below(3) as u32);
+        Some(Self::new(var, (0..n).map(|a| (a + by) % n)))
     }
 }
 

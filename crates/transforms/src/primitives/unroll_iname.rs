@@ -1,5 +1,6 @@
 //! Writes out a loop.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -7,6 +8,7 @@ use crate::proofs::extent::parametric_extent;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,7 +33,7 @@ pub const MAX_TRIP_COUNT: i64 = 4096;
 ///
 /// # Elsewhere
 /// Loopy tag `unr`; Halide `unroll`; Exo `unroll_loop`; TVM `unroll`; MLIR `transform.loop.unroll`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnrollIname {
     /// The loop.
@@ -80,6 +82,10 @@ impl Primitive for UnrollIname {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Unrolled) {
         kernel.inames[proof.0].tag = AxisTag::Unrolled;
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::inames(kernel))?))
     }
 }
 

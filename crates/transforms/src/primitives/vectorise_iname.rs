@@ -1,5 +1,6 @@
 //! Runs the iterations of a loop in the lanes of a vector.
 
+use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -7,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::tree::{inames_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -39,7 +41,7 @@ pub const MAX_LANES: i64 = 64;
 /// # Elsewhere
 /// Loopy tag `vec`; Halide `vectorize`; OpenMP `simd`; Exo `replace` with vector instructions; TVM
 /// `vectorize`; MLIR `affine-super-vectorize`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VectoriseIname {
     /// The loop.
@@ -79,6 +81,7 @@ impl Primitive for VectoriseIname {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] = &[NO_AXIS, INNERMOST, LANES];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Lanes, Refusal> {
         let kernel = analysis.kernel();
@@ -97,6 +100,10 @@ impl Primitive for VectoriseIname {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Lanes) {
         kernel.inames[proof.0].tag = AxisTag::Vector;
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::new(p.of(&draw::loops(kernel))?))
     }
 }
 

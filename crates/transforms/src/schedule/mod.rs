@@ -25,13 +25,14 @@ pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
 pub(crate) use script::{Arguments, fields_of};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
+use crate::primitive::Primitive;
+use crate::primitives::Step;
 use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PrefetchArray, RealiseReduction, Rename,
-    SplitIname, TagIname, Transform, UnrollIname, VectoriseIname,
+    SplitIname, TagIname, UnrollIname, VectoriseIname,
 };
 use crate::recipe::Recipe;
 use crate::refusal::{Refusal, TransformError};
-use crate::step::Step;
 use purlin_analysis::{Analysis, Answers};
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
 use std::sync::Arc;
@@ -88,9 +89,31 @@ impl Schedule {
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
     pub fn apply(&mut self, step: impl Into<Step>) -> Applied<Made> {
         let step = step.into();
-        let (after, made) = step.applied(&self.analysis())?;
+        let (after, made) = step.apply_to(&self.analysis())?;
+        let made = Made::of(&made, &self.kernel, &after);
         self.kernel = after;
         self.recipe.steps.push(step);
+        Ok(made)
+    }
+
+    /// Applies a primitive and records it; returns the handles of its type.
+    ///
+    /// ```
+    /// use purlin_transforms::{Schedule, primitives::SplitIname};
+    ///
+    /// let kernel = purlin_ir::text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 0..64\n  s: y[i] = 0.0\n")?;
+    /// let mut s = Schedule::of(&kernel);
+    /// let [block, item] = s.make(SplitIname { outer: Some("block".into()), ..SplitIname::new("i", 8) })?;
+    /// assert_eq!([block.name(), item.name()], ["block", "i_i"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The step as it was asked for and why it is refused; the schedule stays as it was.
+    pub fn make<P: Primitive + Into<Step>>(&mut self, primitive: P) -> Applied<P::Made> {
+        let (after, made) = primitive.apply_to(&self.analysis())?;
+        self.kernel = after;
+        self.recipe.steps.push(primitive.into());
         Ok(made)
     }
 
@@ -107,10 +130,7 @@ impl Schedule {
     /// # Errors
     /// Those of [`SplitIname`].
     pub fn split(&mut self, iname: impl Into<String>, factor: i64) -> Applied<[Loop; 2]> {
-        let step = SplitIname::new(iname, factor);
-        let operation = step.to_string();
-        let made = self.apply(step)?;
-        made.loops.try_into().map_err(|_| unexpected(operation, "two loops"))
+        self.make(SplitIname::new(iname, factor))
     }
 
     /// Says where the iterations of a loop run; `unroll` and `vector` are checked as such.
@@ -191,10 +211,7 @@ impl Schedule {
         at: impl Into<String>,
         space: AddressSpace,
     ) -> Applied<Array> {
-        let step = PrefetchArray::new(array, at, space);
-        let operation = step.to_string();
-        let made = self.apply(step)?;
-        made.arrays.into_iter().next().ok_or_else(|| unexpected(operation, "a temporary"))
+        Ok(self.make(PrefetchArray::new(array, at, space))?.temporary)
     }
 
     /// Turns the reduction over a loop into a loop that accumulates in a temporary.
@@ -202,10 +219,8 @@ impl Schedule {
     /// # Errors
     /// Those of [`RealiseReduction`].
     pub fn realise(&mut self, iname: impl Into<String>, accumulator: impl Into<String>) -> Applied<Array> {
-        let accumulator = accumulator.into();
-        let iname = iname.into();
-        self.apply(RealiseReduction { iname, accumulator: Some(accumulator.clone()) })?;
-        Ok(Array::named(accumulator))
+        let (iname, accumulator) = (iname.into(), Some(accumulator.into()));
+        Ok(self.make(RealiseReduction { iname, accumulator })?.0)
     }
 
     /// Gives a temporary an axis for each of some loops.
@@ -229,7 +244,7 @@ impl Schedule {
         iname: impl Into<String>,
         before: impl IntoIterator<Item = I>,
     ) -> Applied<Vec<Loop>> {
-        Ok(self.apply(DistributeLoop::new(iname, before))?.loops)
+        self.make(DistributeLoop::new(iname, before))
     }
 
     /// Fuses two neighbouring loops; the first one's name stays.
@@ -272,10 +287,4 @@ fn next_loop<'k>(nodes: &'k [Node], wanted: &[InameId], first: bool) -> Option<(
 
 fn quoted(names: &[String]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ")
-}
-
-/// A step that is accepted makes what its documentation says.
-fn unexpected(operation: String, needed: &str) -> TransformError {
-    let cause = Refusal::Internal(format!("the step made no {needed}"));
-    TransformError { operation, cause }
 }

@@ -15,6 +15,7 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// No substitution rule stands between an instruction and the array.
@@ -45,7 +46,7 @@ pub(crate) const BOX_NOT_EMPTY: Obligation =
 pub(crate) const BOX_SIZE: Obligation = Obligation::new("box_size", "the box has at most 2^31 elements");
 
 /// Which elements are put into the temporary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Footprint {
     /// All of the smallest box around what is read.

@@ -1,5 +1,5 @@
 use crate::story::{assert_style, kernel};
-use purlin_transforms::Transform;
+use purlin_transforms::Primitive;
 use purlin_transforms::primitives::FixArgument;
 
 /// The text of schedules has no infinity.

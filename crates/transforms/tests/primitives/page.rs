@@ -18,7 +18,7 @@ fn read(path: &str) -> String {
 
 /// The documentation of the type of a primitive's arguments: what it does, and its sections.
 fn documentation(info: &PrimitiveInfo) -> (String, BTreeMap<String, String>) {
-    let file = read(&format!("src/primitives/{}.rs", info.step_name()));
+    let file = read(&format!("src/primitives/{}.rs", info.step_name));
     let lines: Vec<&str> = file.lines().collect();
     let heads = ["struct", "enum"].map(|kind| format!("pub {kind} {} {{", info.name));
     let end = lines.iter().position(|l| heads.iter().any(|head| l.starts_with(head))).unwrap();
@@ -70,12 +70,12 @@ fn all_facts() -> BTreeMap<String, Vec<Fact>> {
 /// The facts that tests state of a primitive: whether it refuses, by name.
 fn facts(info: &PrimitiveInfo, all: &BTreeMap<String, Vec<Fact>>) -> BTreeMap<String, bool> {
     let mut facts = BTreeMap::new();
-    for fact in all.get(&info.step_name()).into_iter().flatten() {
-        let name = format!("{}/{}", info.step_name(), fact.name);
+    for fact in all.get(info.step_name).into_iter().flatten() {
+        let name = format!("{}/{}", info.step_name, fact.name);
         assert!(facts.insert(fact.name.clone(), is_refusal(fact)).is_none(), "two facts are {name}");
     }
     // What cannot be a fact is a test in a file of the primitive's name.
-    let file = format!("{}/tests/primitives/{}.rs", env!("CARGO_MANIFEST_DIR"), info.step_name());
+    let file = format!("{}/tests/primitives/{}.rs", env!("CARGO_MANIFEST_DIR"), info.step_name);
     let file = std::fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<&str> = file.lines().map(str::trim).collect();
     for pair in lines.windows(2).filter(|pair| pair[0] == "#[test]") {
@@ -99,10 +99,10 @@ fn page() -> String {
     for info in primitives() {
         let (summary, sections) = documentation(info);
         let facts = facts(info, &all);
-        let (name, refused, legal) = (info.step_name(), named(&facts, true), named(&facts, false));
+        let (name, refused, legal) = (info.step_name, named(&facts, true), named(&facts, false));
         refusals += refused.len();
         tests += facts.len();
-        let (what, proof) = (info.summary, info.precondition);
+        let (what, proof) = (info.summary, proved(info));
         let cells = [format!("[`{name}`](#{name})"), what.into(), proof.into()];
         rows += &format!("| {} | {} | {} |\n", cells.join(" | "), refused.len(), facts.len());
         text += &format!("\n## {name}\n\n{summary}\n");
@@ -145,7 +145,7 @@ fn page_lacks_nothing() {
     let all = all_facts();
     for info in primitives() {
         let (summary, sections) = documentation(info);
-        let name = info.step_name();
+        let name = info.step_name;
         let mut need = |holds: bool, what: &str| {
             if !holds {
                 missing.insert(format!("{name}: {what}"));
@@ -164,4 +164,9 @@ fn page_lacks_nothing() {
         need(facts.values().any(|refused| !*refused), "a test of what it does");
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// What a primitive proves, in words.
+pub fn proved(info: &PrimitiveInfo) -> String {
+    info.obligations.iter().map(|o| o.says()).collect::<Vec<_>>().join("; ")
 }

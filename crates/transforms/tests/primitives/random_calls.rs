@@ -6,7 +6,7 @@ use purlin_interp::sample::{Sample, SampleConfig, arbitrary_kernel, config};
 use purlin_interp::{Memory, Value, interpret};
 use purlin_ir::calls::{Arg, Call, Window};
 use purlin_ir::{Affine, Atom, Expr, Kernel, Node, ScalarType, VarKind, Variable};
-use purlin_transforms::Transform;
+use purlin_transforms::Primitive;
 use purlin_transforms::primitives::{InlineCall, OutlineInsns};
 use std::cell::Cell;
 

@@ -4,7 +4,7 @@ use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
 use purlin_transforms::primitives::Tail;
-use purlin_transforms::{Step, Transform};
+use purlin_transforms::{Primitive, Step};
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
 const SIZES: [i64; 7] = [0, 1, 2, 3, 4, 7, 8];

@@ -60,7 +60,7 @@ impl<'de> Deserializer<'de> for Fields<'_> {
 #[cfg(test)]
 mod tests {
     use crate::primitives::{Assume, RemoveUnusedVars, SplitIname};
-    use crate::step::{argument_names, primitives};
+    use crate::primitives::{argument_names, primitives};
 
     #[test]
     fn arguments_have_the_order_of_their_declaration() {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn the_arguments_of_every_step_are_known() {
         for primitive in primitives() {
-            let arguments = argument_names(&primitive.step_name()).unwrap_or_default();
+            let arguments = argument_names(&primitive.step_name).unwrap_or_default();
             assert_eq!(
                 arguments.names.is_empty(),
                 primitive.name == "RemoveUnusedVars",

@@ -11,9 +11,9 @@ pub use file::parse_file;
 pub use holes::Choice;
 
 use super::Schedule;
+use crate::primitives::{Step, argument_names, primitives};
 use crate::recipe::Recipe;
 use crate::refusal::TransformError;
-use crate::step::{Step, argument_names, primitives};
 use holes::{Arithmetic, Combinations, Hole, Requirement};
 use parse::{Argument, Line, Statement};
 use purlin_ir::Kernel;
@@ -307,7 +307,7 @@ fn check_integers(e: &Arithmetic, words: &Words) -> Result<(), ParseError> {
 fn step_of(statement: &Statement, words: &Words) -> Result<Step, ParseError> {
     let (name, span) = &statement.step;
     let Some(Arguments { names: known, alternatives }) = argument_names(name) else {
-        let names: Vec<String> = primitives().iter().map(|p| p.step_name()).collect();
+        let names: Vec<String> = primitives().iter().map(|p| p.step_name.to_owned()).collect();
         let hint = suggestion(name, names.iter().map(String::as_str));
         let help = hint.unwrap_or_else(|| "`purlin primitives` lists them".into());
         return Err(error(span, format!("there is no step `{name}`"), Some(help)));

@@ -1,17 +1,37 @@
-//! Choices, and what a kernel offers to choose from.
+//! Draws arguments of primitives that have a chance on a kernel: what random recipes and searches choose from.
 
-use purlin::ir::{Affine, Atom, Insn, Kernel, Node, VarKind, Variable};
+use crate::primitive::Primitive;
+use purlin_ir::{Affine, Atom, InameId, Insn, Kernel, Node, TableData, VarId, VarKind, Variable};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The values that a kernel would be run with, for primitives that need one.
+pub trait Inputs {
+    /// The value of a parameter.
+    fn param(&self, name: &str) -> Option<i64>;
+
+    /// The elements of an argument.
+    fn array(&self, name: &str) -> Option<TableData>;
+}
 
 /// Bytes that choose, one after the other; zeros, which choose what is simplest, when they are used up.
-pub struct Picks<'b>(std::slice::Iter<'b, u8>);
+pub struct Picks<'a> {
+    bytes: std::slice::Iter<'a, u8>,
+    inputs: &'a dyn Inputs,
+}
 
-impl<'b> Picks<'b> {
-    pub fn new(bytes: &'b [u8]) -> Self {
-        Self(bytes.iter())
+impl<'a> Picks<'a> {
+    /// Choices by `bytes` for a kernel that would be run with `inputs`.
+    pub fn new(bytes: &'a [u8], inputs: &'a dyn Inputs) -> Self {
+        Self { bytes: bytes.iter(), inputs }
+    }
+
+    /// What the kernel would be run with.
+    pub fn inputs(&self) -> &'a dyn Inputs {
+        self.inputs
     }
 
     fn byte(&mut self) -> usize {
-        self.0.next().copied().unwrap_or_default().into()
+        self.bytes.next().copied().unwrap_or_default().into()
     }
 
     /// A number below `n`.
@@ -40,6 +60,12 @@ impl<'b> Picks<'b> {
     }
 }
 
+/// One of the steps that would be accepted, or any where there is none.
+pub fn possible<P: Primitive + Clone>(kernel: &Kernel, all: Vec<P>, p: &mut Picks<'_>) -> Option<P> {
+    let accepted: Vec<_> = all.iter().filter(|step| step.apply(kernel).is_ok()).cloned().collect();
+    p.of(if accepted.is_empty() { &all } else { &accepted })
+}
+
 /// The names of the loops, outer ones first.
 pub fn loops(kernel: &Kernel) -> Vec<String> {
     bodies(kernel).into_iter().filter_map(|(of, _)| of).collect()
@@ -51,14 +77,17 @@ pub fn reductions(kernel: &Kernel) -> Vec<String> {
     kernel.inames.values().map(|i| i.name.clone()).filter(|n| !loops.contains(n)).collect()
 }
 
+/// The names of all inames.
 pub fn inames(kernel: &Kernel) -> Vec<String> {
     kernel.inames.values().map(|i| i.name.clone()).collect()
 }
 
+/// The names of the instructions that are wanted.
 pub fn insns(kernel: &Kernel, wanted: impl Fn(&Insn) -> bool) -> Vec<String> {
     kernel.insns.values().filter(|i| wanted(i)).map(|i| i.name.clone()).collect()
 }
 
+/// The names of the variables that are wanted.
 pub fn vars(kernel: &Kernel, wanted: impl Fn(&Variable) -> bool) -> Vec<String> {
     kernel.vars.values().filter(|v| wanted(v)).map(|v| v.name.clone()).collect()
 }
@@ -74,10 +103,12 @@ pub fn arrays(kernel: &Kernel, axes: usize) -> Vec<String> {
     vars(kernel, |v| kind(&v.kind) && v.shape.len() >= axes)
 }
 
+/// The names of the tables.
 pub fn tables(kernel: &Kernel) -> Vec<String> {
     vars(kernel, |v| matches!(v.kind, VarKind::Table(_)))
 }
 
+/// The names of the rules.
 pub fn rules(kernel: &Kernel) -> Vec<String> {
     kernel.rules.values().map(|r| r.name.clone()).collect()
 }
@@ -121,7 +152,7 @@ pub fn nested(kernel: &Kernel) -> Vec<(String, String)> {
 
 /// Pairs of a loop and one that is somewhere inside it.
 pub fn around(kernel: &Kernel) -> Vec<(String, String)> {
-    let name = |i: &purlin::ir::InameId| kernel.inames[*i].name.clone();
+    let name = |i: &InameId| kernel.inames[*i].name.clone();
     let mut found = Vec::new();
     for (_, loops) in kernel.schedule() {
         for (k, outer) in loops.iter().enumerate() {
@@ -166,40 +197,33 @@ pub fn loops_around(kernel: &Kernel, var: &str) -> Vec<String> {
 /// The loops around an instruction.
 pub fn loops_of(kernel: &Kernel, insn: &str) -> Vec<String> {
     let of = |(id, loops)| (kernel.insn(insn) == Some(id)).then_some(loops);
-    let loops: Vec<purlin::ir::InameId> = kernel.schedule().into_iter().find_map(of).unwrap_or_default();
+    let loops: Vec<InameId> = kernel.schedule().into_iter().find_map(of).unwrap_or_default();
     loops.into_iter().map(|l| kernel.inames[l].name.clone()).collect()
 }
 
 /// The variables that the instructions inside a loop read.
 pub fn read_inside(kernel: &Kernel, iname: &str) -> Vec<String> {
     let Some(iname) = kernel.iname(iname) else { return Vec::new() };
-    let mut found = std::collections::BTreeSet::new();
+    let mut found = BTreeSet::new();
     for (insn, loops) in kernel.schedule() {
         if loops.contains(&iname) {
             found.extend(kernel.insns[insn].reads().iter().map(|a| a.var));
         }
     }
-    let array = |v: &purlin::ir::VarId| !kernel.vars[*v].shape.is_empty();
+    let array = |v: &VarId| !kernel.vars[*v].shape.is_empty();
     found.into_iter().filter(array).map(|v| kernel.vars[v].name.clone()).collect()
-}
-
-/// Temporary arrays that are not there from the start, or the others where there are none.
-pub fn made(kernel: &Kernel) -> Vec<String> {
-    let all = temporaries(kernel, 1);
-    let made: Vec<_> = all.iter().filter(|name| *name != "work").cloned().collect();
-    if made.is_empty() { all } else { made }
 }
 
 /// Pairs of temporary arrays of one type in one memory, the last use of the first in front of the second.
 pub fn one_after_the_other(kernel: &Kernel) -> Vec<(String, String)> {
-    let mut uses = std::collections::BTreeMap::<_, (usize, usize)>::new();
+    let mut uses = BTreeMap::<_, (usize, usize)>::new();
     for (k, (insn, _)) in kernel.schedule().into_iter().enumerate() {
         let insn = &kernel.insns[insn];
         for var in insn.reads().iter().map(|a| a.var).chain([insn.lhs.var]) {
             uses.entry(var).or_insert((k, k)).1 = k;
         }
     }
-    let array = |v: &purlin::ir::VarId| {
+    let array = |v: &VarId| {
         let var = &kernel.vars[*v];
         var.kind == VarKind::Temporary && !var.shape.is_empty() && var.storage.is_none()
     };
