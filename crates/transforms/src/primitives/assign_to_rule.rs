@@ -10,7 +10,7 @@ use crate::schedule::RuleHandle;
 use crate::tree::prune_insn;
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences_of};
+use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{
     Atom, Expr, ExprType, Id, InameId, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
@@ -152,7 +152,7 @@ impl Primitive for AssignToRule {
         self.check_uses(kernel, var)?;
         let insn = self.definition(kernel, var)?;
         let params = self.params(kernel, insn)?;
-        self.check_values(kernel, var, insn, &params)?;
+        self.check_values(analysis, var, insn, &params)?;
         let body = body(kernel, insn, &params)?;
         Ok(Definition { var, insn, params, body })
     }
@@ -316,15 +316,14 @@ impl AssignToRule {
 
     fn check_values(
         &self,
-        kernel: &Kernel,
+        analysis: &Analysis,
         var: VarId,
         definition: InsnId,
         params: &[Param],
     ) -> Result<(), Refusal> {
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
-        let sites = access_sites(&poly);
-        let flows: Vec<_> = dependences_of(&expanded, &|v| v == var)?
+        let (expanded, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
+        let flows: Vec<_> = analysis
+            .dependences_of(&|v| v == var)?
             .into_iter()
             .filter(|d| d.kind == DependenceKind::Flow && d.source == definition)
             .collect();
@@ -340,9 +339,9 @@ impl AssignToRule {
         for flow in &flows {
             let relation = flow.relation()?;
             for p in params.iter().filter(|p| p.axis.is_none()) {
-                let same = isl::Constraint::zero(step(&poly, p.iname));
+                let same = isl::Constraint::zero(step(poly, p.iname));
                 let equal = isl::Map::from_disjuncts(&relation.space()?, &[vec![same]])?;
-                let carried = flow.witness(&expanded, &relation.subtract(&equal)?)?;
+                let carried = flow.witness(expanded, &relation.subtract(&equal)?)?;
                 SAME_ITERATION.refute(carried.map(|witness| {
                     let found = format!(
                         "`{}` carries a value from {} to {}, in another iteration of `{}`",
@@ -351,7 +350,7 @@ impl AssignToRule {
                     LostValue { witness, found, help: "keep it".into() }
                 }))?;
             }
-            self.check_operands(&poly, &sites, definition, flow.sink, &relation)?;
+            self.check_operands(poly, sites, definition, flow.sink, &relation)?;
         }
         Ok(())
     }
@@ -364,11 +363,10 @@ impl AssignToRule {
         user: InsnId,
         flow: &isl::Map,
     ) -> Result<(), Refusal> {
-        let operands = poly.kernel.insns[definition].reads();
         for of_var in sites {
             for read in of_var.iter().filter(|s| s.insn == definition && s.mode == Mode::Read) {
-                if !operands.iter().any(|o| std::ptr::eq(*o, read.access)) {
-                    continue; // a bound of a loop around
+                if read.bound_of.is_some() {
+                    continue;
                 }
                 for write in of_var.iter().filter(|s| s.writes()) {
                     let Some(spoiled) = pair_relation(poly, read, write, Order::Anywhere) else { continue };
@@ -387,7 +385,7 @@ impl AssignToRule {
                     let late =
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: [].into(), ..use_site };
-                    if let Some(witness) = witness(poly.kernel, write, &user_site, &late)? {
+                    if let Some(witness) = witness(&poly.kernel, write, &user_site, &late)? {
                         return Err(CURRENT.not_proved(StaleValue {
                             witness,
                             place: format!("`{}`", poly.kernel.insns[definition].name),

@@ -15,10 +15,10 @@ use crate::staging::{
 use crate::tree::{body_of, edit_body, insns_of};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, Mode, access_sites};
+use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Direction, Expr, Id, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
+    Access, AddressSpace, Affine, Direction, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
@@ -188,14 +188,14 @@ impl Primitive for BufferWrites {
         let kernel = analysis.kernel();
         let region = Region::of(self, kernel)?;
         let space = self.check_arguments(kernel, region.var)?;
-        let poly = Polyhedral::new(kernel);
-        let all = access_sites(&poly).swap_remove(region.var.index());
-        let sites: Vec<_> = all.iter().filter(|s| region.insns.contains(&s.insn)).collect();
-        let buffered = region.buffered(&poly, &sites)?;
+        let poly = analysis.polyhedral();
+        let sites: Vec<_> =
+            analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
+        let buffered = region.buffered(poly, &sites)?;
         let array = &kernel.vars[region.var];
-        let tile = Tile::around(&poly, region.var, &buffered, &region.around, Some(&array.shape))?;
-        let start = region.start(&poly, &buffered, &tile)?;
-        self.prepare(&poly, region, &tile, start, space)
+        let tile = Tile::around(poly, region.var, &buffered, &region.around, Some(&array.shape))?;
+        let start = region.start(poly, &buffered, &tile)?;
+        self.prepare(analysis, region, &tile, start, space)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &BufferedBox) -> WriteBuffer {
@@ -280,11 +280,11 @@ impl Region {
     }
 
     /// The affine accesses of the region; the others must be reads of what no write of the region has changed.
-    fn buffered<'s, 'k>(
+    fn buffered<'s>(
         &self,
-        poly: &Polyhedral<'k>,
-        sites: &[&'s AccessSite<'k>],
-    ) -> Result<Vec<&'s AccessSite<'k>>, Refusal> {
+        poly: &Polyhedral,
+        sites: &[&'s AccessSite],
+    ) -> Result<Vec<&'s AccessSite>, Refusal> {
         let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
             sites.iter().copied().partition(|s| s.is_affine());
         let name = &poly.kernel.vars[self.var].name;
@@ -299,7 +299,7 @@ impl Region {
             for write in affine.iter().filter(|s| s.writes()) {
                 let order = Order::Within(&self.around);
                 let Some(pair) = pair_relation(poly, write, other, order) else { continue };
-                let witness = witness(poly.kernel, write, other, &pair.map(poly)?)?;
+                let witness = witness(&poly.kernel, write, other, &pair.map(poly)?)?;
                 NOT_MISSED.refute(witness.map(|witness| missed(name, witness)))?;
             }
         }
@@ -394,19 +394,19 @@ impl BufferWrites {
     /// The parts that buffer the box; the names of the new loops must be free.
     fn prepare(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: Region,
         tile: &Tile,
         start: Start,
         space: AddressSpace,
     ) -> Result<BufferedBox, Refusal> {
-        let kernel = poly.kernel;
+        let kernel = analysis.kernel();
         // names are taken and ids are given in a copy; what is new there is what the edit adds
         let mut draft = kernel.clone();
         let array = &kernel.vars[region.var];
         let variable = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
         let buffer = draft.vars.push(variable.clone());
-        let redirected = redirected(poly, &region, tile, buffer, space);
+        let redirected = redirected(analysis, &region, tile, buffer, space);
         let in_buffer = |at: &[Affine]| Access::new(buffer, tile.temporary_at(at));
         let in_array = |at: &[Affine]| Access::new(region.var, tile.array_at(at));
         let assign = WriteOp::Assign;
@@ -462,12 +462,13 @@ impl Region {
 
 /// The instructions of the region, every affine access of which goes to the buffer.
 fn redirected(
-    poly: &Polyhedral,
+    analysis: &Analysis,
     region: &Region,
     tile: &Tile,
     buffer: VarId,
     space: AddressSpace,
 ) -> Vec<(InsnId, Insn)> {
+    let poly = analysis.polyhedral();
     let affine = |index: &[Expr]| {
         let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
         index.iter().all(known)
@@ -479,7 +480,7 @@ fn redirected(
         other => other,
     };
     let mut through_buffer = |id: &InsnId| {
-        let mut insn = poly.kernel.insns[*id].clone();
+        let mut insn = analysis.kernel().insns[*id].clone();
         insn.map_expressions(&mut rewrite);
         if insn.lhs.var == region.var {
             insn.lhs = Access::new(buffer, tile.index(&insn.lhs.index));

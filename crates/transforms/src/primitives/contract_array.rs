@@ -4,10 +4,10 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
 use crate::refusal::{LostValue, Refusal};
-use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode, access_sites, dependences_of};
+use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_analysis::{Analysis, Witness};
-use purlin_ir::{Affine, Atom, Id, Kernel, VarId};
+use purlin_ir::{Affine, Atom, Kernel, VarId};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -86,7 +86,7 @@ impl Primitive for ContractArray {
             format!("axis {} is the vector axis of `{}`; change the layout first", self.axis, self.var)
         })?;
         let proof = LoneElements { var, axis };
-        check_readers(kernel, &self.draft(kernel, &proof), var, axis)?;
+        check_readers(analysis, &self.draft(kernel, &proof), var, axis)?;
         Ok(proof)
     }
 
@@ -113,14 +113,13 @@ impl Primitive for ContractArray {
 }
 
 /// `{ s -> t in D : k(s) /= k(t) }` is empty.
-fn check_readers(kernel: &Kernel, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Refusal> {
-    let expanded = kernel.with_rules_expanded(); // rules hold accesses, too
-    let poly = Polyhedral::new(&expanded);
-    let sites = access_sites(&poly).swap_remove(var.index());
-    for d in dependences_of(contracted, &|v| v == var)?.iter().filter(|d| d.carries_value()) {
+fn check_readers(analysis: &Analysis, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Refusal> {
+    let (poly, sites) = (analysis.polyhedral(), analysis.sites(var));
+    let after = analysis.next(contracted);
+    for d in after.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
         for source in sites.iter().filter(|s| s.insn == d.source && s.writes()) {
             for sink in sites.iter().filter(|s| s.insn == d.sink && receives(s, d.kind)) {
-                check_pair(&poly, contracted, d, [source, sink], axis)?;
+                check_pair(poly, contracted, d, [source, sink], axis)?;
             }
         }
     }

@@ -101,7 +101,7 @@ impl Primitive for DistributeLoop {
         let after = self.draft(kernel, &proof);
         let is_copy = |l: InameId| l.index() >= kernel.inames.len();
         let value = |_, l| is_copy(l).then(|| Affine::iname(iname));
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        let order = Reordering { before: analysis, after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
                 "keep `{source}` and `{sink}` in one loop, or give each iteration memory of its own for what \

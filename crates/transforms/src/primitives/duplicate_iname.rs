@@ -126,7 +126,7 @@ impl Primitive for DuplicateIname {
         // the copies are made in the order of the loops
         let original = |l: InameId| proof.loops.get(l.index().checked_sub(kernel.inames.len())?).copied();
         let value = |_, l| original(l).map(Affine::iname);
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        let order = Reordering { before: analysis, after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
                 "keep `{source}` and `{sink}` in one loop, choose the other side, or give each iteration memory of \

@@ -8,7 +8,7 @@ use crate::proofs::extent::parametric_extent;
 use crate::refusal::{LostValue, Refusal};
 use crate::tree::loop_body;
 use purlin_analysis::Analysis;
-use purlin_analysis::deps::{Dependence, dependences_of};
+use purlin_analysis::deps::Dependence;
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
 use purlin_isl as isl;
@@ -110,11 +110,11 @@ impl Primitive for ExpandArray {
         })?;
         check_only_accessed(kernel, var)?;
         check_no_rule(kernel, var)?;
-        self.check_values(kernel, var, &inames)?;
+        self.check_carried(analysis, var, &inames)?;
         self.check_inside(kernel, var, &inames)?;
         let mut axes = Vec::new();
         for iname in &inames {
-            let axis = parametric_extent(kernel, *iname)?;
+            let axis = parametric_extent(analysis.polyhedral(), *iname)?;
             axes.push(axis.ok_or_else(|| {
                 KNOWN_LENGTH.undecided(format!(
                     "the length of `{}` is bounded by no expression of the parameters; assume bounds, or \
@@ -168,13 +168,17 @@ impl ExpandArray {
         var: VarId,
         inames: &[InameId],
     ) -> Result<(), Refusal> {
-        let poly = Polyhedral::new(kernel);
-        for d in dependences_of(kernel, &|v| v == var)?.iter().filter(|d| d.carries_value()) {
+        self.check_carried(&Analysis::of(kernel), var, inames)
+    }
+
+    fn check_carried(&self, analysis: &Analysis, var: VarId, inames: &[InameId]) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
+        for d in analysis.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
             for iname in inames {
                 if d.equal.contains(iname) {
                     continue;
                 }
-                let part = between_iterations(&poly, d, *iname)?;
+                let part = between_iterations(analysis.polyhedral(), d, *iname)?;
                 let loops = &kernel.inames[*iname].name;
                 SAME_ITERATION.refute(d.witness(kernel, &part)?.map(|witness| {
                     let found = format!(

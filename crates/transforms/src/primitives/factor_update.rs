@@ -15,8 +15,6 @@ use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::tree::{edit_siblings, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_analysis::deps::access_sites;
-use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
     WriteOp,
@@ -169,8 +167,7 @@ impl Primitive for FactorUpdate {
         for name in [self.name(), format!("{}_init", self.name()), format!("{}_sum", self.name())] {
             lookup::free(kernel, &name)?;
         }
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+        let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let loops = poly.loops(id).to_vec();
         let named = self.named(kernel, &loops)?;
         let outer = loops.iter().position(|l| named.contains(l)).unwrap_or_default();
@@ -178,18 +175,17 @@ impl Primitive for FactorUpdate {
         refuse_reductions(kernel, insn, &insn.lhs.index.iter().chain(&insn.predicate).collect::<Vec<_>>())?;
         let kept = |l: &InameId| named.contains(l) || insn.lhs.index.iter().any(|e| mentions(e, *l));
         let axes: Vec<_> = loops[outer..].iter().copied().filter(kept).collect();
-        self.check_bounds(kernel, &loops, outer, &axes)?;
+        self.check_bounds(analysis, &loops, outer, &axes)?;
         let known: Vec<_> = loops[..outer].iter().chain(&axes).copied().collect();
         let summed = |e: &Expr| loops.iter().any(|l| !known.contains(l) && mentions(e, *l));
         let mut runs = true;
         for l in loops[outer..].iter().filter(|l| !axes.contains(l)) {
-            runs &= never_empty(&expanded, *l)?;
+            runs &= never_empty(analysis, *l)?;
         }
         // where no term is, nothing says that the operands of a condition have values
         let predicate =
             insn.predicate.as_ref().filter(|p| !summed(p) && (runs || has_a_value_everywhere(kernel, p)));
-        let sites = access_sites(&poly);
-        let delayed = Delayed { poly: &poly, sites: &sites, id, outer };
+        let delayed = Delayed { analysis, id, outer };
         delayed.check_unseen(&format!(
             "distribute the loops, or factor `{}` over loops further inside",
             self.insn
@@ -197,7 +193,7 @@ impl Primitive for FactorUpdate {
         let operands: Vec<_> = insn.lhs.index.iter().chain(predicate).collect();
         delayed.check_operands_stay(&operands)?;
         delayed.check_element_exists(&known, predicate)?;
-        let extents = axes.iter().map(|l| extent(kernel, *l)).collect::<Result<_, _>>()?;
+        let extents = axes.iter().map(|l| extent(analysis, *l)).collect::<Result<_, _>>()?;
         let predicated_sum = predicate.is_some();
         Ok(PartialSums { id, op, loops, outer, axes, extents, predicated_sum })
     }
@@ -279,11 +275,12 @@ impl FactorUpdate {
     /// The bounds of the loops with an axis mention no loop that is summed over, and do not change.
     fn check_bounds(
         &self,
-        kernel: &Kernel,
+        analysis: &Analysis,
         loops: &[InameId],
         outer: usize,
         axes: &[InameId],
     ) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let first = loops[outer];
         let nest = loop_body(&kernel.body, first).unwrap_or_default();
         for axis in axes {
@@ -293,7 +290,7 @@ impl FactorUpdate {
             for l in around.filter(|l| !axes.contains(l)) {
                 let bounds = changing_bounds(kernel, *axis);
                 let Some(bound) = bounds.first() else { continue };
-                BOUNDS_HAVE_VALUES.decide(never_empty(kernel, *l)?, || {
+                BOUNDS_HAVE_VALUES.decide(never_empty(analysis, *l)?, || {
                     format!(
                         "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that \
                          it is not empty, or interchange the loops",
@@ -352,12 +349,12 @@ fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {
 }
 
 /// Lower bound and extent of a loop.
-fn extent(kernel: &Kernel, iname: InameId) -> Result<(Affine, Affine), Refusal> {
-    parametric_extent(kernel, iname)?.ok_or_else(|| {
+fn extent(analysis: &Analysis, iname: InameId) -> Result<(Affine, Affine), Refusal> {
+    parametric_extent(analysis.polyhedral(), iname)?.ok_or_else(|| {
         KNOWN_LENGTH.undecided(format!(
             "the length of `{}` is bounded by no expression of the parameters; assume bounds, or name loops of known \
              length",
-            kernel.inames[iname].name
+            analysis.kernel().inames[iname].name
         ))
     })
 }

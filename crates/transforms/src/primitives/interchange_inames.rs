@@ -10,7 +10,7 @@ use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::tree::{loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -96,13 +96,14 @@ pub struct Interchangeable {
 
 /// Checks that the bounds of both loops say the same when the inner one is outside: evaluated once, and also where the
 /// other loop holds nothing, they must have values there.
-fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Refusal> {
+fn check_bounds(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<(), Refusal> {
+    let kernel = analysis.kernel();
     let body = loop_body(&kernel.body, outer).unwrap_or_default();
     check_bounds_stay(kernel, outer, body)?;
     check_bounds_stay(kernel, inner, body)?;
     let Some(var) = changing_bounds(kernel, inner).first().copied() else { return Ok(()) };
     let name = |iname: InameId| &kernel.inames[iname].name;
-    BOUNDS_HAVE_VALUES.decide(never_empty(kernel, outer)?, || {
+    BOUNDS_HAVE_VALUES.decide(never_empty(analysis, outer)?, || {
         format!(
             "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that it is not \
              empty, or keep the loops in this order",
@@ -125,12 +126,12 @@ impl Primitive for InterchangeInames {
         let outer = lookup::iname(kernel, &self.outer)?;
         let inner = lookup::iname(kernel, &self.inner)?;
         self.check_nest(kernel, outer, inner)?;
-        let (for_inner, for_outer) = self.swapped_domains(kernel, outer, inner)?;
-        check_bounds(kernel, outer, inner)?;
+        let (for_inner, for_outer) = self.swapped_domains(analysis, outer, inner)?;
+        check_bounds(analysis, outer, inner)?;
         let proof = Interchangeable { outer, inner, for_inner, for_outer };
         let swapped = self.draft(kernel, &proof);
         let order =
-            Reordering { before: kernel, after: &swapped, value: &|_, _| None, whole: &[outer, inner] };
+            Reordering { before: analysis, after: &swapped, value: &|_, _| None, whole: &[outer, inner] };
         check_order(&order, &|source, sink| {
             if source == sink {
                 format!("skew the loops, or keep `{source}` in this order")
@@ -185,15 +186,16 @@ impl InterchangeInames {
     /// Domains after the swap: `{ j : exists i }` and `{ i : both }`.
     fn swapped_domains(
         &self,
-        kernel: &Kernel,
+        analysis: &Analysis,
         outer: InameId,
         inner: InameId,
     ) -> Result<(Domain, Domain), Refusal> {
+        let kernel = analysis.kernel();
         let (a, b) = (&kernel.inames[outer].domain, &kernel.inames[inner].domain);
         if !b.mentions(outer) {
             return Ok((b.clone(), a.clone()));
         }
-        let poly = Polyhedral::new(kernel);
+        let poly = analysis.polyhedral();
         let ((i, exact_i), (j, exact_j)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
         KNOWN_BOUNDS.decide(exact_i && exact_j, || {
             format!(

@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::staging::{CLOSED_FORM, Region, Temporary, Tile};
 use crate::tree::edit_body;
+use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, InameId, Insn, Kernel, Node, ScalarType,
@@ -73,13 +74,13 @@ impl Temporary<'_> {
     /// Those of [`Temporary::filling`].
     pub(crate) fn fill(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: &Region,
         tile: &Tile,
         memory: (ScalarType, AddressSpace),
     ) -> Result<Kernel, Refusal> {
-        let filling = self.filling(poly, region, tile, memory)?;
-        let mut filled = poly.kernel.clone();
+        let filling = self.filling(analysis, region, tile, memory)?;
+        let mut filled = analysis.kernel().clone();
         filling.insert(&mut filled, region, tile);
         Ok(filled)
     }
@@ -90,13 +91,14 @@ impl Temporary<'_> {
     /// Names that are taken or of the wrong number; [`CLOSED_FORM`].
     pub(crate) fn filling(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: &Region,
         tile: &Tile,
         (ty, space): (ScalarType, AddressSpace),
     ) -> Result<Filling, Refusal> {
         // names are taken and ids are given in a copy; what is new there is what the edit adds
-        let mut draft = poly.kernel.clone();
+        let kernel = analysis.kernel();
+        let mut draft = kernel.clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
         let id = draft.vars.push(temporary.clone());
         let loops = if self.work_items.is_empty() {
@@ -105,12 +107,12 @@ impl Temporary<'_> {
             tile.flat_loops(&mut draft, self.work_items, self.name)?
         };
         let from = tile.element_at(&loops.offsets);
-        let predicate = restrict(&mut draft, poly, &loops, &tile.conditions, &from)?;
+        let predicate = restrict(&mut draft, analysis.polyhedral(), &loops, &tile.conditions, &from)?;
         let lhs = Access::new(id, tile.temporary_at(&loops.offsets));
         let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());
         let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
-        let inames = draft.inames.values().skip(poly.kernel.inames.len()).cloned().collect();
+        let inames = draft.inames.values().skip(kernel.inames.len()).cloned().collect();
         Ok(Filling { temporary, inames, loops: loops.inames, insn })
     }
 }
