@@ -10,10 +10,9 @@ use crate::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use crate::refusal::Refusal;
 use crate::staging::{Filled, Filling, Footprint, Region, Temporary};
 use purlin_analysis::Analysis;
-use purlin_analysis::deps::{Mode, access_sites};
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::deps::Mode;
 use purlin_ir::{
-    AddressSpace, Affine, Direction, Expr, ExprType, Id, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
+    AddressSpace, Affine, Direction, Expr, ExprType, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
     Variable,
 };
 use serde::{Deserialize, Serialize};
@@ -190,13 +189,13 @@ impl Primitive for PrecomputeRule {
         let uses = |insn| reads(&stand_in.kernel, insn, stand_in.array);
         let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses)?;
         let ty = self.check_uses(kernel, rule, &region.insns)?;
-        self.check_operands(kernel, rule, &region)?;
-        let poly = Polyhedral::new(&stand_in.kernel);
-        let sites = access_sites(&poly).swap_remove(stand_in.array.index());
-        let reads = region.reads(&poly, &sites)?;
-        let tile = region.tile(&poly, &reads, self.footprint, None)?;
-        let all_used = tile.is_filled_by(&poly, &reads, &region.around)?;
-        let filling = temporary.plan(&poly, region, tile, (ty, space))?;
+        self.check_operands(analysis, rule, &region)?;
+        let of_array = analysis.next(&stand_in.kernel);
+        let poly = of_array.polyhedral();
+        let reads = region.reads(poly, of_array.sites(stand_in.array))?;
+        let tile = region.tile(poly, &reads, self.footprint, None)?;
+        let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
+        let filling = temporary.plan(&of_array, region, tile, (ty, space))?;
         let mut proof = Computed { rule, chosen, filling, casts: Vec::new() };
         let draft = self.draft(kernel, &proof);
         for insn in proof.filling.readers() {
@@ -206,7 +205,7 @@ impl Primitive for PrecomputeRule {
         }
         if !all_used {
             let help = "compute exactly what is used, or in a loop whose uses fill a box";
-            check_inside(&draft, lookup::insn(&draft, &temporary.insn_name())?, help)?;
+            check_inside(&analysis.next(&draft), lookup::insn(&draft, &temporary.insn_name())?, help)?;
         }
         Ok(proof)
     }
@@ -270,25 +269,25 @@ impl PrecomputeRule {
     }
 
     /// Checks that nothing writes an operand of the rule between the computation and a use.
-    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Refusal> {
+    fn check_operands(&self, analysis: &Analysis, rule: RuleId, region: &Region) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let mut operands = Vec::new();
         kernel.expand_rules(&kernel.rules[rule].body).for_each(&mut |e| {
             if let Expr::Load(access) = e {
                 operands.push(access.var);
             }
         });
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+        let poly = analysis.polyhedral();
         let position = poly.position(region.first);
         let place = Place { loops: &region.around, position, what: "the computation" };
         let help = "precompute it in a loop further inside, or behind that write";
-        for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
+        for (var, sites) in kernel.vars.ids().zip(analysis.all_sites()) {
             if !operands.contains(&var) {
                 continue;
             }
             // also what the same instruction reads without the rule: too many, never too few
             let uses = sites.iter().filter(|s| s.mode == Mode::Read && region.insns.contains(&s.insn));
-            check_unchanged(&poly, &sites, &uses.collect::<Vec<_>>(), place, help)?;
+            check_unchanged(poly, sites, &uses.collect::<Vec<_>>(), place, help)?;
         }
         Ok(())
     }

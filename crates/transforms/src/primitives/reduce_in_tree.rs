@@ -13,9 +13,7 @@ use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::tree::{edit_siblings, loop_body};
 use purlin_analysis::Analysis;
-use purlin_analysis::deps::access_sites;
 use purlin_analysis::placement::SUB_GROUP;
-use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
@@ -218,8 +216,7 @@ impl Primitive for ReduceInTree {
             )));
         };
         let id = *id;
-        let expanded = kernel.with_rules_expanded();
-        let insn = &expanded.insns[id];
+        let insn = &analysis.expanded().insns[id];
         let (_, op) = update(kernel, &insn.name)?;
         ONE_ELEMENT.require(!insn.lhs.index.iter().any(|e| mentions(e, iname)), || {
             format!(
@@ -229,12 +226,11 @@ impl Primitive for ReduceInTree {
         })?;
         check_terms_fit(kernel, insn, op)?;
         let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
-        let poly = Polyhedral::new(&expanded);
+        let poly = analysis.polyhedral();
         let outer = poly.loops(id).len() - 1;
         let predicate = insn.predicate.as_ref().filter(|p| !mentions(p, iname));
         refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
-        let sites = access_sites(&poly);
-        let delayed = Delayed { poly: &poly, sites: &sites, id, outer };
+        let delayed = Delayed { analysis, id, outer };
         delayed.check_unseen("keep the update sequential")?;
         delayed.check_element_exists(&poly.loops(id)[..outer], predicate)?;
         let values = Values::of(kernel, iname)?;
@@ -282,7 +278,7 @@ impl Values {
     /// [`LARGEST_LENGTH`] for a loop without a constant bound, [`SOME_ITERATION`] for one that never runs.
     pub(super) fn of(kernel: &Kernel, iname: InameId) -> Result<Self, Refusal> {
         let name = &kernel.inames[iname].name;
-        let known = parametric_extent(kernel, iname)?;
+        let known = parametric_extent(Analysis::of(kernel).polyhedral(), iname)?;
         let known = known.and_then(|(lo, n)| Some(Self { lo, length: n.as_constant()?, bound: None }));
         let known = match known {
             Some(known) => Some(known),
@@ -301,9 +297,9 @@ impl Values {
 
     /// Constants between which a loop runs at all sizes that are assumed.
     fn assumed(kernel: &Kernel, iname: InameId) -> Result<Option<Self>, Refusal> {
-        let poly = Polyhedral::new(kernel);
+        let analysis = Analysis::of(kernel);
         let name = &kernel.inames[iname].name;
-        let values = points_of(&poly, &[iname])?.project_onto(&[name])?;
+        let values = points_of(analysis.polyhedral(), &[iname])?.project_onto(&[name])?;
         let (Some(first), Some(last)) = values.bounds(name)? else { return Ok(None) };
         let Some(length) = last.checked_sub(first).and_then(|n| n.checked_add(1)) else { return Ok(None) };
         let lo = Affine::constant(first);

@@ -82,10 +82,10 @@ impl Primitive for SplitArrayAxis {
             let found = format!("a block has {f} elements");
             return Err(Refusal::argument("factor", found, "1 to 2^40; choose a positive factor"));
         }
-        let poly = Polyhedral::new(kernel);
+        let poly = analysis.polyhedral();
         let mut decided = BTreeSet::new();
         for index in indices(kernel, var, axis) {
-            if !decided.contains(&index) && fits(&poly, &multiples(&index, f).1, f)? {
+            if !decided.contains(&index) && fits(poly, &multiples(&index, f).1, f)? {
                 decided.insert(index);
             }
         }

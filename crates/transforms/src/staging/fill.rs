@@ -7,6 +7,7 @@ use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::staging::{Region, Temporary, Tile};
 use crate::tree::edit_body;
+use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, Insn, InsnId, Kernel, Node, ScalarType,
@@ -52,12 +53,12 @@ impl Temporary<'_> {
     /// Names that are taken or of the wrong number; conditions without closed form.
     pub(crate) fn plan(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: Region,
         tile: Tile,
         (ty, space): (ScalarType, AddressSpace),
     ) -> Result<Filling, Refusal> {
-        let mut draft = poly.kernel.clone();
+        let mut draft = analysis.kernel().clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
         let id = draft.vars.push(temporary.clone());
         let loops = if self.work_items.is_empty() {
@@ -66,13 +67,13 @@ impl Temporary<'_> {
             tile.flat_loops(&mut draft, self.work_items, self.name)?
         };
         let from = tile.element_at(&loops.offsets);
-        let predicate = restrict(&mut draft, poly, &loops, &tile.conditions, &from)?;
+        let predicate = restrict(&mut draft, analysis.polyhedral(), &loops, &tile.conditions, &from)?;
         let lhs = Access::new(id, tile.temporary_at(&loops.offsets));
         let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());
         let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
         let node = loops.around(Node::Insn(draft.insns.push(insn.clone())));
-        let inames = draft.inames.values().skip(poly.kernel.inames.len()).cloned().collect();
+        let inames = draft.inames.values().skip(analysis.kernel().inames.len()).cloned().collect();
         Ok(Filling { region, tile, temporary, inames, insn, node })
     }
 }
