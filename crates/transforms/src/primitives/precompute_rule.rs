@@ -1,13 +1,14 @@
 //! Stores what a substitution rule gives before it is used.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup::{self, Selection};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::CURRENT;
 use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
-use crate::proofs::width::{cast_stored, fits_i32};
+use crate::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use crate::refusal::Refusal;
-use crate::staging::{Footprint, Region, Temporary};
+use crate::staging::{Filled, Filling, Footprint, Region, Temporary};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::Mode;
 use purlin_ir::{
@@ -149,39 +150,74 @@ impl fmt::Display for PrecomputeRule {
     }
 }
 
-impl Transform for PrecomputeRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// It is known which values are used.
+const AFFINE_ARGUMENTS: Obligation =
+    Obligation::new("precompute_rule.affine_arguments", "every argument is affine in loops and parameters");
+
+/// The temporary has a type.
+const TYPED: Obligation =
+    Obligation::new("precompute_rule.typed", "the values of the rule have a type of their own");
+
+/// The temporary has one type.
+const ONE_TYPE: Obligation =
+    Obligation::new("precompute_rule.one_type", "the rule has values of one type wherever it is used");
+
+/// A temporary for what is used of a rule, and the place where it is computed.
+pub struct Computed {
+    rule: RuleId,
+    /// The instructions whose uses are replaced; all if absent.
+    chosen: Option<Vec<InsnId>>,
+    filling: Filling,
+    /// The instructions that store a wider value now.
+    casts: Vec<InsnId>,
+}
+
+impl Primitive for PrecomputeRule {
+    type Proof = Computed;
+    type Made = Filled;
+
+    const OBLIGATIONS: &'static [Obligation] = &[AFFINE_ARGUMENTS, TYPED, ONE_TYPE, CURRENT, NO_WIDE_UPDATE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
+        let kernel = analysis.kernel();
         let rule = lookup::rule(kernel, &self.rule)?;
         let name = self.name();
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
-        // to the analysis a rule is an array that is indexed by its arguments
-        let stand_in = StandIn::of(kernel, rule, &|i| chosen.as_ref().is_none_or(|c| c.contains(&i)));
+        let stand_in = StandIn::of(kernel, rule, chosen.as_deref());
         let uses = |insn| reads(&stand_in.kernel, insn, stand_in.array);
         let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses)?;
         let ty = self.check_uses(kernel, rule, &region.insns)?;
-        self.check_operands(kernel, rule, &region)?;
-        let analysis = Analysis::of(&stand_in.kernel);
-        let poly = analysis.polyhedral();
-        let reads = region.reads(poly, analysis.sites(stand_in.array))?;
+        self.check_operands(analysis, rule, &region)?;
+        let of_array = analysis.next(&stand_in.kernel);
+        let poly = of_array.polyhedral();
+        let reads = region.reads(poly, of_array.sites(stand_in.array))?;
         let tile = region.tile(poly, &reads, self.footprint, None)?;
-        let filled = temporary.fill(&analysis, &region, &tile, (ty, space))?;
-        let mut precomputed = stand_in.remove(filled);
-        for insn in &region.insns {
-            cast_stored(&mut precomputed, *insn, &format!("rule `{}`", self.rule))?;
+        let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
+        let filling = temporary.plan(&of_array, region, tile, (ty, space))?;
+        let mut proof = Computed { rule, chosen, filling, casts: Vec::new() };
+        let draft = self.draft(kernel, &proof);
+        for insn in proof.filling.readers() {
+            if stores_wide(&draft, *insn, &format!("rule `{}`", self.rule))? {
+                proof.casts.push(*insn);
+            }
         }
-        precomputed.verify()?;
-        if !tile.is_filled_by(poly, &reads, &region.around)? {
+        if !all_used {
             let help = "compute exactly what is used, or in a loop whose uses fill a box";
-            check_inside(
-                &Analysis::of(&precomputed),
-                lookup::insn(&precomputed, &temporary.insn_name())?,
-                help,
-            )?;
+            check_inside(&analysis.next(&draft), lookup::insn(&draft, &temporary.insn_name())?, help)?;
         }
-        check_placement(&precomputed)?;
-        Ok(precomputed)
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Computed) -> Filled {
+        let mut stand_in = StandIn::of(kernel, proof.rule, proof.chosen.as_deref());
+        let filled = proof.filling.edit(&mut stand_in.kernel);
+        *kernel = stand_in.removed();
+        for insn in &proof.casts {
+            cast_stored(kernel, *insn);
+        }
+        filled
     }
 }
 
@@ -192,18 +228,21 @@ impl PrecomputeRule {
         for insn in insns {
             for e in uses_of(kernel, *insn, rule) {
                 let Expr::Rule(_, args) = &e else { continue };
-                if let Some(k) = args.iter().position(|arg| arg.as_affine().is_none()) {
-                    return Err(Refusal::Other(format!(
+                let open = args.iter().position(|arg| arg.as_affine().is_none());
+                AFFINE_ARGUMENTS.decide(open.is_none(), || {
+                    format!(
                         "`{}` gives rule `{}` an argument `{}` that is not affine in the loops and parameters, so \
                          which values it uses is not known; precompute in a loop without that use",
-                        kernel.insns[*insn].name, self.rule, kernel.rules[rule].params[k]
-                    )));
-                }
+                        kernel.insns[*insn].name,
+                        self.rule,
+                        kernel.rules[rule].params[open.unwrap_or_default()]
+                    )
+                })?;
                 match kernel.type_of(&e, &[]) {
                     Ok(ExprType::Scalar(ty)) => types.push(ty),
                     Ok(ExprType::Index) => types.push(ScalarType::I64),
                     Ok(found @ (ExprType::Bool | ExprType::Literal | ExprType::WeakReal)) => {
-                        return Err(Refusal::Other(format!(
+                        return Err(TYPED.unfit(format!(
                             "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
                             self.rule
                         )));
@@ -216,28 +255,28 @@ impl PrecomputeRule {
             }
         }
         types.dedup();
-        match types.as_slice() {
+        ONE_TYPE.require(types.len() == 1, || {
+            format!("rule `{}` has values of different types here; cast them in the rule", self.rule)
+        })?;
+        match types.first() {
             // integers are unbounded until they are stored; what is loaded fits its type
-            [ScalarType::I32] if !fits_i32(kernel, &kernel.expand_rules(&kernel.rules[rule].body)) => {
+            Some(ScalarType::I32) if !fits_i32(kernel, &kernel.expand_rules(&kernel.rules[rule].body)) => {
                 Ok(ScalarType::I64)
             }
-            [one] => Ok(*one),
-            _ => Err(Refusal::Other(format!(
-                "rule `{}` has values of different types here; cast them in the rule",
-                self.rule
-            ))),
+            Some(one) => Ok(*one),
+            None => Err(Refusal::Internal(format!("nothing uses rule `{}`", self.rule))),
         }
     }
 
     /// Checks that nothing writes an operand of the rule between the computation and a use.
-    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Refusal> {
+    fn check_operands(&self, analysis: &Analysis, rule: RuleId, region: &Region) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let mut operands = Vec::new();
         kernel.expand_rules(&kernel.rules[rule].body).for_each(&mut |e| {
             if let Expr::Load(access) = e {
                 operands.push(access.var);
             }
         });
-        let analysis = Analysis::of(kernel);
         let poly = analysis.polyhedral();
         let position = poly.position(region.first);
         let place = Place { loops: &region.around, position, what: "the computation" };
@@ -272,7 +311,8 @@ fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
     kernel.insns[insn].reads().iter().any(|access| access.var == var)
 }
 
-/// A kernel in which an array stands where a rule is used.
+/// A kernel in which an array stands where a rule is used: to the analysis a rule is an array that is indexed by its
+/// arguments.
 struct StandIn {
     kernel: Kernel,
     /// The last variable of the kernel.
@@ -281,7 +321,8 @@ struct StandIn {
 }
 
 impl StandIn {
-    fn of(kernel: &Kernel, rule: RuleId, wanted: &dyn Fn(InsnId) -> bool) -> Self {
+    /// The array instead of the rule in some instructions, or in all.
+    fn of(kernel: &Kernel, rule: RuleId, chosen: Option<&[InsnId]>) -> Self {
         let mut kernel = kernel.clone();
         let data = &kernel.rules[rule];
         let shape: Vec<_> = data.params.iter().map(|_| Affine::constant(1)).collect();
@@ -292,14 +333,15 @@ impl StandIn {
             Expr::Rule(used, args) if used == rule => Expr::load(array, args),
             other => other,
         };
-        for insn in kernel.insns.ids().filter(|i| wanted(*i)) {
+        for insn in kernel.insns.ids().filter(|i| chosen.is_none_or(|c| c.contains(i))) {
             kernel.insns[insn].map_expressions(&mut rewrite);
         }
         Self { kernel, array, rule }
     }
 
     /// The rule where the array still stands; the variable after it takes its place.
-    fn remove(&self, mut kernel: Kernel) -> Kernel {
+    fn removed(self) -> Kernel {
+        let mut kernel = self.kernel;
         let last = kernel.vars.ids().next_back();
         let kept = kernel.vars.iter().filter(|(id, _)| *id != self.array).map(|(_, v)| v.clone());
         kernel.vars = kept.collect();

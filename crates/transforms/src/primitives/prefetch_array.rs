@@ -1,11 +1,12 @@
 //! Copies what a region reads of an array to a temporary.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup::{self, Selection};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::CURRENT;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::refusal::Refusal;
-use crate::staging::{Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
+use crate::staging::{Filled, Filling, Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
 use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
@@ -144,13 +145,24 @@ impl fmt::Display for PrefetchArray {
     }
 }
 
-impl Transform for PrefetchArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Scalars are read where they are.
+const ARRAY: Obligation = Obligation::new("prefetch_array.array", "the variable has an axis");
+
+/// A copy that holds what is read, and the place for it.
+pub struct Copied(Filling);
+
+impl Primitive for PrefetchArray {
+    type Proof = Copied;
+    type Made = Filled;
+
+    const OBLIGATIONS: &'static [Obligation] = &[ARRAY, CURRENT];
+
+    fn check(&self, analysis: &Analysis) -> Result<Copied, Refusal> {
+        let kernel = analysis.kernel();
         let region = self.region(kernel)?;
         let name = self.name();
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
-        let analysis = Analysis::of(kernel);
         let (poly, sites) = (analysis.polyhedral(), analysis.sites(region.var));
         let reads = region.reads(poly, sites)?;
         let place = Place { loops: &region.around, position: poly.position(region.first), what: "the copy" };
@@ -159,10 +171,11 @@ impl Transform for PrefetchArray {
         let array = &kernel.vars[region.var];
         let tile = region.tile(poly, &reads, self.footprint, Some(&array.shape))?;
         region.check_defined(poly, &reads, &tile)?;
-        let copied = temporary.fill(&analysis, &region, &tile, (array.ty, space))?;
-        copied.verify()?;
-        check_placement(&copied)?;
-        Ok(copied)
+        temporary.plan(analysis, region, tile, (array.ty, space)).map(Copied)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Copied) -> Filled {
+        proof.0.edit(kernel)
     }
 }
 
@@ -174,9 +187,9 @@ impl PrefetchArray {
 
     fn region(&self, kernel: &Kernel) -> Result<Region, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
-        if kernel.vars[var].shape.is_empty() {
-            return Err(Refusal::Other(format!("`{}` is a scalar; only arrays are prefetched", self.var)));
-        }
+        ARRAY.require(!kernel.vars[var].shape.is_empty(), || {
+            format!("`{}` is a scalar; only arrays are prefetched", self.var)
+        })?;
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));
         let region = Region::of(kernel, var, self.at.as_deref(), &|i| wanted(i) && reads(kernel, i, var))?;

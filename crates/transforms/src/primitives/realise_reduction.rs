@@ -1,18 +1,19 @@
 //! Turns a reduction into a loop.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
 use crate::neutral::of_nothing;
-use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
 use crate::refusal::Refusal;
+use crate::schedule::{Array, Statement};
 use crate::tree::edit_siblings;
+use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, VarKind, Variable, WriteOp,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// Turns the reduction over `iname` into an accumulator, a loop that updates it, and a use.
@@ -65,24 +66,98 @@ impl fmt::Display for RealiseReduction {
     }
 }
 
-impl Transform for RealiseReduction {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// Loops run already.
+const REDUCTION: Obligation =
+    Obligation::new("realise_reduction.reduction", "the iname is one of a reduction");
+
+/// The loop in front runs whenever the instruction does.
+const EVALUATED: Obligation = Obligation::new(
+    "realise_reduction.evaluated",
+    "the reduction is evaluated once whenever the instruction runs",
+);
+
+/// What a predicate needs is not computed under that predicate.
+const NOT_IN_PREDICATE: Obligation =
+    Obligation::new("realise_reduction.not_in_predicate", "the reduction stands in a value or an index");
+
+/// The accumulator has a type.
+const TYPED: Obligation = Obligation::new("realise_reduction.typed", "the reduction has a type of its own");
+
+/// A reduction that is evaluated whenever an instruction runs, and what accumulates it.
+pub struct Accumulation {
+    insn: InsnId,
+    reduction: Reduction,
+    /// Names of the accumulator, of what starts it and of what updates it.
+    names: [String; 3],
+    /// Type of the reduction.
+    ty: ScalarType,
+    /// Type of the accumulator.
+    wide: ScalarType,
+    /// Whether the instruction stores a wider value now.
+    cast: bool,
+}
+
+impl Primitive for RealiseReduction {
+    type Proof = Accumulation;
+    type Made = (Array, [Statement; 2]);
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[REDUCTION, EVALUATED, NOT_IN_PREDICATE, TYPED, NO_WIDE_UPDATE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Accumulation, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
         let (insn, reduction) = self.find(kernel, iname)?;
-        let ty = match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) {
-            Ok(ExprType::Scalar(ty)) => ty,
-            _ => {
-                return Err(Refusal::Other(format!(
-                    "the reduction over `{}` takes its type from where it stands; cast its body, for example to f64",
-                    self.iname
-                )));
-            }
+        let Ok(ExprType::Scalar(ty)) = kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) else {
+            return Err(TYPED.unfit(format!(
+                "the reduction over `{}` takes its type from where it stands; cast its body, for example to f64",
+                self.iname
+            )));
         };
-        let mut realised = self.edit(kernel, insn, &reduction, ty)?;
-        cast_stored(&mut realised, insn, &format!("the reduction over `{}`", self.iname))?;
-        realised.verify()?;
-        check_placement(&realised)?;
-        Ok(realised)
+        let names = self.names(&kernel.insns[insn].name);
+        for name in &names {
+            lookup::free(kernel, name)?;
+        }
+        let wide = accumulator_type(kernel, &kernel.insns[insn], &reduction, ty);
+        let mut proof = Accumulation { insn, reduction, names, ty, wide, cast: false };
+        let draft = self.draft(kernel, &proof);
+        proof.cast = stores_wide(&draft, insn, &format!("the reduction over `{}`", self.iname))?;
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Accumulation) -> (Array, [Statement; 2]) {
+        let (id, reduction, [name, init, update]) = (proof.insn, &proof.reduction, &proof.names);
+        let temporary = Variable::new(name, proof.wide, VarKind::Temporary, [], AddressSpace::Private);
+        let acc = Access::scalar(kernel.vars.push(temporary));
+        let insn = kernel.insns[id].clone();
+        let new = |name: &String, op, rhs| Insn {
+            name: name.clone(),
+            lhs: acc.clone(),
+            op,
+            rhs,
+            predicate: insn.predicate.clone(),
+            tags: insn.tags.clone(),
+            callee: insn.callee,
+        };
+        let start = new(init, WriteOp::Assign, of_nothing(reduction.op, proof.ty));
+        let first = kernel.insns.push(start);
+        let op = WriteOp::Update { op: reduction.op, atomic: false };
+        let step = new(update, op, (*reduction.body).clone());
+        let mut node = Node::Insn(kernel.insns.push(step));
+        for iname in reduction.inames.iter().rev() {
+            node = Node::Loop(*iname, vec![node]);
+        }
+        let (whole, value) = (Expr::Reduce(reduction.clone()), Expr::Load(acc.clone()));
+        kernel.insns[id].map_expressions(&mut |e| if e == whole { value.clone() } else { e });
+        if proof.cast {
+            cast_stored(kernel, id);
+        }
+        edit_siblings(&mut kernel.body, &|n| *n == Node::Insn(id), &mut |nodes| {
+            if let Some(at) = nodes.iter().position(|n| *n == Node::Insn(id)) {
+                nodes.splice(at..at, [Node::Insn(first), node.clone()]);
+            }
+        });
+        (Array::named(name), [Statement::named(init), Statement::named(update)])
     }
 }
 
@@ -91,72 +166,28 @@ impl RealiseReduction {
     fn find(&self, kernel: &Kernel, iname: InameId) -> Result<(InsnId, Reduction), Refusal> {
         for (id, insn) in kernel.insns.iter() {
             for e in insn.lhs.index.iter().chain([&insn.rhs]) {
-                if let Some((reduction, obstacle)) = search(e, iname, None) {
-                    return match obstacle {
-                        None => Ok((id, reduction.clone())),
-                        Some(obstacle) => Err(Refusal::Other(format!(
-                            "the reduction over `{}` in `{}` {obstacle}",
-                            self.iname, insn.name
-                        ))),
-                    };
-                }
+                let Some((reduction, obstacle)) = search(e, iname, None) else { continue };
+                EVALUATED.require(obstacle.is_none(), || {
+                    let obstacle = obstacle.unwrap_or_default();
+                    format!("the reduction over `{}` in `{}` {obstacle}", self.iname, insn.name)
+                })?;
+                return Ok((id, reduction.clone()));
             }
             if insn.predicate.as_ref().is_some_and(|p| search(p, iname, None).is_some()) {
-                return Err(Refusal::Other(format!(
+                return Err(NOT_IN_PREDICATE.unfit(format!(
                     "the reduction over `{}` stands in the predicate of `{}`; store it in a temporary first",
                     self.iname, insn.name
                 )));
             }
         }
-        Err(Refusal::Other(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
+        Err(REDUCTION.unfit(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
     }
 
-    fn edit(
-        &self,
-        kernel: &Kernel,
-        id: InsnId,
-        reduction: &Reduction,
-        ty: ScalarType,
-    ) -> Result<Kernel, Refusal> {
-        let mut realised = kernel.clone();
-        let insn = &kernel.insns[id];
-        let name = self.accumulator.clone().unwrap_or_else(|| format!("{}_acc", insn.name));
-        let (init, update) = (format!("{}_init", insn.name), format!("{}_update", insn.name));
-        let (init, update) = match &self.accumulator {
-            None => (init, update),
-            Some(name) => (format!("{name}_init"), format!("{name}_update")),
-        };
-        for name in [&name, &init, &update] {
-            lookup::free(kernel, name)?;
-        }
-        let wide = accumulator_type(kernel, insn, reduction, ty);
-        let temporary = Variable::new(name, wide, VarKind::Temporary, [], AddressSpace::Private);
-        let acc = Access::scalar(realised.vars.push(temporary));
-        let new = |name, op, rhs| Insn {
-            name,
-            lhs: acc.clone(),
-            op,
-            rhs,
-            predicate: insn.predicate.clone(),
-            tags: insn.tags.iter().cloned().collect::<BTreeSet<_>>(),
-            callee: insn.callee,
-        };
-        let first = realised.insns.push(new(init, WriteOp::Assign, of_nothing(reduction.op, ty)));
-        let step = WriteOp::Update { op: reduction.op, atomic: false };
-        let mut node = Node::Insn(realised.insns.push(new(update, step, (*reduction.body).clone())));
-        for iname in reduction.inames.iter().rev() {
-            node = Node::Loop(*iname, vec![node]);
-        }
-        let whole = Expr::Reduce(reduction.clone());
-        let value = Expr::Load(acc.clone());
-        let mut replace = |e: Expr| if e == whole { value.clone() } else { e };
-        realised.insns[id].map_expressions(&mut replace);
-        edit_siblings(&mut realised.body, &|n| *n == Node::Insn(id), &mut |nodes| {
-            if let Some(at) = nodes.iter().position(|n| *n == Node::Insn(id)) {
-                nodes.splice(at..at, [Node::Insn(first), node.clone()]);
-            }
-        });
-        Ok(realised)
+    /// Names of the accumulator, of what starts it and of what updates it.
+    fn names(&self, insn: &str) -> [String; 3] {
+        let stem = self.accumulator.as_deref().unwrap_or(insn);
+        let accumulator = self.accumulator.clone().unwrap_or_else(|| format!("{insn}_acc"));
+        [accumulator, format!("{stem}_init"), format!("{stem}_update")]
     }
 }
 

@@ -1,22 +1,23 @@
 //! Turns a sum over the earlier iterations, or a recurrence, into a running total.
 
-use super::Transform;
 use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
-use super::tag_iname::check_placement;
 use crate::condition::range_runs;
 use crate::lookup;
 use crate::neutral::of_nothing;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
-use crate::proofs::bounds::check_constant_value;
+use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
 use crate::proofs::stale;
-use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
 use crate::refusal::{LostValue, Refusal};
+use crate::schedule::{Array, Statement};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::polyhedral::{Side, cross};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, GuardedRange, InameId,
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
@@ -103,32 +104,123 @@ impl fmt::Display for RealiseScan {
     }
 }
 
-impl Transform for RealiseScan {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let scan = self.find(kernel)?;
+/// A running total needs every term.
+const UNCONDITIONAL: Obligation =
+    Obligation::new("realise_scan.unconditional", "the instruction has no predicate");
+
+/// There is something to run along, one value after the other.
+const RANGE: Obligation =
+    Obligation::new("realise_scan.range", "the loop directly around the instruction is a plain range");
+
+/// There is one newest term.
+const ONE_INAME: Obligation = Obligation::new("realise_scan.one_iname", "the reduction is over one iname");
+
+/// The total exists whenever the instruction runs.
+const EVALUATED: Obligation = Obligation::new(
+    "realise_scan.evaluated",
+    "the reduction is evaluated once whenever the instruction runs",
+);
+
+/// Every iteration adds one term.
+const GROWS: Obligation =
+    Obligation::new("realise_scan.grows", "the range of the reduction is `lo..i + c`, and `lo` stays");
+
+/// Every iteration keeps the terms of the one before.
+const SAME_TERMS: Obligation = Obligation::new("realise_scan.same_terms", "no term mentions the loop");
+
+/// The total has a type.
+const TYPED: Obligation = Obligation::new("realise_scan.typed", "the reduction has a type of its own");
+
+/// A term is read once.
+const TERMS_STAY: Obligation =
+    Obligation::new("realise_scan.terms_stay", "nothing inside the loop writes a term after it is read");
+
+/// There is a total.
+const RECURRENCE: Obligation = Obligation::new(
+    "realise_scan.recurrence",
+    "the instruction sums over a range that grows, or joins a value to what the iteration before stored",
+);
+
+/// The total is not rounded less often.
+const SAME_TYPE: Obligation =
+    Obligation::new("realise_scan.same_type", "the value of the recurrence has the type of what is stored");
+
+/// `reads(f) ∩ written(i) = {}`: `f(i - 1)` is what the iteration before stored to.
+const INDEX_STAYS: Obligation = Obligation::new(
+    "realise_scan.index_stays",
+    "nothing inside the loop writes what the index of the store reads",
+);
+
+/// The total is what the element holds.
+const OWN_ELEMENT: Obligation = Obligation::new(
+    "realise_scan.own_element",
+    "nobody else inside the loop writes the element that the recurrence takes over",
+);
+
+/// An instruction whose value a running total gives.
+pub struct RunningTotal {
+    scan: Scan,
+    of: Of,
+}
+
+impl Primitive for RealiseScan {
+    type Proof = RunningTotal;
+    type Made = (Array, Vec<Statement>);
+
+    const OBLIGATIONS: &'static [Obligation] = &[
+        UNCONDITIONAL,
+        RANGE,
+        ONE_INAME,
+        EVALUATED,
+        GROWS,
+        SAME_TERMS,
+        CONSTANT_BOUNDS,
+        TYPED,
+        NO_WIDE_UPDATE,
+        TERMS_STAY,
+        RECURRENCE,
+        SAME_TYPE,
+        INDEX_STAYS,
+        OWN_ELEMENT,
+    ];
+
+    fn check(&self, analysis: &Analysis) -> Result<RunningTotal, Refusal> {
+        let kernel = analysis.kernel();
+        let scan = self.find(analysis)?;
         for end in ["", "_init", "_first", "_update"] {
             lookup::free(kernel, &format!("{}{end}", self.name()))?;
         }
-        let realised = match prefix(kernel, &scan)? {
-            Some(prefix) => {
-                let mut realised = self.edit_prefix(kernel.clone(), &scan, &prefix)?;
-                let from = format!("the reduction over `{}`", kernel.inames[prefix.term].name);
-                cast_stored(&mut realised, scan.id, &from)?;
-                self.check_terms(&realised, &scan)?;
-                realised
-            }
-            None => {
-                let step = recurrence(kernel, &scan)?;
-                check_index_stays(kernel, &scan, &step.before)?;
-                check_own_element(kernel, &scan, &step)?;
-                self.edit_recurrence(kernel.clone(), &scan, &step)
-            }
+        let Some(prefix) = prefix(kernel, &scan)? else {
+            let step = recurrence(kernel, &scan)?;
+            check_index_stays(kernel, &scan, &step.before)?;
+            check_own_element(analysis, &scan, &step)?;
+            return Ok(RunningTotal { scan, of: Of::Recurrence(step) });
         };
-        let realised = realised.canonical(); // the iname of the terms may be gone
-        realised.verify()?;
-        check_placement(&realised)?;
-        Ok(realised)
+        let from = format!("the reduction over `{}`", kernel.inames[prefix.term].name);
+        let sum = Sum::of(analysis, &scan, prefix)?;
+        let narrow = RunningTotal { scan, of: Of::Prefix(sum.clone()) };
+        let draft = self.draft(kernel, &narrow);
+        let cast = stores_wide(&draft, narrow.scan.id, &from)?;
+        self.check_terms(&analysis.next(&draft), &narrow.scan)?;
+        Ok(RunningTotal { of: Of::Prefix(Sum { cast, ..sum }), ..narrow })
     }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &RunningTotal) -> (Array, Vec<Statement>) {
+        let insns = match &proof.of {
+            Of::Prefix(sum) => self.edit_prefix(kernel, &proof.scan, sum),
+            Of::Recurrence(step) => self.edit_recurrence(kernel, &proof.scan, step),
+        };
+        let insns = insns.iter().map(|i| Statement::named(&kernel.insns[*i].name));
+        (Array::named(self.name()), insns.collect())
+    }
+}
+
+/// What a running total gives.
+enum Of {
+    /// A reduction over a range that grows.
+    Prefix(Sum),
+    /// What the iteration before stored, joined with a value.
+    Recurrence(Recurrence),
 }
 
 /// The instruction and the loop directly around it.
@@ -141,12 +233,27 @@ struct Scan {
 }
 
 /// A reduction over the range `lo..end`, where `end` grows with the loop.
+#[derive(Clone)]
 struct Prefix {
     reduction: Reduction,
     term: InameId,
     lo: Affine,
     end: Affine,
     ty: ScalarType,
+}
+
+/// A prefix and how it is summed.
+#[derive(Clone)]
+struct Sum {
+    prefix: Prefix,
+    /// Type of the total.
+    wide: ScalarType,
+    /// Values of the term's iname in front of the loop, if there are any.
+    first: Option<Domain>,
+    /// Where there is a newest term, if it is not everywhere.
+    condition: Option<Expr>,
+    /// Whether the instruction stores a wider value now.
+    cast: bool,
 }
 
 /// `y[f(i)] = y[f(i - 1)] op value`.
@@ -157,26 +264,26 @@ struct Recurrence {
 }
 
 impl RealiseScan {
-    fn find(&self, kernel: &Kernel) -> Result<Scan, Refusal> {
+    fn find(&self, analysis: &Analysis) -> Result<Scan, Refusal> {
+        let kernel = analysis.kernel();
         let id = lookup::insn(kernel, &self.insn)?;
         let insn = &kernel.insns[id];
-        let refuse = |why: String| Err(Refusal::Other(why));
-        if insn.predicate.is_some() {
-            return refuse(format!(
+        UNCONDITIONAL.require(insn.predicate.is_none(), || {
+            format!(
                 "`{}` has a predicate, and a running total needs every term; make it a condition of the value",
                 self.insn
-            ));
-        }
-        let mut around = Analysis::of(kernel).loops(id).to_vec();
-        let Some(iname) = around.pop() else {
-            return refuse(format!("`{}` stands in no loop; there is nothing to run along", self.insn));
-        };
-        let Some(range) = kernel.inames[iname].domain.as_guarded_range(iname) else {
-            return refuse(format!(
+            )
+        })?;
+        let mut around = analysis.loops(id).to_vec();
+        let iname = around.pop().ok_or_else(|| {
+            RANGE.unfit(format!("`{}` stands in no loop; there is nothing to run along", self.insn))
+        })?;
+        let range = kernel.inames[iname].domain.as_guarded_range(iname).ok_or_else(|| {
+            RANGE.unfit(format!(
                 "the loop over `{}` is no plain range; a running total needs one value after the other",
                 kernel.inames[iname].name
-            ));
-        };
+            ))
+        })?;
         Ok(Scan { id, outer: around, iname, range })
     }
 
@@ -185,10 +292,9 @@ impl RealiseScan {
         Access::scalar(kernel.vars.push(total))
     }
 
-    fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Refusal> {
-        let old = kernel.insns[scan.id].clone();
-        let ty = accumulator_type(&kernel, &old, &prefix.reduction, prefix.ty);
-        let total = self.temporary(&mut kernel, ty);
+    fn edit_prefix(&self, kernel: &mut Kernel, scan: &Scan, sum: &Sum) -> Vec<InsnId> {
+        let (old, prefix) = (kernel.insns[scan.id].clone(), &sum.prefix);
+        let total = self.temporary(kernel, sum.wide);
         let insn = |end: &str, op, rhs, predicate| Insn {
             name: format!("{}{end}", self.name()),
             lhs: total.clone(),
@@ -201,30 +307,30 @@ impl RealiseScan {
         let step = WriteOp::Update { op: prefix.reduction.op, atomic: false };
         let body = &prefix.reduction.body;
         let init = insn("_init", WriteOp::Assign, of_nothing(prefix.reduction.op, prefix.ty), None);
-        let mut before = vec![Node::Insn(kernel.insns.push(init))];
-        if let Some(domain) = first_terms(&kernel, scan, prefix)? {
-            kernel.inames[prefix.term].domain = domain;
+        let mut insns = vec![kernel.insns.push(init)];
+        let mut before = vec![Node::Insn(insns[0])];
+        if let Some(domain) = &sum.first {
+            kernel.inames[prefix.term].domain = domain.clone();
             let first = kernel.insns.push(insn("_first", step, (**body).clone(), None));
+            insns.push(first);
             before.push(Node::Loop(prefix.term, vec![Node::Insn(first)]));
         }
-        let newest = prefix.end.plus_constant(-1);
-        let term = with_value(body, prefix.term, &newest);
-        let exists = Constraint::le(&prefix.lo, &newest);
-        let needed = !always(&kernel, &[scan.outer.as_slice(), &[scan.iname]].concat(), &exists)?;
-        // lo <= i + c - 1, with the loop alone on its side
-        let first = prefix.lo.minus(&prefix.end).plus(&Affine::iname(scan.iname)).plus_constant(1);
-        let condition = Expr::binary(BinaryOp::Le, Expr::from_affine(&first), Expr::Iname(scan.iname));
-        let update = kernel.insns.push(insn("_update", step, term, needed.then_some(condition)));
+        let term = with_value(body, prefix.term, &prefix.newest());
+        let update = kernel.insns.push(insn("_update", step, term, sum.condition.clone()));
+        insns.push(update);
         let (whole, value) = (Expr::Reduce(prefix.reduction.clone()), Expr::Load(total.clone()));
         kernel.insns[scan.id].map_expressions(&mut |e| if e == whole { value.clone() } else { e });
-        insert(&mut kernel, scan, &before, update);
-        Ok(kernel)
+        if sum.cast {
+            cast_stored(kernel, scan.id);
+        }
+        insert(kernel, scan, &before, update);
+        insns
     }
 
-    fn edit_recurrence(&self, mut kernel: Kernel, scan: &Scan, step: &Recurrence) -> Kernel {
+    fn edit_recurrence(&self, kernel: &mut Kernel, scan: &Scan, step: &Recurrence) -> Vec<InsnId> {
         let old = kernel.insns[scan.id].clone();
         let ty = kernel.vars[old.lhs.var].ty;
-        let total = self.temporary(&mut kernel, ty);
+        let total = self.temporary(kernel, ty);
         let first = with_value(&Expr::Load(step.before.clone()), scan.iname, &scan.range.lo);
         let condition = range_runs(&scan.range);
         let some = Constraint::lt(&scan.range.lo, &scan.range.hi).as_constant() == Some(true);
@@ -244,17 +350,16 @@ impl RealiseScan {
         let op = WriteOp::Update { op: step.op, atomic: false };
         let update = kernel.insns.push(insn("_update", op, step.value.clone()));
         kernel.insns[scan.id].rhs = Expr::Load(total.clone());
-        insert(&mut kernel, scan, &[Node::Insn(init)], update);
-        kernel
+        insert(kernel, scan, &[Node::Insn(init)], update);
+        vec![init, update]
     }
 
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates read.
-    fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Refusal> {
-        let analysis = Analysis::of(realised);
-        let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
+    fn check_terms(&self, realised: &Analysis, scan: &Scan) -> Result<(), Refusal> {
+        let (expanded, poly) = (realised.expanded(), realised.polyhedral());
         let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
-        let total = realised.var(&self.name());
-        let sites = analysis.all_sites();
+        let total = expanded.var(&self.name());
+        let sites = realised.all_sites();
         let is_term = |s: &AccessSite| {
             !s.writes() && Some(s.access.var) != total && names.contains(&expanded.insns[s.insn].name)
         };
@@ -264,19 +369,41 @@ impl RealiseScan {
                 for write in of_var.iter().filter(|s| s.writes() && inside(s)) {
                     let order = Order::Within(&scan.outer);
                     let Some(pair) = pair_relation(poly, read, write, order) else { continue };
-                    let Some(witness) = stale::witness(expanded, read, write, &pair.map(poly)?)? else {
-                        continue;
-                    };
-                    let found = format!(
-                        "{} would read the term `{}` once, and {} overwrites it, so that later sums have another one",
-                        witness.source, witness.element, witness.sink
-                    );
-                    let help = "realise the reduction as a loop of its own".into();
-                    return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
+                    let witness = stale::witness(expanded, read, write, &pair.map(poly)?)?;
+                    TERMS_STAY.refute(witness.map(|witness| {
+                        let found = format!(
+                            "{} would read the term `{}` once, and {} overwrites it, so that later sums have another \
+                             one",
+                            witness.source, witness.element, witness.sink
+                        );
+                        let help = "realise the reduction as a loop of its own".into();
+                        LostValue { witness, found, help }
+                    }))?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+impl Prefix {
+    /// The last value of its iname.
+    fn newest(&self) -> Affine {
+        self.end.plus_constant(-1)
+    }
+}
+
+impl Sum {
+    fn of(analysis: &Analysis, scan: &Scan, prefix: Prefix) -> Result<Self, Refusal> {
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
+        let exists = Constraint::le(&prefix.lo, &prefix.newest());
+        let needed = !always(poly, &[scan.outer.as_slice(), &[scan.iname]].concat(), &exists)?;
+        // lo <= i + c - 1, with the loop alone on its side
+        let first = prefix.lo.minus(&prefix.end).plus(&Affine::iname(scan.iname)).plus_constant(1);
+        let condition = Expr::binary(BinaryOp::Le, Expr::from_affine(&first), Expr::Iname(scan.iname));
+        let wide = accumulator_type(kernel, &kernel.insns[scan.id], &prefix.reduction, prefix.ty);
+        let first = first_terms(poly, scan, &prefix)?;
+        Ok(Self { prefix, wide, first, condition: needed.then_some(condition), cast: false })
     }
 }
 
@@ -293,32 +420,34 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
         }
     });
     let Some(reduction) = found else { return Ok(None) };
-    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Refusal::Other(why)));
+    let i = &kernel.inames[scan.iname].name;
     let [term] = reduction.inames.as_slice() else {
-        return refuse(format!("`{}` sums over several inames at once; a running total has one", insn.name));
+        let why = format!("`{}` sums over several inames at once; a running total has one", insn.name);
+        return Err(ONE_INAME.unfit(why));
     };
     let (term, j) = (*term, &kernel.inames[*term].name);
     if let Some((_, Some(obstacle))) = search(&insn.rhs, term, None) {
-        return refuse(format!("the reduction over `{j}` in `{}` {obstacle}", insn.name));
+        EVALUATED.require(false, || format!("the reduction over `{j}` in `{}` {obstacle}", insn.name))?;
     }
     let range = kernel.inames[term].domain.as_range(term);
     let grows = |end: &Affine| end.minus(&Affine::iname(scan.iname));
     let Some((lo, end)) =
         range.filter(|(lo, end)| !lo.mentions(scan.iname) && !grows(end).mentions(scan.iname))
     else {
-        return refuse(format!("the range of `{j}` does not grow by one with `{i}`; needed `lo..{i} + c`"));
+        let why = format!("the range of `{j}` does not grow by one with `{i}`; needed `lo..{i} + c`");
+        return Err(GROWS.unfit(why));
     };
-    if mentions(&kernel.expand_rules(&reduction.body), scan.iname) {
-        return refuse(format!("the terms over `{j}` mention `{i}`, so that every sum has terms of its own"));
-    }
+    SAME_TERMS.require(!mentions(&kernel.expand_rules(&reduction.body), scan.iname), || {
+        format!("the terms over `{j}` mention `{i}`, so that every sum has terms of its own")
+    })?;
     refuse_reductions(kernel, insn, &[&reduction.body])?;
     check_constant_value(kernel, term, &lo)?;
     check_constant_value(kernel, term, &end)?;
     match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) {
         Ok(ExprType::Scalar(ty)) => Ok(Some(Prefix { reduction, term, lo, end, ty })),
-        _ => refuse(format!(
+        _ => Err(TYPED.unfit(format!(
             "the reduction over `{j}` takes its type from where it stands; cast its body, for example to f64"
-        )),
+        ))),
     }
 }
 
@@ -326,7 +455,7 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
 fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let insn = &kernel.insns[scan.id];
     let neither = || {
-        Refusal::Other(format!(
+        RECURRENCE.unfit(format!(
             "`{}` neither sums over a range that grows with `{}` nor joins a value to the element that the iteration \
              before stored",
             insn.name, kernel.inames[scan.iname].name
@@ -341,18 +470,16 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let before = Access::new(insn.lhs.var, index.collect::<Option<Vec<_>>>().ok_or_else(neither)?);
     let (op, rest) = terms_beside(&insn.rhs, &before).ok_or_else(neither)?;
     let ty = kernel.vars[insn.lhs.var].ty;
-    if kernel.type_of(&insn.rhs, &[]) != Ok(ExprType::Scalar(ty)) {
-        return Err(Refusal::Other(format!(
+    SAME_TYPE.require(kernel.type_of(&insn.rhs, &[]) == Ok(ExprType::Scalar(ty)), || {
+        format!(
             "`{}` rounds its value to {ty} in every iteration, which a running total would not; compute it in {ty}",
             insn.name
-        )));
-    }
+        )
+    })?;
     let value = joined(kernel, insn, op, &rest);
     Ok(Recurrence { op, before, value })
 }
 
-/// Nothing inside the loop writes what the index reads, `reads(f) ∩ written(i) = {}`: `f(i - 1)` is what the iteration
-/// before stored to.
 fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<(), Refusal> {
     let mut read = Vec::new();
     before.index.iter().for_each(|e| {
@@ -367,17 +494,18 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
         return Ok(());
     };
     let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
-    Err(Refusal::Other(format!(
-        "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
-         iteration before stored to another element; keep the recurrence, or set it outside of the loop",
-        kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
-    )))
+    INDEX_STAYS.require(false, || {
+        format!(
+            "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
+             iteration before stored to another element; keep the recurrence, or set it outside of the loop",
+            kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
+        )
+    })
 }
 
 /// Nobody else inside the loop writes the element that the recurrence takes over:
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty.
-fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Refusal> {
-    let analysis = Analysis::of(kernel);
+fn check_own_element(analysis: &Analysis, scan: &Scan, step: &Recurrence) -> Result<(), Refusal> {
     let (poly, expanded) = (analysis.polyhedral(), analysis.expanded());
     let own = |s: &AccessSite| {
         let affine = |index: &[Expr]| index.iter().map(Expr::as_affine).collect::<Vec<_>>();
@@ -390,13 +518,15 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
             .filter(|s| s.writes() && s.insn != scan.id && poly.loops(s.insn).contains(&scan.iname));
         for write in others {
             let Some(pair) = pair_relation(poly, write, read, Order::Within(&scan.outer)) else { continue };
-            let Some(witness) = stale::witness(expanded, write, read, &pair.map(poly)?)? else { continue };
-            let found = format!(
-                "{} takes `{}` from {}, and not from the iteration before",
-                witness.sink, witness.element, witness.source
-            );
-            let help = "keep the recurrence, or distribute the loop first".into();
-            return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
+            let witness = stale::witness(expanded, write, read, &pair.map(poly)?)?;
+            OWN_ELEMENT.refute(witness.map(|witness| {
+                let found = format!(
+                    "{} takes `{}` from {}, and not from the iteration before",
+                    witness.sink, witness.element, witness.source
+                );
+                let help = "keep the recurrence, or distribute the loop first".into();
+                LostValue { witness, found, help }
+            }))?;
         }
     }
     Ok(())
@@ -404,15 +534,13 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
 
 /// Values of the term's iname in front of the loop: all but the newest of the first iteration, if it runs; `None` if
 /// there are none.
-fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
+fn first_terms(poly: &Polyhedral, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
     let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.range.lo.clone());
     let last = prefix.end.substitute(&replace).plus_constant(-1);
     let j = Affine::iname(prefix.term);
     let runs = Constraint::lt(&scan.range.lo, &scan.range.hi);
     let values = [Constraint::le(&prefix.lo, &j), Constraint::lt(&j, &last), runs];
     let all: Vec<_> = values.into_iter().chain(scan.range.guard.iter().cloned()).collect();
-    let analysis = Analysis::of(kernel);
-    let poly = analysis.polyhedral();
     let mut loops = scan.outer.clone();
     loops.push(prefix.term);
     let space = isl::SetSpace::new(&poly.names(&loops, Side::Source), &poly.params);
@@ -425,9 +553,7 @@ fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<D
 }
 
 /// Whether a condition holds in every iteration of the loop.
-pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
-    let analysis = Analysis::of(kernel);
-    let poly = analysis.polyhedral();
+pub(super) fn always(poly: &Polyhedral, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
     let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
     let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
     let all = poly.in_context(poly.domains(loops, Side::Source).0);

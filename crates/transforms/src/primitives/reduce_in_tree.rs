@@ -1,14 +1,16 @@
 //! Joins the terms of an update pairwise, in logarithmically many steps.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
 use crate::nest::new_loop;
 use crate::neutral::neutral;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::extent::{parametric_extent, points_of};
 use crate::proofs::width::fits_i32;
 use crate::refusal::Refusal;
+use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::tree::{edit_siblings, loop_body};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::SUB_GROUP;
@@ -126,17 +128,38 @@ impl fmt::Display for ReduceInTree {
     }
 }
 
-impl Transform for ReduceInTree {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let plan = self.check(kernel)?;
-        let reduced = plan.edit(kernel.clone());
-        reduced.verify()?;
-        check_placement(&reduced)?;
-        Ok(reduced)
-    }
-}
+/// Nothing else happens between two terms.
+const ONLY_UPDATE: Obligation =
+    Obligation::new("reduce_in_tree.only_update", "the loop holds nothing but an update");
 
-struct Plan {
+/// There is something to join.
+const ONE_ELEMENT: Obligation =
+    Obligation::new("reduce_in_tree.one_element", "all iterations update the same element");
+
+/// The leaves hold the terms: of an extremum, other than of a sum modulo 2^32, they must fit.
+const TERMS_FIT: Obligation =
+    Obligation::new("reduce_in_tree.terms_fit", "the terms of an extremum of an `i32` surely fit one");
+
+/// The tree has a size.
+pub(super) const LARGEST_LENGTH: Obligation =
+    Obligation::new("largest_length", "the length of the loop has a constant bound");
+
+/// There is a term.
+pub(super) const SOME_ITERATION: Obligation =
+    Obligation::new("some_iteration", "the loop runs at some values of the parameters");
+
+/// Shuffles go to neighbours.
+const LANES_AXIS: Obligation =
+    Obligation::new("reduce_in_tree.lanes_axis", "the work-items of a sub-group are neighbours along l.0");
+
+/// Every step halves the work-items of a sub-group.
+const LANES_LENGTH: Obligation = Obligation::new(
+    "reduce_in_tree.lanes_length",
+    "a sub-group joins as many terms as a power of two of at most 32",
+);
+
+/// An update whose terms may be regrouped, and the tree that joins them.
+pub struct Plan {
     iname: InameId,
     id: InsnId,
     op: UpdateOp,
@@ -149,6 +172,83 @@ struct Plan {
     shuffle: bool,
 }
 
+/// Handles to the parts of a tree, from the leaves on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// What holds the leaves, and by shuffles what holds the sums after each step.
+    pub arrays: Vec<Array>,
+    /// The loop that fills the leaves, if there is one, and that of each step.
+    pub loops: Vec<Loop>,
+    /// What fills and sets the leaves, and the joins.
+    pub statements: Vec<Statement>,
+}
+
+impl Handles for Tree {
+    fn list(&self, made: &mut Made) {
+        self.arrays.list(made);
+        self.loops.list(made);
+        self.statements.list(made);
+    }
+}
+
+impl Primitive for ReduceInTree {
+    type Proof = Plan;
+    type Made = Tree;
+
+    const OBLIGATIONS: &'static [Obligation] = &[
+        ONLY_UPDATE,
+        ONE_ELEMENT,
+        TERMS_FIT,
+        ORDER,
+        LARGEST_LENGTH,
+        SOME_ITERATION,
+        LANES_AXIS,
+        LANES_LENGTH,
+    ];
+
+    fn check(&self, analysis: &Analysis) -> Result<Plan, Refusal> {
+        let kernel = analysis.kernel();
+        let iname = lookup::tree_loop(kernel, &self.iname)?;
+        let Some([Node::Insn(id)]) = loop_body(&kernel.body, iname) else {
+            return Err(ONLY_UPDATE.unfit(format!(
+                "the loop over `{}` holds more than one update; distribute it, and interchange it inward, first",
+                self.iname
+            )));
+        };
+        let id = *id;
+        let insn = &analysis.expanded().insns[id];
+        let (_, op) = update(kernel, &insn.name)?;
+        ONE_ELEMENT.require(!insn.lhs.index.iter().any(|e| mentions(e, iname)), || {
+            format!(
+                "every iteration of `{}` updates an element of `{}` of its own; there is nothing to join",
+                self.iname, kernel.vars[insn.lhs.var].name
+            )
+        })?;
+        check_terms_fit(kernel, insn, op)?;
+        let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
+        let poly = analysis.polyhedral();
+        let outer = poly.loops(id).len() - 1;
+        let predicate = insn.predicate.as_ref().filter(|p| !mentions(p, iname));
+        refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
+        let delayed = Delayed { analysis, id, outer };
+        delayed.check_unseen("keep the update sequential")?;
+        delayed.check_element_exists(&poly.loops(id)[..outer], predicate)?;
+        let values = Values::of(kernel, iname)?;
+        let full = insn.predicate.is_none() && is_full(kernel, iname, values.length);
+        let name = self.tree.clone().unwrap_or_else(|| format!("{}_tree", insn.name));
+        if self.shuffle {
+            check_lanes(&self.iname, values.length, tag)?;
+        }
+        let plan = Plan { iname, id, op, tag, name, values, full, shuffle: self.shuffle };
+        plan.check_names(kernel)?;
+        Ok(plan)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Plan) -> Tree {
+        proof.edit(kernel)
+    }
+}
+
 /// The tag of work-items that a text says, or else that a loop has.
 pub(super) fn work_item_tag(kernel: &Kernel, iname: InameId, text: Option<&str>) -> Result<AxisTag, Refusal> {
     let tag = match text {
@@ -156,10 +256,8 @@ pub(super) fn work_item_tag(kernel: &Kernel, iname: InameId, text: Option<&str>)
         Some(text) => AxisTag::parse(text),
     };
     tag.filter(|tag| matches!(tag, AxisTag::Local(_))).ok_or_else(|| {
-        Refusal::Other(format!(
-            "`{}` is no axis of the work-items of a group; there is l.0, l.1, l.2",
-            text.unwrap_or_default()
-        ))
+        let found = format!("`{}` is no axis of the work-items of a group", text.unwrap_or_default());
+        Refusal::argument("tag", found, "l.0, l.1 or l.2")
     })
 }
 
@@ -177,7 +275,7 @@ impl Values {
     /// The values of a loop.
     ///
     /// # Errors
-    /// [`Refusal::Argument`] for a loop without a constant bound, or that never runs.
+    /// [`LARGEST_LENGTH`] for a loop without a constant bound, [`SOME_ITERATION`] for one that never runs.
     pub(super) fn of(kernel: &Kernel, iname: InameId) -> Result<Self, Refusal> {
         let name = &kernel.inames[iname].name;
         let known = parametric_extent(Analysis::of(kernel).polyhedral(), iname)?;
@@ -186,16 +284,15 @@ impl Values {
             Some(known) => Some(known),
             None => Self::assumed(kernel, iname)?,
         };
-        match known {
-            None => Err(Refusal::Other(format!(
+        let values = known.ok_or_else(|| {
+            LARGEST_LENGTH.undecided(format!(
                 "the length of `{name}` has no constant bound; split it, and take the loop inside a block, or assume \
                  a bound"
-            ))),
-            Some(values) if values.length < 1 => {
-                Err(Refusal::Other(format!("`{name}` never runs; there is nothing to join")))
-            }
-            Some(values) => Ok(values),
-        }
+            ))
+        })?;
+        SOME_ITERATION
+            .require(values.length >= 1, || format!("`{name}` never runs; there is nothing to join"))?;
+        Ok(values)
     }
 
     /// Constants between which a loop runs at all sizes that are assumed.
@@ -218,77 +315,32 @@ impl Values {
     }
 }
 
-impl ReduceInTree {
-    fn check(&self, kernel: &Kernel) -> Result<Plan, Refusal> {
-        let iname = lookup::tree_loop(kernel, &self.iname)?;
-        let id = match loop_body(&kernel.body, iname) {
-            Some([Node::Insn(only)]) => *only,
-            Some(_) | None => {
-                return Err(Refusal::Other(format!(
-                    "the loop over `{}` holds more than one update; distribute it, and interchange it inward, first",
-                    self.iname
-                )));
-            }
-        };
-        let analysis = Analysis::of(kernel);
-        let insn = &analysis.expanded().insns[id];
-        let (_, op) = update(kernel, &insn.name)?;
-        let var = &kernel.vars[insn.lhs.var].name;
-        if insn.lhs.index.iter().any(|e| mentions(e, iname)) {
-            return Err(Refusal::Other(format!(
-                "every iteration of `{}` updates an element of `{var}` of its own; there is nothing to join",
-                self.iname
-            )));
-        }
-        check_terms_fit(kernel, insn, op)?;
-        let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
-        let poly = analysis.polyhedral();
-        let outer = poly.loops(id).len() - 1;
-        let predicate = insn.predicate.as_ref().filter(|p| !mentions(p, iname));
-        refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
-        let delayed = Delayed { analysis: &analysis, id, outer };
-        delayed.check_unseen("keep the update sequential")?;
-        delayed.check_element_exists(&poly.loops(id)[..outer], predicate)?;
-        let values = Values::of(kernel, iname)?;
-        let full = insn.predicate.is_none() && is_full(kernel, iname, values.length);
-        let name = self.tree.clone().unwrap_or_else(|| format!("{}_tree", insn.name));
-        if self.shuffle {
-            check_lanes(&self.iname, values.length, tag)?;
-        }
-        let plan = Plan { iname, id, op, tag, name, values, full, shuffle: self.shuffle };
-        plan.check_names(kernel)?;
-        Ok(plan)
-    }
-}
-
-/// The leaves hold the terms: of an extremum, other than of a sum modulo 2^32, they must fit.
 fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Refusal> {
     let var = &kernel.vars[insn.lhs.var];
     let is_sum = matches!(op, UpdateOp::Add | UpdateOp::Mul);
-    if is_sum || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
-        return Ok(());
-    }
-    Err(Refusal::Other(format!(
-        "`{}` compares values that may not fit the type of `{}`, i32, in which the tree would hold them; cast them \
-         to i32",
-        insn.name, var.name
-    )))
+    TERMS_FIT.require(is_sum || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs), || {
+        format!(
+            "`{}` compares values that may not fit the type of `{}`, i32, in which the tree would hold them; cast \
+             them to i32",
+            insn.name, var.name
+        )
+    })
 }
 
 /// Whether the work-items of a sub-group can hold as many leaves.
 fn check_lanes(iname: &str, length: i64, tag: AxisTag) -> Result<(), Refusal> {
-    if tag != AxisTag::Local(0) {
-        return Err(Refusal::Other(format!(
+    LANES_AXIS.require(tag == AxisTag::Local(0), || {
+        format!(
             "the work-items of a sub-group are neighbours along l.0, and `{iname}` is on {tag}; reduce on l.0"
-        )));
-    }
-    if length > SUB_GROUP || u64::try_from(length).is_ok_and(|n| !n.is_power_of_two()) {
-        return Err(Refusal::Other(format!(
+        )
+    })?;
+    let joined = length <= SUB_GROUP && u64::try_from(length).is_ok_and(u64::is_power_of_two);
+    LANES_LENGTH.require(joined, || {
+        format!(
             "`{iname}` has up to {length} terms, and a sub-group joins 1, 2, 4, 8, 16 or {SUB_GROUP} by shuffles; \
              split it, and take the loop inside a block"
-        )));
-    }
-    Ok(())
+        )
+    })
 }
 
 /// Whether a loop always has its largest length.
@@ -319,56 +371,69 @@ impl Plan {
         fixed.into_iter().chain(joins).chain(sums).try_for_each(|name| lookup::free(kernel, &name))
     }
 
-    fn edit(&self, mut kernel: Kernel) -> Kernel {
+    fn edit(&self, kernel: &mut Kernel) -> Tree {
         let update = kernel.insns[self.id].clone();
         let ty = kernel.vars[update.lhs.var].ty;
-        let shape = [Affine::constant(self.values.length)];
-        let space = if self.shuffle { AddressSpace::SubGroup } else { AddressSpace::Local };
-        let temporary = |name: String| Variable::new(name, ty, VarKind::Temporary, shape.clone(), space);
-        let tree = kernel.vars.push(temporary(self.name.clone()));
-        let insn = |end: &str, lhs, op, rhs, predicate| Insn {
-            name: format!("{}{end}", self.name),
-            lhs,
-            op,
-            rhs,
-            predicate,
-            tags: update.tags.clone(),
-            callee: None,
-        };
-        let mut nodes = Vec::new();
+        let mut parts = Grown { nodes: Vec::new(), insns: Vec::new(), loops: Vec::new() };
+        let tree = self.array(kernel, self.name.clone(), ty);
+        let mut arrays = vec![tree];
         if !self.full {
-            let at = new_loop(&mut kernel, &format!("{}_f", self.name), self.values.length, self.tag);
-            let fill = insn("_fill", element(tree, at, 0), WriteOp::Assign, neutral(self.op, ty), None);
-            nodes.push(Node::Loop(at, vec![Node::Insn(kernel.insns.push(fill))]));
+            let at = self.new_loop(kernel, "f", self.values.length);
+            parts.loops.push(at);
+            let fill =
+                self.insn("_fill", element(tree, at, 0), WriteOp::Assign, neutral(self.op, ty), &update);
+            parts.push(kernel, at, fill);
         }
         kernel.inames[self.iname].tag = self.tag;
-        self.values.show_bound(&mut kernel, self.iname);
+        self.values.show_bound(kernel, self.iname);
         let at = Expr::from_affine(&Affine::iname(self.iname).minus(&self.values.lo));
         let leaf = Access::new(tree, [at]);
-        let leaf = insn("_leaf", leaf, WriteOp::Assign, update.rhs.clone(), update.predicate.clone());
-        nodes.push(Node::Loop(self.iname, vec![Node::Insn(kernel.insns.push(leaf))]));
-        let mut sum = tree;
+        let leaf = self.insn("_leaf", leaf, WriteOp::Assign, update.rhs.clone(), &update);
+        parts.push(kernel, self.iname, Insn { predicate: update.predicate.clone(), ..leaf });
         for (k, (left, half)) in self.halves().into_iter().enumerate() {
             let length = if self.shuffle { self.values.length } else { left - half };
-            let at = new_loop(&mut kernel, &format!("{}_{k}", self.name), length, self.tag);
+            let at = self.new_loop(kernel, &k.to_string(), length);
+            parts.loops.push(at);
             let end = format!("_join_{k}");
             let join = if self.shuffle {
-                let before = std::mem::replace(&mut sum, kernel.vars.push(temporary(self.sum(k))));
+                let (before, sum) = (arrays[k], self.array(kernel, self.sum(k), ty));
+                arrays.push(sum);
                 let rhs = self.joined(before, at, half);
-                insn(&end, element(sum, at, 0), WriteOp::Assign, rhs, None)
+                self.insn(&end, element(sum, at, 0), WriteOp::Assign, rhs, &update)
             } else {
                 let op = WriteOp::Update { op: self.op, atomic: false };
-                insn(&end, element(tree, at, 0), op, Expr::Load(element(tree, at, half)), None)
+                self.insn(&end, element(tree, at, 0), op, Expr::Load(element(tree, at, half)), &update)
             };
-            nodes.push(Node::Loop(at, vec![Node::Insn(kernel.insns.push(join))]));
+            parts.push(kernel, at, join);
         }
-        let sum = Expr::load(sum, [Expr::Int(0)]);
-        let same = |p: &Expr| !mentions(p, self.iname);
-        let predicate = update.predicate.clone().filter(same);
+        let sum = Expr::load(*arrays.last().unwrap_or(&tree), [Expr::Int(0)]);
+        let predicate = update.predicate.clone().filter(|p| !mentions(p, self.iname));
         kernel.insns[self.id] = Insn { rhs: sum, predicate, ..update };
-        nodes.push(Node::Insn(self.id));
-        self.replace(&mut kernel, &nodes);
-        kernel
+        parts.nodes.push(Node::Insn(self.id));
+        self.replace(kernel, &parts.nodes);
+        Tree {
+            arrays: arrays.iter().map(|a| Array::named(&kernel.vars[*a].name)).collect(),
+            loops: parts.loops.iter().map(|l| Loop::named(&kernel.inames[*l].name)).collect(),
+            statements: parts.insns.iter().map(|i| Statement::named(&kernel.insns[*i].name)).collect(),
+        }
+    }
+
+    /// What holds an element for each leaf.
+    fn array(&self, kernel: &mut Kernel, name: String, ty: ScalarType) -> VarId {
+        let shape = [Affine::constant(self.values.length)];
+        let space = if self.shuffle { AddressSpace::SubGroup } else { AddressSpace::Local };
+        kernel.vars.push(Variable::new(name, ty, VarKind::Temporary, shape, space))
+    }
+
+    /// A loop over work-items.
+    fn new_loop(&self, kernel: &mut Kernel, end: &str, length: i64) -> InameId {
+        new_loop(kernel, &format!("{}_{end}", self.name), length, self.tag)
+    }
+
+    /// An instruction with the tags of the update.
+    fn insn(&self, end: &str, lhs: Access, op: WriteOp, rhs: Expr, update: &Insn) -> Insn {
+        let (name, tags) = (format!("{}{end}", self.name), update.tags.clone());
+        Insn { name, lhs, op, rhs, predicate: None, tags, callee: None }
     }
 
     /// Name of what the work-items of a sub-group hold after a step.
@@ -397,6 +462,23 @@ impl Plan {
                 siblings.splice(at..=at, nodes.iter().cloned());
             }
         });
+    }
+}
+
+/// The statements of a tree, as far as they exist.
+struct Grown {
+    nodes: Vec<Node>,
+    insns: Vec<InsnId>,
+    /// Those that are new.
+    loops: Vec<InameId>,
+}
+
+impl Grown {
+    /// Adds an instruction in a loop.
+    fn push(&mut self, kernel: &mut Kernel, at: InameId, insn: Insn) {
+        let insn = kernel.insns.push(insn);
+        self.insns.push(insn);
+        self.nodes.push(Node::Loop(at, vec![Node::Insn(insn)]));
     }
 }
 

@@ -1,7 +1,9 @@
 //! Drops what nothing mentions.
 
-use super::Transform;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -33,26 +35,42 @@ impl fmt::Display for RemoveUnusedVars {
     }
 }
 
-impl Transform for RemoveUnusedVars {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// There is something to remove.
+const SOME: Obligation =
+    Obligation::new("remove_unused_vars.some", "there is a temporary or table that nothing mentions");
+
+/// The variables that nothing mentions.
+pub struct Unmentioned {
+    /// From the back of the kernel's table.
+    vars: Vec<VarId>,
+}
+
+impl Primitive for RemoveUnusedVars {
+    type Proof = Unmentioned;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[SOME];
+
+    fn check(&self, analysis: &Analysis) -> Result<Unmentioned, Refusal> {
+        let kernel = analysis.kernel();
         let used = mentioned(kernel);
-        let mut rest = kernel.clone();
+        let unmentioned = |var: &VarId| match kernel.vars[*var].kind {
+            VarKind::Temporary | VarKind::Table(_) => !used[var.index()],
+            VarKind::Param | VarKind::Argument(_) => false,
+        };
+        let vars: Vec<_> = kernel.vars.ids().rev().filter(unmentioned).collect();
+        SOME.require(!vars.is_empty(), || {
+            "every temporary and table is used; there is nothing to remove".into()
+        })?;
+        Ok(Unmentioned { vars })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Unmentioned) {
         // from the back, so that the ids in front stay
-        for var in kernel.vars.ids().rev() {
-            match kernel.vars[var].kind {
-                VarKind::Temporary | VarKind::Table(_) if !used[var.index()] => {
-                    // no access is left that would take the value
-                    rest = rest.with_var_fixed(var, 0);
-                }
-                VarKind::Temporary | VarKind::Table(_) | VarKind::Param | VarKind::Argument(_) => {}
-            }
+        for var in &proof.vars {
+            // no access is left that would take the value
+            *kernel = kernel.with_var_fixed(*var, 0);
         }
-        if rest.vars.len() == kernel.vars.len() {
-            return Err(Refusal::Other(
-                "every temporary and table is used; there is nothing to remove".into(),
-            ));
-        }
-        Ok(rest)
     }
 }
 

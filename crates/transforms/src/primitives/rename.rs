@@ -1,9 +1,12 @@
 //! Gives a loop, an instruction, a variable or a rule another name.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use purlin_ir::{Kernel, VarKind};
+use crate::schedule::{Array, Handles, Loop, Made, RuleHandle, Statement};
+use purlin_analysis::Analysis;
+use purlin_ir::{InameId, InsnId, Kernel, RuleId, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -93,30 +96,82 @@ impl fmt::Display for Rename {
     }
 }
 
-impl Transform for Rename {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let mut renamed = kernel.clone();
-        let name = match self.kind {
-            NameKind::Iname => &mut renamed.inames[lookup::iname(kernel, &self.from)?].name,
-            NameKind::Insn => &mut renamed.insns[lookup::insn(kernel, &self.from)?].name,
+/// The caller does not know it by its name.
+const OWN: Obligation = Obligation::new("rename.own", "what is renamed is not given at launch");
+
+/// What the name stands for, and that the new one is free.
+pub struct Named(Thing);
+
+enum Thing {
+    Iname(InameId),
+    Insn(InsnId),
+    Var(VarId),
+    Rule(RuleId),
+}
+
+/// A handle to what has the new name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renamed {
+    /// A loop or the iname of a reduction.
+    Iname(Loop),
+    /// An instruction.
+    Insn(Statement),
+    /// A temporary or a table.
+    Var(Array),
+    /// A substitution rule.
+    Rule(RuleHandle),
+}
+
+impl Handles for Renamed {
+    fn list(&self, made: &mut Made) {
+        match self {
+            Self::Iname(handle) => handle.list(made),
+            Self::Insn(handle) => handle.list(made),
+            Self::Var(handle) => handle.list(made),
+            Self::Rule(handle) => handle.list(made),
+        }
+    }
+}
+
+impl Primitive for Rename {
+    type Proof = Named;
+    type Made = Renamed;
+
+    const OBLIGATIONS: &'static [Obligation] = &[OWN];
+
+    fn check(&self, analysis: &Analysis) -> Result<Named, Refusal> {
+        let kernel = analysis.kernel();
+        let thing = match self.kind {
+            NameKind::Iname => Thing::Iname(lookup::iname(kernel, &self.from)?),
+            NameKind::Insn => Thing::Insn(lookup::insn(kernel, &self.from)?),
             NameKind::Var => {
                 let var = lookup::var(kernel, &self.from)?;
-                match kernel.vars[var].kind {
-                    VarKind::Temporary | VarKind::Table(_) => {}
-                    VarKind::Param | VarKind::Argument(_) => {
-                        return Err(Refusal::Other(format!(
-                            "`{}` is given at launch, where it is known by its name; rename a temporary or a \
-                             table",
-                            self.from
-                        )));
-                    }
-                }
-                &mut renamed.vars[var].name
+                let own = match kernel.vars[var].kind {
+                    VarKind::Temporary | VarKind::Table(_) => true,
+                    VarKind::Param | VarKind::Argument(_) => false,
+                };
+                OWN.require(own, || {
+                    format!(
+                        "`{}` is given at launch, where it is known by its name; rename a temporary or a table",
+                        self.from
+                    )
+                })?;
+                Thing::Var(var)
             }
-            NameKind::Rule => &mut renamed.rules[lookup::rule(kernel, &self.from)?].name,
+            NameKind::Rule => Thing::Rule(lookup::rule(kernel, &self.from)?),
         };
         lookup::free(kernel, &self.to)?;
+        Ok(Named(thing))
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Named) -> Renamed {
+        let (name, handle) = match proof.0 {
+            Thing::Iname(iname) => (&mut kernel.inames[iname].name, Renamed::Iname(Loop::named(&self.to))),
+            Thing::Insn(insn) => (&mut kernel.insns[insn].name, Renamed::Insn(Statement::named(&self.to))),
+            Thing::Var(var) => (&mut kernel.vars[var].name, Renamed::Var(Array::named(&self.to))),
+            Thing::Rule(rule) => (&mut kernel.rules[rule].name, Renamed::Rule(RuleHandle::named(&self.to))),
+        };
         name.clone_from(&self.to);
-        Ok(renamed)
+        handle
     }
 }

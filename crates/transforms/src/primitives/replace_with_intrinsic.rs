@@ -1,11 +1,13 @@
 //! Makes statements a call of a kernel that they are an instance of.
 
-use super::Transform;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use crate::run::Run;
 use crate::{lookup, run};
 use purlin_analysis::Analysis;
-use purlin_ir::calls::unify;
-use purlin_ir::{CalleeId, Kernel};
+use purlin_ir::calls::{Mismatch, unify};
+use purlin_ir::{CalleeId, Kernel, KernelError, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -60,30 +62,52 @@ impl fmt::Display for ReplaceWithIntrinsic {
     }
 }
 
-impl Transform for ReplaceWithIntrinsic {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let (run, callee) = self.check(kernel)?;
-        let mut replaced = kernel.clone();
-        run.mark(&mut replaced, callee);
-        // What code needs of its arguments: the verifier asks the same of every later step.
-        replaced.calls().map_err(|error| match error {
-            purlin_ir::KernelError::Call { why, .. } => self.differs(&why),
-            other => Refusal::Malformed(other),
-        })?;
-        Ok(replaced)
+/// The statements do what the callee does.
+const MEANING: Obligation = Obligation::new(
+    "replace_with_intrinsic.meaning",
+    "with values for its arguments, the callee has the instances and accesses of the statements",
+);
+
+/// The verifier asks the same of every later step.
+const CODE: Obligation =
+    Obligation::new("replace_with_intrinsic.code", "the arguments are as the code of the callee takes them");
+
+/// Neighbouring statements that are an instance of a callee.
+pub struct Instance {
+    nodes: Vec<Node>,
+    callee: CalleeId,
+}
+
+impl Primitive for ReplaceWithIntrinsic {
+    type Proof = Instance;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[MEANING, CODE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Instance, Refusal> {
+        let kernel = analysis.kernel();
+        let callee = lookup::callee(kernel, &self.callee)?;
+        let run = run::named(kernel, &self.statements)?;
+        let meaning = &kernel.callees[callee].kernel;
+        if let Err(why) = unify(analysis.expanded(), meaning, run.nodes) {
+            MEANING.require(false, || self.difference(&why))?;
+        }
+        let proof = Instance { nodes: run.nodes.to_vec(), callee };
+        match self.draft(kernel, &proof).calls() {
+            Ok(_) => {}
+            Err(KernelError::Call { why, .. }) => CODE.require(false, || self.difference(&why))?,
+            Err(other) => return Err(Refusal::Malformed(other)),
+        }
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Instance) {
+        Run { nodes: &proof.nodes }.mark(kernel, proof.callee);
     }
 }
 
 impl ReplaceWithIntrinsic {
-    fn check<'k>(&self, kernel: &'k Kernel) -> Result<(run::Run<'k>, CalleeId), Refusal> {
-        let callee = lookup::callee(kernel, &self.callee)?;
-        let run = run::named(kernel, &self.statements)?;
-        unify(Analysis::of(kernel).expanded(), &kernel.callees[callee].kernel, run.nodes)
-            .map_err(|why| self.differs(&why))?;
-        Ok((run, callee))
-    }
-
-    fn differs(&self, why: &purlin_ir::calls::Mismatch) -> Refusal {
-        Refusal::Other(format!("the statements are not `{}`: {why}", self.callee))
+    fn difference(&self, why: &Mismatch) -> String {
+        format!("the statements are not `{}`: {why}", self.callee)
     }
 }

@@ -1,11 +1,14 @@
 //! Makes a loop of statements that repeat each other.
 
-use super::Transform;
 use crate::lookup;
 use crate::nest::new_loop;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use crate::schedule::Loop;
 use crate::tree::{edit_siblings, siblings};
-use purlin_ir::{Access, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Node};
+use purlin_analysis::Analysis;
+use purlin_ir::{Access, Affine, AxisTag, Expr, Id, InameId, Insn, InsnId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -56,65 +59,98 @@ impl fmt::Display for RollInsns {
     }
 }
 
-impl Transform for RollInsns {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The instances keep their order.
+const NEIGHBOURS: Obligation =
+    Obligation::new("roll_insns.neighbours", "the statements stand one behind the other in the order given");
+
+/// A call stays one.
+const NO_CALL: Obligation = Obligation::new("roll_insns.no_call", "no statement is part of a call");
+
+/// A statement has one operator.
+const OPERATOR: Obligation = Obligation::new("roll_insns.operator", "the statements write by one operator");
+
+/// A statement has a condition or none.
+const CONDITION: Obligation =
+    Obligation::new("roll_insns.condition", "all statements have a condition, or none has");
+
+/// There is one statement that each of them is.
+const ALIKE: Obligation = Obligation::new(
+    "roll_insns.alike",
+    "the statements differ in constants of their indices, by the same step from each to the next",
+);
+
+/// A statement that each of some neighbours is in one iteration of a loop.
+pub struct Repeated {
+    first: InsnId,
+    count: usize,
+    /// It mentions the loop by the next id of the kernel's table.
+    statement: Insn,
+}
+
+impl Primitive for RollInsns {
+    type Proof = Repeated;
+    type Made = Loop;
+
+    const OBLIGATIONS: &'static [Obligation] = &[NEIGHBOURS, NO_CALL, OPERATOR, CONDITION, ALIKE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Repeated, Refusal> {
+        let kernel = analysis.kernel();
         let ids = self.insns.iter().map(|i| lookup::insn(kernel, i)).collect::<Result<Vec<_>, _>>()?;
         let [first, _, ..] = ids[..] else {
-            let found = ids.len();
-            return Err(Refusal::Other(format!("{found} statements are to be rolled, needed two or more")));
+            let found = format!("{} statements are to be rolled", ids.len());
+            return Err(Refusal::argument("insns", found, "two or more"));
         };
         lookup::free(kernel, &self.iname)?;
         check_neighbours(kernel, &ids)?;
-        let mut rolled = kernel.clone();
-        let iname = new_loop(&mut rolled, &self.iname, ids.len() as i64, AxisTag::Sequential);
         let insns: Vec<&Insn> = ids.iter().map(|i| &kernel.insns[*i]).collect();
-        rolled.insns[first] = of_insns(&insns, iname)?;
-        let is_first = |n: &Node| *n == Node::Insn(first);
-        edit_siblings(&mut rolled.body, &is_first, &mut |nodes| {
+        let statement = of_insns(&insns, InameId::from_index(kernel.inames.len()))?;
+        Ok(Repeated { first, count: ids.len(), statement })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Repeated) -> Loop {
+        let iname = new_loop(kernel, &self.iname, proof.count as i64, AxisTag::Sequential);
+        kernel.insns[proof.first] = proof.statement.clone();
+        let is_first = |n: &Node| *n == Node::Insn(proof.first);
+        edit_siblings(&mut kernel.body, &is_first, &mut |nodes| {
             let Some(at) = nodes.iter().position(is_first) else { return };
-            nodes.splice(at..at + ids.len(), [Node::Loop(iname, vec![Node::Insn(first)])]);
+            nodes.splice(at..at + proof.count, [Node::Loop(iname, vec![Node::Insn(proof.first)])]);
         });
-        let rolled = rolled.canonical();
-        rolled.verify()?;
-        Ok(rolled)
+        Loop::named(&self.iname)
     }
 }
 
-/// Whether the statements stand one behind the other.
 fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Refusal> {
     let is_first = |n: &Node| *n == Node::Insn(ids[0]);
     let around = siblings(&kernel.body, &is_first).unwrap_or_default();
     let at = around.iter().position(is_first).unwrap_or(around.len());
     let run = around[at..].iter().take(ids.len());
-    if run.eq(ids.iter().map(|i| Node::Insn(*i)).collect::<Vec<_>>().iter()) {
-        return Ok(());
-    }
-    let names: Vec<_> = ids.iter().map(|i| format!("`{}`", kernel.insns[*i].name)).collect();
-    Err(Refusal::Other(format!(
-        "{} do not stand one behind the other in this order; move the statements between them first",
-        names.join(", ")
-    )))
+    NEIGHBOURS.require(run.eq(ids.iter().map(|i| Node::Insn(*i)).collect::<Vec<_>>().iter()), || {
+        let names: Vec<_> = ids.iter().map(|i| format!("`{}`", kernel.insns[*i].name)).collect();
+        format!(
+            "{} do not stand one behind the other in this order; move the statements between them first",
+            names.join(", ")
+        )
+    })
 }
 
 /// The statement that each of `insns` is at one value of `iname`.
 fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Refusal> {
     let first = insns[0];
     let differ = |other: &Insn, what: &str| {
-        Refusal::Other(format!(
+        format!(
             "`{}` and `{}` differ in {what}; only statements are rolled that differ in constants of their indices, by \
              the same step from each to the next",
             first.name, other.name
-        ))
+        )
     };
     if let Some(call) = insns.iter().find(|i| i.callee.is_some()) {
-        let name = &call.name;
-        return Err(Refusal::Other(format!("`{name}` is part of a call; inline it first")));
+        NO_CALL.require(false, || format!("`{}` is part of a call; inline it first", call.name))?;
     }
     if let Some(other) = insns.iter().find(|i| i.op != first.op) {
-        return Err(differ(other, "their operator"));
+        OPERATOR.require(false, || differ(other, "their operator"))?;
     }
     if let Some(other) = insns.iter().find(|i| i.predicate.is_some() != first.predicate.is_some()) {
-        return Err(differ(other, "their condition"));
+        CONDITION.require(false, || differ(other, "their condition"))?;
     }
     // for a message, the first one of which no two make a loop with the first statement
     let culprit = |rolls: &dyn Fn(&[&Insn]) -> bool| {
@@ -126,11 +162,11 @@ fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Refusal> {
         let all: Vec<&Expr> = insns.iter().filter_map(|i| i.predicate.as_ref()).collect();
         if all.is_empty() { Some(None) } else { expression(&all, iname).map(Some) }
     };
+    let apart = |rolls: &dyn Fn(&[&Insn]) -> bool, what: &str| ALIKE.unfit(differ(culprit(rolls), what));
     let mut insn = first.clone();
-    insn.lhs = lhs(insns).ok_or_else(|| differ(culprit(&|i| lhs(i).is_some()), "what they write"))?;
-    insn.rhs = rhs(insns).ok_or_else(|| differ(culprit(&|i| rhs(i).is_some()), "what they compute"))?;
-    insn.predicate =
-        condition(insns).ok_or_else(|| differ(culprit(&|i| condition(i).is_some()), "their condition"))?;
+    insn.lhs = lhs(insns).ok_or_else(|| apart(&|i| lhs(i).is_some(), "what they write"))?;
+    insn.rhs = rhs(insns).ok_or_else(|| apart(&|i| rhs(i).is_some(), "what they compute"))?;
+    insn.predicate = condition(insns).ok_or_else(|| apart(&|i| condition(i).is_some(), "their condition"))?;
     Ok(insn)
 }
 

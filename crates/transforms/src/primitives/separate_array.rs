@@ -1,9 +1,12 @@
 //! Makes one array of each index along an axis.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, map_accesses, temporary};
 use crate::refusal::Refusal;
+use crate::schedule::Array;
+use purlin_analysis::Analysis;
 use purlin_ir::{Access, Expr, Kernel, VarId, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -51,14 +54,55 @@ impl fmt::Display for SeparateArray {
     }
 }
 
-impl Transform for SeparateArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The parts are where other arrays would be.
+const PLAIN: Obligation =
+    Obligation::new("separate_array.plain", "the array has no strides, no vector axis and no shared storage");
+
+/// Each index becomes an array.
+const EXTENT: Obligation =
+    Obligation::new("separate_array.extent", "the extent of the axis is a constant from 1 to 64");
+
+/// Every access is to one of the parts.
+const CONSTANT_INDEX: Obligation = Obligation::new(
+    "separate_array.constant_index",
+    "every index along the axis is a constant within the axis",
+);
+
+/// The variables that take the place of an array.
+pub struct Parts {
+    var: VarId,
+    axis: usize,
+    parts: Vec<Variable>,
+}
+
+impl Primitive for SeparateArray {
+    type Proof = Parts;
+    type Made = Vec<Array>;
+
+    const OBLIGATIONS: &'static [Obligation] = &[PLAIN, EXTENT, CONSTANT_INDEX];
+
+    fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
+        let kernel = analysis.kernel();
         let var = temporary(kernel, &self.var, "only temporaries can be separated")?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
         let parts = self.parts(kernel, var, axis)?;
         self.check_accesses(kernel, var, axis, parts.len())?;
-        Ok(edit(kernel.clone(), var, axis, parts))
+        Ok(Parts { var, axis, parts })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Parts) -> Vec<Array> {
+        let parts: Vec<VarId> = proof.parts.iter().map(|part| kernel.vars.push(part.clone())).collect();
+        map_accesses(kernel, &mut |mut access| {
+            let part = component(&access, proof.axis).and_then(|c| parts.get(c));
+            if let (true, Some(part)) = (access.var == proof.var, part) {
+                access.index.remove(proof.axis);
+                access.var = *part;
+            }
+            access
+        });
+        *kernel = kernel.with_var_fixed(proof.var, 0); // nothing accesses it any more
+        proof.parts.iter().map(|part| Array::named(&part.name)).collect()
     }
 }
 
@@ -66,19 +110,16 @@ impl SeparateArray {
     /// The variables that take its place.
     fn parts(&self, kernel: &Kernel, var: VarId, axis: usize) -> Result<Vec<Variable>, Refusal> {
         let old = &kernel.vars[var];
-        if old.layout.strides.is_some() || old.layout.vector_axis.is_some() || old.storage.is_some() {
-            return Err(Refusal::Other(format!(
-                "`{}` has a layout or storage of its own; separate it first",
-                self.var
-            )));
-        }
-        let extent = old.shape[axis].as_constant().filter(|n| (1..=64).contains(n));
-        let Some(extent) = extent else {
-            return Err(Refusal::Other(format!(
+        let own = old.layout.strides.is_some() || old.layout.vector_axis.is_some() || old.storage.is_some();
+        PLAIN.require(!own, || {
+            format!("`{}` has a layout or storage of its own; separate it first", self.var)
+        })?;
+        let extent = old.shape[axis].as_constant().filter(|n| (1..=64).contains(n)).ok_or_else(|| {
+            EXTENT.unfit(format!(
                 "axis {axis} of `{}` has no constant extent from 1 to 64, and each index becomes an array",
                 self.var
-            )));
-        };
+            ))
+        })?;
         let part = |k: i64| {
             let name = format!("{}_{k}", self.var);
             lookup::free(kernel, &name)?;
@@ -91,15 +132,15 @@ impl SeparateArray {
 
     fn check_accesses(&self, kernel: &Kernel, var: VarId, axis: usize, extent: usize) -> Result<(), Refusal> {
         let constant = |access: &Access, place: &str| {
-            if access.var != var || component(access, axis).is_some_and(|c| c < extent) {
-                return Ok(());
-            }
-            Err(Refusal::Other(format!(
-                "{place} accesses `{}` with an index along axis {axis} that is no constant from 0 to {}; unroll the \
-                 loop it runs over",
-                self.var,
-                extent - 1
-            )))
+            let known = access.var != var || component(access, axis).is_some_and(|c| c < extent);
+            CONSTANT_INDEX.require(known, || {
+                format!(
+                    "{place} accesses `{}` with an index along axis {axis} that is no constant from 0 to {}; unroll \
+                     the loop it runs over",
+                    self.var,
+                    extent - 1
+                )
+            })
         };
         for insn in kernel.insns.values() {
             for access in insn.reads().into_iter().chain([&insn.lhs]) {
@@ -122,17 +163,4 @@ impl SeparateArray {
 /// The constant index along the axis.
 fn component(access: &Access, axis: usize) -> Option<usize> {
     usize::try_from(access.index.get(axis)?.as_affine()?.as_constant()?).ok()
-}
-
-fn edit(mut kernel: Kernel, var: VarId, axis: usize, parts: Vec<Variable>) -> Kernel {
-    let parts: Vec<VarId> = parts.into_iter().map(|part| kernel.vars.push(part)).collect();
-    map_accesses(&mut kernel, &mut |mut access| {
-        let part = component(&access, axis).and_then(|c| parts.get(c));
-        if let (true, Some(part)) = (access.var == var, part) {
-            access.index.remove(axis);
-            access.var = *part;
-        }
-        access
-    });
-    kernel.with_var_fixed(var, 0) // nothing accesses it any more
 }

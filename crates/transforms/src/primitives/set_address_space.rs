@@ -1,10 +1,11 @@
 //! Moves a temporary or a table to other memory.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use purlin_ir::{AddressSpace, Kernel, VarKind};
+use purlin_analysis::Analysis;
+use purlin_ir::{AddressSpace, Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -47,37 +48,56 @@ impl fmt::Display for SetAddressSpace {
     }
 }
 
-impl Transform for SetAddressSpace {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The caller does not say where it is.
+const OWN: Obligation = Obligation::new("set_address_space.own", "the variable is a temporary or a table");
+
+/// Others see what is updated atomically.
+const NOT_ATOMIC: Obligation =
+    Obligation::new("set_address_space.not_atomic", "nothing updates atomically what becomes private");
+
+/// A variable and memory that suits it.
+pub struct NewMemory {
+    var: VarId,
+    space: AddressSpace,
+}
+
+impl Primitive for SetAddressSpace {
+    type Proof = NewMemory;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[OWN, NOT_ATOMIC];
+
+    fn check(&self, analysis: &Analysis) -> Result<NewMemory, Refusal> {
+        let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
         let space = AddressSpace::ALL.into_iter().find(|s| s.name() == self.space).ok_or_else(|| {
-            Refusal::Other(format!(
-                "`{}` is no address space; there is global, constant, local, subgroup, private",
-                self.space
-            ))
+            let known = format!("one of {}", AddressSpace::ALL.map(AddressSpace::name).join(", "));
+            Refusal::argument("space", format!("`{}` is no address space", self.space), known)
         })?;
-        match kernel.vars[var].kind {
-            VarKind::Temporary | VarKind::Table(_) => {}
-            VarKind::Param | VarKind::Argument(_) => {
-                return Err(Refusal::Other(format!(
-                    "`{}` is given at launch and stays where it is; prefetch it into a temporary instead",
-                    self.var
-                )));
-            }
-        }
-        let updated = |i: &purlin_ir::Insn| i.lhs.var == var && i.is_atomic();
+        let own = match kernel.vars[var].kind {
+            VarKind::Temporary | VarKind::Table(_) => true,
+            VarKind::Param | VarKind::Argument(_) => false,
+        };
+        OWN.require(own, || {
+            format!(
+                "`{}` is given at launch and stays where it is; prefetch it into a temporary instead",
+                self.var
+            )
+        })?;
         if space == AddressSpace::Private
-            && let Some(insn) = kernel.insns.values().find(|i| updated(i))
+            && let Some(insn) = kernel.insns.values().find(|i| i.lhs.var == var && i.is_atomic())
         {
-            return Err(Refusal::Other(format!(
-                "`{}` updates `{}` atomically, so others see it; it cannot be private",
-                insn.name, self.var
-            )));
+            NOT_ATOMIC.require(false, || {
+                format!(
+                    "`{}` updates `{}` atomically, so others see it; it cannot be private",
+                    insn.name, self.var
+                )
+            })?;
         }
-        let mut moved = kernel.clone();
-        moved.vars[var].space = space;
-        moved.verify()?;
-        check_placement(&moved)?;
-        Ok(moved)
+        Ok(NewMemory { var, space })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &NewMemory) {
+        kernel.vars[proof.var].space = proof.space;
     }
 }

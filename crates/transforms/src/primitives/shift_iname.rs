@@ -1,13 +1,13 @@
 //! Lets a loop count from elsewhere.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
-use crate::proofs::bounds::check_places_follow;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
 use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Kernel, VarKind};
+use purlin_analysis::Analysis;
+use purlin_ir::{Affine, InameId, Kernel, VarKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,15 +60,13 @@ impl ShiftIname {
         let mut amount = Affine::constant(self.by);
         for (name, factor) in &self.params {
             let var = lookup::var(kernel, name)?;
-            if kernel.vars[var].kind != VarKind::Param {
-                return Err(Refusal::Other(format!(
-                    "`{name}` is no parameter; shift by numbers and multiples of parameters"
-                )));
-            }
+            PARAMETERS.require(kernel.vars[var].kind == VarKind::Param, || {
+                format!("`{name}` is no parameter; shift by numbers and multiples of parameters")
+            })?;
             amount = amount.plus(&Affine::var(var).times(*factor));
         }
         if !amount.in_bounds() {
-            return Err(Refusal::Other(format!("a shift is at most {MAX_COEFFICIENT}; use smaller numbers")));
+            return Err(Refusal::argument("by", "the shift has a number beyond 2^40", "-2^40 to 2^40"));
         }
         Ok(amount)
     }
@@ -85,15 +83,32 @@ impl fmt::Display for ShiftIname {
     }
 }
 
-impl Transform for ShiftIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// A shift is the same in every iteration of the loops around.
+const PARAMETERS: Obligation =
+    Obligation::new("shift_iname.parameters", "the shift mentions parameters and nothing else");
+
+/// What the edit relies on.
+pub struct Shifted {
+    iname: InameId,
+    /// What stands for the iname in the body.
+    value: Affine,
+}
+
+impl Primitive for ShiftIname {
+    type Proof = Shifted;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[PLACES_FOLLOW, PARAMETERS];
+
+    fn check(&self, analysis: &Analysis) -> Result<Shifted, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
         check_places_follow(kernel, iname)?;
-        let amount = self.amount(kernel)?;
-        let mut shifted = kernel.clone();
-        remap_iname(&mut shifted, iname, &Affine::iname(iname).minus(&amount));
-        shifted.verify()?;
-        check_placement(&shifted)?;
-        Ok(shifted)
+        let value = Affine::iname(iname).minus(&self.amount(kernel)?);
+        Ok(Shifted { iname, value })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Shifted) {
+        remap_iname(kernel, proof.iname, &proof.value);
     }
 }

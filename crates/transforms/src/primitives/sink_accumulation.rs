@@ -1,10 +1,10 @@
 //! Zeroes and commits an accumulator in every iteration of a loop instead of around it.
 
-use super::Transform;
 use super::realise_scan::always;
-use super::tag_iname::check_placement;
 use crate::lookup;
 use crate::neutral::{is_neutral, is_of_nothing, neutral};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
 use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
@@ -67,33 +67,84 @@ impl fmt::Display for SinkAccumulation {
     }
 }
 
-impl Transform for SinkAccumulation {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let var = temporary(kernel, &self.var, "only temporaries accumulate")?;
-        let into = lookup::tree_loop(kernel, &self.into)?;
-        check_only_accessed(kernel, var)?;
-        check_no_rule(kernel, var)?;
-        let parts = self.parts(kernel, var, into)?;
-        let op = self.check_loop(kernel, &parts)?;
-        self.check_start(kernel, into, &parts, op)?;
-        self.check_commit(kernel, &parts, op)?;
-        self.check_bounds(kernel, &parts)?;
-        self.check_order(kernel, into, &parts)?;
-        let sunk = edit(kernel.clone(), into, &parts);
-        check_placement(&sunk)?;
-        Ok(sunk)
-    }
-}
+/// Nobody else sees the accumulator.
+const USERS: Obligation = Obligation::new(
+    "sink_accumulation.users",
+    "one statement before the loop, the loop, and one statement behind it use the accumulator",
+);
+
+/// The parts of the iterations are summed.
+const UPDATES: Obligation =
+    Obligation::new("sink_accumulation.updates", "the loop only updates the accumulator, by one operator");
+
+/// A start in every iteration changes nothing.
+const NEUTRAL_START: Obligation =
+    Obligation::new("sink_accumulation.neutral_start", "the accumulator starts from the neutral element");
+
+/// The commits of the parts make the commit of the whole.
+const COMMIT: Obligation =
+    Obligation::new("sink_accumulation.commit", "the accumulator is committed by the update that made it");
+
+/// Parts are rounded as the whole is.
+const SAME_TYPE: Obligation =
+    Obligation::new("sink_accumulation.same_type", "the destination has the type of the accumulator");
+
+/// The loops that move run as often.
+const BOUNDS: Obligation =
+    Obligation::new("sink_accumulation.bounds", "the bounds of what moves are known before the loop runs");
+
+/// The commit may run while the loop does.
+const APART: Obligation = Obligation::new(
+    "sink_accumulation.apart",
+    "no dependence but through the accumulator orders the loop and the commit",
+);
 
 /// The statements concerned, siblings of the loop.
-struct Parts {
+pub struct Parts {
     var: VarId,
+    into: InameId,
     start: Node,
     /// Instructions of the loop.
     inside: Vec<InsnId>,
     /// Instructions of the loop and from there to the commit.
     between: Vec<InsnId>,
     commit: Node,
+}
+
+impl Primitive for SinkAccumulation {
+    type Proof = Parts;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[USERS, UPDATES, NEUTRAL_START, COMMIT, SAME_TYPE, BOUNDS, APART];
+
+    fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
+        let kernel = analysis.kernel();
+        let var = temporary(kernel, &self.var, "only temporaries accumulate")?;
+        let into = lookup::tree_loop(kernel, &self.into)?;
+        check_only_accessed(kernel, var)?;
+        check_no_rule(kernel, var)?;
+        let parts = self.parts(kernel, var, into)?;
+        let op = self.check_loop(kernel, &parts)?;
+        self.check_start(analysis, &parts, op)?;
+        self.check_commit(kernel, &parts, op)?;
+        self.check_bounds(kernel, &parts)?;
+        self.check_apart(analysis, &parts)?;
+        Ok(parts)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, parts: &Parts) {
+        let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == parts.into);
+        edit_siblings(&mut kernel.body, &is_loop, &mut |nodes| {
+            nodes.retain(|n| *n != parts.start && *n != parts.commit);
+            for node in nodes.iter_mut().filter(|n| is_loop(n)) {
+                if let Node::Loop(_, body) = node {
+                    body.insert(0, parts.start.clone());
+                    body.push(parts.commit.clone());
+                }
+            }
+        });
+    }
 }
 
 impl SinkAccumulation {
@@ -107,13 +158,14 @@ impl SinkAccumulation {
             [start, at, commit] if is_loop(&nodes[at]) && touching(nodes) == touching(&kernel.body) => {
                 Ok(Parts {
                     var,
+                    into,
                     start: nodes[start].clone(),
                     inside: insns_of(&nodes[at..=at]),
                     between: insns_of(&nodes[at..commit]),
                     commit: nodes[commit].clone(),
                 })
             }
-            _ => Err(Refusal::Other(format!(
+            _ => Err(USERS.unfit(format!(
                 "`{}` is not used by exactly one statement before `{}`, by `{}`, and by one statement after it in the \
                  same body; distribute or move the statements first",
                 self.var, self.into, self.into
@@ -130,41 +182,36 @@ impl SinkAccumulation {
             match (op, found) {
                 (Some(op), None) => found = Some(op),
                 (Some(op), Some(other)) if op == other => {}
-                (Some(_) | None, _) => {
-                    return Err(Refusal::Other(format!(
+                (Some(_) | None, _) => UPDATES.require(false, || {
+                    format!(
                         "`{}` in `{}` does something else with `{}` than to update it by one operator, so the parts \
                          of the iterations would be seen",
                         insn.name, self.into, self.var
-                    )));
-                }
+                    )
+                })?,
             }
         }
-        found.ok_or_else(|| Refusal::Other(format!("nothing in `{}` updates `{}`", self.into, self.var)))
+        found.ok_or_else(|| UPDATES.unfit(format!("nothing in `{}` updates `{}`", self.into, self.var)))
     }
 
-    fn check_start(
-        &self,
-        kernel: &Kernel,
-        into: InameId,
-        parts: &Parts,
-        op: UpdateOp,
-    ) -> Result<(), Refusal> {
+    fn check_start(&self, analysis: &Analysis, parts: &Parts, op: UpdateOp) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let ty = kernel.vars[parts.var].ty;
         // a commit of nothing replaces a nan, and where the loop does not run, no other one does so any more
-        let from_nothing = runs(kernel, into, parts)?;
+        let from_nothing = runs(analysis, parts)?;
         for id in insns_of(std::slice::from_ref(&parts.start)) {
             let insn = &kernel.insns[id];
             let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == parts.var;
             let same = is_neutral(&insn.rhs, op, ty) || (from_nothing && is_of_nothing(&insn.rhs, op, ty));
-            if !(plain && same) {
-                return Err(Refusal::Other(format!(
+            NEUTRAL_START.require(plain && same, || {
+                format!(
                     "`{}` does not simply set `{}` to the neutral element of `{}`, {}; keep it in a statement of its own",
                     insn.name,
                     self.var,
                     op.update_symbol(),
                     kernel.show_expr(&neutral(op, ty))
-                )));
-            }
+                )
+            })?;
         }
         Ok(())
     }
@@ -173,21 +220,21 @@ impl SinkAccumulation {
         for id in insns_of(std::slice::from_ref(&parts.commit)) {
             let insn = &kernel.insns[id];
             let part = matches!(&insn.rhs, Expr::Load(a) if a.var == parts.var);
-            if insn.update_op() != Some(op) || insn.predicate.is_some() || !part || insn.lhs.var == parts.var
-            {
-                return Err(Refusal::Other(format!(
+            let plain = insn.update_op() == Some(op) && insn.predicate.is_none();
+            COMMIT.require(plain && part && insn.lhs.var != parts.var, || {
+                format!(
                     "`{}` is not of the form `y {} {}`; a sum can be committed in parts only by the update that made it",
                     insn.name,
                     op.update_symbol(),
                     self.var
-                )));
-            }
-            if kernel.vars[insn.lhs.var].ty != kernel.vars[parts.var].ty {
-                return Err(Refusal::Other(format!(
+                )
+            })?;
+            SAME_TYPE.require(kernel.vars[insn.lhs.var].ty == kernel.vars[parts.var].ty, || {
+                format!(
                     "`{}` converts `{}` to another type, and the parts would be converted one by one",
                     insn.name, self.var
-                )));
-            }
+                )
+            })?;
         }
         Ok(())
     }
@@ -200,22 +247,21 @@ impl SinkAccumulation {
             kernel.inames[iname].domain.for_each_symbol(&mut |atom| {
                 from_memory |= matches!(atom, Atom::Var(v) if kernel.vars[*v].kind != VarKind::Param);
             });
-            if from_memory {
+            BOUNDS.decide(!from_memory, || {
                 let name = &kernel.inames[iname].name;
-                return Err(Refusal::Other(format!(
-                    "the bounds of `{name}` are read from memory; keep it outside"
-                )));
-            }
+                format!("the bounds of `{name}` are read from memory; keep it outside")
+            })?;
         }
         Ok(())
     }
 
-    fn check_order(&self, kernel: &Kernel, into: InameId, parts: &Parts) -> Result<(), Refusal> {
+    /// `{ s -> c in D } = { c -> s in D } = {}` within one iteration of the loops around.
+    fn check_apart(&self, analysis: &Analysis, parts: &Parts) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let commits = insns_of(std::slice::from_ref(&parts.commit));
-        let analysis = Analysis::of(kernel);
         let poly = analysis.polyhedral();
         let around = parts.inside.first().map_or(&[][..], |i| poly.loops(*i));
-        let around = &around[..around.iter().position(|l| *l == into).unwrap_or(0)];
+        let around = &around[..around.iter().position(|l| *l == parts.into).unwrap_or(0)];
         let step = |l: &InameId| {
             let ends = [Side::Source, Side::Sink].map(|side| isl::Affine::name(poly.name(*l, side)));
             isl::Constraint::zero(difference(&ends[1], &ends[0]))
@@ -229,25 +275,27 @@ impl SinkAccumulation {
             }
             let relation = d.relation()?;
             let here = isl::Map::from_disjuncts(&relation.space()?, std::slice::from_ref(&same))?;
-            if let Some(witness) = d.witness(kernel, &relation.intersect(&here)?)? {
+            let witness = d.witness(kernel, &relation.intersect(&here)?)?;
+            APART.refute(witness.map(|witness| {
                 let relation = format!("which touches `{}`", witness.element);
                 let help = "the accumulator is committed in every iteration; choose another loop".into();
-                return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
-            }
+                WrongOrder { witness, relation, help }
+            }))?;
         }
         Ok(())
     }
 }
 
 /// Whether the loop surely has an iteration.
-fn runs(kernel: &Kernel, into: InameId, parts: &Parts) -> Result<bool, Refusal> {
+fn runs(analysis: &Analysis, parts: &Parts) -> Result<bool, Refusal> {
+    let (kernel, into) = (analysis.kernel(), parts.into);
     let Some((lo, hi)) = kernel.inames[into].domain.as_range(into) else { return Ok(false) };
     let around = parts.inside.first().and_then(|first| {
         let (_, loops) = kernel.schedule().into_iter().find(|(insn, _)| insn == first)?;
         Some(loops.into_iter().take_while(|l| *l != into).collect::<Vec<_>>())
     });
     let some = Constraint::lt(&lo, &hi);
-    Ok(some.as_constant() == Some(true) || always(kernel, &around.unwrap_or_default(), &some)?)
+    Ok(some.as_constant() == Some(true) || always(analysis.polyhedral(), &around.unwrap_or_default(), &some)?)
 }
 
 fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
@@ -256,18 +304,4 @@ fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
 
 fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
     kernel.insns[insn].reads().iter().any(|a| a.var == var)
-}
-
-fn edit(mut kernel: Kernel, into: InameId, parts: &Parts) -> Kernel {
-    let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == into);
-    edit_siblings(&mut kernel.body, &is_loop, &mut |nodes| {
-        nodes.retain(|n| *n != parts.start && *n != parts.commit);
-        for node in nodes.iter_mut().filter(|n| is_loop(n)) {
-            if let Node::Loop(_, body) = node {
-                body.insert(0, parts.start.clone());
-                body.push(parts.commit.clone());
-            }
-        }
-    });
-    kernel
 }

@@ -1,12 +1,13 @@
 //! Adds a multiple of an outer loop to the values of an inner one.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
-use crate::proofs::bounds::check_places_follow;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
 use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
 use crate::tree::{inames_of, loop_body};
+use purlin_analysis::Analysis;
 use purlin_analysis::placement::index_origin;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Atom, AxisTag, Expr, InameId, Kernel};
@@ -59,50 +60,66 @@ impl fmt::Display for SkewIname {
     }
 }
 
-impl Transform for SkewIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The other loop has a value wherever the loop begins.
+const AROUND: Obligation =
+    Obligation::new("skew_iname.around", "the loop that is added is around the other one");
+
+/// The places of an axis are counted from a value that is the same in the whole launch.
+const ONE_START: Obligation =
+    Obligation::new("skew_iname.one_start", "a loop on an axis starts at a value of the parameters");
+
+/// What the edit relies on.
+pub struct Skewed {
+    iname: InameId,
+    /// What stands for the iname in the body.
+    value: Affine,
+}
+
+impl Primitive for SkewIname {
+    type Proof = Skewed;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[AROUND, PLACES_FOLLOW, ONE_START];
+
+    fn check(&self, analysis: &Analysis) -> Result<Skewed, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
         let outer = lookup::iname(kernel, &self.outer)?;
-        if !is_around(kernel, outer, iname) {
-            return Err(Refusal::Other(format!(
-                "`{}` is not around `{}`; name a loop that is",
-                self.outer, self.iname
-            )));
-        }
+        AROUND.require(is_around(kernel, outer, iname), || {
+            format!("`{}` is not around `{}`; name a loop that is", self.outer, self.iname)
+        })?;
         if self.factor == 0 || self.factor.unsigned_abs() > MAX_COEFFICIENT as u64 {
-            return Err(Refusal::Other(format!(
-                "the factor is {}, needed -2^40 to 2^40 and not 0",
-                self.factor
-            )));
+            let found = format!("the factor is {}", self.factor);
+            return Err(Refusal::argument("factor", found, "-2^40 to 2^40 and not 0"));
         }
         check_places_follow(kernel, iname)?;
-        let mut skewed = kernel.clone();
         let value = Affine::iname(iname).minus(&Affine::iname(outer).times(self.factor));
-        remap_iname(&mut skewed, iname, &value);
-        self.check_start(&skewed, iname)?;
-        skewed.verify()?;
-        check_placement(&skewed)?;
-        Ok(skewed)
+        let proof = Skewed { iname, value };
+        self.check_start(&self.draft(kernel, &proof), iname)?;
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Skewed) {
+        remap_iname(kernel, proof.iname, &proof.value);
     }
 }
 
 impl SkewIname {
-    /// The places of an axis are counted from a value that is the same in the whole launch.
     fn check_start(&self, skewed: &Kernel, iname: InameId) -> Result<(), Refusal> {
         let data = &skewed.inames[iname];
         let start = index_origin(&data.domain, iname);
         let mut moves = false;
         start.for_each_symbol(&mut |atom| moves |= matches!(atom, Atom::Iname(_)));
-        if !moves || !matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_)) {
-            return Ok(());
-        }
-        Err(Refusal::Other(format!(
-            "`{}` on {} would start at `{}`, from which no code can count its places; keep it as it is, or tag it \
-             sequential first",
-            self.iname,
-            data.tag,
-            skewed.show_affine(&start)
-        )))
+        let on_axis = matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_));
+        ONE_START.require(!(moves && on_axis), || {
+            format!(
+                "`{}` on {} would start at `{}`, from which no code can count its places; keep it as it is, or tag \
+                 it sequential first",
+                self.iname,
+                data.tag,
+                skewed.show_affine(&start)
+            )
+        })
     }
 }
 

@@ -1,16 +1,17 @@
 //! Splits an axis of a temporary.
 
-use super::Transform;
-use super::tag_iname::check_placement;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::points_of;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Atom, BinaryOp, Expr, InameId, Kernel};
+use purlin_ir::{Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, VarId};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Splits an axis of a temporary into blocks of `factor` elements: an axis over blocks, and one inside a block.
@@ -56,35 +57,51 @@ impl fmt::Display for SplitArrayAxis {
     }
 }
 
-impl Transform for SplitArrayAxis {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// An axis of a temporary that only accesses mention.
+pub struct Blocks {
+    var: VarId,
+    axis: usize,
+    /// Indices `f*q + r` with `0 <= r < f` for all values of the loops, where `q` has every multiple of `f`.
+    decided: BTreeSet<Affine>,
+}
+
+impl Primitive for SplitArrayAxis {
+    type Proof = Blocks;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[];
+
+    fn check(&self, analysis: &Analysis) -> Result<Blocks, Refusal> {
+        let kernel = analysis.kernel();
         let help = "the caller knows the array by its axes; split a copy in a temporary";
         let var = temporary(kernel, &self.var, help)?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
         let f = self.factor;
         if !(1..=MAX_COEFFICIENT).contains(&f) {
-            return Err(Refusal::Other(format!(
-                "a block has {f} elements, needed 1 to 2^40; choose a positive factor"
-            )));
+            let found = format!("a block has {f} elements");
+            return Err(Refusal::argument("factor", found, "1 to 2^40; choose a positive factor"));
         }
-        let analysis = Analysis::of(kernel);
-        let mut failure = None;
-        let mut split = kernel.clone();
-        rewrite_accesses(&mut split, var, &mut |mut index| {
+        let poly = analysis.polyhedral();
+        let mut decided = BTreeSet::new();
+        for index in indices(kernel, var, axis) {
+            if !decided.contains(&index) && fits(poly, &multiples(&index, f).1, f)? {
+                decided.insert(index);
+            }
+        }
+        Ok(Blocks { var, axis, decided })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Blocks) {
+        let (f, axis) = (self.factor, proof.axis);
+        rewrite_accesses(kernel, proof.var, &mut |mut index| {
             if axis < index.len() {
                 let e = index.remove(axis);
-                match parts(analysis.polyhedral(), &e, f) {
-                    Ok((block, inside)) => index.splice(axis..axis, [block, inside]).for_each(drop),
-                    Err(error) => failure = Some(error),
-                }
+                index.splice(axis..axis, proof.parts(&e, f)).for_each(drop);
             }
             index
         });
-        if let Some(error) = failure {
-            return Err(Refusal::Solver(error));
-        }
-        let variable = &mut split.vars[var];
+        let variable = &mut kernel.vars[proof.var];
         let blocks = variable.shape[axis].plus_constant(f - 1).floor_div(f);
         variable.shape.splice(axis..=axis, [blocks, Affine::constant(f)]);
         if let Some(strides) = &mut variable.layout.strides {
@@ -93,21 +110,42 @@ impl Transform for SplitArrayAxis {
         }
         let moved = |a: u32| if a as usize >= axis { a.saturating_add(1) } else { a };
         variable.layout.vector_axis = variable.layout.vector_axis.map(moved);
-        check_placement(&split)?;
-        Ok(split)
     }
 }
 
-/// `(floor(e/f), e mod f)`; `e = f*q + r` with `0 <= r < f` for all values of the loops is `(q, r)`.
-fn parts(poly: &Polyhedral, e: &Expr, f: i64) -> Result<(Expr, Expr), isl::IslError> {
-    let Some(affine) = e.as_affine() else {
-        let part = |op| Expr::binary(op, e.clone(), Expr::Int(f));
-        return Ok((part(BinaryOp::FloorDiv), part(BinaryOp::Mod)));
+/// The affine indices of a variable along an axis, also in rules.
+fn indices(kernel: &Kernel, var: VarId, axis: usize) -> Vec<Affine> {
+    let mut found = Vec::new();
+    let mut add = |access: &Access| {
+        if access.var == var {
+            found.extend(access.index.get(axis).and_then(Expr::as_affine));
+        }
     };
-    let (whole, rest) = multiples(&affine, f);
-    let (block, inside) =
-        if fits(poly, &rest, f)? { (whole, rest) } else { (affine.floor_div(f), affine.modulo(f)) };
-    Ok((Expr::from_affine(&block), Expr::from_affine(&inside)))
+    for insn in kernel.insns.values() {
+        insn.reads().into_iter().chain([&insn.lhs]).for_each(&mut add);
+    }
+    for rule in kernel.rules.values() {
+        rule.body.for_each(&mut |e| {
+            if let Expr::Load(access) = e {
+                add(access);
+            }
+        });
+    }
+    found
+}
+
+impl Blocks {
+    /// `(floor(e/f), e mod f)`.
+    fn parts(&self, e: &Expr, f: i64) -> [Expr; 2] {
+        match e.as_affine() {
+            Some(index) if self.decided.contains(&index) => {
+                let (block, inside) = multiples(&index, f);
+                [Expr::from_affine(&block), Expr::from_affine(&inside)]
+            }
+            Some(index) => [Expr::from_affine(&index.floor_div(f)), Expr::from_affine(&index.modulo(f))],
+            None => [BinaryOp::FloorDiv, BinaryOp::Mod].map(|op| Expr::binary(op, e.clone(), Expr::Int(f))),
+        }
+    }
 }
 
 /// `e = f*whole + rest` with every multiple of `f` in `whole`.

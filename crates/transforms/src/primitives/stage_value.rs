@@ -1,14 +1,17 @@
 //! Computes the value of an instruction into a temporary first.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::width::fits_i32;
 use crate::refusal::Refusal;
+use crate::schedule::{Array, Statement};
 use crate::tree::edit_siblings;
+use purlin_analysis::Analysis;
 use purlin_ir::typing::ExprType;
 use purlin_ir::{
-    Access, AddressSpace, Expr, Insn, InsnId, Kernel, Node, ScalarType, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Expr, Insn, InsnId, Kernel, KernelError, Node, ScalarType, VarKind, Variable,
+    WriteOp,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -56,58 +59,58 @@ impl fmt::Display for StageValue {
     }
 }
 
-impl Transform for StageValue {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
-        let id = lookup::insn(kernel, &self.insn)?;
-        lookup::free(kernel, &self.temporary)?;
-        lookup::free(kernel, &format!("set_{}", self.temporary))?;
-        let insn = &kernel.insns[id];
-        if insn.predicate.is_some() {
-            return Err(Refusal::Other(format!(
-                "`{}` runs under a condition, and without it its value may be undefined; move the condition to a loop",
-                self.insn
-            )));
-        }
-        let ty = kernel.vars[insn.lhs.var].ty;
-        let found = kernel.type_of(&insn.rhs, &[]).map_err(|e| Refusal::Other(e.to_string()))?;
-        let same = match found {
-            ExprType::Scalar(found) => found == ty,
-            _ => false,
-        };
-        if !same {
-            return Err(Refusal::Other(format!(
-                "the value of `{}` is not of the type {} that it writes; cast it",
-                self.insn,
-                ty.name()
-            )));
-        }
-        check_fits(kernel, insn)?;
-        let staged = self.edit(kernel.clone(), id);
-        check_placement(&staged)?;
-        Ok(staged)
-    }
-}
+/// Without its condition the value may be undefined.
+const UNCONDITIONAL: Obligation =
+    Obligation::new("stage_value.unconditional", "the instruction has no condition");
+
+/// The temporary rounds no value that is not rounded today.
+const SAME_TYPE: Obligation =
+    Obligation::new("stage_value.same_type", "the value has the type of what the instruction writes");
 
 /// An integer is as wide as its operands make it until it is stored; an update joins it before it stores.
-fn check_fits(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
-    let var = &kernel.vars[insn.lhs.var];
-    if insn.op == WriteOp::Assign || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
-        return Ok(());
-    }
-    Err(Refusal::Other(format!(
-        "`{}` updates `{}`, an i32, by a value that may not fit one, as which it would be staged; cast it to i32",
-        insn.name, var.name
-    )))
-}
+const FITS: Obligation =
+    Obligation::new("stage_value.fits", "what an update of an `i32` takes surely fits one");
 
-impl StageValue {
-    fn edit(&self, mut kernel: Kernel, id: InsnId) -> Kernel {
+/// An instruction whose value can be stored before it is used.
+pub struct Storable(InsnId);
+
+impl Primitive for StageValue {
+    type Proof = Storable;
+    type Made = (Array, Statement);
+
+    const OBLIGATIONS: &'static [Obligation] = &[UNCONDITIONAL, SAME_TYPE, FITS];
+
+    fn check(&self, analysis: &Analysis) -> Result<Storable, Refusal> {
+        let kernel = analysis.kernel();
+        let id = lookup::insn(kernel, &self.insn)?;
+        lookup::free(kernel, &self.temporary)?;
+        lookup::free(kernel, &self.setter())?;
+        let insn = &kernel.insns[id];
+        UNCONDITIONAL.require(insn.predicate.is_none(), || {
+            format!(
+                "`{}` runs under a condition, and without it its value may be undefined; move the condition to a loop",
+                self.insn
+            )
+        })?;
+        let ty = kernel.vars[insn.lhs.var].ty;
+        let found = kernel.type_of(&insn.rhs, &[]).map_err(|source| {
+            Refusal::Malformed(KernelError::Type { what: format!("`{}`", self.insn), source })
+        })?;
+        SAME_TYPE.require(found == ExprType::Scalar(ty), || {
+            format!("the value of `{}` is not of the type {} that it writes; cast it", self.insn, ty.name())
+        })?;
+        check_fits(kernel, insn)?;
+        Ok(Storable(id))
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Storable) -> (Array, Statement) {
+        let id = proof.0;
         let ty = kernel.vars[kernel.insns[id].lhs.var].ty;
         let (space, kind) = (AddressSpace::Private, VarKind::Temporary);
         let var = kernel.vars.push(Variable::new(&self.temporary, ty, kind, [], space));
         let rhs = std::mem::replace(&mut kernel.insns[id].rhs, Expr::load(var, Vec::new()));
         let set = kernel.insns.push(Insn {
-            name: format!("set_{}", self.temporary),
+            name: self.setter(),
             lhs: Access::scalar(var),
             op: WriteOp::Assign,
             rhs,
@@ -121,6 +124,24 @@ impl StageValue {
                 nodes.insert(at, Node::Insn(set));
             }
         });
-        kernel
+        (Array::named(&self.temporary), Statement::named(self.setter()))
     }
+}
+
+impl StageValue {
+    /// Name of the instruction that sets the temporary.
+    fn setter(&self) -> String {
+        format!("set_{}", self.temporary)
+    }
+}
+
+fn check_fits(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
+    let var = &kernel.vars[insn.lhs.var];
+    let fits = insn.op == WriteOp::Assign || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs);
+    FITS.require(fits, || {
+        format!(
+            "`{}` updates `{}`, an i32, by a value that may not fit one, as which it would be staged; cast it to i32",
+            insn.name, var.name
+        )
+    })
 }

@@ -1,7 +1,8 @@
 //! Says where the iterations of a loop run.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use crate::tree::loop_body;
 use purlin_analysis::Analysis;
@@ -53,42 +54,53 @@ impl fmt::Display for TagIname {
     }
 }
 
-impl Transform for TagIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// The loop of a reduction runs where its instruction does.
+pub(crate) const IN_TREE: Obligation =
+    Obligation::new("tag_iname.in_tree", "a loop that takes an axis is none of a reduction");
+
+/// What the edit relies on.
+pub struct Tagged {
+    iname: InameId,
+    tag: AxisTag,
+}
+
+impl Primitive for TagIname {
+    type Proof = Tagged;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[IN_TREE];
+
+    fn check(&self, analysis: &Analysis) -> Result<Tagged, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
-        let tag = parallel_tag(kernel, iname, &self.tag)?;
-        let mut tagged = kernel.clone();
-        tagged.inames[iname].tag = tag;
-        tagged.verify()?;
-        check_placement(&tagged)?;
-        Ok(tagged)
+        Ok(Tagged { iname, tag: parallel_tag(kernel, iname, &self.tag)? })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Tagged) {
+        kernel.inames[proof.iname].tag = proof.tag;
     }
 }
 
 /// The tag of a text, if the loop may have it as far as its own form goes.
 ///
 /// # Errors
-/// [`Refusal::Argument`]: no tag, `unroll`, a parallel tag for the iname of a reduction.
+/// [`Refusal::Argument`]: no tag, or `unroll`. [`Refusal::Unfit`]: a parallel tag for the iname of a reduction.
 pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Result<AxisTag, Refusal> {
     let tag = AxisTag::parse(text).ok_or_else(|| {
         let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();
-        Refusal::Other(format!("`{text}` is no tag; there is {}", known.join(", ")))
+        Refusal::argument("tag", format!("`{text}` is no tag"), format!("one of {}", known.join(", ")))
     })?;
     let parallel = match tag {
         AxisTag::Unrolled => {
-            return Err(Refusal::Other(
-                "an unrolled loop needs a constant length; use the step unroll_iname, which checks it".into(),
-            ));
+            let needed = "the step unroll_iname, which checks the length of the loop";
+            return Err(Refusal::argument("tag", "the tag is `unroll`", needed));
         }
         AxisTag::Sequential => false,
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
     };
-    if parallel && loop_body(&kernel.body, iname).is_none() {
-        return Err(Refusal::Other(format!(
-            "`{}` runs inside a reduction; realise the reduction first",
-            kernel.inames[iname].name
-        )));
-    }
+    IN_TREE.require(!parallel || loop_body(&kernel.body, iname).is_some(), || {
+        format!("`{}` runs inside a reduction; realise the reduction first", kernel.inames[iname].name)
+    })?;
     Ok(tag)
 }
 

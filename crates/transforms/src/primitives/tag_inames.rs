@@ -1,11 +1,13 @@
 //! Maps several loops onto one axis at once.
 
-use super::Transform;
-use super::tag_iname::{check_placement, parallel_tag};
-use super::unroll_iname::check_unrolled;
+use super::tag_iname::{IN_TREE, parallel_tag};
+use super::unroll_iname::{NO_AXIS, TRIP_COUNT, VALUES_BOUNDED, check_unrolled};
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
-use purlin_ir::{AxisTag, Kernel};
+use purlin_analysis::Analysis;
+use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,27 +54,40 @@ impl fmt::Display for TagInames {
     }
 }
 
-impl Transform for TagInames {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// What the edit relies on.
+pub struct Tagged {
+    inames: Vec<(InameId, AxisTag)>,
+}
+
+impl Primitive for TagInames {
+    type Proof = Tagged;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[IN_TREE, NO_AXIS, TRIP_COUNT, VALUES_BOUNDED];
+
+    fn check(&self, analysis: &Analysis) -> Result<Tagged, Refusal> {
+        let kernel = analysis.kernel();
         if self.inames.is_empty() {
-            return Err(Refusal::Other("no iname is given; name the loops to tag".into()));
+            let needed = "one or more; name the loops to tag";
+            return Err(Refusal::argument("inames", "no iname is given", needed));
         }
-        let mut tagged = kernel.clone();
         let unrolled = self.tag == AxisTag::Unrolled.to_string();
-        for name in &self.inames {
+        let tagged = |name: &String| {
             let iname = lookup::iname(kernel, name)?;
-            tagged.inames[iname].tag = if unrolled {
-                check_unrolled(kernel, iname)?;
+            let tag = if unrolled {
+                check_unrolled(analysis, iname)?;
                 AxisTag::Unrolled
             } else {
                 parallel_tag(kernel, iname, &self.tag)?
             };
+            Ok((iname, tag))
+        };
+        Ok(Tagged { inames: self.inames.iter().map(tagged).collect::<Result<_, Refusal>>()? })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Tagged) {
+        for (iname, tag) in &proof.inames {
+            kernel.inames[*iname].tag = *tag;
         }
-        tagged.verify()?;
-        // only loops that are on no axis are unrolled, and they stay in order
-        if !unrolled {
-            check_placement(&tagged)?;
-        }
-        Ok(tagged)
     }
 }

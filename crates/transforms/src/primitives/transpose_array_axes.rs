@@ -1,11 +1,12 @@
 //! Changes the order of the axes of an array.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
 use crate::refusal::Refusal;
-use purlin_ir::{Kernel, VarId, VarKind};
+use purlin_analysis::Analysis;
+use purlin_ir::{Affine, Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -56,32 +57,70 @@ impl fmt::Display for TransposeArrayAxes {
     }
 }
 
-impl Transform for TransposeArrayAxes {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// There is something to transpose.
+const OTHER_ORDER: Obligation =
+    Obligation::new("transpose_array_axes.other_order", "the axes are in another order now");
+
+/// Strides name the axes of the order there is.
+const NO_STRIDES: Obligation =
+    Obligation::new("transpose_array_axes.no_strides", "the array has no strides of its own");
+
+/// Strides are affine.
+const AFFINE_STRIDES: Obligation = Obligation::new(
+    "transpose_array_axes.affine_strides",
+    "no stride of an argument is a product of parameters",
+);
+
+/// A permutation of the axes, and what carries it out.
+pub enum Transposed {
+    /// Every access gets the indices in another order.
+    Indices {
+        /// The temporary.
+        var: VarId,
+        /// Axis `k` becomes axis `order[k]`.
+        order: Vec<usize>,
+    },
+    /// The caller passes the array in another layout.
+    Strides {
+        /// The argument.
+        var: VarId,
+        /// Its new strides.
+        strides: Vec<Affine>,
+    },
+}
+
+impl Primitive for TransposeArrayAxes {
+    type Proof = Transposed;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[OTHER_ORDER, NO_STRIDES, AFFINE_STRIDES];
+
+    fn check(&self, analysis: &Analysis) -> Result<Transposed, Refusal> {
+        let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
         let variable = &kernel.vars[var];
         check_movable(variable)?;
         let order = self.permutation(variable.shape.len())?;
-        if variable.layout.strides.is_some() {
-            return Err(Refusal::Other(format!(
-                "`{}` has strides already; transpose it before other changes of its layout",
-                self.var
-            )));
-        }
+        NO_STRIDES.require(variable.layout.strides.is_none(), || {
+            format!("`{}` has strides already; transpose it before other changes of its layout", self.var)
+        })?;
         if variable.kind == VarKind::Temporary {
-            let transposed = edit(kernel.clone(), var, &order);
-            check_placement(&transposed)?;
-            return Ok(transposed);
+            return Ok(Transposed::Indices { var, order });
         }
         let strides = dense_strides(&variable.shape, &order).ok_or_else(|| {
-            Refusal::Other(format!(
+            AFFINE_STRIDES.unfit(format!(
                 "the strides of `{}` would be products of parameters; fix all but one of them first",
                 self.var
             ))
         })?;
-        let mut transposed = kernel.clone();
-        transposed.vars[var].layout.strides = Some(strides);
-        Ok(transposed)
+        Ok(Transposed::Strides { var, strides })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Transposed) {
+        match proof {
+            Transposed::Indices { var, order } => transpose(kernel, *var, order),
+            Transposed::Strides { var, strides } => kernel.vars[*var].layout.strides = Some(strides.clone()),
+        }
     }
 }
 
@@ -91,26 +130,22 @@ impl TransposeArrayAxes {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..axes) {
-            return Err(Refusal::Other(format!(
-                "the order is {}, needed each axis of `{}` once, which are {axes}, counted from 0",
-                self.order_text(),
-                self.var
-            )));
+            return Err(Refusal::argument(
+                "order",
+                format!("the order is {}", self.order_text()),
+                format!("each axis of `{}` once, which are {axes}, counted from 0", self.var),
+            ));
         }
-        if order == sorted {
-            return Err(Refusal::Other(format!("the axes of `{}` are in that order already", self.var)));
-        }
+        OTHER_ORDER
+            .require(order != sorted, || format!("the axes of `{}` are in that order already", self.var))?;
         Ok(order)
     }
 }
 
-fn edit(mut kernel: Kernel, var: VarId, order: &[usize]) -> Kernel {
-    rewrite_accesses(&mut kernel, var, &mut |index| {
-        order.iter().filter_map(|k| index.get(*k).cloned()).collect()
-    });
+fn transpose(kernel: &mut Kernel, var: VarId, order: &[usize]) {
+    rewrite_accesses(kernel, var, &mut |index| order.iter().filter_map(|k| index.get(*k).cloned()).collect());
     let variable = &mut kernel.vars[var];
     variable.shape = order.iter().map(|k| variable.shape[*k].clone()).collect();
     let place = |a: u32| order.iter().position(|k| *k == a as usize).and_then(|k| u32::try_from(k).ok());
     variable.layout.vector_axis = variable.layout.vector_axis.and_then(place);
-    kernel
 }

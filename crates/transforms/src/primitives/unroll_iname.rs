@@ -1,7 +1,8 @@
 //! Writes out a loop.
 
-use super::Transform;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::proofs::extent::parametric_extent;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
@@ -50,13 +51,35 @@ impl fmt::Display for UnrollIname {
     }
 }
 
-impl Transform for UnrollIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// A loop on an axis is not written out.
+pub(crate) const NO_AXIS: Obligation = Obligation::new("unroll_iname.no_axis", "the loop has no axis");
+
+/// Code of that length can be compiled.
+pub(crate) const TRIP_COUNT: Obligation =
+    Obligation::new("unroll_iname.trip_count", "the loop has a maximum of 4096 iterations");
+
+/// It is known how many copies there are.
+pub(crate) const VALUES_BOUNDED: Obligation =
+    Obligation::new("unroll_iname.values_bounded", "the values of the loop lie between two constants");
+
+/// A loop whose iterations can be written out.
+pub struct Unrolled(InameId);
+
+impl Primitive for UnrollIname {
+    type Proof = Unrolled;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[NO_AXIS, TRIP_COUNT, VALUES_BOUNDED];
+
+    fn check(&self, analysis: &Analysis) -> Result<Unrolled, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
-        check_unrolled(kernel, iname)?;
-        let mut unrolled = kernel.clone();
-        unrolled.inames[iname].tag = AxisTag::Unrolled;
-        Ok(unrolled)
+        check_unrolled(analysis, iname)?;
+        Ok(Unrolled(iname))
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Unrolled) {
+        kernel.inames[proof.0].tag = AxisTag::Unrolled;
     }
 }
 
@@ -64,30 +87,29 @@ impl Transform for UnrollIname {
 ///
 /// # Errors
 /// A loop on an axis, a length without a constant bound or too large a one.
-pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
+pub(crate) fn check_unrolled(analysis: &Analysis, iname: InameId) -> Result<(), Refusal> {
+    let kernel = analysis.kernel();
     let data = &kernel.inames[iname];
-    match data.tag {
-        AxisTag::Sequential | AxisTag::Unrolled => {}
-        tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-            return Err(Refusal::Other(format!("`{}` is tagged {tag}; tag it sequential first", data.name)));
-        }
-    }
+    let on_axis = match data.tag {
+        AxisTag::Sequential | AxisTag::Unrolled => false,
+        AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
+    };
+    NO_AXIS
+        .require(!on_axis, || format!("`{}` is tagged {}; tag it sequential first", data.name, data.tag))?;
     let length = data.domain.as_guarded_range(iname).and_then(|range| range.length().as_constant());
     let bounds = match length {
         Some(n) => Some(n),
-        None => parametric_extent(Analysis::of(kernel).polyhedral(), iname)?
+        None => parametric_extent(analysis.polyhedral(), iname)?
             .and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
     };
-    match bounds {
-        Some(n) if n <= MAX_TRIP_COUNT => Ok(()),
-        Some(n) => Err(Refusal::Other(format!(
-            "{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first"
-        ))),
-        None => {
-            let domain = kernel.show_domain(iname, &data.domain);
-            Err(Refusal::Other(format!(
-                "the values of `{domain}` have no constant bounds; fix the parameters, or split by a constant"
-            )))
-        }
-    }
+    VALUES_BOUNDED.decide(bounds.is_some(), || {
+        format!(
+            "the values of `{}` have no constant bounds; fix the parameters, or split by a constant",
+            kernel.show_domain(iname, &data.domain)
+        )
+    })?;
+    let n = bounds.unwrap_or_default();
+    TRIP_COUNT.require(n <= MAX_TRIP_COUNT, || {
+        format!("{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first")
+    })
 }

@@ -1,10 +1,11 @@
 //! Runs the iterations of a loop in the lanes of a vector.
 
-use super::Transform;
-use super::tag_iname::check_placement;
 use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
 use crate::refusal::Refusal;
 use crate::tree::{inames_of, loop_body};
+use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -58,42 +59,61 @@ impl fmt::Display for VectoriseIname {
     }
 }
 
-impl Transform for VectoriseIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+/// A loop has one place to run.
+const NO_AXIS: Obligation =
+    Obligation::new("vectorise_iname.no_axis", "the loop has no axis and is not unrolled");
+
+/// A lane runs no loop.
+const INNERMOST: Obligation =
+    Obligation::new("vectorise_iname.innermost", "the loop holds no loop and no reduction");
+
+/// Vectors have these lengths.
+const LANES: Obligation =
+    Obligation::new("vectorise_iname.lanes", "the loop is a range of 2, 4, 8, 16, 32 or 64 iterations");
+
+/// A loop whose iterations fill the lanes of a vector.
+pub struct Lanes(InameId);
+
+impl Primitive for VectoriseIname {
+    type Proof = Lanes;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[NO_AXIS, INNERMOST, LANES];
+
+    fn check(&self, analysis: &Analysis) -> Result<Lanes, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
-        let data = &kernel.inames[iname];
-        match data.tag {
-            AxisTag::Sequential | AxisTag::Vector => {}
-            tag @ (AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Refusal::Other(format!(
-                    "`{}` is tagged {tag}; tag it sequential first",
-                    self.iname
-                )));
-            }
-        }
+        let tag = kernel.inames[iname].tag;
+        let elsewhere = match tag {
+            AxisTag::Sequential | AxisTag::Vector => false,
+            AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_) => true,
+        };
+        NO_AXIS
+            .require(!elsewhere, || format!("`{}` is tagged {tag}; tag it sequential first", self.iname))?;
         self.check_innermost(kernel, iname)?;
         self.check_length(kernel, iname)?;
-        let mut vectorised = kernel.clone();
-        vectorised.inames[iname].tag = AxisTag::Vector;
-        check_placement(&vectorised)?;
-        Ok(vectorised)
+        Ok(Lanes(iname))
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Lanes) {
+        kernel.inames[proof.0].tag = AxisTag::Vector;
     }
 }
 
 impl VectoriseIname {
     fn check_innermost(&self, kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
-        let Some(inner) = inames_of(kernel, body).first().map(|i| &kernel.inames[*i].name) else {
-            return Ok(());
-        };
-        let way_out = match kernel.iname(inner).and_then(|i| loop_body(&kernel.body, i)) {
-            Some(_) => "interchange the loops, or distribute this one",
-            None => "realise the reduction first",
-        };
-        Err(Refusal::Other(format!(
-            "`{}` holds the loop `{inner}`, and only innermost loops run in lanes; {way_out}",
-            self.iname
-        )))
+        let Some(inner) = inames_of(kernel, body).first().copied() else { return Ok(()) };
+        INNERMOST.require(false, || {
+            let way_out = match loop_body(&kernel.body, inner) {
+                Some(_) => "interchange the loops, or distribute this one",
+                None => "realise the reduction first",
+            };
+            format!(
+                "`{}` holds the loop `{}`, and only innermost loops run in lanes; {way_out}",
+                self.iname, kernel.inames[inner].name
+            )
+        })
     }
 
     fn check_length(&self, kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
@@ -105,10 +125,12 @@ impl VectoriseIname {
             Some(None) => "has no constant length".into(),
             None => "is no plain range `lo..hi`".into(),
         };
-        Err(Refusal::Other(format!(
-            "`{}` {found}, needed 2, 4, 8, 16, 32 or {MAX_LANES} lanes; split it by one of these with the tail \
-             strategy peel, or exact where it divides the length",
-            kernel.show_domain(iname, domain)
-        )))
+        LANES.require(false, || {
+            format!(
+                "`{}` {found}, needed 2, 4, 8, 16, 32 or {MAX_LANES} lanes; split it by one of these with the tail \
+                 strategy peel, or exact where it divides the length",
+                kernel.show_domain(iname, domain)
+            )
+        })
     }
 }

@@ -1,8 +1,13 @@
 //! What every primitive that stores an integer that was only computed must know: integers are unbounded until they
 //! are stored.
 
+use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_ir::{BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, Reduction, ScalarType, UpdateOp, WriteOp};
+
+/// An update joins its value before it stores.
+pub(crate) const NO_WIDE_UPDATE: Obligation =
+    Obligation::new("no_wide_update", "no update of an `i32` gets a value in 64 bits that had 32 before");
 
 /// Whether an integer surely fits an `i32`: what is loaded from one, cast to one or written out does.
 pub(crate) fn fits_i32(kernel: &Kernel, e: &Expr) -> bool {
@@ -41,24 +46,28 @@ pub(crate) fn accumulator_type(kernel: &Kernel, insn: &Insn, r: &Reduction, ty: 
     if ty != ScalarType::I32 || fits || (stored && whole && narrow) { ty } else { ScalarType::I64 }
 }
 
-/// Casts the value of an instruction that stores 64 bits into an `i32` by now: what a store does anyhow.
+/// Whether an instruction stores 64 bits into an `i32` by now, so that its value must be cast: what a store does anyhow.
 ///
 /// # Errors
-/// [`Refusal::Argument`] for an update, which joins the value before it stores.
-pub(crate) fn cast_stored(kernel: &mut Kernel, id: InsnId, from: &str) -> Result<(), Refusal> {
+/// [`NO_WIDE_UPDATE`] for an update, which joins the value before it stores.
+pub(crate) fn stores_wide(kernel: &Kernel, id: InsnId, from: &str) -> Result<bool, Refusal> {
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
     let wide = kernel.type_of(&insn.rhs, &[]) == Ok(ExprType::Scalar(ScalarType::I64));
     if var.ty != ScalarType::I32 || !wide {
-        return Ok(());
+        return Ok(false);
     }
-    if insn.op != WriteOp::Assign {
-        return Err(Refusal::Other(format!(
+    NO_WIDE_UPDATE.require(insn.op == WriteOp::Assign, || {
+        format!(
             "`{}` updates `{}`, an i32, by a value that {from} gives in 64 bits; cast the value of `{}` to i32",
             insn.name, var.name, insn.name
-        )));
-    }
+        )
+    })?;
+    Ok(true)
+}
+
+/// Casts the value of an instruction to an `i32`.
+pub(crate) fn cast_stored(kernel: &mut Kernel, id: InsnId) {
     let value = kernel.insns[id].rhs.clone();
     kernel.insns[id].rhs = Expr::Cast(ScalarType::I32, Box::new(value));
-    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use super::loops::Loops;
 use crate::condition::condition;
-use crate::nest::wrapped;
 use crate::proofs::footprint::element_names;
 use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
@@ -11,94 +10,55 @@ use crate::tree::edit_body;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
-    Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, InameId, Insn, Kernel, Node, ScalarType,
+    Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, Insn, InsnId, Kernel, Node, ScalarType,
     VarId, VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
 use std::collections::BTreeSet;
 
-/// A temporary and the loops that fill it, ready to be put into the kernel that was checked.
+/// A temporary and what fills it, for the kernel from which it was planned.
 pub(crate) struct Filling {
+    region: Region,
+    tile: Tile,
     temporary: Variable,
-    /// The new loops. Their ids follow those of the kernel.
+    /// They mention one another, and the instruction and the node them, by the next ids of the kernel's tables.
     inames: Vec<Iname>,
-    /// The new loops, outer first.
-    loops: Vec<InameId>,
     insn: Insn,
+    node: Node,
 }
 
-/// A temporary that a step fills.
+/// Handles to a temporary and what fills it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filled {
     /// The temporary.
     pub temporary: Array,
-    /// The loops that fill it, outer first.
+    /// The loops around the instruction, outer first.
     pub loops: Vec<Loop>,
-    /// The instruction that fills it.
-    pub insn: Statement,
+    /// The instruction that fills the temporary.
+    pub statement: Statement,
 }
 
 impl Handles for Filled {
     fn list(&self, made: &mut Made) {
         self.temporary.list(made);
         self.loops.list(made);
-        self.insn.list(made);
-    }
-}
-
-impl Filling {
-    /// Puts the temporary into the kernel, filled in front of the region's first read, and lets the region read it.
-    pub(crate) fn insert(&self, kernel: &mut Kernel, region: &Region, tile: &Tile) -> Filled {
-        let temporary = kernel.vars.push(self.temporary.clone());
-        redirect(kernel, region, tile, temporary);
-        for iname in &self.inames {
-            kernel.inames.push(iname.clone());
-        }
-        let insn = Node::Insn(kernel.insns.push(self.insn.clone()));
-        let nest = wrapped(self.loops.iter().copied(), vec![insn]);
-        edit_body(kernel, region.at, &mut |body| {
-            body.splice(region.node..region.node, nest.iter().cloned());
-        });
-        Filled {
-            temporary: Array::named(&self.temporary.name),
-            loops: self.loops.iter().map(|l| Loop::named(&kernel.inames[*l].name)).collect(),
-            insn: Statement::named(&self.insn.name),
-        }
+        self.statement.list(made);
     }
 }
 
 impl Temporary<'_> {
-    /// The kernel with the temporary, filled in front of the region's first read, and its reads replaced.
+    /// Plans the temporary, filled in front of the region's first read.
     ///
     /// # Errors
-    /// Those of [`Temporary::filling`].
-    pub(crate) fn fill(
+    /// Names that are taken or of the wrong number; conditions without closed form.
+    pub(crate) fn plan(
         &self,
         analysis: &Analysis,
-        region: &Region,
-        tile: &Tile,
-        memory: (ScalarType, AddressSpace),
-    ) -> Result<Kernel, Refusal> {
-        let filling = self.filling(analysis, region, tile, memory)?;
-        let mut filled = analysis.kernel().clone();
-        filling.insert(&mut filled, region, tile);
-        Ok(filled)
-    }
-
-    /// The temporary, and the loops that fill it.
-    ///
-    /// # Errors
-    /// Names that are taken or of the wrong number; [`CLOSED_FORM`].
-    pub(crate) fn filling(
-        &self,
-        analysis: &Analysis,
-        region: &Region,
-        tile: &Tile,
+        region: Region,
+        tile: Tile,
         (ty, space): (ScalarType, AddressSpace),
     ) -> Result<Filling, Refusal> {
-        // names are taken and ids are given in a copy; what is new there is what the edit adds
-        let kernel = analysis.kernel();
-        let mut draft = kernel.clone();
+        let mut draft = analysis.kernel().clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
         let id = draft.vars.push(temporary.clone());
         let loops = if self.work_items.is_empty() {
@@ -112,8 +72,32 @@ impl Temporary<'_> {
         let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());
         let insn = Insn { name, lhs, op: WriteOp::Assign, rhs, predicate, tags, callee: None };
-        let inames = draft.inames.values().skip(kernel.inames.len()).cloned().collect();
-        Ok(Filling { temporary, inames, loops: loops.inames, insn })
+        let node = loops.around(Node::Insn(draft.insns.push(insn.clone())));
+        let inames = draft.inames.values().skip(analysis.kernel().inames.len()).cloned().collect();
+        Ok(Filling { region, tile, temporary, inames, insn, node })
+    }
+}
+
+impl Filling {
+    /// Puts the temporary and what fills it into the kernel, and reads it in the region.
+    pub(crate) fn edit(&self, kernel: &mut Kernel) -> Filled {
+        let temporary = kernel.vars.push(self.temporary.clone());
+        redirect(kernel, &self.region, &self.tile, temporary);
+        for iname in &self.inames {
+            kernel.inames.push(iname.clone());
+        }
+        kernel.insns.push(self.insn.clone());
+        edit_body(kernel, self.region.at, &mut |body| body.insert(self.region.node, self.node.clone()));
+        Filled {
+            temporary: Array::named(&self.temporary.name),
+            loops: self.inames.iter().map(|i| Loop::named(&i.name)).collect(),
+            statement: Statement::named(&self.insn.name),
+        }
+    }
+
+    /// The instructions that read the temporary.
+    pub(crate) fn readers(&self) -> &[InsnId] {
+        &self.region.insns
     }
 }
 

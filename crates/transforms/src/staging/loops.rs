@@ -4,13 +4,20 @@ use super::flat::Sizes;
 use super::tile::Tile;
 use crate::lookup;
 use crate::refusal::Refusal;
-use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel};
+use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel, Node};
 
 /// Loops over the elements of a box, outer first, and the offset in the box along each axis.
 #[derive(Default)]
 pub(crate) struct Loops {
     pub(crate) inames: Vec<InameId>,
     pub(crate) offsets: Vec<Affine>,
+}
+
+impl Loops {
+    /// The nest of the loops around a node.
+    pub(crate) fn around(self, node: Node) -> Node {
+        self.inames.into_iter().rev().fold(node, |node, iname| Node::Loop(iname, vec![node]))
+    }
 }
 
 impl Tile {

@@ -7,6 +7,7 @@ mod region;
 mod tile;
 
 pub use fill::Filled;
+pub(crate) use fill::Filling;
 pub(crate) use region::Region;
 pub(crate) use tile::Tile;
 
