@@ -8,7 +8,10 @@ use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use crate::refusal::Refusal;
-use crate::staging::{Filled, Filling, Footprint, Region, Temporary};
+use crate::staging::{
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Filled, Filling, Footprint, Region, SOMETHING_READS,
+    Temporary,
+};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::Mode;
 use purlin_ir::{
@@ -176,7 +179,18 @@ impl Primitive for PrecomputeRule {
     type Proof = Computed;
     type Made = Filled;
 
-    const OBLIGATIONS: &'static [Obligation] = &[AFFINE_ARGUMENTS, TYPED, ONE_TYPE, CURRENT, NO_WIDE_UPDATE];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        SOMETHING_READS,
+        AFFINE_ARGUMENTS,
+        TYPED,
+        ONE_TYPE,
+        CURRENT,
+        AFFINE_READS,
+        BOX_NOT_EMPTY,
+        BOX_SIZE,
+        CLOSED_FORM,
+        NO_WIDE_UPDATE,
+    ];
 
     fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
         let kernel = analysis.kernel();
