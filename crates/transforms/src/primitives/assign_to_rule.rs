@@ -154,7 +154,7 @@ impl Primitive for AssignToRule {
         self.check_uses(kernel, var)?;
         let insn = self.definition(kernel, var)?;
         let params = self.params(kernel, insn)?;
-        self.check_values(kernel, var, insn, &params)?;
+        self.check_values(analysis, var, insn, &params)?;
         let body = body(kernel, insn, &params)?;
         Ok(Definition { var, insn, params, body })
     }
@@ -322,12 +322,11 @@ impl AssignToRule {
 
     fn check_values(
         &self,
-        kernel: &Kernel,
+        analysis: &Analysis,
         var: VarId,
         definition: InsnId,
         params: &[Param],
     ) -> Result<(), Refusal> {
-        let analysis = Analysis::of(kernel);
         let (expanded, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
         let flows: Vec<_> = analysis
             .dependences_of(&|v| v == var)?
@@ -348,7 +347,7 @@ impl AssignToRule {
             for p in params.iter().filter(|p| p.axis.is_none()) {
                 let same = isl::Constraint::zero(step(poly, p.iname));
                 let equal = isl::Map::from_disjuncts(&relation.space()?, &[vec![same]])?;
-                let carried = flow.witness(&expanded, &relation.subtract(&equal)?)?;
+                let carried = flow.witness(expanded, &relation.subtract(&equal)?)?;
                 SAME_ITERATION.refute(carried.map(|witness| {
                     let found = format!(
                         "`{}` carries a value from {} to {}, in another iteration of `{}`",

@@ -190,15 +190,14 @@ impl Primitive for BufferWrites {
         let kernel = analysis.kernel();
         let region = Region::of(self, kernel)?;
         let space = self.check_arguments(kernel, region.var)?;
-        let analysis = Analysis::of(kernel);
         let poly = analysis.polyhedral();
         let sites: Vec<_> =
             analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
         let buffered = region.buffered(poly, &sites)?;
         let array = &kernel.vars[region.var];
-        let tile = Tile::around(&poly, region.var, &buffered, &region.around, Some(&array.shape))?;
-        let start = region.start(&poly, &buffered, &tile)?;
-        self.prepare(&poly, region, &tile, start, space)
+        let tile = Tile::around(poly, region.var, &buffered, &region.around, Some(&array.shape))?;
+        let start = region.start(poly, &buffered, &tile)?;
+        self.prepare(analysis, region, &tile, start, space)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &BufferedBox) -> WriteBuffer {
@@ -412,19 +411,19 @@ impl BufferWrites {
     /// The parts that buffer the box; the names of the new loops must be free.
     fn prepare(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: Region,
         tile: &Tile,
         start: Start,
         space: AddressSpace,
     ) -> Result<BufferedBox, Refusal> {
-        let kernel = &*poly.kernel;
+        let kernel = analysis.kernel();
         // names are taken and ids are given in a copy; what is new there is what the edit adds
         let mut draft = kernel.clone();
         let array = &kernel.vars[region.var];
         let variable = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
         let buffer = draft.vars.push(variable.clone());
-        let redirected = redirected(poly, &region, tile, buffer, space);
+        let redirected = redirected(analysis, &region, tile, buffer, space);
         let in_buffer = |at: &[Affine]| Access::new(buffer, tile.temporary_at(at));
         let in_array = |at: &[Affine]| Access::new(region.var, tile.array_at(at));
         let assign = WriteOp::Assign;
@@ -480,12 +479,13 @@ impl Region {
 
 /// The instructions of the region, every affine access of which goes to the buffer.
 fn redirected(
-    poly: &Polyhedral,
+    analysis: &Analysis,
     region: &Region,
     tile: &Tile,
     buffer: VarId,
     space: AddressSpace,
 ) -> Vec<(InsnId, Insn)> {
+    let poly = analysis.polyhedral();
     let affine = |index: &[Expr]| {
         let known = |e: &Expr| e.as_affine().is_some_and(|a| poly.affine(&a, Side::Source).is_some());
         index.iter().all(known)
@@ -497,7 +497,7 @@ fn redirected(
         other => other,
     };
     let mut through_buffer = |id: &InsnId| {
-        let mut insn = poly.kernel.insns[*id].clone();
+        let mut insn = analysis.kernel().insns[*id].clone();
         insn.map_expressions(&mut rewrite);
         if insn.lhs.var == region.var {
             insn.lhs = Access::new(buffer, tile.index(&insn.lhs.index));

@@ -88,7 +88,7 @@ impl Primitive for ContractArray {
             format!("axis {} is the vector axis of `{}`; change the layout first", self.axis, self.var)
         })?;
         let proof = LoneElements { var, axis };
-        check_readers(kernel, &self.draft(kernel, &proof), var, axis)?;
+        check_readers(analysis, &self.draft(kernel, &proof), var, axis)?;
         Ok(proof)
     }
 
@@ -121,10 +121,9 @@ impl Primitive for ContractArray {
 }
 
 /// `{ s -> t in D : k(s) /= k(t) }` is empty.
-fn check_readers(kernel: &Kernel, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Refusal> {
-    let analysis = Analysis::of(kernel);
+fn check_readers(analysis: &Analysis, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Refusal> {
     let (poly, sites) = (analysis.polyhedral(), analysis.sites(var));
-    let after = Analysis::of(contracted);
+    let after = analysis.next(contracted);
     for d in after.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
         for source in sites.iter().filter(|s| s.insn == d.source && s.writes()) {
             for sink in sites.iter().filter(|s| s.insn == d.sink && receives(s, d.kind)) {

@@ -119,7 +119,8 @@ pub struct Places {
 
 impl Primitive for EliminateCommonSubexpressions {
     type Proof = Places;
-    type Made = Vec<(Array, Statement)>;
+    /// The temporaries, the largest subexpression first, and in textual order what computes them.
+    type Made = (Vec<Array>, Vec<Statement>);
 
     const OBLIGATIONS: &'static [Obligation] = &[COMMON, CURRENT];
     const WEIGHT: usize = 2;
@@ -141,13 +142,12 @@ impl Primitive for EliminateCommonSubexpressions {
         self.eliminate(kernel, true).map(|(spots, _)| Places { spots })
     }
 
-    fn edit(&self, kernel: &mut Kernel, proof: &Places) -> Vec<(Array, Statement)> {
-        let made = proof.spots.iter().map(|spot| {
-            let insn = self.introduce(kernel, spot);
-            let insn = &kernel.insns[insn];
-            (Array::named(&kernel.vars[insn.lhs.var].name), Statement::named(&insn.name))
-        });
-        made.collect()
+    fn edit(&self, kernel: &mut Kernel, proof: &Places) -> (Vec<Array>, Vec<Statement>) {
+        let new: Vec<_> = proof.spots.iter().map(|spot| self.introduce(kernel, spot)).collect();
+        let array = |insn: &InsnId| Array::named(&kernel.vars[kernel.insns[*insn].lhs.var].name);
+        let in_text = insns_of(&kernel.body).into_iter().filter(|insn| new.contains(insn));
+        let insns = in_text.map(|insn| Statement::named(&kernel.insns[insn].name)).collect();
+        (new.iter().map(array).collect(), insns)
     }
 
     fn draw(_: &Kernel, _: &mut Picks<'_>) -> Option<Self> {

@@ -112,11 +112,11 @@ impl Primitive for ExpandArray {
         })?;
         check_only_accessed(kernel, var)?;
         check_no_rule(kernel, var)?;
-        self.check_values(kernel, var, &inames)?;
+        self.check_carried(analysis, var, &inames)?;
         self.check_inside(kernel, var, &inames)?;
         let mut axes = Vec::new();
         for iname in &inames {
-            let axis = parametric_extent(Analysis::of(kernel).polyhedral(), *iname)?;
+            let axis = parametric_extent(analysis.polyhedral(), *iname)?;
             axes.push(axis.ok_or_else(|| {
                 KNOWN_LENGTH.undecided(format!(
                     "the length of `{}` is bounded by no expression of the parameters; assume bounds, or \
@@ -177,7 +177,11 @@ impl ExpandArray {
         var: VarId,
         inames: &[InameId],
     ) -> Result<(), Refusal> {
-        let analysis = Analysis::of(kernel);
+        self.check_carried(&Analysis::of(kernel), var, inames)
+    }
+
+    fn check_carried(&self, analysis: &Analysis, var: VarId, inames: &[InameId]) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         for d in analysis.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
             for iname in inames {
                 if d.equal.contains(iname) {

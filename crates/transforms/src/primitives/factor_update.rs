@@ -187,7 +187,7 @@ impl Primitive for FactorUpdate {
         // where no term is, nothing says that the operands of a condition have values
         let predicate =
             insn.predicate.as_ref().filter(|p| !summed(p) && (runs || has_a_value_everywhere(kernel, p)));
-        let delayed = Delayed { analysis: &analysis, id, outer };
+        let delayed = Delayed { analysis, id, outer };
         delayed.check_unseen(&format!(
             "distribute the loops, or factor `{}` over loops further inside",
             self.insn
@@ -195,7 +195,7 @@ impl Primitive for FactorUpdate {
         let operands: Vec<_> = insn.lhs.index.iter().chain(predicate).collect();
         delayed.check_operands_stay(&operands)?;
         delayed.check_element_exists(&known, predicate)?;
-        let extents = axes.iter().map(|l| extent(kernel, *l)).collect::<Result<_, _>>()?;
+        let extents = axes.iter().map(|l| extent(analysis, *l)).collect::<Result<_, _>>()?;
         let predicated_sum = predicate.is_some();
         Ok(PartialSums { id, op, loops, outer, axes, extents, predicated_sum })
     }
@@ -359,12 +359,12 @@ fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {
 }
 
 /// Lower bound and extent of a loop.
-fn extent(kernel: &Kernel, iname: InameId) -> Result<(Affine, Affine), Refusal> {
-    parametric_extent(Analysis::of(kernel).polyhedral(), iname)?.ok_or_else(|| {
+fn extent(analysis: &Analysis, iname: InameId) -> Result<(Affine, Affine), Refusal> {
+    parametric_extent(analysis.polyhedral(), iname)?.ok_or_else(|| {
         KNOWN_LENGTH.undecided(format!(
             "the length of `{}` is bounded by no expression of the parameters; assume bounds, or name loops of known \
              length",
-            kernel.inames[iname].name
+            analysis.kernel().inames[iname].name
         ))
     })
 }

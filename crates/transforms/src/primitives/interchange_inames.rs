@@ -129,7 +129,7 @@ impl Primitive for InterchangeInames {
         let outer = lookup::iname(kernel, &self.outer)?;
         let inner = lookup::iname(kernel, &self.inner)?;
         self.check_nest(kernel, outer, inner)?;
-        let (for_inner, for_outer) = self.swapped_domains(kernel, outer, inner)?;
+        let (for_inner, for_outer) = self.swapped_domains(analysis, outer, inner)?;
         check_bounds(analysis, outer, inner)?;
         let proof = Interchangeable { outer, inner, for_inner, for_outer };
         let swapped = self.draft(kernel, &proof);
@@ -194,15 +194,15 @@ impl InterchangeInames {
     /// Domains after the swap: `{ j : exists i }` and `{ i : both }`.
     fn swapped_domains(
         &self,
-        kernel: &Kernel,
+        analysis: &Analysis,
         outer: InameId,
         inner: InameId,
     ) -> Result<(Domain, Domain), Refusal> {
+        let kernel = analysis.kernel();
         let (a, b) = (&kernel.inames[outer].domain, &kernel.inames[inner].domain);
         if !b.mentions(outer) {
             return Ok((b.clone(), a.clone()));
         }
-        let analysis = Analysis::of(kernel);
         let poly = analysis.polyhedral();
         let ((i, exact_i), (j, exact_j)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
         KNOWN_BOUNDS.decide(exact_i && exact_j, || {

@@ -9,7 +9,10 @@ use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use crate::refusal::Refusal;
-use crate::staging::{Filled, Filling, Footprint, Region, Temporary};
+use crate::staging::{
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Filled, Filling, Footprint, Region, SOMETHING_READS,
+    Temporary,
+};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::Mode;
 use purlin_ir::{
@@ -178,8 +181,18 @@ impl Primitive for PrecomputeRule {
     type Proof = Computed;
     type Made = Filled;
 
-    const OBLIGATIONS: &'static [Obligation] = &[AFFINE_ARGUMENTS, TYPED, ONE_TYPE, CURRENT, NO_WIDE_UPDATE];
-    const WEIGHT: usize = 2;
+    const OBLIGATIONS: &'static [Obligation] = &[
+        SOMETHING_READS,
+        AFFINE_ARGUMENTS,
+        TYPED,
+        ONE_TYPE,
+        CURRENT,
+        AFFINE_READS,
+        BOX_NOT_EMPTY,
+        BOX_SIZE,
+        CLOSED_FORM,
+        NO_WIDE_UPDATE,
+    ];
 
     fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
         let kernel = analysis.kernel();
@@ -192,13 +205,13 @@ impl Primitive for PrecomputeRule {
         let uses = |insn| reads(&stand_in.kernel, insn, stand_in.array);
         let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses)?;
         let ty = self.check_uses(kernel, rule, &region.insns)?;
-        self.check_operands(kernel, rule, &region)?;
-        let uses = analysis.next(&stand_in.kernel);
-        let poly = uses.polyhedral();
-        let reads = region.reads(poly, uses.sites(stand_in.array))?;
+        self.check_operands(analysis, rule, &region)?;
+        let of_array = analysis.next(&stand_in.kernel);
+        let poly = of_array.polyhedral();
+        let reads = region.reads(poly, of_array.sites(stand_in.array))?;
         let tile = region.tile(poly, &reads, self.footprint, None)?;
         let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
-        let filling = temporary.plan(&uses, region, tile, (ty, space))?;
+        let filling = temporary.plan(&of_array, region, tile, (ty, space))?;
         let mut proof = Computed { rule, chosen, filling, casts: Vec::new() };
         let draft = self.draft(kernel, &proof);
         for insn in proof.filling.readers() {
@@ -283,14 +296,14 @@ impl PrecomputeRule {
     }
 
     /// Checks that nothing writes an operand of the rule between the computation and a use.
-    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Refusal> {
+    fn check_operands(&self, analysis: &Analysis, rule: RuleId, region: &Region) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let mut operands = Vec::new();
         kernel.expand_rules(&kernel.rules[rule].body).for_each(&mut |e| {
             if let Expr::Load(access) = e {
                 operands.push(access.var);
             }
         });
-        let analysis = Analysis::of(kernel);
         let poly = analysis.polyhedral();
         let position = poly.position(region.first);
         let place = Place { loops: &region.around, position, what: "the computation" };

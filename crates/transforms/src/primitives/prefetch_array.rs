@@ -7,7 +7,10 @@ use crate::primitive::Primitive;
 use crate::proofs::CURRENT;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::refusal::Refusal;
-use crate::staging::{Filled, Filling, Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
+use crate::staging::{
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Filled, Filling, Footprint,
+    NO_RULE_READS, Region, SOMETHING_READS, Temporary, check_no_rule_reads, rule_that_reads,
+};
 use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
 use schemars::JsonSchema;
@@ -157,7 +160,17 @@ impl Primitive for PrefetchArray {
     type Proof = Copied;
     type Made = Filled;
 
-    const OBLIGATIONS: &'static [Obligation] = &[ARRAY, CURRENT];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        ARRAY,
+        SOMETHING_READS,
+        NO_RULE_READS,
+        AFFINE_READS,
+        CURRENT,
+        BOX_NOT_EMPTY,
+        BOX_SIZE,
+        DEFINED_BOX,
+        CLOSED_FORM,
+    ];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Copied, Refusal> {

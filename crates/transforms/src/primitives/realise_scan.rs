@@ -18,7 +18,7 @@ use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::polyhedral::{Side, cross};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, GuardedRange, InameId,
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
@@ -189,22 +189,22 @@ impl Primitive for RealiseScan {
 
     fn check(&self, analysis: &Analysis) -> Result<RunningTotal, Refusal> {
         let kernel = analysis.kernel();
-        let scan = self.find(kernel)?;
+        let scan = self.find(analysis)?;
         for end in ["", "_init", "_first", "_update"] {
             lookup::free(kernel, &format!("{}{end}", self.name()))?;
         }
         let Some(prefix) = prefix(kernel, &scan)? else {
             let step = recurrence(kernel, &scan)?;
             check_index_stays(kernel, &scan, &step.before)?;
-            check_own_element(kernel, &scan, &step)?;
+            check_own_element(analysis, &scan, &step)?;
             return Ok(RunningTotal { scan, of: Of::Recurrence(step) });
         };
         let from = format!("the reduction over `{}`", kernel.inames[prefix.term].name);
-        let sum = Sum::of(kernel, &scan, prefix)?;
+        let sum = Sum::of(analysis, &scan, prefix)?;
         let narrow = RunningTotal { scan, of: Of::Prefix(sum.clone()) };
         let draft = self.draft(kernel, &narrow);
         let cast = stores_wide(&draft, narrow.scan.id, &from)?;
-        self.check_terms(&draft, &narrow.scan)?;
+        self.check_terms(&analysis.next(&draft), &narrow.scan)?;
         Ok(RunningTotal { of: Of::Prefix(Sum { cast, ..sum }), ..narrow })
     }
 
@@ -272,7 +272,8 @@ struct Recurrence {
 }
 
 impl RealiseScan {
-    fn find(&self, kernel: &Kernel) -> Result<Scan, Refusal> {
+    fn find(&self, analysis: &Analysis) -> Result<Scan, Refusal> {
+        let kernel = analysis.kernel();
         let id = lookup::insn(kernel, &self.insn)?;
         let insn = &kernel.insns[id];
         UNCONDITIONAL.require(insn.predicate.is_none(), || {
@@ -281,7 +282,7 @@ impl RealiseScan {
                 self.insn
             )
         })?;
-        let mut around = Analysis::of(kernel).loops(id).to_vec();
+        let mut around = analysis.loops(id).to_vec();
         let iname = around.pop().ok_or_else(|| {
             RANGE.unfit(format!("`{}` stands in no loop; there is nothing to run along", self.insn))
         })?;
@@ -362,12 +363,11 @@ impl RealiseScan {
     }
 
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates read.
-    fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Refusal> {
-        let analysis = Analysis::of(realised);
-        let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
+    fn check_terms(&self, realised: &Analysis, scan: &Scan) -> Result<(), Refusal> {
+        let (expanded, poly) = (realised.expanded(), realised.polyhedral());
         let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
-        let total = realised.var(&self.name());
-        let sites = analysis.all_sites();
+        let total = expanded.var(&self.name());
+        let sites = realised.all_sites();
         let is_term = |s: &AccessSite| {
             !s.writes() && Some(s.access.var) != total && names.contains(&expanded.insns[s.insn].name)
         };
@@ -376,8 +376,8 @@ impl RealiseScan {
             for read in of_var.iter().filter(|s| is_term(s)) {
                 for write in of_var.iter().filter(|s| s.writes() && inside(s)) {
                     let order = Order::Within(&scan.outer);
-                    let Some(pair) = pair_relation(&poly, read, write, order) else { continue };
-                    let witness = stale::witness(&expanded, read, write, &pair.map(&poly)?)?;
+                    let Some(pair) = pair_relation(poly, read, write, order) else { continue };
+                    let witness = stale::witness(expanded, read, write, &pair.map(poly)?)?;
                     TERMS_STAY.refute(witness.map(|witness| {
                         let found = format!(
                             "{} would read the term `{}` once, and {} overwrites it, so that later sums have another \
@@ -402,14 +402,15 @@ impl Prefix {
 }
 
 impl Sum {
-    fn of(kernel: &Kernel, scan: &Scan, prefix: Prefix) -> Result<Self, Refusal> {
+    fn of(analysis: &Analysis, scan: &Scan, prefix: Prefix) -> Result<Self, Refusal> {
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
         let exists = Constraint::le(&prefix.lo, &prefix.newest());
-        let needed = !always(kernel, &[scan.outer.as_slice(), &[scan.iname]].concat(), &exists)?;
+        let needed = !always(poly, &[scan.outer.as_slice(), &[scan.iname]].concat(), &exists)?;
         // lo <= i + c - 1, with the loop alone on its side
         let first = prefix.lo.minus(&prefix.end).plus(&Affine::iname(scan.iname)).plus_constant(1);
         let condition = Expr::binary(BinaryOp::Le, Expr::from_affine(&first), Expr::Iname(scan.iname));
         let wide = accumulator_type(kernel, &kernel.insns[scan.id], &prefix.reduction, prefix.ty);
-        let first = first_terms(kernel, scan, &prefix)?;
+        let first = first_terms(poly, scan, &prefix)?;
         Ok(Self { prefix, wide, first, condition: needed.then_some(condition), cast: false })
     }
 }
@@ -512,8 +513,7 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
 
 /// Nobody else inside the loop writes the element that the recurrence takes over:
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty.
-fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Refusal> {
-    let analysis = Analysis::of(kernel);
+fn check_own_element(analysis: &Analysis, scan: &Scan, step: &Recurrence) -> Result<(), Refusal> {
     let (poly, expanded) = (analysis.polyhedral(), analysis.expanded());
     let own = |s: &AccessSite| {
         let affine = |index: &[Expr]| index.iter().map(Expr::as_affine).collect::<Vec<_>>();
@@ -525,8 +525,8 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
             .iter()
             .filter(|s| s.writes() && s.insn != scan.id && poly.loops(s.insn).contains(&scan.iname));
         for write in others {
-            let Some(pair) = pair_relation(&poly, write, read, Order::Within(&scan.outer)) else { continue };
-            let witness = stale::witness(&expanded, write, read, &pair.map(&poly)?)?;
+            let Some(pair) = pair_relation(poly, write, read, Order::Within(&scan.outer)) else { continue };
+            let witness = stale::witness(expanded, write, read, &pair.map(poly)?)?;
             OWN_ELEMENT.refute(witness.map(|witness| {
                 let found = format!(
                     "{} takes `{}` from {}, and not from the iteration before",
@@ -542,15 +542,13 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
 
 /// Values of the term's iname in front of the loop: all but the newest of the first iteration, if it runs; `None` if
 /// there are none.
-fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
+fn first_terms(poly: &Polyhedral, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
     let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.range.lo.clone());
     let last = prefix.end.substitute(&replace).plus_constant(-1);
     let j = Affine::iname(prefix.term);
     let runs = Constraint::lt(&scan.range.lo, &scan.range.hi);
     let values = [Constraint::le(&prefix.lo, &j), Constraint::lt(&j, &last), runs];
     let all: Vec<_> = values.into_iter().chain(scan.range.guard.iter().cloned()).collect();
-    let analysis = Analysis::of(kernel);
-    let poly = analysis.polyhedral();
     let mut loops = scan.outer.clone();
     loops.push(prefix.term);
     let space = isl::SetSpace::new(&poly.names(&loops, Side::Source), &poly.params);
@@ -563,9 +561,7 @@ fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<D
 }
 
 /// Whether a condition holds in every iteration of the loop.
-pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
-    let analysis = Analysis::of(kernel);
-    let poly = analysis.polyhedral();
+pub(super) fn always(poly: &Polyhedral, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
     let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
     let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
     let all = poly.in_context(poly.domains(loops, Side::Source).0);

@@ -219,7 +219,6 @@ impl Primitive for ReduceInTree {
             )));
         };
         let id = *id;
-        let analysis = Analysis::of(kernel);
         let insn = &analysis.expanded().insns[id];
         let (_, op) = update(kernel, &insn.name)?;
         ONE_ELEMENT.require(!insn.lhs.index.iter().any(|e| mentions(e, iname)), || {
@@ -234,7 +233,7 @@ impl Primitive for ReduceInTree {
         let outer = poly.loops(id).len() - 1;
         let predicate = insn.predicate.as_ref().filter(|p| !mentions(p, iname));
         refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
-        let delayed = Delayed { analysis: &analysis, id, outer };
+        let delayed = Delayed { analysis, id, outer };
         delayed.check_unseen("keep the update sequential")?;
         delayed.check_element_exists(&poly.loops(id)[..outer], predicate)?;
         let values = Values::of(kernel, iname)?;

@@ -91,9 +91,8 @@ impl Primitive for ReplaceWithIntrinsic {
         let kernel = analysis.kernel();
         let callee = lookup::callee(kernel, &self.callee)?;
         let run = run::named(kernel, &self.statements)?;
-        let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
         let meaning = &kernel.callees[callee].kernel;
-        if let Err(why) = unify(expanded.as_ref().unwrap_or(kernel), meaning, run.nodes) {
+        if let Err(why) = unify(analysis.expanded(), meaning, run.nodes) {
             MEANING.require(false, || self.difference(&why))?;
         }
         let proof = Instance { nodes: run.nodes.to_vec(), callee };

@@ -129,10 +129,10 @@ impl Primitive for SinkAccumulation {
         check_no_rule(kernel, var)?;
         let parts = self.parts(kernel, var, into)?;
         let op = self.check_loop(kernel, &parts)?;
-        self.check_start(kernel, &parts, op)?;
+        self.check_start(analysis, &parts, op)?;
         self.check_commit(kernel, &parts, op)?;
         self.check_bounds(kernel, &parts)?;
-        self.check_apart(kernel, &parts)?;
+        self.check_apart(analysis, &parts)?;
         Ok(parts)
     }
 
@@ -205,10 +205,11 @@ impl SinkAccumulation {
         found.ok_or_else(|| UPDATES.unfit(format!("nothing in `{}` updates `{}`", self.into, self.var)))
     }
 
-    fn check_start(&self, kernel: &Kernel, parts: &Parts, op: UpdateOp) -> Result<(), Refusal> {
+    fn check_start(&self, analysis: &Analysis, parts: &Parts, op: UpdateOp) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let ty = kernel.vars[parts.var].ty;
         // a commit of nothing replaces a nan, and where the loop does not run, no other one does so any more
-        let from_nothing = runs(kernel, parts)?;
+        let from_nothing = runs(analysis, parts)?;
         for id in insns_of(std::slice::from_ref(&parts.start)) {
             let insn = &kernel.insns[id];
             let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == parts.var;
@@ -266,9 +267,9 @@ impl SinkAccumulation {
     }
 
     /// `{ s -> c in D } = { c -> s in D } = {}` within one iteration of the loops around.
-    fn check_apart(&self, kernel: &Kernel, parts: &Parts) -> Result<(), Refusal> {
+    fn check_apart(&self, analysis: &Analysis, parts: &Parts) -> Result<(), Refusal> {
+        let kernel = analysis.kernel();
         let commits = insns_of(std::slice::from_ref(&parts.commit));
-        let analysis = Analysis::of(kernel);
         let poly = analysis.polyhedral();
         let around = parts.inside.first().map_or(&[][..], |i| poly.loops(*i));
         let around = &around[..around.iter().position(|l| *l == parts.into).unwrap_or(0)];
@@ -297,15 +298,15 @@ impl SinkAccumulation {
 }
 
 /// Whether the loop surely has an iteration.
-fn runs(kernel: &Kernel, parts: &Parts) -> Result<bool, Refusal> {
-    let into = parts.into;
+fn runs(analysis: &Analysis, parts: &Parts) -> Result<bool, Refusal> {
+    let (kernel, into) = (analysis.kernel(), parts.into);
     let Some((lo, hi)) = kernel.inames[into].domain.as_range(into) else { return Ok(false) };
     let around = parts.inside.first().and_then(|first| {
         let (_, loops) = kernel.schedule().into_iter().find(|(insn, _)| insn == first)?;
         Some(loops.into_iter().take_while(|l| *l != into).collect::<Vec<_>>())
     });
     let some = Constraint::lt(&lo, &hi);
-    Ok(some.as_constant() == Some(true) || always(kernel, &around.unwrap_or_default(), &some)?)
+    Ok(some.as_constant() == Some(true) || always(analysis.polyhedral(), &around.unwrap_or_default(), &some)?)
 }
 
 fn touches(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {

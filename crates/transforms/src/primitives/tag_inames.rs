@@ -77,7 +77,7 @@ impl Primitive for TagInames {
         let tagged = |name: &String| {
             let iname = lookup::iname(kernel, name)?;
             let tag = if unrolled {
-                check_unrolled(kernel, iname)?;
+                check_unrolled(analysis, iname)?;
                 AxisTag::Unrolled
             } else {
                 parallel_tag(kernel, iname, &self.tag)?

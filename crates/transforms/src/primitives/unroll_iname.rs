@@ -76,7 +76,7 @@ impl Primitive for UnrollIname {
     fn check(&self, analysis: &Analysis) -> Result<Unrolled, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
-        check_unrolled(kernel, iname)?;
+        check_unrolled(analysis, iname)?;
         Ok(Unrolled(iname))
     }
 
@@ -93,7 +93,8 @@ impl Primitive for UnrollIname {
 ///
 /// # Errors
 /// A loop on an axis, a length without a constant bound or too large a one.
-pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
+pub(crate) fn check_unrolled(analysis: &Analysis, iname: InameId) -> Result<(), Refusal> {
+    let kernel = analysis.kernel();
     let data = &kernel.inames[iname];
     let on_axis = match data.tag {
         AxisTag::Sequential | AxisTag::Unrolled => false,
@@ -104,7 +105,7 @@ pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Refu
     let length = data.domain.as_guarded_range(iname).and_then(|range| range.length().as_constant());
     let bounds = match length {
         Some(n) => Some(n),
-        None => parametric_extent(Analysis::of(kernel).polyhedral(), iname)?
+        None => parametric_extent(analysis.polyhedral(), iname)?
             .and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
     };
     VALUES_BOUNDED.decide(bounds.is_some(), || {
