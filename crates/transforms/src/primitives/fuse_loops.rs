@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ impl Primitive for FuseLoops {
         SAME_TAG.require(tag == other, || {
             format!("`{}` is {tag} and `{}` is {other}; tag both alike first", self.first, self.second)
         })?;
-        let shift = shift(kernel, first, second)?;
+        let shift = shift(analysis, first, second)?;
         let body = loop_body(&kernel.body, first).unwrap_or_default();
         check_bounds_stay(kernel, second, body)?;
         let proof = SameValues { first, second, shift };
@@ -103,7 +103,7 @@ impl Primitive for FuseLoops {
         let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
         let back = Affine::iname(second).minus(&proof.shift);
         let value = |insn, l| (l == first && moved.contains(&insn)).then(|| back.clone());
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        let order = Reordering { before: analysis, after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
                 "keep the loops apart, shift one of them, or let `{source}` and `{sink}` use memory of their \
@@ -160,7 +160,8 @@ impl FuseLoops {
 }
 
 /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
-fn shift(kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Refusal> {
+fn shift(analysis: &Analysis, first: InameId, second: InameId) -> Result<Affine, Refusal> {
+    let kernel = analysis.kernel();
     let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
     let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
         (Some(a), Some(b)) => b.lo.minus(&a.lo),
@@ -179,7 +180,7 @@ fn shift(kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Ref
             kernel.show_domain(second, b)
         )
     };
-    let same = same_values(kernel, first, a, &shifted)?;
+    let same = same_values(analysis, first, a, &shifted)?;
     SAME_VALUES.decide(same.is_some(), other)?;
     SAME_VALUES.require(same != Some(false), other)?;
     Ok(shift)
@@ -191,8 +192,8 @@ fn is_loop(node: &Node, iname: InameId) -> bool {
 
 /// Whether two domains of `iname` hold the same values in every iteration of the loops around, under the
 /// assumptions; `None` if values from memory decide.
-fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<Option<bool>, Refusal> {
-    let poly = Polyhedral::new(kernel);
+fn same_values(analysis: &Analysis, iname: InameId, a: &Domain, b: &Domain) -> Result<Option<bool>, Refusal> {
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
     if !(exact_a && exact_b) {
         return Ok(None);

@@ -9,9 +9,8 @@ use crate::proofs::length::never_empty;
 use crate::proofs::stale::{Place, check_unchanged, witness};
 use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, prune_insn};
+use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, access_sites};
-use purlin_analysis::polyhedral::Polyhedral;
 use purlin_analysis::{Analysis, Witness};
 use purlin_ir::{Atom, BinaryOp, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
 use serde::{Deserialize, Serialize};
@@ -123,9 +122,8 @@ impl Primitive for HoistInsn {
             return Err(INSIDE.unfit(format!("no loop is around `{}`", self.insn)));
         };
         self.check_form(kernel, insn, iname)?;
-        let expanded = kernel.with_rules_expanded();
-        check_accesses(&expanded, insn, &loops)?;
-        let bounds = bounds(&expanded, iname)?;
+        check_accesses(analysis, insn, &loops)?;
+        let bounds = bounds(analysis, iname)?;
         Ok(Invariant { insn, iname, bounds })
     }
 
@@ -188,31 +186,27 @@ impl HoistInsn {
 }
 
 /// Nothing that accesses what the instruction reads and writes stands between the start of the innermost of `loops` and it.
-fn check_accesses(kernel: &Kernel, id: InsnId, loops: &[InameId]) -> Result<(), Refusal> {
+fn check_accesses(analysis: &Analysis, id: InsnId, loops: &[InameId]) -> Result<(), Refusal> {
     let Some((iname, around)) = loops.split_last() else { return Ok(()) };
-    let poly = Polyhedral::new(kernel);
-    let sites = access_sites(&poly);
+    let (kernel, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
     let inside = |s: &AccessSite| poly.loops(s.insn).starts_with(loops);
     let start =
         sites.iter().flatten().filter(|s| inside(s)).map(|s| poly.position(s.insn)).min().unwrap_or(0);
     let what = format!("the start of `{}`", kernel.inames[*iname].name);
     let insn = &kernel.insns[id];
-    for of_var in &sites {
-        let operands: Vec<_> = of_var
-            .iter()
-            .filter(|s| s.insn == id && !s.writes())
-            .filter(|s| insn.reads().iter().any(|r| std::ptr::eq(*r, s.access)))
-            .collect();
+    for of_var in sites {
+        let operands: Vec<_> =
+            of_var.iter().filter(|s| s.insn == id && !s.writes()).filter(|s| s.bound_of.is_none()).collect();
         // only what runs inside this loop comes after its start
         let here: Vec<_> = of_var.iter().filter(|s| inside(s)).cloned().collect();
         let place = Place { loops: around, position: start, what: &what };
-        check_unchanged(&poly, &here, &operands, place, "keep it inside the loop")?;
+        check_unchanged(poly, &here, &operands, place, "keep it inside the loop")?;
     }
     let target = &sites[insn.lhs.var.index()];
     let Some(own) = target.iter().find(|s| s.insn == id && s.writes()) else { return Ok(()) };
     let clash = |source, sink| {
-        let Some(pair) = pair_relation(&poly, source, sink, Order::Within(around)) else { return Ok(None) };
-        Ok::<_, Refusal>(witness(kernel, source, sink, &pair.map(&poly)?)?)
+        let Some(pair) = pair_relation(poly, source, sink, Order::Within(around)) else { return Ok(None) };
+        Ok::<_, Refusal>(witness(kernel, source, sink, &pair.map(poly)?)?)
     };
     for other in target.iter().filter(|s| s.insn != id && inside(s)) {
         if other.writes() {
@@ -238,10 +232,11 @@ fn too_early(witness: Witness, what: &str, help: &str) -> WrongOrder {
 }
 
 /// The values of the loop, which say whether it is empty, unless it never is.
-fn bounds(kernel: &Kernel, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
-    if never_empty(kernel, iname)? {
+fn bounds(analysis: &Analysis, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
+    if never_empty(analysis, iname)? {
         return Ok(None);
     }
+    let kernel = analysis.kernel();
     let range = kernel.inames[iname].domain.as_guarded_range(iname);
     CONDITION.require(range.is_some(), || {
         format!(

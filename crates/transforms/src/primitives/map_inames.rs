@@ -12,7 +12,7 @@ use crate::schedule::Loop;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,7 @@ impl Primitive for MapInames {
         let mut with_new = kernel.clone();
         let new = new_loops(&mut with_new, old.len());
         let values: Vec<Affine> = inverse.iter().map(|row| self.preimage(row, &new)).collect();
-        let domains = domains(&with_new, &old, &new, &values)?;
+        let domains = domains(&analysis.next(&with_new), &old, &new, &values)?;
         let proof = Image { old, values, domains };
         let after = self.draft(kernel, &proof);
         let value = |_, l| {
@@ -154,7 +154,7 @@ impl Primitive for MapInames {
             let sum = terms.fold(Affine::default(), |sum, (i, c)| sum.plus(&Affine::iname(*i).times(*c)));
             Some(sum.plus_constant(self.offset_of(row)))
         };
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &proof.old };
+        let order = Reordering { before: analysis, after: &after, value: &value, whole: &proof.old };
         check_order(&order, &|source, sink| {
             format!(
                 "choose rows whose first nonzero product with every dependence between `{source}` and `{sink}` is positive"
@@ -275,12 +275,12 @@ impl MapInames {
 /// Domains of the new loops: each one the projection onto it and those around, given those around. What no loop says,
 /// because it is about the loops around and parameters alone, the outermost one says.
 fn domains(
-    kernel: &Kernel,
+    analysis: &Analysis,
     old: &[InameId],
     new: &[InameId],
     values: &[Affine],
 ) -> Result<Vec<Domain>, Refusal> {
-    let poly = Polyhedral::new(kernel);
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let mut all: Disjuncts = vec![Vec::new()];
     for iname in old {
         let mut domain = kernel.inames[*iname].domain.clone();

@@ -112,7 +112,7 @@ impl Primitive for MoveInsns {
         let kernel = analysis.kernel();
         let proof = self.statements(kernel)?;
         let after = self.draft(kernel, &proof);
-        let order = Reordering { before: kernel, after: &after, value: &|_, _| None, whole: &[] };
+        let order = Reordering { before: analysis, after: &after, value: &|_, _| None, whole: &[] };
         check_order(&order, &|source, sink| format!("keep `{source}` before `{sink}`"))?;
         Ok(proof)
     }

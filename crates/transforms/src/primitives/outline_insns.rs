@@ -8,7 +8,6 @@ use crate::refusal::Refusal;
 use crate::run::{self, Run};
 use crate::tree::{inames_of, insns_of};
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,
@@ -94,8 +93,7 @@ impl Primitive for OutlineInsns {
         let kernel = analysis.kernel();
         lookup::free(kernel, &self.name)?;
         let run = run::named(kernel, &self.statements)?;
-        let expanded = kernel.with_rules_expanded();
-        let callee = Outline::new(&expanded, run.nodes)?.callee(&self.name);
+        let callee = Outline::new(analysis, run.nodes)?.callee(&self.name);
         callee.verify()?;
         let proof = Outlined { statements: run.nodes.to_vec(), callee: Callee::new(callee.canonical()) };
         match self.draft(kernel, &proof).calls() {
@@ -126,8 +124,8 @@ struct Outline<'k> {
 }
 
 impl<'k> Outline<'k> {
-    fn new(kernel: &'k Kernel, nodes: &'k [Node]) -> Result<Self, Refusal> {
-        let poly = Polyhedral::new(kernel);
+    fn new(analysis: &'k Analysis, nodes: &'k [Node]) -> Result<Self, Refusal> {
+        let (kernel, poly) = (analysis.expanded(), analysis.polyhedral());
         let insns = insns_of(nodes);
         let mut this = Self {
             kernel,
@@ -146,7 +144,7 @@ impl<'k> Outline<'k> {
         }
         for (var, accesses) in accesses {
             if !kernel.vars[var].shape.is_empty() || this.written.contains(&var) {
-                this.arrays.insert(var, axes_of(&poly, &this.inside, var, &accesses)?);
+                this.arrays.insert(var, axes_of(poly, &this.inside, var, &accesses)?);
             }
         }
         Ok(this)

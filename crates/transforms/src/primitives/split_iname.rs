@@ -184,7 +184,7 @@ impl Primitive for SplitIname {
             let value = Affine::iname(outer).times(self.factor).plus(&Affine::iname(inner));
             return Ok(Blocks { iname, domains, value, remainder: None });
         }
-        let range = range_of(kernel, iname)?;
+        let range = range_of(analysis, iname)?;
         let full = self.full_blocks(&range, next_two(kernel));
         if self.tail == Tail::Peel && !changing_bounds(kernel, iname).is_empty() {
             let remainder = Some(self.remainder(&range)?); // nothing is known of the length
@@ -246,7 +246,8 @@ fn next_two(kernel: &Kernel) -> (InameId, InameId) {
 }
 
 /// The bounds of a loop that is cut into full blocks.
-fn range_of(kernel: &Kernel, iname: InameId) -> Result<RangeOf<'_>, Refusal> {
+fn range_of<'a, 'k>(analysis: &'a Analysis<'k>, iname: InameId) -> Result<RangeOf<'a, 'k>, Refusal> {
+    let kernel = analysis.kernel();
     let domain = &kernel.inames[iname].domain;
     let Some(range) = domain.as_guarded_range(iname) else {
         return Err(RANGE.unfit(format!(
@@ -256,7 +257,7 @@ fn range_of(kernel: &Kernel, iname: InameId) -> Result<RangeOf<'_>, Refusal> {
         )));
     };
     check_constant_value(kernel, iname, &range.lo)?;
-    Ok(RangeOf { kernel, iname, range })
+    Ok(RangeOf { analysis, iname, range })
 }
 
 impl SplitIname {
@@ -301,7 +302,8 @@ impl SplitIname {
     }
 
     fn indivisible(&self, range: &RangeOf, params: Vec<(String, i64)>, length: i64) -> AtParameters {
-        let domain = range.kernel.show_domain(range.iname, &range.kernel.inames[range.iname].domain);
+        let kernel = range.analysis.kernel();
+        let domain = kernel.show_domain(range.iname, &kernel.inames[range.iname].domain);
         let found = format!("`{domain}` has {length} iterations");
         let reason = format!(
             "which {} does not divide; peel the remainder, guard it, or fix the parameters",
@@ -313,7 +315,7 @@ impl SplitIname {
     /// What remains behind full blocks.
     fn remainder(&self, of: &RangeOf) -> Result<Remainder, Refusal> {
         let (f, range) = (self.factor, &of.range);
-        if loop_body(&of.kernel.body, of.iname).is_none() {
+        if loop_body(&of.analysis.kernel().body, of.iname).is_none() {
             return Err(PLACE.unfit(format!(
                 "`{}` runs inside a reduction, which has no place for a second loop; realise the reduction first",
                 self.iname
