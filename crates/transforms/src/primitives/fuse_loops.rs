@@ -98,7 +98,7 @@ impl Primitive for FuseLoops {
         SAME_TAG.require(tag == other, || {
             format!("`{}` is {tag} and `{}` is {other}; tag both alike first", self.first, self.second)
         })?;
-        let shift = shift(kernel, first, second)?;
+        let shift = shift(analysis, first, second)?;
         let body = loop_body(&kernel.body, first).unwrap_or_default();
         check_bounds_stay(kernel, second, body)?;
         let proof = SameValues { first, second, shift };
@@ -168,7 +168,8 @@ impl FuseLoops {
 }
 
 /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
-fn shift(kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Refusal> {
+fn shift(analysis: &Analysis, first: InameId, second: InameId) -> Result<Affine, Refusal> {
+    let kernel = analysis.kernel();
     let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
     let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
         (Some(a), Some(b)) => b.lo.minus(&a.lo),
@@ -187,7 +188,7 @@ fn shift(kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Ref
             kernel.show_domain(second, b)
         )
     };
-    let same = same_values(kernel, first, a, &shifted)?;
+    let same = same_values(analysis, first, a, &shifted)?;
     SAME_VALUES.decide(same.is_some(), other)?;
     SAME_VALUES.require(same != Some(false), other)?;
     Ok(shift)
@@ -199,9 +200,8 @@ fn is_loop(node: &Node, iname: InameId) -> bool {
 
 /// Whether two domains of `iname` hold the same values in every iteration of the loops around, under the
 /// assumptions; `None` if values from memory decide.
-fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<Option<bool>, Refusal> {
-    let analysis = Analysis::of(kernel);
-    let poly = analysis.polyhedral();
+fn same_values(analysis: &Analysis, iname: InameId, a: &Domain, b: &Domain) -> Result<Option<bool>, Refusal> {
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
     if !(exact_a && exact_b) {
         return Ok(None);

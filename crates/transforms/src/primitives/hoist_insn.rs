@@ -241,10 +241,10 @@ fn too_early(witness: Witness, what: &str, help: &str) -> WrongOrder {
 
 /// The values of the loop, which say whether it is empty, unless it never is.
 fn bounds(analysis: &Analysis, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
-    let kernel = analysis.kernel();
     if never_empty(analysis, iname)? {
         return Ok(None);
     }
+    let kernel = analysis.kernel();
     let range = kernel.inames[iname].domain.as_guarded_range(iname);
     CONDITION.require(range.is_some(), || {
         format!(

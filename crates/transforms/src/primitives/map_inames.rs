@@ -147,7 +147,7 @@ impl Primitive for MapInames {
         let mut with_new = kernel.clone();
         let new = new_loops(&mut with_new, old.len());
         let values: Vec<Affine> = inverse.iter().map(|row| self.preimage(row, &new)).collect();
-        let domains = domains(&with_new, &old, &new, &values)?;
+        let domains = domains(&analysis.next(&with_new), &old, &new, &values)?;
         let proof = Image { old, values, domains };
         let after = self.draft(kernel, &proof);
         let value = |_, l| {
@@ -285,13 +285,12 @@ impl MapInames {
 /// Domains of the new loops: each one the projection onto it and those around, given those around. What no loop says,
 /// because it is about the loops around and parameters alone, the outermost one says.
 fn domains(
-    kernel: &Kernel,
+    analysis: &Analysis,
     old: &[InameId],
     new: &[InameId],
     values: &[Affine],
 ) -> Result<Vec<Domain>, Refusal> {
-    let analysis = Analysis::of(kernel);
-    let poly = analysis.polyhedral();
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let mut all: Disjuncts = vec![Vec::new()];
     for iname in old {
         let mut domain = kernel.inames[*iname].domain.clone();

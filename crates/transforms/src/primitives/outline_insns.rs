@@ -95,7 +95,7 @@ impl Primitive for OutlineInsns {
         let kernel = analysis.kernel();
         lookup::free(kernel, &self.name)?;
         let run = run::named(kernel, &self.statements)?;
-        let callee = Outline::new(&Analysis::of(kernel), run.nodes)?.callee(&self.name);
+        let callee = Outline::new(analysis, run.nodes)?.callee(&self.name);
         callee.verify()?;
         let proof = Outlined { statements: run.nodes.to_vec(), callee: Callee::new(callee.canonical()) };
         match self.draft(kernel, &proof).calls() {

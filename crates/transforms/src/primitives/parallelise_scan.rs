@@ -171,7 +171,6 @@ impl Primitive for ParalleliseScan {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let (id, op) = update(kernel, &self.insn)?;
-        let analysis = Analysis::of(kernel);
         let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
             return Err(AROUND.unfit(format!("`{}` is not around `{}`", self.iname, self.insn)));

@@ -15,9 +15,9 @@ use crate::refusal::{Refusal, WrongOrder};
 use crate::schedule::Loop;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
-use purlin_analysis::{Analysis, Entries};
 use purlin_ir::{
     Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel, Node,
     VarId, Variable,
@@ -177,7 +177,7 @@ impl Primitive for PipelineLoop {
         let kernel = analysis.kernel();
         let stages = self.stages(kernel)?;
         self.check_values(kernel, &stages)?;
-        check_ahead(kernel, &stages, self.ahead())?;
+        check_ahead(analysis, &stages, self.ahead())?;
         Ok(stages)
     }
 
@@ -322,32 +322,34 @@ fn buffer_stride(variable: &Variable) -> Result<Option<Affine>, Refusal> {
 }
 
 /// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with `a` zero through what has buffers, else `ahead`.
-fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Refusal> {
+fn check_ahead(analysis: &Analysis, stages: &Stages, ahead: i64) -> Result<(), Refusal> {
     let (fetch, rest) = (insns_of(&stages.fetch), insns_of(&stages.rest));
-    let entries = Entries::of(kernel);
-    let analysis = Analysis::of(&entries.kernel);
-    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
-    // what reads the bounds of a loop goes with the loop
-    let among =
-        |insns: &[InsnId], id| poly.loops(id).contains(&stages.iname) && insns.contains(&entries.inside(id));
-    let concerned =
-        |d: &&Dependence| d.kind != DependenceKind::Update && among(&rest, d.source) && among(&fetch, d.sink);
-    for d in analysis.dependences()?.into_iter().filter(concerned) {
-        let whole = d.relation()?;
-        let mut late = equal_values(poly, &stages.around);
-        // other iterations have other buffers
-        let buffered = stages.buffered.iter().any(|b| b.var == d.var);
-        let reach = if buffered { 0 } else { ahead };
-        let distance = isl::Affine::constant(reach).add_scaled(-1, &step(poly, stages.iname));
-        late.push(isl::Constraint::non_negative(distance));
-        let late = whole.intersect(&isl::Map::from_constraints(&whole.space()?, &late)?)?;
-        AHEAD.refute(d.witness(kernel, &late)?.map(|witness| {
-            let relation = relation_text(d.kind, &witness.element);
-            let help = format!("keep `{}` in its iteration", witness.sink.insn);
-            WrongOrder { witness, relation, help }
-        }))?;
-    }
-    Ok(())
+    analysis.with_entries(|analysis, entries| {
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
+        // what reads the bounds of a loop goes with the loop
+        let among = |insns: &[InsnId], id| {
+            poly.loops(id).contains(&stages.iname) && insns.contains(&entries.inside(id))
+        };
+        let concerned = |d: &&Dependence| {
+            d.kind != DependenceKind::Update && among(&rest, d.source) && among(&fetch, d.sink)
+        };
+        for d in analysis.dependences()?.into_iter().filter(concerned) {
+            let whole = d.relation()?;
+            let mut late = equal_values(poly, &stages.around);
+            // other iterations have other buffers
+            let buffered = stages.buffered.iter().any(|b| b.var == d.var);
+            let reach = if buffered { 0 } else { ahead };
+            let distance = isl::Affine::constant(reach).add_scaled(-1, &step(poly, stages.iname));
+            late.push(isl::Constraint::non_negative(distance));
+            let late = whole.intersect(&isl::Map::from_constraints(&whole.space()?, &late)?)?;
+            AHEAD.refute(d.witness(kernel, &late)?.map(|witness| {
+                let relation = relation_text(d.kind, &witness.element);
+                let help = format!("keep `{}` in its iteration", witness.sink.insn);
+                WrongOrder { witness, relation, help }
+            }))?;
+        }
+        Ok(())
+    })
 }
 
 /// Runs a statement only where `a < b`, which is `guard`.
