@@ -1,5 +1,6 @@
 //! Names and selections, with errors that say what there is.
 
+use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId};
 use schemars::JsonSchema;
@@ -65,7 +66,7 @@ impl Selection {
             Self::Insn(_) | Self::Tag(_) | Self::Writes(_) | Self::Reads(_) | Self::Inside(_) => &[],
         };
         if parts.is_empty() {
-            return Err(Refusal::Other("an intersection of no selections; name at least one".into()));
+            return Err(Refusal::argument("all", "an intersection of no selections", "at least one"));
         }
         let mut found: Vec<_> = kernel.schedule().into_iter().map(|(insn, _)| insn).collect();
         let mut known = Vec::new();
@@ -194,17 +195,21 @@ pub(crate) fn free(kernel: &Kernel, name: &str) -> Result<(), Refusal> {
         return Err(Refusal::Malformed(purlin_ir::KernelError::BadName { name: name.into() }));
     }
     if !kernel.is_free_name(name) {
-        return Err(Refusal::Other(format!("the name `{name}` is taken; choose another")));
+        return Err(Refusal::Taken { name: name.into() });
     }
     Ok(())
 }
+
+/// A loop of the tree is asked for.
+pub(crate) const NO_REDUCTION: Obligation =
+    Obligation::new("no_reduction", "the loop is one of the program, and not that of a reduction");
 
 /// The iname of a name, which must be a loop of the tree and not that of a reduction.
 pub(crate) fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
     let found = iname(kernel, name)?;
     if crate::tree::loop_body(&kernel.body, found).is_none() {
         let message = format!("`{name}` runs inside a reduction; realise the reduction first");
-        return Err(Refusal::Other(message));
+        return Err(NO_REDUCTION.unfit(message));
     }
     Ok(found)
 }

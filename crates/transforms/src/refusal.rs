@@ -9,7 +9,7 @@ use purlin_isl::IslError;
 
 /// A step that was not applied: the operation as the user wrote it, and why it is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{operation}: {cause}")]
+#[error("{operation}: {cause}{}", .cause.id_text())]
 pub struct TransformError {
     /// The operation, for example ``split `cell` by 32``.
     pub operation: String,
@@ -47,9 +47,9 @@ pub enum Refusal {
     /// An argument that makes no sense, whatever the kernel.
     #[error("{0}")]
     Argument(BadArgument),
-    /// An argument or a kernel that does not do, of no further kind.
+    /// Arguments that the step does not have, or of another type.
     #[error("{0}")]
-    Other(String),
+    Arguments(String),
     /// The kernel has not the form that the step needs.
     #[error("{0}")]
     Unfit(Unmet),
@@ -180,7 +180,7 @@ impl Refusal {
             | Self::EmptySelection { .. }
             | Self::Taken { .. }
             | Self::Argument(_)
-            | Self::Other(_)
+            | Self::Arguments(_)
             | Self::Unfit(_)
             | Self::Undecided(_)
             | Self::Malformed(_)
@@ -198,11 +198,16 @@ impl Refusal {
             | Self::EmptySelection { .. }
             | Self::Taken { .. }
             | Self::Argument(_)
-            | Self::Other(_)
+            | Self::Arguments(_)
             | Self::Malformed(_)
             | Self::Solver(_)
             | Self::Internal(_) => None,
         }
+    }
+
+    /// `` [interchange_inames.nested] `` or nothing.
+    fn id_text(&self) -> String {
+        self.obligation().map_or_else(String::new, |o| format!(" [{}]", o.id()))
     }
 
     /// An argument that makes no sense: its name in recipes, what it is as a clause, and what it should be.

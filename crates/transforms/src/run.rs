@@ -1,6 +1,7 @@
 //! Runs of neighbouring statements that a user names.
 
 use crate::lookup;
+use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::{insns_of, siblings};
 use purlin_ir::{Id, Kernel, Node};
@@ -12,6 +13,13 @@ pub(crate) struct Run<'k> {
     pub(crate) nodes: &'k [Node],
 }
 
+/// The statements can be taken out as they stand.
+pub(crate) const CONTIGUOUS: Obligation =
+    Obligation::new("contiguous", "the statements stand in one body, with nothing between them");
+
+/// A call is one thing.
+pub(crate) const NOT_CALLED: Obligation = Obligation::new("not_called", "no statement belongs to a call");
+
 /// The statements (instructions, or loops with all they hold) of these names, in any order.
 ///
 /// # Errors
@@ -19,14 +27,14 @@ pub(crate) struct Run<'k> {
 /// belongs to a call.
 pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>, Refusal> {
     let Some(first) = names.first() else {
-        return Err(Refusal::Other("no statement is named; name instructions or loops".into()));
+        return Err(Refusal::argument("statements", "no statement is named", "instructions or loops"));
     };
     let wanted = names.iter().map(|name| statement(kernel, name)).collect::<Result<Vec<_>, _>>()?;
     let body = siblings(&kernel.body, &|node| same(node, &wanted[0])).unwrap_or_default();
     let mut positions = Vec::with_capacity(wanted.len());
     for (name, statement) in names.iter().zip(&wanted) {
         let Some(k) = body.iter().position(|node| same(node, statement)) else {
-            return Err(Refusal::Other(format!(
+            return Err(CONTIGUOUS.unfit(format!(
                 "`{name}` does not stand in the body in which `{first}` stands; name the loops around them"
             )));
         };
@@ -35,18 +43,18 @@ pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>,
     positions.sort_unstable();
     positions.dedup();
     let (Some(from), Some(to)) = (positions.first().copied(), positions.last().copied()) else {
-        return Err(Refusal::Other("no statement is named; name instructions or loops".into()));
+        return Err(Refusal::argument("statements", "no statement is named", "instructions or loops"));
     };
     let nodes = &body[from..=to];
     if let Some(k) = (0..nodes.len()).find(|k| !positions.contains(&(from + k))) {
-        return Err(Refusal::Other(format!(
+        return Err(CONTIGUOUS.unfit(format!(
             "{} stands between the statements; name it, too, or move it",
             lookup::names_in(kernel, &nodes[k..=k])
         )));
     }
     let called = insns_of(nodes).into_iter().find_map(|s| kernel.insns[s].callee.map(|c| (s, c)));
     if let Some((insn, callee)) = called {
-        return Err(Refusal::Other(format!(
+        return Err(NOT_CALLED.unfit(format!(
             "`{}` belongs to a call of `{}`; inline the call first",
             kernel.insns[insn].name,
             kernel.callees[callee].name()

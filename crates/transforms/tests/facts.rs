@@ -9,12 +9,26 @@
 mod story;
 
 use purlin_facts::{Answers, Fact};
+use purlin_transforms::refusal::{PLACEMENT, STORAGE};
 use purlin_transforms::schedule::{Script, ScriptProblem};
+use purlin_transforms::{PrimitiveInfo, Refusal, primitives};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     purlin_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
+}
+
+/// The obligation that a refusal names is one that the primitive declares, or that the frame checks.
+fn declared(step: &str, refusal: &Refusal) -> Result<(), String> {
+    let Some(obligation) = refusal.obligation() else { return Ok(()) };
+    let name = step.split('(').next().unwrap_or_default().trim();
+    let known = |p: &&PrimitiveInfo| p.step_name == name && p.obligations.contains(&obligation);
+    match primitives().iter().find(known) {
+        Some(_) => Ok(()),
+        None if [STORAGE, PLACEMENT].contains(&obligation) => Ok(()),
+        None => Err(format!("`{name}` does not declare the obligation `{}`", obligation.id())),
+    }
 }
 
 /// What becomes of the program, step by step, until one is refused.
@@ -30,6 +44,7 @@ fn answer(fact: &Fact) -> Result<Answers, String> {
                 let ScriptProblem::Refused(refusal) = error.problem else { return Err(error.to_string()) };
                 let message = refusal.to_string();
                 story::assert_style(&message);
+                declared(&question.text, &refusal.cause)?;
                 found.answers.push(format!("refused: {message}"));
                 return Ok(found);
             }

@@ -4,6 +4,7 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::temporary;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
@@ -79,7 +80,7 @@ impl Primitive for AliasStorage {
     type Made = ();
 
     // that their lives do not meet is what every result must keep
-    const OBLIGATIONS: &'static [Obligation] = &[SEVERAL, ARRAYS, UNSHARED];
+    const OBLIGATIONS: &'static [Obligation] = &[SEVERAL, ARRAYS, UNSHARED, TEMPORARY];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Sharers, Refusal> {

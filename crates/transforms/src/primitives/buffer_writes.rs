@@ -2,11 +2,14 @@
 
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::nest::wrapped;
 use crate::neutral::neutral;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::ONLY_ACCESSED;
 use crate::proofs::elements::check_only_accessed;
+use crate::proofs::footprint::CONSTANT_BOX;
 use crate::proofs::stale::witness;
 use crate::refusal::{LostValue, Refusal};
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
@@ -183,8 +186,18 @@ impl Primitive for BufferWrites {
     type Proof = BufferedBox;
     type Made = WriteBuffer;
 
-    const OBLIGATIONS: &'static [Obligation] =
-        &[SOMETHING_WRITES, NO_RULE_READS, AFFINE_WRITES, NOT_MISSED, BOX_NOT_EMPTY, BOX_SIZE, DEFINED];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        SOMETHING_WRITES,
+        NO_RULE_READS,
+        AFFINE_WRITES,
+        NOT_MISSED,
+        BOX_NOT_EMPTY,
+        BOX_SIZE,
+        DEFINED,
+        ONLY_ACCESSED,
+        NO_REDUCTION,
+        CONSTANT_BOX,
+    ];
 
     fn check(&self, analysis: &Analysis) -> Result<BufferedBox, Refusal> {
         let kernel = analysis.kernel();

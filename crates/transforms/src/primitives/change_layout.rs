@@ -4,6 +4,7 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::MOVABLE;
 use crate::proofs::elements::check_movable;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
@@ -89,7 +90,7 @@ impl Primitive for ChangeLayout {
     type Proof = NewLayout;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[ARRAY, LAYOUT, ANOTHER, VECTORS];
+    const OBLIGATIONS: &'static [Obligation] = &[ARRAY, LAYOUT, ANOTHER, VECTORS, MOVABLE];
 
     fn check(&self, analysis: &Analysis) -> Result<NewLayout, Refusal> {
         let kernel = analysis.kernel();

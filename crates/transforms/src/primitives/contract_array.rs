@@ -3,6 +3,9 @@
 use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::AXIS;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
 use crate::refusal::{LostValue, Refusal};
 use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
@@ -76,7 +79,7 @@ impl Primitive for ContractArray {
     type Proof = LoneElements;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[NO_VECTOR_AXIS, ONE_ALIVE];
+    const OBLIGATIONS: &'static [Obligation] = &[NO_VECTOR_AXIS, ONE_ALIVE, TEMPORARY, AXIS, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<LoneElements, Refusal> {
         let kernel = analysis.kernel();

@@ -3,6 +3,7 @@
 use crate::copy::copy_loop;
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
@@ -90,7 +91,7 @@ impl Primitive for DistributeLoop {
     type Proof = Parts;
     type Made = Vec<Loop>;
 
-    const OBLIGATIONS: &'static [Obligation] = &[LATER_PART, BOUNDS_STAY, ORDER];
+    const OBLIGATIONS: &'static [Obligation] = &[LATER_PART, BOUNDS_STAY, ORDER, NO_REDUCTION];
 
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {
         let kernel = analysis.kernel();

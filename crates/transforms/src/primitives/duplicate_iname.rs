@@ -2,6 +2,7 @@
 
 use crate::copy::copy_loop;
 use crate::draw::{self, Picks};
+use crate::lookup::NO_REDUCTION;
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -108,7 +109,7 @@ impl Primitive for DuplicateIname {
     type Proof = Separable;
     type Made = Vec<Loop>;
 
-    const OBLIGATIONS: &'static [Obligation] = &[INSIDE, NOT_ALL, BOUNDS_STAY, ORDER];
+    const OBLIGATIONS: &'static [Obligation] = &[INSIDE, NOT_ALL, BOUNDS_STAY, ORDER, NO_REDUCTION];
 
     fn check(&self, analysis: &Analysis) -> Result<Separable, Refusal> {
         let kernel = analysis.kernel();

@@ -4,8 +4,12 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::NO_RULE;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::parametric_extent;
+use crate::proofs::inside::NO_FAULT;
 use crate::refusal::{LostValue, Refusal};
 use crate::tree::loop_body;
 use purlin_analysis::Analysis;
@@ -101,7 +105,17 @@ impl Primitive for ExpandArray {
     type Proof = OwnValues;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[OWN_LOOPS, NO_STRIDES, SAME_ITERATION, INSIDE, KNOWN_LENGTH];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        OWN_LOOPS,
+        NO_STRIDES,
+        SAME_ITERATION,
+        INSIDE,
+        KNOWN_LENGTH,
+        TEMPORARY,
+        ONLY_ACCESSED,
+        NO_RULE,
+        NO_FAULT,
+    ];
 
     fn check(&self, analysis: &Analysis) -> Result<OwnValues, Refusal> {
         let kernel = analysis.kernel();

@@ -2,10 +2,15 @@
 
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::nest::{copy_loops, renamed, wrapped};
 use crate::neutral::neutral;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::accumulation::HAS_ELEMENT;
+use crate::proofs::accumulation::HAS_VALUE;
+use crate::proofs::accumulation::IS_UPDATE;
+use crate::proofs::accumulation::NO_REDUCTIONS;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
 use crate::proofs::extent::parametric_extent;
@@ -160,8 +165,20 @@ impl Primitive for FactorUpdate {
     type Proof = PartialSums;
     type Made = PartialValues;
 
-    const OBLIGATIONS: &'static [Obligation] =
-        &[AROUND, BOUNDS_STAY, BOUNDS_HAVE_VALUES, BOUNDS_NOT_SUMMED, ORDER, VALUES, KNOWN_LENGTH];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        AROUND,
+        BOUNDS_STAY,
+        BOUNDS_HAVE_VALUES,
+        BOUNDS_NOT_SUMMED,
+        ORDER,
+        VALUES,
+        KNOWN_LENGTH,
+        NO_REDUCTION,
+        IS_UPDATE,
+        NO_REDUCTIONS,
+        HAS_ELEMENT,
+        HAS_VALUE,
+    ];
 
     fn check(&self, analysis: &Analysis) -> Result<PartialSums, Refusal> {
         let kernel = analysis.kernel();

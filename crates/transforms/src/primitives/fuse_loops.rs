@@ -2,6 +2,7 @@
 
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
@@ -86,7 +87,7 @@ impl Primitive for FuseLoops {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[NEIGHBOURS, SAME_TAG, SAME_VALUES, CONSTANT_BOUNDS, BOUNDS_STAY, ORDER];
+        &[NEIGHBOURS, SAME_TAG, SAME_VALUES, CONSTANT_BOUNDS, BOUNDS_STAY, ORDER, NO_REDUCTION];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<SameValues, Refusal> {

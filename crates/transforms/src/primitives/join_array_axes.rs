@@ -3,6 +3,9 @@
 use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::AXIS;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
@@ -76,7 +79,8 @@ impl Primitive for JoinArrayAxes {
     type Proof = JointAxes;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[CONSTANT_EXTENT, ONE_STRIDE, NO_VECTOR_AXIS];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[CONSTANT_EXTENT, ONE_STRIDE, NO_VECTOR_AXIS, TEMPORARY, AXIS, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<JointAxes, Refusal> {
         let kernel = analysis.kernel();

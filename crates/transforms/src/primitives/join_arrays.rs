@@ -4,6 +4,8 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_only_accessed, redirect_accesses, temporary};
 use crate::refusal::Refusal;
 use crate::schedule::Array;
@@ -91,7 +93,8 @@ impl Primitive for JoinArrays {
     type Proof = Components;
     type Made = Array;
 
-    const OBLIGATIONS: &'static [Obligation] = &[PLAIN, SAME_TYPE, SAME_SHAPE, SAME_SPACE];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[PLAIN, SAME_TYPE, SAME_SHAPE, SAME_SPACE, TEMPORARY, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<Components, Refusal> {
         let kernel = analysis.kernel();

@@ -3,6 +3,7 @@
 use super::interchange_inames::has_linear_bounds;
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::nest::wrapped;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
@@ -136,7 +137,8 @@ impl Primitive for MapInames {
     type Proof = Image;
     type Made = Vec<Loop>;
 
-    const OBLIGATIONS: &'static [Obligation] = &[UNTAGGED, NESTED, KNOWN_BOUNDS, CLOSED_FORM, ORDER];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[UNTAGGED, NESTED, KNOWN_BOUNDS, CLOSED_FORM, ORDER, NO_REDUCTION];
 
     fn check(&self, analysis: &Analysis) -> Result<Image, Refusal> {
         let kernel = analysis.kernel();

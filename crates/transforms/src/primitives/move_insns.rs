@@ -1,6 +1,7 @@
 //! Reorders the statements of a body.
 
 use crate::draw::{self, Picks};
+use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
@@ -108,7 +109,7 @@ impl Primitive for MoveInsns {
     type Proof = Moved;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[SAME_BODY, ORDER];
+    const OBLIGATIONS: &'static [Obligation] = &[SAME_BODY, ORDER, NO_REDUCTION];
 
     fn check(&self, analysis: &Analysis) -> Result<Moved, Refusal> {
         let kernel = analysis.kernel();

@@ -6,6 +6,8 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::windows::{ArgAxis, axes_of};
 use crate::refusal::Refusal;
+use crate::run::CONTIGUOUS;
+use crate::run::NOT_CALLED;
 use crate::run::{self, Run};
 use crate::tree::{inames_of, insns_of};
 use purlin_analysis::Analysis;
@@ -89,7 +91,7 @@ impl Primitive for OutlineInsns {
     type Proof = Outlined;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[ARGUMENTS];
+    const OBLIGATIONS: &'static [Obligation] = &[ARGUMENTS, CONTIGUOUS, NOT_CALLED];
 
     fn check(&self, analysis: &Analysis) -> Result<Outlined, Refusal> {
         let kernel = analysis.kernel();

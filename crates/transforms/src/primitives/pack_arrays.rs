@@ -5,6 +5,7 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::redirect_accesses;
 use crate::refusal::Refusal;
 use crate::schedule::Array;
@@ -91,7 +92,7 @@ impl Primitive for PackArrays {
     type Proof = Packing;
     type Made = Array;
 
-    const OBLIGATIONS: &'static [Obligation] = &[PLAIN, ALIKE, CONSTANT_SHAPE, SIZE];
+    const OBLIGATIONS: &'static [Obligation] = &[PLAIN, ALIKE, CONSTANT_SHAPE, SIZE, TEMPORARY];
 
     fn check(&self, analysis: &Analysis) -> Result<Packing, Refusal> {
         let kernel = analysis.kernel();

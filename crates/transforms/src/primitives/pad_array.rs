@@ -4,6 +4,8 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::AXIS;
+use crate::proofs::elements::MOVABLE;
 use crate::proofs::elements::{check_axis, check_movable, dense_or_given_strides, product};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
@@ -76,7 +78,7 @@ impl Primitive for PadArray {
     type Proof = Padded;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[MULTIPLES, MOVES];
+    const OBLIGATIONS: &'static [Obligation] = &[MULTIPLES, MOVES, AXIS, MOVABLE];
 
     fn check(&self, analysis: &Analysis) -> Result<Padded, Refusal> {
         let kernel = analysis.kernel();

@@ -3,12 +3,16 @@
 use super::reduce_in_tree::{Values, work_item_tag};
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::nest::{copy_loops, new_loop, renamed, wrapped};
 use crate::neutral::neutral;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::accumulation::IS_UPDATE;
+use crate::proofs::accumulation::NO_REDUCTIONS;
 use crate::proofs::accumulation::{mentions, refuse_reductions, update};
 use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use crate::proofs::elements::NO_RULE;
 use crate::proofs::elements::check_no_rule;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, reads_constants};
@@ -163,8 +167,22 @@ impl Primitive for ParalleliseScan {
     /// The scanned sums, and the total of an iteration.
     type Made = [Array; 2];
 
-    const OBLIGATIONS: &'static [Obligation] =
-        &[AROUND, SCALAR, TERMS_APART, ONLY_WRITE, NO_BOUND, BOUNDS_STAY, TERMS_KNOWN, DEFINED];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        AROUND,
+        SCALAR,
+        TERMS_APART,
+        ONLY_WRITE,
+        NO_BOUND,
+        BOUNDS_STAY,
+        TERMS_KNOWN,
+        DEFINED,
+        NO_RULE,
+        NO_REDUCTION,
+        IS_UPDATE,
+        NO_REDUCTIONS,
+        super::reduce_in_tree::LARGEST_LENGTH,
+        super::reduce_in_tree::SOME_ITERATION,
+    ];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Scan, Refusal> {

@@ -3,6 +3,7 @@
 use crate::copy::copy_nest;
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
@@ -106,7 +107,7 @@ impl Primitive for PeelIname {
     type Proof = Values;
     type Made = Loop;
 
-    const OBLIGATIONS: &'static [Obligation] = &[OFF_AXIS, RANGE, BOUNDS_STAY];
+    const OBLIGATIONS: &'static [Obligation] = &[OFF_AXIS, RANGE, BOUNDS_STAY, NO_REDUCTION];
 
     fn check(&self, analysis: &Analysis) -> Result<Values, Refusal> {
         let kernel = analysis.kernel();

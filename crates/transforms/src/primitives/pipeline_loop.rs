@@ -5,11 +5,17 @@ use super::peel_iname::{LoopEnd, end_of_range};
 use crate::copy::copy_nest;
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::VALUES;
 use crate::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
+use crate::proofs::elements::NO_RULE;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, product, rewrite_accesses, temporary};
+use crate::proofs::inside::INSIDE;
+use crate::proofs::inside::NO_FAULT;
 use crate::proofs::order::relation_text;
 use crate::refusal::{Refusal, WrongOrder};
 use crate::schedule::Loop;
@@ -170,6 +176,14 @@ impl Primitive for PipelineLoop {
         FILL_ONLY,
         VALUES,
         AHEAD,
+        TEMPORARY,
+        ONLY_ACCESSED,
+        NO_RULE,
+        NO_REDUCTION,
+        INSIDE,
+        NO_FAULT,
+        super::expand_array::INSIDE,
+        super::expand_array::SAME_ITERATION,
     ];
     const WEIGHT: usize = 2;
 

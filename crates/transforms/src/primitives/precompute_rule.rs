@@ -5,6 +5,9 @@ use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::CURRENT;
+use crate::proofs::footprint::CONSTANT_BOX;
+use crate::proofs::inside::INSIDE;
+use crate::proofs::inside::NO_FAULT;
 use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
@@ -192,7 +195,11 @@ impl Primitive for PrecomputeRule {
         BOX_SIZE,
         CLOSED_FORM,
         NO_WIDE_UPDATE,
+        INSIDE,
+        NO_FAULT,
+        CONSTANT_BOX,
     ];
+    const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
         let kernel = analysis.kernel();

@@ -5,6 +5,7 @@ use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::CURRENT;
+use crate::proofs::footprint::CONSTANT_BOX;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::refusal::Refusal;
 use crate::staging::{
@@ -170,6 +171,7 @@ impl Primitive for PrefetchArray {
         BOX_SIZE,
         DEFINED_BOX,
         CLOSED_FORM,
+        CONSTANT_BOX,
     ];
     const WEIGHT: usize = 2;
 

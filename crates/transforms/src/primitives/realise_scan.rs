@@ -8,8 +8,10 @@ use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::accumulation::NO_REDUCTIONS;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::stale;
 use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
 use crate::refusal::{LostValue, Refusal};
@@ -184,6 +186,8 @@ impl Primitive for RealiseScan {
         SAME_TYPE,
         INDEX_STAYS,
         OWN_ELEMENT,
+        TEMPORARY,
+        NO_REDUCTIONS,
     ];
     const WEIGHT: usize = 3;
 

@@ -2,11 +2,16 @@
 
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::nest::new_loop;
 use crate::neutral::neutral;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::ORDER;
+use crate::proofs::accumulation::HAS_ELEMENT;
+use crate::proofs::accumulation::HAS_VALUE;
+use crate::proofs::accumulation::IS_UPDATE;
+use crate::proofs::accumulation::NO_REDUCTIONS;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::extent::{parametric_extent, points_of};
 use crate::proofs::width::fits_i32;
@@ -206,6 +211,11 @@ impl Primitive for ReduceInTree {
         SOME_ITERATION,
         LANES_AXIS,
         LANES_LENGTH,
+        NO_REDUCTION,
+        IS_UPDATE,
+        NO_REDUCTIONS,
+        HAS_ELEMENT,
+        HAS_VALUE,
     ];
     const WEIGHT: usize = 2;
 

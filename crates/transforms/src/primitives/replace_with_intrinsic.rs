@@ -4,6 +4,8 @@ use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
+use crate::run::CONTIGUOUS;
+use crate::run::NOT_CALLED;
 use crate::run::Run;
 use crate::{lookup, run};
 use purlin_analysis::Analysis;
@@ -84,7 +86,7 @@ impl Primitive for ReplaceWithIntrinsic {
     type Proof = Instance;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[MEANING, CODE];
+    const OBLIGATIONS: &'static [Obligation] = &[MEANING, CODE, CONTIGUOUS, NOT_CALLED];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Instance, Refusal> {

@@ -4,6 +4,9 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::AXIS;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_axis, check_only_accessed, map_accesses, temporary};
 use crate::refusal::Refusal;
 use crate::schedule::Array;
@@ -81,7 +84,8 @@ impl Primitive for SeparateArray {
     type Proof = Parts;
     type Made = Vec<Array>;
 
-    const OBLIGATIONS: &'static [Obligation] = &[PLAIN, EXTENT, CONSTANT_INDEX];
+    const OBLIGATIONS: &'static [Obligation] =
+        &[PLAIN, EXTENT, CONSTANT_INDEX, TEMPORARY, AXIS, ONLY_ACCESSED];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {

@@ -3,9 +3,13 @@
 use super::realise_scan::always;
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::NO_RULE;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
 use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
@@ -117,8 +121,19 @@ impl Primitive for SinkAccumulation {
     type Proof = Parts;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] =
-        &[USERS, UPDATES, NEUTRAL_START, COMMIT, SAME_TYPE, BOUNDS, APART];
+    const OBLIGATIONS: &'static [Obligation] = &[
+        USERS,
+        UPDATES,
+        NEUTRAL_START,
+        COMMIT,
+        SAME_TYPE,
+        BOUNDS,
+        APART,
+        TEMPORARY,
+        ONLY_ACCESSED,
+        NO_RULE,
+        NO_REDUCTION,
+    ];
     const WEIGHT: usize = 3;
 
     fn check(&self, analysis: &Analysis) -> Result<Parts, Refusal> {

@@ -3,6 +3,9 @@
 use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::AXIS;
+use crate::proofs::elements::ONLY_ACCESSED;
+use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::points_of;
 use crate::refusal::Refusal;
@@ -71,7 +74,7 @@ impl Primitive for SplitArrayAxis {
     type Proof = Blocks;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[];
+    const OBLIGATIONS: &'static [Obligation] = &[TEMPORARY, AXIS, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<Blocks, Refusal> {
         let kernel = analysis.kernel();

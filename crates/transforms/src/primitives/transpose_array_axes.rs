@@ -4,6 +4,7 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::MOVABLE;
 use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
@@ -95,7 +96,7 @@ impl Primitive for TransposeArrayAxes {
     type Proof = Transposed;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[OTHER_ORDER, NO_STRIDES, AFFINE_STRIDES];
+    const OBLIGATIONS: &'static [Obligation] = &[OTHER_ORDER, NO_STRIDES, AFFINE_STRIDES, MOVABLE];
 
     fn check(&self, analysis: &Analysis) -> Result<Transposed, Refusal> {
         let kernel = analysis.kernel();

@@ -2,6 +2,7 @@
 
 use crate::draw::{self, Picks};
 use crate::lookup;
+use crate::lookup::NO_REDUCTION;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::refusal::Refusal;
@@ -80,7 +81,7 @@ impl Primitive for VectoriseIname {
     type Proof = Lanes;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[NO_AXIS, INNERMOST, LANES];
+    const OBLIGATIONS: &'static [Obligation] = &[NO_AXIS, INNERMOST, LANES, NO_REDUCTION];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Lanes, Refusal> {

@@ -2,16 +2,32 @@
 //! is found by the same way later, and that there is one where no term is.
 
 use crate::lookup;
+use crate::obligation::Obligation;
 use crate::proofs::order::relation_text;
 use crate::proofs::stale;
-use crate::proofs::written::{NewRead, at, may_be_undefined};
-use crate::refusal::{LostValue, Refusal, WrongOrder};
+use crate::proofs::written::{NewRead, may_be_undefined};
+use crate::refusal::{AtParameters, LostValue, Refusal, WrongOrder};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
 use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, UpdateOp};
 use purlin_isl as isl;
+
+/// A sum is accumulated by an update.
+pub(crate) const IS_UPDATE: Obligation = Obligation::new("is_update", "the instruction is an update");
+
+/// Expressions that will stand in two places hold no loop of their own.
+pub(crate) const NO_REDUCTIONS: Obligation =
+    Obligation::new("no_reductions", "no reduction is in an expression that would stand in two places");
+
+/// A sum without terms is added to an element, too.
+pub(crate) const HAS_ELEMENT: Obligation =
+    Obligation::new("has_element", "the updated element is there also where the sum has no term");
+
+/// A sum without terms is added to a value, too.
+pub(crate) const HAS_VALUE: Obligation =
+    Obligation::new("has_value", "the updated element has a value also where the sum has no term");
 
 /// The update of a name and its operator.
 ///
@@ -21,7 +37,7 @@ pub(crate) fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), 
     let id = lookup::insn(kernel, name)?;
     let insn = &kernel.insns[id];
     let op = insn.update_op().ok_or_else(|| {
-        Refusal::Other(format!(
+        IS_UPDATE.unfit(format!(
             "`{name}` is a plain store to `{}`, needed an update such as `+=`; convert it to an update first, if it \
              accumulates",
             kernel.vars[insn.lhs.var].name
@@ -51,7 +67,7 @@ pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Ex
         });
     }
     let Some(iname) = found else { return Ok(()) };
-    Err(Refusal::Other(format!(
+    Err(NO_REDUCTIONS.unfit(format!(
         "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a temporary \
          first",
         insn.name, kernel.inames[iname].name
@@ -212,23 +228,23 @@ impl Delayed<'_, '_> {
 
     fn no_element(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Refusal::Other(format!(
-            "`{}` has no term{}, and nothing says that `{}` has the element to which their sum would be added; assume \
-             sizes at which its loops are not empty",
-            insn.name,
-            at(point),
+        let reason = format!(
+            "and nothing says that `{}` has the element to which their sum would be added; assume sizes at which its \
+             loops are not empty",
             self.kernel().vars[insn.lhs.var].name
-        ))
+        );
+        let found = format!("`{}` has no term", insn.name);
+        HAS_ELEMENT.not_proved(AtParameters { params: point.to_vec(), found, reason })
     }
 
     fn no_value(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Refusal::Other(format!(
-            "`{}` perhaps has no term{}, and nothing has surely written the element of `{}` to which their sum would be \
-             added; write it in front of the loop without a condition",
-            insn.name,
-            at(point),
+        let reason = format!(
+            "and nothing has surely written the element of `{}` to which their sum would be added; write it in front of \
+             the loop without a condition",
             self.kernel().vars[insn.lhs.var].name
-        ))
+        );
+        let found = format!("`{}` perhaps has no term", insn.name);
+        HAS_VALUE.not_proved(AtParameters { params: point.to_vec(), found, reason })
     }
 }

@@ -1,10 +1,29 @@
 //! What primitives that rename the elements of a variable share: who may be renamed, and where.
 
 use crate::lookup;
+use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, Variable};
+
+/// Nobody outside knows its elements.
+pub(crate) const TEMPORARY: Obligation = Obligation::new("temporary", "the variable is a temporary");
+
+/// The axis that is named is there.
+pub(crate) const AXIS: Obligation = Obligation::new("axis", "the variable has the axis");
+
+/// Renaming elements renames all that is said of them.
+pub(crate) const ONLY_ACCESSED: Obligation =
+    Obligation::new("only_accessed", "no bound of a loop and no assumption mentions the variable");
+
+/// Rules know no loops.
+pub(crate) const NO_RULE: Obligation =
+    Obligation::new("no_rule", "no substitution rule accesses the variable");
+
+/// Its elements may lie elsewhere.
+pub(crate) const MOVABLE: Obligation =
+    Obligation::new("movable", "the variable is a temporary or an argument");
 
 /// The temporary of a name; `help` says what to do with another variable.
 ///
@@ -18,7 +37,7 @@ pub(crate) fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId
         VarKind::Argument(_) => "an argument",
         VarKind::Table(_) => "a table",
     };
-    Err(Refusal::Other(format!("`{name}` is {kind}, needed a temporary; {help}")))
+    Err(TEMPORARY.unfit(format!("`{name}` is {kind}, needed a temporary; {help}")))
 }
 
 /// Checks that a variable has the axis.
@@ -32,7 +51,7 @@ pub(crate) fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusa
         return Ok(k);
     }
     let name = &variable.name;
-    Err(Refusal::Other(match axes {
+    Err(AXIS.unfit(match axes {
         0 => format!("`{name}` is a scalar and has no axis {axis}; name an array"),
         1 => format!("`{name}` has one axis, needed axis {axis}; axes count from 0"),
         _ => format!("`{name}` has {axes} axes, needed axis {axis}; axes count from 0"),
@@ -49,7 +68,7 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
         let mut found = false;
         iname.domain.for_each_symbol(&mut |atom| found |= *atom == Atom::Var(var));
         if found {
-            return Err(Refusal::Other(format!(
+            return Err(ONLY_ACCESSED.unfit(format!(
                 "the bounds of `{}` mention `{name}`, and bounds mention scalars only; copy it to another \
                  temporary for them",
                 iname.name
@@ -57,7 +76,7 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
         }
     }
     if kernel.assumptions.contains(&Assumption::Injective(var)) {
-        return Err(Refusal::Other(format!(
+        return Err(ONLY_ACCESSED.unfit(format!(
             "`{name}` is assumed injective, which would no longer say the same; drop the assumption first"
         )));
     }
@@ -73,7 +92,7 @@ pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> 
         let mut found = false;
         rule.body.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
         if found {
-            return Err(Refusal::Other(format!(
+            return Err(NO_RULE.unfit(format!(
                 "rule `{}` reads `{}`, and rules know no loops; expand the rule first",
                 rule.name, kernel.vars[var].name
             )));
@@ -153,7 +172,7 @@ pub(crate) fn check_movable(variable: &Variable) -> Result<(), Refusal> {
         VarKind::Param => "a parameter, which has no layout",
         VarKind::Table(_) => "a table, which is row-major; copy it to a temporary first",
     };
-    Err(Refusal::Other(format!("`{}` is {what}", variable.name)))
+    Err(MOVABLE.unfit(format!("`{}` is {what}", variable.name)))
 }
 
 /// The product, if it is affine.

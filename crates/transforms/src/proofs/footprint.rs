@@ -1,11 +1,16 @@
 //! The box that holds every element some accesses touch in one iteration of the loops around.
 
 use super::attained;
+use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Atom, Constraint, InameId};
 use purlin_isl as isl;
+
+/// A temporary for a region has a constant shape.
+pub(crate) const CONSTANT_BOX: Obligation =
+    Obligation::new("constant_box", "the box around the accesses of an iteration has constant extents");
 
 /// Most lower corners that are tried along one axis.
 const MAX_CORNERS: usize = 32;
@@ -64,7 +69,7 @@ pub fn span(
     let Some(best) = best else {
         let name = &poly.kernel.vars[sites[0].access.var].name;
         let what = if sites.iter().any(|s| s.writes()) { "accesses" } else { "reads" };
-        return Err(Refusal::Other(format!(
+        return Err(CONSTANT_BOX.undecided(format!(
             "the {what} of `{name}` along axis {axis} span no constant number of elements; split the loops inside \
              by constants, or fix the parameters"
         )));

@@ -1,5 +1,6 @@
 //! The proof of every primitive that evaluates something where nothing did before: it reads what there is.
 
+use crate::obligation::Obligation;
 use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
@@ -7,6 +8,16 @@ use purlin_analysis::Analysis;
 use purlin_analysis::inside::{Cause as Unknown, Reach};
 use purlin_analysis::witness::params_text;
 use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
+
+/// What is computed besides is safe to read.
+pub(crate) const INSIDE: Obligation = Obligation::new(
+    "inside",
+    "what is read where perhaps nothing was before is defined and inside its array",
+);
+
+/// What is computed besides is safe to compute.
+pub(crate) const NO_FAULT: Obligation =
+    Obligation::new("no_fault", "no division or cast is computed besides that some values do not allow");
 
 /// Checks that an instruction, wherever it runs, reads defined elements inside of their arrays, and computes what all
 /// values allow.
@@ -22,7 +33,7 @@ pub(crate) fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Res
     let (kernel, expanded) = (analysis.kernel(), analysis.expanded());
     let refuse = |what: &str| {
         let name = &kernel.insns[insn].name;
-        Err(Refusal::Other(format!("`{name}` would read {what}, where perhaps nothing did before; {help}")))
+        Err(INSIDE.undecided(format!("`{name}` would read {what}, where perhaps nothing did before; {help}")))
     };
     for read in expanded.insns[insn].reads() {
         let var = &kernel.vars[read.var];
@@ -32,7 +43,7 @@ pub(crate) fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Res
     }
     if let Some((what, instead)) = may_fault(expanded, &expanded.insns[insn]) {
         let name = &kernel.insns[insn].name;
-        return Err(Refusal::Other(format!(
+        return Err(NO_FAULT.unfit(format!(
             "`{name}` would {what}, where perhaps nothing did before; {instead}, or {help}"
         )));
     }

@@ -1,5 +1,6 @@
 //! What is known of the number of iterations of a loop, for all parameters.
 
+use crate::proofs::bounds::CONSTANT_BOUNDS;
 use crate::proofs::extent::with_outer_inames;
 use crate::refusal::Refusal;
 use crate::tree::{insns_of, loop_body};
@@ -90,7 +91,7 @@ impl RangeOf<'_, '_> {
         for c in conditions {
             let Some(c) = poly.constraint(c, Side::Source) else {
                 let domain = kernel.show_domain(self.iname, &kernel.inames[self.iname].domain);
-                return Err(Refusal::Other(format!(
+                return Err(CONSTANT_BOUNDS.undecided(format!(
                     "the bounds of `{domain}` are read from memory, so that nothing is known of its length; split \
                      with the tail strategy guard"
                 )));

@@ -1,5 +1,6 @@
 //! The proof of every primitive that moves instances: no dependence is turned around.
 
+use super::ORDER;
 use crate::refusal::{Refusal, WrongOrder};
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
@@ -52,7 +53,7 @@ fn check(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result
         if let Some(witness) = d.witness(before.kernel(), &backward)? {
             let help = help(&witness.source.insn, &witness.sink.insn);
             let relation = relation_text(d.kind, &witness.element);
-            return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
+            return Err(ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
     }
     Ok(())
@@ -152,7 +153,7 @@ impl<'a, 'k> Orders<'a, 'k> {
         let value = (self.reordering.value)(insn, l).or_else(same);
         value.filter(|v| self.old.is_symbolic(v)).ok_or_else(|| {
             let name = &self.reordering.after.inames[l].name;
-            Refusal::Other(format!(
+            ORDER.undecided(format!(
                 "the new order of `{name}` depends on values read from memory; keep the order"
             ))
         })

@@ -135,9 +135,3 @@ impl NewRead<'_, '_> {
         Some(all)
     }
 }
-
-/// `` at i = 0, n = 1``: a point as it stands in messages.
-pub(crate) fn at(point: &[(String, i64)]) -> String {
-    let values: Vec<_> = point.iter().map(|(name, v)| format!("{name} = {v}")).collect();
-    if values.is_empty() { String::new() } else { format!(" at {}", values.join(", ")) }
-}

@@ -25,6 +25,7 @@ pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
 pub(crate) use script::{Arguments, fields_of};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
+use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::primitives::Step;
 use crate::primitives::{
@@ -36,6 +37,12 @@ use crate::refusal::{Refusal, TransformError};
 use purlin_analysis::{Analysis, Answers};
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
 use std::sync::Arc;
+
+/// Loops are reordered within a nest.
+pub const NEST: Obligation = Obligation::new(
+    "nest",
+    "each of the loops is directly inside another one of them, but for the outermost",
+);
 
 /// A kernel under transformation, and the steps that led to it.
 #[derive(Clone, Debug)]
@@ -194,7 +201,7 @@ impl Schedule {
         let name = |l: &InameId| self.kernel.inames[*l].name.clone();
         match all {
             true => Ok(found.iter().map(name).collect()),
-            false => Err(Refusal::Other(format!(
+            false => Err(NEST.unfit(format!(
                 "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
                 quoted(names)
             ))),

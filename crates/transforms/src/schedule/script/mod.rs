@@ -261,7 +261,7 @@ fn run(
 ) -> Result<(), (Option<Box<Step>>, ScriptProblem)> {
     let refused = |e: TransformError| ScriptProblem::Refused(Box::new(e));
     let step = step_of(statement, words).map_err(|e| {
-        let cause = crate::Refusal::Other(e.message);
+        let cause = crate::Refusal::Arguments(e.message);
         (None, refused(TransformError { operation: statement.step.0.clone(), cause }))
     })?;
     let made = schedule.apply(step.clone()).map_err(|e| (Some(Box::new(step)), refused(e)))?;
