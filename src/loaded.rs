@@ -6,6 +6,7 @@ use purlin_codegen::plan::HostExprError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, Program};
 use purlin_interp::{InterpError, LaunchReport, Memory, Value};
 use purlin_ir::{Kernel, ScalarType};
+use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{
     Arg, Buffer, Device, Executable, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
 };
@@ -124,6 +125,11 @@ impl<'d> Loaded<'d> {
         }
         self.executable = executable;
         Ok(())
+    }
+
+    /// Registers, spills and shared memory of the program, as the compiler of a card reports them.
+    pub fn resources(&self) -> Option<&Resources> {
+        self.executable.resources()
     }
 
     /// Sets every byte of an array.

@@ -118,7 +118,7 @@ pub use transpose_array_axes::TransposeArrayAxes;
 pub use unroll_iname::UnrollIname;
 pub use vectorise_iname::VectoriseIname;
 
-use crate::error::{Cause, TransformError};
+use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Made;
 use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
@@ -130,23 +130,32 @@ pub trait Transform: Display {
     ///
     /// # Errors
     /// The cause, with a witness where a proof failed.
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause>;
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal>;
 
     /// Handles to what the transformation made of `before`; those of [`Made::new_names`] unless names are used again.
     fn made(&self, before: &Kernel, after: &Kernel) -> Made {
         Made::new_names(before, after)
     }
 
-    /// Applies the transformation; the result is verified and canonical.
+    /// Applies the transformation; the result is verified and canonical. Handles to what it made come with it.
     ///
     /// # Errors
     /// The operation as the user wrote it, and the cause.
-    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
         let error = |cause| TransformError { operation: self.to_string(), cause };
         // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
-        let result = self.rewrite(kernel).map_err(error)?.canonical();
-        result.verify().map_err(|e| error(Cause::Kernel(e)))?;
-        Analysis::of(&result).check_storage().map_err(|e| error(e.into()))?;
-        Ok(result)
+        let result = self.rewrite(analysis.kernel()).map_err(error)?.canonical();
+        result.verify().map_err(|e| error(Refusal::Malformed(e)))?;
+        analysis.next(&result).check_storage().map_err(|e| error(e.into()))?;
+        let made = self.made(analysis.kernel(), &result);
+        Ok((result, made))
+    }
+
+    /// Applies the transformation to a kernel of which nothing is known.
+    ///
+    /// # Errors
+    /// Those of [`Transform::applied`].
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        Ok(self.applied(&Analysis::of(kernel))?.0)
     }
 }
