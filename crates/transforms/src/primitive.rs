@@ -76,13 +76,16 @@ pub trait Primitive: fmt::Display {
 pub(crate) fn kept(after: &Analysis) -> Result<(), Refusal> {
     after.kernel().verify()?;
     after.check_storage()?;
-    after.check_placement()?;
-    Ok(())
+    Ok(after.check_placement()?)
 }
 
 impl<P: Primitive> crate::primitives::Transform for P {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         self.apply(kernel).map_err(|e| e.cause)
+    }
+
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        Primitive::apply(self, kernel)
     }
 
     fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {

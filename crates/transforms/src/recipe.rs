@@ -3,9 +3,10 @@
 use crate::primitives::Transform;
 use crate::refusal::TransformError;
 use crate::step::Step;
-use purlin_analysis::{Analysis, Answers};
+use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -60,9 +61,9 @@ impl Recipe {
     /// The first step that fails, with the kernel it met.
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
         let answers = Arc::default();
-        let mut met = std::borrow::Cow::Borrowed(kernel);
+        let mut met = Cow::Borrowed(kernel);
         for k in 0..self.steps.len() {
-            met = std::borrow::Cow::Owned(self.step(k, &met, &answers)?);
+            met = Cow::Owned(self.step(k, &Analysis::with_answers(&met, Arc::clone(&answers)))?);
         }
         Ok(met.into_owned())
     }
@@ -76,19 +77,18 @@ impl Recipe {
         let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
         for (k, step) in self.steps.iter().enumerate() {
             let met = trace.last().map_or(kernel, |(_, result)| result);
-            trace.push((step.clone(), self.step(k, met, &answers)?));
+            trace.push((step.clone(), self.step(k, &Analysis::with_answers(met, Arc::clone(&answers)))?));
         }
         Ok(trace)
     }
 
     /// The kernel that it met after the `k`-th step.
-    fn step(&self, k: usize, met: &Kernel, answers: &Arc<Answers>) -> Result<Kernel, RecipeError> {
-        let applied = self.steps[k].applied(&Analysis::with_answers(met, Arc::clone(answers)));
-        applied.map(|(after, _)| after).map_err(|source| RecipeError {
+    fn step(&self, k: usize, met: &Analysis) -> Result<Kernel, RecipeError> {
+        self.steps[k].applied(met).map(|(after, _)| after).map_err(|source| RecipeError {
             number: k + 1,
             total: self.steps.len(),
             step: Box::new(self.steps[k].clone()),
-            kernel: Box::new(met.clone()),
+            kernel: Box::new(met.kernel().clone()),
             source: Box::new(source),
         })
     }

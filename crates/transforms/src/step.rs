@@ -214,4 +214,8 @@ impl Transform for Step {
     fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
         self.transform().applied(analysis)
     }
+
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        self.transform().apply(kernel)
+    }
 }

@@ -117,7 +117,12 @@ impl ExpandArray {
     }
 
     /// `{ s -> t in D : i(s) /= i(t) }` is empty; what is outside `i` is in no iteration of it.
-    pub(super) fn check_values(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Refusal> {
+    pub(super) fn check_values(
+        &self,
+        kernel: &Kernel,
+        var: VarId,
+        inames: &[InameId],
+    ) -> Result<(), Refusal> {
         let analysis = Analysis::of(kernel);
         for d in analysis.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
             for iname in inames {

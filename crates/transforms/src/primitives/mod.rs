@@ -137,25 +137,26 @@ pub trait Transform: Display {
         Made::new_names(before, after)
     }
 
-    /// Applies the transformation; the result is verified and canonical. Handles to what it made come with it.
+    /// Applies the transformation; handles to what it made come with the result.
+    ///
+    /// # Errors
+    /// Those of [`Transform::apply`].
+    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
+        let after = self.apply(analysis.kernel())?;
+        let made = self.made(analysis.kernel(), &after);
+        Ok((after, made))
+    }
+
+    /// Applies the transformation; the result is verified and canonical.
     ///
     /// # Errors
     /// The operation as the user wrote it, and the cause.
-    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
         let error = |cause| TransformError { operation: self.to_string(), cause };
         // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
-        let result = self.rewrite(analysis.kernel()).map_err(error)?.canonical();
+        let result = self.rewrite(kernel).map_err(error)?.canonical();
         result.verify().map_err(|e| error(Refusal::Malformed(e)))?;
-        analysis.next(&result).check_storage().map_err(|e| error(e.into()))?;
-        let made = self.made(analysis.kernel(), &result);
-        Ok((result, made))
-    }
-
-    /// Applies the transformation to a kernel of which nothing is known.
-    ///
-    /// # Errors
-    /// Those of [`Transform::applied`].
-    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
-        Ok(self.applied(&Analysis::of(kernel))?.0)
+        Analysis::of(&result).check_storage().map_err(|e| error(e.into()))?;
+        Ok(result)
     }
 }

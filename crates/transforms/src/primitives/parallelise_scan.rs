@@ -208,7 +208,12 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refu
 }
 
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty for what the terms read.
-fn check_terms(poly: &Polyhedral, sites: &[Vec<AccessSite>], id: InsnId, outer: usize) -> Result<(), Refusal> {
+fn check_terms(
+    poly: &Polyhedral,
+    sites: &[Vec<AccessSite>],
+    id: InsnId,
+    outer: usize,
+) -> Result<(), Refusal> {
     let kernel = &*poly.kernel;
     let around = poly.loops(id);
     for of_var in sites {

@@ -41,10 +41,11 @@ use std::sync::Arc;
 pub struct Schedule {
     kernel: Kernel,
     recipe: Recipe,
-    /// What isl has answered: the next step meets most questions again.
+    /// What isl has answered for the kernels so far.
     answers: Arc<Answers>,
 }
 
+/// Equal kernels and equal steps; what is remembered of isl's answers does not count.
 impl PartialEq for Schedule {
     fn eq(&self, other: &Self) -> bool {
         self.kernel == other.kernel && self.recipe == other.recipe
@@ -61,14 +62,14 @@ impl Schedule {
         Self { kernel: kernel.clone(), recipe: Recipe::default(), answers: Arc::default() }
     }
 
-    /// The analysis of the kernel as it is now, with what isl has answered so far.
-    pub fn analysis(&self) -> Analysis<'_> {
-        Analysis::with_answers(&self.kernel, Arc::clone(&self.answers))
-    }
-
     /// The kernel as it is now.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// What is known of the kernel as it is now.
+    pub fn analysis(&self) -> Analysis<'_> {
+        Analysis::with_answers(&self.kernel, Arc::clone(&self.answers))
     }
 
     /// The steps so far.
