@@ -76,7 +76,8 @@ impl<'k> Polyhedral<'k> {
         let values = vec![OnceCell::new(); kernel.inames.len()];
         let instances = vec![OnceCell::new(); kernel.insns.len()];
         let (context, symbols) = (Vec::new(), OnceCell::new());
-        let mut this = Self { kernel, params, context, positions, loops, numbers, symbols, values, instances };
+        let mut this =
+            Self { kernel, params, context, positions, loops, numbers, symbols, values, instances };
         let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
             Assumption::Injective(_) => None,

@@ -87,9 +87,7 @@ fn covers_syntactically(
 /// The index of an access along each axis; `None` if one is not known.
 fn known_index(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
     let scope = [poly.loops(site.insn), &site.reduction].concat();
-    let at = |index: &Option<Affine>| {
-        Linear::of(index.as_ref()?, &scope, &|v| poly.symbol(v)).map(Index::At)
-    };
+    let at = |index: &Option<Affine>| Linear::of(index.as_ref()?, &scope, &|v| poly.symbol(v)).map(Index::At);
     site.index.iter().map(at).collect()
 }
 

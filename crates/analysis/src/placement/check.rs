@@ -179,7 +179,12 @@ impl Checker<'_, '_> {
     }
 
     /// Refuses with the smallest of the pairs that no barrier orders.
-    fn refuse_order(&self, d: &Dependence, reason: RefusalReason, order: &Order) -> Result<(), PlacementError> {
+    fn refuse_order(
+        &self,
+        d: &Dependence,
+        reason: RefusalReason,
+        order: &Order,
+    ) -> Result<(), PlacementError> {
         match order.find()?.1 {
             Some(part) => self.refuse_part(d, reason, &d.name(&part)?),
             None => Ok(()),
@@ -233,7 +238,12 @@ impl Checker<'_, '_> {
     }
 
     /// Refuses if there are pairs that differ so.
-    fn refuse(&self, d: &Dependence, differ: Difference, reason: RefusalReason) -> Result<(), PlacementError> {
+    fn refuse(
+        &self,
+        d: &Dependence,
+        differ: Difference,
+        reason: RefusalReason,
+    ) -> Result<(), PlacementError> {
         let Some(part) = differ.part() else { return Ok(()) };
         let question = NoPair { relation: d.told().clone(), part };
         if self.answers.no_pair.answer(question.clone())? {

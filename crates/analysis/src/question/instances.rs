@@ -60,7 +60,8 @@ impl Instances {
         let loops = poly.loops(insn);
         let scope = [loops, reductions].concat();
         let mut parts: Vec<_> = loops.iter().map(|l| poly.loop_values(*l, &scope, true)).collect();
-        parts.extend(poly.conditions(insn, conditions).iter().map(|d| Shared::new(union_of(poly, d, &scope))));
+        parts
+            .extend(poly.conditions(insn, conditions).iter().map(|d| Shared::new(union_of(poly, d, &scope))));
         parts.extend(reductions.iter().map(|l| poly.loop_values(*l, &scope, false)));
         Self { loops: loops.len(), reductions: reductions.len(), parts }
     }
@@ -74,7 +75,8 @@ impl Instances {
     pub(super) fn named(&self, loops: &[String], symbols: &Symbols) -> Disjuncts {
         let mut all: Disjuncts = vec![Vec::new()];
         for part in &self.parts {
-            let conjunctions = part.iter().map(|rows| rows.iter().map(|r| r.named(loops, &symbols.names)).collect());
+            let conjunctions =
+                part.iter().map(|rows| rows.iter().map(|r| r.named(loops, &symbols.names)).collect());
             all = conjunction(all, conjunctions.collect());
         }
         all

@@ -4,6 +4,7 @@
 //! Loops go by number, outer first, so that the same question about another variable, or after loops were renamed, is
 //! the same value. Symbols go by name: witnesses hold their values.
 
+mod alive;
 mod covered;
 mod instances;
 mod order;
@@ -12,6 +13,7 @@ mod relation;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
+pub(crate) use alive::NothingBetween;
 pub(crate) use covered::{Covered, Footprint, Index};
 pub(crate) use instances::{Instances, Symbols, Union, union_of};
 pub(crate) use order::{Order, Ordered};
@@ -141,7 +143,11 @@ pub(crate) struct Row {
 
 impl Row {
     /// A constraint at a place with these loops around; `None` if it mentions anything but them and symbols.
-    pub(crate) fn of(c: &Constraint, scope: &[InameId], symbol: &dyn Fn(VarId) -> Option<usize>) -> Option<Self> {
+    pub(crate) fn of(
+        c: &Constraint,
+        scope: &[InameId],
+        symbol: &dyn Fn(VarId) -> Option<usize>,
+    ) -> Option<Self> {
         let is_zero = matches!(c, Constraint::Zero(_));
         Some(Self { is_zero, value: Linear::of(c.expr(), scope, symbol)? })
     }

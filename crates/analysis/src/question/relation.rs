@@ -16,6 +16,8 @@ pub(crate) struct Pairs {
     pub(crate) same: Vec<(Linear, Linear)>,
     /// Number of loops around both.
     pub(crate) common: usize,
+    /// Those among them that do not order the instances.
+    pub(crate) unordered: Vec<usize>,
     /// What decides the order.
     pub(crate) span: Span,
     /// The symbols.
@@ -44,10 +46,8 @@ impl Pairs {
         });
         all = conjunction(all, vec![same.collect()]);
         all = conjunction(self.symbols.restrict(all), self.before(&names));
-        let map = isl::Map::from_disjuncts(
-            &isl::MapSpace::new(&names[0], &names[1], &self.symbols.names),
-            &all,
-        )?;
+        let map =
+            isl::Map::from_disjuncts(&isl::MapSpace::new(&names[0], &names[1], &self.symbols.names), &all)?;
         let hidden = self.ends.iter().zip(&names).flat_map(|(end, names)| &names[end.loops..]);
         let hidden: Vec<_> = hidden.map(String::as_str).collect();
         if hidden.is_empty() { Ok(map) } else { map.project_out(&hidden) }
@@ -57,9 +57,11 @@ impl Pairs {
     fn before(&self, names: &Ends) -> Disjuncts {
         let Span { start, end, textual } = self.span;
         let step = |k: usize| isl::Affine::name(names[1][k].as_str()).plus(-1, names[0][k].as_str());
-        let equal = |k: usize| (0..k).map(|l| isl::Constraint::zero(step(l))).collect::<Vec<_>>();
+        let orders = |l: &usize| !self.unordered.contains(l);
+        let equal =
+            |k: usize| (0..k).filter(orders).map(|l| isl::Constraint::zero(step(l))).collect::<Vec<_>>();
         let mut disjuncts: Disjuncts = Vec::new();
-        for k in start..end {
+        for k in (start..end).filter(orders) {
             let mut first_difference = equal(k);
             first_difference.push(isl::Constraint::non_negative(step(k).offset(-1)));
             disjuncts.push(first_difference);
@@ -148,7 +150,12 @@ impl Part {
     ///
     /// # Errors
     /// A failure of isl.
-    pub(crate) fn of(&self, whole: &isl::Map, names: &Ends, symbols: &[String]) -> Result<isl::Map, isl::IslError> {
+    pub(crate) fn of(
+        &self,
+        whole: &isl::Map,
+        names: &Ends,
+        symbols: &[String],
+    ) -> Result<isl::Map, isl::IslError> {
         if self.is_whole() {
             return Ok(whole.clone());
         }

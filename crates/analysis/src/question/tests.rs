@@ -50,7 +50,7 @@ fn all_that_isl_is_told_matters() {
         ("a condition", SHIFT.replace("if p <= 5", "if p <= 4")),
         ("what is assumed", SHIFT.replace("n >= 2", "n >= 3")),
         ("what a symbol can be", SHIFT.replace("n: i32", "n: i64")),
-        ("a quotient", SHIFT.replace("s: a[i + j]", "s: a[i + floor(j/2)]")),
+        ("a quotient", SHIFT.replace("s: a[i + j]", "s: a[i + floor_div(j, 2)]")),
     ] {
         assert_ne!(asked(SHIFT), asked(&changed), "{what}");
     }
