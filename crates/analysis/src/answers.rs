@@ -1,6 +1,6 @@
 //! What isl has answered, by what it was asked.
 
-use crate::question::{Covered, NoPair, Order, Question};
+use crate::question::{Covered, NoPair, NothingBetween, Order, Question};
 use purlin_isl::IslError;
 use std::collections::HashMap;
 use std::fmt;
@@ -16,6 +16,8 @@ pub struct Answers {
     pub(crate) covered: Memory<Covered>,
     /// Whether barriers order a dependence, and which.
     pub(crate) order: Memory<Order>,
+    /// Whether nothing is written while a value is alive.
+    pub(crate) between: Memory<NothingBetween>,
     /// Whether a part of a relation is empty.
     pub(crate) no_pair: Memory<NoPair>,
 }
@@ -58,7 +60,8 @@ impl<Q: Question> Memory<Q> {
 
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = [self.covered.lock().len(), self.order.lock().len(), self.no_pair.lock().len()];
+        let Self { covered, order, between, no_pair } = self;
+        let kept = [covered.lock().len(), order.lock().len(), between.lock().len(), no_pair.lock().len()];
         f.debug_struct("Answers").field("kept", &kept.iter().sum::<usize>()).finish()
     }
 }

@@ -40,7 +40,9 @@ use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{Kernel, VarKind};
 use purlin_isl as isl;
+use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -120,14 +122,19 @@ impl Labels {
     /// A map from instances to instances whose loops go by number, with the names of the kernel; those of the sink
     /// end in `'`.
     pub(crate) fn name(&self, map: &isl::Map, insns: [InsnId; 2]) -> Result<isl::Map, isl::IslError> {
-        let loops = |insn: InsnId| self.loops[insn.index()].iter().map(|l| self.inames[l.index()].as_str());
-        let sink: Vec<_> = loops(insns[1]).map(|name| format!("{name}'")).collect();
-        let new = loops(insns[0]).chain(sink.iter().map(String::as_str));
-        let old = map.in_dims().iter().chain(map.out_dims()).map(String::as_str);
-        let named = map.rename(&old.zip(new).collect::<Vec<_>>())?;
-        let [source, sink] = insns.map(|insn| Some(self.insns[insn.index()].as_str()));
-        Ok(named.with_tuples(source, sink))
+        let loops = |i: InsnId| self.loops[i.index()].iter().map(|l| self.inames[l.index()].as_str());
+        named(map, insns.map(|i| (self.insns[i.index()].as_str(), loops(i).collect())))
     }
+}
+
+/// A map whose loops go by number, with names of the instructions and loops at both ends; those of the sink end in `'`.
+pub(crate) fn named(map: &isl::Map, ends: [(&str, Vec<&str>); 2]) -> Result<isl::Map, isl::IslError> {
+    let [(source, outer), (sink, inner)] = ends;
+    let primed: Vec<_> = inner.iter().map(|name| format!("{name}'")).collect();
+    let new = outer.into_iter().chain(primed.iter().map(String::as_str));
+    let old = map.in_dims().iter().chain(map.out_dims()).map(String::as_str);
+    let named = map.rename(&old.zip(new).collect::<Vec<_>>())?;
+    Ok(named.with_tuples(Some(source), Some(sink)))
 }
 
 impl Dependence {
@@ -276,16 +283,19 @@ pub(crate) fn dependences_through(analysis: &Analysis, var: VarId) -> Result<Vec
 
 /// Accesses whose constant indices differ never meet: where every access has a constant on some axis,
 /// such as the component of a vector, each constant is a variable of its own.
-fn by_constant_axes(sites: &[AccessSite]) -> Vec<Vec<AccessSite>> {
+fn by_constant_axes(sites: &[AccessSite]) -> Vec<Cow<'_, [AccessSite]>> {
     let constant = |s: &AccessSite, axis: usize| s.index[axis].as_ref().and_then(Affine::as_constant);
     let rank = sites.first().map_or(0, |s| s.index.len());
     let axes: Vec<_> = (0..rank).filter(|a| sites.iter().all(|s| constant(s, *a).is_some())).collect();
-    let mut parts: std::collections::BTreeMap<Vec<_>, Vec<AccessSite>> = std::collections::BTreeMap::new();
+    if axes.is_empty() {
+        return vec![Cow::Borrowed(sites)];
+    }
+    let mut parts: BTreeMap<Vec<_>, Vec<AccessSite>> = BTreeMap::new();
     for site in sites {
         let key: Vec<_> = axes.iter().map(|a| constant(site, *a)).collect();
         parts.entry(key).or_default().push(site.clone());
     }
-    parts.into_values().collect()
+    parts.into_values().map(Cow::Owned).collect()
 }
 
 struct Collector<'a, 'k> {

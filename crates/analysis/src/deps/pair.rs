@@ -3,6 +3,7 @@
 use crate::deps::Labels;
 use crate::deps::access::AccessSite;
 use crate::deps::agree::agreeing;
+use crate::deps::named;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
 use purlin_ir::affine::Affine;
@@ -41,7 +42,9 @@ impl PairRelation {
     /// # Errors
     /// A failure of isl.
     pub fn map(&self, poly: &Polyhedral) -> Result<isl::Map, isl::IslError> {
-        Labels::of(poly).name(&self.pairs.map()?, self.insns)
+        let kernel = &*poly.kernel;
+        let loops = |i| poly.loops(i).iter().map(|l| kernel.inames[*l].name.as_str()).collect();
+        named(&self.pairs.map()?, self.insns.map(|i| (kernel.insns[i].name.as_str(), loops(i))))
     }
 
     /// What isl is told.
@@ -98,6 +101,7 @@ pub fn pair_relation(
         // symbolic both, which `same_element` made sure of
         same: same.iter().filter_map(|(x, y)| Some((value(x, 0)?, value(y, 1)?))).collect(),
         common: poly.common_loops(a.insn, b.insn).len(),
+        unordered: Vec::new(),
         span,
         symbols: poly.symbols().clone(),
     };

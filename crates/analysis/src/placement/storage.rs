@@ -5,7 +5,9 @@
 
 use crate::Analysis;
 use crate::deps::Dependence;
-use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
+use crate::deps::pair::Span;
+use crate::polyhedral::Polyhedral;
+use crate::question::{NothingBetween, Pairs};
 use crate::witness::Witness;
 use purlin_ir::affine::Atom;
 use purlin_ir::ids::{InameId, InsnId, VarId};
@@ -62,7 +64,7 @@ pub(crate) fn check_storage(analysis: &Analysis) -> Result<(), StorageError> {
             check_kind(poly, *u, *v)?;
             let through = analysis.dependences_of(&|var| var == *u)?;
             for d in through.into_iter().filter(|d| d.carries_value()) {
-                check_life(poly, d, *v)?;
+                check_life(analysis, d, *v)?;
             }
         }
     }
@@ -121,21 +123,21 @@ fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
 }
 
 /// `{ w -> r in D : exists x in X : w before x before r }` is empty.
-fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), StorageError> {
-    let kernel = &*poly.kernel;
+fn check_life(analysis: &Analysis, d: &Dependence, other: VarId) -> Result<(), StorageError> {
+    let (poly, kernel) = (analysis.polyhedral(), analysis.expanded());
     let at_once = kernel.vars[d.var].space == AddressSpace::Local
         && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Group(_) | AxisTag::Local(_)));
     for (x, insn) in kernel.insns.iter().filter(|(_, i)| i.lhs.var == other) {
         if is_apart(poly, d, x, at_once) {
             continue;
         }
-        let (Some(first), Some(second)) =
-            (before(poly, d.source, x, at_once)?, before(poly, x, d.sink, at_once)?)
-        else {
+        let before = |a, b| before(poly, a, b, at_once);
+        let (Some(first), Some(second)) = (before(d.source, x), before(x, d.sink)) else { continue };
+        let question = NothingBetween { relation: d.told().clone(), first, second };
+        if analysis.answers().between.answer(question.clone())? {
             continue;
-        };
-        let alive = d.relation()?.intersect(&first.apply_range(&second)?)?;
-        let Some(witness) = d.witness(kernel, &alive)? else { continue };
+        }
+        let Some(witness) = d.witness(kernel, &d.name(&question.pairs()?)?)? else { continue };
         let found = format!(
             "`{}` is alive from {} to {}, and `{}` writes `{}` in between",
             witness.element, witness.source, witness.sink, insn.name, kernel.vars[other].name
@@ -153,40 +155,40 @@ fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), Sto
 fn is_apart(poly: &Polyhedral, d: &Dependence, x: InsnId, at_once: bool) -> bool {
     let loops = |a, b| ordering_loops(poly, a, b, at_once);
     let agreed = loops(d.source, d.sink).iter().take_while(|l| d.agrees(**l, **l)).count();
-    let follows = |a: InsnId, b: InsnId| poly.position(a) < poly.position(b) || (at_once && a == b);
+    let follows = |a, b| follows(poly, a, b, at_once);
     (loops(d.source, x).len() <= agreed && !follows(d.source, x))
         || (loops(x, d.sink).len() <= agreed && !follows(x, d.sink))
 }
 
+/// Whether a loop does not order the instances in it, because they run at once.
+fn runs_at_once(poly: &Polyhedral, l: InameId, at_once: bool) -> bool {
+    at_once && matches!(poly.kernel.inames[l].tag, AxisTag::Group(_) | AxisTag::Local(_))
+}
+
+/// Whether `b` may run after `a` in one iteration of the loops that order them.
+fn follows(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> bool {
+    poly.position(a) < poly.position(b) || (at_once && a == b)
+}
+
 /// The common loops that order instances of two instructions, outer first.
 fn ordering_loops(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Vec<InameId> {
-    let on_axis =
-        |l: InameId| matches!(poly.kernel.inames[l].tag, AxisTag::Group(_) | AxisTag::Local(_)) && at_once;
-    poly.common_loops(a, b).iter().copied().filter(|l| !on_axis(*l)).collect()
+    poly.common_loops(a, b).iter().copied().filter(|l| !runs_at_once(poly, *l, at_once)).collect()
 }
 
 /// The pairs of instances of `a` and `b`, `a` before `b`; `None` if the text decides that there are none.
-fn before(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Result<Option<isl::Map>, isl::IslError> {
-    let common = ordering_loops(poly, a, b, at_once);
-    let mut equal = Vec::new();
-    let mut order: Disjuncts = Vec::new();
-    for l in common {
-        let mut earlier = equal.clone();
-        earlier.push(isl::Constraint::non_negative(step(poly, l).offset(-1)));
-        order.push(earlier);
-        equal.push(isl::Constraint::zero(step(poly, l)));
+fn before(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Option<Pairs> {
+    let common = poly.common_loops(a, b);
+    let unordered: Vec<_> = (0..common.len()).filter(|k| runs_at_once(poly, common[*k], at_once)).collect();
+    let textual = follows(poly, a, b, at_once);
+    if unordered.len() == common.len() && !textual {
+        return None;
     }
-    if poly.position(a) < poly.position(b) || (at_once && a == b) {
-        order.push(equal);
-    }
-    if order.is_empty() {
-        return Ok(None);
-    }
-    let all = cross(&poly.instances(a, Side::Source).0, &poly.instances(b, Side::Sink).0);
-    let all = cross(&poly.in_context(all), &order);
-    let names = |insn, side| poly.names(poly.loops(insn), side);
-    let tuple = |insn: InsnId| poly.kernel.insns[insn].name.clone();
-    let space = isl::MapSpace::new(&names(a, Side::Source), &names(b, Side::Sink), &poly.params)
-        .with_tuples(tuple(a), tuple(b));
-    isl::Map::from_disjuncts(&space, &all).map(Some)
+    Some(Pairs {
+        ends: [a, b].map(|insn| poly.instances_of(insn, None, &[])),
+        same: Vec::new(),
+        common: common.len(),
+        unordered,
+        span: Span { start: 0, end: common.len(), textual },
+        symbols: poly.symbols().clone(),
+    })
 }

@@ -4,11 +4,16 @@
 //! Loops go by number, outer first, so that the same question about another variable, or after loops were renamed, is
 //! the same value. Symbols go by name: witnesses hold their values.
 
+mod alive;
 mod covered;
 mod instances;
 mod order;
 mod relation;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
 
+pub(crate) use alive::NothingBetween;
 pub(crate) use covered::{Covered, Footprint, Index};
 pub(crate) use instances::{Instances, Symbols, Union, union_of};
 pub(crate) use order::{Order, Ordered};

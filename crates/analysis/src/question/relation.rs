@@ -16,6 +16,8 @@ pub(crate) struct Pairs {
     pub(crate) same: Vec<(Linear, Linear)>,
     /// Number of loops around both.
     pub(crate) common: usize,
+    /// Those among them that do not order the instances.
+    pub(crate) unordered: Vec<usize>,
     /// What decides the order.
     pub(crate) span: Span,
     /// The symbols.
@@ -55,9 +57,11 @@ impl Pairs {
     fn before(&self, names: &Ends) -> Disjuncts {
         let Span { start, end, textual } = self.span;
         let step = |k: usize| isl::Affine::name(names[1][k].as_str()).plus(-1, names[0][k].as_str());
-        let equal = |k: usize| (0..k).map(|l| isl::Constraint::zero(step(l))).collect::<Vec<_>>();
+        let orders = |l: &usize| !self.unordered.contains(l);
+        let equal =
+            |k: usize| (0..k).filter(orders).map(|l| isl::Constraint::zero(step(l))).collect::<Vec<_>>();
         let mut disjuncts: Disjuncts = Vec::new();
-        for k in start..end {
+        for k in (start..end).filter(orders) {
             let mut first_difference = equal(k);
             first_difference.push(isl::Constraint::non_negative(step(k).offset(-1)));
             disjuncts.push(first_difference);

@@ -1,0 +1,103 @@
+//! Equal questions have equal answers: what is in a question, and what is not.
+
+use super::{NoPair, Part, Question};
+use crate::Analysis;
+use crate::deps::DependenceKind;
+use purlin_ir::kernel::Kernel;
+use std::sync::Arc;
+
+fn kernel(text: &str) -> Kernel {
+    purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
+}
+
+/// A kernel of two instructions with a flow from one iteration to the next.
+const SHIFT: &str = "kernel k
+param n: i32
+arg a: f64[n + 9] inout
+assume n >= 2
+
+for i in 0..n
+  for j in 0..8
+    s: a[i + j] = 1.0
+for p in 0..n
+  for q in 0..8
+    r: a[p + q] = a[p + q]*2.0 if p <= 5
+";
+
+/// What isl is asked of the dependences of a kernel.
+fn asked(text: &str) -> Vec<(DependenceKind, super::Relation)> {
+    let kernel = kernel(text);
+    let analysis = Analysis::of(&kernel);
+    analysis.dependences().unwrap().iter().map(|d| (d.kind, d.told().clone())).collect()
+}
+
+#[test]
+fn names_of_loops_instructions_and_arrays_do_not_matter() {
+    let renamed = SHIFT
+        .replace("a[", "other[")
+        .replace("arg a", "arg other")
+        .replace("for i", "for row")
+        .replace("[i + j]", "[row + j]")
+        .replace("s:", "first:");
+    assert_eq!(asked(SHIFT), asked(&renamed));
+}
+
+#[test]
+fn all_that_isl_is_told_matters() {
+    for (what, changed) in [
+        ("the bounds of a loop", SHIFT.replace("for j in 0..8", "for j in 0..7")),
+        ("an index", SHIFT.replace("s: a[i + j]", "s: a[i + 2*j]")),
+        ("a condition", SHIFT.replace("if p <= 5", "if p <= 4")),
+        ("what is assumed", SHIFT.replace("n >= 2", "n >= 3")),
+        ("what a symbol can be", SHIFT.replace("n: i32", "n: i64")),
+        ("a quotient", SHIFT.replace("s: a[i + j]", "s: a[i + floor_div(j, 2)]")),
+    ] {
+        assert_ne!(asked(SHIFT), asked(&changed), "{what}");
+    }
+}
+
+#[test]
+fn loops_around_both_ends_and_the_order_matter() {
+    let apart = "kernel k\nparam n: i32\narg a: f64[n] inout\n\nfor i in 0..n\n  s: a[i] = 1.0\nfor j in 0..n\n  \
+                 r: a[n - 1 - j] = 2.0\n";
+    let together = "kernel k\nparam n: i32\narg a: f64[n] inout\n\nfor i in 0..n\n  s: a[i] = 1.0\n  \
+                    r: a[n - 1 - i] = 2.0\n";
+    let output = |text| asked(text).into_iter().find(|(_, r)| r.pairs.common == 1 || r.pairs.span.textual);
+    let (apart, together) = (output(apart).unwrap().1, output(together).unwrap().1);
+    assert_eq!(apart.pairs.ends, together.pairs.ends);
+    assert_ne!(apart, together);
+}
+
+#[test]
+fn a_pair_beyond_the_range_of_its_symbols_is_none() {
+    // `s` and `r` meet where n is 3000000000
+    let text = "kernel k\nparam n: i32\narg a: f64[10] inout\n\ns: a[0] = 1.0\nfor i in n - 2999999995..n - 2999999990\n  \
+                r: a[i - 5] = 2.0\n";
+    let none = |text: &str| {
+        let kernel = kernel(text);
+        let analysis = Analysis::of(&kernel);
+        let dependences = analysis.dependences().unwrap();
+        let output = dependences.iter().find(|d| d.source != d.sink).unwrap();
+        NoPair { relation: output.told().clone(), part: Part::whole() }.ask().unwrap()
+    };
+    assert!(none(text));
+    assert!(!none(&text.replace("n: i32", "n: i64")));
+}
+
+#[test]
+fn answers_serve_the_next_kernel() {
+    let first = kernel(
+        "kernel k\nparam n: i32\narg a: f64[n] in\narg b: f64[n, 64] out\ntemp t: f64[64] local\n\nfor g in 0..n {g.0}\n  for l in 0..64 {l.0}\n    \
+         s: t[l] = a[g]\n  for m in 0..64 {l.0}\n    r: b[g, m] = t[63 - m]\n",
+    );
+    let second = kernel(&first.to_string().replace(" l ", " item ").replace("[l]", "[item]"));
+    let kept = |answers: &Arc<crate::Answers>| format!("{answers:?}");
+    let analysis = Analysis::of(&first);
+    let barriers = analysis.place().map(|p| p.barriers.len()).map_err(|e| e.to_string());
+    assert_eq!(barriers, Ok(1));
+    let after_first = kept(analysis.answers());
+    assert_ne!(after_first, kept(&Arc::default()));
+    let next = analysis.next(&second);
+    assert_eq!(next.place().map(|p| p.barriers.len()).map_err(|e| e.to_string()), barriers);
+    assert_eq!(kept(next.answers()), after_first);
+}
