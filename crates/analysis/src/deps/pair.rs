@@ -1,6 +1,5 @@
 //! Relations between the instances of two accesses that touch the same element.
 
-use crate::deps::Labels;
 use crate::deps::access::AccessSite;
 use crate::deps::agree::agreeing;
 use crate::deps::named;
