@@ -214,7 +214,11 @@ fn sized(kernel: &Kernel, id: VarId, params: &BTreeMap<String, i64>, value: Valu
 fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Value, Failure> {
     let items = match json {
         serde_json::Value::Array(items) => items.clone(),
-        other => vec![other.clone()],
+        other @ (serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_)
+        | serde_json::Value::Object(_)) => vec![other.clone()],
     };
     let wrong = |item: &serde_json::Value| {
         Failure::Usage(format!("value of `{name}`: found {item}, needed numbers of type {ty}"))

@@ -439,7 +439,14 @@ impl Stmt {
     pub fn written(&self) -> Vec<&Name> {
         match self {
             Self::Intrinsic(i) => i.written.iter().collect(),
-            other => other.place().map(|place| &place.name).into_iter().collect(),
+            other @ (Self::Comment(_)
+            | Self::Declare(_)
+            | Self::Assign { .. }
+            | Self::Atomic(_)
+            | Self::If { .. }
+            | Self::For(_)
+            | Self::Iteration(_)
+            | Self::Barrier(_)) => other.place().map(|place| &place.name).into_iter().collect(),
         }
     }
 

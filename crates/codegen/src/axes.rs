@@ -296,10 +296,12 @@ fn largest(env: &Env<'_>, pieces: Vec<Vec<Affine>>, at_least: i64, always: bool)
     let max = |a, b| HostExpr::Max(Box::new(a), Box::new(b));
     let smallest = |piece: Vec<Affine>| piece.iter().map(|e| host_expr(env.kernel, e)).reduce(min);
     let extent = pieces.into_iter().filter_map(smallest).reduce(max).unwrap_or(HostExpr::Const(0));
-    match extent {
-        HostExpr::Const(c) => HostExpr::Const(c.max(at_least)),
-        extent if always => extent,
-        extent => max(extent, HostExpr::Const(at_least)),
+    if let HostExpr::Const(c) = extent {
+        HostExpr::Const(c.max(at_least))
+    } else if always {
+        extent
+    } else {
+        max(extent, HostExpr::Const(at_least))
     }
 }
 

@@ -105,7 +105,18 @@ impl Hoist<'_> {
                 if place.offset.is_some() && self.maps.contains_key(&place.name) && visit(place) => {}
             // What is behind may not be evaluated.
             Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) => self.entries(first, visit),
-            other => other.operands().into_iter().for_each(|o| self.entries(o, visit)),
+            other @ (Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Vector { .. }) => other.operands().into_iter().for_each(|o| self.entries(o, visit)),
         }
     }
 

@@ -88,7 +88,14 @@ fn widen(block: &mut Block, k: &mut usize, more: Fence) -> bool {
             *k -= 1;
             false
         }
-        other => other.body_mut().is_some_and(|b| widen(b, k, more)),
+        other @ (Stmt::Comment(_)
+        | Stmt::Declare(_)
+        | Stmt::Assign { .. }
+        | Stmt::Atomic(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::If { .. }
+        | Stmt::For(_)
+        | Stmt::Iteration(_)) => other.body_mut().is_some_and(|b| widen(b, k, more)),
     })
 }
 

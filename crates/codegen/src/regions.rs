@@ -80,7 +80,13 @@ impl Regions<'_, '_> {
                     }
                     out.push(stmt);
                 }
-                _ => run.push(stmt),
+                Stmt::Comment(_)
+                | Stmt::Declare(_)
+                | Stmt::Assign { .. }
+                | Stmt::Atomic(_)
+                | Stmt::Intrinsic(_)
+                | Stmt::If { .. }
+                | Stmt::For(_) => run.push(stmt),
             }
         }
         self.flush(&mut run, &mut out);
@@ -222,7 +228,20 @@ fn shift(place: &mut Place, expanded: &BTreeMap<Name, Uses>, items: i64, index: 
         Some(offset) => match *offset {
             Expr::Int(0, _) => index.clone(),
             Expr::Int(c, ty) => Expr::binary(Op::Add, Expr::Int(c * items, ty), index.clone()),
-            other => Expr::binary(Op::Add, Expr::binary(Op::Mul, Expr::int(items), other), index.clone()),
+            other @ (Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. }) => {
+                Expr::binary(Op::Add, Expr::binary(Op::Mul, Expr::int(items), other), index.clone())
+            }
         },
     };
     place.offset = Some(Box::new(item));

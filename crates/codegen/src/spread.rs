@@ -90,12 +90,14 @@ impl Pass<'_> {
         let item = Expr::var(self.item);
         // In 64 bits no difference of 32-bit values overflows.
         let wide = |e: &Expr| Expr::Cast(ScalarType::I64, Box::new(e.clone()));
-        let end = match &**left {
-            left if *left == item => wide(right),
-            Expr::Binary(Op::Add, rest, last) if **last == item && self.is_uniform(rest) => {
-                Expr::binary(Op::Sub, wide(right), (**rest).clone())
+        let end = if **left == item {
+            wide(right)
+        } else {
+            let Expr::Binary(Op::Add, rest, last) = &**left else { return None };
+            if **last != item || !self.is_uniform(rest) {
+                return None;
             }
-            _ => return None,
+            Expr::binary(Op::Sub, wide(right), (**rest).clone())
         };
         let extent = Box::new(Expr::int(extent));
         self.is_uniform(right).then(|| Expr::IntCall(IntFn::Min, ScalarType::I64, extent, Box::new(end)))
@@ -129,7 +131,14 @@ impl Pass<'_> {
                     run.push(stmt.clone());
                     self.flush(&mut run, &mut out);
                 }
-                _ => run.push(stmt.clone()),
+                Stmt::Comment(_)
+                | Stmt::Assign { .. }
+                | Stmt::Atomic(_)
+                | Stmt::Intrinsic(_)
+                | Stmt::If { .. }
+                | Stmt::For(_)
+                | Stmt::Iteration(_)
+                | Stmt::Barrier(_) => run.push(stmt.clone()),
             }
         }
         self.flush(&mut run, &mut out);

@@ -214,7 +214,7 @@ impl Lowering<'_> {
                 let body = Box::new(body);
                 Typed::Real(Real::Reduce { op, inames, single: is_single(ty), tally, body }, ty)
             }
-            other => {
+            other @ (Typed::Truth(_) | Typed::Int(..)) => {
                 let body = Box::new(other.into_int()?);
                 Typed::Int(Int::Reduce { op, inames, neutral: neutral(op, ty), tally, body }, ty)
             }

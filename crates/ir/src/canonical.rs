@@ -56,7 +56,16 @@ impl Kernel {
                 r.inames = r.inames.into_iter().map(rename).collect();
                 Expr::Reduce(r)
             }
-            other => other,
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => other,
         };
         for insn in self.insns.values_mut() {
             insn.map_expressions(&mut rewrite);

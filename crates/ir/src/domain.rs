@@ -70,7 +70,7 @@ impl Constraint {
                     Self::Zero(e)
                 }
             }
-            other => other,
+            other @ (Self::Zero(_) | Self::NonNegative(_)) => other,
         }
     }
 }

@@ -271,7 +271,18 @@ impl Expr {
     pub fn conjuncts(&self) -> Vec<&Self> {
         match self {
             Self::Binary(BinaryOp::And, a, b) => [a.conjuncts(), b.conjuncts()].concat(),
-            other => vec![other],
+            other @ (Self::Int(_)
+            | Self::Real(_)
+            | Self::Iname(_)
+            | Self::Load(_)
+            | Self::Unary(..)
+            | Self::Binary(..)
+            | Self::Call(..)
+            | Self::Cast(..)
+            | Self::Select(..)
+            | Self::Reduce(_)
+            | Self::Rule(..)
+            | Self::RuleParam(_)) => vec![other],
         }
     }
 
@@ -328,7 +339,15 @@ impl Expr {
             Self::Load(access) if access.index.is_empty() => Some(Affine::var(access.var)),
             Self::Unary(UnaryOp::Neg, a) => Some(a.as_affine()?.times(-1)),
             Self::Binary(op, a, b) => affine_of_binary(*op, &a.as_affine()?, &b.as_affine()?),
-            _ => None,
+            Self::Real(_)
+            | Self::Load(_)
+            | Self::Unary(..)
+            | Self::Call(..)
+            | Self::Cast(..)
+            | Self::Select(..)
+            | Self::Reduce(_)
+            | Self::Rule(..)
+            | Self::RuleParam(_) => None,
         };
         value.filter(|e| e.in_bounds() && e.size() <= MAX_TERMS)
     }
@@ -376,7 +395,15 @@ fn affine_of_binary(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Affine> {
         },
         BinaryOp::FloorDiv => b.as_constant().filter(|d| *d > 0).map(|d| a.floor_div(d)),
         BinaryOp::Mod => b.as_constant().filter(|d| *d > 0).map(|d| a.modulo(d)),
-        _ => None,
+        BinaryOp::Div
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => None,
     }
 }
 

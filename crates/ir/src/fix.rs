@@ -21,7 +21,17 @@ impl Kernel {
         let mut rewrite = |e: Expr| match e {
             Expr::Load(a) if a.var == var => Expr::Int(value),
             Expr::Load(a) => Expr::Load(Access { var: moved(a.var), index: a.index }),
-            other => other,
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => other,
         };
         let is_it = |e: &Expr| matches!(e, Expr::Load(a) if a.var == var);
         let mut kernel = self.with_typed_extrema(&|e| is_it(e).then_some(Expr::Int(value)));
@@ -71,7 +81,18 @@ impl Kernel {
                 *r.body = cast;
                 Expr::Reduce(r)
             }
-            other => other,
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => other,
         };
         let mut kernel = self.clone();
         // rules hold no reductions

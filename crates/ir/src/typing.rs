@@ -216,7 +216,11 @@ impl Kernel {
         Ok(match self.type_of(&expanded, &[])? {
             ExprType::Scalar(found) if found == ty => e.clone(),
             ExprType::WeakReal if ty == ScalarType::F32 => self.cast_at_a_leaf(&expanded, ty),
-            _ => Expr::Cast(ty, Box::new(e.clone())),
+            ExprType::Bool
+            | ExprType::Literal
+            | ExprType::Index
+            | ExprType::WeakReal
+            | ExprType::Scalar(_) => Expr::Cast(ty, Box::new(e.clone())),
         })
     }
 
@@ -308,14 +312,16 @@ fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {
 fn number(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     match found {
         ExprType::Bool => Err(TypeError::Operand { op: op.into(), needed: "a number", found }),
-        other => Ok(other),
+        other @ (ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::Scalar(_)) => Ok(other),
     }
 }
 
 fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     match found {
         ExprType::Bool => Ok(ExprType::Bool),
-        _ => Err(TypeError::Operand { op: op.into(), needed: "a truth value", found }),
+        ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::Scalar(_) => {
+            Err(TypeError::Operand { op: op.into(), needed: "a truth value", found })
+        }
     }
 }
 
@@ -344,6 +350,19 @@ fn type_of_binary(op: BinaryOp, left: ExprType, right: ExprType) -> Result<ExprT
             Err(TypeError::Operand { op: name.into(), needed: "integer operands", found: result })
         }
         _ if result == ExprType::Literal => Ok(ExprType::Literal),
-        _ => Ok(result),
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::Mod
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => Ok(result),
     }
 }

@@ -24,6 +24,8 @@
 //! # Ok::<(), purlin_isl::IslError>(())
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))] // a new variant must not fall into an old arm unseen
+
 mod affine;
 mod compose;
 mod context;

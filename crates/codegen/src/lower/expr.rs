@@ -215,7 +215,9 @@ impl<'k> Lower<'k> {
         if ty.is_float() {
             let code = match value {
                 Value::Real(Expr::Real(v, _), _) if a.ty == ExprType::WeakReal => Expr::Real(v, ty),
-                value => value.into_real(&self.env, ty),
+                value @ (Value::Affine(_) | Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
+                    value.into_real(&self.env, ty)
+                }
             };
             return Ok(Value::Real(code, ty));
         }
@@ -225,7 +227,9 @@ impl<'k> Lower<'k> {
             Value::Int(e, from, r) if ty == from || (ty == ScalarType::I64 && from == ScalarType::I32) => {
                 Value::Int(e, from, r)
             }
-            other => Value::Int(Expr::Cast(ty, Box::new(other.into_expr(&self.env))), ty, range),
+            other @ (Value::Affine(_) | Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
+                Value::Int(Expr::Cast(ty, Box::new(other.into_expr(&self.env))), ty, range)
+            }
         })
     }
 
@@ -285,7 +289,17 @@ fn comparison(op: BinaryOp) -> Op {
         BinaryOp::Lt => Op::Lt,
         BinaryOp::Le => Op::Le,
         BinaryOp::Eq => Op::Eq,
-        _ => Op::Ne,
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::Mod
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => Op::Ne,
     }
 }
 

@@ -86,7 +86,9 @@ impl<'k> Lower<'k> {
                     purlin_ir::AddressSpace::Private | purlin_ir::AddressSpace::SubGroup => {
                         update(place, op, ty, value, Some(id))
                     }
-                    space => {
+                    space @ (purlin_ir::AddressSpace::Global
+                    | purlin_ir::AddressSpace::Constant
+                    | purlin_ir::AddressSpace::Local) => {
                         let local = space == purlin_ir::AddressSpace::Local;
                         Stmt::Atomic(Atomic { place, op, value, ty, local, origin: id })
                     }

@@ -166,7 +166,18 @@ impl<'k> Lower<'k> {
                     }
                 }
             }
-            value => {
+            value @ (Ir::Int(_)
+            | Ir::Real(_)
+            | Ir::Iname(_)
+            | Ir::Load(_)
+            | Ir::Unary(..)
+            | Ir::Binary(..)
+            | Ir::Call(..)
+            | Ir::Cast(..)
+            | Ir::Select(..)
+            | Ir::Reduce(_)
+            | Ir::Rule(..)
+            | Ir::RuleParam(_)) => {
                 let ty = callee.kernel.vars[access.var].ty;
                 let value = self.expr_for(value, ty)?;
                 self.stored(value, ty)

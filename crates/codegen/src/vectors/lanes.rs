@@ -208,7 +208,18 @@ impl<'a> Lanes<'a> {
             Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) => {
                 self.load_vectors(first, out);
             }
-            other => {
+            other @ (Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Vector { .. }) => {
                 for operand in other.operands_mut() {
                     self.load_vectors(operand, out);
                 }
@@ -240,7 +251,19 @@ impl<'a> Lanes<'a> {
             Expr::Call(f, _, args) if native && whole(e) => {
                 Expr::Call(*f, ty, args.iter().map(|a| self.vector(a, ty)).collect())
             }
-            _ => self.packed(e, ty),
+            Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => self.packed(e, ty),
         }
     }
 
@@ -293,7 +316,18 @@ impl<'a> Lanes<'a> {
         let width = u64::from(self.width);
         let start = match self.head.lower {
             Expr::Int(first, _) => power_of_two(first),
-            _ => 1,
+            Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => 1,
         };
         let step = if self.single { start } else { start.min(width) };
         factor(offset, &self.head.name, step, self.symbols) >= width

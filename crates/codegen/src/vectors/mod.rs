@@ -199,7 +199,19 @@ fn rename(block: &mut Block, from: &Name, to: &Name) {
         for e in stmt.expressions_mut() {
             e.for_each_mut(&mut |e| match e {
                 Expr::Load(place) if place.name == *from => place.name = to.clone(),
-                _ => {}
+                Expr::Int(..)
+                | Expr::Real(..)
+                | Expr::Bool(_)
+                | Expr::Load(_)
+                | Expr::Hardware { .. }
+                | Expr::Neg(_)
+                | Expr::Not(_)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::IntCall(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Vector { .. } => {}
             });
         }
         if let Some(place) = stmt.place_mut().filter(|place| place.name == *from) {

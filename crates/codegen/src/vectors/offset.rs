@@ -126,7 +126,19 @@ impl Sum {
                         self.add(false, *first);
                         self.add(false, *c);
                     }
-                    b => self.add(false, b),
+                    b @ (Expr::Int(..)
+                    | Expr::Real(..)
+                    | Expr::Bool(_)
+                    | Expr::Load(_)
+                    | Expr::Hardware { .. }
+                    | Expr::Neg(_)
+                    | Expr::Not(_)
+                    | Expr::Binary(..)
+                    | Expr::Call(..)
+                    | Expr::IntCall(..)
+                    | Expr::Cast(..)
+                    | Expr::Select(..)
+                    | Expr::Vector { .. }) => self.add(false, b),
                 }
             }
             Expr::Binary(Op::Sub, a, b) => {
@@ -134,7 +146,18 @@ impl Sum {
                 self.add(true, *b);
             }
             Expr::Neg(a) => self.add(true, *a),
-            other => self.add(false, other),
+            other @ (Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. }) => self.add(false, other),
         }
     }
 
@@ -145,7 +168,19 @@ impl Sum {
                 (Expr::Int(a, ScalarType::I32), Expr::Int(b, ScalarType::I32)) => a.checked_mul(*b),
                 _ => None,
             },
-            _ => None,
+            Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => None,
         };
         match literal {
             Some(c) => self.constant = self.constant.saturating_add(if minus { -c } else { c }),

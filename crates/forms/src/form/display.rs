@@ -173,7 +173,20 @@ fn terminal_name(node: &Expr) -> Option<&str> {
     match node.kind() {
         Kind::Coefficient(c) => Some(&c.name),
         Kind::Constant(c) => Some(&c.name),
-        _ => None,
+        Kind::Literal(_)
+        | Kind::Identity(_)
+        | Kind::Argument(..)
+        | Kind::Coordinate
+        | Kind::Components(_)
+        | Kind::Unary(..)
+        | Kind::Binary(..)
+        | Kind::Math(..)
+        | Kind::Index(..)
+        | Kind::Conditional(..)
+        | Kind::Variable(..)
+        | Kind::Diff(..)
+        | Kind::Gateaux(..)
+        | Kind::Error(_) => None,
     }
 }
 
@@ -239,6 +252,21 @@ fn level(expr: &Expr) -> Level {
         Kind::Binary(Binary::Multiply | Binary::Divide, ..) => Level::Product,
         Kind::Unary(Unary::Negate, _) => Level::Prefix,
         Kind::Literal(value) if *value < 0.0 => Level::Prefix,
-        _ => Level::Atom,
+        Kind::Literal(_)
+        | Kind::Identity(_)
+        | Kind::Constant(_)
+        | Kind::Coefficient(_)
+        | Kind::Argument(..)
+        | Kind::Coordinate
+        | Kind::Components(_)
+        | Kind::Unary(..)
+        | Kind::Binary(..)
+        | Kind::Math(..)
+        | Kind::Index(..)
+        | Kind::Conditional(..)
+        | Kind::Variable(..)
+        | Kind::Diff(..)
+        | Kind::Gateaux(..)
+        | Kind::Error(_) => Level::Atom,
     }
 }

@@ -216,7 +216,21 @@ impl Expr {
     pub fn error(&self) -> Option<&FormError> {
         match self.kind() {
             Kind::Error(error) => Some(error),
-            _ => None,
+            Kind::Literal(_)
+            | Kind::Identity(_)
+            | Kind::Constant(_)
+            | Kind::Coefficient(_)
+            | Kind::Argument(..)
+            | Kind::Coordinate
+            | Kind::Components(_)
+            | Kind::Unary(..)
+            | Kind::Binary(..)
+            | Kind::Math(..)
+            | Kind::Index(..)
+            | Kind::Conditional(..)
+            | Kind::Variable(..)
+            | Kind::Diff(..)
+            | Kind::Gateaux(..) => None,
         }
     }
 

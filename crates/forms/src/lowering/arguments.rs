@@ -66,7 +66,14 @@ impl LoweredForm {
         for argument in &self.arguments {
             let degree = match &argument.role {
                 ArgumentRole::DofCount { degree } => *degree,
-                _ => continue,
+                ArgumentRole::CellCount
+                | ArgumentRole::VertexCount
+                | ArgumentRole::Coordinates
+                | ArgumentRole::CellVertices
+                | ArgumentRole::DofMap { .. }
+                | ArgumentRole::Coefficient(_)
+                | ArgumentRole::Constant(..)
+                | ArgumentRole::Output(_) => continue,
             };
             let numbering =
                 Numbering::new(mesh, degree).map_err(|e| FormError::Discretisation(e.to_string()))?;

@@ -374,7 +374,17 @@ impl Sink for StageSink<'_> {
                 Symbol::Measure | Symbol::Weight => Expr::scalar(self.vars.abs_det),
             },
             // Jets, coordinates and weights are among the terminals of their stage.
-            _ => Expr::from(0.0),
+            Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Variable(..)
+            | Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => Expr::from(0.0),
         }
     }
 

@@ -37,7 +37,18 @@ impl Uses {
             let own = match node {
                 Scalar::Jet(_) | Scalar::Coordinate(_) => Level::Point,
                 Scalar::Symbol(place) if point_symbol(*place) => Level::Point,
-                _ => Level::Cell,
+                Scalar::Literal(_)
+                | Scalar::Constant(..)
+                | Scalar::Symbol(_)
+                | Scalar::Variable(..)
+                | Scalar::Negate(_)
+                | Scalar::Add(..)
+                | Scalar::Subtract(..)
+                | Scalar::Multiply(..)
+                | Scalar::Divide(..)
+                | Scalar::Power(..)
+                | Scalar::Math(..)
+                | Scalar::Conditional(..) => Level::Cell,
             };
             level.push(below.max(own));
         }

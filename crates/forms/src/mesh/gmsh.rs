@@ -346,7 +346,13 @@ impl File {
             MeshError::Degenerate { cell, .. } | MeshError::Overlap { cell, .. } => {
                 GmshError::Cell { element: cells[cell].element, source }
             }
-            _ => GmshError::Mesh(source),
+            MeshError::Rows { .. }
+            | MeshError::Empty
+            | MeshError::Tags { .. }
+            | MeshError::NotFinite { .. }
+            | MeshError::NoSuchVertex { .. }
+            | MeshError::Divisions { .. }
+            | MeshError::Memory { .. } => GmshError::Mesh(source),
         })
     }
 

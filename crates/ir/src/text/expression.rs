@@ -346,7 +346,14 @@ fn operator(c: &Cursor<'_, '_>) -> Option<(BinaryOp, bool, Level)> {
         Kind::Symbol("-") => (BinaryOp::Sub, false),
         Kind::Symbol("*") => (BinaryOp::Mul, false),
         Kind::Symbol("/") => (BinaryOp::Div, false),
-        _ => return None,
+        Kind::Name(_)
+        | Kind::Int(_)
+        | Kind::Real(_)
+        | Kind::Hex(_)
+        | Kind::Text(_)
+        | Kind::Symbol(_)
+        | Kind::Newline
+        | Kind::Bad => return None,
     };
     Some((op, swapped, super::show::level_of(op)))
 }

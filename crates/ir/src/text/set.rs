@@ -104,7 +104,20 @@ impl<'s> Parser<'s> {
             Expr::Int(d) if d > 0 && d.unsigned_abs() <= MAX_INTERMEDIATE => {
                 Ok((self.to_affine(value).map_err(|why| not_affine(span, why))?, d))
             }
-            _ => Err(fail(span, "the divisor in a bound is not a positive integer literal")),
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => {
+                Err(fail(span, "the divisor in a bound is not a positive integer literal"))
+            }
         }
     }
 

@@ -185,7 +185,16 @@ impl Names<'_> {
                 self.bare_expr(f, a)?;
                 f.write_str(")")
             }
-            _ => self.expr(f, a, Level::Unary),
+            Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => self.expr(f, a, Level::Unary),
         }
     }
 
@@ -259,7 +268,9 @@ impl Names<'_> {
         self.domain(f, id, &iname.domain)?;
         match iname.tag {
             AxisTag::Sequential => Ok(()),
-            tag => write!(f, " {{{tag}}}"),
+            tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+                write!(f, " {{{tag}}}")
+            }
         }
     }
 
