@@ -206,7 +206,8 @@ impl Slot {
     fn suits(&self, spec: &ArgSpec, memory: &Memory) -> Result<bool, LoadError> {
         let Self::Array(buffer, ty) = self else { return Ok(false) };
         let ArgKind::Buffer { len, .. } = &spec.kind else { return Ok(false) };
-        let len = u64::try_from(len.eval(memory.params())?).unwrap_or(0);
+        let negative = |_| HostExprError::Negative(spec.name.clone());
+        let len = u64::try_from(len.eval(memory.params())?).map_err(negative)?;
         Ok(*ty == spec.ty && buffer.bytes() == len * spec.ty.bytes())
     }
 

@@ -195,7 +195,7 @@ impl<'k> Lower<'k> {
     ) -> Result<T, CodegenError> {
         self.prelude.push(Block::new());
         let result = lower(self);
-        let code = self.prelude.pop().unwrap_or_default();
+        let code = self.take_prelude()?;
         let (declared, body): (Block, Block) = code.into_iter().partition(|s| matches!(s, Stmt::Declare(_)));
         self.before(declared);
         self.before(super::guarded(vec![condition], body));
@@ -269,7 +269,7 @@ impl<'k> Lower<'k> {
         }
         self.prelude.push(Block::new());
         let value = self.value(body, ty);
-        let mut code = self.prelude.pop().unwrap_or_default();
+        let mut code = self.take_prelude()?;
         let value = value?.into_expr(&self.env);
         code.push(super::insn::update(Place::scalar(name.clone()), r.op, ty, value, None));
         Ok(code)

@@ -24,8 +24,10 @@ impl<'k> Lower<'k> {
         let stage = self.stage.clone();
         self.open_guards = Some(Vec::new());
         let code = self.plain_loop(iname, body);
-        let guards = self.open_guards.take().unwrap_or_default();
         let code = code?;
+        let guards = self.open_guards.take();
+        let guards =
+            guards.ok_or_else(|| self.internal("the guards of an unrolled loop were taken twice"))?;
         let Some(facts) = self.of_full_groups(&guards) else { return Ok(code) };
         if statements(&code) > MAX_STATEMENTS {
             return Ok(code);

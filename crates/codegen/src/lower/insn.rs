@@ -63,8 +63,13 @@ impl<'k> Lower<'k> {
     ) -> Result<T, CodegenError> {
         self.prelude.push(Block::new());
         let result = lower(self);
-        code.extend(self.prelude.pop().unwrap_or_default());
+        code.extend(self.take_prelude()?);
         result
+    }
+
+    /// The statements that what was lowered since the prelude was opened needs before it.
+    pub(super) fn take_prelude(&mut self) -> Result<Block, CodegenError> {
+        self.prelude.pop().ok_or_else(|| self.internal("a prelude was closed that nobody opened"))
     }
 
     fn statement(&mut self, id: InsnId) -> Result<Stmt, CodegenError> {

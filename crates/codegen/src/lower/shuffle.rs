@@ -21,8 +21,11 @@ pub(crate) fn check_size(placed: &PlacedKernel<'_>, axes: &Axes) -> Result<(), C
     let held = placed.placement.lanes.iter().position(Option::is_some);
     match held {
         Some(k) if u64::try_from(found).is_ok_and(|n| !n.is_power_of_two()) => {
-            let var = placed.kernel.vars.values().nth(k).map(|v| v.name.clone()).unwrap_or_default();
-            Err(CodegenError::SubGroupSize { var, found })
+            let var = placed.kernel.vars.values().nth(k).ok_or_else(|| CodegenError::Internal {
+                what: format!("variable {k} is held by lanes and is not there"),
+                kernel: purlin_ir::text::print(placed.kernel),
+            })?;
+            Err(CodegenError::SubGroupSize { var: var.name.clone(), found })
         }
         Some(_) | None => Ok(()),
     }

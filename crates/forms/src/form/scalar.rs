@@ -366,10 +366,10 @@ impl ScalarGraph {
         }
         match self.node(a) {
             Scalar::Negate(x) => self.scale(-factor, x),
-            Scalar::Multiply(x, y) if self.literal_value(x).is_some() => {
-                let inner = self.literal_value(x).unwrap_or(1.0);
-                self.scale(factor * inner, y)
-            }
+            Scalar::Multiply(x, y) => match self.literal_value(x) {
+                Some(inner) => self.scale(factor * inner, y),
+                None => self.scaled(factor, a),
+            },
             Scalar::Literal(_)
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
@@ -378,15 +378,17 @@ impl ScalarGraph {
             | Scalar::Variable(..)
             | Scalar::Add(..)
             | Scalar::Subtract(..)
-            | Scalar::Multiply(..)
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
-            | Scalar::Conditional(..) => {
-                let number = self.literal(factor);
-                self.insert(Scalar::Multiply(number, a))
-            }
+            | Scalar::Conditional(..) => self.scaled(factor, a),
         }
+    }
+
+    /// The product as a node of its own.
+    fn scaled(&mut self, factor: f64, a: ScalarId) -> ScalarId {
+        let number = self.literal(factor);
+        self.insert(Scalar::Multiply(number, a))
     }
 
     /// `a / b`.
