@@ -4,7 +4,9 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))] // a new variant must not fall into an old arm unseen
 
 mod analysis;
+mod answers;
 pub mod deps;
+mod entries;
 pub mod inside;
 pub mod placement;
 pub mod polyhedral;
@@ -12,4 +14,6 @@ pub mod stats;
 pub mod witness;
 
 pub use analysis::Analysis;
+pub use answers::Answers;
+pub use entries::{Entries, changing_bounds};
 pub use witness::{Instance, Witness};

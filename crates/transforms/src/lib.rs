@@ -15,14 +15,16 @@
 
 mod condition;
 mod copy;
-pub mod error;
 pub mod lookup;
 mod nest;
 mod neutral;
+pub mod obligation;
+pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
 pub mod proofs;
 pub mod recipe;
+pub mod refusal;
 mod run;
 pub mod schedule;
 pub mod staging;
@@ -31,10 +33,12 @@ pub mod strategies;
 mod substitute;
 mod tree;
 
-pub use error::{Cause, TransformError, WrongOrder};
 pub use lookup::Selection;
+pub use obligation::Obligation;
+pub use primitive::Primitive;
 pub use primitives::Transform;
 pub use recipe::{Recipe, RecipeError, RecipeSyntaxError};
+pub use refusal::{Refusal, TransformError, WrongOrder};
 pub use schedule::{Made, Schedule, Script, ScriptError};
 pub use staging::Footprint;
 pub use step::{PrimitiveInfo, Step, primitives};
