@@ -25,7 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))] // a new variant must not fall into an old arm unseen
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub use purlin_analysis as analysis;
 pub use purlin_autotune as autotune;

@@ -1,6 +1,7 @@
 //! The command line of Purlin; `purlin --help` explains it.
 
-#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))] // a new variant must not fall into an old arm unseen
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod cli;
 

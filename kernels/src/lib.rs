@@ -1,6 +1,7 @@
 //! The kernels of the documents Purlin implements, and their recipes.
 
-#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))] // a new variant must not fall into an old arm unseen
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod operators;
 
