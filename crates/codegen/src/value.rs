@@ -33,7 +33,8 @@ impl Value {
         matches!(self, Self::Affine(_) | Self::Int(..))
     }
 
-    /// The code of the value as an operand of an operation of type `ty`: C converts the narrower real itself.
+    /// The code of the value as an operand of an operation of type `ty`: C converts the narrower
+    /// real itself.
     pub(crate) fn into_operand(self, env: &Env<'_>, ty: ScalarType) -> Expr {
         match self {
             Self::Real(e, _) => e,
@@ -79,9 +80,9 @@ pub(crate) fn widened(e: Expr, ty: ScalarType) -> Expr {
     }
 }
 
-/// Code of an affine integer: positive terms first, larger factors before smaller ones, the constant
-/// last. If a product or a partial sum
-/// may leave 32 bits, the operands are converted before, so that nothing overflows in between.
+/// Code of an affine integer: positive terms first, larger factors before smaller ones, the
+/// constant last. If a product or a partial sum may leave 32 bits, the operands are converted
+/// before, so that nothing overflows in between.
 pub(crate) fn integer(env: &Env<'_>, e: &Affine) -> (Expr, ScalarType, Interval) {
     integer_within(env, e, env.range(e))
 }
@@ -271,7 +272,8 @@ fn sides(c: &Constraint) -> (Op, Affine, Affine) {
     }
 }
 
-/// `a < rest` in 32 bits for a negative term `-a` of an inequality, if both sides are proved to fit.
+/// `a < rest` in 32 bits for a negative term `-a` of an inequality, if both sides are proved to
+/// fit.
 fn narrow_condition(env: &Env<'_>, c: &Constraint) -> Option<Expr> {
     let Constraint::NonNegative(e) = c else { return None };
     let mut negative: Vec<_> = e.terms().iter().filter(|(_, k)| *k < 0).collect();

@@ -137,7 +137,8 @@ impl Lowering<'_> {
         Ok(Place { var: access.var, index: index.collect::<Lowered<_>>()? })
     }
 
-    /// The lowered form of an expression; `frame` holds the arguments its rule parameters stand for.
+    /// The lowered form of an expression; `frame` holds the arguments its rule parameters stand
+    /// for.
     pub(super) fn value(&self, e: &Expr, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
         Ok(match e {
             Expr::Int(c) => Typed::Int(Int::Const(*c), ExprType::Literal),

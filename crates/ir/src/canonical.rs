@@ -7,7 +7,8 @@ use crate::kernel::{Assumption, Kernel, Node};
 
 impl Kernel {
     /// Renumbers inames and instructions in order of appearance and drops those the tree does not
-    /// reach; brings assumptions to their normal form. Two kernels that print alike are equal after this.
+    /// reach; brings assumptions to their normal form. Two kernels that print alike are equal after
+    /// this.
     #[must_use]
     pub fn canonical(mut self) -> Self {
         for assumption in &mut self.assumptions {

@@ -8,8 +8,9 @@ use crate::types::ScalarType;
 use crate::typing::ExprType;
 
 impl Kernel {
-    /// The kernel with an integer scalar replaced by a constant everywhere; the variable is gone and
-    /// later variables move up by one. Minima and maxima keep their type, see [`Kernel::with_typed_extrema`].
+    /// The kernel with an integer scalar replaced by a constant everywhere; the variable is gone
+    /// and later variables move up by one. Minima and maxima keep their type, see
+    /// [`Kernel::with_typed_extrema`].
     #[must_use]
     pub fn with_var_fixed(&self, var: VarId, value: i64) -> Self {
         let moved = |v: VarId| VarId::from_index(v.index() - usize::from(v.index() > var.index()));
@@ -60,9 +61,10 @@ impl Kernel {
         }
         kernel
     }
-    /// The kernel before `replace` puts integer literals in the place of elements. A literal has no type, and a minimum
-    /// or maximum over nothing is an end of its type, so in those that would lose the type `i32` the elements get a
-    /// cast to it. Nothing else that an integer expression means depends on its type, and indices stay affine.
+    /// The kernel before `replace` puts integer literals in the place of elements. A literal has no
+    /// type, and a minimum or maximum over nothing is an end of its type, so in those that would
+    /// lose the type `i32` the elements get a cast to it. Nothing else that an integer expression
+    /// means depends on its type, and indices stay affine.
     #[must_use]
     pub fn with_typed_extrema(&self, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Self {
         let is_narrow = |e: &Expr| self.type_of(e, &[]) == Ok(ExprType::Scalar(ScalarType::I32));

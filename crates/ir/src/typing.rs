@@ -203,11 +203,12 @@ impl Kernel {
         Ok(TypedExpr { expr: e, ty, operands })
     }
 
-    /// The expression whose own type is `ty` and whose value is that of `e` where the context takes it as `ty`: what
-    /// may stand for `e` stored in an element of that type, wherever it is put.
+    /// The expression whose own type is `ty` and whose value is that of `e` where the context takes
+    /// it as `ty`: what may stand for `e` stored in an element of that type, wherever it is put.
     ///
-    /// A cast is no context: `f32(0.1 + 0.2)` is a sum in `f64`, while stored as `f32` it is one of `f32`. So a tree of
-    /// literals gets the cast at a leaf, from which the other leaves take their type.
+    /// A cast is no context: `f32(0.1 + 0.2)` is a sum in `f64`, while stored as `f32` it is one of
+    /// `f32`. So a tree of literals gets the cast at a leaf, from which the other leaves take their
+    /// type.
     ///
     /// # Errors
     /// The first operation whose operands do not fit.
@@ -224,8 +225,8 @@ impl Kernel {
         })
     }
 
-    /// A real made of literals in type `ty`. One operand of that type gives it to the operation and so to the others;
-    /// what is an integer before it becomes a real is converted as a whole.
+    /// A real made of literals in type `ty`. One operand of that type gives it to the operation and
+    /// so to the others; what is an integer before it becomes a real is converted as a whole.
     fn cast_at_a_leaf(&self, e: &Expr, ty: ScalarType) -> Expr {
         let of = |a: &Expr| Box::new(self.cast_at_a_leaf(a, ty));
         match e {

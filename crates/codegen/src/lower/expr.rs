@@ -1,8 +1,9 @@
 //! Expressions: types settled, integers kept affine, reductions moved before the statement.
 //!
-//! The types are those of [`purlin_ir::typing`], found before any code is: what a literal is depends on what stands
-//! around it. An integer that is joined with reals is computed as an integer and then converted; a real made of
-//! literals has the type of its context, down to the accumulators of its reductions.
+//! The types are those of [`purlin_ir::typing`], found before any code is: what a literal is
+//! depends on what stands around it. An integer that is joined with reals is computed as an integer
+//! and then converted; a real made of literals has the type of its context, down to the
+//! accumulators of its reductions.
 
 use super::Lower;
 use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
@@ -233,8 +234,8 @@ impl<'k> Lower<'k> {
         })
     }
 
-    /// A reduction as an accumulator and loops before the statement. The type decides what an integer starts from,
-    /// also where the code computes in a wider one.
+    /// A reduction as an accumulator and loops before the statement. The type decides what an
+    /// integer starts from, also where the code computes in a wider one.
     fn reduce(
         &mut self,
         e: &TypedExpr<'_>,

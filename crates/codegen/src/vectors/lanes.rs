@@ -30,7 +30,8 @@ pub(super) struct Lanes<'a> {
     /// The loop, from a number to a number.
     head: &'a For,
     width: u8,
-    /// Whether one vector is the whole loop and starts at 0, so that numbers stand for the loop variable.
+    /// Whether one vector is the whole loop and starts at 0, so that numbers stand for the loop
+    /// variable.
     single: bool,
     /// Arrays of which every lane has its own.
     per_lane: &'a BTreeSet<Name>,
@@ -168,7 +169,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// A statement for one lane after the other; what it surely loads beside each other is loaded before.
+    /// A statement for one lane after the other; what it surely loads beside each other is loaded
+    /// before.
     fn lane_by_lane(&mut self, mut stmt: Stmt, out: &mut Block) {
         for e in stmt.expressions_mut() {
             self.load_vectors(e, out);
@@ -194,7 +196,8 @@ impl<'a> Lanes<'a> {
         self.vector(&value, ty)
     }
 
-    /// Loads vectors into variables, which then stand in the expression; not what conditions may skip.
+    /// Loads vectors into variables, which then stand in the expression; not what conditions may
+    /// skip.
     fn load_vectors(&mut self, e: &mut Expr, out: &mut Block) {
         if let Expr::Load(place) = e
             && let Some((vector, ty)) = self.vector_at(place)
@@ -267,7 +270,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// An operand of a vector's operator, which takes numbers of the same or a narrower type as they are.
+    /// An operand of a vector's operator, which takes numbers of the same or a narrower type as
+    /// they are.
     fn operand(&self, e: &Expr, ty: ScalarType) -> Expr {
         if self.differs(e) { self.vector(e, ty) } else { e.clone() }
     }
@@ -283,8 +287,8 @@ impl<'a> Lanes<'a> {
         Expr::Vector { ty, width: self.width, lanes: lanes.collect() }
     }
 
-    /// The vector that starts where the first lane finds its element, and the type of its elements, if the lanes find
-    /// theirs beside each other and the target loads and stores them at once.
+    /// The vector that starts where the first lane finds its element, and the type of its elements,
+    /// if the lanes find theirs beside each other and the target loads and stores them at once.
     fn vector_at(&self, place: &Place) -> Option<(Place, ScalarType)> {
         let offset = place.offset.as_ref()?;
         let (ty, space) = *self.symbols.get(&place.name)?;

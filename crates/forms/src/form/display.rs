@@ -24,7 +24,8 @@ impl fmt::Display for Expr {
     }
 }
 
-/// Prints expressions; what is used more than once gets a name, or the text would grow exponentially.
+/// Prints expressions; what is used more than once gets a name, or the text would grow
+/// exponentially.
 struct Printer<'a> {
     /// By address.
     names: HashMap<usize, String>,

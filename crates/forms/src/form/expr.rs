@@ -24,7 +24,8 @@ struct Node {
     outside: OnceLock<Expr>,
 }
 
-/// Operations that may be nested in each other: bounds the recursion of everything that walks expressions.
+/// Operations that may be nested in each other: bounds the recursion of everything that walks
+/// expressions.
 const MAX_DEPTH: usize = 1000;
 
 /// Which argument of a multilinear form a function is.

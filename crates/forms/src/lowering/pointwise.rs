@@ -122,7 +122,8 @@ pub(super) fn emit(
             continue;
         }
         let size = 1 + operands.iter().filter_map(|o| known.get(o)).map(|(_, size)| size).sum::<usize>();
-        // Operands have smaller numbers: those of this level were emitted before, others with their stage.
+        // Operands have smaller numbers: those of this level were emitted before, others with their
+        // stage.
         let operand = |o: &ScalarId| known.get(o).ok_or_else(|| unknown("an operand", &graph.node(*o)));
         let values = operands.iter().map(|o| operand(o).map(|known| known.0.clone()));
         let values = values.collect::<Result<_, _>>()?;

@@ -143,7 +143,8 @@ impl Terminals {
     }
 }
 
-/// The values of a coefficient; none if they were not given (which is an error only where they are used).
+/// The values of a coefficient; none if they were not given (which is an error only where they are
+/// used).
 fn field<'a>(
     coefficient: &Coefficient,
     numbering: &Arc<Numbering>,

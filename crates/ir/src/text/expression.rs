@@ -37,7 +37,8 @@ impl<'s> Parser<'s> {
 
     fn climb(&mut self, c: &mut Cursor<'_, 's>, lowest: Level) -> Result<Parsed> {
         c.depth += 1;
-        // an operation is at most two deep: the operand and its brackets, or the call and its argument
+        // an operation is at most two deep: the operand and its brackets, or the call and its
+        // argument
         if c.depth > 2 * MAX_DEPTH + 2 {
             return Err(too_deep(c.span()));
         }

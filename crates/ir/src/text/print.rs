@@ -22,7 +22,8 @@ pub enum TableStyle {
     /// Every value, so that the text parses back.
     #[default]
     Full,
-    /// The first few values, their number and a hash: for people and snapshots. The parser refuses it.
+    /// The first few values, their number and a hash: for people and snapshots. The parser refuses
+    /// it.
     Abridged,
 }
 

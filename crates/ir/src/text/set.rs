@@ -147,7 +147,8 @@ impl<'s> Parser<'s> {
             if c.take_word("true") {
                 all.push(Vec::new());
             } else if !c.take_word("false") {
-                // one operand of `or` at a time: a union may have more of them than expressions are deep
+                // one operand of `or` at a time: a union may have more of them than expressions are
+                // deep
                 let e = self.operand_of_or(c)?;
                 let disjuncts = self.disjuncts(&e);
                 all.extend(disjuncts.map_err(|why| refused(start.to(c.last_span()), &why))?);

@@ -210,7 +210,8 @@ impl Names<'_> {
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => (Level::Sum, Level::Sum, true),
             BinaryOp::Add | BinaryOp::Sub => (Level::Sum, Level::Product, true),
             BinaryOp::Mul | BinaryOp::Div => (Level::Product, Level::Unary, false),
-            // brackets that the grammar does not need: few people know whether `a*b mod c` is `(a*b) mod c`
+            // brackets that the grammar does not need: few people know whether `a*b mod c` is
+            // `(a*b) mod c`
             BinaryOp::Mod => (Level::Unary, Level::Unary, true),
         };
         self.expr(f, a, left)?;
@@ -344,8 +345,9 @@ fn level(e: &Expr) -> Level {
     }
 }
 
-/// A label or the name of a buffer as the text format writes it: bare if it is an identifier, else in quotes, with
-/// control characters escaped. It is one line, and ends in none of what a language reads as more than a character.
+/// A label or the name of a buffer as the text format writes it: bare if it is an identifier, else
+/// in quotes, with control characters escaped. It is one line, and ends in none of what a language
+/// reads as more than a character.
 pub fn show_label(label: &str) -> String {
     let mut text = String::new();
     let _ = write_label(&mut text, label); // a string takes everything
