@@ -16,7 +16,8 @@ pub struct OutOfMemory {
     pub help: &'static str,
 }
 
-/// Checks that `needed` bytes are free. Allocators promise more than there is, so that only asking first helps.
+/// Checks that `needed` bytes are free. Allocators promise more than there is, so that only asking
+/// first helps.
 ///
 /// # Errors
 /// [`OutOfMemory`].

@@ -44,7 +44,8 @@ impl FromStr for Case {
 }
 
 impl Case {
-    /// The 70 actions of document 000, section 6.2: five operators, triangles P1 to P8, tetrahedra P1 to P6.
+    /// The 70 actions of document 000, section 6.2: five operators, triangles P1 to P8, tetrahedra
+    /// P1 to P6.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let sizes = (1..=8).map(|p| (2, p)).chain((1..=6).map(|p| (3, p)));

@@ -4,8 +4,9 @@ use purlin_interp::{Memory, Value};
 use purlin_ir::{Affine, Atom, Kernel, Variable};
 use std::borrow::Cow;
 
-/// The memory with the elements of each array where the layout of `kernel` puts them; what no element takes is NaN
-/// or -1. A memory as the interpreter takes it has them row by row, and is not copied where all layouts do.
+/// The memory with the elements of each array where the layout of `kernel` puts them; what no
+/// element takes is NaN or -1. A memory as the interpreter takes it has them row by row, and is not
+/// copied where all layouts do.
 #[must_use]
 pub fn laid_out<'m>(kernel: &Kernel, memory: &'m Memory) -> Cow<'m, Memory> {
     let mut result = Cow::Borrowed(memory);
@@ -32,8 +33,8 @@ pub fn gathered(kernel: &Kernel, var: &Variable, memory: &Memory, value: Value) 
     }
 }
 
-/// Where the elements of a variable lie, row by row, and how many elements its memory has; `None` if they lie row by
-/// row, or a size has no value.
+/// Where the elements of a variable lie, row by row, and how many elements its memory has; `None`
+/// if they lie row by row, or a size has no value.
 fn places(kernel: &Kernel, var: &Variable, memory: &Memory) -> Option<(Vec<usize>, usize)> {
     let value = |e: &Affine| {
         e.eval(&mut |atom| match atom {

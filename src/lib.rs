@@ -25,6 +25,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub use purlin_analysis as analysis;
 pub use purlin_autotune as autotune;
 pub use purlin_codegen as codegen;

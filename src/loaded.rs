@@ -59,7 +59,8 @@ enum Slot {
 
 /// A compiled program with every argument in the device's memory.
 ///
-/// Arrays that the program only writes hold poison (NaN, -1), so that an element it forgets is seen.
+/// Arrays that the program only writes hold poison (NaN, -1), so that an element it forgets is
+/// seen.
 pub struct Loaded<'d> {
     device: &'d dyn Device,
     executable: Executable,
@@ -76,9 +77,9 @@ impl<'d> Loaded<'d> {
         Self::compiled(device, device.compile(program)?, memory)
     }
 
-    /// As [`Loaded::new`] of what is [`laid_out`], after [`check_launch`]: that what `kernel`, of which `program` is the
-    /// code, assumes holds for these values, and that no map leads outside of an array. Takes a pass over each map, or longer where the
-    /// entries alone do not decide.
+    /// As [`Loaded::new`] of what is [`laid_out`], after [`check_launch`]: that what `kernel`, of
+    /// which `program` is the code, assumes holds for these values, and that no map leads outside
+    /// of an array. Takes a pass over each map, or longer where the entries alone do not decide.
     ///
     /// # Errors
     /// [`LoadError::Values`] with the entries that clash; else as [`Loaded::new`].
@@ -106,8 +107,9 @@ impl<'d> Loaded<'d> {
         Ok(loaded)
     }
 
-    /// Puts another program in the place of this one, as a rule another mapping of the same kernel. Arguments
-    /// of the same type and size stay where they are, with what they hold; others come from `memory`.
+    /// Puts another program in the place of this one, as a rule another mapping of the same kernel.
+    /// Arguments of the same type and size stay where they are, with what they hold; others come
+    /// from `memory`.
     ///
     /// # Errors
     /// As [`Loaded::compiled`]; the program from before is gone then, and nothing can be launched.
@@ -206,7 +208,8 @@ impl Slot {
     fn suits(&self, spec: &ArgSpec, memory: &Memory) -> Result<bool, LoadError> {
         let Self::Array(buffer, ty) = self else { return Ok(false) };
         let ArgKind::Buffer { len, .. } = &spec.kind else { return Ok(false) };
-        let len = u64::try_from(len.eval(memory.params())?).unwrap_or(0);
+        let negative = |_| HostExprError::Negative(spec.name.clone());
+        let len = u64::try_from(len.eval(memory.params())?).map_err(negative)?;
         Ok(*ty == spec.ty && buffer.bytes() == len * spec.ty.bytes())
     }
 
@@ -223,7 +226,8 @@ impl Slot {
     }
 }
 
-/// Whether parameters fit their types and all arrays together the device, before anything is allocated.
+/// Whether parameters fit their types and all arrays together the device, before anything is
+/// allocated.
 fn check_sizes(device: &dyn Device, plan: &LaunchPlan, memory: &Memory) -> Result<(), LoadError> {
     for spec in plan.args.iter().filter(|s| s.kind == ArgKind::Param && s.ty == ScalarType::I32) {
         let value = memory.get_param(&spec.name).filter(|v| i32::try_from(*v).is_err());

@@ -29,8 +29,8 @@
 //! ```
 //!
 //! Every primitive is here by its name, with the types of its arguments. Forms, elements and meshes
-//! ([`crate::forms`]), tuning ([`crate::tuning`], [`crate::autotune`]) and what each stage offers beyond this are
-//! imported from there.
+//! ([`crate::forms`]), tuning ([`crate::tuning`], [`crate::autotune`]) and what each stage offers
+//! beyond this are imported from there.
 
 #[doc(no_inline)]
 pub use crate::{

@@ -74,6 +74,17 @@ fn every_crate_has_a_row() {
     }
 }
 
+/// A wildcard over an enum hides what a new variant needs: clippy finds them in each crate, outside its tests.
+#[test]
+fn every_crate_has_exhaustive_matches() {
+    let lint = "#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]";
+    let roots = ALLOWED.iter().map(|(_, folder, _)| format!("{folder}/src/lib.rs"));
+    for file in roots.chain(["src/lib.rs", "src/main.rs"].map(str::to_owned)) {
+        let text = std::fs::read_to_string(root().join(&file)).unwrap();
+        assert!(text.contains(lint), "{file} lacks `{lint}`");
+    }
+}
+
 #[test]
 fn the_reader_of_manifests_finds_what_is_there() {
     let manifest = "[dependencies]\npurlin-ir.workspace = true\nserde = \"1\"\n[dev-dependencies]\npurlin-codegen.workspace = true\n[target.'cfg(unix)'.dependencies]\npurlin-isl = { path = \"x\" }\n";

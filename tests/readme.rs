@@ -23,6 +23,19 @@ fn the_code_is_that_of_the_example() {
     assert_eq!(shown, code, "copy the region of the example into README.md");
 }
 
+/// A paragraph is a line: what is longer is read by nobody.
+#[test]
+fn paragraphs_are_short() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root.join(name)).unwrap();
+        for line in text.lines() {
+            let length = line.chars().count();
+            assert!(length <= 600, "{name}: a paragraph of {length} characters, at most 600: {line}");
+        }
+    }
+}
+
 #[test]
 fn examples_run() {
     first_kernel::main().unwrap();

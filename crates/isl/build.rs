@@ -1,7 +1,8 @@
 //! Warns where isl is built without its small integers.
 //!
-//! isl-rs configures isl in a build script of its own, which nothing but the environment reaches: autoconf reads
-//! `CONFIG_SITE`, and `.cargo/config.toml` of the crate that is built sets it. A dependency cannot.
+//! isl-rs configures isl in a build script of its own, which nothing but the environment reaches:
+//! autoconf reads `CONFIG_SITE`, and `.cargo/config.toml` of the crate that is built sets it. A
+//! dependency cannot.
 
 use std::path::PathBuf;
 

@@ -37,7 +37,8 @@ impl Arrays {
         Ok(said)
     }
 
-    /// Writes what `kernel` has made, row by row; says where. Elements that nothing writes hold nan or -1.
+    /// Writes what `kernel` has made, row by row; says where. Elements that nothing writes hold nan
+    /// or -1.
     pub fn save_results(
         &self,
         kernel: &Kernel,
@@ -82,8 +83,9 @@ fn save(
     Ok(format!("wrote {} ({} [{}])\n", path.display(), value.ty(), shape.join(", ")))
 }
 
-/// The format of Kern (2007), "NEP 1: A simple file format for NumPy arrays", version 1.0: the 128 bytes in front of
-/// the elements do not justify the parser of Python literals that each crate for the format brings.
+/// The format of Kern (2007), "NEP 1: A simple file format for NumPy arrays", version 1.0: the 128
+/// bytes in front of the elements do not justify the parser of Python literals that each crate for
+/// the format brings.
 fn write(mut to: impl Write, shape: &[u64], value: &Value) -> std::io::Result<()> {
     let ty = match value {
         Value::F64(_) => "<f8",

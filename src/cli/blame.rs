@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 pub enum Blame {
     /// It is right where each operation is rounded.
     Contraction,
-    /// It is right without optimisation, and wrong with optimisation that relies on no promise of the source.
+    /// It is right without optimisation, and wrong with optimisation that relies on no promise of
+    /// the source.
     Compiler,
     /// It is right where the compiler does not rely on `restrict`, types of pointers and overflow.
     Promise,
@@ -32,7 +33,8 @@ pub struct Accused<'a> {
 }
 
 impl Accused<'_> {
-    /// Compiles and runs the program in other ways; `right` launches one and says whether its results are right.
+    /// Compiles and runs the program in other ways; `right` launches one and says whether its
+    /// results are right.
     pub fn blame(&self, right: &dyn Fn(&Loaded<'_>) -> Result<bool, Failure>) -> Blame {
         // a way that cannot be compiled or run tells nothing
         let is_right = |program: &Program, optimisation| {

@@ -121,6 +121,10 @@ impl From<StatsError> for Failure {
 }
 
 impl From<RuntimeError> for Failure {
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "whatever else a device refuses ends a command in the same way"
+    )]
     fn from(error: RuntimeError) -> Self {
         match error {
             RuntimeError::Unavailable(reason) => Self::Missing(reason.to_string()),

@@ -99,8 +99,8 @@ struct Judged {
     blame: Option<Blame>,
 }
 
-/// Launches a program and compares its results; what is off is held against other roundings of the interpreter and
-/// other ways to compile it.
+/// Launches a program and compares its results; what is off is held against other roundings of the
+/// interpreter and other ways to compile it.
 fn judge(
     kernel: &Kernel,
     memory: &Memory,

@@ -35,7 +35,8 @@ pub struct Inputs {
     pub origin: Option<String>,
 }
 
-/// Parameters from the command line, arguments from the file of values, of a mesh, or else at random.
+/// Parameters from the command line, arguments from the file of values, of a mesh, or else at
+/// random.
 pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, Failure> {
     let lowered = LoweredArrays::of(kernel);
     let mut memory = Memory::new();
@@ -94,8 +95,8 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
     Ok(Inputs { memory, origin })
 }
 
-/// Copies of the arguments that are alive at once: the inputs, what the interpreter makes of them, a device's on the
-/// host, and results.
+/// Copies of the arguments that are alive at once: the inputs, what the interpreter makes of them,
+/// a device's on the host, and results.
 const COPIES: u64 = 4;
 
 /// Parameters fit their types, and the arguments this machine: before any is drawn.
@@ -214,7 +215,11 @@ fn sized(kernel: &Kernel, id: VarId, params: &BTreeMap<String, i64>, value: Valu
 fn from_json(name: &str, json: &serde_json::Value, ty: ScalarType) -> Result<Value, Failure> {
     let items = match json {
         serde_json::Value::Array(items) => items.clone(),
-        other => vec![other.clone()],
+        other @ (serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_)
+        | serde_json::Value::Object(_)) => vec![other.clone()],
     };
     let wrong = |item: &serde_json::Value| {
         Failure::Usage(format!("value of `{name}`: found {item}, needed numbers of type {ty}"))

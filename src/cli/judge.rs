@@ -8,7 +8,8 @@ use purlin::{Loaded, Random, gathered};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// Relative error in single precision above which a result is wrong: the same sums as for [`TOLERANCE`].
+/// Relative error in single precision above which a result is wrong: the same sums as for
+/// [`TOLERANCE`].
 const TOLERANCE_F32: f64 = 1e-5;
 
 /// Steps of the interpreter after which a comparison is given up: some seconds.
@@ -17,8 +18,8 @@ pub const STEPS: u64 = 50_000_000;
 /// Runs of the interpreter with other roundings; each moves every operation by an ulp up or down.
 const PERTURBED: u64 = 4;
 
-/// How much further than such a run an element may be: a device rounds each of its operations once, and may sum in
-/// another order.
+/// How much further than such a run an element may be: a device rounds each of its operations once,
+/// and may sum in another order.
 const SLACK: f64 = 16.0;
 
 /// What the interpreter makes of the memory.
@@ -26,7 +27,8 @@ pub struct Expected {
     memory: Memory,
     /// Elements that are written, of arguments that are only written.
     written: BTreeMap<String, Vec<bool>>,
-    /// The byte that such an argument is filled with before a launch: no element that is written is that pattern.
+    /// The byte that such an argument is filled with before a launch: no element that is written is
+    /// that pattern.
     poison: BTreeMap<String, u8>,
     /// What other roundings make of it, once that is asked.
     perturbed: OnceCell<Vec<Memory>>,
@@ -87,7 +89,8 @@ impl Expected {
         Ok(Self { memory, written, poison, perturbed: OnceCell::new() })
     }
 
-    /// What another program has computed of these inputs; nothing is known of elements that are not written.
+    /// What another program has computed of these inputs; nothing is known of elements that are not
+    /// written.
     pub fn computed(inputs: &Memory, results: Vec<(String, Value)>) -> Self {
         let mut memory = inputs.clone();
         results.into_iter().for_each(|(name, value)| memory.set(name, value));
@@ -140,8 +143,9 @@ impl Expected {
         Some(result)
     }
 
-    /// Takes faults away that other roundings of the interpreter explain: where a number depends on them by as much
-    /// as the device is off, nobody can say which is right. Not a number where there should be one is never explained.
+    /// Takes faults away that other roundings of the interpreter explain: where a number depends on
+    /// them by as much as the device is off, nobody can say which is right. Not a number where
+    /// there should be one is never explained.
     pub fn excuse(&self, kernel: &Kernel, inputs: &Memory, comparison: &mut Comparison) {
         let runs = self.perturbed.get_or_init(|| perturbed(kernel, inputs));
         for result in comparison.0.iter_mut().filter(|r| r.needed.ty().is_float() && !r.faults.is_empty()) {
@@ -173,8 +177,9 @@ fn perturbed(kernel: &Kernel, inputs: &Memory) -> Vec<Memory> {
     (0..PERTURBED).filter_map(run).collect()
 }
 
-/// A byte that no element repeats, so that what is filled with it is told from what is written. Only bytes of numbers
-/// that are none for arrays of numbers: a value that is read before it is written spreads.
+/// A byte that no element repeats, so that what is filled with it is told from what is written.
+/// Only bytes of numbers that are none for arrays of numbers: a value that is read before it is
+/// written spreads.
 fn unused_byte(value: &Value, mask: &[bool]) -> u8 {
     let used = |byte: u8| (0..value.len()).any(|k| mask[k] && pattern(value, k, byte));
     // some devices make 0xFF… of any nan, so that a written one looks like it
@@ -208,7 +213,8 @@ fn largest(value: &Value, mask: Option<&Vec<bool>>) -> f64 {
     counted.fold(0.0, |most, (_, x)| most.max(x.abs()))
 }
 
-/// Distance of two elements relative to `scale`; any nan equals any nan. Integers are equal or infinitely far.
+/// Distance of two elements relative to `scale`; any nan equals any nan. Integers are equal or
+/// infinitely far.
 fn error(needed: &Value, found: &Value, k: usize, scale: f64) -> f64 {
     let real = |a: Option<f64>, b: Option<f64>| match (a, b) {
         (Some(a), Some(b)) if a == b || (a.is_nan() && b.is_nan()) => 0.0,

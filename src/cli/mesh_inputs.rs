@@ -128,7 +128,17 @@ fn numbering(mesh: &Mesh, degree: usize) -> Result<Numbering, Failure> {
 fn map_of(access: &Access) -> Option<VarId> {
     match access.index.first()? {
         Expr::Load(map) => Some(map.var),
-        _ => None,
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => None,
     }
 }
 

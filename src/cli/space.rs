@@ -132,7 +132,10 @@ fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failure> 
         let failure = Failure::from(error);
         match failure {
             Failure::Usage(text) => Failure::Usage(format!("{text}; models: {}", names.join(", "))),
-            other => other,
+            other @ (Failure::Refused(_)
+            | Failure::Compiler(_)
+            | Failure::Missing(_)
+            | Failure::Text { .. }) => other,
         }
     })?;
     progress.stage("measuring the device's ceilings (kept for a day)");

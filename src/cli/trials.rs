@@ -1,4 +1,5 @@
-//! What a tuner does, on standard error: a bar with the time left, or lines where nobody looks at a terminal.
+//! What a tuner does, on standard error: a bar with the time left, or lines where nobody looks at a
+//! terminal.
 
 use super::table::seconds;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,7 +23,8 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// An observer; from now on the first Ctrl-C stops after the trial that runs, the second at once.
+    /// An observer; from now on the first Ctrl-C stops after the trial that runs, the second at
+    /// once.
     pub fn new(restart: fn()) -> Self {
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos} of {len}, {eta} left  {msg}") {
@@ -31,7 +33,8 @@ impl Trials {
         bar.enable_steady_tick(Duration::from_millis(500));
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // A handler that cannot be set leaves the signal as it is: the process ends, the database is whole.
+            // A handler that cannot be set leaves the signal as it is: the process ends, the
+            // database is whole.
             let _ = flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted));
             let _ = flag::register(signal, Arc::clone(&interrupted));
         }

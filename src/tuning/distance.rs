@@ -57,7 +57,8 @@ impl<'d> Distance<'d> {
         Ok(Self { device, executable, sums })
     }
 
-    /// Distance of two arrays of f64 in the Euclidean norm, relative to the second; NaN if one holds a NaN.
+    /// Distance of two arrays of f64 in the Euclidean norm, relative to the second; NaN if one
+    /// holds a NaN.
     pub(super) fn relative(&self, found: &Buffer, expected: &Buffer) -> Result<f64, LoadError> {
         let args = [
             ("n", Arg::Param((expected.bytes() / 8) as i64)),

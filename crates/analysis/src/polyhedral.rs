@@ -345,9 +345,29 @@ pub fn affine_condition(e: &Expr) -> Option<Domain> {
         Expr::Unary(UnaryOp::Not, a) => match &**a {
             // not (x < y) is y <= x
             Expr::Binary(op, x, y) => comparison(negated(*op)?, &y.as_affine()?, &x.as_affine()?),
-            _ => None,
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => None,
         },
-        _ => None,
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => None,
     }
 }
 
@@ -358,7 +378,16 @@ fn negated(op: BinaryOp) -> Option<BinaryOp> {
         BinaryOp::Le => Some(BinaryOp::Lt),
         BinaryOp::Eq => Some(BinaryOp::Ne),
         BinaryOp::Ne => Some(BinaryOp::Eq),
-        _ => None,
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::Mod
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::And
+        | BinaryOp::Or => None,
     }
 }
 
@@ -368,6 +397,15 @@ fn comparison(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Domain> {
         BinaryOp::Le => Some(Domain::conjunction([Constraint::le(a, b)])),
         BinaryOp::Eq => Some(Domain::conjunction([Constraint::equal(a, b)])),
         BinaryOp::Ne => Some(Domain::union([vec![Constraint::lt(a, b)], vec![Constraint::lt(b, a)]])),
-        _ => None,
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::Mod
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::And
+        | BinaryOp::Or => None,
     }
 }

@@ -132,8 +132,8 @@ pub struct For {
     pub step: i64,
     /// Where its iterations run.
     pub kind: LoopKind,
-    /// Whether it is short and its length changes from one iteration of an outer loop to the next, so
-    /// that compilers gain nothing by unrolling it.
+    /// Whether it is short and its length changes from one iteration of an outer loop to the next,
+    /// so that compilers gain nothing by unrolling it.
     pub short_triangle: bool,
     /// What is repeated.
     pub body: Block,
@@ -170,7 +170,8 @@ pub enum Extent {
     Whole,
     /// A lane of a variable or an element that holds a vector.
     Lane(u8),
-    /// Elements of this type and number that lie beside each other from the offset on, as one vector.
+    /// Elements of this type and number that lie beside each other from the offset on, as one
+    /// vector.
     Vector(ScalarType, u8),
 }
 
@@ -364,8 +365,8 @@ impl Stmt {
         }
     }
 
-    /// The expressions of the statement itself, not of its body: offsets, values, conditions, bounds; of a call its
-    /// elements and values.
+    /// The expressions of the statement itself, not of its body: offsets, values, conditions,
+    /// bounds; of a call its elements and values.
     pub fn expressions(&self) -> Vec<&Expr> {
         match self {
             Self::Comment(_) | Self::Iteration(_) | Self::Barrier(_) => Vec::new(),
@@ -439,7 +440,14 @@ impl Stmt {
     pub fn written(&self) -> Vec<&Name> {
         match self {
             Self::Intrinsic(i) => i.written.iter().collect(),
-            other => other.place().map(|place| &place.name).into_iter().collect(),
+            other @ (Self::Comment(_)
+            | Self::Declare(_)
+            | Self::Assign { .. }
+            | Self::Atomic(_)
+            | Self::If { .. }
+            | Self::For(_)
+            | Self::Iteration(_)
+            | Self::Barrier(_)) => other.place().map(|place| &place.name).into_iter().collect(),
         }
     }
 

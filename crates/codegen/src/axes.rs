@@ -1,7 +1,7 @@
 //! Hardware axes: which inames run on each, its extent, and where its index starts.
 //!
-//! A hardware index is `iname - lower bound`, the lower bound constant or parametric. The extent of an
-//! axis is the largest of its inames.
+//! A hardware index is `iname - lower bound`, the lower bound constant or parametric. The extent of
+//! an axis is the largest of its inames.
 
 use crate::bounds::{self, Bounds};
 use crate::env::Env;
@@ -55,7 +55,8 @@ struct Member {
 struct Collector<'e, 'k> {
     env: &'e mut Env<'k>,
     members: Vec<(AxisTag, Member)>,
-    /// For each iname: parametric bounds that hold whatever the loops around it, the upper one excluded.
+    /// For each iname: parametric bounds that hold whatever the loops around it, the upper one
+    /// excluded.
     hulls: Vec<Option<(Affine, Affine)>>,
 }
 
@@ -190,8 +191,8 @@ impl Collector<'_, '_> {
         Ok(Member { iname, lower, upper })
     }
 
-    /// Where the index of the axis is zero. Several inames may share it, so it must mean the same to all
-    /// of them and to the placement: the lower bound of a range, else zero.
+    /// Where the index of the axis is zero. Several inames may share it, so it must mean the same
+    /// to all of them and to the placement: the lower bound of a range, else zero.
     fn start(&self, iname: InameId, range: Interval) -> Result<Affine, CodegenError> {
         let info = &self.env.kernel.inames[iname];
         let start = purlin_analysis::placement::index_origin(&info.domain, iname);
@@ -296,10 +297,12 @@ fn largest(env: &Env<'_>, pieces: Vec<Vec<Affine>>, at_least: i64, always: bool)
     let max = |a, b| HostExpr::Max(Box::new(a), Box::new(b));
     let smallest = |piece: Vec<Affine>| piece.iter().map(|e| host_expr(env.kernel, e)).reduce(min);
     let extent = pieces.into_iter().filter_map(smallest).reduce(max).unwrap_or(HostExpr::Const(0));
-    match extent {
-        HostExpr::Const(c) => HostExpr::Const(c.max(at_least)),
-        extent if always => extent,
-        extent => max(extent, HostExpr::Const(at_least)),
+    if let HostExpr::Const(c) = extent {
+        HostExpr::Const(c.max(at_least))
+    } else if always {
+        extent
+    } else {
+        max(extent, HostExpr::Const(at_least))
     }
 }
 

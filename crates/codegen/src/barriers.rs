@@ -1,10 +1,11 @@
 //! Where barriers stand in the loop tree: a greedy cover of the intervals that need one.
 //!
-//! A sync between siblings `a < b` of a list needs a barrier in one of the gaps `a+1 ..= b` (gap `k` is
-//! before child `k`). A sync carried by a loop needs one anywhere on the way from child `a` over the end
-//! of the body to child `b`. Inner lists come first, so that their barriers serve outer syncs; in a list
-//! the syncs are taken by their last gap (the greedy cover of intervals by points, which is smallest),
-//! and one barrier at the end of the body serves all carried syncs that are still open.
+//! A sync between siblings `a < b` of a list needs a barrier in one of the gaps `a+1 ..= b` (gap
+//! `k` is before child `k`). A sync carried by a loop needs one anywhere on the way from child `a`
+//! over the end of the body to child `b`. Inner lists come first, so that their barriers serve
+//! outer syncs; in a list the syncs are taken by their last gap (the greedy cover of intervals by
+//! points, which is smallest), and one barrier at the end of the body serves all carried syncs that
+//! are still open.
 
 use crate::ast::Fence;
 use purlin_analysis::placement::{Barrier as Sync, first_bounded_by};
@@ -96,7 +97,8 @@ impl Need {
             None => source.iter().zip(&sink).position(|(a, b)| a != b)?,
             Some(c) => source.iter().position(|(list, _)| *list == Some(c))?,
         };
-        // a loop whose bounds its body writes has read them by then; lowering refuses it where others may not have
+        // a loop whose bounds its body writes has read them by then; lowering refuses it where
+        // others may not have
         sink.get(level)?;
         let global = kernel.vars[sync.var].space == AddressSpace::Global;
         Some(Self { source, sink, level, carried: sync.carrier.is_some(), global })

@@ -1,4 +1,5 @@
-//! The last check of code that the work-items of a row run together: no condition on its way may send them apart.
+//! The last check of code that the work-items of a row run together: no condition on its way may
+//! send them apart.
 
 use crate::ast::{Block, Expr, Name, Stmt};
 use crate::error::CodegenError;
@@ -53,7 +54,8 @@ fn walk(block: &Block, uniform: &mut BTreeSet<Name>, divergent: Option<&Expr>) -
     Ok(())
 }
 
-/// Whether all work-items of a row find the same value: nothing is read but what is known to be the same.
+/// Whether all work-items of a row find the same value: nothing is read but what is known to be the
+/// same.
 fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
     let mut same = true;
     e.for_each(&mut |e| match e {

@@ -1,8 +1,9 @@
-//! Where private variables are declared: the innermost scope that holds all uses and keeps the value.
+//! Where private variables are declared: the innermost scope that holds all uses and keeps the
+//! value.
 //!
-//! A scalar goes into a sequential loop only if each iteration assigns it before it reads it; an array
-//! stays outside of sequential loops. Loops over work-groups, work-items and vector lanes are parallel:
-//! what is used inside only is declared inside.
+//! A scalar goes into a sequential loop only if each iteration assigns it before it reads it; an
+//! array stays outside of sequential loops. Loops over work-groups, work-items and vector lanes are
+//! parallel: what is used inside only is declared inside.
 
 use crate::ast::{Block, Declare, Expr, LoopKind, Name, Stmt};
 use purlin_ir::ScalarType;

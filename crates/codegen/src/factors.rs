@@ -1,5 +1,5 @@
-//! What a quasi-affine integer is written as: remainders instead of differences with quotients, and no
-//! quotient whose value or part the ranges tell.
+//! What a quasi-affine integer is written as: remainders instead of differences with quotients, and
+//! no quotient whose value or part the ranges tell.
 
 use crate::env::Env;
 use crate::interval::Interval;
@@ -34,8 +34,8 @@ impl Factor {
 
 /// Terms whose sum with the constant is `e`.
 ///
-/// `k*n - k*d*floor(n/d)` is `k*(n mod d)`, also where `n` is a quotient itself, which flat positions in a
-/// box give. `33*x - 131*floor(x/4)` is `33*(x mod 4) + floor(x/4)`.
+/// `k*n - k*d*floor(n/d)` is `k*(n mod d)`, also where `n` is a quotient itself, which flat
+/// positions in a box give. `33*x - 131*floor(x/4)` is `33*(x mod 4) + floor(x/4)`.
 pub(crate) fn factors(e: &Affine) -> (Vec<(Factor, i64)>, i64) {
     let mut rest = e.clone();
     let mut found = Vec::new();
@@ -50,7 +50,8 @@ pub(crate) fn factors(e: &Affine) -> (Vec<(Factor, i64)>, i64) {
     (terms, rest.constant_term())
 }
 
-/// The quotients among the terms, small divisors first: a larger one may be the quotient of a smaller one.
+/// The quotients among the terms, small divisors first: a larger one may be the quotient of a
+/// smaller one.
 fn quotients(e: &Affine) -> Vec<(Atom, i64)> {
     let mut found: Vec<(Atom, i64)> = e
         .terms()
@@ -117,8 +118,9 @@ fn ratio(e: &Affine, n: &Affine) -> Option<i64> {
     (k != 0 && n.terms().iter().all(|(a, c)| e.coefficient(a) == k.saturating_mul(*c))).then_some(k)
 }
 
-/// Whether `k*n + c*floor(n/d)` reads better as `k*(n mod d) + (c + k*d)*floor(n/d)`: `n` is a flat position made of
-/// several indices, or the quotient is subtracted, or the quotient of the quotient is.
+/// Whether `k*n + c*floor(n/d)` reads better as `k*(n mod d) + (c + k*d)*floor(n/d)`: `n` is a flat
+/// position made of several indices, or the quotient is subtracted, or the quotient of the quotient
+/// is.
 fn is_stride(e: &Affine, floor: &Atom, k: i64) -> bool {
     let (Atom::Floor(numerator, d), c) = (floor, e.coefficient(floor)) else { return false };
     let opposite = |c: i64| c.signum() == -k.signum();

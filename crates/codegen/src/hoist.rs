@@ -1,12 +1,13 @@
-//! Entries of maps are read once: those that do not depend on a loop in front of it, those that neighbouring
-//! statements share before the first of them.
+//! Entries of maps are read once: those that do not depend on a loop in front of it, those that
+//! neighbouring statements share before the first of them.
 //!
-//! A map is an integer array that the program only reads, so that no write can come in between. An entry is
-//! read only where it was read before: it leaves a loop only if the loop surely runs, and no condition.
+//! A map is an integer array that the program only reads, so that no write can come in between. An
+//! entry is read only where it was read before: it leaves a loop only if the loop surely runs, and
+//! no condition.
 //!
-//! Registers: a loop for which more than [`LOOP_LIMIT`] entries would wait keeps them all inside (the list of
-//! an unrolled loop would take a register an entry), and statements share an entry only if the next one that
-//! needs it is at most [`REACH`] statements away.
+//! Registers: a loop for which more than [`LOOP_LIMIT`] entries would wait keeps them all inside
+//! (the list of an unrolled loop would take a register an entry), and statements share an entry
+//! only if the next one that needs it is at most [`REACH`] statements away.
 
 use crate::ast::{Block, Declare, Expr, For, LoopKind, Name, Op, Place, Stmt};
 use crate::names::Names;
@@ -80,7 +81,8 @@ impl Hoist<'_> {
         declared
     }
 
-    /// Visits the entries that every run of the block reads; those inside of an entry if `visit` refuses it.
+    /// Visits the entries that every run of the block reads; those inside of an entry if `visit`
+    /// refuses it.
     fn certain_entries(&self, block: &Block, visit: &mut dyn FnMut(&Place) -> bool) {
         for stmt in block {
             self.own_entries(stmt, visit);
@@ -105,7 +107,18 @@ impl Hoist<'_> {
                 if place.offset.is_some() && self.maps.contains_key(&place.name) && visit(place) => {}
             // What is behind may not be evaluated.
             Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) => self.entries(first, visit),
-            other => other.operands().into_iter().for_each(|o| self.entries(o, visit)),
+            other @ (Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Vector { .. }) => other.operands().into_iter().for_each(|o| self.entries(o, visit)),
         }
     }
 
@@ -166,7 +179,8 @@ impl Hoist<'_> {
         (same && d.constant && self.maps.get(&entry.name) == Some(&d.ty)).then(|| d.name.clone())
     }
 
-    /// Reads an entry from a variable in these statements; the declaration of that, if any reads it.
+    /// Reads an entry from a variable in these statements; the declaration of that, if any reads
+    /// it.
     fn put_before(&mut self, statements: &mut [Stmt], entry: Place) -> Option<Stmt> {
         let name = self.names.fresh(&format!("{}_entry", entry.name));
         let uses: usize = statements.iter_mut().map(|s| replace(s, &entry, &name)).sum();

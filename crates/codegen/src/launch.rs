@@ -5,8 +5,8 @@ use crate::error::CodegenError;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Target};
 use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
 
-/// Arguments in the order of the signature: parameters, arguments, global tables and global temporaries as the
-/// kernel lists its variables.
+/// Arguments in the order of the signature: parameters, arguments, global tables and global
+/// temporaries as the kernel lists its variables.
 pub(crate) fn args(kernel: &Kernel) -> Vec<ArgSpec> {
     kernel.vars.values().filter_map(|v| arg(kernel, v)).collect()
 }
@@ -37,7 +37,8 @@ fn access(direction: Direction) -> BufferAccess {
     }
 }
 
-/// Elements of a buffer: the product of the extents, or one more than the offset of the last element.
+/// Elements of a buffer: the product of the extents, or one more than the offset of the last
+/// element.
 fn length(kernel: &Kernel, var: &Variable) -> HostExpr {
     let Some(strides) = &var.layout.strides else {
         return var.shape.iter().map(|e| host_expr(kernel, e)).fold(HostExpr::Const(1), multiply);
@@ -100,8 +101,8 @@ fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> 
     values.iter().map(|e| Precondition { value: host_expr(kernel, e), text: text.clone() }).collect()
 }
 
-/// Extents of arguments that must not be negative. Of a single one the length of the buffer tells; the product of two
-/// negative ones looks like that of two positive ones.
+/// Extents of arguments that must not be negative. Of a single one the length of the buffer tells;
+/// the product of two negative ones looks like that of two positive ones.
 fn extents(kernel: &Kernel) -> Vec<Precondition> {
     let parametric = |var: &'_ Variable| match var.kind {
         VarKind::Argument(_) => var.shape.iter().filter(|e| e.as_constant().is_none()).cloned().collect(),

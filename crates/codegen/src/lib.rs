@@ -65,6 +65,9 @@
 //!   more). A loop stays a loop where its ends are no numbers, nothing can be loaded or stored at once, or lanes share an
 //!   element of a private array; so does a length that no vector divides.
 
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod ast;
 mod axes;
 mod barriers;

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 /// `scripts/reserved_words.py` makes the file from the compilers' own headers.
 static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("names/words.txt").lines().collect());
 
-/// First letters of words that belong to a target, whatever follows: each version of its headers adds some.
+/// First letters of words that belong to a target, whatever follows: each version of its headers
+/// adds some.
 const FAMILIES: [&str; 6] = ["purlin_", "cl_", "CL_", "CLK_", "CUDA_", "NV_"];
 
 /// Names in use, and fresh ones.
@@ -26,8 +27,9 @@ impl Names {
 
     /// `stem` if no target reserves it and it is not in use, else `stem_`, `stem_1`, `stem_2`, ….
     ///
-    /// What is no identifier of C becomes one, and a stem whose first letters are a target's own gets others before
-    /// them. A suffix then is enough: candidates differ, and finitely many are words of a target or in use.
+    /// What is no identifier of C becomes one, and a stem whose first letters are a target's own
+    /// gets others before them. A suffix then is enough: candidates differ, and finitely many are
+    /// words of a target or in use.
     pub(crate) fn fresh(&mut self, stem: &str) -> Name {
         let stem = identifier(stem);
         let mut name = stem.clone();
@@ -50,8 +52,9 @@ impl Names {
     }
 }
 
-/// Letters, digits and underscores that start neither with a digit nor as words of a target's own do. C and C++ keep
-/// names with a leading underscore for the implementation: all of them at file scope, some everywhere.
+/// Letters, digits and underscores that start neither with a digit nor as words of a target's own
+/// do. C and C++ keep names with a leading underscore for the implementation: all of them at file
+/// scope, some everywhere.
 fn identifier(stem: &str) -> String {
     let word: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let is_cuda = word.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(|c: char| c.is_uppercase()));
@@ -157,7 +160,8 @@ mod tests {
         }
     }
 
-    /// Whatever the words: every candidate of every stem is an identifier that no other name and no target has.
+    /// Whatever the words: every candidate of every stem is an identifier that no other name and no
+    /// target has.
     #[test]
     fn every_word_gets_a_name_of_its_own() {
         let mut names = Names::new();

@@ -37,7 +37,8 @@ pub struct Program {
     pub source: String,
     /// How to launch it.
     pub plan: LaunchPlan,
-    /// Whether it may be compiled with `a*b + c` rounded once ([`Options::contraction`](crate::Options)).
+    /// Whether it may be compiled with `a*b + c` rounded once
+    /// ([`Options::contraction`](crate::Options)).
     pub contraction: bool,
 }
 
@@ -45,8 +46,8 @@ pub struct Program {
 pub const STATIC_LOCAL_BYTES: u64 = 48 * 1024;
 
 impl Program {
-    /// What the compiler of the target has to be told so that `a*b + c` is rounded once, or twice; none where the
-    /// source says it.
+    /// What the compiler of the target has to be told so that `a*b + c` is rounded once, or twice;
+    /// none where the source says it.
     #[must_use]
     pub fn contraction_option(&self) -> Option<&'static str> {
         match (self.target, self.contraction) {
@@ -59,8 +60,8 @@ impl Program {
         }
     }
 
-    /// Bytes of local memory that the launch has to provide because the source does not declare their number: all of
-    /// it for a CUDA kernel with more than [`STATIC_LOCAL_BYTES`], else none.
+    /// Bytes of local memory that the launch has to provide because the source does not declare
+    /// their number: all of it for a CUDA kernel with more than [`STATIC_LOCAL_BYTES`], else none.
     #[must_use]
     pub fn dynamic_local_bytes(&self) -> u64 {
         let dynamic = self.target == Target::Cuda && self.plan.local_bytes > STATIC_LOCAL_BYTES;
@@ -79,7 +80,8 @@ pub struct LaunchPlan {
     pub block: [u64; 3],
     /// Local memory of one work-group, in bytes.
     pub local_bytes: u64,
-    /// Private arrays of one work-item, in bytes; none for C, whose code has them where there is room.
+    /// Private arrays of one work-item, in bytes; none for C, whose code has them where there is
+    /// room.
     #[serde(default)]
     pub private_bytes: u64,
     /// What the device must offer.
@@ -112,7 +114,8 @@ impl LaunchPlan {
     }
 }
 
-/// A condition `value >= 0` on the parameters, checked before a launch; that the value fits 64 bits is part of it.
+/// A condition `value >= 0` on the parameters, checked before a launch; that the value fits 64 bits
+/// is part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Precondition {
     /// Must not be negative.
@@ -150,8 +153,9 @@ pub enum ArgKind {
     Param,
     /// A scalar, by value.
     Scalar,
-    /// An array given by the caller, row-major unless its strides say otherwise. It starts at a multiple of 16 bytes
-    /// where CUDA source accesses it by vectors, which the remark behind the parameter says.
+    /// An array given by the caller, row-major unless its strides say otherwise. It starts at a
+    /// multiple of 16 bytes where CUDA source accesses it by vectors, which the remark behind the
+    /// parameter says.
     Buffer {
         /// Elements to allocate.
         len: HostExpr,
@@ -160,7 +164,8 @@ pub enum ArgKind {
     },
     /// A constant table: the runtime uploads it once and passes it as a read-only buffer.
     Table(TableData),
-    /// A temporary in global memory: the runtime allocates it for the launch; its first values are undefined.
+    /// A temporary in global memory: the runtime allocates it for the launch; its first values are
+    /// undefined.
     Scratch {
         /// Elements to allocate.
         len: HostExpr,

@@ -1,7 +1,8 @@
 //! The last check: an independent walk over the final code that a barrier separates every sync.
 //!
-//! It shares nothing with the placement of barriers but the list of what needs one. For each sync it
-//! follows, in order of execution, whether the source has run and no barrier since that orders its memory.
+//! It shares nothing with the placement of barriers but the list of what needs one. For each sync
+//! it follows, in order of execution, whether the source has run and no barrier since that orders
+//! its memory.
 
 use crate::ast::{Block, Fence, Name, Stmt};
 use crate::error::CodegenError;
@@ -32,9 +33,9 @@ pub(crate) fn check(
 /// Most steps that [`drop_needless`] takes; above it, barriers that could go stay.
 const BUDGET: usize = 2_000_000;
 
-/// Removes barriers without which every sync is still separated, from the last to the first: after an
-/// unrolled loop the one at the end of its last copy, for example. The memory that one orders may be left to the one
-/// before it.
+/// Removes barriers without which every sync is still separated, from the last to the first: after
+/// an unrolled loop the one at the end of its last copy, for example. The memory that one orders
+/// may be left to the one before it.
 pub(crate) fn drop_needless(kernel: &Kernel, syncs: &[Barrier], names: &[Name], body: &mut Block) {
     let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     if barriers * size * syncs.len().max(1) > BUDGET {
@@ -88,7 +89,14 @@ fn widen(block: &mut Block, k: &mut usize, more: Fence) -> bool {
             *k -= 1;
             false
         }
-        other => other.body_mut().is_some_and(|b| widen(b, k, more)),
+        other @ (Stmt::Comment(_)
+        | Stmt::Declare(_)
+        | Stmt::Assign { .. }
+        | Stmt::Atomic(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::If { .. }
+        | Stmt::For(_)
+        | Stmt::Iteration(_)) => other.body_mut().is_some_and(|b| widen(b, k, more)),
     })
 }
 
@@ -259,7 +267,8 @@ mod tests {
         assert!(second.carrier.is_some());
     }
 
-    /// The barrier at the end of the last copy orders it and the first one of the next iteration around.
+    /// The barrier at the end of the last copy orders it and the first one of the next iteration
+    /// around.
     #[test]
     fn every_barrier_of_copies_inside_a_loop_is_needed() {
         let text = "kernel copies\n\narg x: f64[16] in\narg y: f64[16] inout\ntemp t: f64 local\ntemp w: f64[16] private\n\

@@ -11,8 +11,8 @@ use crate::spread::{Spread, spread};
 use purlin_ir::ScalarType;
 use std::collections::BTreeMap;
 
-/// Most bytes of a group's expanded private variables on the stack for which a body without barriers
-/// is spread.
+/// Most bytes of a group's expanded private variables on the stack for which a body without
+/// barriers is spread.
 const STACK_LIMIT: u64 = 256 * 1024;
 
 /// Puts the statements between barriers into loops over the work-items.
@@ -33,8 +33,8 @@ pub(crate) fn work_item_loops(
     code
 }
 
-/// The body with its loops over the work-items moved inwards, where atomic updates call for it and what
-/// then lives across is small enough.
+/// The body with its loops over the work-items moved inwards, where atomic updates call for it and
+/// what then lives across is small enough.
 fn spread_items(body: &Block, env: &mut Env<'_>, axes: &Axes, privates: &mut Vec<Private>) -> Option<Block> {
     let [Some(local), None, None] = &axes.block else { return None };
     if local.extent == 1 {
@@ -68,7 +68,8 @@ impl Regions<'_, '_> {
         while let Some(mut stmt) = rest.next() {
             match &stmt {
                 Stmt::Barrier(_) | Stmt::Iteration(_) => self.flush(&mut run, &mut out),
-                // A bound that is taken before a loop around a barrier: the same for all work-items.
+                // A bound that is taken before a loop around a barrier: the same for all
+                // work-items.
                 Stmt::Declare(d) if d.constant && rest.peek().is_some_and(Stmt::has_barrier) => {
                     self.flush(&mut run, &mut out);
                     out.push(stmt);
@@ -80,7 +81,13 @@ impl Regions<'_, '_> {
                     }
                     out.push(stmt);
                 }
-                _ => run.push(stmt),
+                Stmt::Comment(_)
+                | Stmt::Declare(_)
+                | Stmt::Assign { .. }
+                | Stmt::Atomic(_)
+                | Stmt::Intrinsic(_)
+                | Stmt::If { .. }
+                | Stmt::For(_) => run.push(stmt),
             }
         }
         self.flush(&mut run, &mut out);
@@ -187,8 +194,8 @@ fn flat_index(env: &Env<'_>, axes: &Axes) -> Expr {
     index.unwrap_or(Expr::int(0))
 }
 
-/// Gives expanded variables the index of the work-item (outside of the runs: of the first one, as all
-/// have the same value there).
+/// Gives expanded variables the index of the work-item (outside of the runs: of the first one, as
+/// all have the same value there).
 fn rewrite(block: &mut Block, expanded: &BTreeMap<Name, Uses>, items: i64, index: &Expr, inside: &Expr) {
     for stmt in block {
         for e in stmt.expressions_mut() {
@@ -222,7 +229,20 @@ fn shift(place: &mut Place, expanded: &BTreeMap<Name, Uses>, items: i64, index: 
         Some(offset) => match *offset {
             Expr::Int(0, _) => index.clone(),
             Expr::Int(c, ty) => Expr::binary(Op::Add, Expr::Int(c * items, ty), index.clone()),
-            other => Expr::binary(Op::Add, Expr::binary(Op::Mul, Expr::int(items), other), index.clone()),
+            other @ (Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. }) => {
+                Expr::binary(Op::Add, Expr::binary(Op::Mul, Expr::int(items), other), index.clone())
+            }
         },
     };
     place.offset = Some(Box::new(item));

@@ -1,8 +1,9 @@
 //! How much memory private arrays take, and where large ones are kept.
 //!
-//! A work-item of CUDA and OpenCL has so many bytes and no more. In C the arrays of a group would lie on the stack of
-//! the thread that runs it, which may have 2 MiB or less: where they are many, the largest become `_Thread_local`
-//! objects, which the dynamic linker takes from the heap when a thread first runs the code.
+//! A work-item of CUDA and OpenCL has so many bytes and no more. In C the arrays of a group would
+//! lie on the stack of the thread that runs it, which may have 2 MiB or less: where they are many,
+//! the largest become `_Thread_local` objects, which the dynamic linker takes from the heap when a
+//! thread first runs the code.
 
 use crate::ast::{Block, Name, Stmt};
 use crate::error::CodegenError;
@@ -16,8 +17,9 @@ const STACK_BYTES: u64 = 256 * 1024;
 /// Bytes of arrays of a thread in C. Each core has so many.
 const THREAD_BYTES: u64 = 64 << 20;
 
-/// Bytes of private arrays of a work-item: the local memory of a thread on every compute capability of CUDA so far
-/// (programming guide, technical specifications). OpenCL has no query for it; NVIDIA's has the same limit.
+/// Bytes of private arrays of a work-item: the local memory of a thread on every compute capability
+/// of CUDA so far (programming guide, technical specifications). OpenCL has no query for it;
+/// NVIDIA's has the same limit.
 const WORK_ITEM_BYTES: u64 = 512 * 1024;
 
 /// Bytes of the private arrays, and the names of those that do not go on the stack.
@@ -64,7 +66,8 @@ fn beyond(arrays: Vec<(Reverse<u64>, Name)>, found: u64) -> Vec<Name> {
     arrays.into_iter().map_while(takes).collect()
 }
 
-/// Adds up the bytes of arrays by name, all scopes together: compilers need not let two scopes share.
+/// Adds up the bytes of arrays by name, all scopes together: compilers need not let two scopes
+/// share.
 fn measure(block: &Block, target: Target, sizes: &mut BTreeMap<Name, u64>) {
     for stmt in block {
         if let Stmt::Declare(d) = stmt

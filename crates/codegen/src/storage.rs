@@ -38,7 +38,8 @@ impl Storage {
     /// The buffers of all temporaries.
     ///
     /// # Errors
-    /// A temporary that cannot be declared: a global integer, one of parametric size, or sharing with another type.
+    /// A temporary that cannot be declared: a global integer, one of parametric size, or sharing
+    /// with another type.
     pub(crate) fn new(
         placed: &PlacedKernel<'_>,
         fresh: &mut Names,
@@ -122,7 +123,8 @@ pub(crate) fn check_bounds(kernel: &Kernel) -> Result<(), CodegenError> {
     Ok(())
 }
 
-/// Bytes of all buffers of a group, each on a multiple of its elements' size or of the bytes it is aligned to.
+/// Bytes of all buffers of a group, each on a multiple of its elements' size or of the bytes it is
+/// aligned to.
 pub(crate) fn local_bytes(locals: &[Declare], aligned: &[(Name, u64)]) -> u64 {
     locals.iter().fold(0, |end, buffer| {
         let own = aligned.iter().find(|(name, _)| *name == buffer.name).map(|(_, bytes)| *bytes);
@@ -168,9 +170,9 @@ fn elements(kernel: &Kernel, var: &Variable, sliced: &[bool]) -> Result<u64, Cod
     Ok(last.saturating_add(1))
 }
 
-/// What barriers must separate because two local temporaries share a buffer: every pair of accesses to
-/// different sharers, one of them writing, within an iteration and between iterations of each loop
-/// around both. That their values do not overlap in time is for whoever aliased them.
+/// What barriers must separate because two local temporaries share a buffer: every pair of accesses
+/// to different sharers, one of them writing, within an iteration and between iterations of each
+/// loop around both. That their values do not overlap in time is for whoever aliased them.
 pub(crate) fn reuse(kernel: &Kernel) -> Vec<Barrier> {
     let shares = |v: VarId| kernel.vars[v].space == AddressSpace::Local && kernel.vars[v].storage.is_some();
     let mut uses: Vec<(InsnId, &[InameId], VarId, bool)> = Vec::new();

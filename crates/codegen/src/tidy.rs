@@ -32,7 +32,15 @@ fn flattened(stmt: Stmt) -> Stmt {
             Some(other) => Stmt::If { condition, body: vec![other] },
             None => Stmt::If { condition, body },
         },
-        other => other,
+        other @ (Stmt::Comment(_)
+        | Stmt::Declare(_)
+        | Stmt::Assign { .. }
+        | Stmt::Atomic(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::If { .. }
+        | Stmt::For(_)
+        | Stmt::Iteration(_)
+        | Stmt::Barrier(_)) => other,
     }
 }
 
@@ -70,7 +78,19 @@ fn conjuncts(e: Expr) -> Vec<Expr> {
             all.extend(conjuncts(*b));
             all
         }
-        other => vec![other],
+        other @ (Expr::Int(..)
+        | Expr::Real(..)
+        | Expr::Bool(_)
+        | Expr::Load(_)
+        | Expr::Hardware { .. }
+        | Expr::Neg(_)
+        | Expr::Not(_)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::IntCall(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Vector { .. }) => vec![other],
     }
 }
 

@@ -33,11 +33,12 @@ impl Value {
         matches!(self, Self::Affine(_) | Self::Int(..))
     }
 
-    /// The code of the value as an operand of an operation of type `ty`: C converts the narrower real itself.
+    /// The code of the value as an operand of an operation of type `ty`: C converts the narrower
+    /// real itself.
     pub(crate) fn into_operand(self, env: &Env<'_>, ty: ScalarType) -> Expr {
         match self {
             Self::Real(e, _) => e,
-            other => other.into_real(env, ty),
+            other @ (Self::Affine(_) | Self::Int(..) | Self::Bool(_)) => other.into_real(env, ty),
         }
     }
 
@@ -50,7 +51,9 @@ impl Value {
                 Expr::Real(if ty == ScalarType::F32 { f64::from(c as f32) } else { c as f64 }, ty)
             }
             Self::Real(e, from) if from == ty => e,
-            other => Expr::Cast(ty, Box::new(other.into_expr(env))),
+            other @ (Self::Affine(_) | Self::Int(..) | Self::Real(..) | Self::Bool(_)) => {
+                Expr::Cast(ty, Box::new(other.into_expr(env)))
+            }
         }
     }
 
@@ -77,9 +80,9 @@ pub(crate) fn widened(e: Expr, ty: ScalarType) -> Expr {
     }
 }
 
-/// Code of an affine integer: positive terms first, larger factors before smaller ones, the constant
-/// last. If a product or a partial sum
-/// may leave 32 bits, the operands are converted before, so that nothing overflows in between.
+/// Code of an affine integer: positive terms first, larger factors before smaller ones, the
+/// constant last. If a product or a partial sum may leave 32 bits, the operands are converted
+/// before, so that nothing overflows in between.
 pub(crate) fn integer(env: &Env<'_>, e: &Affine) -> (Expr, ScalarType, Interval) {
     integer_within(env, e, env.range(e))
 }
@@ -175,7 +178,17 @@ pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
         Op::Add | Op::Sub if is(&b, 0) => return a,
         Op::Mul if is(&a, 1) => return b,
         Op::Mul if is(&b, 1) => return a,
-        _ => {}
+        Op::Add
+        | Op::Sub
+        | Op::Mul
+        | Op::Div
+        | Op::Rem
+        | Op::Lt
+        | Op::Le
+        | Op::Eq
+        | Op::Ne
+        | Op::And
+        | Op::Or => {}
     }
     let constant = |v: &Value| matches!(v, Value::Affine(e) if e.as_constant().is_some());
     // `3*dof[i]` rather than `dof[i]*3`
@@ -184,7 +197,7 @@ pub(crate) fn arithmetic(env: &Env<'_>, op: Op, a: Value, b: Value) -> Value {
     let range = match op {
         Op::Add => ra.plus(rb),
         Op::Sub => ra.plus(rb.times(-1)),
-        _ => ra.product(rb),
+        Op::Mul | Op::Div | Op::Rem | Op::Lt | Op::Le | Op::Eq | Op::Ne | Op::And | Op::Or => ra.product(rb),
     };
     let wide = !range.fits_i32() || ta == ScalarType::I64 || tb == ScalarType::I64;
     // One wide operand makes the operation wide; a literal in front stays as it is.
@@ -203,7 +216,7 @@ pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Exp
     let ty = if ta == ScalarType::I64 || tb == ScalarType::I64 { ScalarType::I64 } else { ScalarType::I32 };
     let divisor = match &b {
         Value::Affine(e) => e.as_constant().filter(|d| *d > 0),
-        _ => None,
+        Value::Int(..) | Value::Real(..) | Value::Bool(_) => None,
     };
     let range = match (function, divisor) {
         (IntFn::Mod, Some(d)) => Interval::new(0, i128::from(d) - 1),
@@ -259,7 +272,8 @@ fn sides(c: &Constraint) -> (Op, Affine, Affine) {
     }
 }
 
-/// `a < rest` in 32 bits for a negative term `-a` of an inequality, if both sides are proved to fit.
+/// `a < rest` in 32 bits for a negative term `-a` of an inequality, if both sides are proved to
+/// fit.
 fn narrow_condition(env: &Env<'_>, c: &Constraint) -> Option<Expr> {
     let Constraint::NonNegative(e) = c else { return None };
     let mut negative: Vec<_> = e.terms().iter().filter(|(_, k)| *k < 0).collect();

@@ -1,5 +1,8 @@
 //! Variational forms, elements, quadrature, meshes, numberings, and their lowering to kernels.
 
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod element;
 pub mod form;
 pub mod lowering;

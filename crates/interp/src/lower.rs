@@ -20,8 +20,8 @@ const MAX_ELEMENTS: u128 = 1 << 48;
 /// The internal form of a kernel.
 ///
 /// # Errors
-/// A kernel that is not well formed, a parameter that is missing, does not fit its type or breaks an
-/// assumption, an extent that is negative.
+/// A kernel that is not well formed, a parameter that is missing, does not fit its type or breaks
+/// an assumption, an extent that is negative.
 pub fn lower(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Program, InterpError> {
     kernel.verify()?;
     let params = param_values(kernel, params)?;

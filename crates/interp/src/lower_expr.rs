@@ -137,7 +137,8 @@ impl Lowering<'_> {
         Ok(Place { var: access.var, index: index.collect::<Lowered<_>>()? })
     }
 
-    /// The lowered form of an expression; `frame` holds the arguments its rule parameters stand for.
+    /// The lowered form of an expression; `frame` holds the arguments its rule parameters stand
+    /// for.
     pub(super) fn value(&self, e: &Expr, frame: Option<&Frame<'_>>) -> Lowered<Typed> {
         Ok(match e {
             Expr::Int(c) => Typed::Int(Int::Const(*c), ExprType::Literal),
@@ -214,7 +215,7 @@ impl Lowering<'_> {
                 let body = Box::new(body);
                 Typed::Real(Real::Reduce { op, inames, single: is_single(ty), tally, body }, ty)
             }
-            other => {
+            other @ (Typed::Truth(_) | Typed::Int(..)) => {
                 let body = Box::new(other.into_int()?);
                 Typed::Int(Int::Reduce { op, inames, neutral: neutral(op, ty), tally, body }, ty)
             }

@@ -200,7 +200,14 @@ impl<'p, O: Observer> Machine<'p, O> {
         for (index, extent) in place.index.iter().zip(shape) {
             let k = match index {
                 Int::Iname(i) => self.inames[i.index()],
-                other => self.int(other)?,
+                other @ (Int::Const(_)
+                | Int::Load(_)
+                | Int::FromReal(..)
+                | Int::Narrow(_)
+                | Int::Neg(..)
+                | Int::Arith { .. }
+                | Int::Select(..)
+                | Int::Reduce { .. }) => self.int(other)?,
             };
             if k < 0 || k as u64 >= *extent as u64 {
                 return Err(self.out_of_bounds(place));

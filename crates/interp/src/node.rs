@@ -196,7 +196,8 @@ pub enum Step {
 }
 
 impl Int {
-    /// The integers that the value is made of and that memory holds, conditions and reductions left out.
+    /// The integers that the value is made of and that memory holds, conditions and reductions left
+    /// out.
     pub fn loads(&self) -> Vec<&Place> {
         match self {
             Self::Const(_) | Self::Iname(_) | Self::FromReal(..) | Self::Select(..) | Self::Reduce { .. } => {

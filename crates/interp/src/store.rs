@@ -129,7 +129,8 @@ fn checked<'v>(
     Ok(value)
 }
 
-/// Arrays assumed injective that have values from the start must be; those that the kernel fills are returned.
+/// Arrays assumed injective that have values from the start must be; those that the kernel fills
+/// are returned.
 pub(super) fn check_injective(
     kernel: &Kernel,
     program: &Program,

@@ -3,7 +3,8 @@
 use crate::ids::{InameId, VarId};
 use serde::{Deserialize, Serialize};
 
-/// Largest coefficient or constant a kernel may hold: sums and products of a few of them fit 64 bits.
+/// Largest coefficient or constant a kernel may hold: sums and products of a few of them fit 64
+/// bits.
 ///
 /// Arithmetic on [`Affine`] saturates, and the verifier refuses what exceeds this bound, so that
 /// overflow is an error and never a wrong answer.
@@ -11,8 +12,8 @@ pub const MAX_COEFFICIENT: i64 = 1 << 40;
 
 /// Most terms of an expression, those inside floors included.
 ///
-/// A remainder holds its operand twice, so nested ones double: what would grow beyond this is not taken as
-/// affine.
+/// A remainder holds its operand twice, so nested ones double: what would grow beyond this is not
+/// taken as affine.
 pub const MAX_TERMS: usize = 1000;
 
 /// What a coefficient stands before.
@@ -133,7 +134,8 @@ impl Affine {
         if rest.terms.is_empty() {
             return whole; // the rest of the constant is below the divisor
         }
-        // floor(g*r / (g*d)) = floor(r / d), and floor((g*x + c) / (g*d)) = floor((x + floor(c/g)) / d)
+        // floor(g*r / (g*d)) = floor(r / d), and floor((g*x + c) / (g*d)) = floor((x + floor(c/g))
+        // / d)
         let common = rest.terms.iter().fold(divisor, |g, (_, c)| gcd(g, *c));
         let numerator = Self {
             terms: rest.terms.iter().map(|(a, c)| (a.clone(), c / common)).collect(),

@@ -7,7 +7,8 @@ use crate::kernel::{Assumption, Kernel, Node};
 
 impl Kernel {
     /// Renumbers inames and instructions in order of appearance and drops those the tree does not
-    /// reach; brings assumptions to their normal form. Two kernels that print alike are equal after this.
+    /// reach; brings assumptions to their normal form. Two kernels that print alike are equal after
+    /// this.
     #[must_use]
     pub fn canonical(mut self) -> Self {
         for assumption in &mut self.assumptions {
@@ -56,7 +57,16 @@ impl Kernel {
                 r.inames = r.inames.into_iter().map(rename).collect();
                 Expr::Reduce(r)
             }
-            other => other,
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => other,
         };
         for insn in self.insns.values_mut() {
             insn.map_expressions(&mut rewrite);

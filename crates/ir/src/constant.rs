@@ -75,11 +75,15 @@ impl TableData {
         match self {
             Self::Real(v) => match ty {
                 ScalarType::F32 => v.iter().flat_map(|x| (x.0 as f32).to_le_bytes()).collect(),
-                _ => v.iter().flat_map(|x| x.0.to_le_bytes()).collect(),
+                ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => {
+                    v.iter().flat_map(|x| x.0.to_le_bytes()).collect()
+                }
             },
             Self::Int(v) => match ty {
                 ScalarType::I32 => v.iter().flat_map(|&x| (x as i32).to_le_bytes()).collect(),
-                _ => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+                ScalarType::F32 | ScalarType::F64 | ScalarType::I64 => {
+                    v.iter().flat_map(|x| x.to_le_bytes()).collect()
+                }
             },
         }
     }

@@ -70,7 +70,7 @@ impl Constraint {
                     Self::Zero(e)
                 }
             }
-            other => other,
+            other @ (Self::Zero(_) | Self::NonNegative(_)) => other,
         }
     }
 }
@@ -151,8 +151,9 @@ impl Domain {
         Some((lo?, hi?))
     }
 
-    /// The set as a range of `iname` under conditions that do not mention it, if it is one: exactly one lower and one
-    /// upper bound, both with coefficient 1, and anything about loops around and parameters.
+    /// The set as a range of `iname` under conditions that do not mention it, if it is one: exactly
+    /// one lower and one upper bound, both with coefficient 1, and anything about loops around and
+    /// parameters.
     pub fn as_guarded_range(&self, iname: InameId) -> Option<GuardedRange> {
         let (bounds, guard): (Vec<_>, Vec<_>) =
             self.as_conjunction()?.iter().cloned().partition(|c| c.expr().mentions(iname));
@@ -188,9 +189,11 @@ impl Domain {
     }
 }
 
-/// `lo <= iname < hi` where all conditions of `guard` hold, else nothing; neither mentions the iname.
+/// `lo <= iname < hi` where all conditions of `guard` hold, else nothing; neither mentions the
+/// iname.
 ///
-/// Software pipelining makes such loops: what is fetched ahead is fetched where a later iteration needs it.
+/// Software pipelining makes such loops: what is fetched ahead is fetched where a later iteration
+/// needs it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GuardedRange {
     /// The first value.
@@ -220,7 +223,8 @@ fn canonical_conjunction(mut constraints: Vec<Constraint>) -> Option<Vec<Constra
         return None;
     }
     constraints.retain(|c| c.as_constant().is_none());
-    // the variants of `Constraint` are public: what is built by hand gets the form that all others have
+    // the variants of `Constraint` are public: what is built by hand gets the form that all others
+    // have
     let mut constraints: Vec<_> = constraints.into_iter().map(Constraint::normalised).collect();
     constraints.sort();
     constraints.dedup();

@@ -60,8 +60,8 @@ pub enum Expr {
     RuleParam(u32),
 }
 
-/// `op` over all points of the inames, in lexicographic order, from its value over nothing: 0 of a sum, 1 of a product,
-/// infinity or the end of an integer type of an extremum.
+/// `op` over all points of the inames, in lexicographic order, from its value over nothing: 0 of a
+/// sum, 1 of a product, infinity or the end of an integer type of an extremum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reduction {
     /// The operator.
@@ -74,10 +74,11 @@ pub struct Reduction {
 
 /// An associative and commutative operator of updates and reductions.
 ///
-/// Minimum and maximum of reals, here as in [`BinaryOp`], are `minNum` and `maxNum` of IEEE 754-2008 (C's `fmin` and
-/// `fmax`): an operand that is nan is ignored, so nan is their neutral element, and infinity is not, as it would replace
-/// a nan. A reduction starts from infinity all the same: that is the minimum of nothing, and of nothing but nans.
-/// Which zero is the smaller one, and the bits of a nan, are left open.
+/// Minimum and maximum of reals, here as in [`BinaryOp`], are `minNum` and `maxNum` of IEEE
+/// 754-2008 (C's `fmin` and `fmax`): an operand that is nan is ignored, so nan is their neutral
+/// element, and infinity is not, as it would replace a nan. A reduction starts from infinity all
+/// the same: that is the minimum of nothing, and of nothing but nans. Which zero is the smaller
+/// one, and the bits of a nan, are left open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum UpdateOp {
     /// Sum.
@@ -271,7 +272,18 @@ impl Expr {
     pub fn conjuncts(&self) -> Vec<&Self> {
         match self {
             Self::Binary(BinaryOp::And, a, b) => [a.conjuncts(), b.conjuncts()].concat(),
-            other => vec![other],
+            other @ (Self::Int(_)
+            | Self::Real(_)
+            | Self::Iname(_)
+            | Self::Load(_)
+            | Self::Unary(..)
+            | Self::Binary(..)
+            | Self::Call(..)
+            | Self::Cast(..)
+            | Self::Select(..)
+            | Self::Reduce(_)
+            | Self::Rule(..)
+            | Self::RuleParam(_)) => vec![other],
         }
     }
 
@@ -318,9 +330,10 @@ impl Expr {
 
     /// The quasi-affine value of an integer expression of inames and integer scalars, if it is one.
     ///
-    /// Loads of scalars are taken as symbols: whether they are integers and do not change is for the
-    /// caller to know. What has a coefficient beyond [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT), which may
-    /// have saturated, or more than [`MAX_TERMS`] terms counts as no affine value.
+    /// Loads of scalars are taken as symbols: whether they are integers and do not change is for
+    /// the caller to know. What has a coefficient beyond
+    /// [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT), which may have saturated, or more than
+    /// [`MAX_TERMS`] terms counts as no affine value.
     pub fn as_affine(&self) -> Option<Affine> {
         let value = match self {
             Self::Int(c) => Some(Affine::constant(*c)),
@@ -328,7 +341,15 @@ impl Expr {
             Self::Load(access) if access.index.is_empty() => Some(Affine::var(access.var)),
             Self::Unary(UnaryOp::Neg, a) => Some(a.as_affine()?.times(-1)),
             Self::Binary(op, a, b) => affine_of_binary(*op, &a.as_affine()?, &b.as_affine()?),
-            _ => None,
+            Self::Real(_)
+            | Self::Load(_)
+            | Self::Unary(..)
+            | Self::Call(..)
+            | Self::Cast(..)
+            | Self::Select(..)
+            | Self::Reduce(_)
+            | Self::Rule(..)
+            | Self::RuleParam(_) => None,
         };
         value.filter(|e| e.in_bounds() && e.size() <= MAX_TERMS)
     }
@@ -376,7 +397,15 @@ fn affine_of_binary(op: BinaryOp, a: &Affine, b: &Affine) -> Option<Affine> {
         },
         BinaryOp::FloorDiv => b.as_constant().filter(|d| *d > 0).map(|d| a.floor_div(d)),
         BinaryOp::Mod => b.as_constant().filter(|d| *d > 0).map(|d| a.modulo(d)),
-        _ => None,
+        BinaryOp::Div
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => None,
     }
 }
 

@@ -8,8 +8,9 @@ use crate::types::ScalarType;
 use crate::typing::ExprType;
 
 impl Kernel {
-    /// The kernel with an integer scalar replaced by a constant everywhere; the variable is gone and
-    /// later variables move up by one. Minima and maxima keep their type, see [`Kernel::with_typed_extrema`].
+    /// The kernel with an integer scalar replaced by a constant everywhere; the variable is gone
+    /// and later variables move up by one. Minima and maxima keep their type, see
+    /// [`Kernel::with_typed_extrema`].
     #[must_use]
     pub fn with_var_fixed(&self, var: VarId, value: i64) -> Self {
         let moved = |v: VarId| VarId::from_index(v.index() - usize::from(v.index() > var.index()));
@@ -21,7 +22,17 @@ impl Kernel {
         let mut rewrite = |e: Expr| match e {
             Expr::Load(a) if a.var == var => Expr::Int(value),
             Expr::Load(a) => Expr::Load(Access { var: moved(a.var), index: a.index }),
-            other => other,
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => other,
         };
         let is_it = |e: &Expr| matches!(e, Expr::Load(a) if a.var == var);
         let mut kernel = self.with_typed_extrema(&|e| is_it(e).then_some(Expr::Int(value)));
@@ -50,9 +61,10 @@ impl Kernel {
         }
         kernel
     }
-    /// The kernel before `replace` puts integer literals in the place of elements. A literal has no type, and a minimum
-    /// or maximum over nothing is an end of its type, so in those that would lose the type `i32` the elements get a
-    /// cast to it. Nothing else that an integer expression means depends on its type, and indices stay affine.
+    /// The kernel before `replace` puts integer literals in the place of elements. A literal has no
+    /// type, and a minimum or maximum over nothing is an end of its type, so in those that would
+    /// lose the type `i32` the elements get a cast to it. Nothing else that an integer expression
+    /// means depends on its type, and indices stay affine.
     #[must_use]
     pub fn with_typed_extrema(&self, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Self {
         let is_narrow = |e: &Expr| self.type_of(e, &[]) == Ok(ExprType::Scalar(ScalarType::I32));
@@ -71,7 +83,18 @@ impl Kernel {
                 *r.body = cast;
                 Expr::Reduce(r)
             }
-            other => other,
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => other,
         };
         let mut kernel = self.clone();
         // rules hold no reductions

@@ -13,9 +13,9 @@ use std::fmt;
 
 /// A complete program with one meaning: the loop tree, run in textual order.
 ///
-/// A kernel is plain data. [`Kernel::verify`](crate::verify) lists what makes one well formed; every
-/// kernel a public function returns is well formed and canonical (ids in order of appearance), so
-/// that equal programs are equal values.
+/// A kernel is plain data. [`Kernel::verify`](crate::verify) lists what makes one well formed;
+/// every kernel a public function returns is well formed and canonical (ids in order of
+/// appearance), so that equal programs are equal values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Kernel {
     /// Name of the kernel and of the generated entry point.
@@ -157,8 +157,8 @@ pub enum AddressSpace {
     Constant,
     /// One work-group.
     Local,
-    /// One sub-group, of which every work-item holds the elements at its own index along `l.0`; the others read them
-    /// by a shuffle.
+    /// One sub-group, of which every work-item holds the elements at its own index along `l.0`; the
+    /// others read them by a shuffle.
     SubGroup,
     /// One work-item.
     Private,

@@ -1,13 +1,14 @@
-//! Layouts: whether strides keep the elements of an array apart, and whether an axis is that of vectors.
+//! Layouts: whether strides keep the elements of an array apart, and whether an axis is that of
+//! vectors.
 
 use crate::affine::Affine;
 use crate::elimination::implied;
 use crate::kernel::Variable;
 
-/// Whether different indices surely lie in different places: with the axes in some order, every stride is at
-/// least the previous stride times the previous extent, the first at least 1. Axes of extent 1 or less do
-/// not count. What is sure of the parameters: every extent of this array is at least 1 where it has an element at all,
-/// and what is `known` is not negative.
+/// Whether different indices surely lie in different places: with the axes in some order, every
+/// stride is at least the previous stride times the previous extent, the first at least 1. Axes of
+/// extent 1 or less do not count. What is sure of the parameters: every extent of this array is at
+/// least 1 where it has an element at all, and what is `known` is not negative.
 pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine], known: &[Affine]) -> bool {
     let known: Vec<Affine> = shape.iter().map(|n| n.plus_constant(-1)).chain(known.iter().cloned()).collect();
     let at_least = |a: &Affine, b: &Affine| implied(&known, &a.minus(b));
@@ -15,7 +16,8 @@ pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine], known: &[Affin
         shape.iter().zip(strides).filter(|(extent, _)| extent.as_constant().is_none_or(|n| n > 1)).collect();
     let mut covered = Affine::constant(1);
     while !rest.is_empty() {
-        // The innermost of the remaining axes: its stride covers what is inside, and no other is smaller.
+        // The innermost of the remaining axes: its stride covers what is inside, and no other is
+        // smaller.
         let innermost = rest.iter().position(|(_, stride)| {
             at_least(stride, &covered) && rest.iter().all(|(_, other)| at_least(other, stride))
         });
@@ -34,8 +36,9 @@ pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine], known: &[Affin
     true
 }
 
-/// Elements of the vectors that lie along the vector axis of a variable, or why there are none: its extent is 2, 4, 8 or
-/// 16, its elements lie beside each other, and every vector starts at a multiple of that number.
+/// Elements of the vectors that lie along the vector axis of a variable, or why there are none: its
+/// extent is 2, 4, 8 or 16, its elements lie beside each other, and every vector starts at a
+/// multiple of that number.
 ///
 /// # Errors
 /// What does not hold; a variable without a vector axis has none.

@@ -1,4 +1,8 @@
-//! Kernels as plain data: expressions, types, domains, the loop tree, the text format, the verifier and the builder.
+//! Kernels as plain data: expressions, types, domains, the loop tree, the text format, the verifier
+//! and the builder.
+
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod affine;
 pub mod build;

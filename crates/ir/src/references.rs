@@ -1,8 +1,9 @@
 //! Whether the ids in a kernel stand for something.
 //!
-//! Kernels are plain data that anybody may write down or read from a file, so that an id may point past the end
-//! of its table, and an affine expression need not be one that arithmetic makes. Everything else relies on both:
-//! this is checked first, and without recursion, because nothing bounds the depth yet.
+//! Kernels are plain data that anybody may write down or read from a file, so that an id may point
+//! past the end of its table, and an affine expression need not be one that arithmetic makes.
+//! Everything else relies on both: this is checked first, and without recursion, because nothing
+//! bounds the depth yet.
 
 use crate::affine::{Affine, Atom};
 use crate::calls::Piece;
@@ -12,7 +13,8 @@ use crate::kernel::{Assumption, Kernel, Node};
 use crate::verify::KernelError;
 
 impl Kernel {
-    /// Checks that every id is one of this kernel's and that every affine expression is in normal form.
+    /// Checks that every id is one of this kernel's and that every affine expression is in normal
+    /// form.
     pub(crate) fn verify_references(&self) -> Result<(), KernelError> {
         for var in self.vars.values() {
             let strides = var.layout.strides.iter().flatten();
@@ -150,8 +152,8 @@ mod tests {
         arg x: f64[n] inout\nrule f(a) := 2.0*a\n\nfor i in 0..floor_div(n, 2)\n  s: x[i] = f(x[map[i]]) + sum(j in 0..n: x[j])\n  \
         call g\n    t: x[i] = x[i]\ncallee g\n  arg y: f64 inout\n  s: y = y\n  code c (\"{y} = {y};\")\n";
 
-    /// Every number in the serialised form, replaced by others in turn: a kernel that verifies also prints, and
-    /// nothing panics.
+    /// Every number in the serialised form, replaced by others in turn: a kernel that verifies also
+    /// prints, and nothing panics.
     #[test]
     fn hostile_numbers_are_refused_or_harmless() {
         let kernel = crate::text::parse(TEXT).unwrap();

@@ -13,10 +13,30 @@ impl Kernel {
                 let body = self.expand_rules(&self.rules[rule].body);
                 body.map(&mut |inner| match inner {
                     Expr::RuleParam(k) => args[k as usize].clone(),
-                    other => other,
+                    other @ (Expr::Int(_)
+                    | Expr::Real(_)
+                    | Expr::Iname(_)
+                    | Expr::Load(_)
+                    | Expr::Unary(..)
+                    | Expr::Binary(..)
+                    | Expr::Call(..)
+                    | Expr::Cast(..)
+                    | Expr::Select(..)
+                    | Expr::Reduce(_)
+                    | Expr::Rule(..)) => other,
                 })
             }
-            other => other,
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::RuleParam(_)) => other,
         })
     }
 

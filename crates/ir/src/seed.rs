@@ -9,8 +9,9 @@ const USUAL: u64 = 1;
 
 /// The seed of tests that draw programs, steps or malformed input, printed.
 ///
-/// An ordinary run always draws the same, so that a change fails on what it breaks and on nothing else. A run with
-/// `PURLIN_TEST_ALL` draws anew. `PURLIN_SEED` has the last word: a number repeats a run, `fresh` draws anew.
+/// An ordinary run always draws the same, so that a change fails on what it breaks and on nothing
+/// else. A run with `PURLIN_TEST_ALL` draws anew. `PURLIN_SEED` has the last word: a number repeats
+/// a run, `fresh` draws anew.
 ///
 /// # Panics
 /// If `PURLIN_SEED` is neither.

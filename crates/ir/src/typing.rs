@@ -203,11 +203,12 @@ impl Kernel {
         Ok(TypedExpr { expr: e, ty, operands })
     }
 
-    /// The expression whose own type is `ty` and whose value is that of `e` where the context takes it as `ty`: what
-    /// may stand for `e` stored in an element of that type, wherever it is put.
+    /// The expression whose own type is `ty` and whose value is that of `e` where the context takes
+    /// it as `ty`: what may stand for `e` stored in an element of that type, wherever it is put.
     ///
-    /// A cast is no context: `f32(0.1 + 0.2)` is a sum in `f64`, while stored as `f32` it is one of `f32`. So a tree of
-    /// literals gets the cast at a leaf, from which the other leaves take their type.
+    /// A cast is no context: `f32(0.1 + 0.2)` is a sum in `f64`, while stored as `f32` it is one of
+    /// `f32`. So a tree of literals gets the cast at a leaf, from which the other leaves take their
+    /// type.
     ///
     /// # Errors
     /// The first operation whose operands do not fit.
@@ -216,12 +217,16 @@ impl Kernel {
         Ok(match self.type_of(&expanded, &[])? {
             ExprType::Scalar(found) if found == ty => e.clone(),
             ExprType::WeakReal if ty == ScalarType::F32 => self.cast_at_a_leaf(&expanded, ty),
-            _ => Expr::Cast(ty, Box::new(e.clone())),
+            ExprType::Bool
+            | ExprType::Literal
+            | ExprType::Index
+            | ExprType::WeakReal
+            | ExprType::Scalar(_) => Expr::Cast(ty, Box::new(e.clone())),
         })
     }
 
-    /// A real made of literals in type `ty`. One operand of that type gives it to the operation and so to the others;
-    /// what is an integer before it becomes a real is converted as a whole.
+    /// A real made of literals in type `ty`. One operand of that type gives it to the operation and
+    /// so to the others; what is an integer before it becomes a real is converted as a whole.
     fn cast_at_a_leaf(&self, e: &Expr, ty: ScalarType) -> Expr {
         let of = |a: &Expr| Box::new(self.cast_at_a_leaf(a, ty));
         match e {
@@ -308,14 +313,16 @@ fn arity(name: &str, needed: usize, found: usize) -> Result<(), TypeError> {
 fn number(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     match found {
         ExprType::Bool => Err(TypeError::Operand { op: op.into(), needed: "a number", found }),
-        other => Ok(other),
+        other @ (ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::Scalar(_)) => Ok(other),
     }
 }
 
 fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
     match found {
         ExprType::Bool => Ok(ExprType::Bool),
-        _ => Err(TypeError::Operand { op: op.into(), needed: "a truth value", found }),
+        ExprType::Literal | ExprType::Index | ExprType::WeakReal | ExprType::Scalar(_) => {
+            Err(TypeError::Operand { op: op.into(), needed: "a truth value", found })
+        }
     }
 }
 
@@ -344,6 +351,19 @@ fn type_of_binary(op: BinaryOp, left: ExprType, right: ExprType) -> Result<ExprT
             Err(TypeError::Operand { op: name.into(), needed: "integer operands", found: result })
         }
         _ if result == ExprType::Literal => Ok(ExprType::Literal),
-        _ => Ok(result),
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::Mod
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => Ok(result),
     }
 }

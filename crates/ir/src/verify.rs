@@ -287,7 +287,16 @@ impl Kernel {
                 Expr::Iname(_) => problem = Some("mentions a loop; make it a parameter of the rule"),
                 Expr::Reduce(_) => problem = Some("holds a reduction; write it where the rule is used"),
                 Expr::RuleParam(k) if *k as usize >= rule.params.len() => problem = Some("lacks a parameter"),
-                _ => {}
+                Expr::Int(_)
+                | Expr::Real(_)
+                | Expr::Load(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Rule(..)
+                | Expr::RuleParam(_) => {}
             });
             if let Some(why) = problem {
                 return Err(KernelError::Rule { rule: rule.name.clone(), why });
@@ -327,7 +336,17 @@ impl Extent {
         while let Some((e, depth)) = open.pop() {
             let used = match e {
                 Expr::Rule(rule, _) => rules.get(rule.index()).copied(),
-                _ => None,
+                Expr::Int(_)
+                | Expr::Real(_)
+                | Expr::Iname(_)
+                | Expr::Load(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Reduce(_)
+                | Expr::RuleParam(_) => None,
             };
             let inside = used.unwrap_or(Self { depth: 0, size: 0 });
             let depth_here = depth.saturating_add(inside.depth);
@@ -487,7 +506,16 @@ impl Walk<'_> {
                     self.enter(*iname)?;
                 }
             }
-            _ => {}
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Rule(..) => {}
         }
         for operand in e.operands() {
             self.expression(insn, operand)?;

@@ -40,11 +40,13 @@ pub struct Constraint {
     pub kind: ConstraintKind,
 }
 
-/// The denominator that marks an expression whose coefficients left `i64`; no valid division has it.
+/// The denominator that marks an expression whose coefficients left `i64`; no valid division has
+/// it.
 pub(crate) const OVERFLOWED: i64 = i64::MIN;
 
-/// Expressions are built without a `Result` at each step: where a number leaves `i64`, the expression is marked,
-/// [`Affine::evaluate`] returns `None`, and every set or map made from it is [`crate::IslError::Overflow`].
+/// Expressions are built without a `Result` at each step: where a number leaves `i64`, the
+/// expression is marked, [`Affine::evaluate`] returns `None`, and every set or map made from it is
+/// [`crate::IslError::Overflow`].
 impl Affine {
     /// The constant `value`.
     pub fn constant(value: i64) -> Affine {
@@ -143,7 +145,8 @@ impl Constraint {
         Constraint { expr, kind: ConstraintKind::Zero }
     }
 
-    /// Whether it holds where `lookup` gives the value of each name; `None` as in [`Affine::evaluate`].
+    /// Whether it holds where `lookup` gives the value of each name; `None` as in
+    /// [`Affine::evaluate`].
     pub fn holds(&self, lookup: &impl Fn(&str) -> Option<i64>) -> Option<bool> {
         let value = self.expr.evaluate(lookup)?;
         Some(match self.kind {

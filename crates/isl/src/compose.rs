@@ -1,4 +1,5 @@
-//! Operations between maps and sets: composition, restriction, application, products, closure, orders.
+//! Operations between maps and sets: composition, restriction, application, products, closure,
+//! orders.
 
 use std::rc::Rc;
 
@@ -76,19 +77,20 @@ impl Map {
         Err(IslError::SpaceMismatch { operation, left, right: found })
     }
 
-    /// First `self`, then `other`, whose inputs are the outputs of `self`; the result's output names are primed
-    /// where they would clash with its inputs.
+    /// First `self`, then `other`, whose inputs are the outputs of `self`; the result's output
+    /// names are primed where they would clash with its inputs.
     ///
     /// # Errors
-    /// [`IslError::SpaceMismatch`]; [`IslError::DuplicateName`] when a parameter of one is a dimension of the
-    /// other.
+    /// [`IslError::SpaceMismatch`]; [`IslError::DuplicateName`] when a parameter of one is a
+    /// dimension of the other.
     pub fn apply_range(&self, other: &Map) -> Result<Map, IslError> {
         const OPERATION: &str = "apply_range";
         let (tuple, dims) = self.side(Side::Out);
         let right = other.side_aligned(Side::In, tuple, dims, OPERATION)?;
         let (in_tuple, out_tuple) = (self.shape.in_tuple.clone(), other.shape.out_tuple.clone());
         let shape = Map::primed_shape(in_tuple, self.in_dims(), out_tuple, other.out_dims());
-        // SAFETY: two references are handed over; inputs are those of `self`, outputs those of `other`.
+        // SAFETY: two references are handed over; inputs are those of `self`, outputs those of
+        // `other`.
         unsafe {
             let raw = ffi::isl_map_apply_range(self.raw.give(), right.into_raw());
             Map::wrap_raw(self.raw.ctx(), raw, &Rc::new(shape), OPERATION)?.checked()
@@ -197,7 +199,8 @@ impl Map {
         self.domain()?.with_tuple(None).nonempty_params()
     }
 
-    /// Each input with the outputs of both maps side by side; the inputs of `other` match those of `self`.
+    /// Each input with the outputs of both maps side by side; the inputs of `other` match those of
+    /// `self`.
     ///
     /// # Errors
     /// [`IslError::SpaceMismatch`], [`IslError::DuplicateName`].
@@ -233,7 +236,8 @@ impl Map {
         }
     }
 
-    /// The pairs reached by one or more steps, and whether the result is exact (else it contains them).
+    /// The pairs reached by one or more steps, and whether the result is exact (else it contains
+    /// them).
     ///
     /// Input and output are matched position by position.
     ///
@@ -260,7 +264,8 @@ impl Map {
     }
 }
 
-/// The pairs (x, y) of points of `space` with x before y in lexicographic order; output names are primed.
+/// The pairs (x, y) of points of `space` with x before y in lexicographic order; output names are
+/// primed.
 ///
 /// # Errors
 /// [`IslError::InvalidName`], [`IslError::DuplicateName`].

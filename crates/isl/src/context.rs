@@ -1,4 +1,5 @@
-//! The isl context of the thread, owned pointers into it, and the check that every call goes through.
+//! The isl context of the thread, owned pointers into it, and the check that every call goes
+//! through.
 
 use std::ffi::{CStr, CString, c_int};
 use std::mem::ManuallyDrop;
@@ -29,7 +30,8 @@ impl Context {
 
     /// Takes isl's last error and clears it.
     pub(crate) fn take_error(&self, operation: &'static str) -> IslError {
-        // SAFETY: the context is live; the message is a C string or null and is copied before the reset.
+        // SAFETY: the context is live; the message is a C string or null and is copied before the
+        // reset.
         unsafe {
             let kind = ffi::isl_ctx_last_error(self.raw());
             let text = ffi::isl_ctx_last_error_msg(self.raw());
@@ -79,10 +81,12 @@ pub(crate) fn context() -> Result<Rc<Context>, IslError> {
     })
 }
 
-/// Runs `work` with at most `limit` solver operations on this thread (isl's own count of elementary steps).
+/// Runs `work` with at most `limit` solver operations on this thread (isl's own count of elementary
+/// steps).
 ///
 /// # Errors
-/// Calls inside fail with [`IslError::Quota`] once the limit is reached; `work` decides what that means.
+/// Calls inside fail with [`IslError::Quota`] once the limit is reached; `work` decides what that
+/// means.
 pub fn with_operation_limit<T>(
     limit: u64,
     work: impl FnOnce() -> Result<T, IslError>,
@@ -140,7 +144,8 @@ macro_rules! objects {
 
 ffi::owned_types!(objects);
 
-/// One reference to an isl object, never null, that keeps its context alive. Not `Send`: neither is `Rc`.
+/// One reference to an isl object, never null, that keeps its context alive. Not `Send`: neither is
+/// `Rc`.
 pub(crate) struct Owned<T: Object> {
     ptr: NonNull<T>,
     ctx: Rc<Context>,
@@ -179,7 +184,8 @@ impl<T: Object> Owned<T> {
     /// Hands this reference to an argument that isl takes.
     pub(crate) fn into_raw(self) -> *mut T {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped, so the context reference read here is the only one given back.
+        // SAFETY: `this` is never dropped, so the context reference read here is the only one given
+        // back.
         drop(unsafe { std::ptr::read(&this.ctx) });
         this.ptr.as_ptr()
     }
@@ -250,8 +256,8 @@ pub(crate) unsafe fn fraction(
     // SAFETY: isl keeps the value.
     let numerator = || unsafe { ffi::isl_val_get_num_si(value.keep()) };
     if numerator() == 0 {
-        // Overflow and infinities also give 0 and an error in the context; an older error must not count.
-        // SAFETY: the context is live.
+        // Overflow and infinities also give 0 and an error in the context; an older error must not
+        // count. SAFETY: the context is live.
         unsafe { ffi::isl_ctx_reset_error(ctx.raw()) };
         numerator();
         // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! Constraints by name to isl's constraint matrices, without a string in between.
 //!
-//! A floor division `floor(e/d)` becomes an existential column `q` with `0 <= e - d q <= d - 1`, which isl
-//! recognises as an explicit definition.
+//! A floor division `floor(e/d)` becomes an existential column `q` with `0 <= e - d q <= d - 1`,
+//! which isl recognises as an explicit definition.
 
 use std::rc::Rc;
 
@@ -108,14 +108,16 @@ impl<'a, F: Fn() -> String> Encoder<'a, F> {
     }
 }
 
-/// Writes one row; its position and length were checked to fit `u32`, isl takes `int` and checks the range.
+/// Writes one row; its position and length were checked to fit `u32`, isl takes `int` and checks
+/// the range.
 fn set_row(matrix: Owned<ffi::isl_mat>, row: usize, cells: &[i64]) -> Result<Owned<ffi::isl_mat>, IslError> {
     const OPERATION: &str = "fill a matrix";
     let ctx = Rc::clone(matrix.ctx());
     let mut raw = matrix.into_raw();
     for (column, number) in cells.iter().enumerate() {
         let (row, column) = (row as i32, column as i32);
-        // SAFETY: the matrix, and the value if any, are handed over and come back; null passes through.
+        // SAFETY: the matrix, and the value if any, are handed over and come back; null passes
+        // through.
         raw = unsafe {
             match i32::try_from(*number) {
                 Ok(small) => ffi::isl_mat_set_element_si(raw, row, column, small),

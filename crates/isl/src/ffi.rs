@@ -1,8 +1,8 @@
 //! The C functions of libisl that this crate calls.
 //!
-//! isl-rs builds and links libisl; its Rust types are not used, because they are integer handles that
-//! claim to be `Send` and hide null results. Signatures follow isl 0.27's headers. In isl's words an argument
-//! is *taken* (`__isl_take`: the callee frees it, also when it fails) or *kept*.
+//! isl-rs builds and links libisl; its Rust types are not used, because they are integer handles
+//! that claim to be `Send` and hide null results. Signatures follow isl 0.27's headers. In isl's
+//! words an argument is *taken* (`__isl_take`: the callee frees it, also when it fails) or *kept*.
 #![allow(non_camel_case_types)]
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};

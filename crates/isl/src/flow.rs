@@ -13,9 +13,9 @@ const OPERATION: &str = "dataflow";
 
 /// A dataflow problem: a schedule and access relations.
 ///
-/// The schedule maps the instances of every statement (a named tuple) to time, an unnamed tuple of the same length
-/// for all; time runs lexicographically. Accesses map statement tuples to array tuples (both named); restrict
-/// them to the statements' domains.
+/// The schedule maps the instances of every statement (a named tuple) to time, an unnamed tuple of
+/// the same length for all; time runs lexicographically. Accesses map statement tuples to array
+/// tuples (both named); restrict them to the statements' domains.
 ///
 /// # Source
 /// Feautrier's array dataflow analysis, as isl's `isl_union_access_info_compute_flow` does it.
@@ -96,8 +96,8 @@ impl Dataflow {
         self
     }
 
-    /// Adds an access that ends the life of earlier values without being a source. Reads of a killed value are
-    /// in no part of the answer.
+    /// Adds an access that ends the life of earlier values without being a source. Reads of a
+    /// killed value are in no part of the answer.
     #[must_use]
     pub fn kill(mut self, access: Map) -> Dataflow {
         self.kills.push(access);
@@ -107,8 +107,9 @@ impl Dataflow {
     /// Solves the problem. Edges come sorted by source, then sink.
     ///
     /// # Errors
-    /// [`IslError::SpaceMismatch`] when a map lacks a tuple name, when an access is of a statement without a
-    /// schedule, when schedules differ in length, or when accesses of one array differ in their names.
+    /// [`IslError::SpaceMismatch`] when a map lacks a tuple name, when an access is of a statement
+    /// without a schedule, when schedules differ in length, or when accesses of one array differ in
+    /// their names.
     pub fn compute(&self) -> Result<Flow, IslError> {
         let ctx = context()?;
         if self.sinks.is_empty() {
@@ -292,7 +293,8 @@ impl Registry {
         };
         let out_dims = primed_apart(&out_dims, &[&in_dims]);
         let shape = Rc::new(MapShape { in_tuple, in_dims, out_tuple, out_dims });
-        // SAFETY: the reference is handed over; null passes through; the dimensions are those of the registry.
+        // SAFETY: the reference is handed over; null passes through; the dimensions are those of
+        // the registry.
         unsafe {
             let raw = ffi::isl_map_reset_tuple_id(raw.into_raw(), IN);
             Map::wrap_raw(ctx, ffi::isl_map_reset_tuple_id(raw, OUT), &shape, OPERATION)?.checked()

@@ -1,8 +1,8 @@
 //! The safe wrapper of isl: checked calls, dimensions by name, objects that stay on their thread.
 //!
-//! [`Set`] and [`Map`] are isl objects of the calling thread; [`Affine`], [`Constraint`], [`SetSpace`] and
-//! [`MapSpace`] are plain data that they are built from and taken apart into. Everything else in the workspace
-//! that crosses threads or is stored is plain data too.
+//! [`Set`] and [`Map`] are isl objects of the calling thread; [`Affine`], [`Constraint`],
+//! [`SetSpace`] and [`MapSpace`] are plain data that they are built from and taken apart into.
+//! Everything else in the workspace that crosses threads or is stored is plain data too.
 //!
 //! ```
 //! use purlin_isl::{Affine, Constraint, Set, SetSpace};
@@ -23,6 +23,9 @@
 //! assert_eq!(witness, Some(vec![("N".to_owned(), 2), ("i".to_owned(), 1)]));
 //! # Ok::<(), purlin_isl::IslError>(())
 //! ```
+
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod affine;
 mod compose;

@@ -23,8 +23,9 @@ pub(crate) struct MapShape {
 
 /// A relation between integer tuples, over named input and output dimensions and parameters.
 ///
-/// Input and output names differ; where an operation would make them clash (a composition, an identity) the
-/// output names get trailing primes. Operands match as those of [`Set`] do. A map cannot leave its thread:
+/// Input and output names differ; where an operation would make them clash (a composition, an
+/// identity) the output names get trailing primes. Operands match as those of [`Set`] do. A map
+/// cannot leave its thread:
 ///
 /// ```compile_fail
 /// fn needs_send<T: Send>() {}
@@ -32,8 +33,8 @@ pub(crate) struct MapShape {
 /// ```
 ///
 /// # Errors
-/// Every operation returns [`IslError::Solver`] or [`IslError::Quota`] when isl itself fails, besides what its
-/// own heading says.
+/// Every operation returns [`IslError::Solver`] or [`IslError::Quota`] when isl itself fails,
+/// besides what its own heading says.
 #[derive(Clone)]
 pub struct Map {
     /// Carries parameter identifiers but no tuples: tuples are compared on our side.
@@ -70,7 +71,8 @@ impl Map {
     /// Wraps a result of isl with a shape.
     ///
     /// # Safety
-    /// `raw` is null or a map of `ctx` owned by the caller, without tuples, with the dimensions of `shape`.
+    /// `raw` is null or a map of `ctx` owned by the caller, without tuples, with the dimensions of
+    /// `shape`.
     pub(crate) unsafe fn wrap_raw(
         ctx: &Rc<Context>,
         raw: *mut ffi::isl_map,
@@ -127,8 +129,8 @@ impl Map {
         let raw = raw_space(&ctx, space)?;
         let groups: [&[String]; 3] = [&space.params, &space.in_dims, &space.out_dims];
         let (eq, ineq) = encode::matrices(&ctx, &groups, constraints, || space.to_string())?;
-        // SAFETY: all three are handed over; the five kinds are a permutation of the columns; a null basic map
-        // gives a null map.
+        // SAFETY: all three are handed over; the five kinds are a permutation of the columns; a
+        // null basic map gives a null map.
         unsafe {
             let (raw, eq, ineq) = (raw.into_raw(), eq.into_raw(), ineq.into_raw());
             let basic = ffi::isl_basic_map_from_constraint_matrices(raw, eq, ineq, PARAM, IN, OUT, DIV, CST);
@@ -215,7 +217,8 @@ impl Map {
     /// The pairs as points: input dimensions, then output dimensions, without a tuple name.
     pub fn wrap(&self) -> Result<Set, IslError> {
         let dims = [self.in_dims(), self.out_dims()].concat();
-        // SAFETY: a new reference is handed over; null passes through; the flat set has the dimensions of both.
+        // SAFETY: a new reference is handed over; null passes through; the flat set has the
+        // dimensions of both.
         unsafe {
             let raw = ffi::isl_set_flatten(ffi::isl_map_wrap(self.raw.give()));
             Set::wrap_raw(self.raw.ctx(), raw, &Rc::new(SetShape { tuple: None, dims }), "wrap")
@@ -301,8 +304,8 @@ impl Map {
         Ok(self)
     }
 
-    /// Reads isl's notation, for tests and experiments; unnamed dimensions are called `i0`, `o0`, ... and
-    /// repeated output names get primes.
+    /// Reads isl's notation, for tests and experiments; unnamed dimensions are called `i0`, `o0`,
+    /// ... and repeated output names get primes.
     ///
     /// # Errors
     /// [`IslError::Solver`] on a syntax error or a nested tuple.
@@ -325,7 +328,8 @@ impl Map {
             let raw = ffi::isl_map_reset_tuple_id(raw.into_raw(), IN);
             let raw = ffi::isl_map_reset_tuple_id(raw, OUT);
             let map = Map::wrap_raw(&ctx, raw, &Rc::new(shape), OPERATION)?;
-            // isl's reader drops primes, so that a parameter `i` and a dimension `i'` come back as one name.
+            // isl's reader drops primes, so that a parameter `i` and a dimension `i'` come back as
+            // one name.
             let params = map.params()?;
             let in_dims = primed_apart(map.in_dims(), &[&params]);
             let out_dims = primed_apart(map.out_dims(), &[&params, &in_dims]);
@@ -368,7 +372,8 @@ fn read_side(
 ) -> Result<(Option<String>, Vec<String>), IslError> {
     const OPERATION: &str = "read a map";
     let ctx = raw.ctx();
-    // SAFETY: isl keeps the map; positions are in range; identifiers are asked for only where there are some.
+    // SAFETY: isl keeps the map; positions are in range; identifiers are asked for only where there
+    // are some.
     unsafe {
         let mut dims = Vec::new();
         for position in 0..ctx.size(ffi::isl_map_dim(raw.keep(), kind), OPERATION)? as u32 {

@@ -165,7 +165,8 @@ impl Map {
         Ok(self.wrap()?.sample_point()?.map(|point| self.split_point(point)))
     }
 
-    /// The smallest pair in lexicographic order of parameters, input, output; see [`Set::lexmin_point`].
+    /// The smallest pair in lexicographic order of parameters, input, output; see
+    /// [`Set::lexmin_point`].
     ///
     /// # Errors
     /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
@@ -173,7 +174,8 @@ impl Map {
         Ok(self.wrap()?.lexmin_point()?.map(|point| self.split_point(point)))
     }
 
-    /// As [`Map::lexmin_pair`], of the pairs whose parameters lie in `ranges`; see [`Set::lexmin_point_within`].
+    /// As [`Map::lexmin_pair`], of the pairs whose parameters lie in `ranges`; see
+    /// [`Set::lexmin_point_within`].
     ///
     /// # Errors
     /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
@@ -192,7 +194,8 @@ impl Map {
 }
 
 impl Set {
-    /// The map from the dimensions `inputs` to the remaining ones, in their order; the inverse of [`Map::wrap`].
+    /// The map from the dimensions `inputs` to the remaining ones, in their order; the inverse of
+    /// [`Map::wrap`].
     ///
     /// # Errors
     /// [`IslError::UnknownName`] for anything that is not a dimension.
@@ -212,7 +215,8 @@ impl Set {
             out_tuple: out_tuple.map(str::to_owned),
             out_dims: crate::space::owned_names(&rest),
         };
-        // SAFETY: references are handed over; null passes through; the leading dimensions are the inputs.
+        // SAFETY: references are handed over; null passes through; the leading dimensions are the
+        // inputs.
         unsafe {
             let raw = ffi::isl_map_from_range(sorted.raw.give());
             let raw = ffi::isl_map_move_dims(raw, IN, 0, OUT, 0, inputs.len() as u32);

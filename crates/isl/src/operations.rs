@@ -61,7 +61,8 @@ macro_rules! hull {
     ($of:ident by $from:ident: $($(#[$doc:meta])* $name:ident = $call:ident;)*) => { impl $of { $(
         $(#[$doc])*
         pub fn $name(&self) -> Result<$of, IslError> {
-            // SAFETY: a new reference is handed over; a null hull gives a null result; the space stays.
+            // SAFETY: a new reference is handed over; a null hull gives a null result; the space
+            // stays.
             unsafe {
                 let raw = ffi::$from(ffi::$call(self.raw.give()));
                 $of::wrap_raw(self.raw.ctx(), raw, &self.shape, stringify!($name))
@@ -81,7 +82,8 @@ macro_rules! names {
                 let count = ctx.size(unsafe { ffi::$dim(self.raw.keep(), PARAM) }, "count parameters")?;
                 let mut names = Vec::with_capacity(count);
                 for position in 0..count {
-                    // SAFETY: isl keeps the object; the position is in range; every parameter has an identifier.
+                    // SAFETY: isl keeps the object; the position is in range; every parameter has
+                    // an identifier.
                     let id = unsafe {
                         let id = ffi::$get_id(self.raw.keep(), PARAM, position as u32);
                         Owned::new(ctx, id, "name of a parameter")?
@@ -91,7 +93,8 @@ macro_rules! names {
                 Ok(names)
             }
 
-            /// The same with further, unconstrained parameters; those there are already are left alone.
+            /// The same with further, unconstrained parameters; those there are already are left
+            /// alone.
             ///
             /// # Errors
             /// [`IslError::DuplicateName`] when a name is a dimension, [`IslError::InvalidName`].
@@ -130,7 +133,8 @@ macro_rules! names {
                 }
             }
 
-            /// The same with the constraints on `names` removed (existentially quantified); the names stay.
+            /// The same with the constraints on `names` removed (existentially quantified); the
+            /// names stay.
             ///
             /// # Errors
             /// [`IslError::UnknownName`].

@@ -26,7 +26,8 @@ pub struct PwAffinePiece {
     pub value: AffineQuotient,
 }
 
-/// `numerator / denominator`, exact: where the function is defined the division leaves no remainder.
+/// `numerator / denominator`, exact: where the function is defined the division leaves no
+/// remainder.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AffineQuotient {
     /// The numerator, with its own floor divisions.
@@ -38,7 +39,8 @@ pub struct AffineQuotient {
 impl PwAffine {
     /// The value where `lookup` gives the value of each name.
     ///
-    /// `None` outside all pieces, for a name without a value, for a remainder, or for an overflow of `i64`.
+    /// `None` outside all pieces, for a name without a value, for a remainder, or for an overflow
+    /// of `i64`.
     pub fn evaluate(&self, lookup: &impl Fn(&str) -> Option<i64>) -> Option<i64> {
         let inside = |piece: &&PwAffinePiece| {
             piece.domain.iter().any(|all| all.iter().all(|one| one.holds(lookup) == Some(true)))
@@ -72,7 +74,8 @@ impl Collector<'_> {
 /// Receives one piece; returns `isl_stat`: 0 to go on, -1 to stop.
 ///
 /// # Safety
-/// `domain` and `value` are references given by isl; `user` points to a `Collector` that nobody else uses.
+/// `domain` and `value` are references given by isl; `user` points to a `Collector` that nobody
+/// else uses.
 unsafe extern "C" fn collect(
     domain: *mut ffi::isl_set,
     value: *mut ffi::isl_aff,
@@ -142,7 +145,8 @@ impl Set {
         }
         let ctx = Rc::clone(alone.raw.ctx());
         let operation = end.operation;
-        // SAFETY: isl keeps the set in the test and takes a reference for the bound; there is one dimension.
+        // SAFETY: isl keeps the set in the test and takes a reference for the bound; there is one
+        // dimension.
         let function = unsafe {
             if !ctx.truth((end.exists)(alone.raw.keep(), ffi::SET, 0), operation)? {
                 return Err(IslError::Unbounded { operation });
@@ -153,8 +157,8 @@ impl Set {
         let columns = Columns { params: &params, dims: &[] };
         let mut collector = Collector { ctx, columns, pieces: Vec::new(), error: None };
         let user = std::ptr::from_mut(&mut collector).cast::<c_void>();
-        // SAFETY: isl keeps the function and calls back during this call only; nothing else touches the
-        // collector.
+        // SAFETY: isl keeps the function and calls back during this call only; nothing else touches
+        // the collector.
         let status = unsafe { ffi::isl_pw_aff_foreach_piece(function.keep(), collect, user) };
         match collector.error {
             Some(error) => Err(error),

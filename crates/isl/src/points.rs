@@ -40,7 +40,8 @@ struct Collector {
 /// Receives one point; returns `isl_stat`: 0 to go on, -1 to stop.
 ///
 /// # Safety
-/// `point` is a reference given by isl; `user` points to a `Collector` that nobody else uses meanwhile.
+/// `point` is a reference given by isl; `user` points to a `Collector` that nobody else uses
+/// meanwhile.
 unsafe extern "C" fn collect(point: *mut ffi::isl_point, user: *mut c_void) -> c_int {
     // SAFETY: the caller's promise.
     let collector = unsafe { &mut *user.cast::<Collector>() };
@@ -94,10 +95,11 @@ impl Set {
         Ok(Some(flat.dims().iter().cloned().zip(values).collect()))
     }
 
-    /// The smallest point in lexicographic order of parameters, then dimensions; `None` for an empty set.
+    /// The smallest point in lexicographic order of parameters, then dimensions; `None` for an
+    /// empty set.
     ///
-    /// Where the set is unbounded below: the smallest point without negative values, and where there is no such
-    /// point either, any point.
+    /// Where the set is unbounded below: the smallest point without negative values, and where
+    /// there is no such point either, any point.
     ///
     /// # Errors
     /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
@@ -118,8 +120,8 @@ impl Set {
         if positive.is_empty()? { flat.sample_point() } else { positive.lexmin()?.sample_point() }
     }
 
-    /// As [`Set::lexmin_point`], of the points whose parameters lie in `ranges`, ends included; ranges of names that
-    /// are no parameters say nothing.
+    /// As [`Set::lexmin_point`], of the points whose parameters lie in `ranges`, ends included;
+    /// ranges of names that are no parameters say nothing.
     ///
     /// # Errors
     /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
@@ -195,11 +197,12 @@ impl Set {
         u128::try_from(number).map_err(|_| too_large())
     }
 
-    /// All points in lexicographic order, coordinates in the order of the dimensions, at most `limit` of them.
-    /// Every parameter must have been fixed.
+    /// All points in lexicographic order, coordinates in the order of the dimensions, at most
+    /// `limit` of them. Every parameter must have been fixed.
     ///
     /// # Errors
-    /// [`IslError::Parametric`], [`IslError::Unbounded`], [`IslError::TooManyPoints`], [`IslError::Overflow`].
+    /// [`IslError::Parametric`], [`IslError::Unbounded`], [`IslError::TooManyPoints`],
+    /// [`IslError::Overflow`].
     pub fn points(&self, limit: usize) -> Result<Vec<Vec<i64>>, IslError> {
         let set = self.without_params("points")?;
         if !set.is_bounded()? {
@@ -209,7 +212,8 @@ impl Set {
         let dims = set.dims().len();
         let mut collector = Collector { ctx, dims, limit, points: Vec::new(), error: None };
         let user = std::ptr::from_mut(&mut collector).cast::<c_void>();
-        // SAFETY: isl keeps the set and calls back during this call only; nothing else touches the collector.
+        // SAFETY: isl keeps the set and calls back during this call only; nothing else touches the
+        // collector.
         let status = unsafe { ffi::isl_set_foreach_point(set.raw.keep(), collect, user) };
         if let Some(error) = collector.error {
             return Err(error);
@@ -221,7 +225,8 @@ impl Set {
         Ok(collector.points)
     }
 
-    /// The least and the greatest value of a dimension or parameter over the whole set, all parameters.
+    /// The least and the greatest value of a dimension or parameter over the whole set, all
+    /// parameters.
     ///
     /// `None` stands for no bound; an empty set has neither.
     ///
@@ -272,8 +277,8 @@ fn mentioned(expr: &Affine, dims: &[String], mark: &mut Vec<usize>) {
     }
 }
 
-/// Counts a bounded conjunction as a product over groups of dimensions that share no constraint: isl's scan
-/// walks all but the last dimension, which a box of a million cells does not need.
+/// Counts a bounded conjunction as a product over groups of dimensions that share no constraint:
+/// isl's scan walks all but the last dimension, which a box of a million cells does not need.
 fn count_conjunction(dims: &[String], constraints: &[Constraint]) -> Result<u128, IslError> {
     let mut group: Vec<usize> = (0..dims.len()).collect();
     let mut uses: Vec<Vec<usize>> = Vec::with_capacity(constraints.len());
@@ -315,7 +320,8 @@ fn count_conjunction(dims: &[String], constraints: &[Constraint]) -> Result<u128
     Ok(product)
 }
 
-/// The number of integers `x` with all `a x + b >= 0` or `= 0`; `None` when that is not the form of all.
+/// The number of integers `x` with all `a x + b >= 0` or `= 0`; `None` when that is not the form of
+/// all.
 fn interval(constraints: &[Constraint]) -> Option<u128> {
     let (mut low, mut high) = (None::<i64>, None::<i64>);
     for Constraint { expr, kind } in constraints {

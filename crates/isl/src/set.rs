@@ -19,11 +19,12 @@ pub(crate) struct SetShape {
     pub(crate) dims: Vec<String>,
 }
 
-/// A union of integer polyhedra with existential floor divisions, over named dimensions and parameters.
+/// A union of integer polyhedra with existential floor divisions, over named dimensions and
+/// parameters.
 ///
-/// Operands match by tuple and by dimension name, in any order; when the names differ only in trailing primes
-/// (`i'` is how the output twin of `i` is written) they match too, and the left operand's names stay.
-/// Parameters of the operands are united.
+/// Operands match by tuple and by dimension name, in any order; when the names differ only in
+/// trailing primes (`i'` is how the output twin of `i` is written) they match too, and the left
+/// operand's names stay. Parameters of the operands are united.
 ///
 /// A set belongs to the isl context of its thread and cannot leave it:
 ///
@@ -33,8 +34,8 @@ pub(crate) struct SetShape {
 /// ```
 ///
 /// # Errors
-/// Every operation returns [`IslError::Solver`] or [`IslError::Quota`] when isl itself fails, besides what its
-/// own heading says.
+/// Every operation returns [`IslError::Solver`] or [`IslError::Quota`] when isl itself fails,
+/// besides what its own heading says.
 #[derive(Clone)]
 pub struct Set {
     /// Carries parameter identifiers but no tuple: tuples are compared on our side.
@@ -71,7 +72,8 @@ impl Set {
     /// Wraps a result of isl with a shape.
     ///
     /// # Safety
-    /// `raw` is null or a set of `ctx` owned by the caller, without a tuple, with `shape.dims.len()` dimensions.
+    /// `raw` is null or a set of `ctx` owned by the caller, without a tuple, with
+    /// `shape.dims.len()` dimensions.
     pub(crate) unsafe fn wrap_raw(
         ctx: &Rc<Context>,
         raw: *mut ffi::isl_set,
@@ -123,8 +125,8 @@ impl Set {
         let raw = raw_space(&ctx, space)?;
         let groups: [&[String]; 2] = [&space.params, &space.dims];
         let (eq, ineq) = encode::matrices(&ctx, &groups, constraints, || space.to_string())?;
-        // SAFETY: all three are handed over; the four kinds are a permutation of the columns; a null basic set
-        // gives a null set.
+        // SAFETY: all three are handed over; the four kinds are a permutation of the columns; a
+        // null basic set gives a null set.
         unsafe {
             let (raw, eq, ineq) = (raw.into_raw(), eq.into_raw(), ineq.into_raw());
             let basic = ffi::isl_basic_set_from_constraint_matrices(raw, eq, ineq, PARAM, SET, DIV, CST);
@@ -167,7 +169,8 @@ impl Set {
 
     /// The disjuncts as conjunctions of constraints, every floor division with its definition.
     ///
-    /// The disjuncts may overlap; see [`Set::make_disjoint`]. An empty set has none or one that is false.
+    /// The disjuncts may overlap; see [`Set::make_disjoint`]. An empty set has none or one that is
+    /// false.
     ///
     /// # Errors
     /// [`IslError::Overflow`] for a coefficient beyond 64 bits.
@@ -189,8 +192,8 @@ impl Set {
     /// `other` with its dimensions in the order of `self`.
     ///
     /// # Errors
-    /// [`IslError::SpaceMismatch`]; [`IslError::DuplicateName`] when a parameter of one is a dimension of the
-    /// other.
+    /// [`IslError::SpaceMismatch`]; [`IslError::DuplicateName`] when a parameter of one is a
+    /// dimension of the other.
     pub(crate) fn aligned(
         &self,
         other: &Set,
@@ -203,7 +206,8 @@ impl Set {
             .aligned_to(self.tuple(), self.dims(), operation, &|| self.space().map(|space| space.to_string()))
     }
 
-    /// This set with its dimensions in the order of `dims`; `left` prints the other operand for an error.
+    /// This set with its dimensions in the order of `dims`; `left` prints the other operand for an
+    /// error.
     pub(crate) fn aligned_to(
         &self,
         tuple: Option<&str>,
@@ -241,7 +245,8 @@ impl Set {
         }
     }
 
-    /// Reads isl's notation, for tests and experiments; unnamed dimensions are called `d0`, `d1`, ...
+    /// Reads isl's notation, for tests and experiments; unnamed dimensions are called `d0`, `d1`,
+    /// ...
     ///
     /// # Errors
     /// [`IslError::Solver`] on a syntax error or a nested tuple.

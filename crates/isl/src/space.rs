@@ -119,7 +119,8 @@ pub(crate) enum Matching {
     Permuted(Vec<usize>),
 }
 
-/// Matches names exactly or, when that fails, up to trailing primes (`i'` is the output twin of `i`).
+/// Matches names exactly or, when that fails, up to trailing primes (`i'` is the output twin of
+/// `i`).
 ///
 /// Returns `None` when the names are not the same.
 pub(crate) fn match_names(left: &[String], right: &[String]) -> Option<Matching> {
@@ -133,7 +134,8 @@ pub(crate) fn match_names(left: &[String], right: &[String]) -> Option<Matching>
         let found: Option<Vec<usize>> =
             left.iter().map(|name| right.iter().position(|other| same(name, other))).collect();
         let found = found?;
-        // Two names of one side may share a base (`i`, `i'`): then the base does not identify a dimension.
+        // Two names of one side may share a base (`i`, `i'`): then the base does not identify a
+        // dimension.
         let distinct = (0..found.len()).all(|k| !found[..k].contains(&found[k]));
         distinct.then_some(found)
     };
@@ -144,7 +146,8 @@ pub(crate) fn match_names(left: &[String], right: &[String]) -> Option<Matching>
     Some(Matching::Permuted(permutation))
 }
 
-/// `names`, each with as many trailing primes as it takes to differ from `taken` and from each other.
+/// `names`, each with as many trailing primes as it takes to differ from `taken` and from each
+/// other.
 pub(crate) fn primed_apart(names: &[String], taken: &[&[String]]) -> Vec<String> {
     let mut result: Vec<String> = Vec::with_capacity(names.len());
     for name in names {

@@ -3,13 +3,15 @@
 use crate::ffi;
 use std::ffi::CStr;
 
-/// Whether isl holds integers of at most 32 bits in the pointer to a long one (`--with-int=imath-32`).
+/// Whether isl holds integers of at most 32 bits in the pointer to a long one
+/// (`--with-int=imath-32`).
 ///
-/// Without them isl allocates for each number. The setting must be in the environment in which isl-rs is built, whose
-/// own is `imath`.
+/// Without them isl allocates for each number. The setting must be in the environment in which
+/// isl-rs is built, whose own is `imath`.
 #[must_use]
 pub fn has_small_integers() -> bool {
-    // SAFETY: isl gives a static string: a version, which is `UNKNOWN` outside its repository, and the arithmetic.
+    // SAFETY: isl gives a static string: a version, which is `UNKNOWN` outside its repository, and
+    // the arithmetic.
     let version = unsafe { CStr::from_ptr(ffi::isl_version()) };
     is_small(&version.to_string_lossy())
 }

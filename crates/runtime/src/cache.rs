@@ -12,10 +12,10 @@ const FORMAT: &str = "purlin cache 1";
 
 /// A directory of compiled objects.
 ///
-/// Entries are written to a temporary file and renamed, so that readers see whole ones, and end in a
-/// digest of key and content: one that does not match is ignored and built anew. ELF loaders ignore
-/// bytes after the image, so a shared object is loaded from its entry as it stands. A directory that
-/// cannot be written means no caching, never an error.
+/// Entries are written to a temporary file and renamed, so that readers see whole ones, and end in
+/// a digest of key and content: one that does not match is ignored and built anew. ELF loaders
+/// ignore bytes after the image, so a shared object is loaded from its entry as it stands. A
+/// directory that cannot be written means no caching, never an error.
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: Option<PathBuf>,

@@ -40,17 +40,18 @@ impl fmt::Display for Backend {
     }
 }
 
-/// How far a compiler may go. The results of a program are the same either way: where they are not, [`Self::Off`] and
-/// [`Self::Defined`] tell whose fault it is.
+/// How far a compiler may go. The results of a program are the same either way: where they are not,
+/// [`Self::Off`] and [`Self::Defined`] tell whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Optimisation {
     /// As far as it can.
     #[default]
     Full,
-    /// As far as it can without what `restrict`, the types of pointers and overflow of signed integers promise it: a
-    /// fault that is gone then may be a promise that the source breaks.
+    /// As far as it can without what `restrict`, the types of pointers and overflow of signed
+    /// integers promise it: a fault that is gone then may be a promise that the source breaks.
     Defined,
-    /// Not at all: a fault that is gone then is the optimiser's, or lies in a promise that the source breaks.
+    /// Not at all: a fault that is gone then is the optimiser's, or lies in a promise that the
+    /// source breaks.
     Off,
 }
 
@@ -93,7 +94,8 @@ pub struct DeviceInfo {
     pub max_grid: [u64; 3],
     /// Local memory a group may declare, in bytes.
     pub local_mem_bytes: u64,
-    /// Private arrays that all work-items of a group may have together, in bytes, where they lie on one stack.
+    /// Private arrays that all work-items of a group may have together, in bytes, where they lie on
+    /// one stack.
     #[serde(default)]
     pub private_mem_bytes: Option<u64>,
     /// Memory of the device, in bytes; 0 where it is not known.
@@ -121,8 +123,8 @@ impl DeviceInfo {
 /// Memory of a device.
 ///
 /// It keeps what it needs of its device alive. Fresh memory holds poison: every byte is `0xFF`,
-/// which is NaN as `f32` and `f64` and -1 as an integer. Under [`crate::oclgrind`] it stays unwritten
-/// instead, so that reading it is found.
+/// which is NaN as `f32` and `f64` and -1 as an integer. Under [`crate::oclgrind`] it stays
+/// unwritten instead, so that reading it is found.
 pub struct Buffer {
     pub(crate) id: u64,
     pub(crate) device: u64,
@@ -183,7 +185,8 @@ impl Executable {
         &self.shared.plan
     }
 
-    /// Registers, spills and shared memory, as the compiler of a card reports them; none for other devices.
+    /// Registers, spills and shared memory, as the compiler of a card reports them; none for other
+    /// devices.
     pub fn resources(&self) -> Option<&Resources> {
         self.shared.resources.as_ref()
     }
@@ -228,8 +231,9 @@ pub trait Device: Send + Sync {
     /// Compiles `program` and uploads its constant tables.
     ///
     /// # Errors
-    /// A program for another target, a feature or limit the device lacks (before any compiler runs),
-    /// a table its type cannot hold, a compiler that is missing or refuses the source (with its log).
+    /// A program for another target, a feature or limit the device lacks (before any compiler
+    /// runs), a table its type cannot hold, a compiler that is missing or refuses the source (with
+    /// its log).
     fn compile(&self, program: &Program) -> Result<Executable, RuntimeError> {
         self.compile_as(program, Optimisation::Full)
     }
@@ -273,9 +277,9 @@ pub trait Device: Send + Sync {
     /// Runs `executable` once and waits for it. A grid of zero groups succeeds without a launch.
     ///
     /// # Errors
-    /// An argument that is missing, unknown, given twice, of another type or out of range; a buffer that
-    /// is too small, aliased while written, or of another device; a broken precondition; a grid beyond the
-    /// device's limits; a failing driver.
+    /// An argument that is missing, unknown, given twice, of another type or out of range; a buffer
+    /// that is too small, aliased while written, or of another device; a broken precondition; a
+    /// grid beyond the device's limits; a failing driver.
     fn launch(&self, executable: &Executable, args: &[(&str, Arg<'_>)]) -> Result<(), RuntimeError>;
 
     /// Runs `executable` repeatedly and times each run by the device's clock, in seconds.

@@ -1,10 +1,10 @@
 //! What a compiler's log says of a generated source.
 
-/// The first error of a log with the line of the source that it is about: `line 3, `x[0] = y;`: undeclared …`.
-/// None if the log names no line that the source has.
+/// The first error of a log with the line of the source that it is about: `line 3, `x[0] =
+/// y;`: undeclared …`. None if the log names no line that the source has.
 ///
-/// The logs of GCC and clang (`kernel.c:3:5: error: …`), of OpenCL on top of clang (`error: /tmp/….cl:3:5: …`) and of
-/// NVRTC (`axpy.cu(3): error: …`) are understood.
+/// The logs of GCC and clang (`kernel.c:3:5: error: …`), of OpenCL on top of clang
+/// (`error: /tmp/….cl:3:5: …`) and of NVRTC (`axpy.cu(3): error: …`) are understood.
 pub(crate) fn first_error(log: &str, source: &str) -> Option<String> {
     let line = log.lines().find(|line| line.contains("error") && place(line).is_some())?;
     let (number, message) = place(line)?;

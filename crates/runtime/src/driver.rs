@@ -38,8 +38,8 @@ pub(crate) trait Driver: Send + Sync {
     fn queue(&self) -> Arc<Mutex<()>> {
         Arc::default()
     }
-    /// Whether it interprets kernels to check them. Fresh memory then stays unwritten, so that a read
-    /// before the first write is found, and nothing runs beside a compilation.
+    /// Whether it interprets kernels to check them. Fresh memory then stays unwritten, so that a
+    /// read before the first write is found, and nothing runs beside a compilation.
     fn is_checker(&self) -> bool {
         false
     }

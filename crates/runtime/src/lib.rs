@@ -20,6 +20,9 @@
 //! everything. This crate and `purlin-isl` are the only ones with `unsafe` code: here it calls drivers
 //! and compiled kernels.
 
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod arguments;
 mod cache;
 mod ceilings;

@@ -1,8 +1,9 @@
-//! oclgrind, an independent checker of OpenCL kernels: data races, uninitialised and invalid accesses.
+//! oclgrind, an independent checker of OpenCL kernels: data races, uninitialised and invalid
+//! accesses.
 //!
-//! oclgrind is an OpenCL device that interprets kernels. It is chosen by environment variables that the
-//! loader reads when a process first uses OpenCL, so a check runs a *child process* whose only OpenCL
-//! device is oclgrind, and reads the log afterwards; the child's exit status says nothing.
+//! oclgrind is an OpenCL device that interprets kernels. It is chosen by environment variables that
+//! the loader reads when a process first uses OpenCL, so a check runs a *child process* whose only
+//! OpenCL device is oclgrind, and reads the log afterwards; the child's exit status says nothing.
 //!
 //! ```no_run
 //! # fn demo() -> Result<(), purlin_runtime::RuntimeError> {
@@ -65,8 +66,8 @@ impl fmt::Display for Finding {
 
 /// The environment of a child process whose only OpenCL device is oclgrind.
 ///
-/// Writes the loader's configuration into `dir`; the log appears beside it ([`log_file`]). `dir` is made
-/// if it is not there, and a log of an earlier child is removed.
+/// Writes the loader's configuration into `dir`; the log appears beside it ([`log_file`]). `dir` is
+/// made if it is not there, and a log of an earlier child is removed.
 ///
 /// # Errors
 /// oclgrind is not installed, or `dir` cannot be written.

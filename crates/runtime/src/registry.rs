@@ -38,10 +38,12 @@ fn list(backend: Backend) -> Result<Vec<DeviceInfo>, Unavailable> {
     }
 }
 
-/// Opens a device by name: `c`, `opencl`, `opencl:1`, `cuda`, `cuda:0`, with the cache of the environment.
+/// Opens a device by name: `c`, `opencl`, `opencl:1`, `cuda`, `cuda:0`, with the cache of the
+/// environment.
 ///
 /// # Errors
-/// A name that is no device (the message lists what there is), or a backend that this machine lacks.
+/// A name that is no device (the message lists what there is), or a backend that this machine
+/// lacks.
 pub fn open(name: &str) -> Result<Box<dyn Device>, RuntimeError> {
     open_with_cache(name, Cache::from_environment())
 }

@@ -39,7 +39,17 @@ fn copy_insns(kernel: &mut Kernel, nodes: &[Node], suffix: &str, inames: &[(Inam
             r.inames = r.inames.into_iter().map(renamed).collect();
             Expr::Reduce(r)
         }
-        other => other,
+        other @ (Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_)) => other,
     };
     let mut copies = Vec::new();
     for node in nodes {

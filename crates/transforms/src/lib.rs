@@ -11,6 +11,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod condition;
 mod copy;
 pub mod draw;
@@ -19,6 +22,7 @@ mod nest;
 mod neutral;
 pub mod obligation;
 pub mod primitive;
+#[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
 pub mod proofs;
 pub mod recipe;

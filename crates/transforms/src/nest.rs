@@ -37,7 +37,17 @@ pub(crate) fn renamed(e: &Expr, pairs: &[(InameId, InameId)]) -> Expr {
         Expr::Iname(iname) => {
             Expr::Iname(pairs.iter().find(|(old, _)| *old == iname).map_or(iname, |(_, new)| *new))
         }
-        other => other,
+        other @ (Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_)) => other,
     })
 }
 

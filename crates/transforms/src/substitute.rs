@@ -61,7 +61,17 @@ pub(crate) fn simplify_indices(kernel: &mut Kernel, insns: &[InsnId]) {
             access.index = access.index.iter().map(simple).collect();
             Expr::Load(access)
         }
-        other => other,
+        other @ (Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_)) => other,
     };
     for insn in insns {
         let insn = &mut kernel.insns[*insn];

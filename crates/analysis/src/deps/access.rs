@@ -89,7 +89,16 @@ fn collect(
             found.push(AccessSite { conditions, ..read });
         }
         Expr::Reduce(r) => reduction.extend(&r.inames),
-        _ => {}
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => {}
     }
     for operand in e.operands() {
         collect(poly, (insn, conditions), operand, reduction, found);

@@ -86,7 +86,15 @@ impl<'k> Walk<'_, 'k> {
                 self.expression(&r.body);
                 self.loops.truncate(depth);
             }
-            other => other.operands().for_each(|e| self.expression(e)),
+            other @ (Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_)) => other.operands().for_each(|e| self.expression(e)),
         }
     }
 }
@@ -101,7 +109,18 @@ fn condition(e: &Expr, is_true: bool) -> Option<Domain> {
             Some(if both { a.intersect(&b) } else { union(&a, &b) })
         }
         _ if is_true => affine_condition(e),
-        _ => affine_condition(&Expr::Unary(UnaryOp::Not, Box::new(e.clone()))),
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => affine_condition(&Expr::Unary(UnaryOp::Not, Box::new(e.clone()))),
     }
 }
 

@@ -271,7 +271,7 @@ impl Checker<'_, '_> {
     fn coordinates(&self, d: &Dependence, axis: Axis) -> (Coordinate, Coordinate) {
         let at = |insn, reads: bool| match self.axes.coordinate(self.poly, insn, axis) {
             _ if reads && self.is_bound_everywhere(d.var, insn, axis) => Coordinate::Everywhere,
-            own => own,
+            own @ (Coordinate::Iname(..) | Coordinate::Everywhere | Coordinate::Zero) => own,
         };
         (at(d.source, d.kind == DependenceKind::Anti), at(d.sink, d.kind == DependenceKind::Flow))
     }

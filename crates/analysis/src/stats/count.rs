@@ -107,7 +107,7 @@ fn tighten(mut formula: Formula, region: &mut Region) -> Formula {
         let mut changed = false;
         let conjuncts = match &formula {
             Formula::All(parts) => parts.as_slice(),
-            single => std::slice::from_ref(single),
+            single @ (Formula::Atom(_) | Formula::Any(_)) => std::slice::from_ref(single),
         };
         for part in conjuncts {
             if let Formula::Atom(c) = part {

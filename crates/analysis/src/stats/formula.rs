@@ -38,7 +38,7 @@ impl Formula {
             match part {
                 Self::All(inner) => flat.extend(inner),
                 Self::Any(inner) if inner.is_empty() => return Self::FALSE,
-                other => flat.push(other),
+                other @ (Self::Atom(_) | Self::Any(_)) => flat.push(other),
             }
         }
         if flat.len() == 1 { flat.remove(0) } else { Self::All(flat) }
@@ -51,7 +51,7 @@ impl Formula {
             match part {
                 Self::Any(inner) => flat.extend(inner),
                 Self::All(inner) if inner.is_empty() => return Self::TRUE,
-                other => flat.push(other),
+                other @ (Self::Atom(_) | Self::All(_)) => flat.push(other),
             }
         }
         if flat.len() == 1 { flat.remove(0) } else { Self::Any(flat) }
@@ -74,7 +74,7 @@ impl Formula {
     pub(super) fn into_conjuncts(self) -> Vec<Self> {
         match self {
             Self::All(parts) => parts,
-            other => vec![other],
+            other @ (Self::Atom(_) | Self::Any(_)) => vec![other],
         }
     }
 

@@ -1,7 +1,8 @@
 //! Callees with code: instructions that compilers do not find by themselves.
 //!
-//! Each is the text of a callee, for the step `declare_callee`; its meaning is the kernel in it, and
-//! `replace_with_intrinsic` finds out whether some statements are that. A recipe may hold others of its own.
+//! Each is the text of a callee, for the step `declare_callee`; its meaning is the kernel in it,
+//! and `replace_with_intrinsic` finds out whether some statements are that. A recipe may hold
+//! others of its own.
 //!
 //! | name | meaning | code |
 //! |---|---|---|
@@ -15,11 +16,13 @@ pub const FMA_F64: &str = include_str!("fma_f64.txt");
 /// `y[l] += a*x[l]` for four neighbours.
 pub const AXPY4_F64: &str = include_str!("axpy4_f64.txt");
 
-/// The FP64 matrix instruction `mma.sync.aligned.m8n8k4.row.col.f64` of a sub-group of 32 work-items along l.0.
+/// The FP64 matrix instruction `mma.sync.aligned.m8n8k4.row.col.f64` of a sub-group of 32
+/// work-items along l.0.
 ///
 /// # Shapes and units
-/// `a[8, 4]` and `b[4, 8]` anywhere that all work-items see, `c[32, 2]` with a slice for each work-item: `lane`
-/// holds row `lane / 4` and columns `2*(lane mod 4)` and one more of the 8×8 result.
+/// `a[8, 4]` and `b[4, 8]` anywhere that all work-items see, `c[32, 2]` with a slice for each
+/// work-item: `lane` holds row `lane / 4` and columns `2*(lane mod 4)` and one more of the 8×8
+/// result.
 ///
 /// # Source
 /// PTX ISA, *Matrix Fragments for mma.m8n8k4 with .f64 floating point type*.

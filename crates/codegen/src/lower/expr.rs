@@ -1,8 +1,9 @@
 //! Expressions: types settled, integers kept affine, reductions moved before the statement.
 //!
-//! The types are those of [`purlin_ir::typing`], found before any code is: what a literal is depends on what stands
-//! around it. An integer that is joined with reals is computed as an integer and then converted; a real made of
-//! literals has the type of its context, down to the accumulators of its reductions.
+//! The types are those of [`purlin_ir::typing`], found before any code is: what a literal is
+//! depends on what stands around it. An integer that is joined with reals is computed as an integer
+//! and then converted; a real made of literals has the type of its context, down to the
+//! accumulators of its reductions.
 
 use super::Lower;
 use crate::ast::{Block, Declare, Expr, IntFn, Name, Op, Place, Stmt};
@@ -195,7 +196,7 @@ impl<'k> Lower<'k> {
     ) -> Result<T, CodegenError> {
         self.prelude.push(Block::new());
         let result = lower(self);
-        let code = self.prelude.pop().unwrap_or_default();
+        let code = self.take_prelude()?;
         let (declared, body): (Block, Block) = code.into_iter().partition(|s| matches!(s, Stmt::Declare(_)));
         self.before(declared);
         self.before(super::guarded(vec![condition], body));
@@ -215,7 +216,9 @@ impl<'k> Lower<'k> {
         if ty.is_float() {
             let code = match value {
                 Value::Real(Expr::Real(v, _), _) if a.ty == ExprType::WeakReal => Expr::Real(v, ty),
-                value => value.into_real(&self.env, ty),
+                value @ (Value::Affine(_) | Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
+                    value.into_real(&self.env, ty)
+                }
             };
             return Ok(Value::Real(code, ty));
         }
@@ -225,12 +228,14 @@ impl<'k> Lower<'k> {
             Value::Int(e, from, r) if ty == from || (ty == ScalarType::I64 && from == ScalarType::I32) => {
                 Value::Int(e, from, r)
             }
-            other => Value::Int(Expr::Cast(ty, Box::new(other.into_expr(&self.env))), ty, range),
+            other @ (Value::Affine(_) | Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
+                Value::Int(Expr::Cast(ty, Box::new(other.into_expr(&self.env))), ty, range)
+            }
         })
     }
 
-    /// A reduction as an accumulator and loops before the statement. The type decides what an integer starts from,
-    /// also where the code computes in a wider one.
+    /// A reduction as an accumulator and loops before the statement. The type decides what an
+    /// integer starts from, also where the code computes in a wider one.
     fn reduce(
         &mut self,
         e: &TypedExpr<'_>,
@@ -265,7 +270,7 @@ impl<'k> Lower<'k> {
         }
         self.prelude.push(Block::new());
         let value = self.value(body, ty);
-        let mut code = self.prelude.pop().unwrap_or_default();
+        let mut code = self.take_prelude()?;
         let value = value?.into_expr(&self.env);
         code.push(super::insn::update(Place::scalar(name.clone()), r.op, ty, value, None));
         Ok(code)
@@ -285,7 +290,17 @@ fn comparison(op: BinaryOp) -> Op {
         BinaryOp::Lt => Op::Lt,
         BinaryOp::Le => Op::Le,
         BinaryOp::Eq => Op::Eq,
-        _ => Op::Ne,
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::Mod
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => Op::Ne,
     }
 }
 

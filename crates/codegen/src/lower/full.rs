@@ -1,4 +1,5 @@
-//! Full tiles: a loop that is written out a second time without guards, for groups all of whose iterations run.
+//! Full tiles: a loop that is written out a second time without guards, for groups all of whose
+//! iterations run.
 
 use super::{Lower, guarded};
 use crate::ast::{Block, Expr, Op, Stmt};
@@ -10,9 +11,10 @@ use purlin_ir::{Affine, Atom, AxisTag, Constraint, InameId, Node};
 const MAX_STATEMENTS: usize = 128;
 
 impl<'k> Lower<'k> {
-    /// Code of a loop that holds no barrier. Where copies of an unrolled loop have guards of their own that hold
-    /// together for most groups, the loop is written twice: without guards for those groups, so that the loads of all
-    /// copies can be under way at a time, and as it is for the others.
+    /// Code of a loop that holds no barrier. Where copies of an unrolled loop have guards of their
+    /// own that hold together for most groups, the loop is written twice: without guards for those
+    /// groups, so that the loads of all copies can be under way at a time, and as it is for the
+    /// others.
     pub(super) fn with_full_tiles(
         &mut self,
         iname: InameId,
@@ -24,8 +26,10 @@ impl<'k> Lower<'k> {
         let stage = self.stage.clone();
         self.open_guards = Some(Vec::new());
         let code = self.plain_loop(iname, body);
-        let guards = self.open_guards.take().unwrap_or_default();
         let code = code?;
+        let guards = self.open_guards.take();
+        let guards =
+            guards.ok_or_else(|| self.internal("the guards of an unrolled loop were taken twice"))?;
         let Some(facts) = self.of_full_groups(&guards) else { return Ok(code) };
         if statements(&code) > MAX_STATEMENTS {
             return Ok(code);
@@ -61,8 +65,8 @@ impl<'k> Lower<'k> {
         }
     }
 
-    /// Conditions on groups and parameters alone under which all guards hold that mention those; none if all copies
-    /// have the same guards, which go around them together.
+    /// Conditions on groups and parameters alone under which all guards hold that mention those;
+    /// none if all copies have the same guards, which go around them together.
     fn of_full_groups(&self, guards: &[Constraint]) -> Option<Vec<Constraint>> {
         let mut facts: Vec<Affine> = Vec::new();
         let mut differ = false;

@@ -63,8 +63,13 @@ impl<'k> Lower<'k> {
     ) -> Result<T, CodegenError> {
         self.prelude.push(Block::new());
         let result = lower(self);
-        code.extend(self.prelude.pop().unwrap_or_default());
+        code.extend(self.take_prelude()?);
         result
+    }
+
+    /// The statements that what was lowered since the prelude was opened needs before it.
+    pub(super) fn take_prelude(&mut self) -> Result<Block, CodegenError> {
+        self.prelude.pop().ok_or_else(|| self.internal("a prelude was closed that nobody opened"))
     }
 
     fn statement(&mut self, id: InsnId) -> Result<Stmt, CodegenError> {
@@ -86,7 +91,9 @@ impl<'k> Lower<'k> {
                     purlin_ir::AddressSpace::Private | purlin_ir::AddressSpace::SubGroup => {
                         update(place, op, ty, value, Some(id))
                     }
-                    space => {
+                    space @ (purlin_ir::AddressSpace::Global
+                    | purlin_ir::AddressSpace::Constant
+                    | purlin_ir::AddressSpace::Local) => {
                         let local = space == purlin_ir::AddressSpace::Local;
                         Stmt::Atomic(Atomic { place, op, value, ty, local, origin: id })
                     }
@@ -95,8 +102,8 @@ impl<'k> Lower<'k> {
         })
     }
 
-    /// The value of an update of `ty`: where a minimum or maximum is that of its variable, the value may be beyond 32
-    /// bits on the other side, and is brought inside before it is narrowed.
+    /// The value of an update of `ty`: where a minimum or maximum is that of its variable, the
+    /// value may be beyond 32 bits on the other side, and is brought inside before it is narrowed.
     fn clamped(&self, value: Value, op: Option<UpdateOp>, ty: ScalarType) -> Value {
         if ty != ScalarType::I32 || !value.is_integer() {
             return value;

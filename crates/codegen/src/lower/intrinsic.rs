@@ -25,8 +25,9 @@ impl<'k> Lower<'k> {
         self.calls.values().find(|c| c.place.inside == inside && c.place.first == first).cloned()
     }
 
-    /// The target's code for a call; `None` where it cannot stand: a barrier inside, work-items that take no part,
-    /// operands of which work-items hold copies of their own. There the meaning is written out.
+    /// The target's code for a call; `None` where it cannot stand: a barrier inside, work-items
+    /// that take no part, operands of which work-items hold copies of their own. There the meaning
+    /// is written out.
     pub(super) fn intrinsic(&mut self, call: &Call) -> Result<Option<Block>, CodegenError> {
         let kernel = self.kernel;
         let callee = &kernel.callees[call.callee];
@@ -65,8 +66,8 @@ impl<'k> Lower<'k> {
         if barrier || binding.inames.iter().any(|(i, _)| self.barriers.holds(*i)) {
             return false;
         }
-        // Work-items run one after the other in C, and their private arrays are interleaved where they live
-        // across barriers.
+        // Work-items run one after the other in C, and their private arrays are interleaved where
+        // they live across barriers.
         let in_order = self.target == Target::C && self.axes.work_items() > 1;
         if in_order && (callee.is_collective() || addresses_private(self.kernel, binding, code)) {
             return false;
@@ -166,7 +167,18 @@ impl<'k> Lower<'k> {
                     }
                 }
             }
-            value => {
+            value @ (Ir::Int(_)
+            | Ir::Real(_)
+            | Ir::Iname(_)
+            | Ir::Load(_)
+            | Ir::Unary(..)
+            | Ir::Binary(..)
+            | Ir::Call(..)
+            | Ir::Cast(..)
+            | Ir::Select(..)
+            | Ir::Reduce(_)
+            | Ir::Rule(..)
+            | Ir::RuleParam(_)) => {
                 let ty = callee.kernel.vars[access.var].ty;
                 let value = self.expr_for(value, ty)?;
                 self.stored(value, ty)
@@ -177,8 +189,9 @@ impl<'k> Lower<'k> {
 }
 
 impl Lower<'_> {
-    /// Whether an element that the code names is in the slice of a private array that the work-item itself holds: that
-    /// of what the meaning accesses through the same argument. The lanes of a sub-group are for [`Lower::lane_read`].
+    /// Whether an element that the code names is in the slice of a private array that the work-item
+    /// itself holds: that of what the meaning accesses through the same argument. The lanes of a
+    /// sub-group are for [`Lower::lane_read`].
     fn is_own_slice(&self, call: &Call, argument: VarId, named: &Access) -> bool {
         let placement = &self.placed.placement;
         let lane_axis = placement.lanes[named.var.index()].map(|(axis, _)| axis);

@@ -11,8 +11,8 @@ use crate::value::{Value, condition, divide};
 use purlin_analysis::placement::first_bounded_by;
 use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
 
-/// Iterations of a loop of varying length that count as few. NVVM unrolls by up to four; twice that is a
-/// margin.
+/// Iterations of a loop of varying length that count as few. NVVM unrolls by up to four; twice that
+/// is a margin.
 const SHORT: i128 = 8;
 
 /// How a loop is written.
@@ -50,7 +50,8 @@ impl<'k> Lower<'k> {
         self.emit(iname, shape, &written, &mut |this| this.nodes(Some(iname), body, &[]))
     }
 
-    /// Code of a loop of a reduction: always in order, on every work-item, as a loop or written out.
+    /// Code of a loop of a reduction: always in order, on every work-item, as a loop or written
+    /// out.
     pub(super) fn reduction_loop(
         &mut self,
         iname: InameId,
@@ -174,9 +175,11 @@ impl<'k> Lower<'k> {
         constraints.iter().filter(|c| !self.env.holds(c)).map(|c| condition(&self.env, c)).collect()
     }
 
-    /// How a loop is written in this context. `tree`: whether it is one of the tree, which may be on an axis.
+    /// How a loop is written in this context. `tree`: whether it is one of the tree, which may be
+    /// on an axis.
     fn shape(&mut self, iname: InameId, tree: bool) -> Result<Shape, CodegenError> {
-        // Its own domain is not simplified by what that domain implies, nor by another copy's range.
+        // Its own domain is not simplified by what that domain implies, nor by another copy's
+        // range.
         self.env.set_range(iname, Interval::ALL);
         let info = &self.kernel.inames[iname];
         let env = &self.env;
@@ -259,7 +262,8 @@ impl<'k> Lower<'k> {
         let mut shape = Shape::new(Form::Empty, range);
         shape.inner.clear();
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
-        // guards leave out what the range says: the hull of disjuncts without points may not leave it
+        // guards leave out what the range says: the hull of disjuncts without points may not leave
+        // it
         let (first, last) =
             (range.finite_lo().map(Affine::constant), range.finite_hi().map(Affine::constant));
         for b in disjuncts {
@@ -352,7 +356,8 @@ impl<'k> Lower<'k> {
         (before, For { name, ty, lower, upper: upper_code, step, kind, short_triangle, body: Block::new() })
     }
 
-    /// Whether the number of iterations depends on a loop around this one, a hardware axis not counted.
+    /// Whether the number of iterations depends on a loop around this one, a hardware axis not
+    /// counted.
     fn length_varies(&self, lower: &[Vec<Affine>], upper: &[Vec<Affine>]) -> bool {
         let mut pairs =
             lower.iter().flatten().flat_map(|lo| upper.iter().flatten().map(move |hi| hi.minus(lo)));
@@ -397,7 +402,7 @@ impl<'k> Lower<'k> {
         match lo {
             // lo + ((residue - lo) mod step)
             Value::Affine(e) => Value::Affine(e.plus(&Affine::constant(residue).minus(e).modulo(step))),
-            other => {
+            other @ (Value::Int(..) | Value::Real(..) | Value::Bool(_)) => {
                 use crate::value::arithmetic;
                 let constant = |c| Value::Affine(Affine::constant(c));
                 let gap = arithmetic(&self.env, Op::Sub, constant(residue), other.clone());
@@ -407,8 +412,8 @@ impl<'k> Lower<'k> {
         }
     }
 
-    /// Code of a loop that holds a barrier: conditions that differ among work-items go to the runs of
-    /// statements between barriers, and bounds must not differ.
+    /// Code of a loop that holds a barrier: conditions that differ among work-items go to the runs
+    /// of statements between barriers, and bounds must not differ.
     pub(super) fn loop_with_barrier(
         &mut self,
         iname: InameId,
@@ -449,8 +454,8 @@ impl<'k> Lower<'k> {
         Ok(guarded(outer, code?))
     }
 
-    /// What is written out inside of the loop must not change there; the bounds of a counted loop are
-    /// taken before.
+    /// What is written out inside of the loop must not change there; the bounds of a counted loop
+    /// are taken before.
     fn check_unchanged(&self, iname: InameId, shape: &Shape, written: &[VarId]) -> Result<(), CodegenError> {
         let values = match &shape.form {
             Form::Value(value) => std::slice::from_ref(value),

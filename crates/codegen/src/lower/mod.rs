@@ -184,7 +184,7 @@ impl<'k> Lower<'k> {
     }
 
     pub(crate) fn internal(&self, what: impl Into<String>) -> CodegenError {
-        CodegenError::Internal { what: what.into(), kernel: format!("{:?}", self.kernel) }
+        CodegenError::Internal { what: what.into(), kernel: purlin_ir::text::print(self.kernel) }
     }
 }
 

@@ -1,7 +1,9 @@
-//! Arrays that the work-items of a sub-group hold in registers: reads of what another one holds, in CUDA.
+//! Arrays that the work-items of a sub-group hold in registers: reads of what another one holds, in
+//! CUDA.
 //!
-//! A read is a statement of its own in front of the instruction, so that nothing but a condition or a loop around the
-//! instruction can keep a work-item from taking part; `convergence` refuses those that may.
+//! A read is a statement of its own in front of the instruction, so that nothing but a condition or
+//! a loop around the instruction can keep a work-item from taking part; `convergence` refuses those
+//! that may.
 
 use super::Lower;
 use crate::ast::{CodePiece, Declare, Expr, Intrinsic, Op, Place, Stmt};
@@ -12,7 +14,8 @@ use crate::value::{Value, arithmetic};
 use purlin_analysis::placement::{SUB_GROUP, index_origin};
 use purlin_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
 
-/// Checks that rows of work-items along l.0 are made of whole sub-groups, or sub-groups of whole rows.
+/// Checks that rows of work-items along l.0 are made of whole sub-groups, or sub-groups of whole
+/// rows.
 ///
 /// # Errors
 /// [`CodegenError::SubGroupSize`].
@@ -21,8 +24,11 @@ pub(crate) fn check_size(placed: &PlacedKernel<'_>, axes: &Axes) -> Result<(), C
     let held = placed.placement.lanes.iter().position(Option::is_some);
     match held {
         Some(k) if u64::try_from(found).is_ok_and(|n| !n.is_power_of_two()) => {
-            let var = placed.kernel.vars.values().nth(k).map(|v| v.name.clone()).unwrap_or_default();
-            Err(CodegenError::SubGroupSize { var, found })
+            let var = placed.kernel.vars.values().nth(k).ok_or_else(|| CodegenError::Internal {
+                what: format!("variable {k} is held by lanes and is not there"),
+                kernel: purlin_ir::text::print(placed.kernel),
+            })?;
+            Err(CodegenError::SubGroupSize { var: var.name.clone(), found })
         }
         Some(_) | None => Ok(()),
     }
@@ -61,7 +67,8 @@ impl<'k> Lower<'k> {
         Ok(Some(lane.as_integer(&self.env).0))
     }
 
-    /// Whether all work-items of a row are in one sub-group, so that a shuffle reads whatever one of them holds.
+    /// Whether all work-items of a row are in one sub-group, so that a shuffle reads whatever one
+    /// of them holds.
     pub(super) fn shuffles_reach_all(&self) -> bool {
         row(self.axes) <= SUB_GROUP
     }
@@ -91,7 +98,8 @@ impl<'k> Lower<'k> {
         Expr::var(&name)
     }
 
-    /// The lanes of the hardware's sub-group that are in the row of the work-item: conditions may differ between rows.
+    /// The lanes of the hardware's sub-group that are in the row of the work-item: conditions may
+    /// differ between rows.
     fn row_mask(&self, width: i64) -> String {
         let [_, rows, layers] = [0, 1, 2].map(|k: usize| self.axes.block[k].as_ref().map_or(1, |a| a.extent));
         let bits = (1_u64 << width) - 1;

@@ -7,8 +7,8 @@ use crate::error::CodegenError;
 use purlin_ir::{Affine, InameId};
 
 impl Lower<'_> {
-    /// The loop written out: its values if its length is a constant, else all values between the constants it
-    /// stays within, each with a guard.
+    /// The loop written out: its values if its length is a constant, else all values between the
+    /// constants it stays within, each with a guard.
     pub(super) fn unrolled(
         &self,
         iname: InameId,
@@ -51,8 +51,8 @@ impl Lower<'_> {
         Ok(shape)
     }
 
-    /// First value and number of values of a loop that runs from `lo` to `lo + length`; around a barrier all work-items
-    /// have the same first one.
+    /// First value and number of values of a loop that runs from `lo` to `lo + length`; around a
+    /// barrier all work-items have the same first one.
     fn constant_length(&self, iname: InameId, form: &Form) -> Result<Option<(Affine, i64)>, CodegenError> {
         let Form::Counted { lower, upper, stride: None } = form else { return Ok(None) };
         let ([lower], [upper]) = (lower.as_slice(), upper.as_slice()) else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Expressions, with as few parentheses as C's precedence allows (and those that compilers ask for).
+//! Expressions, with as few parentheses as C's precedence allows (and those that compilers ask
+//! for).
 
 use super::{Printer, operator};
 use crate::ast::{Expr, Extent, Op, Place};
@@ -18,7 +19,8 @@ pub(super) const ATOM: u8 = 9;
 const SELECT: u8 = 1;
 
 impl Printer {
-    /// Writes an expression that stands where operators of strength below `strength` need parentheses.
+    /// Writes an expression that stands where operators of strength below `strength` need
+    /// parentheses.
     pub(super) fn expr(&mut self, e: &Expr, strength: u8) {
         match e {
             Expr::Int(v, ty) => self.integer(*v, *ty, strength),
@@ -110,7 +112,8 @@ impl Printer {
             let comparison = own == COMPARISON || own == EQUALITY;
             this.expr(a, if comparison { SUM } else { own });
             this.out.push_str(text);
-            // Left to right: `a - (b + c)`; reals do not associate, so `a + (b + c)` keeps its own too.
+            // Left to right: `a - (b + c)`; reals do not associate, so `a + (b + c)` keeps its own
+            // too.
             let right = if matches!(op, Op::And | Op::Or) { own } else { own + 1 };
             this.expr(b, if comparison { SUM } else { right });
         });

@@ -104,7 +104,15 @@ pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> 
 fn local_bytes(stmt: &Stmt) -> u64 {
     match stmt {
         Stmt::Declare(d) if d.local => d.len.unwrap_or(1) * d.ty.bytes(),
-        _ => 0,
+        Stmt::Comment(_)
+        | Stmt::Declare(_)
+        | Stmt::Assign { .. }
+        | Stmt::Atomic(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::If { .. }
+        | Stmt::For(_)
+        | Stmt::Iteration(_)
+        | Stmt::Barrier(_) => 0,
     }
 }
 
@@ -396,7 +404,19 @@ impl Printer {
             self.out.push_str(if k % 4 == 0 { "\n    " } else { " " });
             match value {
                 Expr::Real(v, ty) if !v.is_finite() => self.out.push_str(dialect::constant_special(*v, *ty)),
-                value => self.expr(value, 0),
+                value @ (Expr::Int(..)
+                | Expr::Real(..)
+                | Expr::Bool(_)
+                | Expr::Load(_)
+                | Expr::Hardware { .. }
+                | Expr::Neg(_)
+                | Expr::Not(_)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::IntCall(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Vector { .. }) => self.expr(value, 0),
             }
             self.out.push(',');
         }

@@ -30,7 +30,8 @@ pub(super) struct Lanes<'a> {
     /// The loop, from a number to a number.
     head: &'a For,
     width: u8,
-    /// Whether one vector is the whole loop and starts at 0, so that numbers stand for the loop variable.
+    /// Whether one vector is the whole loop and starts at 0, so that numbers stand for the loop
+    /// variable.
     single: bool,
     /// Arrays of which every lane has its own.
     per_lane: &'a BTreeSet<Name>,
@@ -168,7 +169,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// A statement for one lane after the other; what it surely loads beside each other is loaded before.
+    /// A statement for one lane after the other; what it surely loads beside each other is loaded
+    /// before.
     fn lane_by_lane(&mut self, mut stmt: Stmt, out: &mut Block) {
         for e in stmt.expressions_mut() {
             self.load_vectors(e, out);
@@ -194,7 +196,8 @@ impl<'a> Lanes<'a> {
         self.vector(&value, ty)
     }
 
-    /// Loads vectors into variables, which then stand in the expression; not what conditions may skip.
+    /// Loads vectors into variables, which then stand in the expression; not what conditions may
+    /// skip.
     fn load_vectors(&mut self, e: &mut Expr, out: &mut Block) {
         if let Expr::Load(place) = e
             && let Some((vector, ty)) = self.vector_at(place)
@@ -208,7 +211,18 @@ impl<'a> Lanes<'a> {
             Expr::Select(first, ..) | Expr::Binary(Op::And | Op::Or, first, _) => {
                 self.load_vectors(first, out);
             }
-            other => {
+            other @ (Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Vector { .. }) => {
                 for operand in other.operands_mut() {
                     self.load_vectors(operand, out);
                 }
@@ -240,11 +254,24 @@ impl<'a> Lanes<'a> {
             Expr::Call(f, _, args) if native && whole(e) => {
                 Expr::Call(*f, ty, args.iter().map(|a| self.vector(a, ty)).collect())
             }
-            _ => self.packed(e, ty),
+            Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => self.packed(e, ty),
         }
     }
 
-    /// An operand of a vector's operator, which takes numbers of the same or a narrower type as they are.
+    /// An operand of a vector's operator, which takes numbers of the same or a narrower type as
+    /// they are.
     fn operand(&self, e: &Expr, ty: ScalarType) -> Expr {
         if self.differs(e) { self.vector(e, ty) } else { e.clone() }
     }
@@ -260,8 +287,8 @@ impl<'a> Lanes<'a> {
         Expr::Vector { ty, width: self.width, lanes: lanes.collect() }
     }
 
-    /// The vector that starts where the first lane finds its element, and the type of its elements, if the lanes find
-    /// theirs beside each other and the target loads and stores them at once.
+    /// The vector that starts where the first lane finds its element, and the type of its elements,
+    /// if the lanes find theirs beside each other and the target loads and stores them at once.
     fn vector_at(&self, place: &Place) -> Option<(Place, ScalarType)> {
         let offset = place.offset.as_ref()?;
         let (ty, space) = *self.symbols.get(&place.name)?;
@@ -293,7 +320,18 @@ impl<'a> Lanes<'a> {
         let width = u64::from(self.width);
         let start = match self.head.lower {
             Expr::Int(first, _) => power_of_two(first),
-            _ => 1,
+            Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => 1,
         };
         let step = if self.single { start } else { start.min(width) };
         factor(offset, &self.head.name, step, self.symbols) >= width

@@ -1,14 +1,15 @@
 //! Loops over lanes as vectors, for CUDA and OpenCL.
 //!
-//! Lanes do not depend on each other (placement proves it): a statement may run for all lanes of a vector before the
-//! next one does. Elements that lie beside each other are loaded and stored at once. OpenCL calculates with vectors;
-//! CUDA's have no operators, so that their lanes are calculated one by one. What differs among lanes in another way
-//! (a map, a stride, a guard, an atomic update) is done for one lane after the other. A loop where nothing can be loaded
-//! or stored at once stays a loop.
+//! Lanes do not depend on each other (placement proves it): a statement may run for all lanes of a
+//! vector before the next one does. Elements that lie beside each other are loaded and stored at
+//! once. OpenCL calculates with vectors; CUDA's have no operators, so that their lanes are
+//! calculated one by one. What differs among lanes in another way (a map, a stride, a guard, an
+//! atomic update) is done for one lane after the other. A loop where nothing can be loaded or
+//! stored at once stays a loop.
 //!
-//! CUDA takes vectors of at most 16 bytes, which start at multiples of their size: the offset of the first lane has to
-//! be a multiple of their number whatever its variables are, and arrays start at multiples of 16 bytes. OpenCL's
-//! `vload` and `vstore` ask for nothing.
+//! CUDA takes vectors of at most 16 bytes, which start at multiples of their size: the offset of
+//! the first lane has to be a multiple of their number whatever its variables are, and arrays start
+//! at multiples of 16 bytes. OpenCL's `vload` and `vstore` ask for nothing.
 
 mod lanes;
 mod offset;
@@ -139,7 +140,8 @@ impl Pass {
         }
     }
 
-    /// The loop in vectors of the width that lets most accesses be vectors; of several, the largest.
+    /// The loop in vectors of the width that lets most accesses be vectors; of several, the
+    /// largest.
     fn vectors(&mut self, f: &For) -> Option<Block> {
         let (Expr::Int(first, _), Expr::Int(end, _), 1) = (&f.lower, &f.upper, f.step) else { return None };
         let prepared = self.prepared(f)?;
@@ -167,8 +169,8 @@ impl Pass {
         Lanes::new(self.target, symbols, names, f, width, &prepared.per_lane).write(&prepared.body)
     }
 
-    /// The body with its own copies of scalars from outside that it writes: no value leaves or enters a lane by them.
-    /// None if lanes share more than vectors can keep apart.
+    /// The body with its own copies of scalars from outside that it writes: no value leaves or
+    /// enters a lane by them. None if lanes share more than vectors can keep apart.
     fn prepared(&mut self, f: &For) -> Option<Prepared> {
         let mut body = f.body.clone();
         let touched = Touched::by(&f.body)?;
@@ -199,7 +201,19 @@ fn rename(block: &mut Block, from: &Name, to: &Name) {
         for e in stmt.expressions_mut() {
             e.for_each_mut(&mut |e| match e {
                 Expr::Load(place) if place.name == *from => place.name = to.clone(),
-                _ => {}
+                Expr::Int(..)
+                | Expr::Real(..)
+                | Expr::Bool(_)
+                | Expr::Load(_)
+                | Expr::Hardware { .. }
+                | Expr::Neg(_)
+                | Expr::Not(_)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::IntCall(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Vector { .. } => {}
             });
         }
         if let Some(place) = stmt.place_mut().filter(|place| place.name == *from) {

@@ -1,4 +1,5 @@
-//! Offsets of lanes: how they differ, what they are multiples of, and how they are written for one lane.
+//! Offsets of lanes: how they differ, what they are multiples of, and how they are written for one
+//! lane.
 
 use super::Symbols;
 use crate::ast::{Expr, IntFn, Name, Op};
@@ -50,8 +51,8 @@ pub(super) fn mentions(e: &Expr, name: &Name) -> bool {
     reads(e, &|read| read == name)
 }
 
-/// How much an integer grows from one value of a loop variable to the next, if by the same everywhere; everything else
-/// in it is taken to stay.
+/// How much an integer grows from one value of a loop variable to the next, if by the same
+/// everywhere; everything else in it is taken to stay.
 pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
     if !is_integer(e, symbols) {
         return None;
@@ -77,8 +78,8 @@ pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
     }
 }
 
-/// A power of two, at most [`MOST`], of which an integer is a multiple whatever its variables are, where `index` is one
-/// of `step`.
+/// A power of two, at most [`MOST`], of which an integer is a multiple whatever its variables are,
+/// where `index` is one of `step`.
 pub(super) fn factor(e: &Expr, index: &Name, step: u64, symbols: &Symbols) -> u64 {
     if !is_integer(e, symbols) {
         return 1;
@@ -101,8 +102,9 @@ pub(super) fn power_of_two(c: i64) -> u64 {
     (1 << c.trailing_zeros().min(4)).min(MOST)
 }
 
-/// A sum in which the loop variable has become `index + c` or a number, its small literals joined at its end. Other
-/// partial sums stay what they were for the first lane, so that none leaves its type.
+/// A sum in which the loop variable has become `index + c` or a number, its small literals joined
+/// at its end. Other partial sums stay what they were for the first lane, so that none leaves its
+/// type.
 pub(super) fn joined(e: Expr, index: &Name) -> Expr {
     let mut sum = Sum::default();
     sum.add_all(e, index);
@@ -126,7 +128,19 @@ impl Sum {
                         self.add(false, *first);
                         self.add(false, *c);
                     }
-                    b => self.add(false, b),
+                    b @ (Expr::Int(..)
+                    | Expr::Real(..)
+                    | Expr::Bool(_)
+                    | Expr::Load(_)
+                    | Expr::Hardware { .. }
+                    | Expr::Neg(_)
+                    | Expr::Not(_)
+                    | Expr::Binary(..)
+                    | Expr::Call(..)
+                    | Expr::IntCall(..)
+                    | Expr::Cast(..)
+                    | Expr::Select(..)
+                    | Expr::Vector { .. }) => self.add(false, b),
                 }
             }
             Expr::Binary(Op::Sub, a, b) => {
@@ -134,7 +148,18 @@ impl Sum {
                 self.add(true, *b);
             }
             Expr::Neg(a) => self.add(true, *a),
-            other => self.add(false, other),
+            other @ (Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. }) => self.add(false, other),
         }
     }
 
@@ -145,7 +170,19 @@ impl Sum {
                 (Expr::Int(a, ScalarType::I32), Expr::Int(b, ScalarType::I32)) => a.checked_mul(*b),
                 _ => None,
             },
-            _ => None,
+            Expr::Int(..)
+            | Expr::Real(..)
+            | Expr::Bool(_)
+            | Expr::Load(_)
+            | Expr::Hardware { .. }
+            | Expr::Neg(_)
+            | Expr::Not(_)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::IntCall(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => None,
         };
         match literal {
             Some(c) => self.constant = self.constant.saturating_add(if minus { -c } else { c }),

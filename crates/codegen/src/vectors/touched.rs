@@ -23,7 +23,8 @@ struct Accesses<'b> {
 }
 
 impl<'b> Touched<'b> {
-    /// What the block touches; none if it holds what cannot run lane by lane: a barrier, a call, other lanes.
+    /// What the block touches; none if it holds what cannot run lane by lane: a barrier, a call,
+    /// other lanes.
     pub(super) fn by(block: &'b Block) -> Option<Self> {
         let mut touched = Self::default();
         touched.block(block).then_some(touched)
@@ -70,10 +71,10 @@ impl<'b> Touched<'b> {
         self.scalars.difference(&self.declared).cloned().collect()
     }
 
-    /// The private arrays of which every lane has its own: declared inside, at offsets that are the same in all lanes.
-    /// In any other one that is written, or declared inside, each lane must keep to one element that no other lane
-    /// touches: placement takes private memory for a lane's own, so that nothing else keeps lanes apart. None where one
-    /// does not.
+    /// The private arrays of which every lane has its own: declared inside, at offsets that are the
+    /// same in all lanes. In any other one that is written, or declared inside, each lane must keep
+    /// to one element that no other lane touches: placement takes private memory for a lane's own,
+    /// so that nothing else keeps lanes apart. None where one does not.
     pub(super) fn arrays_per_lane(&self, index: &Name, symbols: &Symbols) -> Option<BTreeSet<Name>> {
         let mut per_lane = BTreeSet::new();
         for (name, accesses) in &self.arrays {

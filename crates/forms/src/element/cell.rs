@@ -4,10 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A reference cell: the unit simplex with one vertex at the origin and one at the end of each axis.
+/// A reference cell: the unit simplex with one vertex at the origin and one at the end of each
+/// axis.
 ///
-/// Sub-entities are lists of vertices in ascending order; entity `i` of the highest proper dimension is the one that
-/// does not hold vertex `i`.
+/// Sub-entities are lists of vertices in ascending order; entity `i` of the highest proper
+/// dimension is the one that does not hold vertex `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CellShape {
@@ -70,7 +71,8 @@ impl CellShape {
         }
     }
 
-    /// The entities of dimension `dim`, each as its vertices in ascending order; none above the cell's dimension.
+    /// The entities of dimension `dim`, each as its vertices in ascending order; none above the
+    /// cell's dimension.
     #[must_use]
     pub const fn entities(self, dim: usize) -> &'static [&'static [usize]] {
         match (self, dim) {

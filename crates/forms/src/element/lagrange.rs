@@ -54,10 +54,11 @@ pub struct Tabulation {
 
 /// A scalar Lagrange element on equispaced nodes.
 ///
-/// Nodes are ordered vertices, edges, faces, interior; within an entity the lattice point whose count of the entity's
-/// second vertex grows runs fastest (an edge runs from its lower to its higher vertex). Equispaced nodes, because
-/// every table then has rational entries that can be checked by hand, and to degree 8 their Lebesgue constant costs
-/// no accuracy that a double would miss. A vector element is a scalar one with its components innermost.
+/// Nodes are ordered vertices, edges, faces, interior; within an entity the lattice point whose
+/// count of the entity's second vertex grows runs fastest (an edge runs from its lower to its
+/// higher vertex). Equispaced nodes, because every table then has rational entries that can be
+/// checked by hand, and to degree 8 their Lebesgue constant costs no accuracy that a double would
+/// miss. A vector element is a scalar one with its components innermost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LagrangeElement {
     shape: CellShape,
@@ -67,10 +68,10 @@ pub struct LagrangeElement {
     coefficients: DMatrix<f64>,
 }
 
-/// Entries of a table whose size is below this part of the table's largest are rounding noise and become 0; entries
-/// as near to 1 or -1 become exactly that. Against exact values the noise is at most 5e-15 of the largest entry
-/// (triangle P7; 200 random points and the nodes); a true entry is this small only within about 1e-14 of a zero of its
-/// function.
+/// Entries of a table whose size is below this part of the table's largest are rounding noise and
+/// become 0; entries as near to 1 or -1 become exactly that. Against exact values the noise is at
+/// most 5e-15 of the largest entry (triangle P7; 200 random points and the nodes); a true entry is
+/// this small only within about 1e-14 of a zero of its function.
 const NOISE: f64 = 1e-14;
 
 impl LagrangeElement {
@@ -134,8 +135,8 @@ impl LagrangeElement {
         }
     }
 
-    /// The basis functions whose nodes lie in the interior of entity `entity` of dimension `dim`; empty if there is
-    /// no such entity.
+    /// The basis functions whose nodes lie in the interior of entity `entity` of dimension `dim`;
+    /// empty if there is no such entity.
     #[must_use]
     pub fn entity_dofs(&self, dim: usize, entity: usize) -> std::ops::Range<usize> {
         if entity >= self.shape.entities(dim).len() {
@@ -148,7 +149,8 @@ impl LagrangeElement {
 
     /// Values and gradients of all basis functions.
     ///
-    /// Noise is removed: entries below 1e-14 of their table's largest become 0, entries as near to ±1 become ±1.
+    /// Noise is removed: entries below 1e-14 of their table's largest become 0, entries as near to
+    /// ±1 become ±1.
     ///
     /// # Shapes and units
     /// `points` is [points, dim] row-major in reference coordinates; they may lie outside the cell.
@@ -181,7 +183,8 @@ impl LagrangeElement {
     }
 }
 
-/// The inverse of a well-conditioned matrix, with one step of iterative refinement; none if it is singular.
+/// The inverse of a well-conditioned matrix, with one step of iterative refinement; none if it is
+/// singular.
 fn refined_inverse(matrix: &DMatrix<f64>) -> Option<DMatrix<f64>> {
     let lu: LU<f64, Dyn, Dyn> = matrix.clone().lu();
     let inverse = lu.try_inverse()?;

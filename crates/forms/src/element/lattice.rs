@@ -2,10 +2,11 @@
 
 use super::CellShape;
 
-/// The multi-indices of the interior points of the degree-`degree` lattice of a simplex with `n_vertices` vertices:
-/// barycentric counts, all at least 1, that sum to `degree`.
+/// The multi-indices of the interior points of the degree-`degree` lattice of a simplex with
+/// `n_vertices` vertices: barycentric counts, all at least 1, that sum to `degree`.
 ///
-/// The count of vertex 1 runs fastest, that of vertex 0 is what remains: basix's order on every entity.
+/// The count of vertex 1 runs fastest, that of vertex 0 is what remains: basix's order on every
+/// entity.
 pub(crate) fn interior_lattice(n_vertices: usize, degree: usize) -> Vec<Vec<usize>> {
     let mut points = Vec::new();
     if n_vertices == 1 {
@@ -38,8 +39,8 @@ fn advance(counts: &mut [usize], top: usize) -> bool {
     false
 }
 
-/// The nodes of the equispaced element of `degree` ≥ 1, [dofs, dim] row-major: vertices, then the interior of the
-/// edges, of the faces, of the cell.
+/// The nodes of the equispaced element of `degree` ≥ 1, [dofs, dim] row-major: vertices, then the
+/// interior of the edges, of the faces, of the cell.
 pub(super) fn equispaced_nodes(shape: CellShape, degree: usize) -> Vec<f64> {
     let mut nodes = Vec::new();
     for dim in 0..=shape.dim() {
@@ -56,7 +57,8 @@ pub(super) fn equispaced_nodes(shape: CellShape, degree: usize) -> Vec<f64> {
 fn lattice_point(shape: CellShape, entity: &[usize], counts: &[usize], degree: usize) -> Vec<f64> {
     let vertices = shape.vertices();
     let coordinate = |axis: usize| {
-        // Each reference vertex has at most one coordinate that is 1, so the sum is an integer: one rounding in all.
+        // Each reference vertex has at most one coordinate that is 1, so the sum is an integer: one
+        // rounding in all.
         let total: f64 =
             entity.iter().zip(counts).map(|(v, n)| vertices[v * shape.dim() + axis] * *n as f64).sum();
         total / degree as f64

@@ -1,7 +1,7 @@
 //! Reference cells and the Lagrange elements on them.
 //!
-//! The order of vertices, edges, faces and degrees of freedom is that of basix (and UFC), so a table can be compared
-//! entry by entry with FEniCS:
+//! The order of vertices, edges, faces and degrees of freedom is that of basix (and UFC), so a
+//! table can be compared entry by entry with FEniCS:
 //!
 //! ```
 //! use purlin_forms::element::{CellShape, LagrangeElement};

@@ -4,15 +4,16 @@ use super::{CellShape, ElementError, LagrangeElement};
 use std::fmt;
 use thiserror::Error;
 
-/// Nodes of two elements are one point if no reference coordinate differs by more: tables of other codes have
-/// rounded coordinates, and variants of one degree differ by more than a hundredth.
+/// Nodes of two elements are one point if no reference coordinate differs by more: tables of other
+/// codes have rounded coordinates, and variants of one degree differ by more than a hundredth.
 const SAME: f64 = 1e-10;
 
-/// Where the nodes of a Lagrange element lie. From degree 3 on variants differ, and so do the degrees of freedom of
-/// one function.
+/// Where the nodes of a Lagrange element lie. From degree 3 on variants differ, and so do the
+/// degrees of freedom of one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LagrangeVariant {
-    /// At equal distances along edges, faces and interiors; basix calls it `equispaced`, its default is `gll_warped`.
+    /// At equal distances along edges, faces and interiors; basix calls it `equispaced`, its
+    /// default is `gll_warped`.
     Equispaced,
 }
 

@@ -28,7 +28,14 @@ pub(crate) fn differentiate(
             | Scalar::Jet(_)
             | Scalar::Symbol(_) => seed(graph, top).unwrap_or_else(|| graph.literal(0.0)),
             Scalar::Variable(_, _, value) => seed(graph, top).unwrap_or(done[&value]),
-            _ => {
+            Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => {
                 let d: Vec<ScalarId> = top.operands().iter().map(|o| done[o]).collect();
                 chain(graph, id, &d)
             }

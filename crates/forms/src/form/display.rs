@@ -24,7 +24,8 @@ impl fmt::Display for Expr {
     }
 }
 
-/// Prints expressions; what is used more than once gets a name, or the text would grow exponentially.
+/// Prints expressions; what is used more than once gets a name, or the text would grow
+/// exponentially.
 struct Printer<'a> {
     /// By address.
     names: HashMap<usize, String>,
@@ -173,7 +174,20 @@ fn terminal_name(node: &Expr) -> Option<&str> {
     match node.kind() {
         Kind::Coefficient(c) => Some(&c.name),
         Kind::Constant(c) => Some(&c.name),
-        _ => None,
+        Kind::Literal(_)
+        | Kind::Identity(_)
+        | Kind::Argument(..)
+        | Kind::Coordinate
+        | Kind::Components(_)
+        | Kind::Unary(..)
+        | Kind::Binary(..)
+        | Kind::Math(..)
+        | Kind::Index(..)
+        | Kind::Conditional(..)
+        | Kind::Variable(..)
+        | Kind::Diff(..)
+        | Kind::Gateaux(..)
+        | Kind::Error(_) => None,
     }
 }
 
@@ -239,6 +253,21 @@ fn level(expr: &Expr) -> Level {
         Kind::Binary(Binary::Multiply | Binary::Divide, ..) => Level::Product,
         Kind::Unary(Unary::Negate, _) => Level::Prefix,
         Kind::Literal(value) if *value < 0.0 => Level::Prefix,
-        _ => Level::Atom,
+        Kind::Literal(_)
+        | Kind::Identity(_)
+        | Kind::Constant(_)
+        | Kind::Coefficient(_)
+        | Kind::Argument(..)
+        | Kind::Coordinate
+        | Kind::Components(_)
+        | Kind::Unary(..)
+        | Kind::Binary(..)
+        | Kind::Math(..)
+        | Kind::Index(..)
+        | Kind::Conditional(..)
+        | Kind::Variable(..)
+        | Kind::Diff(..)
+        | Kind::Gateaux(..)
+        | Kind::Error(_) => Level::Atom,
     }
 }

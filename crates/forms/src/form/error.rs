@@ -101,6 +101,9 @@ pub enum FormError {
         /// The name.
         name: String,
     },
+    /// A state that cannot be.
+    #[error("bug of purlin: {0}; report it with the form")]
+    Internal(String),
     /// A form without integrals.
     #[error("the form has no integral, multiply an expression by `dx()`")]
     Empty,

@@ -242,7 +242,19 @@ impl Expander {
         let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| match terminal {
             Scalar::Jet(jet) => Some(graph.insert(Scalar::Jet(jet.differentiated(axis)))),
             Scalar::Coordinate(k) if k == axis => Some(graph.literal(1.0)),
-            _ => None,
+            Scalar::Literal(_)
+            | Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Symbol(_)
+            | Scalar::Variable(..)
+            | Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => None,
         };
         differentiate(&mut self.graph, value, &mut seed, &mut self.by_coordinate[axis])
     }
@@ -262,7 +274,20 @@ impl Expander {
                     Scalar::Variable(l, c, _) if l == *label => {
                         Some(graph.literal(f64::from(u8::from(c == component))))
                     }
-                    _ => None,
+                    Scalar::Literal(_)
+                    | Scalar::Constant(..)
+                    | Scalar::Coordinate(_)
+                    | Scalar::Jet(_)
+                    | Scalar::Symbol(_)
+                    | Scalar::Variable(..)
+                    | Scalar::Negate(_)
+                    | Scalar::Add(..)
+                    | Scalar::Subtract(..)
+                    | Scalar::Multiply(..)
+                    | Scalar::Divide(..)
+                    | Scalar::Power(..)
+                    | Scalar::Math(..)
+                    | Scalar::Conditional(..) => None,
                 };
                 all.push(differentiate(&mut self.graph, value, &mut seed, done));
             }
@@ -282,7 +307,20 @@ impl Expander {
             Scalar::Jet(jet) if jet.field == place => {
                 Some(raise(graph, by_coordinate, direction[jet.component], &jet))
             }
-            _ => None,
+            Scalar::Literal(_)
+            | Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_)
+            | Scalar::Variable(..)
+            | Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => None,
         };
         Ok(values.iter().map(|v| differentiate(&mut self.graph, *v, &mut seed, &mut done)).collect())
     }
@@ -301,7 +339,19 @@ fn raise(
             let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| match terminal {
                 Scalar::Jet(jet) => Some(graph.insert(Scalar::Jet(jet.differentiated(axis)))),
                 Scalar::Coordinate(k) if k == axis => Some(graph.literal(1.0)),
-                _ => None,
+                Scalar::Literal(_)
+                | Scalar::Constant(..)
+                | Scalar::Coordinate(_)
+                | Scalar::Symbol(_)
+                | Scalar::Variable(..)
+                | Scalar::Negate(_)
+                | Scalar::Add(..)
+                | Scalar::Subtract(..)
+                | Scalar::Multiply(..)
+                | Scalar::Divide(..)
+                | Scalar::Power(..)
+                | Scalar::Math(..)
+                | Scalar::Conditional(..) => None,
             };
             result = differentiate(graph, result, &mut seed, done);
         }

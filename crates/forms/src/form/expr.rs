@@ -24,7 +24,8 @@ struct Node {
     outside: OnceLock<Expr>,
 }
 
-/// Operations that may be nested in each other: bounds the recursion of everything that walks expressions.
+/// Operations that may be nested in each other: bounds the recursion of everything that walks
+/// expressions.
 const MAX_DEPTH: usize = 1000;
 
 /// Which argument of a multilinear form a function is.
@@ -216,7 +217,21 @@ impl Expr {
     pub fn error(&self) -> Option<&FormError> {
         match self.kind() {
             Kind::Error(error) => Some(error),
-            _ => None,
+            Kind::Literal(_)
+            | Kind::Identity(_)
+            | Kind::Constant(_)
+            | Kind::Coefficient(_)
+            | Kind::Argument(..)
+            | Kind::Coordinate
+            | Kind::Components(_)
+            | Kind::Unary(..)
+            | Kind::Binary(..)
+            | Kind::Math(..)
+            | Kind::Index(..)
+            | Kind::Conditional(..)
+            | Kind::Variable(..)
+            | Kind::Diff(..)
+            | Kind::Gateaux(..) => None,
         }
     }
 

@@ -270,7 +270,9 @@ pub fn diff(f: impl Into<Expr>, by: impl Into<Expr>) -> Expr {
 fn math(name: &'static str, function: MathFunction, a: Expr) -> Expr {
     let shape = match a.shape() {
         Shape::Scalar => Ok(Shape::Scalar),
-        found => Err(FormError::Operand { operation: name, found, needed: "a scalar" }),
+        found @ (Shape::Vector(_) | Shape::Matrix(..)) => {
+            Err(FormError::Operand { operation: name, found, needed: "a scalar" })
+        }
     };
     Expr::build(&[&a], shape, Kind::Math(function, a.clone()))
 }

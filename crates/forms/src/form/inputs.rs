@@ -90,8 +90,9 @@ impl Inputs {
         self
     }
 
-    /// Adds the reference coordinates, [dofs, dim] row-major, of the nodes that degrees of freedom of a polynomial
-    /// degree are for, as the code that made them has them: what they are bound to compares them with its own.
+    /// Adds the reference coordinates, [dofs, dim] row-major, of the nodes that degrees of freedom
+    /// of a polynomial degree are for, as the code that made them has them: what they are bound to
+    /// compares them with its own.
     #[must_use]
     pub fn nodes(mut self, degree: usize, points: Vec<f64>) -> Self {
         self.nodes.insert(degree, points);
@@ -111,7 +112,8 @@ impl Inputs {
     /// Refuses a value that no function or constant of `form` takes, which a misspelt name is.
     ///
     /// # Errors
-    /// [`FormError::Unknown`] with the nearest name and all of them; [`Inputs::of`] leaves others out.
+    /// [`FormError::Unknown`] with the nearest name and all of them; [`Inputs::of`] leaves others
+    /// out.
     pub fn check_names(&self, form: &Form) -> Result<(), FormError> {
         let names = Names::of(form);
         if let Some(name) = self.fields.keys().find(|n| !names.coefficients.contains(*n)) {

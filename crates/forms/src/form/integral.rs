@@ -148,7 +148,20 @@ fn name_of(node: &Expr) -> Option<&str> {
     match node.kind() {
         Kind::Coefficient(c) => Some(&c.name),
         Kind::Constant(c) => Some(&c.name),
-        _ => None,
+        Kind::Literal(_)
+        | Kind::Identity(_)
+        | Kind::Argument(..)
+        | Kind::Coordinate
+        | Kind::Components(_)
+        | Kind::Unary(..)
+        | Kind::Binary(..)
+        | Kind::Math(..)
+        | Kind::Index(..)
+        | Kind::Conditional(..)
+        | Kind::Variable(..)
+        | Kind::Diff(..)
+        | Kind::Gateaux(..)
+        | Kind::Error(_) => None,
     }
 }
 
@@ -225,7 +238,7 @@ impl Mul<Measure> for &Expr {
     fn mul(self, measure: Measure) -> Form {
         let integrand = match self.shape() {
             Shape::Scalar => self.clone(),
-            found => {
+            found @ (Shape::Vector(_) | Shape::Matrix(..)) => {
                 Expr::poison(FormError::Operand { operation: "dx", found, needed: "a scalar integrand" })
             }
         };

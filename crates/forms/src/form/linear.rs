@@ -28,7 +28,7 @@ pub fn linear_terms(graph: &mut ScalarGraph, root: ScalarId) -> Result<BTreeMap<
         let terms = split.split(id)?;
         split.done.insert(id, terms);
     }
-    let mut terms = split.done.remove(&root).unwrap_or_default();
+    let mut terms = split.terms(root)?;
     terms.retain(|_, c| !graph.is_zero(*c));
     Ok(terms)
 }
@@ -52,8 +52,9 @@ impl Split<'_> {
     }
 
     /// Terms of a node that holds the test function.
-    fn terms(&self, id: ScalarId) -> Terms {
-        self.done.get(&id).cloned().unwrap_or_default()
+    fn terms(&self, id: ScalarId) -> Result<Terms, FormError> {
+        let terms = self.done.get(&id).cloned();
+        terms.ok_or_else(|| FormError::Internal(format!("a node was split before its operand {id:?}")))
     }
 
     fn split(&mut self, id: ScalarId) -> Result<Terms, FormError> {
@@ -62,17 +63,17 @@ impl Split<'_> {
             Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Coordinate(_) | Scalar::Symbol(_) => {
                 Ok(Terms::new())
             }
-            Scalar::Variable(_, _, a) => Ok(self.terms(a)),
-            Scalar::Negate(a) => Ok(self.map(a, |graph, c| graph.negate(c))),
+            Scalar::Variable(_, _, a) => self.terms(a),
+            Scalar::Negate(a) => self.map(a, |graph, c| graph.negate(c)),
             Scalar::Add(a, b) => self.sum(a, b, false),
             Scalar::Subtract(a, b) => self.sum(a, b, true),
             Scalar::Multiply(a, b) => match (self.holds(a), self.holds(b)) {
                 (true, true) => Err(not_linear("both factors of a product")),
-                (true, false) => Ok(self.map(a, |graph, c| graph.multiply(c, b))),
-                (false, _) => Ok(self.map(b, |graph, c| graph.multiply(a, c))),
+                (true, false) => self.map(a, |graph, c| graph.multiply(c, b)),
+                (false, _) => self.map(b, |graph, c| graph.multiply(a, c)),
             },
             Scalar::Divide(_, b) if self.holds(b) => Err(not_linear("a denominator")),
-            Scalar::Divide(a, b) => Ok(self.map(a, |graph, c| graph.divide(c, b))),
+            Scalar::Divide(a, b) => self.map(a, |graph, c| graph.divide(c, b)),
             Scalar::Power(..) => Err(not_linear("a power")),
             Scalar::Math(..) => Err(not_linear("the argument of a function")),
             Scalar::Conditional(comparison, [l, r, a, b]) => {
@@ -92,8 +93,12 @@ impl Split<'_> {
         }
     }
 
-    fn map(&mut self, id: ScalarId, f: impl Fn(&mut ScalarGraph, ScalarId) -> ScalarId) -> Terms {
-        self.terms(id).into_iter().map(|(jet, c)| (jet, f(self.graph, c))).collect()
+    fn map(
+        &mut self,
+        id: ScalarId,
+        f: impl Fn(&mut ScalarGraph, ScalarId) -> ScalarId,
+    ) -> Result<Terms, FormError> {
+        Ok(self.terms(id)?.into_iter().map(|(jet, c)| (jet, f(self.graph, c))).collect())
     }
 
     /// Terms of a summand or branch: zero is linear, anything else without test function is not.
@@ -104,7 +109,7 @@ impl Split<'_> {
         if !self.holds(id) {
             return Err(FormError::NoTest { term: "a term of a sum".into() });
         }
-        Ok(self.terms(id))
+        self.terms(id)
     }
 
     fn sum(&mut self, a: ScalarId, b: ScalarId, subtract: bool) -> Result<Terms, FormError> {

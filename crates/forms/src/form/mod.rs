@@ -17,8 +17,9 @@
 //! );
 //! ```
 //!
-//! Its words are those of UFL. Differentiation ([`diff`], [`derivative`], [`grad`] of anything) is written
-//! down and carried out later: symbolically for lowering, by nilpotent numbers in the reference.
+//! Its words are those of UFL. Differentiation ([`diff`], [`derivative`], [`grad`] of anything) is
+//! written down and carried out later: symbolically for lowering, by nilpotent numbers in the
+//! reference.
 
 mod arithmetic;
 mod condition;

@@ -186,7 +186,19 @@ impl ScalarGraph {
     pub fn literal_value(&self, id: ScalarId) -> Option<f64> {
         match self.node(id) {
             Scalar::Literal(bits) => Some(bits.value()),
-            _ => None,
+            Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_)
+            | Scalar::Variable(..)
+            | Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => None,
         }
     }
 
@@ -230,7 +242,17 @@ impl ScalarGraph {
             Scalar::Literal(bits) => self.literal(-bits.value()),
             Scalar::Negate(inner) => inner,
             Scalar::Subtract(x, y) => self.insert(Scalar::Subtract(y, x)),
-            _ => self.insert(Scalar::Negate(a)),
+            Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_)
+            | Scalar::Variable(..)
+            | Scalar::Add(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => self.insert(Scalar::Negate(a)),
         }
     }
 
@@ -302,7 +324,20 @@ impl ScalarGraph {
     fn literal_factor(&self, a: ScalarId) -> Option<(f64, ScalarId)> {
         match self.node(a) {
             Scalar::Multiply(x, y) if self.moves_numbers => self.literal_value(x).map(|factor| (factor, y)),
-            _ => None,
+            Scalar::Literal(_)
+            | Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_)
+            | Scalar::Variable(..)
+            | Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => None,
         }
     }
 
@@ -331,15 +366,29 @@ impl ScalarGraph {
         }
         match self.node(a) {
             Scalar::Negate(x) => self.scale(-factor, x),
-            Scalar::Multiply(x, y) if self.literal_value(x).is_some() => {
-                let inner = self.literal_value(x).unwrap_or(1.0);
-                self.scale(factor * inner, y)
-            }
-            _ => {
-                let number = self.literal(factor);
-                self.insert(Scalar::Multiply(number, a))
-            }
+            Scalar::Multiply(x, y) => match self.literal_value(x) {
+                Some(inner) => self.scale(factor * inner, y),
+                None => self.scaled(factor, a),
+            },
+            Scalar::Literal(_)
+            | Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_)
+            | Scalar::Variable(..)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => self.scaled(factor, a),
         }
+    }
+
+    /// The product as a node of its own.
+    fn scaled(&mut self, factor: f64, a: ScalarId) -> ScalarId {
+        let number = self.literal(factor);
+        self.insert(Scalar::Multiply(number, a))
     }
 
     /// `a / b`.
@@ -449,7 +498,19 @@ impl ScalarGraph {
         for (k, node) in self.nodes.iter().enumerate().filter(|(k, _)| needed[*k]) {
             moved[k] = match *node {
                 Scalar::Variable(_, _, value) => moved[value.index()],
-                other => copy.rebuild(other, &mut |o| moved[o.index()]),
+                other @ (Scalar::Literal(_)
+                | Scalar::Constant(..)
+                | Scalar::Coordinate(_)
+                | Scalar::Jet(_)
+                | Scalar::Symbol(_)
+                | Scalar::Negate(_)
+                | Scalar::Add(..)
+                | Scalar::Subtract(..)
+                | Scalar::Multiply(..)
+                | Scalar::Divide(..)
+                | Scalar::Power(..)
+                | Scalar::Math(..)
+                | Scalar::Conditional(..)) => copy.rebuild(other, &mut |o| moved[o.index()]),
             };
         }
         (copy, roots.iter().map(|r| moved[r.index()]).collect())

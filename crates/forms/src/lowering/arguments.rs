@@ -19,8 +19,8 @@ pub struct Argument {
 
 /// What an argument stands for.
 ///
-/// The tables of a kernel are for the nodes in [`LoweredForm::nodes`]: arrays of degrees of freedom and maps from
-/// another code must be for the same ones, in the same order.
+/// The tables of a kernel are for the nodes in [`LoweredForm::nodes`]: arrays of degrees of freedom
+/// and maps from another code must be for the same ones, in the same order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgumentRole {
     /// Parameter: number of cells.
@@ -53,8 +53,9 @@ impl LoweredForm {
     /// The values of all parameters and arguments on a mesh; the output is zero.
     ///
     /// # Errors
-    /// Missing or misshapen inputs, values of names that the form does not have, nodes ([`Inputs::nodes`]) other than
-    /// those of the tables, cells that are not those of the form, numbers beyond 32 bits.
+    /// Missing or misshapen inputs, values of names that the form does not have, nodes
+    /// ([`Inputs::nodes`]) other than those of the tables, cells that are not those of the form,
+    /// numbers beyond 32 bits.
     pub fn bind(&self, mesh: &Mesh, inputs: &Inputs) -> Result<Memory, FormError> {
         if mesh.shape() != self.cell {
             return Err(FormError::MixedCells { first: self.cell, second: mesh.shape() });
@@ -66,7 +67,14 @@ impl LoweredForm {
         for argument in &self.arguments {
             let degree = match &argument.role {
                 ArgumentRole::DofCount { degree } => *degree,
-                _ => continue,
+                ArgumentRole::CellCount
+                | ArgumentRole::VertexCount
+                | ArgumentRole::Coordinates
+                | ArgumentRole::CellVertices
+                | ArgumentRole::DofMap { .. }
+                | ArgumentRole::Coefficient(_)
+                | ArgumentRole::Constant(..)
+                | ArgumentRole::Output(_) => continue,
             };
             let numbering =
                 Numbering::new(mesh, degree).map_err(|e| FormError::Discretisation(e.to_string()))?;

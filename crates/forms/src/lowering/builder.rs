@@ -2,7 +2,7 @@
 
 use super::arguments::Argument;
 use super::names::Names;
-use super::pointwise::{Known, Level, Sink, Uses, emit};
+use super::pointwise::{Known, Level, Sink, Uses, emit, unknown};
 use super::pull::{PulledForm, Symbol, Term};
 use super::shapes::{components, jet_name, n_dofs, numbered, with_component};
 use super::signature::{FieldVars, Signature, Vars, used_functions};
@@ -28,7 +28,7 @@ pub(super) fn build(form: PulledForm, name: &str, written: Form) -> Result<Lower
         Affine::var(builder.vars.n_cells),
     );
     builder.gather(cell);
-    builder.geometry(&uses);
+    builder.geometry(&uses)?;
     builder.zero();
     let mut points = Vec::new();
     for place in 0..form.integrals.len() {
@@ -139,21 +139,22 @@ impl<'a> Builder<'a> {
     }
 
     /// Everything that is the same at all points of a cell.
-    fn geometry(&mut self, uses: &Uses) {
+    fn geometry(&mut self, uses: &Uses) -> Result<(), FormError> {
         let mut known = std::mem::take(&mut self.known);
         let form = self.form;
         // |det J| is a symbol of the graph but is computed from a node of it: first what the node needs.
         let needed = below(form, &[form.determinant]);
         let determinant = uses.restricted(|k| needed.contains(&k));
         let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
-        emit(&form.graph, &determinant, Level::Cell, &form.named, &mut known, &mut sink);
-        let value = known.get(&form.determinant).map_or(Expr::from(0.0), |(value, _)| value.clone());
+        emit(&form.graph, &determinant, Level::Cell, &form.named, &mut known, &mut sink)?;
+        let value = value_of(form, &known, "the determinant", form.determinant)?;
         let lhs = Access::scalar(self.vars.abs_det);
         let insn = self.assign("set_abs_det", lhs, Expr::call(MathFn::Fabs, [value]));
         self.label(insn, stage::GEOMETRY, None);
         let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
-        emit(&form.graph, uses, Level::Cell, &form.named, &mut known, &mut sink);
+        emit(&form.graph, uses, Level::Cell, &form.named, &mut known, &mut sink)?;
         self.known = known;
+        Ok(())
     }
 
     fn zero(&mut self) {
@@ -190,7 +191,7 @@ impl<'a> Builder<'a> {
         if let Some(id) = form.graph.find(&weight) {
             terminals.insert(id, Expr::load(weights, [q.clone()]));
         }
-        let factors = self.pointwise(uses, &integral.terms, &needed, terminals);
+        let factors = self.pointwise(uses, &integral.terms, &needed, terminals)?;
         self.accumulate(&integral.terms, &factors, &mut tables, &q)?;
         self.b.close_loop();
         Ok(tables.n_points())
@@ -282,7 +283,7 @@ impl<'a> Builder<'a> {
         terms: &[Term],
         needed: &BTreeSet<usize>,
         terminals: BTreeMap<ScalarId, Expr>,
-    ) -> Vec<Expr> {
+    ) -> Result<Vec<Expr>, FormError> {
         let mut known = self.known.clone();
         let form = self.form;
         let mut named = form.named.clone();
@@ -291,9 +292,8 @@ impl<'a> Builder<'a> {
         }
         let uses = uses.restricted(|k| needed.contains(&k));
         let mut sink = self.sink(stage::POINTWISE, terminals);
-        emit(&form.graph, &uses, Level::Point, &named, &mut known, &mut sink);
-        let value = |term: &Term| known.get(&term.factor).map_or(Expr::from(0.0), |(value, _)| value.clone());
-        terms.iter().map(value).collect()
+        emit(&form.graph, &uses, Level::Point, &named, &mut known, &mut sink)?;
+        terms.iter().map(|term| value_of(form, &known, "a factor", term.factor)).collect()
     }
 
     fn accumulate(
@@ -346,6 +346,14 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// The value of a node that was emitted.
+fn value_of(form: &PulledForm, known: &Known, what: &str, node: ScalarId) -> Result<Expr, FormError> {
+    match known.get(&node) {
+        Some((value, _)) => Ok(value.clone()),
+        None => Err(unknown(what, &form.graph.node(node))),
+    }
+}
+
 /// Writes the instructions of the geometry and pointwise stages.
 struct StageSink<'b> {
     form: &'b PulledForm,
@@ -357,25 +365,37 @@ struct StageSink<'b> {
 }
 
 impl Sink for StageSink<'_> {
-    fn terminal(&mut self, node: &Scalar) -> Expr {
+    fn terminal(&mut self, node: &Scalar) -> Result<Expr, FormError> {
         if let Some(value) = self.form.graph.find(node).and_then(|id| self.terminals.get(&id)) {
-            return value.clone();
+            return Ok(value.clone());
         }
+        let none = || unknown("a terminal", node);
         let dim = self.form.cell.dim();
-        match node {
+        Ok(match node {
             Scalar::Literal(bits) => Expr::from(bits.value()),
             Scalar::Constant(place, component) => {
-                self.vars.constants.get(&(*place, *component)).map_or(Expr::from(0.0), |v| Expr::scalar(*v))
+                Expr::scalar(*self.vars.constants.get(&(*place, *component)).ok_or_else(none)?)
             }
             Scalar::Symbol(place) => match Symbol::from_place(*place, dim) {
                 Symbol::Vertex(vertex, axis) => {
                     Expr::load(self.vars.vertices, [Expr::Int(vertex as i64), Expr::Int(axis as i64)])
                 }
-                Symbol::Measure | Symbol::Weight => Expr::scalar(self.vars.abs_det),
+                Symbol::Measure => Expr::scalar(self.vars.abs_det),
+                Symbol::Weight => return Err(none()),
             },
             // Jets, coordinates and weights are among the terminals of their stage.
-            _ => Expr::from(0.0),
-        }
+            Scalar::Coordinate(_)
+            | Scalar::Jet(_)
+            | Scalar::Variable(..)
+            | Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => return Err(none()),
+        })
     }
 
     fn assign(&mut self, name: Option<&str>, value: Expr) -> Expr {

@@ -1,6 +1,6 @@
 //! Scalar graphs as instructions: what is used more than once gets a temporary.
 
-use crate::form::{Comparison, MathFunction, Scalar, ScalarGraph, ScalarId};
+use crate::form::{Comparison, FormError, MathFunction, Scalar, ScalarGraph, ScalarId};
 use purlin_ir::{BinaryOp, Expr, MathFn};
 use std::collections::BTreeMap;
 
@@ -37,7 +37,18 @@ impl Uses {
             let own = match node {
                 Scalar::Jet(_) | Scalar::Coordinate(_) => Level::Point,
                 Scalar::Symbol(place) if point_symbol(*place) => Level::Point,
-                _ => Level::Cell,
+                Scalar::Literal(_)
+                | Scalar::Constant(..)
+                | Scalar::Symbol(_)
+                | Scalar::Variable(..)
+                | Scalar::Negate(_)
+                | Scalar::Add(..)
+                | Scalar::Subtract(..)
+                | Scalar::Multiply(..)
+                | Scalar::Divide(..)
+                | Scalar::Power(..)
+                | Scalar::Math(..)
+                | Scalar::Conditional(..) => Level::Cell,
             };
             level.push(below.max(own));
         }
@@ -79,7 +90,10 @@ impl Uses {
 /// Where instructions go.
 pub(super) trait Sink {
     /// The value of a terminal.
-    fn terminal(&mut self, node: &Scalar) -> Expr;
+    ///
+    /// # Errors
+    /// [`FormError::Internal`] of one that has no value at this stage.
+    fn terminal(&mut self, node: &Scalar) -> Result<Expr, FormError>;
     /// Assigns a value to a new temporary (of this name, if given) and gives its value.
     fn assign(&mut self, name: Option<&str>, value: Expr) -> Expr;
 }
@@ -95,7 +109,7 @@ pub(super) fn emit(
     named: &BTreeMap<ScalarId, String>,
     known: &mut Known,
     sink: &mut dyn Sink,
-) {
+) -> Result<(), FormError> {
     let order: Vec<ScalarId> = graph.ids().filter(|id| uses.needed[id.index()]).collect();
     for id in order {
         if uses.level[id.index()] != level || known.contains_key(&id) {
@@ -104,12 +118,16 @@ pub(super) fn emit(
         let node = graph.node(id);
         let operands = node.operands();
         if operands.is_empty() {
-            known.insert(id, (sink.terminal(&node), 0));
+            known.insert(id, (sink.terminal(&node)?, 0));
             continue;
         }
         let size = 1 + operands.iter().filter_map(|o| known.get(o)).map(|(_, size)| size).sum::<usize>();
-        let values = operands.iter().filter_map(|o| known.get(o)).map(|(value, _)| value.clone()).collect();
-        let value = operation(&node, values);
+        // Operands have smaller numbers: those of this level were emitted before, others with their
+        // stage.
+        let operand = |o: &ScalarId| known.get(o).ok_or_else(|| unknown("an operand", &graph.node(*o)));
+        let values = operands.iter().map(|o| operand(o).map(|known| known.0.clone()));
+        let values = values.collect::<Result<_, _>>()?;
+        let value = operation(&node, values)?;
         let name = named.get(&id).map(String::as_str);
         let entry = if name.is_some() || uses.is_shared(id.index()) || size > MAX_OPERATIONS {
             (sink.assign(name, value), 0)
@@ -118,24 +136,29 @@ pub(super) fn emit(
         };
         known.insert(id, entry);
     }
+    Ok(())
+}
+
+/// What is needed and has no value.
+pub(super) fn unknown(what: &str, node: &Scalar) -> FormError {
+    FormError::Internal(format!("{what} has no value where it is needed: {node:?}"))
 }
 
 /// An operation on the values of its operands.
-fn operation(node: &Scalar, values: Vec<Expr>) -> Expr {
+fn operation(node: &Scalar, values: Vec<Expr>) -> Result<Expr, FormError> {
     let mut values = values.into_iter();
-    // Every operand was emitted before: operands have smaller numbers.
-    let mut next = || values.next().unwrap_or(Expr::from(0.0));
-    match node {
-        Scalar::Negate(_) => -next(),
-        Scalar::Add(..) => next() + next(),
-        Scalar::Subtract(..) => next() - next(),
-        Scalar::Multiply(..) => next() * next(),
-        Scalar::Divide(..) => next() / next(),
-        Scalar::Power(..) => Expr::call(MathFn::Pow, [next(), next()]),
-        Scalar::Math(function, _) => Expr::call(math(*function), [next()]),
+    let mut next = || values.next().ok_or_else(|| unknown("an operand of this", node));
+    Ok(match node {
+        Scalar::Negate(_) => -next()?,
+        Scalar::Add(..) => next()? + next()?,
+        Scalar::Subtract(..) => next()? - next()?,
+        Scalar::Multiply(..) => next()? * next()?,
+        Scalar::Divide(..) => next()? / next()?,
+        Scalar::Power(..) => Expr::call(MathFn::Pow, [next()?, next()?]),
+        Scalar::Math(function, _) => Expr::call(math(*function), [next()?]),
         Scalar::Conditional(comparison, _) => {
-            let condition = compare(*comparison, next(), next());
-            Expr::Select(Box::new(condition), Box::new(next()), Box::new(next()))
+            let condition = compare(*comparison, next()?, next()?);
+            Expr::Select(Box::new(condition), Box::new(next()?), Box::new(next()?))
         }
         // A variable is its value; the others have no operands and are the sink's.
         Scalar::Variable(..)
@@ -143,8 +166,8 @@ fn operation(node: &Scalar, values: Vec<Expr>) -> Expr {
         | Scalar::Constant(..)
         | Scalar::Coordinate(_)
         | Scalar::Jet(_)
-        | Scalar::Symbol(_) => next(),
-    }
+        | Scalar::Symbol(_) => next()?,
+    })
 }
 
 fn math(function: MathFunction) -> MathFn {
@@ -165,5 +188,41 @@ fn compare(comparison: Comparison, left: Expr, right: Expr) -> Expr {
         Comparison::GreaterEqual => Expr::binary(BinaryOp::Le, right, left),
         Comparison::Equal => Expr::binary(BinaryOp::Eq, left, right),
         Comparison::NotEqual => Expr::binary(BinaryOp::Ne, left, right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Knows the position and nothing else.
+    struct Position;
+
+    impl Sink for Position {
+        fn terminal(&mut self, node: &Scalar) -> Result<Expr, FormError> {
+            if *node == Scalar::Coordinate(0) { Ok(Expr::Int(1)) } else { Err(unknown("a terminal", node)) }
+        }
+
+        fn assign(&mut self, _: Option<&str>, value: Expr) -> Expr {
+            value
+        }
+    }
+
+    #[test]
+    fn what_has_no_value_is_a_bug_and_no_zero() {
+        let mut graph = ScalarGraph::default();
+        let (a, x) = (graph.insert(Scalar::Constant(4, 0)), graph.insert(Scalar::Coordinate(0)));
+        let sum = graph.add(a, x);
+        let uses = Uses::new(&graph, &[sum], |_| false);
+        let emitted = |level| {
+            let mut known = Known::new();
+            emit(&graph, &uses, level, &BTreeMap::new(), &mut known, &mut Position).map_err(|e| e.to_string())
+        };
+        let bug = |what: &str| {
+            let found = "has no value where it is needed: Constant(4, 0); report it with the form";
+            Err(format!("bug of purlin: {what} {found}"))
+        };
+        assert_eq!(emitted(Level::Cell), bug("a terminal"));
+        assert_eq!(emitted(Level::Point), bug("an operand"));
     }
 }

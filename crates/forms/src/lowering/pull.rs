@@ -153,7 +153,18 @@ impl<'a> Pull<'a> {
             let moved = match self.source.node(id) {
                 Scalar::Jet(jet) => self.jet(&jet)?,
                 Scalar::Power(a, b) => self.power(self.moved[&a], self.moved[&b]),
-                other => self.graph.rebuild(other, &mut |o| self.moved[&o]),
+                other @ (Scalar::Literal(_)
+                | Scalar::Constant(..)
+                | Scalar::Coordinate(_)
+                | Scalar::Symbol(_)
+                | Scalar::Variable(..)
+                | Scalar::Negate(_)
+                | Scalar::Add(..)
+                | Scalar::Subtract(..)
+                | Scalar::Multiply(..)
+                | Scalar::Divide(..)
+                | Scalar::Math(..)
+                | Scalar::Conditional(..)) => self.graph.rebuild(other, &mut |o| self.moved[&o]),
             };
             self.moved.insert(id, moved);
         }

@@ -69,7 +69,18 @@ pub(super) fn used_functions(form: &PulledForm, uses: &Uses) -> Used {
             Scalar::Constant(place, component) => {
                 used.constants.insert((place, component));
             }
-            _ => {}
+            Scalar::Literal(_)
+            | Scalar::Coordinate(_)
+            | Scalar::Symbol(_)
+            | Scalar::Variable(..)
+            | Scalar::Negate(_)
+            | Scalar::Add(..)
+            | Scalar::Subtract(..)
+            | Scalar::Multiply(..)
+            | Scalar::Divide(..)
+            | Scalar::Power(..)
+            | Scalar::Math(..)
+            | Scalar::Conditional(..) => {}
         }
     }
     used.coefficients.values_mut().for_each(|jets| jets.sort_by_key(|j| (j.component, j.order(), j.axis())));

@@ -33,7 +33,8 @@ impl RuleTables {
         self.rule.n_points()
     }
 
-    /// Values (axis none) or derivatives by a reference axis of the basis of a degree, [points, dofs].
+    /// Values (axis none) or derivatives by a reference axis of the basis of a degree,
+    /// [points, dofs].
     fn basis(&mut self, degree: usize, axis: Option<usize>) -> Result<(usize, Vec<f64>), FormError> {
         if !self.tabulations.contains_key(&degree) {
             let element = LagrangeElement::new(self.cell, degree).map_err(discretisation)?;

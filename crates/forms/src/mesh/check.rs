@@ -2,8 +2,8 @@
 
 use super::{Mesh, MeshError};
 
-/// A cell is degenerate if the determinant of its edge vectors is at most this part of its longest edge to the power
-/// of the dimension: below it, rounding in the coordinates decides the sign.
+/// A cell is degenerate if the determinant of its edge vectors is at most this part of its longest
+/// edge to the power of the dimension: below it, rounding in the coordinates decides the sign.
 const DEGENERATE: f64 = 1e-13;
 
 impl Mesh {
@@ -69,8 +69,8 @@ impl Mesh {
         let vertices = self.cell(cell);
         let facets = self.shape.entities(self.shape.dim() - 1);
         let negative = usize::from(self.determinant(cell) < 0.0);
-        // Facet i lacks vertex i, so its vertices in ascending order have the orientation (-1)^i of the boundary,
-        // turned round where the determinant is negative.
+        // Facet i lacks vertex i, so its vertices in ascending order have the orientation (-1)^i of
+        // the boundary, turned round where the determinant is negative.
         facets.iter().enumerate().map(move |(i, facet)| {
             let mut corners = [u32::MAX; 3];
             for (corner, local) in corners.iter_mut().zip(*facet) {

@@ -23,7 +23,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// A position in a file whose numbers are text, or little-endian binary between textual section marks.
+/// A position in a file whose numbers are text, or little-endian binary between textual section
+/// marks.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,

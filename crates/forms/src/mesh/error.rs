@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a mesh was refused. Cells are counted from 0; messages about files also give the file's own tag.
+/// Why a mesh was refused. Cells are counted from 0; messages about files also give the file's own
+/// tag.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum MeshError {

@@ -1,7 +1,7 @@
 //! Reading Gmsh MSH 4.1 files, text and binary.
 //!
-//! Our own reader, because `mshio` reports a malformed file without a line and does not name the element that is at
-//! fault; the part of the format that a first-order mesh needs is small.
+//! Our own reader, because `mshio` reports a malformed file without a line and does not name the
+//! element that is at fault; the part of the format that a first-order mesh needs is small.
 //!
 //! # Source
 //! Gmsh reference manual, "MSH file format", version 4.1.
@@ -122,9 +122,9 @@ impl Mesh {
 
     /// A mesh from the content of a Gmsh file, MSH 4.1, text or little-endian binary.
     ///
-    /// The cells are the elements of the highest dimension in the file, in its order; elements of lower dimension and
-    /// nodes of no cell are dropped. A cell's tag is the first physical group of its geometric entity, or else that
-    /// entity's tag.
+    /// The cells are the elements of the highest dimension in the file, in its order; elements of
+    /// lower dimension and nodes of no cell are dropped. A cell's tag is the first physical group
+    /// of its geometric entity, or else that entity's tag.
     ///
     /// ```
     /// use purlin_forms::mesh::Mesh;
@@ -138,8 +138,8 @@ impl Mesh {
     /// ```
     ///
     /// # Errors
-    /// [`GmshError`]: malformed text with its line (or byte), unsupported cells by their tag, degenerate ones and
-    /// those that overlap by their tag and number.
+    /// [`GmshError`]: malformed text with its line (or byte), unsupported cells by their tag,
+    /// degenerate ones and those that overlap by their tag and number.
     pub fn from_gmsh(bytes: &[u8]) -> Result<Self, GmshError> {
         let mut file = File::default();
         let mut cursor = Cursor::new(bytes);
@@ -272,7 +272,8 @@ impl File {
             let parameters = if cursor.int()? == 0 { 0 } else { dim };
             let count = cursor.size()?;
             let first = self.nodes.len();
-            // Pushed one by one: a count that the file does not live up to ends at its end, not in a huge allocation.
+            // Pushed one by one: a count that the file does not live up to ends at its end, not in
+            // a huge allocation.
             for _ in 0..count {
                 self.nodes.push((cursor.size()?, [0.0; 3]));
             }
@@ -346,11 +347,18 @@ impl File {
             MeshError::Degenerate { cell, .. } | MeshError::Overlap { cell, .. } => {
                 GmshError::Cell { element: cells[cell].element, source }
             }
-            _ => GmshError::Mesh(source),
+            MeshError::Rows { .. }
+            | MeshError::Empty
+            | MeshError::Tags { .. }
+            | MeshError::NotFinite { .. }
+            | MeshError::NoSuchVertex { .. }
+            | MeshError::Divisions { .. }
+            | MeshError::Memory { .. } => GmshError::Mesh(source),
         })
     }
 
-    /// The coordinates of the nodes that the cells use, in the order of the file, and the cells' vertices among them.
+    /// The coordinates of the nodes that the cells use, in the order of the file, and the cells'
+    /// vertices among them.
     fn used_nodes(&self, shape: CellShape, cells: &[Cell]) -> Result<(Vec<f64>, Vec<u32>), GmshError> {
         let mut places = HashMap::with_capacity(self.nodes.len());
         for (place, (node, _)) in self.nodes.iter().enumerate() {

@@ -24,8 +24,9 @@ use crate::element::CellShape;
 
 /// A conforming mesh of affine cells.
 ///
-/// A cell lists its vertices in any order, so that the determinant of the edges from its first vertex may have either
-/// sign: integrals take its size, and numberings orient edges and faces by the vertices' numbers.
+/// A cell lists its vertices in any order, so that the determinant of the edges from its first
+/// vertex may have either sign: integrals take its size, and numberings orient edges and faces by
+/// the vertices' numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
     shape: CellShape,
@@ -38,11 +39,13 @@ impl Mesh {
     /// A mesh from its parts, checked.
     ///
     /// # Shapes and units
-    /// `coordinates` is [vertices, dim] and `cells` is [cells, dim + 1], both row-major; `tags` has one entry a cell.
+    /// `coordinates` is [vertices, dim] and `cells` is [cells, dim + 1], both row-major; `tags` has
+    /// one entry a cell.
     ///
     /// # Errors
-    /// [`MeshError`] if a list has an incomplete row, a vertex does not exist, a coordinate is not finite, a cell is
-    /// degenerate, or two cells lie on one side of a facet; a cell is named by its number, counted from 0.
+    /// [`MeshError`] if a list has an incomplete row, a vertex does not exist, a coordinate is not
+    /// finite, a cell is degenerate, or two cells lie on one side of a facet; a cell is named by
+    /// its number, counted from 0.
     pub fn new(
         shape: CellShape,
         coordinates: Vec<f64>,
@@ -84,7 +87,8 @@ impl Mesh {
         &self.cells
     }
 
-    /// One number a cell, from the file the mesh was read from: the physical group, or else the geometric entity.
+    /// One number a cell, from the file the mesh was read from: the physical group, or else the
+    /// geometric entity.
     #[must_use]
     pub fn tags(&self) -> Option<&[i32]> {
         self.tags.as_deref()
@@ -104,7 +108,8 @@ impl Mesh {
         self.cells.get(cell * corners..(cell + 1) * corners).unwrap_or(&[])
     }
 
-    /// The point of `cell` with reference coordinates `reference`, one for each axis; empty if there is no such cell.
+    /// The point of `cell` with reference coordinates `reference`, one for each axis; empty if
+    /// there is no such cell.
     #[must_use]
     pub fn point(&self, cell: usize, reference: &[f64]) -> Vec<f64> {
         let mut point = if cell < self.n_cells() { vec![0.0; self.shape.dim()] } else { Vec::new() };
@@ -124,8 +129,9 @@ impl Mesh {
         }
     }
 
-    /// The determinant of the edge vectors from the first vertex of a cell: its volume times 2 or 6, with the
-    /// sign of the order of its vertices and not 0 in a checked mesh; 0 if there is no such cell.
+    /// The determinant of the edge vectors from the first vertex of a cell: its volume times 2 or
+    /// 6, with the sign of the order of its vertices and not 0 in a checked mesh; 0 if there is no
+    /// such cell.
     #[must_use]
     pub fn determinant(&self, cell: usize) -> f64 {
         let Some((origin, others)) = self.cell(cell).split_first() else { return 0.0 };

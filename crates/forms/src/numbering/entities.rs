@@ -4,8 +4,8 @@ use crate::element::interior_lattice;
 
 /// A map from the set of two or three vertices of an edge or face to a number.
 ///
-/// A chained hash table of its own, because std's spends its time on a hash that withstands adversaries: 1.05 million
-/// tetrahedra look up 10 million edges and faces.
+/// A chained hash table of its own, because std's spends its time on a hash that withstands
+/// adversaries: 1.05 million tetrahedra look up 10 million edges and faces.
 pub(super) struct EntityTable {
     /// The first entry of each bucket, or [`END`].
     heads: Vec<u32>,
@@ -43,7 +43,8 @@ impl EntityTable {
     }
 
     fn bucket(&self, key: [u32; 3]) -> usize {
-        // Multiplication by odd constants near 2^64/golden ratio; the high bits are the well-mixed ones.
+        // Multiplication by odd constants near 2^64/golden ratio; the high bits are the well-mixed
+        // ones.
         let [a, b, c] = key.map(u64::from);
         let mixed =
             (a ^ (b << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ c.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
@@ -52,7 +53,8 @@ impl EntityTable {
     }
 }
 
-/// Ascending; the missing third vertex of an edge becomes `u32::MAX`, which no face has thanks to its own table.
+/// Ascending; the missing third vertex of an edge becomes `u32::MAX`, which no face has thanks to
+/// its own table.
 fn sorted(vertices: &[u32]) -> [u32; 3] {
     let mut key = [u32::MAX; 3];
     for (place, vertex) in key.iter_mut().zip(vertices) {
@@ -62,15 +64,16 @@ fn sorted(vertices: &[u32]) -> [u32; 3] {
     key
 }
 
-/// For each order of the global vertices of an edge or face, where each node of the cell's own order stands in the
-/// order of ascending global vertices.
+/// For each order of the global vertices of an edge or face, where each node of the cell's own
+/// order stands in the order of ascending global vertices.
 pub(super) struct Orientations {
     /// By the code of [`order_code`]; empty for codes that no order has.
     tables: Vec<Vec<i32>>,
 }
 
 impl Orientations {
-    /// The permutations of the interior nodes of degree `degree` of an entity with `n_vertices` vertices.
+    /// The permutations of the interior nodes of degree `degree` of an entity with `n_vertices`
+    /// vertices.
     pub(super) fn new(n_vertices: usize, degree: usize) -> Self {
         let lattice = interior_lattice(n_vertices, degree);
         let mut tables = vec![Vec::new(); 8];

@@ -3,13 +3,14 @@
 use super::Rule;
 use crate::element::CellShape;
 
-/// The Gauss rule with `n` points on (0, 1) for the weight `(1 - t)^alpha`: points ascending, and weights.
+/// The Gauss rule with `n` points on (0, 1) for the weight `(1 - t)^alpha`: points ascending, and
+/// weights.
 ///
 /// Exact for polynomials of degree `2n - 1`.
 ///
 /// # Source
-/// Newton's method with deflation from Chebyshev points: Karniadakis & Sherwin, *Spectral/hp Element Methods*,
-/// appendix B.
+/// Newton's method with deflation from Chebyshev points: Karniadakis & Sherwin, *Spectral/hp
+/// Element Methods*, appendix B.
 #[must_use]
 pub fn gauss_jacobi(n: usize, alpha: usize) -> (Vec<f64>, Vec<f64>) {
     let mut roots: Vec<f64> = Vec::with_capacity(n);
@@ -21,17 +22,19 @@ pub fn gauss_jacobi(n: usize, alpha: usize) -> (Vec<f64>, Vec<f64>) {
     }
     let weight = |x: &f64| {
         let (_, slope) = jacobi(n, alpha, *x);
-        // 2^(alpha+1) / ((1 - x^2) P'(x)^2) on (-1, 1), where beta = 0 cancels the gamma functions; the map to
-        // (0, 1) divides by 2^(alpha+1).
+        // 2^(alpha+1) / ((1 - x^2) P'(x)^2) on (-1, 1), where beta = 0 cancels the gamma functions;
+        // the map to (0, 1) divides by 2^(alpha+1).
         1.0 / ((1.0 - x * x) * slope * slope)
     };
     let weights = roots.iter().map(weight).collect();
     (roots.iter().map(|x| 0.5 * (1.0 + x)).collect(), weights)
 }
 
-/// The root of the Jacobi polynomial that is reached from `x` when the `known` roots are divided out.
+/// The root of the Jacobi polynomial that is reached from `x` when the `known` roots are divided
+/// out.
 fn newton(n: usize, alpha: usize, known: &[f64], mut x: f64) -> f64 {
-    // Quadratic convergence takes about 6 steps; 64 bounds the loop if rounding makes the last step flicker.
+    // Quadratic convergence takes about 6 steps; 64 bounds the loop if rounding makes the last step
+    // flicker.
     for _ in 0..64 {
         let (value, slope) = jacobi(n, alpha, x);
         let deflation: f64 = known.iter().map(|root| 1.0 / (x - root)).sum();
@@ -44,7 +47,8 @@ fn newton(n: usize, alpha: usize, known: &[f64], mut x: f64) -> f64 {
     x
 }
 
-/// The Jacobi polynomial of degree `n` for weights `(alpha, 0)` and its derivative at `x` in (-1, 1).
+/// The Jacobi polynomial of degree `n` for weights `(alpha, 0)` and its derivative at `x` in (-1,
+/// 1).
 fn jacobi(n: usize, alpha: usize, x: f64) -> (f64, f64) {
     let a = alpha as f64;
     let (mut value, mut slope) = (1.0, 0.0);
@@ -71,10 +75,12 @@ fn jacobi(n: usize, alpha: usize, x: f64) -> (f64, f64) {
     (value, slope)
 }
 
-/// The collapsed product rule for total degree `degree`: `floor(degree/2) + 1` points along each direction.
+/// The collapsed product rule for total degree `degree`: `floor(degree/2) + 1` points along each
+/// direction.
 ///
-/// The simplex is the cube collapsed axis by axis: `x = s (1-t) (1-u)`, `y = t (1-u)`, `z = u`, whose Jacobian is the
-/// weight of the Gauss–Jacobi rules in `t` and `u`. The first direction runs slowest.
+/// The simplex is the cube collapsed axis by axis: `x = s (1-t) (1-u)`, `y = t (1-u)`, `z = u`,
+/// whose Jacobian is the weight of the Gauss–Jacobi rules in `t` and `u`. The first direction runs
+/// slowest.
 pub(super) fn collapsed(shape: CellShape, degree: usize) -> Rule {
     let n = degree / 2 + 1;
     let name = format!("collapsed Gauss–Jacobi {n}^{}", shape.dim());

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use super::{QuadratureError, Rule};
 use crate::element::CellShape;
 
-/// A family of rules: for each degree a line `degree count`, then `count` lines of coordinates and weight.
+/// A family of rules: for each degree a line `degree count`, then `count` lines of coordinates and
+/// weight.
 pub(super) struct Table {
     family: &'static str,
     text: &'static str,

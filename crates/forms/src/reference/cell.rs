@@ -54,7 +54,8 @@ impl Geometry {
         (0..self.dim).map(axis).collect()
     }
 
-    /// Values and physical derivatives of a function given by its degrees of freedom, [dofs, components].
+    /// Values and physical derivatives of a function given by its degrees of freedom,
+    /// [dofs, components].
     fn field(&self, table: &FieldTable, dofs: &[i32], values: &[f64], components: usize) -> FieldValues {
         let points = table.values.len() / dofs.len();
         let sums = |c: usize, basis: &[f64]| -> Vec<f64> {
@@ -79,7 +80,8 @@ impl Geometry {
     }
 }
 
-/// Gauss–Jordan elimination with row pivoting on `[A | B]`; gives `det A` and leaves `A^-1 B` on the right.
+/// Gauss–Jordan elimination with row pivoting on `[A | B]`; gives `det A` and leaves `A^-1 B` on
+/// the right.
 fn eliminate(rows: &mut [Vec<f64>], n: usize) -> f64 {
     let mut determinant = 1.0;
     for k in 0..n {

@@ -8,7 +8,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// Values and derivatives of a field: per component, the value and then the derivative by each coordinate.
+/// Values and derivatives of a field: per component, the value and then the derivative by each
+/// coordinate.
 pub(super) type FieldValues = Vec<Vec<Rc<[f64]>>>;
 
 /// What the terminals are worth on one cell.
@@ -86,7 +87,8 @@ impl Evaluator<'_> {
 
     fn values(&mut self, expr: &Expr, scope: &Rc<Scope>) -> Result<Values, FormError> {
         let mut scope = scope.clone();
-        // A perturbation that does not touch the expression would only hide values known further out.
+        // A perturbation that does not touch the expression would only hide values known further
+        // out.
         while let (Some(perturbation), Some(outer)) = (&scope.perturbation, &scope.outer) {
             if self.touches(perturbation, expr) {
                 break;
@@ -155,7 +157,8 @@ impl Evaluator<'_> {
         Ok(self.values(expr, scope)?[0].clone())
     }
 
-    /// A function of position at the moved position: its value plus its derivatives by the active axes.
+    /// A function of position at the moved position: its value plus its derivatives by the active
+    /// axes.
     fn moved(
         &self,
         scope: &Scope,

@@ -1,4 +1,5 @@
-//! What an expression depends on, so that nothing is evaluated again under a perturbation that does not touch it.
+//! What an expression depends on, so that nothing is evaluated again under a perturbation that does
+//! not touch it.
 
 use crate::form::walk::operands;
 use crate::form::{Expr, Kind, Role};

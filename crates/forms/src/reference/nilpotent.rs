@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// A sum over sets of infinitesimals `e_b` (bits of the key), each with `e_b * e_b = 0`.
 ///
 /// `f(a + e)` has the derivative of `f` at `a` as its coefficient of `e`; with several
-/// infinitesimals, the coefficient of their product is the mixed derivative. Missing terms are zero.
+/// infinitesimals, the coefficient of their product is the mixed derivative. Missing terms are
+/// zero.
 #[derive(Clone, Debug)]
 pub(super) struct Nilpotent {
     terms: BTreeMap<u32, Number>,
@@ -102,7 +103,8 @@ impl Nilpotent {
         if exponent == 1.0 {
             return Ok(self.clone());
         }
-        // binomial(exponent, k) x^(exponent - k), zero once the binomial is: no 0 * infinity at x = 0
+        // binomial(exponent, k) x^(exponent - k), zero once the binomial is: no 0 * infinity at x =
+        // 0
         self.function(|k, x| {
             let binomial = (0..k).fold(1.0, |b, i| b * (exponent - f64::from(i)) / f64::from(i + 1));
             if binomial == 0.0 { 0.0 } else { binomial * x.powf(exponent - f64::from(k)) }

@@ -110,7 +110,22 @@ impl Terminals {
                 Kind::Constant(c) if !constants.contains(c) => constants.push(c.clone()),
                 Kind::Argument(Role::Test, space) if !tests.contains(space) => tests.push(*space),
                 Kind::Argument(Role::Trial, _) => trial = true,
-                _ => {}
+                Kind::Literal(_)
+                | Kind::Identity(_)
+                | Kind::Constant(_)
+                | Kind::Coefficient(_)
+                | Kind::Argument(..)
+                | Kind::Coordinate
+                | Kind::Components(_)
+                | Kind::Unary(..)
+                | Kind::Binary(..)
+                | Kind::Math(..)
+                | Kind::Index(..)
+                | Kind::Conditional(..)
+                | Kind::Variable(..)
+                | Kind::Diff(..)
+                | Kind::Gateaux(..)
+                | Kind::Error(_) => {}
             });
         }
         match tests.as_slice() {
@@ -128,7 +143,8 @@ impl Terminals {
     }
 }
 
-/// The values of a coefficient; none if they were not given (which is an error only where they are used).
+/// The values of a coefficient; none if they were not given (which is an error only where they are
+/// used).
 fn field<'a>(
     coefficient: &Coefficient,
     numbering: &Arc<Numbering>,

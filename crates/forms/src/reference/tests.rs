@@ -42,7 +42,8 @@ fn every_operation_on_vectors_and_matrices() {
     let x = coordinate(cell);
     let field = interpolate(&mesh, 2, |x| vec![x[1] * x[2], x[0] * x[0], x[0] + x[2] * x[2]]);
     let a = as_matrix(3, [2.0, 1.0, 0.0, 0.0, 3.0, 0.0, 1.0, 0.0, 4.0]);
-    // grad u = [[0, z, y], [2x, 0, 0], [1, 0, 2z]]; mean of x, y, z on the cube is 1/2, of squares 1/3, of products 1/4
+    // grad u = [[0, z, y], [2x, 0, 0], [1, 0, 2z]]; mean of x, y, z on the cube is 1/2, of squares
+    // 1/3, of products 1/4
     let cases = [
         (div(&u), 1.0),
         (inner(curl(&u), as_vector([1.0, 10.0, 100.0])), 10.0 * (0.5 - 1.0) + 100.0 * (1.0 - 0.5)),

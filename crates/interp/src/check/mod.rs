@@ -1,8 +1,10 @@
-//! What is given at launch, checked without computing: assumptions, and accesses that no proof covers.
+//! What is given at launch, checked without computing: assumptions, and accesses that no proof
+//! covers.
 //!
-//! An access stays open before the launch where its index, a bound or a condition is read from memory. With the values at hand, the smallest and the largest entry of each map decide most of them
-//! in one pass over the map; what they leave open is followed instance by instance, by the instructions that
-//! indices, bounds and conditions depend on and by no others.
+//! An access stays open before the launch where its index, a bound or a condition is read from
+//! memory. With the values at hand, the smallest and the largest entry of each map decide most of
+//! them in one pass over the map; what they leave open is followed instance by instance, by the
+//! instructions that indices, bounds and conditions depend on and by no others.
 
 mod ranges;
 mod slice;
@@ -17,7 +19,8 @@ use purlin_ir::kernel::{Assumption, Kernel};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// An access to an array, and whether it is proved to stay in bounds for all parameters that the assumptions allow.
+/// An access to an array, and whether it is proved to stay in bounds for all parameters that the
+/// assumptions allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessProof {
     /// The instruction.
@@ -33,7 +36,8 @@ pub struct LaunchReport {
     pub params: usize,
     /// Arrays that are injective as assumed.
     pub injective: Vec<String>,
-    /// Arrays that are assumed injective and that the kernel fills itself: nothing is known of them.
+    /// Arrays that are assumed injective and that the kernel fills itself: nothing is known of
+    /// them.
     pub unchecked: Vec<String>,
     /// Accesses that stay inside of their arrays for all parameters that the assumptions allow.
     pub proved: usize,
@@ -66,16 +70,17 @@ impl fmt::Display for LaunchReport {
     }
 }
 
-/// Checks what a kernel is about to be launched with: its assumptions on parameters and maps, and every access
-/// that could leave its array. `accesses` are all of the kernel's, and what is proved of them without values;
-/// `purlin_analysis::Analysis::check_launch` supplies them.
+/// Checks what a kernel is about to be launched with: its assumptions on parameters and maps, and
+/// every access that could leave its array. `accesses` are all of the kernel's, and what is proved
+/// of them without values; `purlin_analysis::Analysis::check_launch` supplies them.
 ///
-/// Values that neither an index nor a bound or condition depends on are not looked at, and need not be there.
+/// Values that neither an index nor a bound or condition depends on are not looked at, and need not
+/// be there.
 ///
 /// # Errors
-/// What the interpreter would refuse: an assumption that the parameters break, two entries of an array that is
-/// assumed injective, an instance that leaves an array with the entries that led it there, parameters or maps that
-/// are missing or do not fit.
+/// What the interpreter would refuse: an assumption that the parameters break, two entries of an
+/// array that is assumed injective, an instance that leaves an array with the entries that led it
+/// there, parameters or maps that are missing or do not fit.
 pub fn check_launch(
     kernel: &Kernel,
     memory: &Memory,

@@ -7,8 +7,8 @@ use purlin_ir::ids::{Id, InameId, VarId};
 use purlin_ir::kernel::{Direction, Kernel, VarKind};
 use std::collections::HashMap;
 
-/// The integers from the first to the second; `None` if nothing is known. Bounds are those of 64-bit values, so that
-/// sums and products of two fit.
+/// The integers from the first to the second; `None` if nothing is known. Bounds are those of
+/// 64-bit values, so that sums and products of two fit.
 type Range = Option<(i128, i128)>;
 
 /// What is known of integers at the given values.
@@ -136,7 +136,8 @@ impl<'p> Ranges<'p> {
         for bound in &disjunct.bounds {
             let Some((_, most)) = self.form(&bound.rest) else { continue };
             let c = i128::from(bound.coefficient);
-            // c i + rest >= 0 with rest <= most: i >= ceil(-most / c) for c > 0, i <= floor(most / -c) for c < 0
+            // c i + rest >= 0 with rest <= most: i >= ceil(-most / c) for c > 0, i <= floor(most /
+            // -c) for c < 0
             if c > 0 {
                 lo = lo.max(Some(-most.div_euclid(c)));
             } else {

@@ -4,8 +4,8 @@ use crate::node::{Disjunct, Form, Int, Number, Place, Program, Real, Statement, 
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use std::collections::BTreeSet;
 
-/// Reduces a program to the places that `follow` goes to and to what these depend on; the variables that are
-/// still read or written.
+/// Reduces a program to the places that `follow` goes to and to what these depend on; the variables
+/// that are still read or written.
 pub(super) fn reduce_to(program: &mut Program, follow: &BTreeSet<InsnId>) -> BTreeSet<VarId> {
     let mut needed = Needed { domains: &program.domains, vars: BTreeSet::new() };
     let touches: Vec<_> = program.statements.iter().map(touches).collect();

@@ -215,15 +215,16 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
     kernel
 }
 
-/// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and 1000, `map` within `x`,
-/// `count` at most `m`; a third of `odd` and `odd_single` are nans and infinities.
+/// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and
+/// 1000, `map` within `x`, `count` at most `m`; a third of `odd` and `odd_single` are nans and
+/// infinities.
 ///
-/// What one argument gets does not depend on those that were added after it, so that samples of earlier versions still
-/// run on the same values.
+/// What one argument gets does not depend on those that were added after it, so that samples of
+/// earlier versions still run on the same values.
 ///
 /// # Shapes and units
-/// `x`, `u`, `f`, `odd`, `big`, `permutation`, `count`: `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `map`:
-/// `[n, m]`; `alpha`: a scalar.
+/// `x`, `u`, `f`, `odd`, `big`, `permutation`, `count`: `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`,
+/// `g`, `small`, `map`: `[n, m]`; `alpha`: a scalar.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let mut memory = Memory::new().param("n", n).param("m", m);

@@ -1,5 +1,5 @@
-//! Nests of samples that real programs have and single statements hardly ever make: sums in a scalar, values handed
-//! over in an array, recurrences, prefix sums.
+//! Nests of samples that real programs have and single statements hardly ever make: sums in a
+//! scalar, values handed over in an array, recurrences, prefix sums.
 
 use super::draw::{Array, Draw, Extent, TABLE_LEN};
 use super::plan::{IdiomPlan, RangePlan};

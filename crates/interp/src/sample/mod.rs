@@ -1,23 +1,25 @@
 //! Random small programs that run: the food of property tests.
 //!
 //! [`arbitrary_kernel`] makes well-formed, canonical kernels with values for their parameters and
-//! arguments. They run in at most a few thousand steps, every access is in bounds, nothing is read before it is
-//! written, and no finite value overflows: whatever a transformation or a code generator makes of them,
-//! results can be compared.
+//! arguments. They run in at most a few thousand steps, every access is in bounds, nothing is read
+//! before it is written, and no finite value overflows: whatever a transformation or a code
+//! generator makes of them, results can be compared.
 //!
-//! What occurs: one to three nests of one to three loops with one to four statements in all, perfect and imperfect;
-//! in half of the samples one idiom behind them (a sum in a scalar, values handed over in an array or in the columns
-//! of one, a recurrence, a prefix sum);
-//! rectangular, triangular, banded, strided, split (union) and data-dependent (`for j in 0..count`) bounds, parametric
-//! and constant, also under conditions on a loop around and on parameters; unrolled loops and reductions; arrays with one and two axes, a table, a temporary array, scalar temporaries;
-//! gathers and scatters through integer arrays, one of them a permutation that is assumed
-//! injective; stores and updates with every operator; reductions, also nested and over triangles; predicates;
-//! conditionals, calls and casts; arrays and scalars of `f32`, of `i64` and of `i32`; arithmetic of literals only; inputs
-//! with nans and infinities. In a quarter of the samples about half of the names are words that a target, isl or
-//! the engine uses, and some labels would be code.
+//! What occurs: one to three nests of one to three loops with one to four statements in all,
+//! perfect and imperfect; in half of the samples one idiom behind them (a sum in a scalar, values
+//! handed over in an array or in the columns of one, a recurrence, a prefix sum); rectangular,
+//! triangular, banded, strided, split (union) and data-dependent (`for j in 0..count`) bounds,
+//! parametric and constant, also under conditions on a loop around and on parameters; unrolled
+//! loops and reductions; arrays with one and two axes, a table, a temporary array, scalar
+//! temporaries; gathers and scatters through integer arrays, one of them a permutation that is
+//! assumed injective; stores and updates with every operator; reductions, also nested and over
+//! triangles; predicates; conditionals, calls and casts; arrays and scalars of `f32`, of `i64` and
+//! of `i32`; arithmetic of literals only; inputs with nans and infinities. In a quarter of the
+//! samples about half of the names are words that a target, isl or the engine uses, and some labels
+//! would be code.
 //!
-//! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements, smaller
-//! expressions, and picks towards the first (simplest) choice.
+//! A sample is made from a [`Plan`](plan::Plan), which is what shrinks: fewer nests and statements,
+//! smaller expressions, and picks towards the first (simplest) choice.
 //!
 //! ```
 //! use proptest::prelude::*;
@@ -126,8 +128,8 @@ pub fn sample(plan: &plan::Plan, config: SampleConfig) -> Sample {
     names::renamed(draw::draw(plan, config), plan.names)
 }
 
-/// What the parts of a plan's kernel are called, by the names that [`memory`] gives its arguments and by others; those
-/// that are not in it keep theirs.
+/// What the parts of a plan's kernel are called, by the names that [`memory`] gives its arguments
+/// and by others; those that are not in it keep theirs.
 pub fn names(plan: &plan::Plan, config: SampleConfig) -> BTreeMap<String, String> {
     names::names(&draw::draw(plan, config).kernel, plan.names)
 }

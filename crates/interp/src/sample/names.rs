@@ -5,8 +5,8 @@ use crate::Memory;
 use purlin_ir::kernel::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Macros, functions, types and keywords of the targets; names of the printers; names that steps make and that isl
-/// reads; first letters that belong to implementations.
+/// Macros, functions, types and keywords of the targets; names of the printers; names that steps
+/// make and that isl reads; first letters that belong to implementations.
 pub(super) const NAMES: [&str; 52] = [
     "HUGE_VAL",
     "M_PI",
@@ -78,7 +78,8 @@ impl Random {
     }
 }
 
-/// What the parts of a kernel are called, by their own names: about half of them are renamed. Nothing for 0.
+/// What the parts of a kernel are called, by their own names: about half of them are renamed.
+/// Nothing for 0.
 pub(super) fn names(kernel: &Kernel, pick: u64) -> BTreeMap<String, String> {
     let mut random = Random(pick);
     let own: BTreeSet<&String> = (kernel.vars.values().map(|v| &v.name))

@@ -46,8 +46,8 @@ impl Draw {
         }
     }
 
-    /// A loop; one of several shapes is `0..count[i]` through a scalar that is loaded before it, in half of them the
-    /// scalar of an earlier such loop.
+    /// A loop; one of several shapes is `0..count[i]` through a scalar that is loaded before it, in
+    /// half of them the scalar of an earlier such loop.
     pub(super) fn loop_of(&mut self, plan: RangePlan) -> (InameId, Extent) {
         let rows: Vec<InameId> =
             self.scope.iter().filter(|(_, e)| *e == Extent::N).map(|(i, _)| *i).collect();
@@ -67,8 +67,8 @@ impl Draw {
         (iname, Extent::M)
     }
 
-    /// Writes the scalar at which a loop ends, which was read on entry: in some loops, always or in the first iteration
-    /// of all loops around.
+    /// Writes the scalar at which a loop ends, which was read on entry: in some loops, always or in
+    /// the first iteration of all loops around.
     fn change_bound(&mut self, (iname, plan): (InameId, RangePlan), first: bool) {
         let stop = self.bounds.iter().find(|(i, _)| *i == iname).map(|(_, stop)| *stop);
         let wanted = if first { 48 } else { 16 };

@@ -25,8 +25,8 @@ pub struct Plan {
     pub names: u64,
 }
 
-/// Nests of a known form: a sum in a scalar, values handed over in an array or in the columns of one, a recurrence,
-/// a sum over earlier iterations.
+/// Nests of a known form: a sum in a scalar, values handed over in an array or in the columns of
+/// one, a recurrence, a sum over earlier iterations.
 #[derive(Clone, Debug)]
 pub struct IdiomPlan {
     /// Picks the form.
@@ -61,8 +61,8 @@ pub struct RangePlan {
     pub extent: u8,
     /// Picks the shape: the whole range first.
     pub shape: u8,
-    /// Picks a condition on a loop around or on parameters, and whether a loop of constant length is unrolled: neither
-    /// first.
+    /// Picks a condition on a loop around or on parameters, and whether a loop of constant length
+    /// is unrolled: neither first.
     pub condition: u8,
 }
 

@@ -71,7 +71,8 @@ impl Draw {
         (iname, extent)
     }
 
-    /// A condition under which a loop runs: mostly none, else on a loop around, on parameters, or on both.
+    /// A condition under which a loop runs: mostly none, else on a loop around, on parameters, or
+    /// on both.
     pub(super) fn guard(&self, pick: u8) -> Domain {
         let (n, m) = (Affine::var(self.n), Affine::var(self.m));
         let around = self.scope.last().map(|(i, extent)| (Affine::iname(*i), self.size(*extent)));

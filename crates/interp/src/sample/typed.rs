@@ -1,4 +1,5 @@
-//! What samples hold besides `f64`: single precision, integers, arithmetic of literals, nans and infinities.
+//! What samples hold besides `f64`: single precision, integers, arithmetic of literals, nans and
+//! infinities.
 
 use super::draw::{Draw, Extent};
 use super::plan::{ExprPlan, RangePlan};
@@ -6,12 +7,13 @@ use super::range::pick;
 use purlin_ir::expr::{Access, BinaryOp, Expr, UpdateOp};
 use purlin_ir::types::ScalarType;
 
-/// Beyond this the extrema of nothing are cut, so that sums of them fit 64 bits; those of 32 bits lie below.
+/// Beyond this the extrema of nothing are cut, so that sums of them fit 64 bits; those of 32 bits
+/// lie below.
 const CUT: i64 = 1 << 40;
 
 impl Draw {
-    /// A value as it may be stored in an element of this type: cast unless its type fits, so that literals stay as they
-    /// are and take the type.
+    /// A value as it may be stored in an element of this type: cast unless its type fits, so that
+    /// literals stay as they are and take the type.
     pub(super) fn stored(&self, ty: ScalarType, value: Expr) -> Expr {
         match self.b.so_far().type_of(&value, &[]) {
             Ok(found) if found.stores_in(ty) => value,
@@ -63,7 +65,8 @@ impl Draw {
         Expr::reduce(UpdateOp::Add, [iname], Expr::Int(1))
     }
 
-    /// An integer for a real: within the slopes of `atan`, and where the ends of `i32` and `i64` are told apart.
+    /// An integer for a real: within the slopes of `atan`, and where the ends of `i32` and `i64`
+    /// are told apart.
     pub(super) fn integer_as_real(&mut self, plan: &ExprPlan) -> Expr {
         let value = Expr::Cast(ScalarType::F64, Box::new(self.integer(plan)));
         Expr::call(purlin_ir::expr::MathFn::Atan, [value * 2.0_f64.powi(-31)])

@@ -37,8 +37,9 @@ pub(crate) struct Group<'k> {
 
 /// The statements of a body, calls together.
 ///
-/// An instruction stands as many loops below its call as the callee's first one stands below the callee's body:
-/// that tells on which level a call begins, and the length of that body tells how many statements it has.
+/// An instruction stands as many loops below its call as the callee's first one stands below the
+/// callee's body: that tells on which level a call begins, and the length of that body tells how
+/// many statements it has.
 pub(crate) fn groups<'k>(kernel: &'k Kernel, nodes: &'k [Node]) -> Vec<Group<'k>> {
     let mut found = Vec::new();
     let mut first = 0;

@@ -1,5 +1,5 @@
-//! What code asks of its arguments beyond their meaning: different arguments in different memory, and windows
-//! that lie in memory as declared where their address is taken.
+//! What code asks of its arguments beyond their meaning: different arguments in different memory,
+//! and windows that lie in memory as declared where their address is taken.
 
 use super::{Arg, Binding, Callee, Mismatch, Piece, Window};
 use crate::affine::Affine;
@@ -32,7 +32,8 @@ pub(super) fn check(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Resu
     Ok(())
 }
 
-/// Code may read everything before it writes anything: an array that it writes is one argument only.
+/// Code may read everything before it writes anything: an array that it writes is one argument
+/// only.
 fn check_aliases(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Result<(), Mismatch> {
     let written: BTreeSet<VarId> = callee.kernel.insns.values().map(|i| i.lhs.var).collect();
     let windows = || {
@@ -53,8 +54,8 @@ fn check_aliases(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Result<
     Ok(())
 }
 
-/// With `S` the strides of the array and `M` the steps of the window, `sum_k S[k] M[k][a]` is the declared
-/// stride of each axis `a`, unless that has one element.
+/// With `S` the strides of the array and `M` the steps of the window, `sum_k S[k] M[k][a]` is the
+/// declared stride of each axis `a`, unless that has one element.
 fn check_strides(
     kernel: &Kernel,
     callee: &Callee,

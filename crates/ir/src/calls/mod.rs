@@ -1,12 +1,13 @@
 //! Calls: parts of the loop tree that are instances of a kernel.
 //!
-//! A kernel holds *callees*: kernels of their own, with parameters and arguments. A *call* is a run of
-//! neighbouring statements of the tree whose instructions name a callee and which are that callee's body with
-//! its arguments put in: array windows (element `[i, j]` of the argument is an element of an array of the
-//! caller whose indices are affine in `i` and `j`) and scalars. What a call does stands in the tree, so that the
-//! interpreter, dependences, statistics and code generation see the accesses of every instance exactly and
-//! need to know nothing of calls; the arguments are never stored but solved for ([`unify`]), so that they
-//! follow every transformation of the caller.
+//! A kernel holds *callees*: kernels of their own, with parameters and arguments. A *call* is a run
+//! of neighbouring statements of the tree whose instructions name a callee and which are that
+//! callee's body with its arguments put in: array windows (element `[i, j]` of the argument is an
+//! element of an array of the caller whose indices are affine in `i` and `j`) and scalars. What a
+//! call does stands in the tree, so that the interpreter, dependences, statistics and code
+//! generation see the accesses of every instance exactly and need to know nothing of calls; the
+//! arguments are never stored but solved for ([`unify`]), so that they follow every transformation
+//! of the caller.
 //!
 //! ```text
 //! callee axpy4
@@ -23,9 +24,10 @@
 //!       t: v[4*i + l_1] += alpha*u[4*i + l_1]
 //! ```
 //!
-//! [`Kernel::verify`] checks that every instruction that names a callee belongs to a call of it: a step that
-//! would change the inside of a call is refused. A callee with *code* is an intrinsic: generated programs hold
-//! its code for their target where there is some, and its meaning where there is none.
+//! [`Kernel::verify`] checks that every instruction that names a callee belongs to a call of it: a
+//! step that would change the inside of a call is refused. A callee with *code* is an intrinsic:
+//! generated programs hold its code for their target where there is some, and its meaning where
+//! there is none.
 
 mod find;
 mod layout;
@@ -73,10 +75,11 @@ pub struct TargetCode {
 pub enum Piece {
     /// Text as it is.
     Text(String),
-    /// An element of an argument, to read or write, or the value of a scalar. Indices mention loops on
-    /// work-items and parameters of the callee.
+    /// An element of an argument, to read or write, or the value of a scalar. Indices mention loops
+    /// on work-items and parameters of the callee.
     Element(Access),
-    /// The address of an element of an argument, whose window must lie in memory as the argument is declared.
+    /// The address of an element of an argument, whose window must lie in memory as the argument is
+    /// declared.
     Address(Access),
 }
 
@@ -159,7 +162,8 @@ impl Window {
 }
 
 impl Binding {
-    /// The value in the caller of an index expression of the callee; `None` if it mentions what has none.
+    /// The value in the caller of an index expression of the callee; `None` if it mentions what has
+    /// none.
     pub fn value(&self, e: &Affine) -> Option<Affine> {
         let mut missing = false;
         e.for_each_symbol(&mut |atom| missing |= self.symbol(atom).is_none());

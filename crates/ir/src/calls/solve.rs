@@ -9,8 +9,8 @@ pub(super) struct Equation {
     pub(super) value: i64,
 }
 
-/// The solution of a system with `unknowns` unknowns; those that no equation fixes are 0. `None` if there is no
-/// solution in integers, or if numbers grow beyond 64 bits on the way.
+/// The solution of a system with `unknowns` unknowns; those that no equation fixes are 0. `None` if
+/// there is no solution in integers, or if numbers grow beyond 64 bits on the way.
 pub(super) fn solve(mut equations: Vec<Equation>, unknowns: usize) -> Option<Vec<i64>> {
     let mut pivots: Vec<(usize, usize)> = Vec::new(); // unknown and row
     let mut row = 0;

@@ -36,14 +36,15 @@ impl Mismatch {
 
 pub(super) type Matched = Result<(), Mismatch>;
 
-/// The arguments with which `nodes` are the body of `callee`: the same loops up to shifts, the same instructions
-/// in the same order, operands of commuting operations in any order, and windows and parameters as affine
-/// functions of the loops around.
+/// The arguments with which `nodes` are the body of `callee`: the same loops up to shifts, the same
+/// instructions in the same order, operands of commuting operations in any order, and windows and
+/// parameters as affine functions of the loops around.
 ///
 /// Formula: a bijection of loops and instructions, affine values `p` of the parameters and windows
-/// `w(f) = o + M f` such that for every access `A[f(l)]` of the callee the statements access `B[o + M f(l)]`, where
-/// `o` and `M` do not depend on the loops of `nodes` and nothing that `nodes` write is read to find `o`, `p` or
-/// the value of a scalar. So the instances and their accesses are those of the callee.
+/// `w(f) = o + M f` such that for every access `A[f(l)]` of the callee the statements access
+/// `B[o + M f(l)]`, where `o` and `M` do not depend on the loops of `nodes` and nothing that
+/// `nodes` write is read to find `o`, `p` or the value of a scalar. So the instances and their
+/// accesses are those of the callee.
 ///
 /// The kernel holds no substitution rules (expand them first).
 ///
@@ -91,7 +92,8 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Works through the goals; at a dead end takes the last choice anew. The error is that of the first way.
+    /// Works through the goals; at a dead end takes the last choice anew. The error is that of the
+    /// first way.
     fn run(&mut self) -> Matched {
         let mut first: Option<Mismatch> = None;
         let mut dead_ends = 0;
@@ -265,8 +267,8 @@ impl<'a> State<'a> {
         Err(differs())
     }
 
-    /// Gives parameters that have no value yet that of the loop or scalar of their name, a guess that whoever asks
-    /// must check; whether all symbols have a value then.
+    /// Gives parameters that have no value yet that of the loop or scalar of their name, a guess
+    /// that whoever asks must check; whether all symbols have a value then.
     fn take_by_name(&mut self, symbols: &[Atom]) -> bool {
         for atom in symbols {
             if let Atom::Var(v) = atom
@@ -369,7 +371,8 @@ impl<'a> State<'a> {
         self.then([(&needed.body, &found.body)])
     }
 
-    /// Whether the callee's side is an affine function of its loops and parameters, and more than a literal.
+    /// Whether the callee's side is an affine function of its loops and parameters, and more than a
+    /// literal.
     pub(super) fn is_index(&self, goal: Goal<'a>) -> bool {
         let Goal::Expr(needed, _) = goal else { return false };
         let Some(value) = needed.as_affine() else { return false };
@@ -478,7 +481,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The scalar that a scalar argument is, if it is one that statements before this one have accessed.
+    /// The scalar that a scalar argument is, if it is one that statements before this one have
+    /// accessed.
     fn scalar(&self, var: VarId) -> Option<Affine> {
         let array = self.arrays[var.index()].filter(|a| self.kernel.vars[*a].shape.is_empty())?;
         self.callee.vars[var].shape.is_empty().then(|| Affine::var(array))
@@ -491,8 +495,8 @@ impl<'a> State<'a> {
         (!unknown).then(|| e.substitute(&|atom| self.symbol(atom)))
     }
 
-    /// Makes an expression of the callee equal to one of the caller: by a parameter that has no value yet, or by
-    /// several where they have the names of what they stand for.
+    /// Makes an expression of the callee equal to one of the caller: by a parameter that has no
+    /// value yet, or by several where they have the names of what they stand for.
     pub(super) fn equal(&mut self, needed: &Affine, found: &Affine) -> Matched {
         let differs = |this: &Self| {
             this.differs(

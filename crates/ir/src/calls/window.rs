@@ -1,7 +1,8 @@
 //! Solving for the window that each argument is of an array.
 //!
-//! For each access `A[f]` of the callee and `B[g]` of the statements, `g = o + M f`: in each axis of `B` one
-//! linear equation for each loop of the statements, and one between any two accesses for what they have besides.
+//! For each access `A[f]` of the callee and `B[g]` of the statements, `g = o + M f`: in each axis
+//! of `B` one linear equation for each loop of the statements, and one between any two accesses for
+//! what they have besides.
 
 use super::solve::{Equation, solve};
 use super::unify::{Matched, State};
@@ -19,8 +20,9 @@ pub(super) struct Site<'a> {
 }
 
 impl State<'_> {
-    /// Solves for the windows of all arguments. Those whose indices mention a parameter that nothing else gives
-    /// a value come last: there the whole axis is passed, which gives the parameter its value.
+    /// Solves for the windows of all arguments. Those whose indices mention a parameter that
+    /// nothing else gives a value come last: there the whole axis is passed, which gives the
+    /// parameter its value.
     pub(super) fn solve_windows(&mut self) -> Matched {
         let arguments: Vec<VarId> =
             self.callee.vars.ids().filter(|v| self.arrays[v.index()].is_some()).collect();
@@ -126,8 +128,8 @@ impl State<'_> {
         }
     }
 
-    /// `f` and one axis of `g`, split into what depends on the loops of the statements and the rest; `None` for
-    /// an index of the callee that has no affine value.
+    /// `f` and one axis of `g`, split into what depends on the loops of the statements and the
+    /// rest; `None` for an index of the callee that has no affine value.
     fn parts(&self, site: &Site<'_>, axis: usize) -> Option<Parts> {
         let needed = site.needed.iter().map(|e| match e.as_affine() {
             Some(e) => self.known(&e).map(|e| e.split(&|i| self.is_inside(i))),
@@ -140,7 +142,8 @@ impl State<'_> {
     }
 }
 
-/// An index of the window and one of the array: what depends on the loops of the statements, and the rest.
+/// An index of the window and one of the array: what depends on the loops of the statements, and
+/// the rest.
 struct Parts {
     needed: Vec<(Affine, Affine)>,
     found: (Affine, Affine),

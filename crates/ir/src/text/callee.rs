@@ -1,4 +1,5 @@
-//! Callees as text: `callee name`, a kernel's declarations and body, and the code of targets, all indented.
+//! Callees as text: `callee name`, a kernel's declarations and body, and the code of targets, all
+//! indented.
 
 use super::cursor::Cursor;
 use super::declaration::label;

@@ -20,8 +20,8 @@ type Result<T> = std::result::Result<T, Fail>;
 pub(super) const VARIABLE_WORDS: [&str; 4] = ["param", "arg", "temp", "table"];
 
 impl<'s> Parser<'s> {
-    /// Declares the name of a variable; [`Self::variable_declaration`] reads the rest once all names
-    /// are known.
+    /// Declares the name of a variable; [`Self::variable_declaration`] reads the rest once all
+    /// names are known.
     pub(super) fn declare_variable(&mut self, name: &'s str, span: Span) -> Result<VarId> {
         let placeholder = Variable::new(name, ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
         let id = self.kernel.vars.push(placeholder);

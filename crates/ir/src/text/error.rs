@@ -117,7 +117,8 @@ pub fn suggestion<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>)
         .map(|(_, c)| format!("did you mean `{c}`?"))
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words; `limit + 1` where more.
+/// Insertions, deletions, replacements and swaps of neighbours between two words; `limit + 1` where
+/// more.
 pub fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > limit {

@@ -37,7 +37,8 @@ impl<'s> Parser<'s> {
 
     fn climb(&mut self, c: &mut Cursor<'_, 's>, lowest: Level) -> Result<Parsed> {
         c.depth += 1;
-        // an operation is at most two deep: the operand and its brackets, or the call and its argument
+        // an operation is at most two deep: the operand and its brackets, or the call and its
+        // argument
         if c.depth > 2 * MAX_DEPTH + 2 {
             return Err(too_deep(c.span()));
         }
@@ -346,7 +347,14 @@ fn operator(c: &Cursor<'_, '_>) -> Option<(BinaryOp, bool, Level)> {
         Kind::Symbol("-") => (BinaryOp::Sub, false),
         Kind::Symbol("*") => (BinaryOp::Mul, false),
         Kind::Symbol("/") => (BinaryOp::Div, false),
-        _ => return None,
+        Kind::Name(_)
+        | Kind::Int(_)
+        | Kind::Real(_)
+        | Kind::Hex(_)
+        | Kind::Text(_)
+        | Kind::Symbol(_)
+        | Kind::Newline
+        | Kind::Bad => return None,
     };
     Some((op, swapped, super::show::level_of(op)))
 }

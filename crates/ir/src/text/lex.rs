@@ -137,7 +137,8 @@ fn quoted(input: &mut Input<'_>) -> winnow::Result<String, ()> {
     delimited('"', repeat(0.., alt((plain, escape))), '"').parse_next(input)
 }
 
-/// Bytes of the text that is no token: a word, a string up to the end of the line, or one character.
+/// Bytes of the text that is no token: a word, a string up to the end of the line, or one
+/// character.
 fn unknown(rest: &str) -> usize {
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
     let length = match rest.chars().next() {

@@ -47,8 +47,8 @@
 //! | integer division | `floor_div(a, b)`, `a mod b`, both rounding down |
 //! | literals | `3` is an integer, `3.0` a real, also `inf` and `nan`; `-3` is a literal, `-(3)` a negation |
 //!
-//! `atomic` among the tags of an update makes it atomic; a label of that name is written `"atomic"`,
-//! in quotes, as any tag that is not an identifier.
+//! `atomic` among the tags of an update makes it atomic; a label of that name is written
+//! `"atomic"`, in quotes, as any tag that is not an identifier.
 
 mod callee;
 mod cursor;

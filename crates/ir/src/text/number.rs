@@ -19,7 +19,7 @@ pub(super) fn write_table_real(f: &mut dyn fmt::Write, value: Real, ty: ScalarTy
     let x = value.0;
     match ty {
         ScalarType::F32 if !x.is_nan() => write!(f, "{:?}", x as f32),
-        _ => write_real(f, value),
+        ScalarType::F32 | ScalarType::F64 | ScalarType::I32 | ScalarType::I64 => write_real(f, value),
     }
 }
 

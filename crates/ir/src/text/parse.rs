@@ -277,7 +277,12 @@ impl<'s> Parser<'s> {
                     self.place(line, &mut blocks);
                     self.open_call(line, &mut blocks);
                 }
-                _ => {
+                Statement::Kernel
+                | Statement::Variable
+                | Statement::Rule
+                | Statement::Callee
+                | Statement::Assume
+                | Statement::Insn => {
                     self.place(line, &mut blocks);
                     let callee = callee_around(&blocks);
                     if let (Some(insn), Some(block)) = (self.instruction_line(line), blocks.last_mut()) {

@@ -3,7 +3,7 @@
 use super::number::write_table_real;
 use super::show::{Names, write_label};
 use crate::calls::{Call, groups};
-use crate::constant::{Real, TableData};
+use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
 use crate::kernel::{AddressSpace, Direction, Kernel, Node, Rule, VarKind, Variable};
 use crate::types::ScalarType;
@@ -22,7 +22,8 @@ pub enum TableStyle {
     /// Every value, so that the text parses back.
     #[default]
     Full,
-    /// The first few values, their number and a hash: for people and snapshots. The parser refuses it.
+    /// The first few values, their number and a hash: for people and snapshots. The parser refuses
+    /// it.
     Abridged,
 }
 
@@ -265,8 +266,8 @@ fn values(
             f.write_str(", ")?;
         }
         match data {
-            TableData::Real(v) => write_table_real(f, v.get(k).copied().unwrap_or(Real(0.0)), ty)?,
-            TableData::Int(v) => write!(f, "{}", v.get(k).copied().unwrap_or(0))?,
+            TableData::Real(v) => write_table_real(f, v[k], ty)?,
+            TableData::Int(v) => write!(f, "{}", v[k])?,
         }
     }
     Ok(())

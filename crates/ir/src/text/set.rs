@@ -104,7 +104,20 @@ impl<'s> Parser<'s> {
             Expr::Int(d) if d > 0 && d.unsigned_abs() <= MAX_INTERMEDIATE => {
                 Ok((self.to_affine(value).map_err(|why| not_affine(span, why))?, d))
             }
-            _ => Err(fail(span, "the divisor in a bound is not a positive integer literal")),
+            Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => {
+                Err(fail(span, "the divisor in a bound is not a positive integer literal"))
+            }
         }
     }
 
@@ -134,7 +147,8 @@ impl<'s> Parser<'s> {
             if c.take_word("true") {
                 all.push(Vec::new());
             } else if !c.take_word("false") {
-                // one operand of `or` at a time: a union may have more of them than expressions are deep
+                // one operand of `or` at a time: a union may have more of them than expressions are
+                // deep
                 let e = self.operand_of_or(c)?;
                 let disjuncts = self.disjuncts(&e);
                 all.extend(disjuncts.map_err(|why| refused(start.to(c.last_span()), &why))?);

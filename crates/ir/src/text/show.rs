@@ -185,7 +185,16 @@ impl Names<'_> {
                 self.bare_expr(f, a)?;
                 f.write_str(")")
             }
-            _ => self.expr(f, a, Level::Unary),
+            Expr::Iname(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => self.expr(f, a, Level::Unary),
         }
     }
 
@@ -201,7 +210,8 @@ impl Names<'_> {
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => (Level::Sum, Level::Sum, true),
             BinaryOp::Add | BinaryOp::Sub => (Level::Sum, Level::Product, true),
             BinaryOp::Mul | BinaryOp::Div => (Level::Product, Level::Unary, false),
-            // brackets that the grammar does not need: few people know whether `a*b mod c` is `(a*b) mod c`
+            // brackets that the grammar does not need: few people know whether `a*b mod c` is
+            // `(a*b) mod c`
             BinaryOp::Mod => (Level::Unary, Level::Unary, true),
         };
         self.expr(f, a, left)?;
@@ -259,7 +269,9 @@ impl Names<'_> {
         self.domain(f, id, &iname.domain)?;
         match iname.tag {
             AxisTag::Sequential => Ok(()),
-            tag => write!(f, " {{{tag}}}"),
+            tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+                write!(f, " {{{tag}}}")
+            }
         }
     }
 
@@ -333,8 +345,9 @@ fn level(e: &Expr) -> Level {
     }
 }
 
-/// A label or the name of a buffer as the text format writes it: bare if it is an identifier, else in quotes, with
-/// control characters escaped. It is one line, and ends in none of what a language reads as more than a character.
+/// A label or the name of a buffer as the text format writes it: bare if it is an identifier, else
+/// in quotes, with control characters escaped. It is one line, and ends in none of what a language
+/// reads as more than a character.
 pub fn show_label(label: &str) -> String {
     let mut text = String::new();
     let _ = write_label(&mut text, label); // a string takes everything

@@ -1,6 +1,7 @@
 //! Affine expressions, constraints and domains as text.
 //!
-//! Printing rearranges freely: the parser's arithmetic brings every form back to the same normal form.
+//! Printing rearranges freely: the parser's arithmetic brings every form back to the same normal
+//! form.
 
 use super::show::{Names, Out};
 use crate::affine::{Affine, Atom};
@@ -8,7 +9,8 @@ use crate::domain::{Constraint, Domain};
 use crate::ids::InameId;
 use std::fmt;
 
-/// Positive terms first, then negative ones, then the constant; `x - d*floor_div(x, d)` as `x mod d`.
+/// Positive terms first, then negative ones, then the constant; `x - d*floor_div(x, d)` as
+/// `x mod d`.
 impl Names<'_> {
     pub(super) fn affine(&self, f: Out<'_, '_>, e: &Affine) -> fmt::Result {
         let (remainders, rest) = split_remainders(e);
@@ -169,7 +171,8 @@ fn bound(c: &Constraint, iname: InameId) -> Option<Bound> {
     if k == 0 || rest.mentions(iname) {
         return None;
     }
-    // k*i + rest >= 0: i >= ceil(-rest/k) for k > 0; |k|*i < rest + 1, so i < ceil((rest+1)/|k|), for k < 0
+    // k*i + rest >= 0: i >= ceil(-rest/k) for k > 0; |k|*i < rest + 1, so i < ceil((rest+1)/|k|),
+    // for k < 0
     Some(if k > 0 {
         Bound { low: true, value: rest.times(-1), divisor: k }
     } else {

@@ -76,7 +76,8 @@ fn triad(target: Target, source: String, block: u64) -> Program {
     program(target, "triad", source, args, chunks(), block)
 }
 
-/// Programs that sum `x` in pieces, every element read once; n a multiple of 1024; the fastest counts.
+/// Programs that sum `x` in pieces, every element read once; n a multiple of 1024; the fastest
+/// counts.
 pub(crate) fn sums(target: Target) -> Vec<Program> {
     match target {
         Target::C => vec![sum(target, SUM_C.into(), 1)],
@@ -202,8 +203,8 @@ fn counted(target: Target, entry: &str, source: String, block: u64, groups: u64,
     Variant { program, groups, iterations }
 }
 
-/// Chains `x = p*x + q` (with these p and q they stay near 1): enough of them to hide the latency of
-/// two pipelines of four cycles, few enough for sixteen vector registers.
+/// Chains `x = p*x + q` (with these p and q they stay near 1): enough of them to hide the latency
+/// of two pipelines of four cycles, few enough for sixteen vector registers.
 pub(crate) fn fma(info: &DeviceInfo) -> Vec<Variant> {
     let cores = u64::from(info.compute_units.max(1));
     match info.backend {

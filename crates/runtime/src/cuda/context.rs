@@ -6,7 +6,8 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use std::sync::Arc;
 
-/// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing one.
+/// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing
+/// one.
 const SYMBOLS: [&str; 26] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -147,7 +148,8 @@ unsafe impl Sync for CudaCode {}
 impl CudaCode {
     pub(crate) fn new(context: &Arc<Context>, cubin: &[u8], entry: &str) -> Result<Self, RuntimeError> {
         context.enter()?;
-        // SAFETY: the image is what NVRTC made for this architecture, or passed its digest in the cache.
+        // SAFETY: the image is what NVRTC made for this architecture, or passed its digest in the
+        // cache.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }
             .map_err(context.failed("cuModuleLoadData"))?;
         let no_entry = |reason: String| RuntimeError::NoEntry { symbol: entry.into(), reason };

@@ -179,7 +179,8 @@ impl Driver for CudaDriver {
             .collect();
         self.stopwatch.measure(|| {
             let (grid, block) = (dimensions(call.grid), dimensions(call.block));
-            // SAFETY: the arguments match the plan, which is the source's own; the driver only reads them.
+            // SAFETY: the arguments match the plan, which is the source's own; the driver only
+            // reads them.
             unsafe {
                 let stream = result::stream::null();
                 result::launch_kernel(code.function, grid, block, code.local_bytes, stream, &mut arguments)

@@ -1,7 +1,7 @@
 //! NVRTC: CUDA source to PTX and machine code, with or without a GPU.
 //!
-//! The library is loaded here and not by `cudarc`, whose loader looks only on the system's search path,
-//! takes the first version it meets, and panics where a symbol is missing.
+//! The library is loaded here and not by `cudarc`, whose loader looks only on the system's search
+//! path, takes the first version it meets, and panics where a symbol is missing.
 
 use super::ptxas::{self, Resources};
 use super::toolkit;
@@ -15,8 +15,8 @@ use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What NVRTC is told besides the architecture, contraction and what is not to be optimised; the last option makes
-/// ptxas report registers and spills in the log.
+/// What NVRTC is told besides the architecture, contraction and what is not to be optimised; the
+/// last option makes ptxas report registers and spills in the log.
 const OPTIONS: [&str; 2] = ["--std=c++17", "--ptxas-options=-v"];
 
 /// Its default, written down because results depend on it.
@@ -62,7 +62,8 @@ pub struct CudaObject {
     pub cubin: Vec<u8>,
     /// What NVRTC and the ptxas in it printed.
     pub log: String,
-    /// Registers, spills and memory of each entry point, in the log's order; empty if the log has none.
+    /// Registers, spills and memory of each entry point, in the log's order; empty if the log has
+    /// none.
     pub resources: Vec<Resources>,
     /// Whether NVRTC ran or the cache answered.
     pub origin: Origin,
@@ -163,7 +164,8 @@ fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// The file in `dir` whose name starts with `prefix` and sorts last, that is the highest major version.
+/// The file in `dir` whose name starts with `prefix` and sorts last, that is the highest major
+/// version.
 fn newest(dir: &Path, prefix: &str) -> Option<PathBuf> {
     let names = std::fs::read_dir(dir).ok()?.flatten();
     names.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).map(|e| e.path()).max()
@@ -173,7 +175,8 @@ impl Nvrtc {
     /// The library at `path`, if it loads and has every function.
     fn open(path: &Path) -> Option<Self> {
         let mut libraries = Vec::new();
-        // NVRTC opens its built-ins by bare name: outside the loader's path they must be there first.
+        // NVRTC opens its built-ins by bare name: outside the loader's path they must be there
+        // first.
         let builtins = path.parent().filter(|d| !d.as_os_str().is_empty());
         if let Some(file) = builtins.and_then(|d| newest(d, "libnvrtc-builtins.so")) {
             // SAFETY: NVIDIA's library; its initialisers have no preconditions.

@@ -23,7 +23,8 @@ pub struct Resources {
     pub stack_bytes: u64,
     /// Bytes of shared memory of a work-group that the source declares.
     pub shared_bytes: u64,
-    /// Bytes of shared memory of a work-group that the launch provides; ptxas does not know them, the program does.
+    /// Bytes of shared memory of a work-group that the launch provides; ptxas does not know them,
+    /// the program does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamic_shared_bytes: Option<u64>,
     /// Hardware barriers in use.
@@ -31,7 +32,8 @@ pub struct Resources {
 }
 
 impl fmt::Display for Resources {
-    /// As `168 registers, 24 B spilled and 36 B reloaded, 40 B of stack, 256 B static and 0 B dynamic shared memory`.
+    /// As
+    /// `168 registers, 24 B spilled and 36 B reloaded, 40 B of stack, 256 B static and 0 B dynamic shared memory`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} registers, ", self.registers)?;
         match (self.spill_stores, self.spill_loads) {

@@ -1,7 +1,8 @@
 //! How much memory this process may still take.
 
-/// Bytes that this process can still allocate and use: what the machine has free, what the group of processes it is
-/// in may have (cgroups, versions 2 and 1), and what its own limits leave. None if the system says nothing.
+/// Bytes that this process can still allocate and use: what the machine has free, what the group of
+/// processes it is in may have (cgroups, versions 2 and 1), and what its own limits leave. None if
+/// the system says nothing.
 ///
 /// # Units
 /// Bytes. The figure is of the moment: other processes take memory as well.

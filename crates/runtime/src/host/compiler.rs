@@ -9,10 +9,11 @@ use std::process::Command;
 
 /// IEEE arithmetic is kept; how far it is optimised and contracted is the program's.
 ///
-/// GCC 12 with AVX-512 takes a guarded read of an array, `if (1 <= i) y[i] *= t[i - 1]` in a vector loop, for a proof
-/// that `i` is at least 1 in every lane, and computes nonsense; without the propagation of ranges it does not. It then
-/// distributes a loop over statements that may not be parted (`y[i] += …; y[0] = fmin(y[0], …)`), unless told not to.
-/// Its predictive commoning keeps a sum `w[1 - i] += …` of a triangle in a register over iterations that it is not of.
+/// GCC 12 with AVX-512 takes a guarded read of an array, `if (1 <= i) y[i] *= t[i - 1]` in a vector
+/// loop, for a proof that `i` is at least 1 in every lane, and computes nonsense; without the
+/// propagation of ranges it does not. It then distributes a loop over statements that may not be
+/// parted (`y[i] += …; y[0] = fmin(y[0], …)`), unless told not to. Its predictive commoning keeps a
+/// sum `w[1 - i] += …` of a triangle in a register over iterations that it is not of.
 const OPTIONS: [&str; 8] = [
     "-march=native",
     "-std=c11",

@@ -64,7 +64,8 @@ impl HostDriver {
         Ok(Self::with(Compiler::at(path, Vec::new())?, cache))
     }
 
-    /// The loaded object of `program`. A stored one may need a library that is gone: it is built anew.
+    /// The loaded object of `program`. A stored one may need a library that is gone: it is built
+    /// anew.
     fn load(
         &self,
         program: &Program,
@@ -73,7 +74,8 @@ impl HostDriver {
         let mut fresh = false;
         loop {
             let object = self.compiler.object(program, optimisation, &self.arch_key, &self.cache, fresh)?;
-            // SAFETY: the object was compiled from a kernel, which has no initialisers with side effects.
+            // SAFETY: the object was compiled from a kernel, which has no initialisers with side
+            // effects.
             match unsafe { libloading::Library::new(&object.path) } {
                 Ok(library) => return Ok((object, library)),
                 Err(_) if object.origin == Origin::Disk => fresh = true,
@@ -160,7 +162,8 @@ impl Driver for HostDriver {
     }
 
     fn write(&self, memory: &HostMemory, data: &[u8]) -> Result<(), RuntimeError> {
-        // SAFETY: sizes were compared; `min` guards the block anyway. Regions of two owners never overlap.
+        // SAFETY: sizes were compared; `min` guards the block anyway. Regions of two owners never
+        // overlap.
         unsafe {
             std::ptr::copy_nonoverlapping(data.as_ptr(), memory.pointer(), data.len().min(memory.len()))
         }

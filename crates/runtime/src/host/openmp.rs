@@ -14,8 +14,8 @@ const NO_DELETE: i32 = 0x1000;
 
 /// Marks a loaded OpenMP runtime as never to be unloaded.
 ///
-/// libgomp is not linked with `nodelete`: unloading the last kernel would unmap the code in which its
-/// idle threads wait.
+/// libgomp is not linked with `nodelete`: unloading the last kernel would unmap the code in which
+/// its idle threads wait.
 pub(crate) fn keep_loaded() {
     #[cfg(target_os = "linux")]
     for name in RUNTIMES {

@@ -32,7 +32,8 @@ pub(crate) fn nth(index: usize) -> Result<(Device, DeviceInfo), RuntimeError> {
     Ok((device, info))
 }
 
-/// Held while platforms are asked: of two threads that are the first to ask pocl, one is told of no device.
+/// Held while platforms are asked: of two threads that are the first to ask pocl, one is told of no
+/// device.
 static ASKED: Mutex<()> = Mutex::new(());
 
 fn devices() -> Result<Vec<(Platform, Device)>, Unavailable> {
@@ -56,8 +57,8 @@ fn devices() -> Result<Vec<(Platform, Device)>, Unavailable> {
     Ok(found)
 }
 
-/// Bytes of private arrays of a group on a CPU, whose work-items share the stack of a thread: half of the 8 MiB that
-/// are usual.
+/// Bytes of private arrays of a group on a CPU, whose work-items share the stack of a thread: half
+/// of the 8 MiB that are usual.
 const STACK_BYTES: u64 = 4 << 20;
 
 fn info(index: usize, platform: &Platform, device: &Device) -> Result<DeviceInfo, ClError> {

@@ -73,7 +73,8 @@ impl OpenClDriver {
 
     fn set_arguments(&self, kernel: &Kernel, call: &Call<'_, OpenClMemory>) -> Result<(), RuntimeError> {
         for (i, value) in (0 as cl_uint..).zip(&call.values) {
-            // SAFETY: index, size and type were checked against the plan, which is the source's own.
+            // SAFETY: index, size and type were checked against the plan, which is the source's
+            // own.
             let set = unsafe {
                 match value {
                     CallValue::I32(v) => kernel.set_arg(i, v),
@@ -106,8 +107,8 @@ impl Driver for OpenClDriver {
     }
 
     fn queue(&self) -> Arc<Mutex<()>> {
-        // oclgrind 21.10 keeps one pool of workers for the process: kernels of two queues at once give
-        // wrong results.
+        // oclgrind 21.10 keeps one pool of workers for the process: kernels of two queues at once
+        // give wrong results.
         static OCLGRIND: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
         if self.is_checker() { Arc::clone(&OCLGRIND) } else { Arc::default() }
     }

@@ -105,7 +105,17 @@ pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> 
 pub(crate) fn map_accesses(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Access) {
     let mut rewrite = |e: Expr| match e {
         Expr::Load(access) => Expr::Load(edit(access)),
-        other => other,
+        other @ (Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_)) => other,
     };
     for rule in kernel.rules.values_mut() {
         rule.body = rule.body.map(&mut rewrite);

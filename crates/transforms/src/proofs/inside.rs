@@ -80,7 +80,18 @@ fn may_fault(kernel: &Kernel, insn: &Insn) -> Option<(&'static str, &'static str
         Expr::Cast(ScalarType::I32, of) if !fits_i32(kernel, of) && of.as_affine().is_none() => {
             found = Some(("cast an integer to an i32 that it may not fit", "cast where it is used"));
         }
-        _ => {}
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => {}
     };
     insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate).for_each(|e| e.for_each(&mut visit));
     found
@@ -90,6 +101,19 @@ fn may_fault(kernel: &Kernel, insn: &Insn) -> Option<(&'static str, &'static str
 fn divides(divisor: &Expr) -> bool {
     match divisor {
         Expr::Binary(BinaryOp::Max, a, b) => [a, b].iter().any(|e| matches!(***e, Expr::Int(1..))),
-        other => other.as_affine().and_then(|e| e.as_constant()).is_some_and(|c| c != 0 && c != -1),
+        other @ (Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_)) => {
+            other.as_affine().and_then(|e| e.as_constant()).is_some_and(|c| c != 0 && c != -1)
+        }
     }
 }

@@ -162,7 +162,18 @@ fn with_values(e: &isl::Affine, value: &dyn Fn(&str) -> Option<Affine>) -> Optio
 fn redirect(kernel: &mut Kernel, region: &Region, tile: &Tile, temporary: VarId) {
     let mut rewrite = |e: Expr| match e {
         Expr::Load(access) if access.var == region.var => Expr::load(temporary, tile.index(&access.index)),
-        other => other,
+        other @ (Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Load(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_)) => other,
     };
     for insn in &region.insns {
         kernel.insns[*insn].map_expressions(&mut rewrite);
