@@ -84,8 +84,8 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
     };
     let Some(target) = target else {
         if args.passes || args.after.is_some() {
-            return Err(Failure::input(
-                "passes are of a target's code; add `--target cuda`, `opencl` or `c`",
+            return Err(Failure::Usage(
+                "passes are of a target's code; add `--target cuda`, `opencl` or `c`".to_owned(),
             ));
         }
         let short = args.short_tables || (std::io::stdout().is_terminal() && !args.full_tables);
