@@ -1,5 +1,6 @@
 //! Arguments, subcommands, exit codes.
 
+mod arrays;
 mod blame;
 mod cases;
 mod deps;

@@ -5,6 +5,7 @@ use super::out;
 use super::progress::Progress;
 use super::run::open_device;
 use super::source::{FormOptions, Scheme, is_file};
+use super::table::table;
 use super::transform::mapping;
 use super::trials::{Trials, first_line};
 use super::values::ParamArg;
@@ -18,7 +19,7 @@ use purlin::autotune::{
 use purlin::codegen::Target;
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache, Ceilings, Device, DeviceInfo, measure_ceilings};
+use purlin::runtime::{Backend, Cache, Ceilings, Device, DeviceInfo, Optimisation, measure_ceilings};
 use purlin::tuning::{CaseSubject, Choice, LoweredCase, source, staged};
 use purlin::{Case, Random, device_model, occupancy};
 use rayon::prelude::*;
@@ -371,25 +372,25 @@ fn compile_only(args: &TuneArgs, lowered: &[LoweredCase], progress: &Progress) -
     let done = AtomicUsize::new(0);
     let compile = |(case, parameters): &(&LoweredCase, Parameters)| {
         let result = source(&case.lowered.kernel, parameters, Target::Cuda).and_then(|(program, _)| {
-            let object = nvrtc::compile_for(&args.arch, &program.entry, &program.source, &cache);
-            object.map_err(|e| Refusal::new(Stage::Compile, e)).map(drop)
+            let object = nvrtc::compile_program(&args.arch, &program, Optimisation::Full, &cache);
+            let resources = object.map_err(|e| Refusal::new(Stage::Compile, e))?.resources;
+            Ok(resources.into_iter().find(|r| r.entry == program.entry))
         });
         let n = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress.stage(format!("compiled {n} of {} for {}", jobs.len(), args.arch));
-        result
-            .err()
-            .map(|refusal| format!("{}, {parameters}: {}\n", case.workload.case, first_line(&refusal)))
+        let said = match &result {
+            Ok(Some(resources)) => resources.to_string(),
+            Ok(None) => "no report of its resources".into(),
+            Err(refusal) => first_line(refusal),
+        };
+        (result.is_ok(), [case.workload.case.clone(), parameters.to_string(), said])
     };
-    let refused: Vec<String> = jobs.par_iter().filter_map(compile).collect();
+    let compiled: Vec<(bool, [String; 3])> = jobs.par_iter().map(compile).collect();
     let place =
         cache.dir().map_or("nowhere: there is no cache directory".into(), |d| d.display().to_string());
-    let good = jobs.len() - refused.len();
-    out(&format!(
-        "{}{good} of {} compiled for {}, kept in {place}\n",
-        refused.concat(),
-        jobs.len(),
-        args.arch
-    ))
+    let good = compiled.iter().filter(|(is_good, _)| *is_good).count();
+    let table = table(["case", "mapping", "resources"], compiled.into_iter().map(|(_, row)| row));
+    out(&format!("{table}{good} of {} compiled for {}, kept in {place}\n", jobs.len(), args.arch))
 }
 
 /// Says how it ended and shows what the database holds of these cases.

@@ -7,8 +7,9 @@
 //! | `graph` | the graph of instructions and dependences, for Graphviz |
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
-use purlin_analysis::deps::{dependence_graph, dependences, show_dependences, to_dot};
-use purlin_analysis::placement::{Placement, place};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::{show_dependences, to_dot};
+use purlin_analysis::placement::Placement;
 use purlin_facts::{Answers, Fact};
 use purlin_ir::Kernel;
 use std::path::Path;
@@ -21,15 +22,16 @@ fn main() -> ExitCode {
 fn answer(fact: &Fact) -> Result<Answers, String> {
     let text = &fact.kernel.text;
     let kernel = purlin_ir::text::parse(text).map_err(|e| e.render(text))?;
+    let analysis = Analysis::of(&kernel);
     let mut found = Answers { kernel: Some(kernel.to_string()), answers: Vec::new() };
     for question in &fact.questions {
         found.answers.push(match question.text.as_str() {
-            "placement" => match place(&kernel, &dependences(&kernel).unwrap()) {
+            "placement" => match analysis.place() {
                 Err(error) => format!("refused: {error}"),
-                Ok(placement) => placed(&kernel, &placement),
+                Ok(placement) => placed(&kernel, placement),
             },
-            "dependences" => show_dependences(&kernel, &dependence_graph(&kernel).unwrap()).unwrap(),
-            "graph" => to_dot(&kernel, &dependence_graph(&kernel).unwrap()),
+            "dependences" => show_dependences(&kernel, &analysis.dependence_graph().unwrap()).unwrap(),
+            "graph" => to_dot(&kernel, &analysis.dependence_graph().unwrap()),
             other => return Err(format!("`{other}` is no question")),
         });
     }

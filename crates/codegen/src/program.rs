@@ -13,7 +13,7 @@ use crate::placed::PlacedKernel;
 use crate::plan::{Precondition, Program, Target};
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes};
-use purlin_analysis::inside::first_outside;
+use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement};
 use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, VarId, VarKind, Variable};
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ pub(crate) fn lower(
         return lower(&PlacedKernel { kernel: &kernel, placement }, target, last);
     }
     let kernel = placed.kernel;
-    if let Some(outside) = first_outside(kernel) {
+    if let Some(outside) = Analysis::of(kernel).first_outside() {
         return Err(CodegenError::OutOfBounds(Box::new(outside)));
     }
     let mut env = Env::new(kernel);

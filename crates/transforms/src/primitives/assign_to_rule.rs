@@ -2,12 +2,13 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{Cause, StaleValue};
 use crate::lookup;
 use crate::proofs::stale::witness;
+use crate::refusal::{Refusal, StaleValue};
 use crate::tree::prune_insn;
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences_of};
+use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{
     Atom, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
@@ -64,7 +65,7 @@ impl fmt::Display for AssignToRule {
 }
 
 impl Transform for AssignToRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         self.check_variable(kernel, var)?;
         self.check_uses(kernel, var)?;
@@ -85,11 +86,11 @@ struct Param {
 }
 
 impl AssignToRule {
-    fn refuse<T>(&self, why: &str) -> Result<T, Cause> {
-        Err(Cause::Argument(format!("`{}` {why}", self.var)))
+    fn refuse<T>(&self, why: &str) -> Result<T, Refusal> {
+        Err(Refusal::Other(format!("`{}` {why}", self.var)))
     }
 
-    fn check_variable(&self, kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    fn check_variable(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         if kernel.vars[var].kind != VarKind::Temporary {
             return self.refuse("is no temporary; only temporaries become rules");
         }
@@ -112,7 +113,7 @@ impl AssignToRule {
     }
 
     /// A reduction in the index of a use would be repeated by a rule.
-    fn check_uses(&self, kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    fn check_uses(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         for insn in kernel.insns.values() {
             for access in insn.reads().into_iter().filter(|a| a.var == var) {
                 let mut reduces = false;
@@ -131,7 +132,7 @@ impl AssignToRule {
         Ok(())
     }
 
-    fn definition(&self, kernel: &Kernel, var: VarId) -> Result<InsnId, Cause> {
+    fn definition(&self, kernel: &Kernel, var: VarId) -> Result<InsnId, Refusal> {
         let writers: Vec<_> = kernel.insns.iter().filter(|(_, i)| i.lhs.var == var).collect();
         let [(id, insn)] = writers.as_slice() else {
             let found = writers.len();
@@ -161,7 +162,7 @@ impl AssignToRule {
     }
 
     /// Indices first, in the order of the axes.
-    fn params(&self, kernel: &Kernel, definition: InsnId) -> Result<Vec<Param>, Cause> {
+    fn params(&self, kernel: &Kernel, definition: InsnId) -> Result<Vec<Param>, Refusal> {
         let insn = &kernel.insns[definition];
         let mut params: Vec<Param> = Vec::new();
         for (axis, index) in insn.lhs.index.iter().enumerate() {
@@ -193,11 +194,11 @@ impl AssignToRule {
         var: VarId,
         definition: InsnId,
         params: &[Param],
-    ) -> Result<(), Cause> {
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
-        let sites = access_sites(&poly);
-        let flows: Vec<_> = dependences_of(&expanded, &|v| v == var)?
+    ) -> Result<(), Refusal> {
+        let analysis = Analysis::of(kernel);
+        let (expanded, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
+        let flows: Vec<_> = analysis
+            .dependences_of(&|v| v == var)?
             .into_iter()
             .filter(|d| d.kind == DependenceKind::Flow && d.source == definition)
             .collect();
@@ -213,7 +214,7 @@ impl AssignToRule {
         for flow in &flows {
             let relation = flow.relation()?;
             for p in params.iter().filter(|p| p.axis.is_none()) {
-                let same = isl::Constraint::zero(step(&poly, p.iname));
+                let same = isl::Constraint::zero(step(poly, p.iname));
                 let equal = isl::Map::from_disjuncts(&relation.space()?, &[vec![same]])?;
                 if !relation.is_subset(&equal)? {
                     return self.refuse(&format!(
@@ -222,7 +223,7 @@ impl AssignToRule {
                     ));
                 }
             }
-            self.check_operands(&poly, &sites, definition, flow.sink, &relation)?;
+            self.check_operands(poly, sites, definition, flow.sink, &relation)?;
         }
         Ok(())
     }
@@ -234,12 +235,11 @@ impl AssignToRule {
         definition: InsnId,
         user: InsnId,
         flow: &isl::Map,
-    ) -> Result<(), Cause> {
-        let operands = poly.kernel.insns[definition].reads();
+    ) -> Result<(), Refusal> {
         for of_var in sites {
             for read in of_var.iter().filter(|s| s.insn == definition && s.mode == Mode::Read) {
-                if !operands.iter().any(|o| std::ptr::eq(*o, read.access)) {
-                    continue; // a bound of a loop around
+                if read.bound_of.is_some() {
+                    continue;
                 }
                 for write in of_var.iter().filter(|s| s.writes()) {
                     let Some(spoiled) = pair_relation(poly, read, write, Order::Anywhere) else { continue };
@@ -258,12 +258,12 @@ impl AssignToRule {
                     let late =
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: [].into(), ..use_site };
-                    if let Some(witness) = witness(poly.kernel, write, &user_site, &late)? {
-                        return Err(Cause::Stale(Box::new(StaleValue {
+                    if let Some(witness) = witness(&poly.kernel, write, &user_site, &late)? {
+                        return Err(crate::proofs::CURRENT.not_proved(StaleValue {
                             witness,
                             place: format!("`{}`", poly.kernel.insns[definition].name),
                             help: format!("keep `{}`, or copy that operand first", self.var),
-                        })));
+                        }));
                     }
                 }
             }
@@ -277,14 +277,14 @@ impl AssignToRule {
         var: VarId,
         definition: InsnId,
         params: &[Param],
-    ) -> Result<Kernel, Cause> {
+    ) -> Result<Kernel, Refusal> {
         let mut replaced = kernel.clone();
         let insn: Insn = kernel.insns[definition].clone();
         let position = |i: InameId| params.iter().position(|p| p.iname == i);
         let ty = kernel.vars[var].ty;
         let typed = |source| {
             let what = format!("`{}`", insn.name);
-            Cause::Kernel(purlin_ir::KernelError::Type { what, source })
+            Refusal::Malformed(purlin_ir::KernelError::Type { what, source })
         };
         let mut body = kernel.coerced(&insn.rhs, ty).map_err(typed)?.map(&mut |e| match e {
             Expr::Iname(i) => position(i).map_or(Expr::Iname(i), |k| Expr::RuleParam(k as u32)),

@@ -2,18 +2,19 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::neutral::neutral;
 use crate::proofs::elements::check_only_accessed;
 use crate::proofs::stale::witness;
+use crate::refusal::{LostValue, Refusal};
 use crate::staging::{Tile, check_no_rule_reads, check_work_items, memory};
 use crate::tree::{body_of, edit_body, insns_of};
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, Mode, access_sites};
+use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Direction, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
+    Access, AddressSpace, Affine, Direction, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
     VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
@@ -119,17 +120,18 @@ impl fmt::Display for BufferWrites {
 }
 
 impl Transform for BufferWrites {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let region = Region::of(self, kernel)?;
         let space = self.check_arguments(kernel, region.var)?;
-        let poly = Polyhedral::new(kernel);
-        let all = access_sites(&poly).swap_remove(region.var.index());
-        let sites: Vec<_> = all.iter().filter(|s| region.insns.contains(&s.insn)).collect();
-        let buffered = region.buffered(&poly, &sites)?;
+        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
+        let sites: Vec<_> =
+            analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
+        let buffered = region.buffered(poly, &sites)?;
         let array = &kernel.vars[region.var];
-        let tile = Tile::around(&poly, region.var, &buffered, &region.around, Some(&array.shape))?;
-        let start = region.start(&poly, &buffered, &tile)?;
-        let result = self.edit(&poly, &region, &tile, start, space)?;
+        let tile = Tile::around(poly, region.var, &buffered, &region.around, Some(&array.shape))?;
+        let start = region.start(poly, &buffered, &tile)?;
+        let result = self.edit(&analysis, &region, &tile, start, space)?;
         result.verify()?;
         check_placement(&result)?;
         Ok(result)
@@ -160,7 +162,7 @@ struct Region {
 }
 
 impl Region {
-    fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Cause> {
+    fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Refusal> {
         let var = lookup::var(kernel, &step.var)?;
         let at = step.at.as_ref().map(|name| lookup::tree_loop(kernel, name)).transpose()?;
         let body = body_of(kernel, at);
@@ -169,7 +171,7 @@ impl Region {
         };
         let (Some(first), Some(last)) = (body.iter().position(writes), body.iter().rposition(writes)) else {
             let place = step.at.as_ref().map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "nothing in {place} writes `{}`; choose a loop around its writes",
                 step.var
             )));
@@ -184,18 +186,18 @@ impl Region {
     }
 
     /// The affine accesses of the region; the others must be reads of what no write of the region has changed.
-    fn buffered<'s, 'k>(
+    fn buffered<'s>(
         &self,
-        poly: &Polyhedral<'k>,
-        sites: &[&'s AccessSite<'k>],
-    ) -> Result<Vec<&'s AccessSite<'k>>, Cause> {
+        poly: &Polyhedral,
+        sites: &[&'s AccessSite],
+    ) -> Result<Vec<&'s AccessSite>, Refusal> {
         let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
             sites.iter().copied().partition(|s| s.is_affine());
         let name = &poly.kernel.vars[self.var].name;
         for other in others {
             let insn = &poly.kernel.insns[other.insn].name;
             if other.writes() {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
                      what it writes is not known; buffer in a loop without that write"
                 )));
@@ -203,7 +205,7 @@ impl Region {
             for write in affine.iter().filter(|s| s.writes()) {
                 let order = Order::Within(&self.around);
                 let Some(pair) = pair_relation(poly, write, other, order) else { continue };
-                let Some(witness) = witness(poly.kernel, write, other, &pair.map(poly)?)? else { continue };
+                let Some(witness) = witness(&poly.kernel, write, other, &pair.map(poly)?)? else { continue };
                 return Err(read_elsewhere(name, witness));
             }
         }
@@ -211,7 +213,7 @@ impl Region {
     }
 
     /// What the temporary must hold at first, and whether that and the final store are defined.
-    fn start(&self, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Start, Cause> {
+    fn start(&self, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Start, Refusal> {
         let operator = |s: &AccessSite| match s.mode {
             Mode::Update(op) => Some(op),
             Mode::Read | Mode::Assign => None,
@@ -269,7 +271,7 @@ impl Region {
     }
 }
 
-fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Cause {
+fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Refusal {
     let found = format!(
         "{} reads `{var}`{} and may find the element that {} writes, which the buffer would still hold",
         witness.sink,
@@ -277,11 +279,11 @@ fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Cause {
         witness.source
     );
     let help = "buffer in a loop further inside, without that read".into();
-    Cause::Value(Box::new(LostValue { witness, found, help }))
+    crate::proofs::VALUES.not_proved(LostValue { witness, found, help })
 }
 
-fn undefined(var: &Variable) -> Cause {
-    Cause::Argument(format!(
+fn undefined(var: &Variable) -> Refusal {
+    Refusal::Other(format!(
         "not every element of the box around what is written of `{}` is surely written, and of {} the others may be \
          undefined; buffer in a loop that writes a whole box, or make it an `inout` argument",
         var.name,
@@ -290,7 +292,7 @@ fn undefined(var: &Variable) -> Cause {
 }
 
 impl BufferWrites {
-    fn check_arguments(&self, kernel: &Kernel, var: VarId) -> Result<AddressSpace, Cause> {
+    fn check_arguments(&self, kernel: &Kernel, var: VarId) -> Result<AddressSpace, Refusal> {
         for prefix in ["", "start_", "store_"] {
             lookup::free(kernel, &format!("{prefix}{}", self.name()))?;
         }
@@ -301,13 +303,13 @@ impl BufferWrites {
 
     fn edit(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: &Region,
         tile: &Tile,
         start: Start,
         space: AddressSpace,
-    ) -> Result<Kernel, Cause> {
-        let kernel = poly.kernel;
+    ) -> Result<Kernel, Refusal> {
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
         let mut result = kernel.clone();
         let array = &kernel.vars[region.var];
         let buffer = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);
@@ -348,7 +350,7 @@ impl BufferWrites {
         prefix: &str,
         op: WriteOp,
         entry: &dyn Fn(&[Affine]) -> (Access, Expr),
-    ) -> Result<Node, Cause> {
+    ) -> Result<Node, Refusal> {
         let name = format!("{prefix}_{}", self.name());
         let loops = if self.work_items.is_empty() {
             tile.box_loops(kernel, &[], &name)?

@@ -3,14 +3,14 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::condition::range_runs;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::length::never_empty;
 use crate::proofs::stale::{Place, check_unchanged, witness};
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body, prune_insn};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, access_sites};
-use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Atom, BinaryOp, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -61,19 +61,19 @@ impl fmt::Display for HoistInsn {
 }
 
 impl Transform for HoistInsn {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let Some(id) = kernel.insn(&self.insn) else {
             lookup::Selection::Insn(self.insn.clone()).resolve(kernel)?;
-            return Err(Cause::Argument(format!("there is no instruction `{}`", self.insn)));
+            return Err(Refusal::Other(format!("there is no instruction `{}`", self.insn)));
         };
         let loops = kernel.schedule().into_iter().find(|(i, _)| *i == id).map(|(_, l)| l).unwrap_or_default();
         let Some((iname, around)) = loops.split_last() else {
-            return Err(Cause::Argument(format!("no loop is around `{}`", self.insn)));
+            return Err(Refusal::Other(format!("no loop is around `{}`", self.insn)));
         };
         self.check_form(kernel, id, *iname)?;
-        let expanded = kernel.with_rules_expanded();
-        self.check_accesses(&expanded, id, *iname, around)?;
-        let bounds = self.bounds(&expanded, *iname)?;
+        let analysis = Analysis::of(kernel);
+        self.check_accesses(&analysis, id, *iname, around)?;
+        let bounds = self.bounds(&analysis, *iname)?;
         // a loop that held nothing else is gone
         let hoisted = edit(kernel, id, *iname, bounds).canonical();
         hoisted.verify()?;
@@ -83,9 +83,9 @@ impl Transform for HoistInsn {
 }
 
 impl HoistInsn {
-    fn check_form(&self, kernel: &Kernel, id: InsnId, iname: InameId) -> Result<(), Cause> {
+    fn check_form(&self, kernel: &Kernel, id: InsnId, iname: InameId) -> Result<(), Refusal> {
         let insn = &kernel.insns[id];
-        let refuse = |why: &str| Err(Cause::Argument(format!("`{}` {why}", self.insn)));
+        let refuse = |why: &str| Err(Refusal::Other(format!("`{}` {why}", self.insn)));
         if insn.op != WriteOp::Assign {
             return refuse("is an update, which counts every iteration; only stores are hoisted");
         }
@@ -127,13 +127,12 @@ impl HoistInsn {
 
     fn check_accesses(
         &self,
-        kernel: &Kernel,
+        analysis: &Analysis,
         id: InsnId,
         iname: InameId,
         around: &[InameId],
-    ) -> Result<(), Cause> {
-        let poly = Polyhedral::new(kernel);
-        let sites = access_sites(&poly);
+    ) -> Result<(), Refusal> {
+        let (kernel, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
         let mut loops = around.to_vec();
         loops.push(iname);
         let inside = |s: &AccessSite| poly.loops(s.insn).starts_with(&loops);
@@ -141,16 +140,16 @@ impl HoistInsn {
             sites.iter().flatten().filter(|s| inside(s)).map(|s| poly.position(s.insn)).min().unwrap_or(0);
         let what = format!("the start of `{}`", kernel.inames[iname].name);
         let insn = &kernel.insns[id];
-        for of_var in &sites {
+        for of_var in sites {
             let operands: Vec<_> = of_var
                 .iter()
                 .filter(|s| s.insn == id && !s.writes())
-                .filter(|s| insn.reads().iter().any(|r| std::ptr::eq(*r, s.access)))
+                .filter(|s| s.bound_of.is_none())
                 .collect();
             // only what runs inside this loop comes after its start
             let here: Vec<_> = of_var.iter().filter(|s| inside(s)).cloned().collect();
             let place = Place { loops: around, position: start, what: &what };
-            check_unchanged(&poly, &here, &operands, place, "keep it inside the loop")?;
+            check_unchanged(poly, &here, &operands, place, "keep it inside the loop")?;
         }
         let target = &sites[insn.lhs.var.index()];
         let Some(own) = target.iter().find(|s| s.insn == id && s.writes()) else { return Ok(()) };
@@ -163,8 +162,8 @@ impl HoistInsn {
                 if !other.writes() && std::ptr::eq(source, own) {
                     continue; // a later read sees the same value
                 }
-                let Some(pair) = pair_relation(&poly, source, sink, Order::Within(around)) else { continue };
-                if let Some(witness) = witness(kernel, source, sink, &pair.map(&poly)?)? {
+                let Some(pair) = pair_relation(poly, source, sink, Order::Within(around)) else { continue };
+                if let Some(witness) = witness(kernel, source, sink, &pair.map(poly)?)? {
                     return Err(clash(witness, &what, other.writes()));
                 }
             }
@@ -173,12 +172,13 @@ impl HoistInsn {
     }
 
     /// The condition that the loop is not empty, unless it never is.
-    fn bounds(&self, kernel: &Kernel, iname: InameId) -> Result<Option<GuardedRange>, Cause> {
-        if never_empty(kernel, iname)? {
+    fn bounds(&self, analysis: &Analysis, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
+        if never_empty(analysis, iname)? {
             return Ok(None);
         }
+        let kernel = analysis.kernel();
         kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
-            Cause::Argument(format!(
+            Refusal::Other(format!(
                 "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
                 kernel.inames[iname].name
             ))
@@ -186,18 +186,18 @@ impl HoistInsn {
     }
 }
 
-fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Cause {
+fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Refusal {
     let help = if writes {
         "both write it, so the last value would be another one; keep it inside the loop"
     } else {
         "the use would see the new value; keep it inside the loop"
     };
     // the later write would come before the earlier access
-    Cause::Reordered(Box::new(crate::error::WrongOrder {
+    crate::proofs::ORDER.not_proved(crate::refusal::WrongOrder {
         relation: format!("which touches `{}` after {what}", witness.element),
         witness,
         help: help.into(),
-    }))
+    })
 }
 
 fn edit(kernel: &Kernel, id: InsnId, iname: InameId, bounds: Option<GuardedRange>) -> Kernel {

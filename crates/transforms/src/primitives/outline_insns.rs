@@ -1,11 +1,11 @@
 //! Makes a callee of statements.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::proofs::windows::{ArgAxis, axes_of};
+use crate::refusal::Refusal;
 use crate::tree::{inames_of, insns_of};
 use crate::{lookup, run};
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,
@@ -70,20 +70,19 @@ impl fmt::Display for OutlineInsns {
 }
 
 impl Transform for OutlineInsns {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         lookup::free(kernel, &self.name)?;
         let run = run::named(kernel, &self.statements)?;
-        let expanded = kernel.with_rules_expanded();
-        let callee = Outline::new(&expanded, run.nodes)?.callee(&self.name);
+        let callee = Outline::new(&Analysis::of(kernel), run.nodes)?.callee(&self.name);
         callee.verify()?;
         let mut outlined = kernel.clone();
         let id = outlined.callees.push(Callee::new(callee.canonical()));
         run.mark(&mut outlined, id);
         outlined.calls().map_err(|error| match error {
-            purlin_ir::KernelError::Call { why, .. } => Cause::Argument(format!(
+            purlin_ir::KernelError::Call { why, .. } => Refusal::Other(format!(
                 "the arguments cannot be told from the statements: {why}; outline the loops around as well"
             )),
-            other => Cause::Kernel(other),
+            other => Refusal::Malformed(other),
         })?;
         Ok(outlined)
     }
@@ -102,8 +101,8 @@ struct Outline<'k> {
 }
 
 impl<'k> Outline<'k> {
-    fn new(kernel: &'k Kernel, nodes: &'k [Node]) -> Result<Self, Cause> {
-        let poly = Polyhedral::new(kernel);
+    fn new(analysis: &'k Analysis, nodes: &'k [Node]) -> Result<Self, Refusal> {
+        let (kernel, poly) = (analysis.expanded(), analysis.polyhedral());
         let insns = insns_of(nodes);
         let mut this = Self {
             kernel,
@@ -122,7 +121,7 @@ impl<'k> Outline<'k> {
         }
         for (var, accesses) in accesses {
             if !kernel.vars[var].shape.is_empty() || this.written.contains(&var) {
-                this.arrays.insert(var, axes_of(&poly, &this.inside, var, &accesses)?);
+                this.arrays.insert(var, axes_of(poly, &this.inside, var, &accesses)?);
             }
         }
         Ok(this)

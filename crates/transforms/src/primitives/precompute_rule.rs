@@ -2,16 +2,16 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{cast_stored, fits_i32};
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary};
-use purlin_analysis::deps::{Mode, access_sites};
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::Mode;
 use purlin_ir::{
-    AddressSpace, Affine, Direction, Expr, ExprType, Id, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
+    AddressSpace, Affine, Direction, Expr, ExprType, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
     Variable,
 };
 use serde::{Deserialize, Serialize};
@@ -150,7 +150,7 @@ impl fmt::Display for PrecomputeRule {
 }
 
 impl Transform for PrecomputeRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let rule = lookup::rule(kernel, &self.rule)?;
         let name = self.name();
         let temporary = self.temporary(&name);
@@ -162,19 +162,23 @@ impl Transform for PrecomputeRule {
         let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses)?;
         let ty = self.check_uses(kernel, rule, &region.insns)?;
         self.check_operands(kernel, rule, &region)?;
-        let poly = Polyhedral::new(&stand_in.kernel);
-        let sites = access_sites(&poly).swap_remove(stand_in.array.index());
-        let reads = region.reads(&poly, &sites)?;
-        let tile = region.tile(&poly, &reads, self.footprint, None)?;
-        let filled = temporary.fill(&poly, &region, &tile, (ty, space))?;
+        let analysis = Analysis::of(&stand_in.kernel);
+        let poly = analysis.polyhedral();
+        let reads = region.reads(poly, analysis.sites(stand_in.array))?;
+        let tile = region.tile(poly, &reads, self.footprint, None)?;
+        let filled = temporary.fill(&analysis, &region, &tile, (ty, space))?;
         let mut precomputed = stand_in.remove(filled);
         for insn in &region.insns {
             cast_stored(&mut precomputed, *insn, &format!("rule `{}`", self.rule))?;
         }
         precomputed.verify()?;
-        if !tile.is_filled_by(&poly, &reads, &region.around)? {
+        if !tile.is_filled_by(poly, &reads, &region.around)? {
             let help = "compute exactly what is used, or in a loop whose uses fill a box";
-            check_inside(&precomputed, lookup::insn(&precomputed, &temporary.insn_name())?, help)?;
+            check_inside(
+                &Analysis::of(&precomputed),
+                lookup::insn(&precomputed, &temporary.insn_name())?,
+                help,
+            )?;
         }
         check_placement(&precomputed)?;
         Ok(precomputed)
@@ -183,13 +187,13 @@ impl Transform for PrecomputeRule {
 
 impl PrecomputeRule {
     /// The type of the values, if every use has affine arguments and the same type.
-    fn check_uses(&self, kernel: &Kernel, rule: RuleId, insns: &[InsnId]) -> Result<ScalarType, Cause> {
+    fn check_uses(&self, kernel: &Kernel, rule: RuleId, insns: &[InsnId]) -> Result<ScalarType, Refusal> {
         let mut types = Vec::new();
         for insn in insns {
             for e in uses_of(kernel, *insn, rule) {
                 let Expr::Rule(_, args) = &e else { continue };
                 if let Some(k) = args.iter().position(|arg| arg.as_affine().is_none()) {
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{}` gives rule `{}` an argument `{}` that is not affine in the loops and parameters, so \
                          which values it uses is not known; precompute in a loop without that use",
                         kernel.insns[*insn].name, self.rule, kernel.rules[rule].params[k]
@@ -199,14 +203,14 @@ impl PrecomputeRule {
                     Ok(ExprType::Scalar(ty)) => types.push(ty),
                     Ok(ExprType::Index) => types.push(ScalarType::I64),
                     Ok(found @ (ExprType::Bool | ExprType::Literal | ExprType::WeakReal)) => {
-                        return Err(Cause::Argument(format!(
+                        return Err(Refusal::Other(format!(
                             "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
                             self.rule
                         )));
                     }
                     Err(source) => {
                         let what = format!("`{}`", kernel.insns[*insn].name);
-                        return Err(Cause::Kernel(purlin_ir::KernelError::Type { what, source }));
+                        return Err(Refusal::Malformed(purlin_ir::KernelError::Type { what, source }));
                     }
                 }
             }
@@ -218,7 +222,7 @@ impl PrecomputeRule {
                 Ok(ScalarType::I64)
             }
             [one] => Ok(*one),
-            _ => Err(Cause::Argument(format!(
+            _ => Err(Refusal::Other(format!(
                 "rule `{}` has values of different types here; cast them in the rule",
                 self.rule
             ))),
@@ -226,25 +230,25 @@ impl PrecomputeRule {
     }
 
     /// Checks that nothing writes an operand of the rule between the computation and a use.
-    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Cause> {
+    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Refusal> {
         let mut operands = Vec::new();
         kernel.expand_rules(&kernel.rules[rule].body).for_each(&mut |e| {
             if let Expr::Load(access) = e {
                 operands.push(access.var);
             }
         });
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
         let position = poly.position(region.first);
         let place = Place { loops: &region.around, position, what: "the computation" };
         let help = "precompute it in a loop further inside, or behind that write";
-        for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
+        for (var, sites) in kernel.vars.ids().zip(analysis.all_sites()) {
             if !operands.contains(&var) {
                 continue;
             }
             // also what the same instruction reads without the rule: too many, never too few
             let uses = sites.iter().filter(|s| s.mode == Mode::Read && region.insns.contains(&s.insn));
-            check_unchanged(&poly, &sites, &uses.collect::<Vec<_>>(), place, help)?;
+            check_unchanged(poly, sites, &uses.collect::<Vec<_>>(), place, help)?;
         }
         Ok(())
     }

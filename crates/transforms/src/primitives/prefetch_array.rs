@@ -2,13 +2,12 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::stale::{Place, check_unchanged};
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
-use purlin_analysis::deps::access_sites;
-use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{AddressSpace, Id, InsnId, Kernel, VarId};
+use purlin_analysis::Analysis;
+use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -146,21 +145,21 @@ impl fmt::Display for PrefetchArray {
 }
 
 impl Transform for PrefetchArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let region = self.region(kernel)?;
         let name = self.name();
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
-        let poly = Polyhedral::new(kernel);
-        let sites = access_sites(&poly).swap_remove(region.var.index());
-        let reads = region.reads(&poly, &sites)?;
+        let analysis = Analysis::of(kernel);
+        let (poly, sites) = (analysis.polyhedral(), analysis.sites(region.var));
+        let reads = region.reads(poly, sites)?;
         let place = Place { loops: &region.around, position: poly.position(region.first), what: "the copy" };
         let help = "prefetch it in a loop further inside, or behind that write";
-        check_unchanged(&poly, &sites, &reads, place, help)?;
+        check_unchanged(poly, sites, &reads, place, help)?;
         let array = &kernel.vars[region.var];
-        let tile = region.tile(&poly, &reads, self.footprint, Some(&array.shape))?;
-        region.check_defined(&poly, &reads, &tile)?;
-        let copied = temporary.fill(&poly, &region, &tile, (array.ty, space))?;
+        let tile = region.tile(poly, &reads, self.footprint, Some(&array.shape))?;
+        region.check_defined(poly, &reads, &tile)?;
+        let copied = temporary.fill(&analysis, &region, &tile, (array.ty, space))?;
         copied.verify()?;
         check_placement(&copied)?;
         Ok(copied)
@@ -173,10 +172,10 @@ impl PrefetchArray {
         Temporary { name, space, inames, work_items, footprint: self.footprint, verb: "fetch" }
     }
 
-    fn region(&self, kernel: &Kernel) -> Result<Region, Cause> {
+    fn region(&self, kernel: &Kernel) -> Result<Region, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         if kernel.vars[var].shape.is_empty() {
-            return Err(Cause::Argument(format!("`{}` is a scalar; only arrays are prefetched", self.var)));
+            return Err(Refusal::Other(format!("`{}` is a scalar; only arrays are prefetched", self.var)));
         }
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));

@@ -5,17 +5,18 @@ use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
 use super::tag_iname::check_placement;
 use crate::condition::range_runs;
-use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
 use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::refusal::{LostValue, Refusal};
 use crate::tree::{edit_siblings, insns_of, loop_body};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, access_sites};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, GuardedRange, InameId,
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
@@ -104,7 +105,7 @@ impl fmt::Display for RealiseScan {
 }
 
 impl Transform for RealiseScan {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let scan = self.find(kernel)?;
         for end in ["", "_init", "_first", "_update"] {
             lookup::free(kernel, &format!("{}{end}", self.name()))?;
@@ -157,17 +158,17 @@ struct Recurrence {
 }
 
 impl RealiseScan {
-    fn find(&self, kernel: &Kernel) -> Result<Scan, Cause> {
+    fn find(&self, kernel: &Kernel) -> Result<Scan, Refusal> {
         let id = lookup::insn(kernel, &self.insn)?;
         let insn = &kernel.insns[id];
-        let refuse = |why: String| Err(Cause::Argument(why));
+        let refuse = |why: String| Err(Refusal::Other(why));
         if insn.predicate.is_some() {
             return refuse(format!(
                 "`{}` has a predicate, and a running total needs every term; make it a condition of the value",
                 self.insn
             ));
         }
-        let mut around = Polyhedral::new(kernel).loops(id).to_vec();
+        let mut around = Analysis::of(kernel).loops(id).to_vec();
         let Some(iname) = around.pop() else {
             return refuse(format!("`{}` stands in no loop; there is nothing to run along", self.insn));
         };
@@ -185,7 +186,7 @@ impl RealiseScan {
         Access::scalar(kernel.vars.push(total))
     }
 
-    fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Cause> {
+    fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Refusal> {
         let old = kernel.insns[scan.id].clone();
         let ty = accumulator_type(&kernel, &old, &prefix.reduction, prefix.ty);
         let total = self.temporary(&mut kernel, ty);
@@ -249,22 +250,22 @@ impl RealiseScan {
     }
 
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates read.
-    fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Cause> {
-        let expanded = realised.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+    fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Refusal> {
+        let analysis = Analysis::of(realised);
+        let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
         let total = realised.var(&self.name());
-        let sites = access_sites(&poly);
+        let sites = analysis.all_sites();
         let is_term = |s: &AccessSite| {
             !s.writes() && Some(s.access.var) != total && names.contains(&expanded.insns[s.insn].name)
         };
         let inside = |s: &AccessSite| poly.loops(s.insn).contains(&scan.iname);
-        for of_var in &sites {
+        for of_var in sites {
             for read in of_var.iter().filter(|s| is_term(s)) {
                 for write in of_var.iter().filter(|s| s.writes() && inside(s)) {
                     let order = Order::Within(&scan.outer);
-                    let Some(pair) = pair_relation(&poly, read, write, order) else { continue };
-                    let Some(witness) = stale::witness(&expanded, read, write, &pair.map(&poly)?)? else {
+                    let Some(pair) = pair_relation(poly, read, write, order) else { continue };
+                    let Some(witness) = stale::witness(expanded, read, write, &pair.map(poly)?)? else {
                         continue;
                     };
                     let found = format!(
@@ -272,7 +273,7 @@ impl RealiseScan {
                         witness.source, witness.element, witness.sink
                     );
                     let help = "realise the reduction as a loop of its own".into();
-                    return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+                    return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
                 }
             }
         }
@@ -281,7 +282,7 @@ impl RealiseScan {
 }
 
 /// The first reduction of the value with the loop in its upper bound.
-fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Cause> {
+fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
     let insn = &kernel.insns[scan.id];
     let mut found = None;
     insn.rhs.for_each(&mut |e| {
@@ -293,7 +294,7 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Cause> {
         }
     });
     let Some(reduction) = found else { return Ok(None) };
-    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Cause::Argument(why)));
+    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Refusal::Other(why)));
     let [term] = reduction.inames.as_slice() else {
         return refuse(format!("`{}` sums over several inames at once; a running total has one", insn.name));
     };
@@ -323,10 +324,10 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Cause> {
 }
 
 /// The value as `y[f(i - 1)] op rest`.
-fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
+fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let insn = &kernel.insns[scan.id];
     let neither = || {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` neither sums over a range that grows with `{}` nor joins a value to the element that the iteration \
              before stored",
             insn.name, kernel.inames[scan.iname].name
@@ -342,7 +343,7 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
     let (op, rest) = terms_beside(&insn.rhs, &before).ok_or_else(neither)?;
     let ty = kernel.vars[insn.lhs.var].ty;
     if kernel.type_of(&insn.rhs, &[]) != Ok(ExprType::Scalar(ty)) {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` rounds its value to {ty} in every iteration, which a running total would not; compute it in {ty}",
             insn.name
         )));
@@ -353,7 +354,7 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
 
 /// Nothing inside the loop writes what the index reads, `reads(f) ∩ written(i) = {}`: `f(i - 1)` is what the iteration
 /// before stored to.
-fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<(), Cause> {
+fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<(), Refusal> {
     let mut read = Vec::new();
     before.index.iter().for_each(|e| {
         kernel.expand_rules(e).for_each(&mut |e| {
@@ -367,7 +368,7 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
         return Ok(());
     };
     let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
          iteration before stored to another element; keep the recurrence, or set it outside of the loop",
         kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
@@ -376,28 +377,27 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
 
 /// Nobody else inside the loop writes the element that the recurrence takes over:
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty.
-fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Cause> {
-    let expanded = kernel.with_rules_expanded();
-    let poly = Polyhedral::new(&expanded);
-    let sites = access_sites(&poly);
+fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Refusal> {
+    let analysis = Analysis::of(kernel);
+    let (poly, expanded) = (analysis.polyhedral(), analysis.expanded());
     let own = |s: &AccessSite| {
         let affine = |index: &[Expr]| index.iter().map(Expr::as_affine).collect::<Vec<_>>();
         s.insn == scan.id && !s.writes() && affine(&s.access.index) == affine(&step.before.index)
     };
-    let of_var: Vec<_> = sites.iter().flatten().filter(|s| s.access.var == step.before.var).collect();
+    let of_var = analysis.sites(step.before.var);
     for read in of_var.iter().filter(|s| own(s)) {
         let others = of_var
             .iter()
             .filter(|s| s.writes() && s.insn != scan.id && poly.loops(s.insn).contains(&scan.iname));
         for write in others {
-            let Some(pair) = pair_relation(&poly, write, read, Order::Within(&scan.outer)) else { continue };
-            let Some(witness) = stale::witness(&expanded, write, read, &pair.map(&poly)?)? else { continue };
+            let Some(pair) = pair_relation(poly, write, read, Order::Within(&scan.outer)) else { continue };
+            let Some(witness) = stale::witness(expanded, write, read, &pair.map(poly)?)? else { continue };
             let found = format!(
                 "{} takes `{}` from {}, and not from the iteration before",
                 witness.sink, witness.element, witness.source
             );
             let help = "keep the recurrence, or distribute the loop first".into();
-            return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+            return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
         }
     }
     Ok(())
@@ -405,14 +405,15 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
 
 /// Values of the term's iname in front of the loop: all but the newest of the first iteration, if it runs; `None` if
 /// there are none.
-fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Cause> {
+fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
     let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.range.lo.clone());
     let last = prefix.end.substitute(&replace).plus_constant(-1);
     let j = Affine::iname(prefix.term);
     let runs = Constraint::lt(&scan.range.lo, &scan.range.hi);
     let values = [Constraint::le(&prefix.lo, &j), Constraint::lt(&j, &last), runs];
     let all: Vec<_> = values.into_iter().chain(scan.range.guard.iter().cloned()).collect();
-    let poly = Polyhedral::new(kernel);
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
     let mut loops = scan.outer.clone();
     loops.push(prefix.term);
     let space = isl::SetSpace::new(&poly.names(&loops, Side::Source), &poly.params);
@@ -425,8 +426,9 @@ fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<D
 }
 
 /// Whether a condition holds in every iteration of the loop.
-pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Cause> {
-    let poly = Polyhedral::new(kernel);
+pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
     let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
     let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
     let all = poly.in_context(poly.domains(loops, Side::Source).0);

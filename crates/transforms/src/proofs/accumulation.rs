@@ -1,26 +1,27 @@
 //! What primitives that regroup the terms of an update must know: that nobody sees the element in between, that it
 //! is found by the same way later, and that there is one where no term is.
 
-use crate::error::{Cause, LostValue, WrongOrder};
 use crate::lookup;
 use crate::proofs::order::relation_text;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, may_be_undefined};
+use crate::refusal::{LostValue, Refusal, WrongOrder};
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
-use purlin_ir::{Access, Expr, Id, InameId, Insn, InsnId, Kernel, UpdateOp};
+use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, UpdateOp};
 use purlin_isl as isl;
 
 /// The update of a name and its operator.
 ///
 /// # Errors
 /// An unknown name, or a plain store.
-pub(crate) fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Cause> {
+pub(crate) fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal> {
     let id = lookup::insn(kernel, name)?;
     let insn = &kernel.insns[id];
     let op = insn.update_op().ok_or_else(|| {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{name}` is a plain store to `{}`, needed an update such as `+=`; convert it to an update first, if it \
              accumulates",
             kernel.vars[insn.lhs.var].name
@@ -39,8 +40,8 @@ pub(crate) fn mentions(e: &Expr, iname: InameId) -> bool {
 /// Refuses a reduction in expressions that will stand in two places: its loop can stand in one only.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the reduction.
-pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Expr]) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the reduction.
+pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Expr]) -> Result<(), Refusal> {
     let mut found = None;
     for e in expressions {
         e.for_each(&mut |e| {
@@ -50,7 +51,7 @@ pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Ex
         });
     }
     let Some(iname) = found else { return Ok(()) };
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a temporary \
          first",
         insn.name, kernel.inames[iname].name
@@ -59,29 +60,31 @@ pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Ex
 
 /// An update inside the loop from whose end on its terms will count.
 pub(crate) struct Delayed<'a, 'k> {
-    /// The kernel without rules.
-    pub poly: &'a Polyhedral<'k>,
-    /// Its accesses by variable.
-    pub sites: &'a [Vec<AccessSite<'k>>],
+    /// The kernel.
+    pub analysis: &'a Analysis<'k>,
     /// The update.
     pub id: InsnId,
     /// How many of the loops around it are around the loop that ends first.
     pub outer: usize,
 }
 
-impl<'k> Delayed<'_, 'k> {
-    fn kernel(&self) -> &'k Kernel {
-        self.poly.kernel
+impl Delayed<'_, '_> {
+    fn kernel(&self) -> &Kernel {
+        self.analysis.expanded()
+    }
+
+    fn poly(&self) -> &Polyhedral<'_> {
+        self.analysis.polyhedral()
     }
 
     /// The loops around the one that ends first.
     fn around(&self) -> &[InameId] {
-        &self.poly.loops(self.id)[..self.outer]
+        &self.poly().loops(self.id)[..self.outer]
     }
 
     /// Whether an access lies inside the loop that ends first.
     fn is_inside(&self, site: &AccessSite) -> bool {
-        self.poly.loops(site.insn).starts_with(&self.poly.loops(self.id)[..=self.outer])
+        self.poly().loops(site.insn).starts_with(&self.poly().loops(self.id)[..=self.outer])
     }
 
     /// Checks that nobody inside the loop sees the element after the update.
@@ -90,15 +93,15 @@ impl<'k> Delayed<'_, 'k> {
     /// the same operator, `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
     ///
     /// # Errors
-    /// [`Cause::Reordered`] with the smallest pair of that set, or a failure of isl.
-    pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Cause> {
-        let all = &self.sites[self.kernel().insns[self.id].lhs.var.index()];
+    /// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set, or a failure of isl.
+    pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Refusal> {
+        let all = self.analysis.sites(self.kernel().insns[self.id].lhs.var);
         let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };
         for site in all.iter().filter(|s| self.is_inside(s) && s.mode != own.mode) {
-            let Some(pair) = pair_relation(self.poly, own, site, Order::Within(self.around())) else {
+            let Some(pair) = pair_relation(self.poly(), own, site, Order::Within(self.around())) else {
                 continue;
             };
-            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map(self.poly)?)? else {
+            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map(self.poly())?)? else {
                 continue;
             };
             let kind = match site.mode {
@@ -106,7 +109,7 @@ impl<'k> Delayed<'_, 'k> {
                 Mode::Assign => DependenceKind::Output,
             };
             let (relation, help) = (relation_text(kind, &witness.element), help.to_owned());
-            return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
+            return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
         Ok(())
     }
@@ -117,16 +120,17 @@ impl<'k> Delayed<'_, 'k> {
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
     ///
     /// # Errors
-    /// [`Cause::Value`] with the smallest pair of that set, or a failure of isl.
-    pub(crate) fn check_operands_stay(&self, operands: &[&'k Expr]) -> Result<(), Cause> {
-        for read in self.sites.iter().flatten().filter(|s| self.is_among(s, operands)) {
+    /// [`VALUES`](super::VALUES) not proved, with the smallest pair of that set, or a failure of isl.
+    pub(crate) fn check_operands_stay(&self, operands: &[&Expr]) -> Result<(), Refusal> {
+        for read in self.analysis.all_sites().iter().flatten().filter(|s| self.is_among(s, operands)) {
             for write in
-                self.sites[read.access.var.index()].iter().filter(|s| s.writes() && self.is_inside(s))
+                self.analysis.sites(read.access.var).iter().filter(|s| s.writes() && self.is_inside(s))
             {
-                let Some(pair) = pair_relation(self.poly, read, write, Order::Within(self.around())) else {
+                let Some(pair) = pair_relation(self.poly(), read, write, Order::Within(self.around())) else {
                     continue;
                 };
-                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map(self.poly)?)? else {
+                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map(self.poly())?)?
+                else {
                     continue;
                 };
                 let var = &self.kernel().vars[read.access.var].name;
@@ -135,19 +139,19 @@ impl<'k> Delayed<'_, 'k> {
                     witness.source, witness.element, witness.sink
                 );
                 let help = format!("replace `{var}` by its definition, or keep its values in an array");
-                return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
             }
         }
         Ok(())
     }
 
     /// Whether an access of the update stands in one of the expressions.
-    fn is_among(&self, site: &AccessSite, operands: &[&'k Expr]) -> bool {
+    fn is_among(&self, site: &AccessSite, operands: &[&Expr]) -> bool {
         let mut found = false;
         for operand in operands {
             operand.for_each(&mut |e| {
                 if let Expr::Load(access) = e {
-                    found |= std::ptr::eq::<Access>(access, site.access);
+                    found |= *access == site.access && site.bound_of.is_none();
                 }
             });
         }
@@ -162,15 +166,15 @@ impl<'k> Delayed<'_, 'k> {
     /// and for temporaries and outputs `D \ I \ W`, too.
     ///
     /// # Errors
-    /// [`Cause::Argument`] with the smallest point of one of these sets, or a failure of isl.
+    /// [`Refusal::Argument`] with the smallest point of one of these sets, or a failure of isl.
     pub(crate) fn check_element_exists(
         &self,
         loops: &[InameId],
         condition: Option<&Expr>,
-    ) -> Result<(), Cause> {
-        let poly = self.poly;
+    ) -> Result<(), Refusal> {
+        let poly = self.poly();
         let var = self.kernel().insns[self.id].lhs.var;
-        let (sites, iname) = (&self.sites[var.index()], poly.loops(self.id)[self.outer]);
+        let (sites, iname) = (self.analysis.sites(var), poly.loops(self.id)[self.outer]);
         let read = NewRead { poly, sites, id: self.id, iname, loops, condition };
         let rest = read.without()?;
         if rest.is_empty()? {
@@ -197,8 +201,8 @@ impl<'k> Delayed<'_, 'k> {
         let shape = &self.kernel().vars[insn.lhs.var].shape;
         let mut outside = Vec::new();
         for (index, extent) in insn.lhs.index.iter().zip(shape) {
-            let index = self.poly.affine(&index.as_affine()?, Side::Source)?;
-            let extent = self.poly.affine(extent, Side::Source)?;
+            let index = self.poly().affine(&index.as_affine()?, Side::Source)?;
+            let extent = self.poly().affine(extent, Side::Source)?;
             let below = isl::Affine::constant(-1).add_scaled(-1, &index);
             outside.push(vec![isl::Constraint::non_negative(below)]);
             outside.push(vec![isl::Constraint::non_negative(difference(&index, &extent))]);
@@ -206,9 +210,9 @@ impl<'k> Delayed<'_, 'k> {
         Some(outside)
     }
 
-    fn no_element(&self, point: &[(String, i64)]) -> Cause {
+    fn no_element(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` has no term{}, and nothing says that `{}` has the element to which their sum would be added; assume \
              sizes at which its loops are not empty",
             insn.name,
@@ -217,9 +221,9 @@ impl<'k> Delayed<'_, 'k> {
         ))
     }
 
-    fn no_value(&self, point: &[(String, i64)]) -> Cause {
+    fn no_value(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` perhaps has no term{}, and nothing has surely written the element of `{}` to which their sum would be \
              added; write it in front of the loop without a condition",
             insn.name,

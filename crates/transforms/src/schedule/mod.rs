@@ -21,37 +21,55 @@
 mod made;
 mod script;
 
-pub use made::{Array, Loop, Made, RuleHandle, Statement};
+pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
 pub(crate) use script::{Arguments, fields_of};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
-use crate::error::{Cause, TransformError};
 use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PrefetchArray, RealiseReduction, Rename,
     SplitIname, TagIname, Transform, UnrollIname, VectoriseIname,
 };
 use crate::recipe::Recipe;
+use crate::refusal::{Refusal, TransformError};
 use crate::step::Step;
+use purlin_analysis::{Analysis, Answers};
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
+use std::sync::Arc;
 
 /// A kernel under transformation, and the steps that led to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Schedule {
     kernel: Kernel,
     recipe: Recipe,
+    /// What isl has answered for the kernels so far.
+    answers: Arc<Answers>,
 }
+
+/// Equal kernels and equal steps; what is remembered of isl's answers does not count.
+impl PartialEq for Schedule {
+    fn eq(&self, other: &Self) -> bool {
+        self.kernel == other.kernel && self.recipe == other.recipe
+    }
+}
+
+impl Eq for Schedule {}
 
 type Applied<T> = Result<T, TransformError>;
 
 impl Schedule {
     /// The schedule of a kernel to which nothing has been done.
     pub fn of(kernel: &Kernel) -> Self {
-        Self { kernel: kernel.clone(), recipe: Recipe::default() }
+        Self { kernel: kernel.clone(), recipe: Recipe::default(), answers: Arc::default() }
     }
 
     /// The kernel as it is now.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// What is known of the kernel as it is now.
+    pub fn analysis(&self) -> Analysis<'_> {
+        Analysis::with_answers(&self.kernel, Arc::clone(&self.answers))
     }
 
     /// The steps so far.
@@ -70,8 +88,7 @@ impl Schedule {
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
     pub fn apply(&mut self, step: impl Into<Step>) -> Applied<Made> {
         let step = step.into();
-        let after = step.apply(&self.kernel)?;
-        let made = step.made(&self.kernel, &after);
+        let (after, made) = step.applied(&self.analysis())?;
         self.kernel = after;
         self.recipe.steps.push(step);
         Ok(made)
@@ -144,7 +161,7 @@ impl Schedule {
     }
 
     /// The names of a nest in today's order, if each of the loops is directly inside another.
-    fn nest(&self, names: &[String]) -> Result<Vec<String>, Cause> {
+    fn nest(&self, names: &[String]) -> Result<Vec<String>, Refusal> {
         let wanted =
             names.iter().map(|n| crate::lookup::iname(&self.kernel, n)).collect::<Result<Vec<_>, _>>()?;
         let mut found: Vec<InameId> = Vec::new();
@@ -157,7 +174,7 @@ impl Schedule {
         let name = |l: &InameId| self.kernel.inames[*l].name.clone();
         match all {
             true => Ok(found.iter().map(name).collect()),
-            false => Err(Cause::Argument(format!(
+            false => Err(Refusal::Other(format!(
                 "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
                 quoted(names)
             ))),
@@ -259,6 +276,6 @@ fn quoted(names: &[String]) -> String {
 
 /// A step that is accepted makes what its documentation says.
 fn unexpected(operation: String, needed: &str) -> TransformError {
-    let cause = Cause::Argument(format!("this is a bug of purlin: the step made no {needed}"));
+    let cause = Refusal::Internal(format!("the step made no {needed}"));
     TransformError { operation, cause }
 }
