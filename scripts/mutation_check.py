@@ -36,11 +36,11 @@ pub fn mutation(name: &str) -> bool {
 # those of the crate, those of the code made of its results. For what they let pass, the random recipes.
 PRIMITIVES = ["transforms/facts", "transforms/primitives"]
 PROGRAMS = {
-    "crates/ir": [*PRIMITIVES, "ir/purlin_ir", "codegen/refusals", "codegen/snapshots"],
+    "crates/ir": [*PRIMITIVES, "ir/facts", "ir/purlin_ir", "codegen/facts", "codegen/refusals"],
     "crates/interp": ["interp/purlin_interp", "analysis/launch"],
-    "crates/analysis": [*PRIMITIVES, "analysis/purlin_analysis", "codegen/refusals", "codegen/snapshots"],
+    "crates/analysis": [*PRIMITIVES, "analysis/facts", "analysis/purlin_analysis", "codegen/facts", "codegen/refusals"],
     "crates/transforms": [*PRIMITIVES, "transforms/purlin_transforms"],
-    "crates/codegen": ["codegen/refusals", "codegen/snapshots", "codegen/purlin_codegen", "codegen/widths"],
+    "crates/codegen": ["codegen/facts", "codegen/refusals", "codegen/purlin_codegen", "codegen/widths"],
 }
 TESTS = [word for crate in ["ir", "interp", "analysis", "transforms", "codegen"] for word in ("-p", f"purlin-{crate}")]
 TESTS += ["--lib"]

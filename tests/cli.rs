@@ -125,6 +125,25 @@ fn a_printed_kernel_is_read_back() {
 }
 
 #[test]
+fn code_is_shown_after_each_pass() {
+    let args = ["print", "mass", "--dim", "2", "--degree", "1", "--target", "cuda"];
+    let with = |more: &[&str]| good(&[&args[..], more].concat());
+    assert_eq!(with(&["--after", "stack"]), with(&[]));
+    let lowered = with(&["--after", "lower"]);
+    assert!(!lowered.contains("= blockIdx.x;") && with(&["--after", "work_items"]).contains("= blockIdx.x;"));
+    let all = with(&["--passes"]);
+    let remarks = all.lines().filter_map(|l| l.strip_prefix("// ").filter(|l| !l.starts_with('(')));
+    let headings: Vec<_> = remarks.filter_map(|l| l.split_once(": ")).collect();
+    let named = purlin::codegen::passes().iter().map(|p| (p.name, p.summary));
+    assert_eq!(headings, named.collect::<Vec<_>>());
+    assert!(all.contains(&lowered), "{all}");
+    let said = bad(&["print", "mass", "--dim", "2", "--after", "lower"], 2);
+    assert!(said.contains("passes are of a target's code; add `--target cuda`"), "{said}");
+    let said = bad(&[&args[..], &["--after", "lwer"]].concat(), 2);
+    assert!(said.contains("lower"), "{said}");
+}
+
+#[test]
 fn a_loop_program_runs_against_the_interpreter() {
     let dir = tempfile::tempdir().unwrap();
     let file = write(dir.path(), "axpy.purlin", AXPY);

@@ -10,8 +10,10 @@ use purlin::Strategy;
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::ir::Kernel;
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
+use std::path::Path;
 use support::{all, cases, last_degree};
 
 #[test]
@@ -108,6 +110,13 @@ for i in 0..3
     }
 }
 
+/// The program of a fact of code generation.
+fn kernel_of(name: &str) -> Kernel {
+    let facts = purlin_facts::load(Path::new("crates/codegen/facts")).unwrap();
+    let (_, fact) = facts.into_iter().find(|(_, fact)| fact.name == name).unwrap();
+    purlin::ir::text::parse(&fact.kernel.text).unwrap()
+}
+
 /// Kernels whose loops over lanes are vectors.
 #[test]
 fn vectors_compile() {
@@ -125,8 +134,7 @@ fn vectors_compile() {
         "lanes_sum_over_loops",
     ];
     for fact in facts {
-        let text = std::fs::read_to_string(format!("crates/codegen/tests/kernels/{fact}.purlin")).unwrap();
-        let kernel = purlin::ir::text::parse(&text).unwrap();
+        let kernel = kernel_of(fact);
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         assert!(program.source.contains("reinterpret_cast<const double2 *>"), "{fact}");
         let object = nvrtc::compile_for("sm_90", fact, &program.source, &cache).unwrap();
@@ -141,9 +149,7 @@ fn shuffles_in_front_of_an_intrinsic_compile() {
         println!("skipped: {reason}");
         return;
     }
-    let text =
-        std::fs::read_to_string("crates/codegen/tests/kernels/intrinsic_reads_another_lane.purlin").unwrap();
-    let kernel = purlin::ir::text::parse(&text).unwrap();
+    let kernel = kernel_of("intrinsic_reads_another_lane");
     let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     let cache = Cache::from_environment();
     let object = nvrtc::compile_for("sm_90", "other_lane", &program.source, &cache).unwrap();

@@ -4,10 +4,11 @@ use super::failure::Failure;
 use super::out;
 use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use purlin::analysis::Analysis;
 use purlin::analysis::inside::Reach;
-use purlin::codegen::{ArgKind, Options, Program, Target, generate};
+use purlin::codegen::{ArgKind, Options, PlacedKernel, Program, Target, generate, pass_named, passes};
 use purlin::forms::element::Nodes;
 use purlin::ir::Kernel;
 use purlin::ir::text::{PrintOptions, TableStyle, print_with};
@@ -24,7 +25,9 @@ use std::io::IsTerminal;
 Examples:
   purlin print laplace --dim 3 --degree 4 --target cuda      CUDA source, one cell a work-item
   purlin print mass --dim 2 --strategy none > mass.purlin    a loop program to edit
-  purlin print mass.purlin --target c --plan                 its C source, and how it is launched")]
+  purlin print mass.purlin --target c --plan                 its C source, and how it is launched
+  purlin print mass.purlin --target c --after tidy           its code after a pass
+  purlin print mass.purlin --target c --passes               what each pass does to its code")]
 pub struct PrintArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -43,6 +46,12 @@ pub struct PrintArgs {
     /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is part of the plan
     #[arg(long)]
     no_contraction: bool,
+    /// Print the code after this pass of code generation; it need not compile before the last one
+    #[arg(long, value_name = "PASS", value_parser = pass_names(), conflicts_with_all = ["plan", "passes"])]
+    after: Option<String>,
+    /// Print what each pass of code generation does, and the code after it where it changes something
+    #[arg(long, conflicts_with = "plan")]
+    passes: bool,
     /// Print every value of the tables of a kernel, even on a terminal
     #[arg(long, conflicts_with = "short_tables")]
     full_tables: bool,
@@ -84,10 +93,21 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("--resources is for --target cuda".into()));
     }
     let Some(target) = target else {
+        if args.passes || args.after.is_some() {
+            return Err(Failure::Usage(
+                "passes are of a target's code; add `--target cuda`, `opencl` or `c`".to_owned(),
+            ));
+        }
         let short = args.short_tables || (std::io::stdout().is_terminal() && !args.full_tables);
         return out(&kernel_text(&kernel, short));
     };
     let options = Options::default().with_contraction(!args.no_contraction);
+    if args.passes {
+        return out(&after_each_pass(&kernel, target, &options)?);
+    }
+    if let Some(pass) = args.after.as_deref().and_then(pass_named) {
+        return out(&PlacedKernel::new(&kernel)?.source_after(target, &options, pass)?);
+    }
     let program = generate(&kernel, target, &options)?;
     let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose()?;
     let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { String::new() };
@@ -103,6 +123,26 @@ fn resources_text(arch: &str, program: &Program) -> Result<String, Failure> {
             Err(Failure::Compiler(format!("{} does not report registers: {}", object.compiler, object.log)))
         }
     }
+}
+
+/// The names of the passes, with what they do.
+fn pass_names() -> PossibleValuesParser {
+    let names = passes().iter().map(|p| PossibleValue::new(p.name).help(p.summary));
+    PossibleValuesParser::new(names)
+}
+
+/// Each pass, and the code after it if it is other than before.
+fn after_each_pass(kernel: &Kernel, target: Target, options: &Options) -> Result<String, Failure> {
+    let placed = PlacedKernel::new(kernel)?;
+    let (mut text, mut before) = (String::new(), String::new());
+    for pass in passes() {
+        let code = placed.source_after(target, options, pass)?;
+        text += &format!("// {}: {}\n// ({})\n\n", pass.name, pass.summary, pass.place);
+        text += if code == before { "// unchanged\n" } else { &code };
+        text += "\n";
+        before = code;
+    }
+    Ok(text)
 }
 
 /// The text of a kernel, tables abridged or in full.

@@ -17,6 +17,7 @@ use std::cell::Cell;
 pub(crate) const HARDWARE: usize = 6;
 
 /// The state of lowering at one point of the loop tree.
+#[derive(Clone)]
 pub(crate) struct Env<'k> {
     pub(crate) kernel: &'k Kernel,
     /// Names in use.

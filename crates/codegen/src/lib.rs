@@ -19,6 +19,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The way from the tree to the source is one list, [`passes`]; [`PlacedKernel::source_after`] shows the code after
+//! each of them (`purlin print --after PASS`).
+//!
 //! - **Axes.** A hardware index is the iname minus the lower bound of its range. What an instruction
 //!   writes decides where it runs along an axis it is not on: everywhere if private (along groups also if
 //!   local), else at index 0.
@@ -83,6 +86,7 @@ pub mod intrinsics;
 mod launch;
 mod lower;
 mod names;
+mod passes;
 pub mod placed;
 pub mod plan;
 pub mod print;
@@ -98,6 +102,7 @@ mod value;
 mod vectors;
 
 pub use error::CodegenError;
+pub use passes::{Pass, pass_named, passes};
 pub use placed::PlacedKernel;
 pub use plan::{
     ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Program, Target,

@@ -1,6 +1,7 @@
 //! A kernel placed on hardware axes: the stage that can be turned into code.
 
 use crate::error::CodegenError;
+use crate::passes::Pass;
 use crate::plan::{Program, Target};
 use crate::program::{self, Code, Options};
 use purlin_analysis::Analysis;
@@ -60,7 +61,7 @@ impl<'k> PlacedKernel<'k> {
     /// What the target cannot say or the axes do not allow; see [`CodegenError`].
     pub fn code(&self, target: Target, options: &Options) -> Result<Code, CodegenError> {
         let Options { contraction: _ } = options; // the compiler's choice
-        Ok(program::lower(self, target)?.0)
+        Ok(program::lower(self, target, None)?.0)
     }
 
     /// The program for a target.
@@ -70,5 +71,20 @@ impl<'k> PlacedKernel<'k> {
     pub fn generate(&self, target: Target, options: &Options) -> Result<Program, CodegenError> {
         let Options { contraction } = options;
         program::program(self, target, *contraction)
+    }
+
+    /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it: for reading, as it
+    /// need not compile before the last one.
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`], as far as the passes up to this one refuse it.
+    pub fn source_after(
+        &self,
+        target: Target,
+        options: &Options,
+        pass: &Pass,
+    ) -> Result<String, CodegenError> {
+        let Options { contraction } = options;
+        program::source_after(self, target, *contraction, pass)
     }
 }

@@ -1,26 +1,22 @@
 //! The whole way: kernel, placed kernel, code, source and launch plan.
 
-use crate::ast::{Block, Declare, Expr, For, LoopKind, Name, Stmt};
+use crate::ast::Name;
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
-use crate::declare::declare;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::interval::Interval;
-use crate::lower::Lower;
+use crate::launch;
 use crate::lower::place::is_plain_scalar;
+use crate::passes::{self, Pass, Work};
 use crate::placed::PlacedKernel;
 use crate::plan::{Precondition, Program, Target};
 use crate::print::{self, Constant, Function, Param};
-use crate::stack::Stack;
 use crate::storage::{Storage, check_bounds, local_bytes};
-use crate::{launch, regions};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement};
-use purlin_ir::{
-    AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind, Variable,
-};
-use std::collections::{BTreeMap, BTreeSet};
+use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, VarId, VarKind, Variable};
+use std::collections::BTreeSet;
 
 /// What a user may choose about generated code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,7 +70,7 @@ pub(crate) fn program(
     target: Target,
     contraction: bool,
 ) -> Result<Program, CodegenError> {
-    let (code, axes) = lower(placed, target)?;
+    let (code, axes) = lower(placed, target, None)?;
     let source = print::source(&code.function, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
@@ -84,10 +80,25 @@ pub(crate) fn program(
     Ok(Program { target, entry: code.function.name.to_string(), source: source.text, plan, contraction })
 }
 
-/// Code of a placed kernel, and its axes.
-pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, Axes), CodegenError> {
+/// Source after a pass; it need not compile.
+pub(crate) fn source_after(
+    placed: &PlacedKernel<'_>,
+    target: Target,
+    contraction: bool,
+    pass: &Pass,
+) -> Result<String, CodegenError> {
+    let (code, _) = lower(placed, target, Some(pass))?;
+    Ok(print::source(&code.function, target, contraction).text)
+}
+
+/// Code of a placed kernel after the passes up to `last`, or after all, and its axes.
+pub(crate) fn lower(
+    placed: &PlacedKernel<'_>,
+    target: Target,
+    last: Option<&Pass>,
+) -> Result<(Code, Axes), CodegenError> {
     if let Some((kernel, placement)) = in_local_memory(placed, target) {
-        return lower(&PlacedKernel { kernel: &kernel, placement }, target);
+        return lower(&PlacedKernel { kernel: &kernel, placement }, target, last);
     }
     let kernel = placed.kernel;
     if let Some(outside) = Analysis::of(kernel).first_outside() {
@@ -107,32 +118,36 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
         syncs.extend(crate::storage::reuse(kernel));
     }
     let barriers = BarrierPlan::new(kernel, &syncs);
-    let mut pass = Lower::new(env, placed, &axes, &barriers, storage.names.clone(), target)?;
-    let mut body = pass.run()?;
-    crate::race::check(kernel, &syncs, &pass.env.iname_names, &body)?;
-    crate::race::drop_needless(kernel, &syncs, &pass.env.iname_names, &mut body);
-    let scalars = pass.uniform_scalars();
-    let env = pass.env;
     let mut constants = Vec::new();
     let shared = syncs.iter().map(|s| s.var).collect();
-    let params = parameters(kernel, &env.var_names, &shared, &mut constants);
-    crate::convergence::check(&body, &same_in_a_row(&env, &params, scalars))?;
-    let mut function = Function {
+    let function = Function {
         name: crate::names::entry(kernel),
-        params,
+        params: parameters(kernel, &env.var_names, &shared, &mut constants),
         constants,
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
         grid: Vec::new(),
         aligned: Vec::new(),
         kept: Vec::new(),
-        body,
+        body: Vec::new(),
     };
-    let integers = env.reach.preconditions();
-    frame(&mut function, target, env, &axes, &storage);
+    let privates = storage.privates.clone();
+    let mut work = Work {
+        placed,
+        target,
+        axes: &axes,
+        storage: &storage,
+        syncs: &syncs,
+        barriers: &barriers,
+        env,
+        function,
+        privates,
+        private_bytes: 0,
+    };
+    passes::run(&mut work, last)?;
+    let Work { env, function, private_bytes, .. } = work;
     let local_bytes = local_bytes(&storage.locals, &function.aligned);
     check_memory(target, &function.constants, local_bytes)?;
-    let Stack { private_bytes, kept } = Stack::of(&function.body, target)?;
-    function.kept = kept;
+    let integers = env.reach.preconditions();
     Ok((Code { function, local_bytes, private_bytes, integers }, axes))
 }
 
@@ -214,15 +229,6 @@ fn parameters(
     params
 }
 
-/// Names of values that all work-items along l.0 share: parameters, indices along other axes, and `scalars`.
-fn same_in_a_row(env: &Env<'_>, params: &[Param], scalars: Vec<Name>) -> BTreeSet<Name> {
-    let values = params.iter().filter(|p| p.buffer.is_none()).map(|p| p.name.clone());
-    let along = |group: bool, axes: std::ops::Range<u8>| {
-        axes.map(move |axis| env.name(env.hardware(group, axis)).clone())
-    };
-    values.chain(scalars).chain(along(true, 0..3)).chain(along(false, 1..3)).collect()
-}
-
 fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<(), CodegenError> {
     let found: u64 = constants.iter().map(|c| c.data.len() as u64 * c.ty.bytes()).sum();
     // 64 KiB: CUDA's constant memory, and the least an OpenCL device offers.
@@ -236,82 +242,4 @@ fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<()
         return Err(CodegenError::LocalMemory { found: local, limit, target });
     }
     Ok(())
-}
-
-/// Adds what stands around the statements: hardware indices, or loops over them in C; declarations.
-fn frame(function: &mut Function, target: Target, mut env: Env<'_>, axes: &Axes, storage: &Storage) {
-    let body = std::mem::take(&mut function.body);
-    let mut privates = storage.privates.clone();
-    let mut body = match target {
-        Target::Cuda | Target::OpenCl => {
-            let mut all = indices(&env, axes, &body);
-            all.extend(body);
-            all
-        }
-        Target::C => regions::work_item_loops(body, &mut env, axes, &mut privates),
-    };
-    body.splice(0..0, storage.locals.iter().cloned().map(Stmt::Declare));
-    if target == Target::C {
-        body = group_loops(body, &mut env, axes, function);
-    }
-    declare(&mut body, &privates);
-    crate::hoist::hoist(&mut body, &maps(function), &mut env.names);
-    function.body = body;
-    crate::vectors::vectorise(function, target, env.names);
-}
-
-/// The integer arrays that the program only reads.
-fn maps(function: &Function) -> BTreeMap<Name, ScalarType> {
-    let arguments = function.params.iter().filter(|p| p.buffer == Some(true)).map(|p| (&p.name, p.ty));
-    let constants = function.constants.iter().map(|c| (&c.name, c.ty));
-    let integers = arguments.chain(constants).filter(|(_, ty)| !ty.is_float());
-    integers.map(|(name, ty)| (name.clone(), ty)).collect()
-}
-
-/// Declarations of the hardware indices that statements use.
-fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
-    let mut used = BTreeSet::new();
-    print::names_in(body, &mut used);
-    let mut declared = Block::new();
-    for group in [true, false] {
-        for axis in 0..3_u8 {
-            let index = env.hardware(group, axis);
-            let name = env.name(index).clone();
-            if axes.inames(group, usize::from(axis)).is_empty() || !used.contains(&name) {
-                continue;
-            }
-            let ty = index_type(env, index);
-            let value = Expr::Hardware { group, axis };
-            declared.push(Stmt::Declare(Declare::constant(name, ty, value)));
-        }
-    }
-    declared
-}
-
-/// The loop over the groups counts one further than the last index.
-fn index_type(env: &Env<'_>, index: purlin_ir::InameId) -> ScalarType {
-    if env.range_of(index).plus(Interval::new(0, 1)).fits_i32() { ScalarType::I32 } else { ScalarType::I64 }
-}
-
-/// Loops over the groups, g.0 innermost; their extents are the last parameters.
-fn group_loops(mut body: Block, env: &mut Env<'_>, axes: &Axes, function: &mut Function) -> Block {
-    for axis in 0..3_u8 {
-        if axes.grid[usize::from(axis)].is_none() {
-            continue;
-        }
-        let index = env.hardware(true, axis);
-        let extent = env.names.fresh(&format!("groups_{axis}"));
-        function.grid.insert(0, (axis, extent.clone()));
-        body = vec![Stmt::For(For {
-            name: env.name(index).clone(),
-            ty: index_type(env, index),
-            lower: Expr::int(0),
-            upper: Expr::var(&extent),
-            step: 1,
-            kind: LoopKind::Groups,
-            short_triangle: false,
-            body,
-        })];
-    }
-    body
 }

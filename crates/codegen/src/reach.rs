@@ -21,7 +21,7 @@ pub(crate) struct LoopBounds {
 }
 
 /// What is known of the symbols, and what was found to need a check.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     /// By iname and hardware index.
     bounds: Vec<Option<LoopBounds>>,

@@ -18,7 +18,7 @@ pub struct Fact {
     pub name: String,
     /// The line of its heading, from 1.
     pub line: usize,
-    /// Why it is so: the comment below the heading, without `#`.
+    /// Why it is so: the lines of the comment below the heading, without `#`.
     pub why: String,
     /// The program.
     pub kernel: Body,
@@ -159,7 +159,7 @@ impl FactFile {
     fn why(&self, start: usize, end: usize) -> (String, Range<usize>) {
         let comment = (start + 1..end).take_while(|k| self.lines[*k].starts_with('#'));
         let words: Vec<_> = comment.map(|k| self.lines[k][1..].trim()).collect();
-        (words.join(" "), start + 1 + words.len()..end)
+        (words.join("\n"), start + 1 + words.len()..end)
     }
 
     fn body(&self, lines: Range<usize>) -> Body {
@@ -252,7 +252,7 @@ no
     fn what_a_file_says() {
         let file = parsed(FILE);
         let [first, second] = file.facts.as_slice() else { panic!("two facts") };
-        assert_eq!((first.name.as_str(), first.line, first.why.as_str()), ("first", 9, "Because. And so."));
+        assert_eq!((first.name.as_str(), first.line, first.why.as_str()), ("first", 9, "Because.\nAnd so."));
         assert_eq!(first.kernel.text, "kernel a\n\ns: y = 1.0");
         let asked: Vec<_> =
             first.questions.iter().map(|q| (q.line, q.text.as_str(), q.answer.text.as_str())).collect();

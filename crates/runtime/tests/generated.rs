@@ -18,6 +18,7 @@ mod types;
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};
+use purlin_facts::Fact;
 use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config, seed};
 use purlin_interp::{Memory, Value, interpret};
 use purlin_ir::{
@@ -26,7 +27,7 @@ use purlin_ir::{
 };
 use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, oclgrind, open};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A reproducible stream of numbers (SplitMix64).
 struct Random(u64);
@@ -177,9 +178,14 @@ fn compare_within(double: f64, expected: &Memory, found: &BTreeMap<String, Value
     Ok(())
 }
 
-/// `# n = 0, 1, 32; m = 3`: every combination.
-fn parameter_sets(text: &str) -> Vec<BTreeMap<String, i64>> {
-    let line = text.lines().next().unwrap().strip_prefix("# ").unwrap();
+/// The line `n = 0, 1, 32; m = 3` of a fact's comment: every combination.
+fn parameter_sets(fact: &Fact) -> Vec<BTreeMap<String, i64>> {
+    let sizes = |line: &&str| {
+        let is_value = |v: &str| v.trim().parse::<i64>().is_ok();
+        let mut items = line.split(';').map(|item| item.split_once('='));
+        items.all(|item| item.is_some_and(|(_, values)| values.split(',').all(is_value)))
+    };
+    let line = fact.why.lines().find(sizes).unwrap_or_else(|| panic!("`{}` has no line of sizes", fact.name));
     let mut sets = vec![BTreeMap::new()];
     for item in line.split(';') {
         let (name, values) = item.split_once('=').unwrap();
@@ -230,11 +236,14 @@ fn random_memory(kernel: &Kernel, params: &BTreeMap<String, i64>, random: &mut R
     memory
 }
 
-fn kernels() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codegen/tests/kernels");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
-    files.sort();
-    files
+/// The facts of generated sources: all of codegen's but those of refusals.
+fn sources() -> Vec<Fact> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codegen/facts");
+    let facts = purlin_facts::load(&folder).unwrap().into_iter();
+    let facts: Vec<_> =
+        facts.filter(|(file, _)| !file.starts_with("refusals::")).map(|(_, fact)| fact).collect();
+    assert!(facts.len() >= 71, "{}", facts.len());
+    facts
 }
 
 #[test]
@@ -247,25 +256,20 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
     let mut random = Random(seed);
     let mut failures = Vec::new();
     let oclgrind = devices.iter().any(|d| d.info().driver.contains("Oclgrind"));
-    for file in kernels() {
+    for fact in sources() {
         // oclgrind 21.10 gives 3 for `min(0, 3) + max(1, 0)`, as comparisons and as built-in functions
         let left_out = ["integer_division_rounds_down", "sub_group_intrinsic"];
-        if oclgrind && left_out.iter().any(|fact| file.to_string_lossy().contains(fact)) {
+        if oclgrind && left_out.contains(&fact.name.as_str()) {
             continue;
         }
-        let text = std::fs::read_to_string(&file).unwrap();
-        let kernel = purlin_ir::text::parse(&text).unwrap();
-        for params in parameter_sets(&text) {
+        let kernel = purlin_ir::text::parse(&fact.kernel.text).unwrap();
+        for params in parameter_sets(&fact) {
             let memory = random_memory(&kernel, &params, &mut random);
             let mut expected = memory.clone();
-            interpret(&kernel, &mut expected).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            interpret(&kernel, &mut expected).unwrap_or_else(|e| panic!("{}: {e}", fact.name));
             for device in devices {
                 if let Err(e) = compare(&expected, &run(&**device, &kernel, &memory)) {
-                    failures.push(format!(
-                        "{} with {params:?} on {}: {e}",
-                        file.display(),
-                        device.info().name
-                    ));
+                    failures.push(format!("{} with {params:?} on {}: {e}", fact.name, device.info().name));
                 }
             }
         }

@@ -86,11 +86,7 @@ impl<'k> Lower<'k> {
     /// What a target cannot say; see [`CodegenError`].
     pub(crate) fn run(&mut self) -> Result<Block, CodegenError> {
         let kernel = self.kernel;
-        let mut code = self.nodes(None, &kernel.body, &[])?;
-        let mut mutable = self.mutable_names();
-        declared(&code, &mut mutable);
-        crate::tidy::tidy(&mut code, &mutable);
-        Ok(code)
+        self.nodes(None, &kernel.body, &[])
     }
 
     /// Code of a list of siblings: the body of `list`, or the root. Each run of statements without a
@@ -168,16 +164,6 @@ impl<'k> Lower<'k> {
         }
     }
 
-    /// Names of what statements may change: temporaries.
-    fn mutable_names(&self) -> BTreeSet<Name> {
-        self.kernel
-            .vars
-            .iter()
-            .filter(|(_, v)| v.kind == purlin_ir::VarKind::Temporary)
-            .map(|(id, _)| self.buffers[purlin_ir::Id::index(id)].clone())
-            .collect()
-    }
-
     /// Code of a resolved affine integer.
     pub(crate) fn integer(&self, e: &Affine) -> Expr {
         crate::value::integer(&self.env, e).0
@@ -188,7 +174,15 @@ impl<'k> Lower<'k> {
     }
 }
 
-/// Names that statements declare: accumulators and copies of bounds.
+/// Names of what statements may change: temporaries, accumulators and copies of bounds.
+pub(crate) fn mutable_names(kernel: &Kernel, buffers: &[Name], code: &Block) -> BTreeSet<Name> {
+    let temporaries = kernel.vars.iter().filter(|(_, v)| v.kind == purlin_ir::VarKind::Temporary);
+    let mut names = temporaries.map(|(id, _)| buffers[purlin_ir::Id::index(id)].clone()).collect();
+    declared(code, &mut names);
+    names
+}
+
+/// Names that statements declare.
 fn declared(block: &Block, names: &mut BTreeSet<Name>) {
     for stmt in block {
         if let Stmt::Declare(d) = stmt {

@@ -1,11 +1,13 @@
 //! Accesses: an element of a variable as a flat offset into its buffer.
 
 use super::Lower;
-use crate::ast::{Expr, Op, Place};
+use crate::ast::{Expr, Name, Op, Place};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic};
-use purlin_ir::{Access, AddressSpace, Affine, AxisTag, Id, InameId, ScalarType, VarId, VarKind, Variable};
+use purlin_ir::{
+    Access, AddressSpace, Affine, AxisTag, Id, InameId, Kernel, ScalarType, VarId, VarKind, Variable,
+};
 
 /// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
 pub(crate) fn is_plain_scalar(var: &Variable, sliced: &[bool]) -> bool {
@@ -104,24 +106,27 @@ impl<'k> Lower<'k> {
         sum
     }
 
-    /// Names of the integer temporaries that have one value for all work-items of a group.
-    pub(crate) fn uniform_scalars(&self) -> Vec<crate::ast::Name> {
-        let temporary = |v: &VarId| {
-            let var = &self.kernel.vars[*v];
-            var.kind == VarKind::Temporary && var.is_integer_scalar()
-        };
-        let vars = self.kernel.vars.ids().filter(temporary).filter(|v| self.is_uniform_scalar(*v));
-        vars.map(|v| self.buffers[v.index()].clone()).collect()
-    }
-
     /// Whether an integer temporary has one value for all work-items of a group: no loop over work-items sets it. What
     /// is set outside of them is made of such values, as the placement lets no value flow through private memory to
     /// another work-item.
     pub(super) fn is_uniform_scalar(&self, var: VarId) -> bool {
-        let on_items = |l: &InameId| matches!(self.kernel.inames[*l].tag, AxisTag::Local(_));
-        let schedule = self.kernel.schedule();
-        let mut writes = schedule.iter().filter(|(insn, _)| self.kernel.insns[*insn].lhs.var == var);
-        self.kernel.vars[var].space == AddressSpace::Local
-            || writes.all(|(_, loops)| !loops.iter().any(on_items))
+        is_uniform_scalar(self.kernel, var)
     }
+}
+
+fn is_uniform_scalar(kernel: &Kernel, var: VarId) -> bool {
+    let on_items = |l: &InameId| matches!(kernel.inames[*l].tag, AxisTag::Local(_));
+    let schedule = kernel.schedule();
+    let mut writes = schedule.iter().filter(|(insn, _)| kernel.insns[*insn].lhs.var == var);
+    kernel.vars[var].space == AddressSpace::Local || writes.all(|(_, loops)| !loops.iter().any(on_items))
+}
+
+/// Names of the integer temporaries that have one value for all work-items of a group.
+pub(crate) fn uniform_scalars(kernel: &Kernel, buffers: &[Name]) -> Vec<Name> {
+    let temporary = |v: &VarId| {
+        let var = &kernel.vars[*v];
+        var.kind == VarKind::Temporary && var.is_integer_scalar()
+    };
+    let vars = kernel.vars.ids().filter(temporary).filter(|v| is_uniform_scalar(kernel, *v));
+    vars.map(|v| buffers[v.index()].clone()).collect()
 }

@@ -143,16 +143,16 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn barrier(self, fence: Fence) -> Option<&'static str> {
+    pub(crate) fn barrier(self, fence: Fence) -> &'static str {
         match self.0 {
-            Target::Cuda => Some("__syncthreads();"),
-            Target::OpenCl => Some(match (fence.local, fence.global) {
+            Target::Cuda => "__syncthreads();",
+            Target::OpenCl => match (fence.local, fence.global) {
                 (true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
                 (false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",
                 (_, false) => "barrier(CLK_LOCAL_MEM_FENCE);",
-            }),
-            // Loops over work-items end and begin there.
-            Target::C => None,
+            },
+            // Only before `work_items`: loops over work-items end and begin there.
+            Target::C => "// barrier",
         }
     }
 

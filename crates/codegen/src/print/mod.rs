@@ -205,11 +205,7 @@ impl Printer {
             }
             Stmt::For(f) => self.for_loop(f),
             Stmt::Iteration(_) => {}
-            Stmt::Barrier(fence) => {
-                if let Some(text) = self.dialect.barrier(*fence) {
-                    self.line(text);
-                }
-            }
+            Stmt::Barrier(fence) => self.line(self.dialect.barrier(*fence)),
         }
     }
 

@@ -17,8 +17,8 @@ use std::fmt;
 /// # Rewrite
 /// ```text
 /// s: z[m] = z[m] + b - c     =>   s: z[m] += b - c
-/// s: z[m] = a*z[m]*b         =>   s: z[m] *= a*b
-/// s: z[m] = min(z[m], b)     =>   s: z[m] min= b
+/// t: z[m] = a*z[m]*b         =>   t: z[m] *= a*b
+/// u: z[m] = min(z[m], b)     =>   u: z[m] min= b
 /// ```
 /// Terms keep their order and the type they are summed in: `b - c` is computed in the type of `z`.
 ///

@@ -15,7 +15,7 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// for i in 0..n                         callee fma
+/// for i in 0..n                         callee multiply_add
 ///   s: y[i] += a*x[i]                     arg a: f64 in
 ///                               =>        arg b: f64 in
 ///                                         arg c: f64 inout

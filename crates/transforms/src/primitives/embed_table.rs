@@ -15,8 +15,8 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// table w: f64[2] = {0.25, 0.75}
 /// s: y[0] = w[1]*x[0]         =>   s: y[0] = 0.75*x[0]
+/// table w = [0.25, 0.75]           table w = [0.25, 0.75]
 /// ```
 /// Loads at other indices stay; the table goes when nothing mentions it (`remove_unused_vars`).
 ///

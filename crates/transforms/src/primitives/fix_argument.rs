@@ -19,9 +19,10 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// arg w: f64[2] in            =>   table w: f64[2] = {0.25, 0.75}
+/// arg w: f64[2] in            =>   table w: f64[2] global
 /// arg c: f64 in
 /// s: y[0] = c*w[0]                 s: y[0] = 3.0*w[0]
+///                                  table w = [0.25, 0.75]
 /// ```
 /// Values are row-major. `set_address_space` moves the table to constant memory, `embed_table` writes its values
 /// into the code.

@@ -16,7 +16,7 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// call fma  # a = a, b = x[i], c = y[i]     =>   s: y[i] += a*x[i]
+/// call multiply_add  # a = a, b = x[i], c = y[i]     =>   s: y[i] += a*x[i]
 ///   s: y[i] += a*x[i]
 /// ```
 ///

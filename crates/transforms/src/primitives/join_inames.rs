@@ -21,7 +21,7 @@ use std::fmt;
 /// # Rewrite
 /// ```text
 /// for i in 0..n          =>   for i_j in 0..4*n
-///   for j in 0..4               S(floor_div(i_j, 4), i_j mod 4)
+///   for j in 0..4               S(floor_div(i_j, 4), i_j - 4*floor_div(i_j, 4))
 ///     S(i, j)
 /// ```
 /// Neighbouring inames of a reduction are joined likewise.

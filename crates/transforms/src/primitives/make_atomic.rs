@@ -15,7 +15,7 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// s: y[dof[c, j]] += out[j]      =>   s: y[dof[c, j]] += out[j] {atomic}
+/// s: y[dof[c, j]] += t[j]      =>   s: y[dof[c, j]] += t[j] {atomic}
 /// ```
 ///
 /// # Precondition

@@ -32,7 +32,7 @@ const MAX_LOOPS: usize = 8;
 /// With the matrix `[[1, 1], [0, 1]]`:
 /// ```text
 /// for t in 0..m          =>   for t in 0..m + n - 1
-///   for i in 0..n               for i in max(0, t - m + 1)..min(n, t + 1)
+///   for i in 0..n               for i in max(0, t - m + 1)..min(t + 1, n)
 ///     S(t, i)                     S(t - i, i)
 /// ```
 /// Interchange, reversal, skew and shift are maps of this kind; a map does several of them at once, where no

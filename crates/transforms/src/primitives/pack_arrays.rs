@@ -23,7 +23,7 @@ use std::fmt;
 /// temp t: f64[8] local        =>   temp pool: f64[20] local
 /// temp u: f64[4, 3] local
 ///   s: t[i] = a[i]                   s: pool[i] = a[i]
-///   r: b[i] = u[i, j]                r: b[i] = pool[3*i + j + 8]
+///   r: b[k] = u[k, j]                r: b[k] = pool[3*k + j + 8]
 /// ```
 /// `alias_storage` lays arrays over each other where their lives do not meet; packed arrays may be alive together, and
 /// their pool may in turn share its storage with another array. An access through a map stands for any element of the pool

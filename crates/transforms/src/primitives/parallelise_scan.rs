@@ -44,12 +44,12 @@ use std::fmt;
 ///                                  t_scan_part: t_scan[0, c_part] += a[c_part, j_part]
 /// for c in 0..4           =>   for t_scan_0 in 0..4 {l.0}
 ///   for j in 0..m                t_scan_copy_0: t_scan[1, t_scan_0] = t_scan[0, t_scan_0]
-///     u: t += a[c, j]            t_scan_add_0: t_scan[1, t_scan_0] += t_scan[0, t_scan_0 - 1] if t_scan_0 >= 1
+///     u: t += a[c, j]            t_scan_add_0: t_scan[1, t_scan_0] += t_scan[0, t_scan_0 - 1] if 1 <= t_scan_0
 ///     s: y[c, j] = t           for t_scan_1 in 0..4 {l.0}
 ///                                …, by a distance of 2, from t_scan[1, …] to t_scan[0, …]
 ///                              for c in 0..4 {l.0}
 ///                                t_scan_start: t_run = t
-///                                t_scan_before: t_run += t_scan[0, c - 1] if c >= 1
+///                                t_scan_before: t_run += t_scan[0, c - 1] if 0 < c
 ///                                for j in 0..m
 ///                                  u: t_run += a[c, j]
 ///                                  s: y[c, j] = t_run

@@ -15,7 +15,8 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// table w: f64[2] constant = {0.25, 0.75}   =>   arg w: f64[2] in
+/// table w: f64[2] constant    =>   arg w: f64[2] in
+/// table w = [0.25, 0.75]
 /// ```
 /// One kernel then serves several tables of the same shape. The argument is row-major, in global memory; one without axes
 /// is passed by value.

@@ -42,7 +42,7 @@ use std::fmt;
 ///   for j in 0..8                      for j_first in 0..8
 ///     f: tile[j] = a[8*t + j]            f_first: tile[(t_first - lo) mod 2, j_first] = a[8*t_first + j_first]
 ///   for k in 0..8                    for t in lo..hi
-///     s: S(tile[k])                    for j in 0..8 where t + 1 < hi
+///     s: S(tile[k])                    for j in 0..8 where t + 2 <= hi
 ///                                        f: tile[(t + 1 - lo) mod 2, j] = a[8*(t + 1) + j]
 ///                                      for k in 0..8
 ///                                        s: S(tile[(t - lo) mod 2, k])

@@ -39,7 +39,8 @@ use std::fmt;
 /// for i in 0..n                                =>   for i in 0..n
 ///   s: y[i] = 2.0*sum(j in 0..i + 1: a[j])            s_acc_update: s_acc += a[i]
 ///                                                     s: y[i] = 2.0*s_acc
-///
+/// ```
+/// ```text
 ///                                                   s_acc_init: s_acc = select(1 < n, y[0], 0.0)
 /// for i in 1..n                                =>   for i in 1..n
 ///   s: y[i] = y[i - 1] + a[i]                         s_acc_update: s_acc += a[i]

@@ -24,7 +24,7 @@ use std::fmt;
 /// callee axpy4 ...                              callee axpy4 ...
 ///
 /// for i_o in 0..n                               for i_o in 0..n
-///   for i_i in 0..4                     =>        call axpy4  # a = 2.0, x = x[4*i_o..], y = y[4*i_o..]
+///   for i_i in 0..4                           =>    call axpy4  # a = 2.0, x = x[4*i_o..], y = y[4*i_o..]
 ///     s: y[4*i_o + i_i] += x[4*i_o + i_i]*2.0       for i_i in 0..4
 ///                                                     s: y[4*i_o + i_i] += x[4*i_o + i_i]*2.0
 /// ```

@@ -20,7 +20,7 @@ use std::fmt;
 /// # Rewrite
 /// ```text
 /// for i in 0..n      =>   for i in 0..n
-///   S(i)                    S(n - 1 - i)
+///   S(i)                    S(-i + n - 1)
 /// ```
 /// The iname of a reduction is reversed likewise; reductions may be reassociated.
 ///

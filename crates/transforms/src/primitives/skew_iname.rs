@@ -21,8 +21,8 @@ use std::fmt;
 /// # Rewrite
 /// ```text
 /// for t in 0..m          =>   for t in 0..m
-///   for i in 0..n               for i in t..n + t
-///     S(t, i)                     S(t, i - t)
+///   for i in 0..n               for i in t..t + n
+///     S(t, i)                     S(t, -t + i)
 /// ```
 /// After it a dependence `(1, -1)` has become `(1, 0)`, so that the loops may be interchanged. The inverse is
 /// a skew by `-factor`.

@@ -25,7 +25,7 @@ use std::fmt;
 /// ```text
 /// temp t: f64[n]                    =>   temp t: f64[floor_div(n + 3, 4), 4]
 ///   s: t[4*i_o + i_i] = a[…]               s: t[i_o, i_i] = a[…]
-///   r: b[k] = t[k]                         r: b[k] = t[floor_div(k, 4), k mod 4]
+///   r: b[k] = t[k]                         r: b[k] = t[floor_div(k, 4), k - 4*floor_div(k, 4)]
 /// ```
 /// Quotients that the bounds of the loops decide are left out.
 ///

@@ -25,7 +25,7 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
-/// for i in 0..n      =>   for i_o in 0..floor_div(n - 1, 4) + 1
+/// for i in 0..n      =>   for i_o in 0..floor_div(n + 3, 4)
 ///   S(i)                    for i_i in 0..min(4, n - 4*i_o)
 ///                             S(4*i_o + i_i)
 /// ```

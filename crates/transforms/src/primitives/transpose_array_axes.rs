@@ -17,9 +17,9 @@ use std::fmt;
 ///
 /// # Rewrite
 /// ```text
+/// arg a: f64[n, 4] in         =>   arg a: f64[n, 4] in strides(1, n)
 /// temp t: f64[n, 4]           =>   temp t: f64[4, n]                 (order 1, 0)
 ///   s: t[i, j] = a[i, j]             s: t[j, i] = a[i, j]
-/// arg a: f64[n, 4]            =>   arg a: f64[n, 4] strides(1, n)
 /// ```
 /// Axis `k` of the new order is axis `order[k]` of the old one, the outermost first. Of an argument the indices
 /// mean what they meant to the caller: only the strides change, and the caller passes the array in that layout.

@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod corpus;
+mod documented;
 mod fix_argument;
 mod integers;
 mod loop_conditions;

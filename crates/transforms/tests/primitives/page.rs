@@ -41,6 +41,13 @@ fn documentation(info: &PrimitiveInfo) -> (String, BTreeMap<String, String>) {
     (summary.trim().to_owned(), sections.into_iter().map(|(k, v)| (k, v.trim().to_owned())).collect())
 }
 
+/// The blocks of text under `# Rewrite`.
+pub fn documented_blocks(info: &PrimitiveInfo) -> Vec<String> {
+    let (_, sections) = documentation(info);
+    let parts = sections["Rewrite"].split("```text\n").skip(1);
+    parts.map(|part| part.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
 /// `` [`x`](y) `` and `` [`x`] `` as `` `x` ``.
 fn without_links(line: &str) -> String {
     let mut text = String::new();
@@ -70,7 +77,9 @@ fn all_facts() -> BTreeMap<String, Vec<Fact>> {
 /// The facts that tests state of a primitive: whether it refuses, by name.
 fn facts(info: &PrimitiveInfo, all: &BTreeMap<String, Vec<Fact>>) -> BTreeMap<String, bool> {
     let mut facts = BTreeMap::new();
-    for fact in all.get(info.step_name).into_iter().flatten() {
+    // The page shows those that are documented as the documentation itself.
+    let told = all.get(info.step_name).into_iter().flatten().filter(|f| !f.name.starts_with("documented"));
+    for fact in told {
         let name = format!("{}/{}", info.step_name, fact.name);
         assert!(facts.insert(fact.name.clone(), is_refusal(fact)).is_none(), "two facts are {name}");
     }

@@ -2,5 +2,4 @@
 
 mod agreement;
 mod kernels;
-mod shown;
 pub(crate) mod trace;

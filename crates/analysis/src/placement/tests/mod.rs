@@ -1,7 +1,7 @@
 #![allow(clippy::panic)] // what a failed test does
 
 mod random;
-mod table;
+mod remembered;
 
 use super::{Placement, PlacementError};
 use crate::Analysis;

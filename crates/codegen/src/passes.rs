@@ -1,0 +1,285 @@
+//! The passes over the code of a kernel: one list, in order.
+
+use crate::ast::{Block, Declare, Expr, For, LoopKind, Name, Stmt};
+use crate::axes::Axes;
+use crate::barriers::BarrierPlan;
+use crate::declare::Private;
+use crate::env::Env;
+use crate::error::CodegenError;
+use crate::interval::Interval;
+use crate::lower::place::uniform_scalars;
+use crate::lower::{Lower, mutable_names};
+use crate::placed::PlacedKernel;
+use crate::plan::Target;
+use crate::print::{self, Function, Param};
+use crate::stack::Stack;
+use crate::storage::Storage;
+use crate::{convergence, declare, hoist, race, regions, tidy, vectors};
+use purlin_analysis::placement::Barrier;
+use purlin_ir::ScalarType;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A pass over the code of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its name, as `purlin print --after` takes it.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// Why it stands where it stands in the list.
+    pub place: &'static str,
+    run: Run,
+}
+
+type Run = fn(&mut Work<'_>) -> Result<(), CodegenError>;
+
+/// All passes, in the order in which they run.
+pub fn passes() -> &'static [Pass] {
+    &PASSES
+}
+
+/// The pass of a name.
+pub fn pass_named(name: &str) -> Option<&'static Pass> {
+    PASSES.iter().find(|p| p.name == name)
+}
+
+const PASSES: [Pass; 11] = [
+    Pass {
+        name: "lower",
+        summary: "writes the loop tree as loops, guards, statements and the planned barriers",
+        place: "first: the others read code, not the kernel",
+        run: lower,
+    },
+    Pass {
+        name: "tidy",
+        summary: "merges guards, moves them out of loops, drops what is empty",
+        place: "before barriers are checked: a guard moved past one would skip it",
+        run: merge_guards,
+    },
+    Pass {
+        name: "barriers",
+        summary: "checks that a barrier separates each dependence, and drops those that none needs",
+        place: "after guards have their places; before C's loops over work-items, which end at barriers",
+        run: barriers,
+    },
+    Pass {
+        name: "convergence",
+        summary: "refuses shuffles and intrinsics that some work-items would skip",
+        place: "after guards have their places; before indices become variables, which it knows by name",
+        run: check_convergence,
+    },
+    Pass {
+        name: "work_items",
+        summary: "declares the hardware indices; in C writes loops over the work-items between barriers",
+        place: "after the last change of barriers; inside of what belongs to a group",
+        run: work_items,
+    },
+    Pass {
+        name: "local_arrays",
+        summary: "declares the arrays in local memory",
+        place: "around the loops over work-items, which share them; inside of those over groups",
+        run: local_arrays,
+    },
+    Pass {
+        name: "groups",
+        summary: "in C, writes loops over the work-groups",
+        place: "around all that a group has",
+        run: groups,
+    },
+    Pass {
+        name: "declare",
+        summary: "declares private variables in the innermost scope that holds their uses",
+        place: "after the last loop is written: a scope is a loop or a guard",
+        run: declare_privates,
+    },
+    Pass {
+        name: "hoist",
+        summary: "reads entries of maps once, in front of the loops that repeat them",
+        place: "after declarations: an entry is read behind what its index needs",
+        run: hoist_maps,
+    },
+    Pass {
+        name: "vectorise",
+        summary: "takes accesses of neighbouring lanes as one; in CUDA and OpenCL",
+        place: "after declarations and hoisting: what is private to a lane is seen by its scope",
+        run: vectorise,
+    },
+    Pass {
+        name: "stack",
+        summary: "measures private arrays, and in C keeps large ones off the stack",
+        place: "last: vectors may have replaced arrays",
+        run: measure_stack,
+    },
+];
+
+/// The code of a kernel between passes.
+pub(crate) struct Work<'k> {
+    pub(crate) placed: &'k PlacedKernel<'k>,
+    pub(crate) target: Target,
+    pub(crate) axes: &'k Axes,
+    pub(crate) storage: &'k Storage,
+    pub(crate) syncs: &'k [Barrier],
+    pub(crate) barriers: &'k BarrierPlan,
+    pub(crate) env: Env<'k>,
+    pub(crate) function: Function,
+    /// Private variables, with a place for each work-item where they live across its loops.
+    pub(crate) privates: Vec<Private>,
+    /// Bytes of private arrays of a work-item; known after the last pass.
+    pub(crate) private_bytes: u64,
+}
+
+/// Runs the passes up to `last`, or all.
+///
+/// # Errors
+/// What a pass refuses.
+pub(crate) fn run(work: &mut Work<'_>, last: Option<&Pass>) -> Result<(), CodegenError> {
+    for pass in passes() {
+        (pass.run)(work)?;
+        if last.is_some_and(|last| last.name == pass.name) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn lower(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let buffers = work.storage.names.clone();
+    let mut lower =
+        Lower::new(work.env.clone(), work.placed, work.axes, work.barriers, buffers, work.target)?;
+    work.function.body = lower.run()?;
+    work.env = lower.env;
+    Ok(())
+}
+
+fn merge_guards(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let mutable = mutable_names(work.placed.kernel, &work.storage.names, &work.function.body);
+    tidy::tidy(&mut work.function.body, &mutable);
+    Ok(())
+}
+
+fn barriers(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let (kernel, names) = (work.placed.kernel, &work.env.iname_names);
+    race::check(kernel, work.syncs, names, &work.function.body)?;
+    race::drop_needless(kernel, work.syncs, names, &mut work.function.body);
+    Ok(())
+}
+
+fn check_convergence(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let scalars = uniform_scalars(work.placed.kernel, &work.storage.names);
+    let uniform = same_in_a_row(&work.env, &work.function.params, scalars);
+    convergence::check(&work.function.body, &uniform)
+}
+
+fn work_items(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let body = std::mem::take(&mut work.function.body);
+    work.function.body = match work.target {
+        Target::Cuda | Target::OpenCl => {
+            let mut all = indices(&work.env, work.axes, &body);
+            all.extend(body);
+            all
+        }
+        Target::C => regions::work_item_loops(body, &mut work.env, work.axes, &mut work.privates),
+    };
+    Ok(())
+}
+
+fn local_arrays(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    work.function.body.splice(0..0, work.storage.locals.iter().cloned().map(Stmt::Declare));
+    Ok(())
+}
+
+fn groups(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    if work.target == Target::C {
+        let body = std::mem::take(&mut work.function.body);
+        work.function.body = group_loops(body, &mut work.env, work.axes, &mut work.function);
+    }
+    Ok(())
+}
+
+fn declare_privates(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    declare::declare(&mut work.function.body, &work.privates);
+    Ok(())
+}
+
+fn hoist_maps(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let maps = maps(&work.function);
+    hoist::hoist(&mut work.function.body, &maps, &mut work.env.names);
+    Ok(())
+}
+
+fn vectorise(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    vectors::vectorise(&mut work.function, work.target, work.env.names.clone());
+    Ok(())
+}
+
+fn measure_stack(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let Stack { private_bytes, kept } = Stack::of(&work.function.body, work.target)?;
+    work.function.kept = kept;
+    work.private_bytes = private_bytes;
+    Ok(())
+}
+
+/// Names of values that all work-items along l.0 share: parameters, indices along other axes, and `scalars`.
+fn same_in_a_row(env: &Env<'_>, params: &[Param], scalars: Vec<Name>) -> BTreeSet<Name> {
+    let values = params.iter().filter(|p| p.buffer.is_none()).map(|p| p.name.clone());
+    let along = |group: bool, axes: std::ops::Range<u8>| {
+        axes.map(move |axis| env.name(env.hardware(group, axis)).clone())
+    };
+    values.chain(scalars).chain(along(true, 0..3)).chain(along(false, 1..3)).collect()
+}
+
+/// The integer arrays that the program only reads.
+fn maps(function: &Function) -> BTreeMap<Name, ScalarType> {
+    let arguments = function.params.iter().filter(|p| p.buffer == Some(true)).map(|p| (&p.name, p.ty));
+    let constants = function.constants.iter().map(|c| (&c.name, c.ty));
+    let integers = arguments.chain(constants).filter(|(_, ty)| !ty.is_float());
+    integers.map(|(name, ty)| (name.clone(), ty)).collect()
+}
+
+/// Declarations of the hardware indices that statements use.
+fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
+    let mut used = BTreeSet::new();
+    print::names_in(body, &mut used);
+    let mut declared = Block::new();
+    for group in [true, false] {
+        for axis in 0..3_u8 {
+            let index = env.hardware(group, axis);
+            let name = env.name(index).clone();
+            if axes.inames(group, usize::from(axis)).is_empty() || !used.contains(&name) {
+                continue;
+            }
+            let ty = index_type(env, index);
+            let value = Expr::Hardware { group, axis };
+            declared.push(Stmt::Declare(Declare::constant(name, ty, value)));
+        }
+    }
+    declared
+}
+
+/// The loop over the groups counts one further than the last index.
+fn index_type(env: &Env<'_>, index: purlin_ir::InameId) -> ScalarType {
+    if env.range_of(index).plus(Interval::new(0, 1)).fits_i32() { ScalarType::I32 } else { ScalarType::I64 }
+}
+
+/// Loops over the groups, g.0 innermost; their extents are the last parameters.
+fn group_loops(mut body: Block, env: &mut Env<'_>, axes: &Axes, function: &mut Function) -> Block {
+    for axis in 0..3_u8 {
+        if axes.grid[usize::from(axis)].is_none() {
+            continue;
+        }
+        let index = env.hardware(true, axis);
+        let extent = env.names.fresh(&format!("groups_{axis}"));
+        function.grid.insert(0, (axis, extent.clone()));
+        body = vec![Stmt::For(For {
+            name: env.name(index).clone(),
+            ty: index_type(env, index),
+            lower: Expr::int(0),
+            upper: Expr::var(&extent),
+            step: 1,
+            kind: LoopKind::Groups,
+            short_triangle: false,
+            body,
+        })];
+    }
+    body
+}
