@@ -84,7 +84,7 @@ fn every_documented_rewrite_is_a_fact() {
     let facts = purlin_facts::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"))).unwrap();
     let mut wrong = Vec::new();
     for info in primitives() {
-        let name = info.step_name();
+        let name = info.step_name;
         let of_it = |(file, fact): &&(String, Fact)| {
             file.split("::").next() == Some(&name) && fact.name.starts_with("documented")
         };
