@@ -296,6 +296,14 @@ fn arguments(name: &str, kernel: &Kernel, memory: &Memory, p: &mut Picks<'_>) ->
             let (outer, inner) = p.of(&around(kernel))?;
             SkewIname::new(inner, outer, p.between(-2, 2)).into()
         }
+        "SplitAccumulation" => {
+            let mut all = Vec::new();
+            for var in temporaries(kernel, 0) {
+                let statements = loops(kernel).into_iter().chain(insns(kernel, |_| true));
+                all.extend(statements.map(|at| SplitAccumulation::new(&var, at)));
+            }
+            possible(kernel, all, p)?.into()
+        }
         "SplitArrayAxis" => {
             let var = p.of(&temporaries(kernel, 1))?;
             SplitArrayAxis::new(&var, p.below(axes(kernel, &var) as usize) as u32, p.between(0, 4)).into()

@@ -8,8 +8,8 @@ use crate::primitives::{
     PackArrays, PadArray, ParalleliseScan, PassTable, PeelIname, PipelineLoop, PrecomputeRule, PrefetchArray,
     RealiseReduction, RealiseScan, ReduceInTree, RemoveUnusedVars, Rename, ReplaceWithIntrinsic,
     ReverseIname, RollInsns, SeparateArray, SetAddressSpace, ShiftIname, SinkAccumulation, SkewIname,
-    SplitArrayAxis, SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
-    VectoriseIname,
+    SplitAccumulation, SplitArrayAxis, SplitIname, StageValue, TagIname, TagInames, Transform,
+    TransposeArrayAxes, UnrollIname, VectoriseIname,
 };
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::{Arguments, Made, fields_of};
@@ -181,6 +181,8 @@ steps! {
         "starts neutral, only updated inside, committed by the same update; nothing between depends on the commit";
     SkewIname: "Adds a multiple of an outer loop to the values of an inner one.",
         "the outer loop is around; the order of the instances stays; the placement holds";
+    SplitAccumulation: "Commits an accumulator half-way and accumulates the rest in a temporary of its own.",
+        "starts neutral, only updated, committed by the same update; nothing in the second part depends on the commit";
     SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.",
         "factor >= 1; different elements stay different";
     SplitIname: "Splits a loop into blocks of constant length.",
