@@ -1,9 +1,12 @@
-//! Variational forms, elements, quadrature, meshes, numberings, and their lowering to kernels.
+//! Variational forms, elements, quadrature, meshes, numberings, their lowering to kernels whose parts have roles, and
+//! strategies that map those.
 
 pub mod element;
 pub mod form;
 pub mod lowering;
 pub mod mesh;
 pub mod numbering;
+pub mod program;
 pub mod quadrature;
 pub mod reference;
+pub mod strategies;
