@@ -1,7 +1,7 @@
 //! A program and its arguments on a device.
 
 use crate::laid_out;
-use purlin_analysis::inside::check_launch;
+use purlin_analysis::Analysis;
 use purlin_codegen::plan::HostExprError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, Program};
 use purlin_interp::{InterpError, LaunchReport, Memory, Value};
@@ -88,7 +88,7 @@ impl<'d> Loaded<'d> {
         program: &Program,
         memory: &Memory,
     ) -> Result<(Self, LaunchReport), LoadError> {
-        let report = check_launch(kernel, memory)?;
+        let report = Analysis::of(kernel).check_launch(memory)?;
         Ok((Self::new(device, program, &laid_out(kernel, memory))?, report))
     }
 

@@ -5,7 +5,8 @@ use super::out;
 use super::source::{Lowered, SourceArgs};
 use super::transform::TransformArgs;
 use clap::{Args, ValueEnum};
-use purlin::analysis::inside::{Reach, accesses};
+use purlin::analysis::Analysis;
+use purlin::analysis::inside::Reach;
 use purlin::codegen::{ArgKind, Options, Program, Target, generate};
 use purlin::forms::element::Nodes;
 use purlin::ir::Kernel;
@@ -136,7 +137,7 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
     for condition in &plan.preconditions {
         let _ = writeln!(text, "// needs {}", condition.text);
     }
-    for access in accesses(kernel) {
+    for access in Analysis::of(kernel).accesses() {
         if let Reach::Open(cause) = access.reach {
             let insn = &kernel.insns[access.insn].name;
             let _ =

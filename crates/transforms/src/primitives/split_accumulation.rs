@@ -10,8 +10,8 @@ use crate::refusal::{Refusal, WrongOrder};
 use crate::schedule::{Array, Loop, Made, Statement};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
 use purlin_analysis::Analysis;
-use purlin_analysis::deps::{DependenceKind, dependences};
-use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
+use purlin_analysis::deps::DependenceKind;
+use purlin_analysis::polyhedral::{Side, difference};
 use purlin_ir::{Access, Atom, Expr, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,7 @@ impl Primitive for SplitAccumulation {
         self.check_start(kernel, &split, op)?;
         self.check_commit(kernel, &split, op)?;
         check_bounds(kernel, &split)?;
-        check_order(kernel, &split)?;
+        check_order(analysis, &split)?;
         Ok(split)
     }
 
@@ -282,9 +282,9 @@ fn check_bounds(kernel: &Kernel, split: &Split) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_order(kernel: &Kernel, split: &Split) -> Result<(), Refusal> {
+fn check_order(analysis: &Analysis, split: &Split) -> Result<(), Refusal> {
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let commits = insns_of(std::slice::from_ref(&split.commit));
-    let poly = Polyhedral::new(kernel);
     let [inner, outer] = [&split.commit, &split.before].map(|node| {
         let first = insns_of(std::slice::from_ref(node)).into_iter().next();
         first.map_or(&[][..], |i| poly.loops(i))
@@ -296,7 +296,7 @@ fn check_order(kernel: &Kernel, split: &Split) -> Result<(), Refusal> {
         isl::Constraint::zero(difference(&ends[1], &ends[0]))
     };
     let same: Vec<_> = around.map(step).collect();
-    for d in dependences(kernel)? {
+    for d in analysis.dependences()? {
         let across = split.later.contains(&d.source) && commits.contains(&d.sink);
         let within = commits.contains(&d.source) && commits.contains(&d.sink);
         if !(across || within) || d.var == split.var || d.kind == DependenceKind::Update {

@@ -1,6 +1,5 @@
 use crate::story::kernel;
-use purlin_analysis::deps::dependences;
-use purlin_analysis::placement::place;
+use purlin_analysis::Analysis;
 use purlin_ir::AddressSpace::Local;
 use purlin_transforms::primitives::{PipelineLoop, PrefetchArray};
 use purlin_transforms::{Recipe, Step};
@@ -40,7 +39,7 @@ fn one_barrier_fewer_in_an_iteration() {
     };
     let within = |pipelined: bool| {
         let kernel = steps(pipelined);
-        let placement = place(&kernel, &dependences(&kernel).unwrap()).unwrap();
+        let placement = Analysis::of(&kernel).place().unwrap().clone();
         let barriers = placement.barriers.iter();
         let (inside, across): (Vec<_>, Vec<_>) = barriers.partition(|b| b.carrier.is_none());
         let of_loop = |insn| kernel.insns[insn].name == "s" || kernel.insns[insn].name.starts_with("fetch");

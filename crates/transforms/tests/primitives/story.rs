@@ -1,6 +1,6 @@
 //! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and after.
 
-use purlin_analysis::inside::first_outside;
+use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
 use purlin_transforms::primitives::Tail;
@@ -44,7 +44,8 @@ pub fn assert_style(message: &str) {
 /// The result prints, parses back, and computes the same from small integers, exactly.
 pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
     assert_eq!(purlin_ir::text::parse(&after.to_string()).as_ref(), Ok(after));
-    if let (None, Some(outside)) = (first_outside(before), first_outside(after)) {
+    if let (None, Some(outside)) = (Analysis::of(before).first_outside(), Analysis::of(after).first_outside())
+    {
         panic!("{step}: {outside}\n{after}");
     }
     let mut runs = 0;

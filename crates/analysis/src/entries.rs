@@ -1,11 +1,11 @@
 //! The reading of bounds, as instructions: what the proof of an order must not overlook.
 
-use super::bounds::changing_bounds;
-use crate::tree::insns_of;
-use purlin_ir::{
-    Access, AddressSpace, Expr, Id, InameId, Insn, InsnId, Kernel, Node, ScalarType, UpdateOp, VarId,
-    VarKind, Variable, WriteOp,
-};
+use crate::polyhedral::is_symbol;
+use purlin_ir::affine::Atom;
+use purlin_ir::expr::{Access, Expr, UpdateOp};
+use purlin_ir::ids::{Id, InameId, InsnId, VarId};
+use purlin_ir::kernel::{AddressSpace, Insn, Kernel, Node, VarKind, Variable, WriteOp};
+use purlin_ir::types::ScalarType;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 ///
 /// A loop reads its bounds when it is entered, also if it holds no instance. What is inside reads them too, as far as
 /// dependences say, but only where it runs.
-pub(crate) struct Entries<'k> {
+#[derive(Debug)]
+pub struct Entries<'k> {
     /// The kernel.
     pub kernel: Cow<'k, Kernel>,
     /// How many instructions it had.
@@ -23,6 +24,7 @@ pub(crate) struct Entries<'k> {
 }
 
 impl<'k> Entries<'k> {
+    /// The entries of the loops of a kernel.
     pub fn of(kernel: &'k Kernel) -> Self {
         let own = kernel.insns.len();
         let mut this = Self { kernel: Cow::Borrowed(kernel), own, inside: Vec::new() };
@@ -64,7 +66,7 @@ impl<'k> Entries<'k> {
     fn read(&mut self, iname: InameId, body: &[Node], entered: VarId) -> Option<InsnId> {
         let bounds = changing_bounds(&self.kernel, iname).into_iter().map(Expr::scalar);
         let rhs = bounds.reduce(|sum, bound| sum + bound)?;
-        self.inside.push(*insns_of(body).first()?);
+        self.inside.push(first_insn(body)?);
         let name = format!("for {}", self.kernel.inames[iname].name);
         Some(self.kernel.to_mut().insns.push(Insn {
             name,
@@ -76,4 +78,26 @@ impl<'k> Entries<'k> {
             callee: None,
         }))
     }
+}
+
+/// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.
+pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
+    let mut found = Vec::new();
+    kernel.inames[iname].domain.for_each_symbol(&mut |atom| {
+        if let Atom::Var(v) = atom
+            && !is_symbol(kernel, *v)
+        {
+            found.push(*v);
+        }
+    });
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn first_insn(nodes: &[Node]) -> Option<InsnId> {
+    nodes.iter().find_map(|node| match node {
+        Node::Insn(insn) => Some(*insn),
+        Node::Loop(_, body) => first_insn(body),
+    })
 }
