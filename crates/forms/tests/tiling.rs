@@ -188,6 +188,8 @@ fn refuses_kernels_without_stages() {
         ACTION.replace(", quadrature}", "}"),
         ACTION.replace("v_cell[j_v, 1]", "u_cell[j_v]"),
         ACTION.replace("for q in 0..3", "for q in 0..n_dofs"),
+        ACTION.replace("{geometry}", "{pointwise}"),
+        ACTION.replace(" {pointwise}", ""),
     ];
     let refused = |text: &String| {
         let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));

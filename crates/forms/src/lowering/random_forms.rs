@@ -133,11 +133,10 @@ proptest! {
     }
 }
 
+type Mapped = Result<(Kernel, Recipe), StrategyError>;
+
 /// Every strategy, with sizes that `picks` chooses.
-fn mapped(
-    lowered: &LoweredForm,
-    picks: &[i64],
-) -> Vec<(&'static str, Result<(Kernel, Recipe), StrategyError>)> {
+fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
     let (kernel, program) = (&lowered.kernel, &lowered.program);
     let mut picks = picks.iter().copied().cycle();
     let mut up_to = |n: i64| 1 + picks.next().unwrap_or(0) % n.max(1);
