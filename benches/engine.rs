@@ -66,7 +66,7 @@ fn tiling_to_cuda(bencher: Bencher<'_, '_>) {
     let next = AtomicUsize::new(0);
     bencher.bench(|| {
         let k = next.fetch_add(1, Ordering::Relaxed) % candidates.len();
-        source(&lowered.lowered.kernel, &candidates[k].parameters, Target::Cuda).unwrap()
+        source(&lowered.lowered, &candidates[k].parameters, Target::Cuda).unwrap()
     });
 }
 

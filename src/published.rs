@@ -7,8 +7,8 @@ use purlin_autotune::{
 };
 use purlin_forms::form::FormError;
 use purlin_forms::lowering::{LoweringOptions, lower};
+use purlin_forms::program::NotAnAction;
 use purlin_kernels::OperatorError;
-use purlin_transforms::strategies::NotAnAction;
 
 /// A row of document 000's Tables 5 and 7.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl PublishedTiling {
         let options =
             LoweringOptions::new("k").with_scheme(purlin_forms::quadrature::QuadratureScheme::Document);
         let lowered = lower(&operator.form(dim, degree)?, &options)?;
-        let own = tiling_sizes(&lowered.kernel)?;
+        let own = tiling_sizes(&lowered)?;
         let own_points = own.quadrature_points;
         let sizes = TilingSizes { quadrature_points: self.points, ..own };
         let space = SearchSpace::new(sizes.clone(), bounds.clone())?;

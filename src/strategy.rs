@@ -1,8 +1,9 @@
 //! Strategies by name.
 
+use purlin_forms::program::CellKernel;
+use purlin_forms::strategies::{SingleCell, StrategyError, single_cell_per_work_item};
 use purlin_ir::Kernel;
-use purlin_transforms::strategies::{SingleCell, single_cell_per_work_item};
-use purlin_transforms::{Recipe, RecipeError};
+use purlin_transforms::Recipe;
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,14 +34,18 @@ impl Strategy {
         }
     }
 
-    /// Applies the strategy; returns the kernel and the recipe that made it.
+    /// Applies the strategy to a lowered form, or to a kernel whose tags say what scatters; returns the kernel and the
+    /// recipe that made it.
     ///
     /// # Errors
-    /// The step that was refused.
-    pub fn apply(self, kernel: &Kernel) -> Result<(Kernel, Recipe), RecipeError> {
+    /// Nothing that scatters, or the step that was refused.
+    pub fn apply(self, form: &impl CellKernel) -> Result<(Kernel, Recipe), StrategyError> {
+        let kernel = form.kernel();
         match self {
             Self::None => Ok((kernel.clone(), Recipe::default())),
-            Self::SingleCell => single_cell_per_work_item(kernel, &SingleCell::default()),
+            Self::SingleCell => {
+                single_cell_per_work_item(kernel, &*form.cell_loop()?, &SingleCell::default())
+            }
         }
     }
 }

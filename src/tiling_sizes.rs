@@ -1,50 +1,56 @@
 //! The sizes that document 000's tiling depends on, from the stages of a kernel.
 
 use purlin_autotune::{SpaceSizes, TilingSizes};
-use purlin_ir::Kernel;
-use purlin_transforms::strategies::{Field, NotAnAction, Stages};
+use purlin_forms::program::{CellKernel, CellProgram, Evaluation, NotAnAction};
+use std::collections::BTreeSet;
 
 /// Reads the sizes of the small matrix-vector products of an operator action.
+///
+/// Of several quadrature loops the sizes are those of one with the most points that does the work of all.
 ///
 /// # Errors
 /// A kernel that is not made of the stages of Algorithm 2.
 ///
 /// # Source
 /// Document 000, Table 2.
-pub fn tiling_sizes(kernel: &Kernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(sizes(&Stages::of(kernel)?))
+pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
+    Ok(sizes(&*form.program()?))
 }
 
 /// The sizes of a staged tiling: functions that are evaluated with the same matrices are one.
 ///
 /// # Errors
 /// As [`tiling_sizes`].
-pub fn staged_tiling_sizes(kernel: &Kernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(sizes(&Stages::of(kernel)?.with_shared_columns().0))
+pub fn staged_tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
+    Ok(sizes(&form.program()?.with_shared_columns()))
 }
 
-fn sizes(stages: &Stages) -> TilingSizes {
+fn sizes(program: &CellProgram) -> TilingSizes {
+    let blocks = &program.blocks;
+    let element = &program.element;
+    let tables: BTreeSet<&str> = blocks.iter().flat_map(|b| &b.tables).map(|t| t.name()).collect();
     TilingSizes {
-        quadrature_points: stages.quad_count.unsigned_abs(),
-        word_bytes: stages.ty.bytes(),
-        trial: stages.fields.iter().map(trial).collect(),
+        quadrature_points: blocks.iter().map(|b| b.points.unsigned_abs()).max().unwrap_or(0),
+        word_bytes: element.ty.bytes(),
+        trial: blocks.iter().flat_map(|b| &b.evaluations).map(|e| trial(program, e)).collect(),
         test: SpaceSizes {
-            name: stages.test.clone(),
-            nodes: stages.row_count.unsigned_abs(),
-            components: stages.components.unsigned_abs(),
-            derivatives: stages.products as u64,
-            matrices: stages.matrices.len() as u64,
+            name: element.function.clone(),
+            nodes: element.count.unsigned_abs(),
+            components: element.components.unsigned_abs(),
+            derivatives: blocks.iter().map(|b| b.products.len() as u64).sum(),
+            matrices: tables.len() as u64,
         },
     }
 }
 
-fn trial(field: &Field) -> SpaceSizes {
+fn trial(program: &CellProgram, evaluation: &Evaluation) -> SpaceSizes {
+    let components = program.inputs(evaluation).map(|g| g.components.unwrap_or(1).unsigned_abs());
     SpaceSizes {
-        name: field.name.clone(),
-        nodes: field.dof_count.unsigned_abs(),
-        components: field.gathered.iter().map(|g| g.components.unwrap_or(1).unsigned_abs()).sum(),
-        derivatives: field.results.len() as u64,
-        matrices: field.matrices.len() as u64,
+        name: evaluation.function.clone(),
+        nodes: evaluation.count.unsigned_abs(),
+        components: components.sum(),
+        derivatives: evaluation.outputs.len() as u64,
+        matrices: evaluation.tables.len() as u64,
     }
 }
 
@@ -59,7 +65,7 @@ mod tests {
     fn sizes(operator: Operator, dim: usize, degree: usize) -> TilingSizes {
         let form = operator.form(dim, degree).unwrap();
         let lowered = lower(&form, &LoweringOptions::new("k")).unwrap();
-        let sizes = tiling_sizes(&lowered.kernel).unwrap();
+        let sizes = tiling_sizes(&lowered).unwrap();
         assert_eq!(lowered.points, [sizes.quadrature_points as usize]);
         sizes
     }
@@ -94,6 +100,6 @@ mod tests {
         let text = "kernel copy\n\nparam n: i32\narg y: f64[n] out\narg x: f64[n] in\n\nfor i in 0..n\n  s: y[i] = x[i]\n";
         let error = tiling_sizes(&purlin_ir::text::parse(text).unwrap()).unwrap_err();
         let found = "no instruction has the tag `scatter`".into();
-        assert_eq!(error, NotAnAction::Stages { kernel: "copy".into(), found });
+        assert_eq!(error, NotAnAction { kernel: "copy".into(), found });
     }
 }

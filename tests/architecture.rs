@@ -19,7 +19,7 @@ const ALLOWED: [(&str, &str, &[&str]); 11] = [
         "crates/autotune",
         &["purlin-isl", "purlin-ir", "purlin-transforms", "purlin-codegen", "purlin-runtime"],
     ),
-    ("purlin-forms", "crates/forms", &["purlin-ir", "purlin-interp"]),
+    ("purlin-forms", "crates/forms", &["purlin-ir", "purlin-interp", "purlin-transforms"]),
     ("purlin-kernels", "kernels", &["purlin-ir", "purlin-forms", "purlin-transforms"]),
 ];
 

@@ -7,7 +7,10 @@ mod support;
 use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, generate};
 use purlin::forms::element::CellShape;
-use purlin::forms::form::{FunctionSpace, coefficient, dx, test};
+use purlin::forms::form::{
+    FunctionSpace, coefficient, constant_with_default, coordinate, dot, dx, grad, inner, test,
+};
+use purlin::forms::program::CellProgram;
 use purlin::interp::interpret;
 use purlin::interp::sample::seed;
 use purlin::ir::Kernel;
@@ -56,8 +59,9 @@ fn check(operator: Operator, dim: usize, degree: usize) {
 fn check_problem(problem: &Problem, name: &str) {
     let mut random = Random::new(seed());
     let expected = problem.reference().unwrap();
-    let kernel = &problem.lowered.kernel;
-    let (sizes, staged) = (tiling_sizes(kernel).unwrap(), staged_tiling_sizes(kernel).unwrap());
+    let form = &problem.lowered;
+    assert_eq!(CellProgram::read(&form.kernel).as_ref(), Ok(&form.program), "{name}");
+    let (sizes, staged) = (tiling_sizes(form).unwrap(), staged_tiling_sizes(form).unwrap());
     let mut mappings = vec![
         Parameters::ConstantCells { cells: 1 + random.below(9) },
         Parameters::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
@@ -77,7 +81,7 @@ fn check_problem(problem: &Problem, name: &str) {
         mappings.push(Parameters::StagedTiling(tiling(&staged, &mut random)));
     }
     for mapping in mappings {
-        let (mapped, _) = transform(kernel, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
+        let (mapped, _) = transform(form, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
         for place in ["interpreter", "c", "opencl"] {
             let error = RelativeError::between(&found(problem, &mapped, place), &expected);
             assert!(error.is_within(TOLERANCE), "{name}, {mapping}, {place}: {error:?}");
@@ -112,21 +116,44 @@ fn functions_that_share_matrices_apart_from_each_other() {
     check_problem(&problem, &format!("u, a, du, seed {numbers}"));
 }
 
-/// Mappings with stages know one quadrature rule; one cell a work-item is right for any number.
+/// Each term by a rule of its own: functions that are evaluated by one rule or by several, a rule without any, terms of
+/// values and of derivatives.
 #[test]
-fn several_quadrature_rules_are_refused_by_name() {
+fn several_quadrature_rules() {
     let space = |degree| FunctionSpace::scalar(CellShape::Triangle, degree);
     let (u, a, v) = (coefficient("u", &space(2)), coefficient("a", &space(1)), test(&space(2)));
-    let form = &u * &v * dx().with_degree(4) + &a * &v * dx().with_degree(2);
-    let problem = Problem::new("two_rules", &form, None, bent_mesh(2, 3), 1).unwrap();
-    let kernel = &problem.lowered.kernel;
-    let message = "the kernel `two_rules` has 2 quadrature loops, and this mapping tiles one: integrate all terms by one \
-                   rule, of the largest degree, or map one cell to a work-item";
-    assert_eq!(tiling_sizes(kernel).unwrap_err().to_string(), message);
-    let staged = Parameters::StagedCells { cells: 4, constant_tables: false };
-    assert_eq!(transform(kernel, &staged).unwrap_err().to_string(), format!("transform: {message}"));
-    let expected = problem.reference().unwrap();
-    let (mapped, _) = transform(kernel, &Parameters::ConstantCells { cells: 4 }).unwrap();
-    let error = RelativeError::between(&found(&problem, &mapped, "c"), &expected);
-    assert!(error.is_within(TOLERANCE), "{error:?}");
+    let form = &u * &v * dx().with_degree(4)
+        + &a * inner(grad(&u), grad(&v)) * dx().with_degree(2)
+        + constant_with_default("c", 0.5) * &v * dx().with_degree(1);
+    let numbers = Random::fresh_seed();
+    let problem = Problem::new("three_rules", &form, None, bent_mesh(2, 3), numbers).unwrap();
+    assert_eq!(problem.lowered.points, [6, 3, 1]);
+    check_problem(&problem, &format!("three rules, seed {numbers}"));
+}
+
+/// Functions with components, and a position at quadrature points, by two rules.
+#[test]
+fn several_quadrature_rules_for_vectors() {
+    let cell = CellShape::Triangle;
+    let (vector, scalar) = (FunctionSpace::vector(cell, 2), FunctionSpace::scalar(cell, 1));
+    let (u, a, v) = (coefficient("u", &vector), coefficient("a", &scalar), test(&vector));
+    let x = coordinate(cell);
+    let form = inner(grad(&u), grad(&v)) * dx().with_degree(2)
+        + (&a * dot(&u, &v) + &x[0] * dot(&x, &v)) * dx().with_degree(5);
+    let numbers = Random::fresh_seed();
+    let problem = Problem::new("two_rules", &form, None, bent_mesh(2, 3), numbers).unwrap();
+    check_problem(&problem, &format!("two rules, seed {numbers}"));
+}
+
+/// Names of loops, arrays and instructions that mappings make.
+#[test]
+fn functions_may_have_the_names_of_loops() {
+    let space = FunctionSpace::scalar(CellShape::Triangle, 1);
+    let v = test(&space);
+    let names = ["quad_tile", "cell_group", "staged", "fetch_phi_p1_quad"];
+    let functions = names.map(|name| coefficient(name, &space));
+    let sum = functions.iter().skip(1).fold(functions[0].clone(), |sum, f| sum + f);
+    let form = &sum * &v * dx().with_degree(2);
+    let problem = Problem::new("named", &form, None, bent_mesh(2, 3), 1).unwrap();
+    check_problem(&problem, "functions called like loops");
 }

@@ -7,10 +7,9 @@
 use purlin::analysis::stats::{Statistics, statistics};
 use purlin::autotune::{Tiling, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, Target, generate};
-use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use purlin::forms::strategies::{MultiLevelTiling, multi_level_tiling};
 use purlin::interp::sample::seed;
-use purlin::ir::Kernel;
-use purlin::transforms::strategies::{MultiLevelTiling, multi_level_tiling};
 use purlin::{Case, Random, tiling_sizes};
 use std::collections::BTreeMap;
 
@@ -27,10 +26,10 @@ const FORMS: [&str; 10] = [
     "hyperelasticity.2D.P2",
 ];
 
-fn lowered(name: &str) -> Kernel {
+fn lowered(name: &str) -> LoweredForm {
     let case = Case::all().into_iter().find(|c| c.to_string() == name).unwrap();
     let form = case.operator.form(case.dim, case.degree).unwrap();
-    lower(&form, &LoweringOptions::new("action")).unwrap().kernel
+    lower(&form, &LoweringOptions::new("action")).unwrap()
 }
 
 fn drawn(sizes: &TilingSizes, random: &mut Random) -> TilingParameters {
@@ -93,9 +92,10 @@ fn barriers(source: &str) -> Option<u64> {
     Some(found)
 }
 
-fn check(kernel: &Kernel, sizes: &TilingSizes, p: &TilingParameters) -> bool {
+fn check(form: &LoweredForm, sizes: &TilingSizes, p: &TilingParameters) -> bool {
     let tiling = Tiling::new(sizes, p).unwrap();
-    let (tiled, _) = multi_level_tiling(kernel, &strategy(p)).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let (tiled, _) =
+        multi_level_tiling(&form.kernel, &form.program, &strategy(p)).unwrap_or_else(|e| panic!("{p}: {e}"));
     let params = [("n_cells", p.cells as i64), ("n_vertices", 100), ("n_dofs", 100)];
     let params: BTreeMap<String, i64> = params.map(|(n, v)| (n.to_owned(), v)).into();
     let stats = statistics(&tiled, &params).unwrap();
@@ -145,11 +145,11 @@ fn generated_tilings_do_what_the_formulas_say() {
     let mut random = Random::new(seed);
     let mut counted = 0;
     for name in FORMS {
-        let kernel = lowered(name);
-        let sizes = tiling_sizes(&kernel).unwrap();
+        let form = lowered(name);
+        let sizes = tiling_sizes(&form).unwrap();
         for _ in 0..sets {
             let p = drawn(&sizes, &mut random);
-            counted += usize::from(check(&kernel, &sizes, &p));
+            counted += usize::from(check(&form, &sizes, &p));
         }
     }
     println!(

@@ -30,10 +30,10 @@ pub struct DepsArgs {
 /// Runs the command.
 pub fn run(args: &DepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
-    let mut kernel = source.kernel()?;
-    if args.transform.is_given_for(&source) {
-        kernel = args.transform.apply(&source, &kernel)?.kernel;
-    }
+    let kernel = match args.transform.is_given_for(&source) {
+        true => args.transform.apply(&source, &source.lower()?)?.kernel,
+        false => source.kernel()?,
+    };
     let solver = |error| Failure::Refused(format!("the integer-set library failed: {error}"));
     let graph = Analysis::of(&kernel).dependence_graph().map_err(solver)?;
     if args.dot {

@@ -5,6 +5,7 @@ use purlin::analysis::stats::StatsError;
 use purlin::autotune::{DatabaseError, Refusal};
 use purlin::codegen::CodegenError;
 use purlin::forms::form::FormError;
+use purlin::forms::strategies::StrategyError;
 use purlin::ir::text::ParseErrors;
 use purlin::runtime::RuntimeError;
 use purlin::transforms::schedule::ScriptProblem;
@@ -85,6 +86,12 @@ impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
         let help = "`purlin steps` with the same arguments prints the kernel that the step met";
         Self::Refused(format!("{error}\n  help: {help}"))
+    }
+}
+
+impl From<StrategyError> for Failure {
+    fn from(error: StrategyError) -> Self {
+        Self::Refused(error.to_string())
     }
 }
 

@@ -32,7 +32,7 @@ fn mapped(
     let (kernel, info) = (&problem.lowered.kernel, device.info());
     let code = |kernel: &Kernel| generate(kernel, info.backend.target(), &args.options());
     if args.transform.is_given_for(source) {
-        let transformed = args.transform.apply(source, kernel)?;
+        let transformed = args.transform.apply(source, &problem.lowered)?;
         let program = code(&transformed.kernel)?;
         return Ok((transformed, program));
     }
@@ -50,14 +50,15 @@ fn mapped(
     }
     let mut refused = Failure::Refused("bug of purlin: no mapping to try".into());
     for Known { mapping, source } in candidates {
-        let attempt = transform(kernel, &mapping).map_err(Failure::from).and_then(|(kernel, recipe)| {
-            let program = code(&kernel)?;
-            if program.plan.local_bytes > info.local_mem_bytes {
-                return Err(Failure::Refused(format!("{mapping} needs more local memory than there is")));
-            }
-            let name = format!("{mapping} ({source})");
-            Ok((Transformed { kernel, recipe, name }, program))
-        });
+        let attempt =
+            transform(&problem.lowered, &mapping).map_err(Failure::from).and_then(|(kernel, recipe)| {
+                let program = code(&kernel)?;
+                if program.plan.local_bytes > info.local_mem_bytes {
+                    return Err(Failure::Refused(format!("{mapping} needs more local memory than there is")));
+                }
+                let name = format!("{mapping} ({source})");
+                Ok((Transformed { kernel, recipe, name }, program))
+            });
         match attempt {
             Ok(mapped) => return Ok(mapped),
             Err(why) => refused = why,

@@ -76,7 +76,7 @@ pub fn form(args: &FormArgs) -> Result<(), Failure> {
 /// Prints a recipe.
 pub fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
-    let recipe = args.transform.apply(&source, &source.kernel()?)?.recipe;
+    let recipe = args.transform.apply(&source, &source.lower()?)?.recipe;
     if args.text {
         return out(&schedule::print(&recipe));
     }

@@ -3,9 +3,9 @@
 use super::failure::Failure;
 use super::inputs::evaluate;
 use purlin::forms::element::{CellShape, LagrangeElement};
-use purlin::forms::lowering::stage;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
+use purlin::forms::program::stage;
 use purlin::interp::{Memory, Value};
 use purlin::ir::{Access, Atom, Direction, Expr, Insn, Kernel, VarId, VarKind};
 use std::collections::BTreeMap;

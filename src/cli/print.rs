@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::out;
-use super::source::{Source, SourceArgs};
+use super::source::{Lowered, SourceArgs};
 use super::transform::TransformArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
@@ -75,14 +75,12 @@ enum PrintTarget {
 /// Runs the command.
 pub fn run(args: &PrintArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
-    let (kernel, nodes) = match &source {
-        Source::Form(form) => {
-            let lowered = form.lower()?;
-            (lowered.kernel, lowered.nodes)
-        }
-        Source::File(file) => (file.kernel.clone(), Vec::new()),
+    let form = source.lower()?;
+    let kernel = args.transform.apply(&source, &form)?.kernel;
+    let nodes = match form {
+        Lowered::Form(form) => form.nodes,
+        Lowered::File(_) => Vec::new(),
     };
-    let kernel = args.transform.apply(&source, &kernel)?.kernel;
     let target = match args.target {
         PrintTarget::Kernel => None,
         PrintTarget::Cuda => Some(Target::Cuda),

@@ -3,11 +3,13 @@
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
 use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::ir::{Kernel, text};
 use purlin::kernels::Operator;
 use purlin::transforms::Script;
 use purlin::transforms::schedule::parse_file;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// A form or a file.
@@ -108,12 +110,48 @@ impl FormOptions {
     }
 }
 
+/// A kernel before any transformation, with the roles of its parts.
+pub enum Lowered {
+    /// Of a form: roles as lowering handed them over.
+    Form(Box<LoweredForm>),
+    /// Of a file: roles as its tags say.
+    File(Kernel),
+}
+
+impl CellKernel for Lowered {
+    fn kernel(&self) -> &Kernel {
+        match self {
+            Self::Form(form) => form.kernel(),
+            Self::File(kernel) => kernel,
+        }
+    }
+
+    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
+        match self {
+            Self::Form(form) => form.cell_loop(),
+            Self::File(kernel) => kernel.cell_loop(),
+        }
+    }
+
+    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
+        match self {
+            Self::Form(form) => form.program(),
+            Self::File(kernel) => kernel.program(),
+        }
+    }
+}
+
 impl Source {
     /// The kernel, before any transformation.
     pub fn kernel(&self) -> Result<Kernel, Failure> {
+        Ok(self.lower()?.kernel().clone())
+    }
+
+    /// The kernel with its roles.
+    pub fn lower(&self) -> Result<Lowered, Failure> {
         match self {
-            Self::Form(form) => Ok(form.lower()?.kernel),
-            Self::File(file) => Ok(file.kernel.clone()),
+            Self::Form(form) => Ok(Lowered::Form(Box::new(form.lower()?))),
+            Self::File(file) => Ok(Lowered::File(file.kernel.clone())),
         }
     }
 }

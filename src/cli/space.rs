@@ -9,6 +9,7 @@ use clap::Args;
 use purlin::autotune::{
     CostModel, DeviceModel, Ranked, SearchBounds, SearchSpace, Survey, TilingSizes, known_devices,
 };
+use purlin::forms::program::CellKernel;
 use purlin::published::{PublishedError, published_tilings};
 use purlin::runtime::{Cache, measure_ceilings, open};
 use purlin::{device_model, occupancy, tiling_sizes};
@@ -79,8 +80,8 @@ pub fn run(args: &SpaceArgs) -> Result<(), Failure> {
         return published(&model, &bounds, &progress);
     }
     progress.stage("lowering the form");
-    let kernel = args.source.source()?.kernel()?;
-    let sizes = tiling_sizes(&kernel).map_err(|e| Failure::Usage(e.to_string()))?;
+    let form = args.source.source()?.lower()?;
+    let sizes = tiling_sizes(&form).map_err(|e| Failure::Usage(e.to_string()))?;
     let start = Instant::now();
     let space = SearchSpace::new(sizes, bounds).map_err(|e| Failure::Usage(e.to_string()))?;
     let last = AtomicUsize::new(0);
@@ -103,7 +104,7 @@ pub fn run(args: &SpaceArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&report).map_err(|e| Failure::Refused(e.to_string()))?;
         return out(&(text + "\n"));
     }
-    out(&text(&kernel.name, &device, &space, &survey, seconds))
+    out(&text(&form.kernel().name, &device, &space, &survey, seconds))
 }
 
 fn bounds(args: &SpaceArgs, device: &DeviceModel) -> SearchBounds {

@@ -45,7 +45,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
         Source::File(file) => (file.kernel.clone(), ParamArg::collect(&args.param), None),
     };
     if args.transform.is_given_for(&source) {
-        kernel = args.transform.apply(&source, &kernel)?.kernel;
+        kernel = args.transform.apply(&source, &source.lower()?)?.kernel;
     }
     out(&text(&statistics(&kernel, &params)?, &params, cells))
 }

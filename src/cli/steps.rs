@@ -6,6 +6,7 @@ use super::print::kernel_text;
 use super::source::SourceArgs;
 use super::transform::TransformArgs;
 use clap::Args;
+use purlin::forms::program::CellKernel;
 use purlin::ir::Kernel;
 use purlin::transforms::{RecipeError, Step};
 use similar::{ChangeTag, TextDiff};
@@ -32,11 +33,12 @@ pub struct StepsArgs {
 /// Runs the command.
 pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
-    let kernel = source.kernel()?;
-    let recipe = args.transform.recipe(&source, &kernel)?;
+    let form = source.lower()?;
+    let recipe = args.transform.recipe(&source, &form)?;
+    let kernel = form.kernel();
     let total = recipe.steps.len();
-    let (trace, refusal) = follow(&recipe.steps, &kernel);
-    let mut before = kernel_text(&kernel, true);
+    let (trace, refusal) = follow(&recipe.steps, kernel);
+    let mut before = kernel_text(kernel, true);
     let mut text = format!("# the kernel before any step\n\n{before}");
     for (number, (step, result)) in trace.iter().enumerate() {
         let after = kernel_text(result, true);

@@ -5,6 +5,7 @@ use super::source::{Source, read};
 use clap::{Args, ValueEnum};
 use purlin::Strategy;
 use purlin::autotune::Parameters;
+use purlin::forms::program::CellKernel;
 use purlin::ir::Kernel;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
 use purlin::transforms::{Recipe, Script, ScriptError};
@@ -83,7 +84,8 @@ impl TransformArgs {
 
     /// Applies the recipe, or else the mapping, the strategy that is asked for, the schedule of the file, or else the
     /// usual strategy.
-    pub fn apply(&self, source: &Source, kernel: &Kernel) -> Result<Transformed, Failure> {
+    pub fn apply(&self, source: &Source, form: &impl CellKernel) -> Result<Transformed, Failure> {
+        let kernel = form.kernel();
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => {
                 let kernel = recipe.apply(kernel)?;
@@ -100,16 +102,17 @@ impl TransformArgs {
             return Err(Failure::Usage(format!("--hole {hole}: there is no schedule with holes")));
         }
         if let Some(mapping) = &self.mapping {
-            let (kernel, recipe) = purlin::tuning::transform(kernel, mapping)?;
+            let (kernel, recipe) = purlin::tuning::transform(form, mapping)?;
             return Ok(Transformed { kernel, recipe, name: format!("mapping {mapping}") });
         }
         let strategy = self.strategy_for(source);
-        let (kernel, recipe) = strategy.apply(kernel)?;
+        let (kernel, recipe) = strategy.apply(form)?;
         Ok(Transformed { kernel, recipe, name: format!("strategy {strategy}") })
     }
 
     /// The steps, also those behind which one is refused.
-    pub fn recipe(&self, source: &Source, kernel: &Kernel) -> Result<Recipe, Failure> {
+    pub fn recipe(&self, source: &Source, form: &impl CellKernel) -> Result<Recipe, Failure> {
+        let kernel = form.kernel();
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => Ok(recipe),
             Some(Given::Script(script)) => match script.apply_with(kernel, &self.choice(&script)?) {
@@ -117,7 +120,7 @@ impl TransformArgs {
                 Err(ScriptError { problem: ScriptProblem::Refused(_), recipe, .. }) => Ok(recipe),
                 Err(error) => Err(error.into()),
             },
-            None => Ok(self.apply(source, kernel)?.recipe),
+            None => Ok(self.apply(source, form)?.recipe),
         }
     }
 

@@ -371,7 +371,7 @@ fn compile_only(args: &TuneArgs, lowered: &[LoweredCase], progress: &Progress) -
     }
     let done = AtomicUsize::new(0);
     let compile = |(case, parameters): &(&LoweredCase, Parameters)| {
-        let result = source(&case.lowered.kernel, parameters, Target::Cuda).and_then(|(program, _)| {
+        let result = source(&case.lowered, parameters, Target::Cuda).and_then(|(program, _)| {
             let object = nvrtc::compile_program(&args.arch, &program, Optimisation::Full, &cache);
             let resources = object.map_err(|e| Refusal::new(Stage::Compile, e))?.resources;
             Ok(resources.into_iter().find(|r| r.entry == program.entry))

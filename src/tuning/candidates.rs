@@ -6,7 +6,8 @@ use purlin_autotune::{
     Candidate, CostModel, DeviceModel, NoOccupancy, Parameters, SearchBounds, SearchSpace, Tiling,
     TilingError, TilingParameters, staged_tilings,
 };
-use purlin_transforms::strategies::{MAX_KEPT, NotAnAction};
+use purlin_forms::program::NotAnAction;
+use purlin_forms::strategies::MAX_KEPT;
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and a column of
 /// degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768 bytes of stack and 1.7 times the
@@ -53,7 +54,7 @@ impl<'m> Choice<'m> {
         let own = model.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
         let accumulators = Some(ACCUMULATORS);
         let bounds = SearchBounds { local_bytes: own.local_bytes.min(local_bytes), accumulators, ..own };
-        let space = SearchSpace::new(tiling_sizes(&case.lowered.kernel)?, bounds)?;
+        let space = SearchSpace::new(tiling_sizes(&case.lowered)?, bounds)?;
         Ok(Self { space, model: CostModel::new(model)?, cells: case.workload.cells as f64 })
     }
 
@@ -128,7 +129,7 @@ pub fn staged(
     local_bytes: u64,
     budget: usize,
 ) -> Result<Vec<Candidate>, CandidatesError> {
-    let sizes = staged_tiling_sizes(&case.lowered.kernel)?;
+    let sizes = staged_tiling_sizes(&case.lowered)?;
     let tilings = staged_tilings(&sizes, local_bytes).take(budget);
     Ok(tilings.map(|p| Candidate::unranked(Parameters::StagedTiling(p))).collect())
 }

@@ -22,15 +22,17 @@ use purlin_autotune::{Parameters, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
 use purlin_forms::mesh::{Mesh, MeshError};
+use purlin_forms::program::CellKernel;
 use purlin_forms::quadrature::QuadratureScheme;
+use purlin_forms::strategies::{
+    MultiLevelTiling, SingleCell, StagedCells, StrategyError, multi_level_tiling, single_cell_per_work_item,
+    staged_cells,
+};
 use purlin_ir::{Kernel, VarKind, Variable};
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Cache, Device, Executable, Optimisation, RuntimeError};
 use purlin_transforms::Recipe;
-use purlin_transforms::strategies::{
-    MultiLevelTiling, SingleCell, StagedCells, multi_level_tiling, single_cell_per_work_item, staged_cells,
-};
 use std::collections::BTreeMap;
 
 /// Largest relative error of a result that counts: sums of some hundred products in double precision.
@@ -135,35 +137,41 @@ fn params(lowered: &LoweredForm, case: Case, subdivisions: usize) -> BTreeMap<St
     params
 }
 
-/// Maps a kernel as the parameters say; returns it with the recipe that made it.
+/// Maps a form, or a kernel whose tags say its roles, as the parameters say; returns the kernel with the recipe that made
+/// it.
 ///
 /// # Errors
-/// The parameter that makes no sense, or the step that was refused.
-pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Recipe), Refusal> {
-    match parameters {
-        Parameters::SingleCell { cells } => {
-            let strategy = SingleCell { work_group: signed(*cells), ..SingleCell::default() };
-            single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
-        }
-        Parameters::ConstantCells { cells } => {
-            let work_group = signed(*cells);
-            let strategy = SingleCell { work_group, constant_tables: true, ..SingleCell::default() };
-            single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
-        }
+/// A kernel without the roles that the mapping needs, the parameter that makes no sense, or the step that was refused.
+pub fn transform(form: &impl CellKernel, parameters: &Parameters) -> Result<(Kernel, Recipe), Refusal> {
+    let mapped = match parameters {
+        Parameters::SingleCell { cells } => single_cell(form, *cells, false),
+        Parameters::ConstantCells { cells } => single_cell(form, *cells, true),
         Parameters::StagedCells { cells, constant_tables } => {
             let strategy = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
-            staged_cells(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
+            form.program()
+                .map_err(StrategyError::from)
+                .and_then(|p| staged_cells(form.kernel(), &p, &strategy))
         }
-        Parameters::Tiling(p) => tiled(kernel, p, false),
-        Parameters::StagedTiling(p) => tiled(kernel, p, true),
-        Parameters::Schedule { .. } => Err(Refusal::new(
-            Stage::Transform,
-            "values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE",
-        )),
-    }
+        Parameters::Tiling(p) => tiled(form, p, false),
+        Parameters::StagedTiling(p) => tiled(form, p, true),
+        Parameters::Schedule { .. } => {
+            return Err(Refusal::new(
+                Stage::Transform,
+                "values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE",
+            ));
+        }
+    };
+    mapped.map_err(|e| Refusal::new(Stage::Transform, e))
 }
 
-fn tiled(kernel: &Kernel, p: &TilingParameters, staged: bool) -> Result<(Kernel, Recipe), Refusal> {
+type Mapped = Result<(Kernel, Recipe), StrategyError>;
+
+fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
+    let strategy = SingleCell { work_group: signed(cells), constant_tables };
+    single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &strategy)
+}
+
+fn tiled(form: &impl CellKernel, p: &TilingParameters, staged: bool) -> Mapped {
     let strategy = MultiLevelTiling {
         cells: signed(p.cells),
         work_items_per_cell: signed(p.work_items_per_cell),
@@ -174,7 +182,7 @@ fn tiled(kernel: &Kernel, p: &TilingParameters, staged: bool) -> Result<(Kernel,
         quad_cols: signed(p.quad_cols),
         staged,
     };
-    multi_level_tiling(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
+    multi_level_tiling(form.kernel(), &*form.program()?, &strategy)
 }
 
 /// A number that no strategy takes stays one that no strategy takes.
@@ -187,11 +195,11 @@ fn signed(n: u64) -> i64 {
 /// # Errors
 /// Which stage refused, and why.
 pub fn source(
-    kernel: &Kernel,
+    form: &impl CellKernel,
     parameters: &Parameters,
     target: Target,
 ) -> Result<(Program, String), Refusal> {
-    let (kernel, _) = transform(kernel, parameters)?;
+    let (kernel, _) = transform(form, parameters)?;
     let program =
         generate(&kernel, target, &Options::default()).map_err(|e| Refusal::new(Stage::Generate, e))?;
     Ok((program, kernel.content_hash()))
@@ -259,7 +267,7 @@ impl Subject for CaseSubject<'_> {
     fn build(&self, parameters: &Parameters) -> Result<Built<CaseProgram>, Refusal> {
         let info = self.device.info();
         let target = info.backend.target();
-        let (program, kernel) = source(&self.lowered.lowered.kernel, parameters, target)?;
+        let (program, kernel) = source(&self.lowered.lowered, parameters, target)?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
         Ok(Built { program: CaseProgram { program, executable }, kernel, resources })
     }

@@ -225,7 +225,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
 }
 
 /// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
-const REASSOCIATING: [&str; 14] = [
+const REASSOCIATING: [&str; 15] = [
     "buffer_writes",
     "duplicate_iname",
     "map_inames",
@@ -240,12 +240,20 @@ const REASSOCIATING: [&str; 14] = [
     "realise_scan",
     "reduce_in_tree",
     "sink_accumulation",
+    "split_accumulation",
 ];
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it takes those of
 /// others, it runs once for many or many times for one.
-const RECOUNTING: [&str; 6] =
-    ["peel_iname", "pipeline_loop", "hoist_insn", "reduce_in_tree", "roll_insns", "sink_accumulation"];
+const RECOUNTING: [&str; 7] = [
+    "peel_iname",
+    "pipeline_loop",
+    "hoist_insn",
+    "reduce_in_tree",
+    "roll_insns",
+    "sink_accumulation",
+    "split_accumulation",
+];
 
 /// How far reals may be apart that are reassociated or compiled, where multiplications and additions are contracted and
 /// functions rounded in another way: sums of at most 5^3 terms in any order; nests of functions with slopes of at most

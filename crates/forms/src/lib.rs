@@ -1,4 +1,5 @@
-//! Variational forms, elements, quadrature, meshes, numberings, and their lowering to kernels.
+//! Variational forms, elements, quadrature, meshes, numberings, their lowering to kernels whose parts have roles, and
+//! strategies that map those.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
@@ -8,5 +9,7 @@ pub mod form;
 pub mod lowering;
 pub mod mesh;
 pub mod numbering;
+pub mod program;
 pub mod quadrature;
 pub mod reference;
+pub mod strategies;

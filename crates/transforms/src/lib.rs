@@ -1,4 +1,4 @@
-//! Primitives that transform kernels, each with its proof, the strategies composed of them, and recipes.
+//! Primitives that transform kernels, each with its proof, schedules that compose them, and recipes.
 //!
 //! ```
 //! use purlin_transforms::{Recipe, primitives::SplitIname};
@@ -31,7 +31,6 @@ mod run;
 pub mod schedule;
 pub mod staging;
 mod step;
-pub mod strategies;
 mod substitute;
 mod tree;
 

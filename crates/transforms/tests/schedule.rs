@@ -42,6 +42,52 @@ fn handles_are_what_the_step_made() {
     assert_eq!(mapped.names().collect::<Vec<_>>(), ["i_i_o", "i_i_i"]);
 }
 
+/// A program whose arguments have the names that its steps would give.
+const TAKEN: &str = "kernel k
+param n: i32
+arg block: f64[n] in
+arg staged: f64[n] in
+arg set_staged_1: f64[n] in
+arg tile_0: f64[n] in
+arg fetch_block_tile: f64[n] in
+arg x: f64[n] in
+arg y: f64[n] inout
+temp pair: f64[2] private
+arg pair_1: f64[n] in
+
+for block_1 in 0..n
+  a: pair[0] = block[block_1]
+  b: pair[1] = pair_1[block_1] + staged[block_1] + set_staged_1[block_1]
+  s: y[block_1] += pair[0]*pair[1] + x[block_1] + tile_0[block_1] + fetch_block_tile[block_1]
+";
+
+#[test]
+fn names_give_way_to_those_there_are() {
+    let kernel = kernel(TAKEN);
+    let mut s = Schedule::of(&kernel);
+    let (staged, set) = s.stage("s", "staged").unwrap();
+    // `set_staged_1` is an argument
+    assert_eq!((staged.name(), set.name()), ("staged_2", "set_staged_2"));
+    let parts = s.separate("pair", 0).unwrap();
+    assert_eq!(parts.iter().map(|p| p.name()).collect::<Vec<_>>(), ["pair_2_0", "pair_2_1"]);
+    let [outer, inner] = s.split_as("block_1", 8, ["block", "block"]).unwrap();
+    assert_eq!((outer.name(), inner.name()), ("block_2", "block_3"));
+    let fetch = PrefetchArray::new("x", &outer, AddressSpace::Private);
+    let (tile, loops) = s.prefetch_as(fetch, "tile").unwrap();
+    // a tile `tile` would have a loop `tile_0`
+    assert_eq!((tile.name(), loops[0].name()), ("tile_1", "tile_1_0"));
+    let fetch = PrefetchArray::new("block", &outer, AddressSpace::Private);
+    assert_eq!(s.prefetch_as(fetch, "block_tile").unwrap().0.name(), "block_tile_1");
+    assert_eq!(s.recipe().apply(&kernel).unwrap(), *s.kernel());
+    s.tag_all(&[], AxisTag::Unrolled).unwrap();
+    let error = s.distribute_one(&inner, "a", "part").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "distribute `block_3` before `a` into `part`: `a` belongs to the first part of `block_3`, which stays; name a \
+         later one"
+    );
+}
+
 #[test]
 fn a_refused_step_leaves_the_schedule_as_it_was() {
     let mut s = Schedule::of(&scale());

@@ -1,5 +1,6 @@
 //! Writing the kernel, stage by stage.
 
+use super::LoweredForm;
 use super::arguments::Argument;
 use super::names::Names;
 use super::pointwise::{Known, Level, Sink, Uses, emit, unknown};
@@ -7,9 +8,9 @@ use super::pull::{PulledForm, Symbol, Term};
 use super::shapes::{components, jet_name, n_dofs, numbered, with_component};
 use super::signature::{FieldVars, Signature, Vars, used_functions};
 use super::tables::{RuleTables, TableNames};
-use super::{LoweredForm, stage};
 use crate::element::Nodes;
 use crate::form::{Form, FormError, Jet, Scalar, ScalarId};
+use crate::program::{BlockRoles, EvaluationRoles, Roles, stage};
 use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +23,9 @@ pub(super) fn build(form: PulledForm, name: &str, written: Form) -> Result<Lower
     let weight = |place: usize| Symbol::from_place(place, dim) == Symbol::Weight;
     let uses = Uses::new(&form.graph, &roots, weight);
     let mut builder = Builder::new(&form, name, &uses)?;
-    let cell = builder.b.open_loop(
-        builder.names.fresh("cell"),
-        Affine::constant(0),
-        Affine::var(builder.vars.n_cells),
-    );
+    builder.roles.cell = builder.names.fresh("cell");
+    let end = Affine::var(builder.vars.n_cells);
+    let cell = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), end);
     builder.gather(cell);
     builder.geometry(&uses)?;
     builder.zero();
@@ -38,10 +37,20 @@ pub(super) fn build(form: PulledForm, name: &str, written: Form) -> Result<Lower
     builder.b.close_loop();
     let vars = builder.vars;
     let kernel = builder.b.finish().map_err(|e| FormError::Bug(e.to_string()))?;
+    let program = builder.roles.program(&kernel).map_err(|e| FormError::Bug(e.to_string()))?;
     let arguments = builder.arguments;
     let nodes = vars.maps.keys().map(|degree| Nodes::new(form.cell, *degree));
     let nodes = nodes.collect::<Result<_, _>>().map_err(|e| FormError::Bug(e.to_string()))?;
-    Ok(LoweredForm { kernel, arguments, cell: form.cell, test: form.test, form: written, points, nodes })
+    Ok(LoweredForm {
+        kernel,
+        program,
+        arguments,
+        cell: form.cell,
+        test: form.test,
+        form: written,
+        points,
+        nodes,
+    })
 }
 
 struct Builder<'a> {
@@ -52,6 +61,8 @@ struct Builder<'a> {
     vars: Vars,
     fields: Vec<FieldVars>,
     tables: TableNames,
+    /// What was written, by role.
+    roles: Roles,
     /// Values that are the same at all points of a cell.
     known: Known,
 }
@@ -77,6 +88,7 @@ impl<'a> Builder<'a> {
             vars,
             fields,
             tables: TableNames::default(),
+            roles: Roles::default(),
             known: Known::new(),
         })
     }
@@ -85,16 +97,29 @@ impl<'a> Builder<'a> {
         self.form.cell.dim()
     }
 
-    fn label(&mut self, insn: InsnId, stage: &str, function: Option<&str>) {
+    /// Tags an instruction with its stage and function; returns its name.
+    fn label(&mut self, insn: InsnId, stage: &str, function: Option<&str>) -> String {
         self.b.label(insn, stage);
         if let Some(name) = function {
-            self.b.label(insn, format!("of_{name}"));
+            self.b.label(insn, format!("{}{name}", stage::OF));
         }
+        self.b.so_far().insns[insn].name.clone()
     }
 
-    fn loop_over(&mut self, stem: &str, n: usize) -> Expr {
+    /// Opens a loop over `n` values; returns its name and its counter.
+    fn loop_over(&mut self, stem: &str, n: usize) -> (String, Expr) {
         let name = self.names.fresh(stem);
-        Expr::from(self.b.open_loop(name, Affine::constant(0), Affine::constant(n as i64)))
+        let iname = self.b.open_loop(&name, Affine::constant(0), Affine::constant(n as i64));
+        (name, Expr::from(iname))
+    }
+
+    /// The roles of the quadrature loop that is being written.
+    fn block(&mut self) -> &mut BlockRoles {
+        if self.roles.blocks.is_empty() {
+            self.roles.blocks.push(BlockRoles::default());
+        }
+        let last = self.roles.blocks.len() - 1;
+        &mut self.roles.blocks[last]
     }
 
     fn assign(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
@@ -110,13 +135,14 @@ impl<'a> Builder<'a> {
     fn gather(&mut self, cell: purlin_ir::InameId) {
         let (coordinates, map, vertices) =
             (self.vars.coordinates, self.vars.cell_vertices, self.vars.vertices);
-        let vertex = self.loop_over("i_vertex", self.dim() + 1);
+        let (_, vertex) = self.loop_over("i_vertex", self.dim() + 1);
         for axis in 0..self.dim() {
             let number = Expr::load(map, [cell.into(), vertex.clone()]);
             let value = Expr::load(coordinates, [number, Expr::Int(axis as i64)]);
             let lhs = Access::new(vertices, [vertex.clone(), Expr::Int(axis as i64)]);
             let insn = self.assign(&format!("gather_x{axis}"), lhs, value);
-            self.label(insn, stage::GATHER, Some("x"));
+            let insn = self.label(insn, stage::GATHER, Some("x"));
+            self.roles.gathers.push(insn);
         }
         self.b.close_loop();
         for k in 0..self.fields.len() {
@@ -127,13 +153,14 @@ impl<'a> Builder<'a> {
     fn gather_field(&mut self, cell: purlin_ir::InameId, k: usize) {
         let FieldVars { name, space, argument, local, .. } = &self.fields[k];
         let (name, space, argument, local) = (name.clone(), *space, *argument, *local);
-        let node = self.loop_over(&format!("i_gather_{name}"), n_dofs(&space));
+        let (_, node) = self.loop_over(&format!("i_gather_{name}"), n_dofs(&space));
         let number = Expr::load(self.vars.maps[&space.degree()], [cell.into(), node.clone()]);
         for component in components(&space) {
             let value = Expr::load(argument, with_component(number.clone(), component));
             let lhs = Access::new(local, with_component(node.clone(), component));
             let insn = self.assign(&numbered("gather_", &name, component), lhs, value);
-            self.label(insn, stage::GATHER, Some(&name));
+            let insn = self.label(insn, stage::GATHER, Some(&name));
+            self.roles.gathers.push(insn);
         }
         self.b.close_loop();
     }
@@ -147,24 +174,31 @@ impl<'a> Builder<'a> {
         let determinant = uses.restricted(|k| needed.contains(&k));
         let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
         emit(&form.graph, &determinant, Level::Cell, &form.named, &mut known, &mut sink)?;
+        let written = sink.written;
+        self.roles.geometry.extend(written);
         let value = value_of(form, &known, "the determinant", form.determinant)?;
         let lhs = Access::scalar(self.vars.abs_det);
         let insn = self.assign("set_abs_det", lhs, Expr::call(MathFn::Fabs, [value]));
-        self.label(insn, stage::GEOMETRY, None);
+        let insn = self.label(insn, stage::GEOMETRY, None);
+        self.roles.geometry.push(insn);
         let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
         emit(&form.graph, uses, Level::Cell, &form.named, &mut known, &mut sink)?;
+        let written = sink.written;
+        self.roles.geometry.extend(written);
         self.known = known;
         Ok(())
     }
 
     fn zero(&mut self) {
         let test = self.form.test;
-        let node = self.loop_over("i_zero", n_dofs(&test));
+        let (zero, node) = self.loop_over("i_zero", n_dofs(&test));
+        self.roles.zero = zero;
         for component in components(&test) {
             let lhs = Access::new(self.vars.local_output, with_component(node.clone(), component));
             let insn = self.assign(&numbered("zero_", "y", component), lhs, Expr::from(0.0));
-            self.label(insn, stage::QUADRATURE, None);
             self.b.label(insn, stage::INIT);
+            let insn = self.label(insn, stage::QUADRATURE, None);
+            self.roles.zeroes.push(insn);
         }
         self.b.close_loop();
     }
@@ -180,7 +214,8 @@ impl<'a> Builder<'a> {
         let mut tables = RuleTables::new(form.cell, integral.degree, scheme)?;
         let roots: Vec<ScalarId> = integral.terms.iter().map(|t| t.factor).collect();
         let needed: BTreeSet<usize> = below(form, &roots);
-        let q = self.loop_over("q", tables.n_points());
+        let (quad, q) = self.loop_over("q", tables.n_points());
+        self.roles.blocks.push(BlockRoles { quad, ..BlockRoles::default() });
         let mut terminals = BTreeMap::new();
         self.position(&needed, &mut tables, &q, &mut terminals)?;
         for k in 0..self.fields.len() {
@@ -214,27 +249,30 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         let basis = self.tables.basis(&mut self.b, &mut self.names, tables, 1, None)?;
+        let mut roles = EvaluationRoles { function: "x".into(), ..EvaluationRoles::default() };
         let vars: Vec<VarId> =
-            axes.iter().map(|(axis, _)| self.accumulator(&format!("x{axis}"), "x")).collect();
-        let vertex = self.loop_over("j_x", dim + 1);
+            axes.iter().map(|(axis, _)| self.accumulator(&format!("x{axis}"), &mut roles)).collect();
+        let (dofs, vertex) = self.loop_over("j_x", dim + 1);
+        roles.dofs = dofs;
         for ((axis, id), var) in axes.into_iter().zip(vars) {
             let table = Expr::load(basis, [q.clone(), vertex.clone()]);
             let value = Expr::load(self.vars.vertices, [vertex.clone(), Expr::Int(axis as i64)]);
             let insn = self.add_to(&format!("eval_x{axis}"), Access::scalar(var), table * value);
-            self.label(insn, stage::EVALUATION, Some("x"));
+            roles.products.push(self.label(insn, stage::EVALUATION, Some("x")));
             terminals.insert(id, Expr::scalar(var));
         }
         self.b.close_loop();
+        self.block().evaluations.push(roles);
         Ok(())
     }
 
     /// A scalar temporary set to zero.
-    fn accumulator(&mut self, stem: &str, function: &str) -> VarId {
+    fn accumulator(&mut self, stem: &str, roles: &mut EvaluationRoles) -> VarId {
         let name = self.names.fresh(stem);
         let insn_name = self.names.fresh(&format!("init_{name}"));
         let var = self.b.temporary(name, ScalarType::F64, []);
         let insn = self.b.assign(insn_name, Access::scalar(var), Expr::from(0.0));
-        self.label(insn, stage::EVALUATION, Some(function));
+        roles.inits.push(self.label(insn, stage::EVALUATION, Some(&roles.function)));
         self.b.label(insn, stage::INIT);
         var
     }
@@ -257,22 +295,25 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         let mut vars = Vec::new();
+        let mut roles = EvaluationRoles { function: name.clone(), ..EvaluationRoles::default() };
         for (jet, _) in &jets {
             let basis =
                 self.tables.basis(&mut self.b, &mut self.names, tables, space.degree(), jet.axis())?;
-            vars.push((self.accumulator(&jet_name(&name, &space, jet), &name), basis));
+            vars.push((self.accumulator(&jet_name(&name, &space, jet), &mut roles), basis));
         }
-        let node = self.loop_over(&format!("j_{name}"), n_dofs(&space));
+        let (dofs, node) = self.loop_over(&format!("j_{name}"), n_dofs(&space));
+        roles.dofs = dofs;
         for ((jet, id), (var, basis)) in jets.into_iter().zip(vars) {
             let component = space.is_vector().then_some(jet.component);
             let value = Expr::load(local, with_component(node.clone(), component));
             let table = Expr::load(basis, [q.clone(), node.clone()]);
             let stem = format!("eval_{}", jet_name(&name, &space, &jet));
             let insn = self.add_to(&stem, Access::scalar(var), table * value);
-            self.label(insn, stage::EVALUATION, Some(&name));
+            roles.products.push(self.label(insn, stage::EVALUATION, Some(&name)));
             terminals.insert(id, Expr::scalar(var));
         }
         self.b.close_loop();
+        self.block().evaluations.push(roles);
         Ok(())
     }
 
@@ -293,6 +334,8 @@ impl<'a> Builder<'a> {
         let uses = uses.restricted(|k| needed.contains(&k));
         let mut sink = self.sink(stage::POINTWISE, terminals);
         emit(&form.graph, &uses, Level::Point, &named, &mut known, &mut sink)?;
+        let written = sink.written;
+        self.block().pointwise = written;
         terms.iter().map(|term| value_of(form, &known, "a factor", term.factor)).collect()
     }
 
@@ -308,14 +351,16 @@ impl<'a> Builder<'a> {
         for term in terms {
             bases.push(self.tables.basis(&mut self.b, &mut self.names, tables, test.degree(), term.axis)?);
         }
-        let node = self.loop_over("i", n_dofs(&test));
+        let (rows, node) = self.loop_over("i", n_dofs(&test));
+        self.block().rows = rows;
         for ((term, factor), basis) in terms.iter().zip(factors).zip(bases) {
             let component = test.is_vector().then_some(term.component);
             let lhs = Access::new(self.vars.local_output, with_component(node.clone(), component));
             let stem = numbered("quad_", "y", component);
             let stem = term.axis.map_or(stem.clone(), |axis| format!("{stem}_d{axis}"));
             let insn = self.add_to(&stem, lhs, Expr::load(basis, [q.clone(), node.clone()]) * factor.clone());
-            self.label(insn, stage::QUADRATURE, None);
+            let insn = self.label(insn, stage::QUADRATURE, None);
+            self.block().products.push(insn);
         }
         self.b.close_loop();
         Ok(())
@@ -323,13 +368,15 @@ impl<'a> Builder<'a> {
 
     fn scatter(&mut self, cell: purlin_ir::InameId) {
         let test = self.form.test;
-        let node = self.loop_over("i_scatter", n_dofs(&test));
+        let (scatter, node) = self.loop_over("i_scatter", n_dofs(&test));
+        self.roles.scatter = scatter;
         let number = Expr::load(self.vars.maps[&test.degree()], [cell.into(), node.clone()]);
         for component in components(&test) {
             let value = Expr::load(self.vars.local_output, with_component(node.clone(), component));
             let lhs = Access::new(self.vars.output, with_component(number.clone(), component));
             let insn = self.add_to(&numbered("scatter_", "y", component), lhs, value);
-            self.label(insn, stage::SCATTER, None);
+            let insn = self.label(insn, stage::SCATTER, None);
+            self.roles.commits.push(insn);
         }
         self.b.close_loop();
     }
@@ -342,6 +389,7 @@ impl<'a> Builder<'a> {
             vars: &self.vars,
             stage,
             terminals,
+            written: Vec::new(),
         }
     }
 }
@@ -362,6 +410,8 @@ struct StageSink<'b> {
     vars: &'b Vars,
     stage: &'static str,
     terminals: BTreeMap<ScalarId, Expr>,
+    /// The instructions.
+    written: Vec<String>,
 }
 
 impl Sink for StageSink<'_> {
@@ -402,8 +452,9 @@ impl Sink for StageSink<'_> {
         let name = self.names.fresh(name.unwrap_or("t"));
         let insn_name = self.names.fresh(&format!("set_{name}"));
         let var = self.b.temporary(name, ScalarType::F64, []);
-        let insn = self.b.assign(insn_name, Access::scalar(var), value);
+        let insn = self.b.assign(&insn_name, Access::scalar(var), value);
         self.b.label(insn, self.stage);
+        self.written.push(insn_name);
         Expr::scalar(var)
     }
 }

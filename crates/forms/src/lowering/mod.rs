@@ -11,7 +11,8 @@
 //! # Ok::<(), FormError>(())
 //! ```
 //!
-//! Instructions are tagged with their [`stage`], those that belong to one function also `of_<name>`.
+//! With the kernel comes its [cell program](CellProgram). Instructions are tagged with their
+//! [stage](crate::program::stage), those that belong to one function also `of_<name>`, so that texts have it, too.
 
 mod arguments;
 mod builder;
@@ -26,26 +27,10 @@ pub use arguments::{Argument, ArgumentRole};
 
 use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
+use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use crate::quadrature::QuadratureScheme;
 use purlin_ir::Kernel;
-
-/// Labels of instructions: the stage of the algorithm that an instruction belongs to.
-pub mod stage {
-    /// Coordinates and degrees of freedom of the cell are loaded (lines 3–13).
-    pub const GATHER: &str = "gather";
-    /// Jacobian, determinant, inverse, and what else is the same at all points of a cell (lines 14–15).
-    pub const GEOMETRY: &str = "geometry";
-    /// Functions and derivatives at a point (lines 18–39).
-    pub const EVALUATION: &str = "evaluation";
-    /// Factors `e_k` of the test function's basis at a point (line 41).
-    pub const POINTWISE: &str = "pointwise";
-    /// Local integrals (lines 32–33 and 42–46).
-    pub const QUADRATURE: &str = "quadrature";
-    /// Local integrals are added to the result (lines 47–48).
-    pub const SCATTER: &str = "scatter";
-    /// Besides `evaluation` or `quadrature`: an accumulator is set to zero.
-    pub const INIT: &str = "init";
-}
+use std::borrow::Cow;
 
 /// How a form is lowered.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +67,8 @@ impl LoweringOptions {
 pub struct LoweredForm {
     /// The kernel.
     pub kernel: Kernel,
+    /// The roles of its parts.
+    pub program: CellProgram,
     /// Its parameters and arguments, in the order of its signature.
     pub arguments: Vec<Argument>,
     /// The cells it is for.
@@ -94,6 +81,20 @@ pub struct LoweredForm {
     pub points: Vec<usize>,
     /// The nodes of the kernel's tables, maps and arrays of degrees of freedom, by ascending degree.
     pub nodes: Vec<Nodes>,
+}
+
+impl CellKernel for LoweredForm {
+    fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
+        Ok(Cow::Borrowed(&self.program.cells))
+    }
+
+    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
+        Ok(Cow::Borrowed(&self.program))
+    }
 }
 
 /// Lowers a linear form.

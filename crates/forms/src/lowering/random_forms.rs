@@ -1,16 +1,21 @@
-//! Random forms: lowered kernels agree with the reference.
+//! Random forms: lowered kernels agree with the reference, as they are and under every strategy.
 
 #![allow(clippy::unwrap_used)]
 
-use super::{LoweringOptions, lower};
+use super::{LoweredForm, LoweringOptions, lower};
 use crate::element::CellShape;
 use crate::form::*;
 use crate::mesh::Mesh;
 use crate::numbering::Numbering;
+use crate::program::CellProgram;
+use crate::quadrature::QuadratureScheme;
 use crate::reference;
+use crate::strategies::*;
 use proptest::prelude::*;
 use purlin_interp::interpret;
 use purlin_interp::sample::config;
+use purlin_ir::Kernel;
+use purlin_transforms::Recipe;
 
 const CELL: CellShape = CellShape::Triangle;
 
@@ -124,6 +129,77 @@ proptest! {
             // Nested functions multiply rounding errors by their slopes, some hundred in all; a wrong rule
             // is wrong in the first digits.
             prop_assert!((found - expected).abs() <= 1e-10 * size, "{found} instead of {expected}");
+        }
+    }
+}
+
+type Mapped = Result<(Kernel, Recipe), StrategyError>;
+
+/// Every strategy, with sizes that `picks` chooses.
+fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
+    let (kernel, program) = (&lowered.kernel, &lowered.program);
+    let mut picks = picks.iter().copied().cycle();
+    let mut up_to = |n: i64| 1 + picks.next().unwrap_or(0) % n.max(1);
+    let single = SingleCell { work_group: up_to(4), constant_tables: false };
+    let cells = StagedCells { work_group: up_to(4), constant_tables: true };
+    let mut tiling = |program: &CellProgram, staged: bool| {
+        let quad_tile = up_to(program.blocks.iter().map(|b| b.points).max().unwrap_or(1));
+        let evaluations = program.blocks.iter().flat_map(|b| &b.evaluations);
+        MultiLevelTiling {
+            cells: up_to(3),
+            work_items_per_cell: up_to(3),
+            quad_tile,
+            eval_rows: up_to(quad_tile),
+            eval_cols: evaluations.map(|e| up_to(e.count)).collect(),
+            quad_rows: up_to(program.element.count),
+            quad_cols: up_to(quad_tile),
+            staged,
+        }
+    };
+    let (plain, staged) = (tiling(program, false), tiling(&program.with_shared_columns(), true));
+    vec![
+        ("single cell", single_cell_per_work_item(kernel, &program.cells, &single)),
+        ("staged cells", staged_cells(kernel, program, &cells)),
+        ("tiling", multi_level_tiling(kernel, program, &plain)),
+        ("staged tiling", multi_level_tiling(kernel, program, &staged)),
+    ]
+}
+
+proptest! {
+    // a case maps a form four times, each of about a hundred proved steps
+    #![proptest_config(ProptestConfig { max_shrink_iters: 40, ..config(6) })]
+
+    #[test]
+    fn every_strategy_maps_random_forms_of_several_rules(
+        terms in prop::collection::vec(leaf(), 3),
+        seeds in prop::collection::vec(0.3..1.7_f64, 5),
+        rules in 1..4_usize,
+        picks in prop::collection::vec(0..1000_i64, 16),
+        derivative: bool,
+    ) {
+        let v = test(&space());
+        let [a, b, c] = [&terms[0], &terms[1], &terms[2]];
+        let parts = [a * &v, inner(as_vector([b.clone(), a.clone()]), grad(&v)), c * u() * &v];
+        let measure = |k: usize| match k {
+            2 => dx().with_degree(3).with_scheme(QuadratureScheme::CollapsedGaussJacobi),
+            k => dx().with_degree(k + 1 + usize::from(derivative)),
+        };
+        let form = (1..rules).fold(&parts[0] * measure(0), |sum, k| sum + &parts[k] * measure(k));
+        let mesh = Mesh::unit_square(1).unwrap();
+        let inputs = inputs(&mesh, &seeds).of(&form);
+        let expected = reference::action(&form, &mesh, &inputs).unwrap();
+        let lowered = lower(&form, &LoweringOptions::new("random")).unwrap();
+        prop_assert_eq!(&CellProgram::read(&lowered.kernel).unwrap(), &lowered.program);
+        for (name, result) in mapped(&lowered, &picks) {
+            let (kernel, recipe) = result.map_err(|e| TestCaseError::fail(format!("{name}: {e}")))?;
+            prop_assert_eq!(&recipe.apply(&lowered.kernel).unwrap(), &kernel);
+            let mut memory = lowered.bind(&mesh, &inputs).unwrap();
+            interpret(&kernel, &mut memory).unwrap();
+            let size = expected.iter().fold(1.0_f64, |m, y| m.max(y.abs()));
+            for (found, expected) in memory.f64s("y").unwrap().iter().zip(&expected) {
+                // as above; sums in another order
+                prop_assert!((found - expected).abs() <= 1e-10 * size, "{name}: {found} instead of {expected}");
+            }
         }
     }
 }

@@ -19,6 +19,7 @@
 //! A step that is refused leaves the schedule as it was. The text form of a schedule is that of [`Script`].
 
 mod made;
+mod named;
 mod script;
 
 pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};

@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use insta::assert_snapshot;
+use purlin_forms::program::{CellLoop, NotAnAction};
+use purlin_forms::strategies::{SingleCell, StrategyError, single_cell_per_work_item};
 use purlin_interp::{Memory, interpret};
-use purlin_ir::AxisTag;
-use purlin_transforms::strategies::{SingleCell, single_cell_per_work_item};
+use purlin_ir::{AxisTag, Kernel};
+use purlin_transforms::Recipe;
+use purlin_transforms::schedule::Loop;
 
 const ACTION: &str = "kernel action
 param n: i32
@@ -27,8 +30,12 @@ table a = [2.0, -1.0, -1.0, -1.0, 2.0, -1.0, -1.0, -1.0, 2.0]
 ";
 
 fn story(text: &str, args: &SingleCell) -> String {
+    story_of(text, |kernel| single_cell_per_work_item(kernel, &CellLoop::read(kernel)?, args))
+}
+
+fn story_of(text: &str, strategy: impl Fn(&Kernel) -> Result<(Kernel, Recipe), StrategyError>) -> String {
     let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
-    match single_cell_per_work_item(&kernel, args) {
+    match strategy(&kernel) {
         Err(error) => format!("{kernel}\nrefused: {error}\n"),
         Ok((result, recipe)) => {
             assert_eq!(recipe.apply(&kernel).as_ref(), Ok(&result));
@@ -58,7 +65,9 @@ fn finds_the_cells_by_the_scatter() {
     let text = text.replace("temp r", "temp c_group").replace("r[", "c_group[").replace(" l[", " c_item[");
     let text = text.replace("*l[", "*c_item[");
     let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
-    let (result, _) = single_cell_per_work_item(&kernel, &SingleCell::default()).unwrap();
+    let cells = CellLoop::read(&kernel).unwrap();
+    assert_eq!((cells.cell.name(), cells.commits[0].name()), ("c", "scatter"));
+    let (result, _) = single_cell_per_work_item(&kernel, &cells, &SingleCell::default()).unwrap();
     let (outer, inner) = (result.iname("c_group_1").unwrap(), result.iname("c_item_1").unwrap());
     assert_eq!(result.inames[outer].tag, AxisTag::Group(0));
     assert_eq!(result.inames[inner].tag, AxisTag::Local(0));
@@ -70,9 +79,20 @@ fn refuses_without_a_scatter() {
 }
 
 #[test]
+fn refuses_a_scatter_outside_of_loops() {
+    let text = "kernel k\narg y: f64[2] inout\nscatter: y[0] += 1.0 {scatter}\n";
+    let found = "no loop is around what has the tag `scatter`".into();
+    let kernel = purlin_ir::text::parse(text).unwrap();
+    assert_eq!(CellLoop::read(&kernel), Err(NotAnAction { kernel: "k".into(), found }));
+}
+
+#[test]
 fn refuses_without_cells() {
-    let args = SingleCell { cells: Some("element".into()), ..SingleCell::default() };
-    assert_snapshot!(story(ACTION, &args));
+    let strategy = |kernel: &Kernel| {
+        let cells = CellLoop { cell: Loop::named("element"), ..CellLoop::read(kernel)? };
+        single_cell_per_work_item(kernel, &cells, &SingleCell::default())
+    };
+    assert_snapshot!(story_of(ACTION, strategy));
 }
 
 #[test]

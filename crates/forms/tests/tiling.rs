@@ -2,12 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use insta::assert_snapshot;
+use purlin_forms::program::CellProgram;
+use purlin_forms::strategies::{MultiLevelTiling, StagedCells, StrategyError};
 use purlin_interp::Value;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;
-use purlin_transforms::strategies::{
-    MultiLevelTiling, StagedCells, TilingError, multi_level_tiling, staged_cells,
-};
+use purlin_transforms::Recipe;
+
+type Mapped = Result<(Kernel, Recipe), StrategyError>;
+
+fn multi_level_tiling(kernel: &Kernel, args: &MultiLevelTiling) -> Mapped {
+    purlin_forms::strategies::multi_level_tiling(kernel, &CellProgram::read(kernel)?, args)
+}
+
+fn staged_cells(kernel: &Kernel, args: &StagedCells) -> Mapped {
+    purlin_forms::strategies::staged_cells(kernel, &CellProgram::read(kernel)?, args)
+}
 
 /// A scalar and a vector function, three quadrature points, four test functions.
 const ACTION: &str = "kernel action
@@ -116,7 +126,7 @@ fn run_on(kernel: &Kernel, inputs: &[&str]) -> Value {
 fn tiles() {
     let kernel = action();
     let (tiled, recipe) = multi_level_tiling(&kernel, &parameters()).unwrap_or_else(|e| match e {
-        TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
+        StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
         other => panic!("{other}"),
     });
     assert_eq!(run(&kernel), run(&tiled));
@@ -128,7 +138,7 @@ fn tiles_with_staging() {
     let kernel = action();
     let parameters = MultiLevelTiling { staged: true, ..parameters() };
     let (tiled, recipe) = multi_level_tiling(&kernel, &parameters).unwrap_or_else(|e| match e {
-        TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
+        StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
         other => panic!("{other}"),
     });
     assert_eq!(run(&kernel), run(&tiled));
@@ -140,7 +150,7 @@ fn stages_cells() {
     let kernel = action();
     let (staged, recipe) = staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: true })
         .unwrap_or_else(|e| match e {
-            TilingError::Step(e) => panic!("{e}\n{}", e.kernel),
+            StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
             other => panic!("{other}"),
         });
     assert_eq!(run(&kernel), run(&staged));
@@ -178,6 +188,8 @@ fn refuses_kernels_without_stages() {
         ACTION.replace(", quadrature}", "}"),
         ACTION.replace("v_cell[j_v, 1]", "u_cell[j_v]"),
         ACTION.replace("for q in 0..3", "for q in 0..n_dofs"),
+        ACTION.replace("{geometry}", "{pointwise}"),
+        ACTION.replace(" {pointwise}", ""),
     ];
     let refused = |text: &String| {
         let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
@@ -264,11 +276,11 @@ fn every_order_of_functions_is_tiled() {
             let text = in_order(&gathered, &evaluated);
             let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
             let expected = run_on(&kernel, &["c", "u", "v", "w", "x"]);
-            let found = |result: Result<(Kernel, _), TilingError>| match result {
+            let found = |result: Mapped| match result {
                 Ok((mapped, _)) => {
                     assert_eq!(run_on(&mapped, &["c", "u", "v", "w", "x"]), expected, "{mapped}")
                 }
-                Err(TilingError::Step(e)) => panic!("{gathered:?} {evaluated:?}: {e}\n{}", e.kernel),
+                Err(StrategyError::Step(e)) => panic!("{gathered:?} {evaluated:?}: {e}\n{}", e.kernel),
                 Err(other) => panic!("{gathered:?} {evaluated:?}: {other}"),
             };
             let shared = MultiLevelTiling { eval_cols: vec![3, 4], staged: true, ..parameters() };

@@ -1,0 +1,253 @@
+//! From the roles of loops and instructions to those of arrays, with sizes.
+
+use super::{Block, CellLoop, CellProgram, ElementVector, Evaluation, Gather, NotAnAction};
+use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind, Variable};
+use purlin_transforms::schedule::{Array, Loop, Statement};
+
+/// Loops and instructions by role, as lowering writes them or the tags of a text say; each list in textual order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roles {
+    pub(crate) cell: String,
+    /// Instructions that gather.
+    pub(crate) gathers: Vec<String>,
+    pub(crate) geometry: Vec<String>,
+    /// The loop that zeroes the element vector, and its instructions.
+    pub(crate) zero: String,
+    pub(crate) zeroes: Vec<String>,
+    pub(crate) blocks: Vec<BlockRoles>,
+    pub(crate) scatter: String,
+    pub(crate) commits: Vec<String>,
+    /// Name of the test function, if it has one.
+    pub(crate) test: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BlockRoles {
+    pub(crate) quad: String,
+    pub(crate) evaluations: Vec<EvaluationRoles>,
+    pub(crate) pointwise: Vec<String>,
+    pub(crate) rows: String,
+    pub(crate) products: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EvaluationRoles {
+    pub(crate) function: String,
+    pub(crate) dofs: String,
+    pub(crate) products: Vec<String>,
+    pub(crate) inits: Vec<String>,
+}
+
+type Found<T> = Result<T, NotAnAction>;
+
+impl Roles {
+    /// The cell program of these loops and instructions of a kernel.
+    ///
+    /// # Errors
+    /// A loop whose length is no constant, an evaluation that reads several arrays, products that are added to
+    /// several arrays.
+    pub(crate) fn program(self, kernel: &Kernel) -> Found<CellProgram> {
+        Deriving { kernel, schedule: kernel.schedule() }.program(self)
+    }
+}
+
+struct Deriving<'k> {
+    kernel: &'k Kernel,
+    schedule: Vec<(InsnId, Vec<InameId>)>,
+}
+
+impl Deriving<'_> {
+    fn program(&self, roles: Roles) -> Found<CellProgram> {
+        let mut gathered: Vec<VarId> = Vec::new();
+        for e in roles.blocks.iter().flat_map(|b| &b.evaluations) {
+            let input = self.input(e)?;
+            if !gathered.contains(&input) {
+                gathered.push(input);
+            }
+        }
+        let mut gathers = gathered.into_iter().map(|v| self.gather(v)).collect::<Found<Vec<_>>>()?;
+        gathers.sort_by_key(|g| self.position(g.insns.first().map_or("", |i| i.name())));
+        let element = self.element(&roles)?;
+        let blocks = roles.blocks.iter().map(|b| self.block(b, &gathers, &element));
+        let blocks = blocks.collect::<Found<Vec<_>>>()?;
+        let written = roles.gathers.iter().chain(&roles.geometry).map(|i| self.insn(i).map(|i| i.lhs.var));
+        let mut per_cell = Vec::new();
+        for var in written.collect::<Found<Vec<_>>>()? {
+            let array = self.array(var);
+            let private = self.kernel.vars[var].space == AddressSpace::Private;
+            let evaluated = gathers.iter().any(|g| g.array == array);
+            let read = || roles.blocks.iter().any(|b| self.is_read_in(var, &b.quad));
+            if private && !evaluated && !per_cell.contains(&array) && read() {
+                per_cell.push(array);
+            }
+        }
+        let cells = CellLoop { cell: Loop::named(roles.cell), commits: statements(&roles.commits) };
+        Ok(CellProgram { cells, gathers, per_cell, element, blocks })
+    }
+
+    fn element(&self, roles: &Roles) -> Found<ElementVector> {
+        let first = roles.zeroes.first().map(|i| self.insn(i)).transpose()?.map(|i| i.lhs.var);
+        let first = first.ok_or_else(|| self.refuse("nothing zeroes the element vector".into()))?;
+        for product in roles.blocks.iter().flat_map(|b| &b.products).chain(&roles.zeroes) {
+            if self.insn(product)?.lhs.var != first {
+                return Err(self.refuse("the quadrature writes several arrays".into()));
+            }
+        }
+        let mut count = None;
+        for rows in roles.blocks.iter().map(|b| &b.rows).chain([&roles.zero, &roles.scatter]) {
+            let length = self.length(rows)?;
+            if *count.get_or_insert(length) != length {
+                return Err(
+                    self.refuse(format!("`{rows}` is not as long as the other loops over test functions"))
+                );
+            }
+        }
+        let array = self.array(first);
+        Ok(ElementVector {
+            function: roles.test.clone().unwrap_or_else(|| array.name().to_owned()),
+            array,
+            ty: self.kernel.vars[first].ty,
+            components: self.components(first).unwrap_or(1),
+            count: count.unwrap_or(0),
+            zero: Loop::named(&roles.zero),
+            scatter: Loop::named(&roles.scatter),
+        })
+    }
+
+    fn block(&self, roles: &BlockRoles, gathers: &[Gather], element: &ElementVector) -> Found<Block> {
+        let evaluation = |e: &EvaluationRoles| self.evaluation(e, gathers);
+        let mut factors = self.read_by(&roles.products, |v| v.kind == VarKind::Temporary)?;
+        factors.retain(|v| *v != element.array);
+        let mut own = Vec::new();
+        let inside = roles.evaluations.iter().flat_map(|e| &e.products).chain(&roles.pointwise);
+        for insn in inside {
+            own.push(self.array(self.insn(insn)?.lhs.var));
+        }
+        factors.retain(|v| own.contains(v));
+        Ok(Block {
+            quad: Loop::named(&roles.quad),
+            points: self.length(&roles.quad)?,
+            evaluations: roles.evaluations.iter().map(evaluation).collect::<Found<_>>()?,
+            pointwise: statements(&roles.pointwise),
+            factors,
+            rows: Loop::named(&roles.rows),
+            products: statements(&roles.products),
+            tables: self.read_by(&roles.products, |v| matches!(v.kind, VarKind::Table(_)))?,
+        })
+    }
+
+    fn evaluation(&self, roles: &EvaluationRoles, gathers: &[Gather]) -> Found<Evaluation> {
+        let input = self.array(self.input(roles)?);
+        let mut outputs = Vec::new();
+        for insn in &roles.products {
+            let output = self.array(self.insn(insn)?.lhs.var);
+            if !outputs.contains(&output) {
+                outputs.push(output);
+            }
+        }
+        Ok(Evaluation {
+            function: roles.function.clone(),
+            dofs: Loop::named(&roles.dofs),
+            count: self.length(&roles.dofs)?,
+            inputs: gathers.iter().position(|g| g.array == input).into_iter().collect(),
+            tables: self.read_by(&roles.products, |v| matches!(v.kind, VarKind::Table(_)))?,
+            outputs,
+            inits: statements(&roles.inits),
+        })
+    }
+
+    /// The array of gathered values that an evaluation reads.
+    fn input(&self, roles: &EvaluationRoles) -> Found<VarId> {
+        let is_gathered = |v: &Variable| v.kind == VarKind::Temporary && !v.shape.is_empty();
+        match self.read_by(&roles.products, is_gathered)?[..] {
+            [ref one] => {
+                self.kernel.var(one.name()).ok_or_else(|| self.refuse(format!("there is no `{one}`")))
+            }
+            _ => {
+                let dofs = &roles.dofs;
+                Err(self
+                    .refuse(format!("the evaluation over `{dofs}` reads no one array of gathered values")))
+            }
+        }
+    }
+
+    /// A gathered variable with the instructions that gather it and the loop around them.
+    fn gather(&self, var: VarId) -> Found<Gather> {
+        let writes = |id: &InsnId| self.kernel.insns[*id].lhs.var == var;
+        let writers: Vec<_> = self.schedule.iter().filter(|(id, _)| writes(id)).collect();
+        let [_, dofs] = writers.first().map_or(&[][..], |(_, loops)| loops)[..] else {
+            return Err(self.refuse("the gather is not in one nest of 2 loops".into()));
+        };
+        if writers.iter().any(|(_, loops)| loops.get(1) != Some(&dofs)) {
+            return Err(self.refuse("the gather is not in one nest of 2 loops".into()));
+        }
+        let dofs = &self.kernel.inames[dofs].name;
+        let insns = writers.iter().map(|(id, _)| Statement::named(&self.kernel.insns[*id].name));
+        Ok(Gather {
+            array: self.array(var),
+            dofs: Loop::named(dofs),
+            count: self.length(dofs)?,
+            components: self.components(var),
+            insns: insns.collect(),
+        })
+    }
+
+    /// Components of an array of degrees of freedom; none of a scalar function.
+    fn components(&self, var: VarId) -> Option<i64> {
+        match &self.kernel.vars[var].shape[..] {
+            [_, components] => components.as_constant(),
+            _ => None,
+        }
+    }
+
+    /// Variables that instructions read outside of indices, in order of appearance.
+    fn read_by(&self, insns: &[String], wanted: impl Fn(&Variable) -> bool) -> Found<Vec<Array>> {
+        let mut found = Vec::new();
+        for insn in insns {
+            self.insn(insn)?.rhs.for_each(&mut |e| {
+                if let Expr::Load(a) = e
+                    && wanted(&self.kernel.vars[a.var])
+                    && !found.contains(&self.array(a.var))
+                {
+                    found.push(self.array(a.var));
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    fn is_read_in(&self, var: VarId, iname: &str) -> bool {
+        let Some(iname) = self.kernel.iname(iname) else { return false };
+        let inside = self.schedule.iter().filter(|(_, l)| l.contains(&iname));
+        inside.into_iter().any(|(i, _)| self.kernel.insns[*i].reads().iter().any(|a| a.var == var))
+    }
+
+    fn position(&self, insn: &str) -> usize {
+        let is_it = |id: &InsnId| self.kernel.insns[*id].name == insn;
+        self.schedule.iter().position(|(id, _)| is_it(id)).unwrap_or(usize::MAX)
+    }
+
+    fn array(&self, var: VarId) -> Array {
+        Array::named(&self.kernel.vars[var].name)
+    }
+
+    fn insn(&self, name: &str) -> Found<&Insn> {
+        let id = self.kernel.insn(name).ok_or_else(|| self.refuse(format!("there is no `{name}`")))?;
+        Ok(&self.kernel.insns[id])
+    }
+
+    fn length(&self, name: &str) -> Found<i64> {
+        let range = self.kernel.iname(name).and_then(|i| self.kernel.inames[i].domain.as_range(i));
+        let length =
+            range.and_then(|(lo, hi)| if lo.as_constant() == Some(0) { hi.as_constant() } else { None });
+        length.ok_or_else(|| self.refuse(format!("`{name}` does not run from 0 to a constant")))
+    }
+
+    fn refuse(&self, found: String) -> NotAnAction {
+        NotAnAction { kernel: self.kernel.name.clone(), found }
+    }
+}
+
+fn statements(names: &[String]) -> Vec<Statement> {
+    names.iter().map(Statement::named).collect()
+}

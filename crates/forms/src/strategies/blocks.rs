@@ -1,0 +1,87 @@
+//! What the quadrature loops of a cell program share, taken apart.
+
+use crate::program::{CellProgram, Gather};
+use purlin_ir::{Kernel, Node};
+use purlin_transforms::primitives::MoveInsns;
+use purlin_transforms::schedule::{Array, Loop, Statement};
+use purlin_transforms::{Schedule, TransformError};
+
+/// The statements of the loop over cells: those that gather what is evaluated, and the first one that does not.
+pub(super) struct Statements {
+    /// Places of the gathers in [`CellProgram::gathers`], in textual order.
+    pub(super) gathers: Vec<usize>,
+    /// The first other statement.
+    pub(super) first: String,
+}
+
+/// Moves the gathers of what is evaluated in front of all other statements of the loop `cell` over cells.
+pub(super) fn gathers_first(
+    s: &mut Schedule,
+    cell: &Loop,
+    program: &CellProgram,
+) -> Result<Statements, TransformError> {
+    let body = statements(s.kernel(), cell.name());
+    let gathers: Vec<&Gather> = program.gathers.iter().collect();
+    let is_gather = |name: &String| gathers.iter().any(|g| g.dofs.name() == name);
+    let at = body.iter().position(|name| !is_gather(name)).unwrap_or(body.len());
+    let first = body.get(at).cloned().unwrap_or_default();
+    let late: Vec<&String> = body[at..].iter().filter(|name| is_gather(name)).collect();
+    if !late.is_empty() {
+        s.apply(MoveInsns::before(late, &first))?;
+    }
+    let place = |name: &String| gathers.iter().position(|g| g.dofs.name() == name);
+    Ok(Statements { gathers: body.iter().filter_map(place).collect(), first })
+}
+
+/// Names of the statements of a loop.
+fn statements(kernel: &Kernel, iname: &str) -> Vec<String> {
+    let name = |node: &Node| match node {
+        Node::Loop(l, _) => kernel.inames[*l].name.clone(),
+        Node::Insn(i) => kernel.insns[*i].name.clone(),
+    };
+    body_of(kernel, &kernel.body, iname).iter().map(name).collect()
+}
+
+fn body_of<'k>(kernel: &Kernel, nodes: &'k [Node], iname: &str) -> &'k [Node] {
+    for node in nodes {
+        if let Node::Loop(l, body) = node {
+            let found = if kernel.inames[*l].name == iname { body } else { body_of(kernel, body, iname) };
+            if !found.is_empty() {
+                return found;
+            }
+        }
+    }
+    &[]
+}
+
+/// The element vector of a quadrature loop: the loop that zeroes it, and the scatter.
+#[derive(Clone)]
+pub(super) struct Accumulation {
+    pub(super) vector: Array,
+    pub(super) zero: Loop,
+    pub(super) scatter: Loop,
+    pub(super) commits: Vec<Statement>,
+}
+
+/// An element vector for each quadrature loop, with a scatter of its own.
+pub(super) fn accumulations(
+    s: &mut Schedule,
+    program: &CellProgram,
+) -> Result<Vec<Accumulation>, TransformError> {
+    let (element, commits) = (&program.element, &program.cells.commits);
+    let mut rest = Accumulation {
+        vector: element.array.clone(),
+        zero: element.zero.clone(),
+        scatter: element.scatter.clone(),
+        commits: commits.clone(),
+    };
+    let mut all = Vec::new();
+    for block in program.blocks.iter().skip(1) {
+        let (vector, [scatter, zero], mut copies) = s.split_accumulation(&rest.vector, &block.quad)?;
+        copies.truncate(commits.len());
+        all.push(Accumulation { scatter, commits: copies, ..rest.clone() });
+        rest = Accumulation { vector, zero, ..rest };
+    }
+    all.push(rest);
+    Ok(all)
+}

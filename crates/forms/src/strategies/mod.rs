@@ -1,0 +1,81 @@
+//! Strategies of cell programs: functions that compose primitives on a [`Schedule`].
+//!
+//! Each takes a kernel and its [roles](crate::program::CellProgram), asks for one step after the other, and names
+//! what the steps before it made by the handles that they returned. A step that is refused ends the strategy where it
+//! was asked for. The result is the kernel and a recipe that replays.
+
+mod blocks;
+mod multi_level_tiling;
+mod single_cell;
+mod staged_cells;
+mod staging;
+
+pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, multi_level_tiling};
+pub use single_cell::{SingleCell, single_cell_per_work_item};
+pub use staged_cells::{StagedCells, staged_cells};
+
+use crate::program::NotAnAction;
+use purlin_ir::{AddressSpace, Kernel, VarKind, Variable};
+use purlin_transforms::primitives::SetAddressSpace;
+use purlin_transforms::{Recipe, Schedule, TransformError};
+
+/// A mapping that was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StrategyError {
+    /// The kernel is not made of the stages of Algorithm 2.
+    #[error(transparent)]
+    Roles(#[from] NotAnAction),
+    /// A parameter that makes no sense.
+    #[error("{symbol} is {found}, needed {needed}")]
+    Parameter {
+        /// What it is, and its symbol.
+        symbol: String,
+        /// Its value.
+        found: i64,
+        /// The bound it breaks.
+        needed: String,
+    },
+    /// A step that was refused.
+    #[error(transparent)]
+    Step(Box<RefusedStep>),
+}
+
+/// A step of a strategy that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("step {number}: {source}")]
+pub struct RefusedStep {
+    /// Number of the step, from 1.
+    pub number: usize,
+    /// The steps before it.
+    pub recipe: Recipe,
+    /// The kernel it met.
+    pub kernel: Kernel,
+    /// Why it was refused.
+    pub source: TransformError,
+}
+
+/// Runs the steps of a strategy on a kernel.
+fn applied(
+    kernel: &Kernel,
+    steps: impl FnOnce(&mut Schedule) -> Result<(), TransformError>,
+) -> Result<(Kernel, Recipe), StrategyError> {
+    let mut s = Schedule::of(kernel);
+    let done = steps(&mut s);
+    let (kernel, recipe) = s.finish();
+    match done {
+        Ok(()) => Ok((kernel, recipe)),
+        Err(source) => {
+            let number = recipe.steps.len() + 1;
+            Err(StrategyError::Step(Box::new(RefusedStep { number, recipe, kernel, source })))
+        }
+    }
+}
+
+/// Moves every table to constant memory.
+fn constant_tables(s: &mut Schedule, kernel: &Kernel) -> Result<(), TransformError> {
+    let is_global = |v: &&Variable| matches!(v.kind, VarKind::Table(_)) && v.space == AddressSpace::Global;
+    for table in kernel.vars.values().filter(is_global) {
+        s.apply(SetAddressSpace::new(&table.name, AddressSpace::Constant))?;
+    }
+    Ok(())
+}

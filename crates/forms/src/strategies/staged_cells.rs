@@ -1,0 +1,104 @@
+//! One cell a work-item, with gather and scatter by consecutive work-items along the degrees of freedom.
+
+use super::blocks::gathers_first;
+use super::single_cell::make_atomic;
+use super::staging::{CellNest, Flat, flat, roll_gathers, stage_results};
+use super::{StrategyError, applied, constant_tables};
+use crate::program::CellProgram;
+use purlin_ir::{AddressSpace, AxisTag, Kernel};
+use purlin_transforms::primitives::PrefetchArray;
+use purlin_transforms::schedule::Loop;
+use purlin_transforms::{Recipe, Schedule, TransformError};
+
+/// Arguments of [`staged_cells`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StagedCells {
+    /// Cells, and so work-items, of a group.
+    pub work_group: i64,
+    /// Whether the tables go to constant memory.
+    pub constant_tables: bool,
+}
+
+/// Maps every cell to one work-item, but gathers and scatters all degrees of freedom of the group's cells through
+/// local memory, one after the other along the work-items.
+///
+/// The single-cell strategy (*document 000*, §4.1) reads and updates with a stride of one cell between work-items,
+/// so that every work-item touches a memory segment of its own; here neighbours touch neighbours, as far as the
+/// numbering has them together. Arithmetic is the same.
+///
+/// # Errors
+/// A group of no or more than 1024 work-items, or a step that was refused.
+///
+/// # Source
+/// *Document 000*, §6.3.1 names the layout of the degrees of freedom as what bounds low orders.
+pub fn staged_cells(
+    kernel: &Kernel,
+    program: &CellProgram,
+    args: &StagedCells,
+) -> Result<(Kernel, Recipe), StrategyError> {
+    if !(1..=1024).contains(&args.work_group) {
+        return Err(StrategyError::Parameter {
+            symbol: "the number of cells of a group".into(),
+            found: args.work_group,
+            needed: "1 to 1024, the work-items of a group on any device".into(),
+        });
+    }
+    applied(kernel, |s| {
+        stage(s, program, args)?;
+        if args.constant_tables {
+            constant_tables(s, kernel)?;
+        }
+        Ok(())
+    })
+}
+
+fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<(), TransformError> {
+    let element = &program.element;
+    let staged = stage_results(s, &program.cells.commits, &element.scatter, "commit_dof")?;
+    let components = roll_gathers(s, program)?;
+
+    // a loop over the cells of a group for each gather, for the computation and for the commit
+    let order = gathers_first(s, &program.cells.cell, program)?;
+    let gathers = &program.gathers;
+    let stem = |k: &usize| format!("cells_{}", program.function(*k));
+    let stems: Vec<String> = order.gathers.iter().map(stem).collect();
+    let mut stems: Vec<&str> = stems.iter().map(String::as_str).collect();
+    stems.extend(["cell_compute", "cell_commit"]);
+    let [group, first] = s.split_as(&program.cells.cell, args.work_group, ["cell_group", stems[0]])?;
+    for k in program.evaluated() {
+        s.expand(&gathers[k].array, [&first])?;
+    }
+    s.expand(&staged.array, [&first])?;
+    let parts = order.gathers.iter().map(|k| String::from(&gathers[*k].dofs)).chain([order.first]);
+    let parts = parts.skip(1).chain([String::from(&staged.rows)]);
+    let mut cells = vec![first.clone()];
+    cells.extend(s.distribute_as(&first, parts, &stems[1..])?);
+    let (compute, commit) = (cells[order.gathers.len()].clone(), cells[order.gathers.len() + 1].clone());
+
+    // both ends by all work-items, one degree of freedom after the other
+    let work_group = [args.work_group, 1];
+    let mut flats: Vec<Flat> = Vec::new();
+    for k in program.evaluated() {
+        let g = &gathers[k];
+        let fetch = PrefetchArray::new(&g.array, &compute, AddressSpace::Private);
+        s.prefetch_as(fetch, &format!("{}_tile", g.array))?;
+        let place = order.gathers.iter().position(|o| *o == k).unwrap_or(0);
+        let nest = CellNest {
+            array: &g.array,
+            cells: &cells[place],
+            rows: &g.dofs,
+            component: components[k].as_ref(),
+            shape: [g.count, g.insns.len() as i64],
+        };
+        flats.push(flat(s, &nest, g.dofs.name(), work_group)?);
+    }
+    flats.push(flat(s, &staged.nest(&commit, element.count), "commit", work_group)?);
+
+    make_atomic(s, std::slice::from_ref(&staged.commit))?;
+    let few = flats.iter().filter(|f| f.has_few_rounds(args.work_group, work_group));
+    let few: Vec<Loop> = few.map(|f| f.round.clone()).collect();
+    s.tag_all(&few, AxisTag::Unrolled)?;
+    s.tag(&group, AxisTag::Group(0))?;
+    let items: Vec<Loop> = flats.iter().map(|f| f.items[0].clone()).chain([compute]).collect();
+    s.tag_all(&items, AxisTag::Local(0))
+}

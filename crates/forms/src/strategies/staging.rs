@@ -1,0 +1,152 @@
+//! Gather and scatter of a group's cells through local memory, along consecutive work-items.
+
+use crate::program::{CellProgram, Gather};
+use purlin_ir::AddressSpace;
+use purlin_transforms::primitives::{
+    ExpandArray, JoinArrayAxes, JoinArrays, MoveInsns, PadArray, SetAddressSpace,
+};
+use purlin_transforms::schedule::{Array, Loop, Statement};
+use purlin_transforms::{Schedule, TransformError};
+
+/// Most rounds of a gather that are written out.
+const MAX_ROUNDS: i64 = 32;
+
+/// What the scatter adds, stored before a loop of its own commits it.
+pub(super) struct Staged {
+    /// The array of what is added.
+    pub(super) array: Array,
+    /// The loop of the commits over the rows.
+    pub(super) rows: Loop,
+    /// The loop inside it over the components, if there are several.
+    pub(super) component: Option<Loop>,
+    /// Number of components.
+    pub(super) components: i64,
+    /// The instruction that commits.
+    pub(super) commit: Statement,
+}
+
+/// The loop `scatter` stores what it adds, and a loop behind it commits that: all components of a degree of freedom
+/// in a loop.
+pub(super) fn stage_results(
+    s: &mut Schedule,
+    commits: &[Statement],
+    scatter: &Loop,
+    rows: &str,
+) -> Result<Staged, TransformError> {
+    let stems: Vec<String> = match commits.len() {
+        1 => vec!["staged".into()],
+        n => (0..n).map(|k| format!("staged_{k}")).collect(),
+    };
+    let mut parts = Vec::new();
+    let mut sets = Vec::new();
+    for (insn, stem) in commits.iter().zip(&stems) {
+        let (part, set) = s.stage(insn, stem)?;
+        parts.push(part);
+        sets.push(set);
+    }
+    let commit = commits[0].clone();
+    let (mut array, mut component, mut first) = (parts[0].clone(), None, String::from(&commit));
+    if parts.len() > 1 {
+        s.apply(MoveInsns::before(&sets[1..], &commit))?;
+        array = Array::named(s.fresh("staged"));
+        s.apply(JoinArrays::new(&parts, &array, 0))?;
+        let rolled = s.roll(commits, "commit_component")?;
+        first = String::from(&rolled);
+        component = Some(rolled);
+    }
+    s.apply(ExpandArray::new(&array, [scatter]))?;
+    let rows = s.distribute_one(scatter, first, rows)?;
+    Ok(Staged { array, rows, component, components: commits.len() as i64, commit })
+}
+
+impl Staged {
+    /// The commit of `rows` rows in a loop over cells.
+    pub(super) fn nest<'a>(&'a self, cells: &'a Loop, rows: i64) -> CellNest<'a> {
+        let shape = [rows, self.components];
+        CellNest { array: &self.array, cells, rows: &self.rows, component: self.component.as_ref(), shape }
+    }
+}
+
+/// The components of each function are gathered in a loop; returns it, where there are several.
+pub(super) fn roll_gathers(
+    s: &mut Schedule,
+    program: &CellProgram,
+) -> Result<Vec<Option<Loop>>, TransformError> {
+    let roll = |g: &Gather| match g.insns.len() {
+        ..=1 => Ok(None),
+        _ => s.roll(&g.insns, &format!("{}_component", g.dofs)).map(Some),
+    };
+    program.gathers.iter().map(roll).collect()
+}
+
+/// A nest over cells and the elements of an array of a cell.
+pub(super) struct CellNest<'a> {
+    pub(super) array: &'a Array,
+    pub(super) cells: &'a Loop,
+    pub(super) rows: &'a Loop,
+    pub(super) component: Option<&'a Loop>,
+    /// Number of rows and of components.
+    pub(super) shape: [i64; 2],
+}
+
+/// Loops of a nest that was dealt out to the work-items of a group in rounds.
+pub(super) struct Flat {
+    pub(super) round: Loop,
+    /// The work-items along `l.0`, and along `l.1` if the group has two axes.
+    pub(super) items: Vec<Loop>,
+    /// Number of elements of a cell.
+    words: i64,
+}
+
+/// Deals a nest over cells out to the work-items of a group `[l.0, l.1]`, one element after the other, and keeps its
+/// array in local memory. Names begin with `stem`.
+pub(super) fn flat(
+    s: &mut Schedule,
+    nest: &CellNest<'_>,
+    stem: &str,
+    [l0, l1]: [i64; 2],
+) -> Result<Flat, TransformError> {
+    let [rows, components] = nest.shape;
+    to_local(s, nest.array, rows, components)?;
+    let mut row = nest.rows.clone();
+    if let Some(component) = nest.component {
+        row = s.join(&row, component)?;
+    }
+    let joined = s.join(nest.cells, &row)?;
+    let [round, name0, name1] = ["round", "l0", "l1"].map(|end| format!("{stem}_{end}"));
+    let words = rows * components;
+    if l1 == 1 {
+        let [round, item] = s.split_as(joined, l0, [&round, &name0])?;
+        return Ok(Flat { round, items: vec![item], words });
+    }
+    let [round, group] = s.split_as(joined, l0 * l1, [&round, &format!("{stem}_flat")])?;
+    let [outer, inner] = s.split_as(group, l0, [&name1, &name0])?;
+    Ok(Flat { round, items: vec![inner, outer], words })
+}
+
+impl Flat {
+    /// Whether the rounds of `cells` cells are few enough to be written out, so that the reads of a round need not
+    /// wait for those of the one before.
+    pub(super) fn has_few_rounds(&self, cells: i64, group: [i64; 2]) -> bool {
+        let items = group[0] * group[1];
+        (cells * self.words + items - 1) / items <= MAX_ROUNDS
+    }
+}
+
+/// An array of cells, each a row, to local memory. Work-items that read neighbouring cells would meet in the same
+/// banks if a row had an even number of words.
+pub(super) fn to_local(
+    s: &mut Schedule,
+    array: &Array,
+    rows: i64,
+    components: i64,
+) -> Result<(), TransformError> {
+    s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+    if components > 1 {
+        s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+    }
+    if (rows * components) % 2 == 0 {
+        s.apply(PadArray { var: array.into(), axis: 1, by: 1 })?;
+    }
+    Ok(())
+}

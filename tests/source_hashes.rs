@@ -1,0 +1,104 @@
+//! The sources of all operator actions under every kind of mapping stay what they are, byte for byte.
+//!
+//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run --test source_hashes` writes the table anew. A line that changes is
+//! reviewed like a snapshot: `purlin print` with its mapping shows the source.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+mod support;
+
+use purlin::Case;
+use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
+use purlin::codegen::{Options, Target, generate};
+use purlin::forms::quadrature::QuadratureScheme;
+use purlin::tuning::{LoweredCase, transform};
+use purlin::{staged_tiling_sizes, tiling_sizes};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use support::all;
+
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/source_hashes.txt");
+const SHIPPED: &str = include_str!("../src/tuning/known_data/nvidia_h200.txt");
+
+/// Tiles of one part in `parts` of each size: with 2 most sizes leave a remainder.
+fn tiling(sizes: &TilingSizes, parts: u64) -> TilingParameters {
+    let quad_tile = sizes.quadrature_points.div_ceil(parts);
+    TilingParameters {
+        cells: 16,
+        work_items_per_cell: 3,
+        quad_tile,
+        eval_rows: quad_tile.div_ceil(parts),
+        eval_cols: sizes.trial.iter().map(|s| s.nodes.div_ceil(parts)).collect(),
+        quad_rows: sizes.test.nodes.div_ceil(parts),
+        quad_cols: quad_tile.div_ceil(parts),
+    }
+}
+
+fn mappings(case: &LoweredCase) -> Vec<Parameters> {
+    let kernel = &case.lowered.kernel;
+    let (sizes, staged) = (tiling_sizes(kernel).unwrap(), staged_tiling_sizes(kernel).unwrap());
+    let name = format!("{} ", case.case);
+    let shipped = SHIPPED.lines().find_map(|line| line.strip_prefix(&name)).unwrap();
+    vec![
+        Parameters::SingleCell { cells: 32 },
+        Parameters::ConstantCells { cells: 128 },
+        Parameters::StagedCells { cells: 32, constant_tables: true },
+        Parameters::StagedCells { cells: 64, constant_tables: false },
+        Parameters::Tiling(tiling(&sizes, 1)),
+        Parameters::Tiling(tiling(&sizes, 2)),
+        Parameters::StagedTiling(tiling(&staged, 1)),
+        Parameters::StagedTiling(tiling(&staged, 2)),
+        serde_json::from_str(shipped).unwrap(),
+    ]
+}
+
+/// A line a mapping: case, hashes of the sources in CUDA, OpenCL and C, mapping.
+fn lines(case: Case) -> String {
+    let lowered = LoweredCase::new(case, QuadratureScheme::Document, 1).unwrap();
+    let mut lines = String::new();
+    for mapping in mappings(&lowered) {
+        let (kernel, _) =
+            transform(&lowered.lowered.kernel, &mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+        let hash = |target| {
+            // of a program that a target cannot hold, the hash of why
+            let source =
+                generate(&kernel, target, &Options::default()).map_or_else(|e| e.to_string(), |p| p.source);
+            blake3::hash(source.as_bytes()).to_hex()[..16].to_owned()
+        };
+        let [cuda, opencl, c] = [Target::Cuda, Target::OpenCl, Target::C].map(hash);
+        let mapping = serde_json::to_string(&mapping).unwrap();
+        writeln!(lines, "{case} {cuda} {opencl} {c} {mapping}").unwrap();
+    }
+    lines
+}
+
+#[test]
+fn sources_stay_what_they_are() {
+    let cases: Vec<Case> = Case::all().into_iter().filter(|c| all() || (c.dim, c.degree) == (2, 2)).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let k = next.fetch_add(1, Ordering::Relaxed);
+            match cases.get(k) {
+                Some(case) => done.push((k, lines(*case))),
+                None => return done,
+            }
+        }
+    };
+    let mut found: Vec<(usize, String)> = std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers.into_iter().flat_map(|w| w.join().unwrap()).collect()
+    });
+    found.sort_unstable();
+    if std::env::var_os("BLESS").is_some() && all() {
+        let head = "# case, BLAKE3 of the CUDA, OpenCL and C source (first 16 digits), mapping\n";
+        let text = found.iter().fold(head.to_owned(), |text, (_, lines)| text + lines);
+        return std::fs::write(TABLE, text).unwrap();
+    }
+    let table = std::fs::read_to_string(TABLE).unwrap();
+    let known: Vec<&str> = table.lines().collect();
+    let found: Vec<&str> = found.iter().flat_map(|(_, lines)| lines.lines()).collect();
+    assert!(found.len() >= 9 * cases.len());
+    let changed: Vec<&&str> = found.iter().filter(|line| !known.contains(*line)).collect();
+    assert!(changed.is_empty(), "{} of {} sources changed: {changed:#?}", changed.len(), found.len());
+}
