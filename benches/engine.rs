@@ -60,7 +60,7 @@ fn text_to_cuda(bencher: Bencher<'_, '_>) {
 )]
 fn tiling_to_cuda(bencher: Bencher<'_, '_>) {
     let case = Case { operator: Operator::Laplace, dim: 3, degree: 4 };
-    let lowered = LoweredCase::new(case, QuadratureScheme::Document, 56).unwrap();
+    let lowered = LoweredCase::new(case, QuadratureScheme::XiaoGimbutas, 56).unwrap();
     let model = known_devices().unwrap().into_iter().find(|m| m.name == "H200").unwrap();
     let candidates = Choice::new(&lowered, &model, u64::MAX).unwrap().ranked(30);
     let next = AtomicUsize::new(0);

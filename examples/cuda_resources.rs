@@ -14,7 +14,10 @@ use std::process::Command;
 fn main() -> Result<(), Box<dyn Error>> {
     let compiler = nvrtc::version()?;
     let date = String::from_utf8(Command::new("date").arg("+%F").output()?.stdout)?;
-    println!("# {compiler}, sm_90, strategy single-cell, quadrature rules of document 000, {}", date.trim());
+    println!(
+        "# {compiler}, sm_90, strategy single-cell, quadrature rules of Kulkarni & Klöckner 2025, {}",
+        date.trim()
+    );
     println!(
         "operator,dim,degree,registers,stack_bytes,spill_store_bytes,spill_load_bytes,shared_bytes,kernel"
     );
@@ -30,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn row(operator: Operator, dim: usize, degree: usize) -> Result<String, Box<dyn Error>> {
     let name = format!("{operator}_{dim}d_p{degree}");
-    let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::Document);
+    let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
     let lowered = lower(&operator.form(dim, degree)?, &options)?;
     let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel)?;
     let program = generate(&kernel, Target::Cuda, &Options::default())?;

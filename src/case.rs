@@ -1,4 +1,4 @@
-//! The 70 operator actions of document 000, and what was published about them.
+//! The 70 operator actions of Kulkarni & Klöckner 2025, and what was published about them.
 
 use purlin_forms::mesh::{Mesh, MeshError};
 use purlin_kernels::Operator;
@@ -44,7 +44,8 @@ impl FromStr for Case {
 }
 
 impl Case {
-    /// The 70 actions of document 000, section 6.2: five operators, triangles P1 to P8, tetrahedra P1 to P6.
+    /// The 70 actions of Kulkarni & Klöckner 2025, section 6.2: five operators, triangles P1 to P8,
+    /// tetrahedra P1 to P6.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let sizes = (1..=8).map(|p| (2, p)).chain((1..=6).map(|p| (3, p)));
@@ -97,7 +98,7 @@ pub struct MalformedTable {
 pub struct PublishedTime {
     /// Cells of the mesh.
     pub cells: u64,
-    /// Seconds of the document's tuned kernel.
+    /// Seconds of the published tuned kernel.
     pub seconds: f64,
 }
 

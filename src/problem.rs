@@ -93,7 +93,7 @@ impl RelativeError {
 }
 
 impl Problem {
-    /// An operator of document 000 on Lagrange elements of `degree`, named like `laplace_3d_p4`.
+    /// An operator of Kulkarni & Klöckner 2025 on Lagrange elements of `degree`, named like `laplace_3d_p4`.
     ///
     /// # Errors
     /// As [`Problem::new`].

@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub enum Strategy {
     /// As it is written: everything in order, on one work-item.
     None,
-    /// One cell a work-item, 32 cells a work-group (document 000, section 4.1).
+    /// One cell a work-item, 32 cells a work-group (Kulkarni & Klöckner 2025, section 4.1).
     SingleCell,
 }
 

@@ -1,4 +1,4 @@
-//! The sizes that document 000's tiling depends on, from the stages of a kernel.
+//! The sizes that the multi-level tiling (Kulkarni & Klöckner 2025) depends on, from the stages of a kernel.
 
 use purlin_autotune::{SpaceSizes, TilingSizes};
 use purlin_ir::Kernel;
@@ -10,7 +10,7 @@ use purlin_transforms::strategies::{Field, NotAnAction, Stages};
 /// A kernel that is not made of the stages of Algorithm 2.
 ///
 /// # Source
-/// Document 000, Table 2.
+/// Kulkarni & Klöckner 2025, Table 2.
 pub fn tiling_sizes(kernel: &Kernel) -> Result<TilingSizes, NotAnAction> {
     Ok(sizes(&Stages::of(kernel)?))
 }

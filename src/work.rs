@@ -25,7 +25,7 @@ pub struct KernelWork {
 /// As [`statistics`].
 ///
 /// # Source
-/// Document 000, section 6: footprint, and local-memory traffic of the reference matrices.
+/// Kulkarni & Klöckner 2025, section 6: footprint, and local-memory traffic of the reference matrices.
 pub fn kernel_work(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<KernelWork, StatsError> {
     let stats = statistics(kernel, params)?;
     let mut work = KernelWork { flops: stats.flops(), dram_bytes: 0, table_bytes: 0 };
@@ -71,8 +71,9 @@ pub fn device_model(ceilings: &Ceilings) -> DeviceModel {
 
 /// What bounds the work in flight on a device of this machine.
 ///
-/// A CPU core runs one work-group at a time, in vectors of eight numbers at most, and has nothing to saturate. For
-/// a GPU, of which the driver says no more, the saturation is that of the Titan V (document 000, Table 3).
+/// A CPU core runs one work-group at a time, in vectors of eight numbers at most, and has nothing to
+/// saturate. For a GPU, of which the driver says no more, the saturation is that of the Titan V (Kulkarni &
+/// Klöckner 2025, Table 3).
 #[must_use]
 pub fn occupancy(info: &DeviceInfo) -> Occupancy {
     let gpu = match info.backend {

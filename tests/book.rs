@@ -420,18 +420,6 @@ fn links_and_paths_lead_somewhere() {
     }
 }
 
-#[test]
-fn every_citation_is_in_the_bibliography() {
-    let bibliography = std::fs::read_to_string(source().join("bibliography.md")).unwrap();
-    let entry = |key: &str| bibliography.lines().any(|l| l.starts_with(&format!("| \\[{key}\\] ")));
-    for (name, text) in chapters() {
-        for cited in prose(&text).split("\\[").skip(1).filter_map(|rest| rest.split("\\]").next()) {
-            let key = cited.split(',').next().unwrap(); // `[Key, §4.2]`
-            assert!(entry(key), "{name} cites [{cited}], which the bibliography does not have");
-        }
-    }
-}
-
 /// What is reported of a chapter with one block, and what blessing makes of it.
 fn checked(info: &str, body: &str) -> (String, String) {
     let dir = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ fn a_timed_run_writes_what_it_made() {
         "DoF/s",
         "GFLOP/s",
         "roofline, true",
-        "roofline, document's",
+        "roofline, local tables",
     ] {
         assert!(text.contains(word), "no `{word}` in {text}");
     }
@@ -539,7 +539,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     assert!(unknown.contains(known), "{unknown}");
     let unknown = bad(&["results", "--db", &db, "--device", "abacus"], 2);
     assert!(unknown.contains("no record is of a device `abacus`; there are"), "{unknown}");
-    assert!(good(&["results", "--db", &db]).contains("of document's"));
+    assert!(good(&["results", "--db", &db]).contains("local tables"));
     let page = good(&["results", "--db", &db, "--page"]);
     assert!(page.starts_with("2 cases on ") && page.contains("| mass.2D.P1 | "), "{page}");
     // A writer that died inside its line: reported, and the others still count.
@@ -561,7 +561,7 @@ fn a_form_runs_with_the_best_mapping_that_is_known() {
     let mapping = r#"{"strategy":"single_cell","cells":8}"#;
     good(&[&["tune"], &form[..], &["--db", &db, "--mapping", mapping]].concat());
     assert!(run(&[]).contains("single cell, 8 a group (tuned on this device)"));
-    let other = run(&["--scheme", "document"]);
+    let other = run(&["--scheme", "xiao-gimbutas"]);
     assert!(other.contains("8 a group (tuned on this device"), "{other}");
     assert!(run(&["--strategy", "single-cell"]).contains("strategy single-cell"));
 }

@@ -85,7 +85,7 @@ fn isotropic(e: &Matrix, (lambda, mu): (f64, f64)) -> Matrix {
 }
 
 /// The derivative of `P = F S`, `S = lambda tr(E) I + 2 mu E`, `E = (F^T F - I) / 2`, `F = I + at` in the direction
-/// `along` of displacement gradients (document 000, A.5–A.8).
+/// `along` of displacement gradients (Kulkarni & Klöckner 2025, A.5–A.8).
 fn stress(at: &Matrix, along: &Matrix, lame: (f64, f64)) -> Matrix {
     let dim = at.len();
     let f = plus(&unit(dim, &Polynomial::constant(1.0)), at);

@@ -27,7 +27,7 @@ fn cuda_sources_compile() {
             continue;
         }
         let name = format!("{operator}_{dim}d_p{degree}");
-        let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::Document);
+        let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
         let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
         let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The kernels of the documents Purlin implements, and their recipes.
+//! The operators of Kulkarni & Klöckner 2025, Appendix A.
 
 pub mod operators;
 

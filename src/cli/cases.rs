@@ -11,7 +11,7 @@ pub fn is_part(part: &str, name: &str) -> bool {
     components(name).windows(part.len()).any(|window| window == part)
 }
 
-/// The cases of document 000 that any of `parts` stands in; `published` stands for all.
+/// The cases of Kulkarni & Klöckner 2025 that any of `parts` stands in; `published` stands for all.
 ///
 /// # Errors
 /// A part that stands in none.

@@ -36,7 +36,7 @@ fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, Fai
         let Some(median_s) = record.median_s() else { continue };
         let found = match record.workload.case.parse::<Case>() {
             Ok(case) => published_time(case).map_err(|e| Failure::Usage(e.to_string()))?,
-            Err(_) => None, // not a case of the document
+            Err(_) => None, // not a published case
         };
         let published_s = found.filter(|p| p.cells == record.workload.cells).map(|p| p.seconds);
         let same = |r: &&Record| {
@@ -55,7 +55,7 @@ fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, Fai
 pub fn page(best: &[&Record], records: &[Record]) -> Result<String, Failure> {
     let rows = rows(best, records)?;
     let mut text = summary(&rows);
-    text += "| case | mapping | median µs | min–max µs | GFLOP/s | GDoF/s | of document's roofline | of DRAM and FP64 \
+    text += "| case | mapping | median µs | min–max µs | GFLOP/s | GDoF/s | with tables in local memory | of DRAM and FP64 \
              | single cell µs | published µs | published / ours | at equal clocks | trials (without a time) |\n\
              |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     for row in &rows {
@@ -70,8 +70,8 @@ fn summary(rows: &[Row<'_>]) -> String {
     let at_least = |part: Option<f64>, limit: f64| part.is_some_and(|p| p >= limit);
     let published = count(&|r| r.published_s.is_some());
     let mut text = format!(
-        "{} cases on {} ({}, at most {} MHz; DRAM {:.0} GB/s, {}FP64 {:.0} GFLOP/s, measured). {} reach half of document \
-         000's roofline, {} half of that of DRAM and FP64 alone.",
+        "{} cases on {} ({}, at most {} MHz; DRAM {:.0} GB/s, {}FP64 {:.0} GFLOP/s, measured). {} reach half of the \
+         roofline with tables in local memory, {} half of that of DRAM and FP64 alone.",
         rows.len(),
         first.name,
         first.driver,
@@ -79,7 +79,7 @@ fn summary(rows: &[Row<'_>]) -> String {
         first.dram_bytes_per_s / 1e9,
         first.local_bytes_per_s.map_or_else(String::new, |b| format!("local memory {:.0} GB/s, ", b / 1e9)),
         first.fp64_flops_per_s / 1e9,
-        count(&|r| at_least(r.record.of_document_roofline(), 0.5)),
+        count(&|r| at_least(r.record.of_table_roofline(), 0.5)),
         count(&|r| at_least(r.record.of_true_roofline(), 0.5)),
     );
     if published > 0 {
@@ -109,7 +109,7 @@ fn line(row: &Row<'_>) -> String {
         micros(row.median_s),
         r.flops_per_s().unwrap_or(f64::NAN) / 1e9,
         r.workload.dofs as f64 / row.median_s / 1e9,
-        percent(r.of_document_roofline()),
+        percent(r.of_table_roofline()),
         percent(r.of_true_roofline()),
         row.single_cell_s.map_or_else(none, micros),
         row.published_s.map_or_else(none, micros),

@@ -58,7 +58,7 @@ impl Measured {
 
     fn roofs(&self) -> (f64, f64) {
         let work = Work::from(self.work);
-        (self.model.document_roofline(&work), self.model.true_roofline(&work))
+        (self.model.table_roofline(&work), self.model.true_roofline(&work))
     }
 }
 
@@ -75,7 +75,7 @@ impl Report<'_> {
         ];
         rows.extend(self.checked.as_ref().map(|report| ("checked", report.to_string())));
         if let Some(m) = &self.measured {
-            let (document, roof) = m.roofs();
+            let (tables, roof) = m.roofs();
             let rate = m.flops_per_s();
             let per_cell = m.work.flops as f64 / self.cells as f64;
             let intensity = Work::from(m.work).intensity();
@@ -94,14 +94,14 @@ impl Report<'_> {
                         figure(intensity)
                     ),
                 ),
-                ("roofline, document's", self.document(m, rate, document)),
+                ("roofline, local tables", self.tables(m, rate, tables)),
             ]);
         }
         rows.push(("seed", self.seed.to_string()));
         facts(rows)
     }
 
-    fn document(&self, m: &Measured, rate: f64, roof: f64) -> String {
+    fn tables(&self, m: &Measured, rate: f64, roof: f64) -> String {
         let local = match m.model.local_bytes_per_s {
             Some(bytes) => format!("local memory {} GB/s", figure(bytes / 1e9)),
             None => "no local memory of its own: the same".into(),
@@ -148,12 +148,12 @@ impl Report<'_> {
 
     fn json(&self) -> serde_json::Value {
         let measured = self.measured.as_ref().map(|m| {
-            let (document, roof) = m.roofs();
+            let (tables, roof) = m.roofs();
             json!({
                 "median_s": m.timing.median_s, "min_s": m.timing.min_s, "runs": m.timing.runs,
                 "flops": m.work.flops, "dram_bytes": m.work.dram_bytes, "table_bytes": m.work.table_bytes,
                 "flops_per_s": m.flops_per_s(), "dofs_per_s": self.dofs as f64 / m.timing.median_s,
-                "true_roofline_flops_per_s": roof, "document_roofline_flops_per_s": document,
+                "true_roofline_flops_per_s": roof, "table_roofline_flops_per_s": tables,
                 "model": m.model,
             })
         });

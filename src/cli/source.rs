@@ -40,8 +40,9 @@ pub struct FormOptions {
 pub enum Scheme {
     /// The fewest points of each degree
     Default,
-    /// The rules of document 000, so that its cases can be repeated point for point
-    Document,
+    /// Those of Xiao & Gimbutas 2010, as Kulkarni & Klöckner 2025 has them
+    #[value(alias = "document")]
+    XiaoGimbutas,
 }
 
 /// A form or a kernel.
@@ -102,7 +103,7 @@ impl FormOptions {
         })?;
         let scheme = match self.scheme {
             Scheme::Default => QuadratureScheme::Default,
-            Scheme::Document => QuadratureScheme::Document,
+            Scheme::XiaoGimbutas => QuadratureScheme::XiaoGimbutas,
         };
         Ok(FormSource { operator, dim: self.dim.into(), degree: self.degree, scheme })
     }

@@ -16,10 +16,11 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Count the multi-level tilings of a form, rank them by document 000's cost model, say what its constraints cut
+/// Count the multi-level tilings of a form, rank them by the cost model of Kulkarni & Klöckner 2025, say what
+/// its constraints cut
 ///
 /// Nothing is generated and nothing runs. Candidates of the same predicted time are ordered by barriers, then by
-/// local memory. WHAT `published` ranks the tilings that document 000 found best on a Titan V.
+/// local memory. WHAT `published` ranks the tilings that Kulkarni & Klöckner 2025 found best on a Titan V.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,7 @@ Examples:
   purlin space hyperelasticity --dim 3 --degree 6 --device titan_v --best 3
   purlin space mass --dim 2 --degree 5 --device opencl       on a device of this machine, measured
   purlin space laplace --alias 0.5 --work-items 512 --json   a larger space, for scripts
-  purlin space published --device titan_v                    Tables 5 and 7 of document 000")]
+  purlin space published --device titan_v                    Tables 5 and 7 of Kulkarni & Klöckner 2025")]
 pub struct SpaceArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -166,7 +167,7 @@ fn row(ranked: &Ranked) -> [String; 5] {
     ]
 }
 
-/// The tilings of document 000's Tables 5 and 7 in their spaces, as Markdown.
+/// The tilings of Tables 5 and 7 of Kulkarni & Klöckner 2025 in their spaces, as Markdown.
 fn published(model: &CostModel<'_>, bounds: &SearchBounds, progress: &Progress) -> Result<(), Failure> {
     let refused = |e: PublishedError| Failure::Refused(e.to_string());
     let header =

@@ -41,7 +41,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 Examples:
   purlin tune laplace --dim 3 --degree 3 --device opencl --cells 16
   purlin tune examples/tuned_matmul.purlin --param n=256          every value of the holes of its schedule
-  purlin tune --cases published --device cuda --db h200.jsonl --time-limit 9m      the 70 actions of document 000
+  purlin tune --cases published --device cuda --db h200.jsonl --time-limit 9m      the 70 actions of Kulkarni & Klöckner 2025
   purlin tune --cases laplace.3D,mass.2D.P1 --device c --cells 6
   purlin tune --cases published --compile-only --arch sm_90       no GPU needed: fills the cache of compiled kernels
   purlin tune --study --device cuda --db study.jsonl              how good the ranking is
@@ -54,7 +54,8 @@ pub struct TuneArgs {
     /// with holes
     #[arg(value_name = "WHAT", required_unless_present_any = ["cases", "study"], conflicts_with = "cases")]
     what: Option<String>,
-    /// Cases of document 000 instead of one form: `published` for all 70, or components of names: laplace, 3D.P4,mass.2D
+    /// Cases of Kulkarni & Klöckner 2025 instead of one form: `published` for all 70, or components of names:
+    /// laplace, 3D.P4,mass.2D
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cases: Vec<String>,
     /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra
@@ -63,7 +64,7 @@ pub struct TuneArgs {
     /// Polynomial degree of a form's elements
     #[arg(long, default_value_t = 2)]
     degree: usize,
-    /// Quadrature rules [default: document for --cases, else default]
+    /// Quadrature rules [default: xiao-gimbutas for --cases, else default]
     #[arg(long, value_enum)]
     scheme: Option<Scheme>,
     /// Divisions of each side of the unit square or cube [default: 32 or 8; with --cases 1280 or 56, as published]
@@ -84,7 +85,8 @@ pub struct TuneArgs {
     /// Try this mapping alone, as the records have it in JSON; may be given several times
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with_all = ["budget", "study"])]
     mapping: Vec<Parameters>,
-    /// Judge the ranking: the 10 best ranked against --draw random ones [default cases: ten of document 000]
+    /// Judge the ranking: the 10 best ranked against --draw random ones [default cases: ten of Kulkarni &
+    /// Klöckner 2025]
     #[arg(long, conflicts_with = "budget")]
     study: bool,
     /// Mappings of each case that a study draws at random
@@ -260,9 +262,9 @@ impl TuneArgs {
     fn lower(&self, case: Case) -> Result<LoweredCase, Failure> {
         let published = self.what.is_none();
         let scheme = match self.scheme {
-            Some(Scheme::Document) => QuadratureScheme::Document,
+            Some(Scheme::XiaoGimbutas) => QuadratureScheme::XiaoGimbutas,
             Some(Scheme::Default) => QuadratureScheme::Default,
-            None if published => QuadratureScheme::Document,
+            None if published => QuadratureScheme::XiaoGimbutas,
             None => QuadratureScheme::Default,
         };
         let small = if case.dim == 2 { 32 } else { 8 };
@@ -428,8 +430,8 @@ fn finish(
     out(&results::write_pictures(&best, database.path())?)?;
     if let ([task], [best]) = (tasks, &best[..]) {
         let Case { operator, dim, degree } = task.subject.lowered.case;
-        let document = task.subject.lowered.scheme == QuadratureScheme::Document;
-        let scheme = if document { " --scheme document" } else { "" };
+        let published = task.subject.lowered.scheme == QuadratureScheme::XiaoGimbutas;
+        let scheme = if published { " --scheme xiao-gimbutas" } else { "" };
         let target = task.subject.device.info().backend.target();
         let mapping = results::mapping_json(best)?;
         out(&format!(

@@ -33,7 +33,7 @@ pub enum CandidatesError {
     Model(#[from] NoOccupancy),
 }
 
-/// The tilings of a case on a device, ranked by *document 000*'s cost model.
+/// The tilings of a case on a device, ranked by the cost model of Kulkarni & Klöckner 2025.
 pub struct Choice<'m> {
     space: SearchSpace,
     model: CostModel<'m>,
@@ -41,7 +41,7 @@ pub struct Choice<'m> {
 }
 
 impl<'m> Choice<'m> {
-    /// The space of a case within the document's constraints, with at most `local_bytes` of local memory.
+    /// The space of a case within the constraints of its cost model, with at most `local_bytes` of local memory.
     ///
     /// # Errors
     /// A kernel without the stages of an action, a device of which is not known what bounds the work in flight.

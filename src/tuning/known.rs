@@ -153,7 +153,7 @@ mod tests {
     fn what_is_shipped_can_be_applied() {
         let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
         for case in Case::all().into_iter().filter(|c| c.degree <= 3) {
-            for scheme in [QuadratureScheme::Document, QuadratureScheme::Default] {
+            for scheme in [QuadratureScheme::XiaoGimbutas, QuadratureScheme::Default] {
                 let lowered = LoweredCase::new(case, scheme, 2).unwrap();
                 let kernel = &lowered.lowered.kernel;
                 let known = known(&case.to_string(), kernel, &card, &[]);

@@ -25,7 +25,7 @@ pub struct DeviceModel {
 /// What bounds the work that a multiprocessor (compute unit, core) has in flight, and how much of it it needs.
 ///
 /// # Source
-/// Document 000, Table 3 and equations (41), (42), (45).
+/// Kulkarni & Klöckner 2025, Table 3 and equations (41), (42), (45).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
     /// Work-items that run in lockstep.
@@ -64,13 +64,14 @@ pub struct DeviceModelError(#[from] serde_json::Error);
 
 const TABLE: &str = include_str!("../data/devices.json");
 
-/// The devices whose ceilings are written down: those of document 000 and the ones measured by the project.
+/// The devices whose ceilings are written down: those of Kulkarni & Klöckner 2025 and the ones measured by
+/// the project.
 ///
 /// # Errors
 /// Never, unless the embedded table is broken.
 ///
 /// # Source
-/// Document 000, section 6 (its roofline model), and own measurements; each model says which.
+/// Kulkarni & Klöckner 2025, section 6 (its roofline model), and own measurements; each model says which.
 pub fn known_devices() -> Result<Vec<DeviceModel>, DeviceModelError> {
     Ok(serde_json::from_str(TABLE)?)
 }
@@ -101,9 +102,9 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), models.len());
     }
-    /// Document 000, Table 3, column by column.
+    /// Kulkarni & Klöckner 2025, Table 3, column by column.
     #[test]
-    fn the_devices_of_the_document_are_as_it_has_them() {
+    fn published_devices_are_as_published() {
         let models = known_devices().unwrap();
         let table = [
             ("Tesla K40c", 1430.0, 288.0, 1000.0, 48, 32, 8.0, 10.0),

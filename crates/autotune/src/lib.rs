@@ -5,10 +5,10 @@
 //!
 //! let models = known_devices()?;
 //! let card = models.iter().find(|m| m.name == "H200 NVL").ok_or("no such model")?;
-//! // 2-D P2 elasticity of document 000: 440 FLOP and 140.2 bytes a cell, 576 bytes of local memory.
+//! // 2-D P2 elasticity of Kulkarni & Klöckner 2025: 440 FLOP and 140.2 bytes a cell, 576 bytes of local memory.
 //! let work = Work { flops: 440.0, dram_bytes: 140.2189, local_bytes: Some(576.0) };
 //! assert_eq!((card.true_roofline(&work) / 1e9).round(), 15062.0);
-//! assert_eq!(card.document_roofline(&work), card.true_roofline(&work));
+//! assert_eq!(card.table_roofline(&work), card.true_roofline(&work));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -40,7 +40,8 @@ const FONT: &str = "sans-serif";
 
 /// The roofline of a device with measured kernels on it: GFLOP/s over FLOP a byte, both logarithmic.
 ///
-/// A short bar above a point is the ceiling of document 000's model where it lies below the roof.
+/// A short bar above a point is the ceiling of the model of Kulkarni & Klöckner 2025 where it lies below the
+/// roof.
 ///
 /// # Errors
 /// A figure that is not positive.
@@ -149,12 +150,12 @@ fn draw(area: &Area<'_>, model: &DeviceModel, points: &[Point]) -> Result<(), Fa
 
     for point in points {
         let (px, py) = (point.work.intensity(), point.flops_per_s / 1e9);
-        let document = model.document_roofline(&point.work) / 1e9;
-        if document < model.true_roofline(&point.work) / 1e9 {
-            let bar = [(px / 1.15, document), (px * 1.15, document)];
+        let tables = model.table_roofline(&point.work) / 1e9;
+        if tables < model.true_roofline(&point.work) / 1e9 {
+            let bar = [(px / 1.15, tables), (px * 1.15, tables)];
             chart.draw_series(LineSeries::new(bar, LOCAL.stroke_width(3)))?;
-            let label = "local memory, document 000";
-            let place = (px * 1.2, document);
+            let label = "tables in local memory";
+            let place = (px * 1.2, tables);
             chart.draw_series([Text::new(label, place, text(&LOCAL, HPos::Left, VPos::Center))])?;
         }
         chart.draw_series([Circle::new((px, py), 5, MEASURED.filled())])?;

@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "snake_case")]
 pub enum Parameters {
-    /// One cell a work-item (*document 000*, §4.1).
+    /// One cell a work-item (Kulkarni & Klöckner 2025, §4.1).
     SingleCell {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
@@ -29,7 +29,7 @@ pub enum Parameters {
         /// Whether the tables are in constant memory.
         constant_tables: bool,
     },
-    /// The multi-level tiling (*document 000*, §4.2).
+    /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
     /// The same with gather and scatter through local memory, and one tile of a matrix for all functions that are
     /// evaluated with it.
@@ -42,7 +42,7 @@ pub enum Parameters {
 }
 
 impl Parameters {
-    /// The single-cell variant of the document: 32 cells a work-group.
+    /// One cell a work-item, 32 cells a work-group (Kulkarni & Klöckner 2025, §4.1).
     pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
 
     /// Whether one work-item does one cell.
@@ -99,8 +99,9 @@ impl Candidate {
         Self { parameters, rank: None, predicted_s: None }
     }
 
-    /// Variants of one cell a work-item beyond the document, if the tables' `table_bytes` fit a cache of constant
-    /// memory: tables there, gather and scatter through local memory. With larger tables the work-item spills anyway.
+    /// Variants of one cell a work-item that Kulkarni & Klöckner 2025 does not have, if the tables'
+    /// `table_bytes` fit a cache of constant memory: tables there, gather and scatter through local memory.
+    /// With larger tables the work-item spills anyway.
     #[must_use]
     pub fn beyond_single_cell(table_bytes: u64) -> Vec<Self> {
         if table_bytes > CONSTANT_CACHE_BYTES {
@@ -163,9 +164,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Rate that *document 000*'s roofline (equation 47) allows `workload`, FLOP/s.
+    /// Rate that the roofline with tables in local memory allows `workload`, FLOP/s
+    /// (Kulkarni & Klöckner 2025, equation 47).
     #[must_use]
-    pub fn document_roofline(&self, workload: &Workload) -> f64 {
+    pub fn table_roofline(&self, workload: &Workload) -> f64 {
         self.rooflines(workload).0
     }
 
@@ -186,7 +188,7 @@ impl Machine {
             occupancy: None,
         };
         let work = workload.work();
-        (ceilings.document_roofline(&work), ceilings.true_roofline(&work))
+        (ceilings.table_roofline(&work), ceilings.true_roofline(&work))
     }
 }
 
@@ -342,10 +344,10 @@ impl Record {
         self.median_s().map(|s| self.workload.flops as f64 / s)
     }
 
-    /// Part of *document 000*'s roofline.
+    /// Part of the roofline with tables in local memory.
     #[must_use]
-    pub fn of_document_roofline(&self) -> Option<f64> {
-        self.flops_per_s().map(|rate| rate / self.device.document_roofline(&self.workload))
+    pub fn of_table_roofline(&self) -> Option<f64> {
+        self.flops_per_s().map(|rate| rate / self.device.table_roofline(&self.workload))
     }
 
     /// Part of the roofline of memory and arithmetic alone.

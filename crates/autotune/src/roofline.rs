@@ -13,7 +13,8 @@ pub struct Work {
     pub flops: f64,
     /// Compulsory bytes to and from the device's memory.
     pub dram_bytes: f64,
-    /// Bytes of reference matrices read for every cell, that document 000 charges to local memory.
+    /// Bytes of reference matrices read for every cell, which [`DeviceModel::table_roofline`] charges to
+    /// local memory.
     pub local_bytes: Option<f64>,
 }
 
@@ -50,27 +51,28 @@ impl DeviceModel {
     /// The highest rate for `work`, in FLOP/s, by memory and arithmetic alone.
     ///
     /// # Source
-    /// Williams, Waterman & Patterson, *Commun. ACM* 52 (2009).
+    /// Williams et al. 2009.
     #[must_use]
     pub fn true_roofline(&self, work: &Work) -> f64 {
         self.rate(work, Limit::Dram).min(self.fp64_flops_per_s)
     }
 
-    /// The highest rate for `work`, in FLOP/s, by the model of document 000, which also has every value of the
-    /// reference matrices come from local memory once for each cell. Where a device has no local memory of its
+    /// The highest rate for `work`, in FLOP/s, where every value of the reference matrices also comes from local
+    /// memory, once for each cell. Where a device has no local memory of its
     /// own, this is [`Self::true_roofline`].
     ///
     /// # Source
-    /// Document 000, section 6: `min(dram * flops / footprint, local * flops / local bytes, FP64 peak)`.
+    /// Kulkarni & Klöckner 2025, section 6: `min(dram * flops / footprint, local * flops / local bytes, FP64
+    /// peak)`.
     #[must_use]
-    pub fn document_roofline(&self, work: &Work) -> f64 {
+    pub fn table_roofline(&self, work: &Work) -> f64 {
         self.true_roofline(work).min(self.rate(work, Limit::Local))
     }
 
-    /// The ceiling that [`Self::document_roofline`] stands on.
+    /// The ceiling that [`Self::table_roofline`] stands on.
     #[must_use]
     pub fn limit(&self, work: &Work) -> Limit {
-        let roof = self.document_roofline(work);
+        let roof = self.table_roofline(work);
         let order = [Limit::Fp64, Limit::Dram, Limit::Local];
         order.into_iter().find(|limit| self.rate(work, *limit) <= roof).unwrap_or(Limit::Fp64)
     }
@@ -118,7 +120,7 @@ mod tests {
         for (flops, local_bytes, roof, document, limit) in cases {
             let work = Work { flops, dram_bytes: 1.0, local_bytes };
             assert_eq!(model().true_roofline(&work), roof);
-            assert_eq!(model().document_roofline(&work), document);
+            assert_eq!(model().table_roofline(&work), document);
             assert_eq!(model().limit(&work), limit, "{work:?}");
         }
     }

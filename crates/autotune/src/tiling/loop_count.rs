@@ -1,6 +1,6 @@
-//! Document 000's Algorithm 4, executed loop by loop, against the formulas.
+//! Algorithm 4 of Kulkarni & Klöckner 2025, executed loop by loop, against the formulas.
 //!
-//! Nothing here uses a formula of the document but the trip counts and addresses that the algorithm prints.
+//! Nothing here uses a formula of the source but the trip counts and addresses that the algorithm prints.
 //! Every work-item of a work-group takes every step; what it reads and writes in local memory is kept between
 //! two barriers, so that a barrier too few shows as a race.
 

@@ -5,8 +5,9 @@
 //! What the database holds already is not done again, so a run that was stopped goes on where it was.
 //!
 //! # Source
-//! *Document 000*, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5 warm-ups, at least
-//! 15 runs or 0.2 s; here the median is kept with the shortest and the longest, by the device's own clock.
+//! Kulkarni & Klöckner 2025, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5 warm-ups,
+//! at least 15 runs or 0.2 s; here the median is kept with the shortest and the longest, by the device's own
+//! clock.
 
 mod ahead;
 mod trial;

@@ -1,4 +1,4 @@
-//! The unit square and cube, split as in the experiments of document 000, section 6.2.
+//! The unit square and cube, split as in the experiments of Kulkarni & Klöckner 2025, section 6.2.
 
 use super::{Mesh, MeshError};
 use crate::element::CellShape;
@@ -18,7 +18,7 @@ impl Mesh {
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
     ///
     /// # Source
-    /// Document 000, section 6.2: 2·n² triangles.
+    /// Kulkarni & Klöckner 2025, section 6.2: 2·n² triangles.
     pub fn unit_square(n: usize) -> Result<Self, MeshError> {
         Self::check_divisions(2, n)?;
         let axis = |i: usize| i as f64 / n as f64;
@@ -43,7 +43,7 @@ impl Mesh {
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
     ///
     /// # Source
-    /// Document 000, section 6.2: 6·n³ tetrahedra.
+    /// Kulkarni & Klöckner 2025, section 6.2: 6·n³ tetrahedra.
     pub fn unit_cube(n: usize) -> Result<Self, MeshError> {
         Self::check_divisions(3, n)?;
         let axis = |i: usize| i as f64 / n as f64;

@@ -1,4 +1,4 @@
-//! Parametric multi-level tiling (*document 000*, §4.2, Algorithm 4).
+//! Parametric multi-level tiling (Kulkarni & Klöckner 2025, §4.2, Algorithm 4).
 
 use super::stages::{Field, Gathered, NotAnAction, Stages};
 use super::staging::{
@@ -12,7 +12,7 @@ use crate::primitives::{
 use crate::recipe::{Recipe, RecipeError};
 use purlin_ir::{AddressSpace, Kernel};
 
-/// Arguments of [`multi_level_tiling`], with the document's symbols.
+/// Arguments of [`multi_level_tiling`], with the symbols of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MultiLevelTiling {
     /// Cells of a work-group (*N*_c), on `l.0`.
@@ -30,7 +30,7 @@ pub struct MultiLevelTiling {
     pub quad_rows: i64,
     /// Columns, which are quadrature points, of a tile of the quadrature stage (*T*_q^c).
     pub quad_cols: i64,
-    /// Beyond the document: degrees of freedom of the cells of a group, and what is added to the result, go through
+    /// Beyond the source: degrees of freedom of the cells of a group, and what is added to the result, go through
     /// local memory, read and updated by consecutive work-items; functions with the same matrices share their tiles
     /// (and one of `eval_cols`); rows of local arrays have an odd number of words.
     pub staged: bool,
@@ -75,7 +75,7 @@ const MAX_UNROLLED: i64 = 2048;
 /// A kernel without the stages, a parameter out of its bounds, or a step that was refused.
 ///
 /// # Source
-/// *document 000*, §4.2, equations (16) to (22), and Algorithm 4.
+/// Kulkarni & Klöckner 2025, §4.2, equations (16) to (22), and Algorithm 4.
 pub fn multi_level_tiling(kernel: &Kernel, args: &MultiLevelTiling) -> Result<(Kernel, Recipe), TilingError> {
     let stages = Stages::of(kernel)?;
     let (stages, recipe) =

@@ -1,4 +1,4 @@
-//! One cell a work-item (*document 000*, §4.1, Algorithm 3).
+//! One cell a work-item (Kulkarni & Klöckner 2025, §4.1, Algorithm 3).
 
 use crate::primitives::{MakeAtomic, SetAddressSpace, SplitIname, TagIname};
 use crate::recipe::{Recipe, RecipeError};
@@ -34,7 +34,7 @@ impl Default for SingleCell {
 /// A step that is refused: no loop over cells, no scatter, cells that depend on each other.
 ///
 /// # Source
-/// *document 000*, §4.1 and Algorithm 3.
+/// Kulkarni & Klöckner 2025, §4.1 and Algorithm 3.
 pub fn single_cell_per_work_item(
     kernel: &Kernel,
     args: &SingleCell,

@@ -1,4 +1,4 @@
-//! The stages of an operator action, found by their tags (*document 000*, Algorithm 2).
+//! The stages of an operator action, found by their tags (Kulkarni & Klöckner 2025, Algorithm 2).
 
 use crate::primitives::{FuseLoops, MoveInsns, Place};
 use crate::recipe::Recipe;
@@ -47,7 +47,7 @@ pub struct Stages {
     pub pointwise: String,
     /// Temporaries of a cell that the quadrature loop reads: Jacobian terms, coordinates.
     pub per_cell: Vec<String>,
-    /// The evaluation results that the quadrature stage reads (*e* in the document).
+    /// The evaluation results that the quadrature stage reads (*e* in the source).
     pub evaluated: Vec<String>,
     /// Name of the test function, or of the element vector.
     pub test: String,

@@ -31,7 +31,7 @@ for i in 1..n
 
 facts! {
     scalar: SQUARE, [expand("t", &["i"])];
-    /// Document 000, §4.2: the evaluation results over the quadrature loop.
+    /// Kulkarni & Klöckner 2025, §4.2: the evaluation results over the quadrature loop.
     over_the_inner_loop: SUM, [expand("t", &["q"])];
     over_two_loops: SUM, [expand("t", &["i", "q"])];
     /// No sum goes on in the next iteration of `i`: every one starts from zero.
