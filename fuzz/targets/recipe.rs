@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use purlin_ir::Kernel;
 use purlin_interp::{InterpError, Memory, Value, interpret_with};
-use purlin_transforms::{Cause, Recipe, Step, Transform};
+use purlin_transforms::{Refusal, Recipe, Step, Transform};
 use std::sync::LazyLock;
 
 static KERNEL: LazyLock<Kernel> =
@@ -40,7 +40,7 @@ fn check(kernel: &Kernel, step: &Step) -> Option<Kernel> {
         Err(error) => {
             let message = error.to_string();
             assert!(!message.is_empty());
-            assert!(!matches!(error.cause, Cause::Solver(_)), "{message}");
+            assert!(!matches!(error.cause, Refusal::Solver(_)), "{message}");
             return None;
         }
     };

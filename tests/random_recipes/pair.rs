@@ -9,7 +9,7 @@ use purlin::interp::sample::{Sample, SampleConfig, memory, names, sample, under_
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::{FixParameter, Tail};
-use purlin::transforms::{Cause, Recipe, Script, Step, Transform, schedule};
+use purlin::transforms::{Recipe, Refusal, Script, Step, Transform, schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -193,7 +193,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
             let message = error.to_string();
             let style = !message.ends_with(['.', '\n']) && message.starts_with(|c: char| c.is_lowercase());
             return match error.cause {
-                Cause::Solver(_) => Err(message),
+                Refusal::Solver(_) => Err(message),
                 _ if !style => Err(format!("a message in another style: {message}")),
                 _ => Ok(None),
             };

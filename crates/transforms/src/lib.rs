@@ -13,13 +13,15 @@
 
 mod condition;
 mod copy;
-pub mod error;
 pub mod lookup;
 mod nest;
 mod neutral;
+pub mod obligation;
+pub mod primitive;
 pub mod primitives;
 pub mod proofs;
 pub mod recipe;
+pub mod refusal;
 mod run;
 pub mod schedule;
 pub mod staging;
@@ -28,10 +30,12 @@ pub mod strategies;
 mod substitute;
 mod tree;
 
-pub use error::{Cause, TransformError, WrongOrder};
 pub use lookup::Selection;
+pub use obligation::Obligation;
+pub use primitive::Primitive;
 pub use primitives::Transform;
 pub use recipe::{Recipe, RecipeError, RecipeSyntaxError};
+pub use refusal::{Refusal, TransformError, WrongOrder};
 pub use schedule::{Made, Schedule, Script, ScriptError};
 pub use staging::Footprint;
 pub use step::{PrimitiveInfo, Step, primitives};

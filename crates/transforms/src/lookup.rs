@@ -1,6 +1,6 @@
 //! Names and selections, with errors that say what there is.
 
-use crate::error::Cause;
+use crate::refusal::Refusal;
 use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -31,8 +31,8 @@ impl Selection {
     /// The instructions, in textual order.
     ///
     /// # Errors
-    /// [`Cause::EmptySelection`] with the names or tags there are, nearest first.
-    pub fn resolve(&self, kernel: &Kernel) -> Result<Vec<InsnId>, Cause> {
+    /// [`Refusal::EmptySelection`] with the names or tags there are, nearest first.
+    pub fn resolve(&self, kernel: &Kernel) -> Result<Vec<InsnId>, Refusal> {
         let Some((what, pattern)) = self.pattern() else { return self.resolve_all(kernel) };
         let schedule = kernel.schedule();
         let found = schedule.iter().filter(|(insn, loops)| {
@@ -43,7 +43,7 @@ impl Selection {
             return Ok(found);
         }
         let names = schedule.iter().flat_map(|(insn, loops)| what.names(kernel, *insn, loops));
-        Err(Cause::EmptySelection { selection: self.to_string(), known: near(pattern, names) })
+        Err(Refusal::EmptySelection { selection: self.to_string(), known: near(pattern, names) })
     }
 
     /// What a name of the selection stands for, and the name; `None` for an intersection.
@@ -58,13 +58,13 @@ impl Selection {
         })
     }
 
-    fn resolve_all(&self, kernel: &Kernel) -> Result<Vec<InsnId>, Cause> {
+    fn resolve_all(&self, kernel: &Kernel) -> Result<Vec<InsnId>, Refusal> {
         let parts = match self {
             Self::All(parts) => parts.as_slice(),
             Self::Insn(_) | Self::Tag(_) | Self::Writes(_) | Self::Reads(_) | Self::Inside(_) => &[],
         };
         if parts.is_empty() {
-            return Err(Cause::Argument("an intersection of no selections; name at least one".into()));
+            return Err(Refusal::Other("an intersection of no selections; name at least one".into()));
         }
         let mut found: Vec<_> = kernel.schedule().into_iter().map(|(insn, _)| insn).collect();
         let mut known = Vec::new();
@@ -75,7 +75,7 @@ impl Selection {
             known.push(format!("{} for {part}", near("", names)));
         }
         if found.is_empty() {
-            return Err(Cause::EmptySelection { selection: self.to_string(), known: known.join("; ") });
+            return Err(Refusal::EmptySelection { selection: self.to_string(), known: known.join("; ") });
         }
         Ok(found)
     }
@@ -172,38 +172,38 @@ pub(crate) fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> St
 }
 
 /// The iname of a name.
-pub(crate) fn iname(kernel: &Kernel, name: &str) -> Result<InameId, Cause> {
+pub(crate) fn iname(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
     kernel.iname(name).ok_or_else(|| {
         let known = near(name, kernel.inames.values().map(|i| i.name.as_str()));
-        Cause::Unknown { kind: "iname", name: name.into(), known }
+        Refusal::Unknown { kind: "iname", name: name.into(), known }
     })
 }
 
 /// The variable of a name.
-pub(crate) fn var(kernel: &Kernel, name: &str) -> Result<VarId, Cause> {
+pub(crate) fn var(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
     kernel.var(name).ok_or_else(|| {
         let known = near(name, kernel.vars.values().map(|v| v.name.as_str()));
-        Cause::Unknown { kind: "variable", name: name.into(), known }
+        Refusal::Unknown { kind: "variable", name: name.into(), known }
     })
 }
 
 /// Checks that a new name is free.
-pub(crate) fn free(kernel: &Kernel, name: &str) -> Result<(), Cause> {
+pub(crate) fn free(kernel: &Kernel, name: &str) -> Result<(), Refusal> {
     if !purlin_ir::verify::is_name(name) {
-        return Err(Cause::Kernel(purlin_ir::KernelError::BadName { name: name.into() }));
+        return Err(Refusal::Malformed(purlin_ir::KernelError::BadName { name: name.into() }));
     }
     if !kernel.is_free_name(name) {
-        return Err(Cause::Argument(format!("the name `{name}` is taken; choose another")));
+        return Err(Refusal::Other(format!("the name `{name}` is taken; choose another")));
     }
     Ok(())
 }
 
 /// The iname of a name, which must be a loop of the tree and not that of a reduction.
-pub(crate) fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Cause> {
+pub(crate) fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
     let found = iname(kernel, name)?;
     if crate::tree::loop_body(&kernel.body, found).is_none() {
         let message = format!("`{name}` runs inside a reduction; realise the reduction first");
-        return Err(Cause::Argument(message));
+        return Err(Refusal::Other(message));
     }
     Ok(found)
 }
@@ -225,25 +225,25 @@ pub(crate) fn names_in(kernel: &Kernel, nodes: &[purlin_ir::Node]) -> String {
 }
 
 /// The instruction of a name.
-pub(crate) fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Cause> {
+pub(crate) fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Refusal> {
     kernel.insn(name).ok_or_else(|| {
         let known = near(name, kernel.insns.values().map(|i| i.name.as_str()));
-        Cause::Unknown { kind: "instruction", name: name.into(), known }
+        Refusal::Unknown { kind: "instruction", name: name.into(), known }
     })
 }
 
 /// The callee of a name.
-pub(crate) fn callee(kernel: &Kernel, name: &str) -> Result<purlin_ir::CalleeId, Cause> {
+pub(crate) fn callee(kernel: &Kernel, name: &str) -> Result<purlin_ir::CalleeId, Refusal> {
     kernel.callee(name).ok_or_else(|| {
         let known = near(name, kernel.callees.values().map(purlin_ir::Callee::name));
-        Cause::Unknown { kind: "callee", name: name.into(), known }
+        Refusal::Unknown { kind: "callee", name: name.into(), known }
     })
 }
 
 /// The substitution rule of a name.
-pub(crate) fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Cause> {
+pub(crate) fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Refusal> {
     kernel.rule(name).ok_or_else(|| {
         let known = near(name, kernel.rules.values().map(|r| r.name.as_str()));
-        Cause::Unknown { kind: "rule", name: name.into(), known }
+        Refusal::Unknown { kind: "rule", name: name.into(), known }
     })
 }

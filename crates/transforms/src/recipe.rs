@@ -1,7 +1,7 @@
 //! Recipes: steps that can be saved, diffed, replayed and shown one after the other.
 
-use crate::error::TransformError;
 use crate::primitives::Transform;
+use crate::refusal::TransformError;
 use crate::step::Step;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};

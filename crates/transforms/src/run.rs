@@ -1,7 +1,7 @@
 //! Runs of neighbouring statements that a user names.
 
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use crate::tree::{insns_of, siblings};
 use purlin_ir::{Id, Kernel, Node};
 
@@ -17,16 +17,16 @@ pub(crate) struct Run<'k> {
 /// # Errors
 /// No name, an unknown one, statements of different bodies or with others between them, a statement that
 /// belongs to a call.
-pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>, Cause> {
+pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>, Refusal> {
     let Some(first) = names.first() else {
-        return Err(Cause::Argument("no statement is named; name instructions or loops".into()));
+        return Err(Refusal::Other("no statement is named; name instructions or loops".into()));
     };
     let wanted = names.iter().map(|name| statement(kernel, name)).collect::<Result<Vec<_>, _>>()?;
     let body = siblings(&kernel.body, &|node| same(node, &wanted[0])).unwrap_or_default();
     let mut positions = Vec::with_capacity(wanted.len());
     for (name, statement) in names.iter().zip(&wanted) {
         let Some(k) = body.iter().position(|node| same(node, statement)) else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{name}` does not stand in the body in which `{first}` stands; name the loops around them"
             )));
         };
@@ -35,18 +35,18 @@ pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>,
     positions.sort_unstable();
     positions.dedup();
     let (Some(from), Some(to)) = (positions.first().copied(), positions.last().copied()) else {
-        return Err(Cause::Argument("no statement is named; name instructions or loops".into()));
+        return Err(Refusal::Other("no statement is named; name instructions or loops".into()));
     };
     let nodes = &body[from..=to];
     if let Some(k) = (0..nodes.len()).find(|k| !positions.contains(&(from + k))) {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "{} stands between the statements; name it, too, or move it",
             lookup::names_in(kernel, &nodes[k..=k])
         )));
     }
     let called = insns_of(nodes).into_iter().find_map(|s| kernel.insns[s].callee.map(|c| (s, c)));
     if let Some((insn, callee)) = called {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` belongs to a call of `{}`; inline the call first",
             kernel.insns[insn].name,
             kernel.callees[callee].name()
@@ -66,7 +66,7 @@ impl Run<'_> {
 }
 
 /// The statement of this name, without its body.
-pub(crate) fn statement(kernel: &Kernel, name: &str) -> Result<Node, Cause> {
+pub(crate) fn statement(kernel: &Kernel, name: &str) -> Result<Node, Refusal> {
     if let Some(insn) = kernel.insn(name) {
         return Ok(Node::Insn(insn));
     }
@@ -74,7 +74,7 @@ pub(crate) fn statement(kernel: &Kernel, name: &str) -> Result<Node, Cause> {
         return Ok(Node::Loop(lookup::tree_loop(kernel, name)?, Vec::new()));
     }
     let known = lookup::names_in(kernel, &kernel.body);
-    Err(Cause::Unknown { kind: "instruction or loop", name: name.into(), known })
+    Err(Refusal::Unknown { kind: "instruction or loop", name: name.into(), known })
 }
 
 /// Whether two nodes are the same statement.

@@ -1,6 +1,5 @@
 //! The steps of a recipe: one variant a primitive.
 
-use crate::error::{Cause, TransformError};
 use crate::primitives::{
     AliasStorage, AssignToRule, Assume, BufferWrites, ChangeLayout, ContractArray, ConvertToUpdate,
     DeclareCallee, DistributeLoop, DuplicateIname, EliminateCommonSubexpressions, EmbedTable, ExpandArray,
@@ -12,6 +11,7 @@ use crate::primitives::{
     SplitArrayAxis, SplitIname, StageValue, TagIname, TagInames, Transform, TransposeArrayAxes, UnrollIname,
     VectoriseIname,
 };
+use crate::refusal::{Refusal, TransformError};
 use crate::schedule::{Arguments, Made, fields_of};
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -206,12 +206,12 @@ impl fmt::Display for Step {
 }
 
 impl Transform for Step {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         self.transform().rewrite(kernel)
     }
 
-    fn made(&self, before: &Kernel, after: &Kernel) -> Made {
-        self.transform().made(before, after)
+    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
+        self.transform().applied(kernel)
     }
 
     fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {

@@ -1,9 +1,9 @@
 //! Lets temporaries share one buffer.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::temporary;
+use crate::refusal::Refusal;
 use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
@@ -58,14 +58,14 @@ impl fmt::Display for AliasStorage {
 }
 
 impl Transform for AliasStorage {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let storage = Some(self.storage.clone());
         let joins = kernel.vars.values().any(|v| v.storage == storage);
         if !joins {
             lookup::free(kernel, &self.storage)?;
         }
         if self.vars.len() + usize::from(joins) < 2 {
-            return Err(Cause::Argument(
+            return Err(Refusal::Other(
                 "one temporary alone shares nothing; name two or more, or a buffer there is".into(),
             ));
         }
@@ -74,10 +74,10 @@ impl Transform for AliasStorage {
             let var = temporary(kernel, name, "only temporaries share storage")?;
             let variable = &mut aliased.vars[var];
             if variable.shape.is_empty() {
-                return Err(Cause::Argument(format!("`{name}` is a scalar; only arrays share storage")));
+                return Err(Refusal::Other(format!("`{name}` is a scalar; only arrays share storage")));
             }
             if let Some(old) = &variable.storage {
-                return Err(Cause::Argument(format!("`{name}` shares the storage `{old}` already")));
+                return Err(Refusal::Other(format!("`{name}` shares the storage `{old}` already")));
             }
             variable.storage.clone_from(&storage);
         }

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{Cause, StaleValue};
 use crate::lookup;
 use crate::proofs::stale::witness;
+use crate::refusal::{Refusal, StaleValue};
 use crate::tree::prune_insn;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences_of};
@@ -64,7 +64,7 @@ impl fmt::Display for AssignToRule {
 }
 
 impl Transform for AssignToRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         self.check_variable(kernel, var)?;
         self.check_uses(kernel, var)?;
@@ -85,11 +85,11 @@ struct Param {
 }
 
 impl AssignToRule {
-    fn refuse<T>(&self, why: &str) -> Result<T, Cause> {
-        Err(Cause::Argument(format!("`{}` {why}", self.var)))
+    fn refuse<T>(&self, why: &str) -> Result<T, Refusal> {
+        Err(Refusal::Other(format!("`{}` {why}", self.var)))
     }
 
-    fn check_variable(&self, kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    fn check_variable(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         if kernel.vars[var].kind != VarKind::Temporary {
             return self.refuse("is no temporary; only temporaries become rules");
         }
@@ -112,7 +112,7 @@ impl AssignToRule {
     }
 
     /// A reduction in the index of a use would be repeated by a rule.
-    fn check_uses(&self, kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    fn check_uses(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         for insn in kernel.insns.values() {
             for access in insn.reads().into_iter().filter(|a| a.var == var) {
                 let mut reduces = false;
@@ -131,7 +131,7 @@ impl AssignToRule {
         Ok(())
     }
 
-    fn definition(&self, kernel: &Kernel, var: VarId) -> Result<InsnId, Cause> {
+    fn definition(&self, kernel: &Kernel, var: VarId) -> Result<InsnId, Refusal> {
         let writers: Vec<_> = kernel.insns.iter().filter(|(_, i)| i.lhs.var == var).collect();
         let [(id, insn)] = writers.as_slice() else {
             let found = writers.len();
@@ -161,7 +161,7 @@ impl AssignToRule {
     }
 
     /// Indices first, in the order of the axes.
-    fn params(&self, kernel: &Kernel, definition: InsnId) -> Result<Vec<Param>, Cause> {
+    fn params(&self, kernel: &Kernel, definition: InsnId) -> Result<Vec<Param>, Refusal> {
         let insn = &kernel.insns[definition];
         let mut params: Vec<Param> = Vec::new();
         for (axis, index) in insn.lhs.index.iter().enumerate() {
@@ -193,7 +193,7 @@ impl AssignToRule {
         var: VarId,
         definition: InsnId,
         params: &[Param],
-    ) -> Result<(), Cause> {
+    ) -> Result<(), Refusal> {
         let expanded = kernel.with_rules_expanded();
         let poly = Polyhedral::new(&expanded);
         let sites = access_sites(&poly);
@@ -234,7 +234,7 @@ impl AssignToRule {
         definition: InsnId,
         user: InsnId,
         flow: &isl::Map,
-    ) -> Result<(), Cause> {
+    ) -> Result<(), Refusal> {
         let operands = poly.kernel.insns[definition].reads();
         for of_var in sites {
             for read in of_var.iter().filter(|s| s.insn == definition && s.mode == Mode::Read) {
@@ -259,11 +259,11 @@ impl AssignToRule {
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: [].into(), ..use_site };
                     if let Some(witness) = witness(poly.kernel, write, &user_site, &late)? {
-                        return Err(Cause::Stale(Box::new(StaleValue {
+                        return Err(crate::proofs::CURRENT.not_proved(StaleValue {
                             witness,
                             place: format!("`{}`", poly.kernel.insns[definition].name),
                             help: format!("keep `{}`, or copy that operand first", self.var),
-                        })));
+                        }));
                     }
                 }
             }
@@ -277,14 +277,14 @@ impl AssignToRule {
         var: VarId,
         definition: InsnId,
         params: &[Param],
-    ) -> Result<Kernel, Cause> {
+    ) -> Result<Kernel, Refusal> {
         let mut replaced = kernel.clone();
         let insn: Insn = kernel.insns[definition].clone();
         let position = |i: InameId| params.iter().position(|p| p.iname == i);
         let ty = kernel.vars[var].ty;
         let typed = |source| {
             let what = format!("`{}`", insn.name);
-            Cause::Kernel(purlin_ir::KernelError::Type { what, source })
+            Refusal::Malformed(purlin_ir::KernelError::Type { what, source })
         };
         let mut body = kernel.coerced(&insn.rhs, ty).map_err(typed)?.map(&mut |e| match e {
             Expr::Iname(i) => position(i).map_or(Expr::Iname(i), |k| Expr::RuleParam(k as u32)),

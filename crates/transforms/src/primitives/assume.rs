@@ -1,8 +1,8 @@
 //! Adds what the user asserts.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
@@ -83,14 +83,14 @@ impl fmt::Display for Assume {
 }
 
 impl Transform for Assume {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let assumption = self.assumption(kernel)?;
         let mut assuming = kernel.clone();
         if !assuming.assumptions.contains(&assumption) {
             assuming.assumptions.push(assumption);
         }
         if !has_solution(&assuming)? {
-            return Err(Cause::Argument(
+            return Err(Refusal::Other(
                 "no parameters satisfy this and the earlier assumptions; drop one".into(),
             ));
         }
@@ -99,7 +99,7 @@ impl Transform for Assume {
 }
 
 /// Whether `{ params : all assumptions }` has a point.
-pub(crate) fn has_solution(kernel: &Kernel) -> Result<bool, Cause> {
+pub(crate) fn has_solution(kernel: &Kernel) -> Result<bool, Refusal> {
     let poly = Polyhedral::new(kernel);
     let dims: [&str; 0] = [];
     let space = isl::SetSpace::new(&dims, &poly.params);
@@ -107,16 +107,16 @@ pub(crate) fn has_solution(kernel: &Kernel) -> Result<bool, Cause> {
 }
 
 /// The array of an assumption of injectivity: integers that keep their values.
-fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Cause> {
+fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
     let var = lookup::var(kernel, name)?;
     let data = &kernel.vars[var];
     if data.ty.is_float() || data.shape.is_empty() {
         let found = if data.shape.is_empty() { "is a scalar".into() } else { format!("holds {}", data.ty) };
-        return Err(Cause::Argument(format!("`{name}` {found}, needed an array of integers")));
+        return Err(Refusal::Other(format!("`{name}` {found}, needed an array of integers")));
     }
     match kernel.insns.values().find(|i| i.lhs.var == var) {
         None => Ok(var),
-        Some(writer) => Err(Cause::Argument(format!(
+        Some(writer) => Err(Refusal::Other(format!(
             "`{name}` is written by `{}`, needed an array that keeps its values; pass it as an `in` argument",
             writer.name
         ))),
@@ -124,13 +124,13 @@ fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Cause> {
 }
 
 impl Assume {
-    fn assumption(&self, kernel: &Kernel) -> Result<Assumption, Cause> {
+    fn assumption(&self, kernel: &Kernel) -> Result<Assumption, Refusal> {
         let param = |name: &str| {
             let var = lookup::var(kernel, name)?;
             match kernel.vars[var].kind {
                 VarKind::Param => Ok(Affine::var(var)),
                 VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => {
-                    Err(Cause::Argument(format!(
+                    Err(Refusal::Other(format!(
                         "`{name}` is no parameter; conditions are on parameters, whose values are known at launch"
                     )))
                 }
@@ -140,7 +140,7 @@ impl Assume {
             Self::AtLeast { value, .. } | Self::AtMost { value, .. }
                 if value.unsigned_abs() > MAX_COEFFICIENT.unsigned_abs() =>
             {
-                return Err(Cause::Argument(format!("{value} is beyond 2^40; choose a smaller bound")));
+                return Err(Refusal::Other(format!("{value} is beyond 2^40; choose a smaller bound")));
             }
             Self::AtLeast { param: name, value } => {
                 Assumption::Params(Constraint::le(&Affine::constant(*value), &param(name)?))

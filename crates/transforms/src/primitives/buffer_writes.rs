@@ -2,11 +2,11 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::neutral::neutral;
 use crate::proofs::elements::check_only_accessed;
 use crate::proofs::stale::witness;
+use crate::refusal::{LostValue, Refusal};
 use crate::staging::{Tile, check_no_rule_reads, check_work_items, memory};
 use crate::tree::{body_of, edit_body, insns_of};
 use purlin_analysis::deps::pair::{Order, pair_relation};
@@ -119,7 +119,7 @@ impl fmt::Display for BufferWrites {
 }
 
 impl Transform for BufferWrites {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let region = Region::of(self, kernel)?;
         let space = self.check_arguments(kernel, region.var)?;
         let poly = Polyhedral::new(kernel);
@@ -160,7 +160,7 @@ struct Region {
 }
 
 impl Region {
-    fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Cause> {
+    fn of(step: &BufferWrites, kernel: &Kernel) -> Result<Self, Refusal> {
         let var = lookup::var(kernel, &step.var)?;
         let at = step.at.as_ref().map(|name| lookup::tree_loop(kernel, name)).transpose()?;
         let body = body_of(kernel, at);
@@ -169,7 +169,7 @@ impl Region {
         };
         let (Some(first), Some(last)) = (body.iter().position(writes), body.iter().rposition(writes)) else {
             let place = step.at.as_ref().map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "nothing in {place} writes `{}`; choose a loop around its writes",
                 step.var
             )));
@@ -188,14 +188,14 @@ impl Region {
         &self,
         poly: &Polyhedral<'k>,
         sites: &[&'s AccessSite<'k>],
-    ) -> Result<Vec<&'s AccessSite<'k>>, Cause> {
+    ) -> Result<Vec<&'s AccessSite<'k>>, Refusal> {
         let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
             sites.iter().copied().partition(|s| s.is_affine());
         let name = &poly.kernel.vars[self.var].name;
         for other in others {
             let insn = &poly.kernel.insns[other.insn].name;
             if other.writes() {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{insn}` writes `{name}` through an index that is not affine in the loops and parameters, so \
                      what it writes is not known; buffer in a loop without that write"
                 )));
@@ -211,7 +211,7 @@ impl Region {
     }
 
     /// What the temporary must hold at first, and whether that and the final store are defined.
-    fn start(&self, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Start, Cause> {
+    fn start(&self, poly: &Polyhedral, sites: &[&AccessSite], tile: &Tile) -> Result<Start, Refusal> {
         let operator = |s: &AccessSite| match s.mode {
             Mode::Update(op) => Some(op),
             Mode::Read | Mode::Assign => None,
@@ -269,7 +269,7 @@ impl Region {
     }
 }
 
-fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Cause {
+fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Refusal {
     let found = format!(
         "{} reads `{var}`{} and may find the element that {} writes, which the buffer would still hold",
         witness.sink,
@@ -277,11 +277,11 @@ fn read_elsewhere(var: &str, witness: purlin_analysis::Witness) -> Cause {
         witness.source
     );
     let help = "buffer in a loop further inside, without that read".into();
-    Cause::Value(Box::new(LostValue { witness, found, help }))
+    crate::proofs::VALUES.not_proved(LostValue { witness, found, help })
 }
 
-fn undefined(var: &Variable) -> Cause {
-    Cause::Argument(format!(
+fn undefined(var: &Variable) -> Refusal {
+    Refusal::Other(format!(
         "not every element of the box around what is written of `{}` is surely written, and of {} the others may be \
          undefined; buffer in a loop that writes a whole box, or make it an `inout` argument",
         var.name,
@@ -290,7 +290,7 @@ fn undefined(var: &Variable) -> Cause {
 }
 
 impl BufferWrites {
-    fn check_arguments(&self, kernel: &Kernel, var: VarId) -> Result<AddressSpace, Cause> {
+    fn check_arguments(&self, kernel: &Kernel, var: VarId) -> Result<AddressSpace, Refusal> {
         for prefix in ["", "start_", "store_"] {
             lookup::free(kernel, &format!("{prefix}{}", self.name()))?;
         }
@@ -306,7 +306,7 @@ impl BufferWrites {
         tile: &Tile,
         start: Start,
         space: AddressSpace,
-    ) -> Result<Kernel, Cause> {
+    ) -> Result<Kernel, Refusal> {
         let kernel = poly.kernel;
         let mut result = kernel.clone();
         let array = &kernel.vars[region.var];
@@ -348,7 +348,7 @@ impl BufferWrites {
         prefix: &str,
         op: WriteOp,
         entry: &dyn Fn(&[Affine]) -> (Access, Expr),
-    ) -> Result<Node, Cause> {
+    ) -> Result<Node, Refusal> {
         let name = format!("{prefix}_{}", self.name());
         let loops = if self.work_items.is_empty() {
             tile.box_loops(kernel, &[], &name)?

@@ -1,9 +1,9 @@
 //! Changes where the elements of an array lie.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::check_movable;
+use crate::refusal::Refusal;
 use purlin_ir::layout::vector_lanes;
 use purlin_ir::{Kernel, VarId};
 use serde::{Deserialize, Serialize};
@@ -58,24 +58,21 @@ impl fmt::Display for ChangeLayout {
 }
 
 impl Transform for ChangeLayout {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         check_movable(&kernel.vars[var])?;
         if kernel.vars[var].shape.is_empty() {
-            return Err(Cause::Argument(format!("`{}` is a scalar, which has no layout", self.var)));
+            return Err(Refusal::Other(format!("`{}` is a scalar, which has no layout", self.var)));
         }
         let changed = self.parse(kernel, var)?;
         changed.verify()?;
         if changed.vars[var].layout == kernel.vars[var].layout {
-            return Err(Cause::Argument(format!("`{}` has that layout already", self.var)));
+            return Err(Refusal::Other(format!("`{}` has that layout already", self.var)));
         }
         if changed.vars[var].layout.vector_axis.is_some()
             && let Err(why) = vector_lanes(&changed.vars[var])
         {
-            return Err(Cause::Argument(format!(
-                "the vector axis of `{}` holds no vectors: {why}",
-                self.var
-            )));
+            return Err(Refusal::Other(format!("the vector axis of `{}` holds no vectors: {why}", self.var)));
         }
         Ok(changed)
     }
@@ -83,9 +80,9 @@ impl Transform for ChangeLayout {
 
 impl ChangeLayout {
     /// The kernel with the layout that the text says.
-    fn parse(&self, kernel: &Kernel, var: VarId) -> Result<Kernel, Cause> {
+    fn parse(&self, kernel: &Kernel, var: VarId) -> Result<Kernel, Refusal> {
         let no_layout = |why: &str| {
-            Cause::Argument(format!(
+            Refusal::Other(format!(
                 "`{}` is no layout: {why}; write `strides(…)` with one stride for each axis, `vector(axis)`, or both",
                 self.layout
             ))

@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{Cause, LostValue};
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
+use crate::refusal::{LostValue, Refusal};
 use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode, access_sites, dependences_of};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Affine, Atom, Id, Kernel, VarId};
@@ -56,12 +56,12 @@ impl fmt::Display for ContractArray {
 }
 
 impl Transform for ContractArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = temporary(kernel, &self.var, "only temporaries can be contracted")?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
         if kernel.vars[var].layout.vector_axis == Some(self.axis) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "axis {} is the vector axis of `{}`; change the layout first",
                 self.axis, self.var
             )));
@@ -95,7 +95,7 @@ fn edit(mut kernel: Kernel, var: VarId, axis: usize) -> Kernel {
 }
 
 /// `{ s -> t in D : k(s) /= k(t) }` is empty.
-fn check_readers(kernel: &Kernel, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Cause> {
+fn check_readers(kernel: &Kernel, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Refusal> {
     let expanded = kernel.with_rules_expanded(); // rules hold accesses, too
     let poly = Polyhedral::new(&expanded);
     let sites = access_sites(&poly).swap_remove(var.index());
@@ -124,7 +124,7 @@ fn check_pair(
     d: &Dependence,
     [source, sink]: [&AccessSite; 2],
     axis: usize,
-) -> Result<(), Cause> {
+) -> Result<(), Refusal> {
     let Some(part) = different_elements(poly, d, [source, sink], axis)? else { return Ok(()) };
     let Some(witness) = d.witness(contracted, &part)? else { return Ok(()) };
     let read = element_at(poly, sink, &witness.sink.point, &witness.params);
@@ -142,7 +142,7 @@ fn check_pair(
         )
     };
     let help = "keep the axis, or fuse the loops so that each value is read before the next is written";
-    Err(Cause::Value(Box::new(LostValue { witness, found, help: help.into() })))
+    Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help: help.into() }))
 }
 
 /// The pairs whose dropped indices may differ; `None` if there are none.

@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup::Selection;
+use crate::refusal::Refusal;
 use purlin_ir::{Access, BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, UnaryOp, UpdateOp, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -52,7 +52,7 @@ impl fmt::Display for ConvertToUpdate {
 }
 
 impl Transform for ConvertToUpdate {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let mut converted = kernel.clone();
         for id in self.insns.resolve(kernel)? {
             let (op, rest) = accumulation(kernel, id)?;
@@ -77,14 +77,14 @@ pub(super) fn terms_beside<'e>(rhs: &'e Expr, element: &Access) -> Option<(Updat
 }
 
 /// The operator and the rest of an accumulation.
-fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Cause> {
+fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Refusal> {
     let insn = &kernel.insns[id];
     let (name, var) = (&insn.name, &kernel.vars[insn.lhs.var].name);
     if insn.op != WriteOp::Assign {
-        return Err(Cause::Argument(format!("`{name}` is an update already")));
+        return Err(Refusal::Other(format!("`{name}` is an update already")));
     }
     let Some((op, terms)) = chain(&insn.rhs, &insn.lhs) else {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` does not add to, multiply, or take an extremum with the element of `{var}` that it stores; \
              only an accumulation becomes an update"
         )));
@@ -93,7 +93,7 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Cause> 
     match terms.iter().find(own) {
         Some((_, false)) => {}
         Some((_, true)) | None => {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{name}` subtracts the element of `{var}` that it stores, which no update does; keep the store"
             )));
         }
@@ -110,7 +110,7 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Cause> 
     if rest.iter().any(|(term, _)| reads(kernel, term, insn))
         || insn.lhs.index.iter().any(|e| reads(kernel, e, insn))
     {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` reads `{var}` in another place as well, so its instances do not commute; keep the store"
         )));
     }

@@ -1,8 +1,8 @@
 //! Declares a kernel that parts of the program may become calls of.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{Callee, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,7 +57,7 @@ impl fmt::Display for DeclareCallee {
 }
 
 impl Transform for DeclareCallee {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let callee = self.check(kernel)?;
         let mut declared = kernel.clone();
         declared.callees.push(callee);
@@ -66,13 +66,13 @@ impl Transform for DeclareCallee {
 }
 
 impl DeclareCallee {
-    fn check(&self, kernel: &Kernel) -> Result<Callee, Cause> {
+    fn check(&self, kernel: &Kernel) -> Result<Callee, Refusal> {
         let callees = purlin_ir::text::parse_callees(&self.text).map_err(|errors| {
             let first = errors.errors().first().map(ToString::to_string).unwrap_or_default();
-            Cause::Argument(format!("the text is no callee: {first}"))
+            Refusal::Other(format!("the text is no callee: {first}"))
         })?;
         let Ok([callee]) = <[Callee; 1]>::try_from(callees) else {
-            return Err(Cause::Argument("the text does not hold one callee; declare one a step".into()));
+            return Err(Refusal::Other("the text does not hold one callee; declare one a step".into()));
         };
         lookup::free(kernel, callee.name())?;
         Ok(callee)

@@ -3,10 +3,10 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::copy::copy_loop;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::schedule::Made;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
@@ -77,7 +77,7 @@ impl Transform for DistributeLoop {
         if self.names.is_empty() { new } else { new.with_loops(self.names.iter().cloned()) }
     }
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
         let cuts = self.cuts(kernel, body)?;
@@ -99,21 +99,21 @@ impl Transform for DistributeLoop {
 
 impl DistributeLoop {
     /// Positions in the body before which a loop begins, ascending.
-    fn cuts(&self, kernel: &Kernel, body: &[Node]) -> Result<Vec<usize>, Cause> {
+    fn cuts(&self, kernel: &Kernel, body: &[Node]) -> Result<Vec<usize>, Refusal> {
         if self.before.is_empty() {
-            return Err(Cause::Argument("no part is named; name what a new loop begins with".into()));
+            return Err(Refusal::Other("no part is named; name what a new loop begins with".into()));
         }
         let mut cuts = Vec::new();
         for name in &self.before {
             let k = body.iter().position(|node| holds(kernel, node, name)).ok_or_else(|| {
-                Cause::Argument(format!(
+                Refusal::Other(format!(
                     "there is no instruction or loop `{name}` inside `{}`; there is {}",
                     self.iname,
                     lookup::names_in(kernel, body)
                 ))
             })?;
             if k == 0 {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{name}` belongs to the first part of `{}`, which stays; name a later one",
                     self.iname
                 )));
@@ -125,18 +125,18 @@ impl DistributeLoop {
         Ok(cuts)
     }
 
-    fn check_names(&self, kernel: &Kernel, needed: usize) -> Result<(), Cause> {
+    fn check_names(&self, kernel: &Kernel, needed: usize) -> Result<(), Refusal> {
         if self.names.is_empty() {
             return Ok(());
         }
         if self.names.len() != needed {
             let found = self.names.len();
-            return Err(Cause::Argument(format!("{found} names for {needed} new loops; name each of them")));
+            return Err(Refusal::Other(format!("{found} names for {needed} new loops; name each of them")));
         }
         for (k, name) in self.names.iter().enumerate() {
             lookup::free(kernel, name)?;
             if self.names[..k].contains(name) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "two loops would be called `{name}`; choose different names"
                 )));
             }

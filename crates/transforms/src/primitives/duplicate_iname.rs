@@ -3,10 +3,10 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::copy::copy_loop;
-use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_ir::{Affine, InameId, InsnId, Kernel, Node};
@@ -85,7 +85,7 @@ impl fmt::Display for DuplicateIname {
 }
 
 impl Transform for DuplicateIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let chosen = self.chosen(kernel, iname)?;
         lookup::free(kernel, &self.new_name())?;
@@ -110,13 +110,13 @@ impl Transform for DuplicateIname {
 
 impl DuplicateIname {
     /// The chosen instructions inside the loop: some, and not all.
-    fn chosen(&self, kernel: &Kernel, iname: InameId) -> Result<Vec<InsnId>, Cause> {
+    fn chosen(&self, kernel: &Kernel, iname: InameId) -> Result<Vec<InsnId>, Refusal> {
         let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
         let mut chosen = self.insns.resolve(kernel)?;
         chosen.retain(|insn| inside.contains(insn));
         let names = || lookup::near("", inside.iter().map(|i| kernel.insns[*i].name.as_str()));
         if chosen.is_empty() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "{} is not inside `{}`; there is {}",
                 self.insns,
                 self.iname,
@@ -124,7 +124,7 @@ impl DuplicateIname {
             )));
         }
         if chosen.len() == inside.len() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "{} is all there is inside `{}`, and a loop without instructions is none; rename the loop, or choose \
                  some of {}",
                 self.insns,

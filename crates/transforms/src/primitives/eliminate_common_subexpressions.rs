@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup::Selection;
 use crate::proofs::stale::{Place, check_unchanged};
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, insns_of, siblings};
 use purlin_analysis::deps::{AccessSite, Mode, access_sites};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
@@ -101,9 +101,9 @@ impl fmt::Display for EliminateCommonSubexpressions {
 }
 
 impl Transform for EliminateCommonSubexpressions {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         if self.least_size < 1 || self.least_uses < 2 {
-            return Err(Cause::Argument(
+            return Err(Refusal::Other(
                 "a common subexpression has at least 1 operation and stands in at least 2 places".into(),
             ));
         }
@@ -142,7 +142,7 @@ struct Spot {
 }
 
 impl EliminateCommonSubexpressions {
-    fn eliminate(&self, kernel: &Kernel, placed: bool) -> Result<Kernel, Cause> {
+    fn eliminate(&self, kernel: &Kernel, placed: bool) -> Result<Kernel, Refusal> {
         let mut selected: BTreeSet<InsnId> = match &self.insns {
             Some(selection) => selection.resolve(kernel)?.into_iter().collect(),
             None => kernel.insns.ids().collect(),
@@ -167,7 +167,7 @@ impl EliminateCommonSubexpressions {
         match (search.defined.is_empty(), search.refusal) {
             (false, _) => Ok(current),
             (true, Some(refusal)) => Err(refusal),
-            (true, None) => Err(Cause::Argument(format!(
+            (true, None) => Err(Refusal::Other(format!(
                 "no subexpression that is surely computed counts (operations: {} or more, places: {} or more){}",
                 self.least_size,
                 self.least_uses,
@@ -227,12 +227,12 @@ struct Search<'s> {
     /// Subexpressions for which there is no place.
     failed: HashSet<Expr>,
     /// Why there is no place for the first of them.
-    refusal: Option<Cause>,
+    refusal: Option<Refusal>,
 }
 
 impl Search<'_> {
     /// The largest subexpression that a temporary can hold, and where.
-    fn next(&mut self, kernel: &Kernel, selected: &BTreeSet<InsnId>) -> Result<Option<Spot>, Cause> {
+    fn next(&mut self, kernel: &Kernel, selected: &BTreeSet<InsnId>) -> Result<Option<Spot>, Refusal> {
         let mut found = self.candidates(kernel, selected);
         if found.is_empty() {
             return Ok(None);
@@ -278,7 +278,7 @@ impl Search<'_> {
         poly: &Polyhedral,
         sites: &[Vec<AccessSite>],
         candidate: &Candidate,
-    ) -> Result<Option<Spot>, Cause> {
+    ) -> Result<Option<Spot>, Refusal> {
         let least = self.step.least_uses as usize;
         let mut uses = candidate.uses.as_slice();
         while uses.len() >= least {
@@ -286,7 +286,7 @@ impl Search<'_> {
             for end in 1..=uses.len() {
                 match check_unchanged_for(poly, sites, &candidate.e, &uses[..end]) {
                     Ok(()) => count = end,
-                    Err(Cause::Solver(error)) => return Err(Cause::Solver(error)),
+                    Err(Refusal::Solver(error)) => return Err(Refusal::Solver(error)),
                     Err(cause) => {
                         self.refusal.get_or_insert(cause);
                         break;
@@ -335,7 +335,7 @@ fn check_unchanged_for(
     sites: &[Vec<AccessSite>],
     e: &Expr,
     uses: &[Use],
-) -> Result<(), Cause> {
+) -> Result<(), Refusal> {
     let Some((first, _)) = point(poly, uses) else { return Ok(()) };
     let mut operands = Vec::new();
     e.for_each(&mut |e| {

@@ -1,8 +1,8 @@
 //! Writes the values of a table into the code.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{Access, Expr, Kernel, ScalarType, TableData, VarKind, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -46,11 +46,11 @@ impl fmt::Display for EmbedTable {
 }
 
 impl Transform for EmbedTable {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         let table = &kernel.vars[var];
         let VarKind::Table(data) = &table.kind else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is no table; only tables have values to embed",
                 self.var
             )));
@@ -76,7 +76,7 @@ impl Transform for EmbedTable {
             insn.map_expressions(&mut rewrite);
         }
         if count == 0 {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "no load of `{}` has a constant index; write out the loops that index it first",
                 self.var
             )));

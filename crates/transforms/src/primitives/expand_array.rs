@@ -2,10 +2,10 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::parametric_extent;
+use crate::refusal::{LostValue, Refusal};
 use crate::tree::loop_body;
 use purlin_analysis::deps::{Dependence, dependences_of};
 use purlin_analysis::polyhedral::{Polyhedral, step};
@@ -67,11 +67,11 @@ impl fmt::Display for ExpandArray {
 }
 
 impl Transform for ExpandArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = temporary(kernel, &self.var, "buffer it in one first")?;
         let inames = self.loops(kernel)?;
         if kernel.vars[var].layout.strides.is_some() {
-            return Err(Cause::Argument(format!("`{}` has strides; expand it before padding it", self.var)));
+            return Err(Refusal::Other(format!("`{}` has strides; expand it before padding it", self.var)));
         }
         check_only_accessed(kernel, var)?;
         check_no_rule(kernel, var)?;
@@ -81,7 +81,7 @@ impl Transform for ExpandArray {
         for iname in &inames {
             let axis = parametric_extent(kernel, *iname)?;
             axes.push(axis.ok_or_else(|| {
-                Cause::Argument(format!(
+                Refusal::Other(format!(
                     "the length of `{}` is bounded by no expression of the parameters; assume bounds, or \
                      expand over loops of known length",
                     kernel.inames[*iname].name
@@ -95,20 +95,20 @@ impl Transform for ExpandArray {
 }
 
 impl ExpandArray {
-    fn loops(&self, kernel: &Kernel) -> Result<Vec<InameId>, Cause> {
+    fn loops(&self, kernel: &Kernel) -> Result<Vec<InameId>, Refusal> {
         if self.inames.is_empty() {
-            return Err(Cause::Argument("no loop is given; name the loops to expand over".into()));
+            return Err(Refusal::Other("no loop is given; name the loops to expand over".into()));
         }
         let mut found = Vec::new();
         for name in &self.inames {
             let iname = lookup::iname(kernel, name)?;
             if loop_body(&kernel.body, iname).is_none() {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{name}` belongs to a reduction and is no loop of its own"
                 )));
             }
             if found.contains(&iname) {
-                return Err(Cause::Argument(format!("`{name}` is named twice; one axis a loop is enough")));
+                return Err(Refusal::Other(format!("`{name}` is named twice; one axis a loop is enough")));
             }
             found.push(iname);
         }
@@ -116,7 +116,12 @@ impl ExpandArray {
     }
 
     /// `{ s -> t in D : i(s) /= i(t) }` is empty; what is outside `i` is in no iteration of it.
-    pub(super) fn check_values(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
+    pub(super) fn check_values(
+        &self,
+        kernel: &Kernel,
+        var: VarId,
+        inames: &[InameId],
+    ) -> Result<(), Refusal> {
         let poly = Polyhedral::new(kernel);
         for d in dependences_of(kernel, &|v| v == var)?.iter().filter(|d| d.carries_value()) {
             for iname in inames {
@@ -131,17 +136,22 @@ impl ExpandArray {
                     witness.sink, witness.element, witness.source
                 );
                 let help = format!("keep `{}` as it is over `{loops}`", self.var);
-                return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
             }
         }
         Ok(())
     }
 
-    pub(super) fn check_inside(&self, kernel: &Kernel, var: VarId, inames: &[InameId]) -> Result<(), Cause> {
+    pub(super) fn check_inside(
+        &self,
+        kernel: &Kernel,
+        var: VarId,
+        inames: &[InameId],
+    ) -> Result<(), Refusal> {
         for (insn, loops) in kernel.schedule() {
             let Some(missing) = inames.iter().find(|i| !loops.contains(i)) else { continue };
             if uses(kernel, insn, var) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` uses `{}` outside `{}`; expand over loops around every use",
                     kernel.insns[insn].name, self.var, kernel.inames[*missing].name
                 )));

@@ -1,7 +1,7 @@
 //! Inlines a substitution rule.
 
 use super::Transform;
-use crate::error::Cause;
+use crate::refusal::Refusal;
 use purlin_ir::{Expr, Id, Kernel, RuleId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -44,7 +44,7 @@ impl fmt::Display for ExpandRule {
 }
 
 impl Transform for ExpandRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let rule = find_rule(kernel, &self.rule)?;
         self.check_reductions(kernel, rule)?;
         Ok(edit(kernel, rule))
@@ -52,16 +52,16 @@ impl Transform for ExpandRule {
 }
 
 /// The rule of a name.
-pub(crate) fn find_rule(kernel: &Kernel, name: &str) -> Result<RuleId, Cause> {
+pub(crate) fn find_rule(kernel: &Kernel, name: &str) -> Result<RuleId, Refusal> {
     kernel.rule(name).ok_or_else(|| {
         let known: Vec<_> = kernel.rules.values().map(|r| format!("`{}`", r.name)).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Cause::Unknown { kind: "rule", name: name.into(), known }
+        Refusal::Unknown { kind: "rule", name: name.into(), known }
     })
 }
 
 impl ExpandRule {
-    fn check_reductions(&self, kernel: &Kernel, rule: RuleId) -> Result<(), Cause> {
+    fn check_reductions(&self, kernel: &Kernel, rule: RuleId) -> Result<(), Refusal> {
         let data = &kernel.rules[rule];
         let mut uses = vec![0_usize; data.params.len()];
         data.body.for_each(&mut |e| {
@@ -82,7 +82,7 @@ impl ExpandRule {
                 });
             }
             if let Some(k) = bad {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` gives rule `{}` a reduction as `{}`, which occurs {} times in the rule, needed once; store \
                      the reduction in a temporary first",
                     insn.name, self.rule, data.params[k], uses[k]

@@ -1,8 +1,8 @@
 //! Makes a substitution rule of a subexpression.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup::{self, Selection};
+use crate::refusal::Refusal;
 use purlin_ir::{Expr, Kernel, RuleId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -61,7 +61,7 @@ impl fmt::Display for ExtractRule {
 }
 
 impl Transform for ExtractRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         lookup::free(kernel, &self.name)?;
         let insns = match &self.insns {
             Some(selection) => selection.resolve(kernel)?,
@@ -83,7 +83,7 @@ impl Transform for ExtractRule {
             extracted.insns[insn].map_expressions(&mut rewrite);
         }
         if matches == 0 {
-            return Err(Cause::Argument(format!("the template `{}` matches nothing there", self.template)));
+            return Err(Refusal::Other(format!("the template `{}` matches nothing there", self.template)));
         }
         Ok(extracted)
     }
@@ -91,9 +91,9 @@ impl Transform for ExtractRule {
 
 impl ExtractRule {
     /// The kernel with the rule declared last.
-    fn declare(&self, kernel: &Kernel) -> Result<(Kernel, RuleId), Cause> {
+    fn declare(&self, kernel: &Kernel) -> Result<(Kernel, RuleId), Refusal> {
         let line = format!("rule {}({}) := {}", self.name, self.params.join(", "), self.template);
-        let no_template = |why: &str| Cause::Argument(format!("`{}` is no template: {why}", self.template));
+        let no_template = |why: &str| Refusal::Other(format!("`{}` is no template: {why}", self.template));
         if line.contains(['\n', '\r', '#']) {
             return Err(no_template("it is one line without comments"));
         }
@@ -115,10 +115,10 @@ impl ExtractRule {
         Ok((declared, id))
     }
 
-    fn check_template(&self, kernel: &Kernel, rule: RuleId) -> Result<(), Cause> {
+    fn check_template(&self, kernel: &Kernel, rule: RuleId) -> Result<(), Refusal> {
         let body = &kernel.rules[rule].body;
         if matches!(body, Expr::RuleParam(_)) {
-            return Err(Cause::Argument(
+            return Err(Refusal::Other(
                 "a template that is a parameter matches everything; give it an operation".into(),
             ));
         }
@@ -132,7 +132,7 @@ impl ExtractRule {
         });
         match used.iter().position(|u| !u) {
             None => Ok(()),
-            Some(k) => Err(Cause::Argument(format!(
+            Some(k) => Err(Refusal::Other(format!(
                 "the template `{}` does not mention the parameter `{}`; leave it out",
                 self.template, self.params[k]
             ))),

@@ -2,7 +2,6 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::nest::{copy_loops, renamed, wrapped};
 use crate::neutral::neutral;
@@ -11,6 +10,7 @@ use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
 use crate::proofs::extent::parametric_extent;
 use crate::proofs::length::never_empty;
 use crate::proofs::written::may_be_undefined;
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body, replace_loop};
 use purlin_analysis::deps::access_sites;
 use purlin_analysis::polyhedral::Polyhedral;
@@ -100,7 +100,7 @@ impl fmt::Display for FactorUpdate {
 }
 
 impl Transform for FactorUpdate {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let plan = self.check(kernel)?;
         let factored = self.edit(kernel.clone(), &plan);
         check_placement(&factored)?;
@@ -125,7 +125,7 @@ struct Plan {
 }
 
 impl FactorUpdate {
-    fn check(&self, kernel: &Kernel) -> Result<Plan, Cause> {
+    fn check(&self, kernel: &Kernel) -> Result<Plan, Refusal> {
         let (id, op) = update(kernel, &self.insn)?;
         for name in [self.name(), format!("{}_init", self.name()), format!("{}_sum", self.name())] {
             lookup::free(kernel, &name)?;
@@ -163,18 +163,18 @@ impl FactorUpdate {
         Ok(Plan { id, op, loops, outer, axes, extents, predicated_sum })
     }
 
-    fn named(&self, kernel: &Kernel, loops: &[InameId]) -> Result<Vec<InameId>, Cause> {
+    fn named(&self, kernel: &Kernel, loops: &[InameId]) -> Result<Vec<InameId>, Refusal> {
         if self.inames.is_empty() {
-            return Err(Cause::Argument("no loop is given; name loops around the update".into()));
+            return Err(Refusal::Other("no loop is given; name loops around the update".into()));
         }
         let mut named = Vec::new();
         for name in &self.inames {
             let iname = lookup::tree_loop(kernel, name)?;
             if !loops.contains(&iname) {
-                return Err(Cause::Argument(format!("`{name}` is not around `{}`", self.insn)));
+                return Err(Refusal::Other(format!("`{name}` is not around `{}`", self.insn)));
             }
             if named.contains(&iname) {
-                return Err(Cause::Argument(format!("`{name}` is named twice; one axis a loop is enough")));
+                return Err(Refusal::Other(format!("`{name}` is named twice; one axis a loop is enough")));
             }
             named.push(iname);
         }
@@ -188,7 +188,7 @@ impl FactorUpdate {
         loops: &[InameId],
         outer: usize,
         axes: &[InameId],
-    ) -> Result<(), Cause> {
+    ) -> Result<(), Refusal> {
         let first = loops[outer];
         let nest = loop_body(&kernel.body, first).unwrap_or_default();
         for axis in axes {
@@ -199,7 +199,7 @@ impl FactorUpdate {
                 if let Some(bound) = changing_bounds(kernel, *axis).first()
                     && !never_empty(kernel, *l)?
                 {
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that \
                          it is not empty, or interchange the loops",
                         kernel.inames[*axis].name, kernel.vars[*bound].name, kernel.inames[*l].name
@@ -209,7 +209,7 @@ impl FactorUpdate {
             for l in summed {
                 if kernel.inames[*axis].domain.mentions(*l) {
                     let (axis, l) = (&kernel.inames[*axis].name, &kernel.inames[*l].name);
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "the bounds of `{axis}` mention `{l}`, over which the partial values sum; name `{l}` too, or \
                          interchange the loops"
                     )));
@@ -303,9 +303,9 @@ fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {
 }
 
 /// Lower bound and extent of a loop.
-fn extent(kernel: &Kernel, iname: InameId) -> Result<(Affine, Affine), Cause> {
+fn extent(kernel: &Kernel, iname: InameId) -> Result<(Affine, Affine), Refusal> {
     parametric_extent(kernel, iname)?.ok_or_else(|| {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "the length of `{}` is bounded by no expression of the parameters; assume bounds, or name loops of known \
              length",
             kernel.inames[iname].name

@@ -3,8 +3,8 @@
 use super::Transform;
 use super::embed_table::has_single_precision;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{
     AddressSpace, Assumption, Direction, Expr, Kernel, Real, TableData, VarId, VarKind, Variable,
@@ -69,7 +69,7 @@ impl fmt::Display for FixArgument {
 }
 
 impl Transform for FixArgument {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         self.check(kernel, var)?;
         let fixed = match (&self.values, kernel.vars[var].shape.is_empty()) {
@@ -93,9 +93,9 @@ impl Transform for FixArgument {
 }
 
 impl FixArgument {
-    fn check(&self, kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+    fn check(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         let argument = &kernel.vars[var];
-        let refuse = |why: String| Err(Cause::Argument(format!("`{}` {why}", self.var)));
+        let refuse = |why: String| Err(Refusal::Other(format!("`{}` {why}", self.var)));
         if argument.kind != VarKind::Argument(Direction::In) {
             return refuse("is no input; only what the kernel is given and does not write is fixed".into());
         }

@@ -3,8 +3,8 @@
 use super::Transform;
 use super::assume::has_solution;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Kernel, ScalarType, VarKind};
 use serde::{Deserialize, Serialize};
@@ -53,11 +53,11 @@ impl fmt::Display for FixParameter {
 }
 
 impl Transform for FixParameter {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let param = lookup::var(kernel, &self.param)?;
         let data = &kernel.vars[param];
         if data.kind != VarKind::Param {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is no parameter; only parameters can be fixed",
                 self.param
             )));
@@ -68,7 +68,7 @@ impl Transform for FixParameter {
         };
         if !fits || self.value.unsigned_abs() > MAX_COEFFICIENT.unsigned_abs() {
             let limit = if fits { "2^40".to_owned() } else { format!("what {} holds", data.ty) };
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` has type {}, and {} is beyond {limit}; choose a smaller value",
                 self.param, data.ty, self.value
             )));
@@ -78,7 +78,7 @@ impl Transform for FixParameter {
             if let (Assumption::Params(c), Assumption::Params(left)) = (before, after)
                 && left.as_constant() == Some(false)
             {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the kernel assumes `{}`, which {} breaks; choose another value or drop the assumption",
                     kernel.show_constraint(c),
                     self.value
@@ -90,7 +90,7 @@ impl Transform for FixParameter {
             Assumption::Injective(_) => true,
         });
         if !has_solution(&fixed)? {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "with {} no other parameters satisfy the assumptions; choose another value or drop one",
                 self.value
             )));
@@ -103,7 +103,7 @@ impl Transform for FixParameter {
 }
 
 /// A caller may leave an array empty by a negative parameter, but no variable is declared so.
-fn check_extents(step: &FixParameter, kernel: &Kernel, fixed: &Kernel) -> Result<(), Cause> {
+fn check_extents(step: &FixParameter, kernel: &Kernel, fixed: &Kernel) -> Result<(), Refusal> {
     let negative = |e: &Affine| e.as_constant().is_some_and(|n| n < 0);
     let found = fixed.vars.values().find(|var| {
         let before = kernel.var(&var.name).map_or(&[][..], |before| &kernel.vars[before].shape);
@@ -111,7 +111,7 @@ fn check_extents(step: &FixParameter, kernel: &Kernel, fixed: &Kernel) -> Result
     });
     match found {
         None => Ok(()),
-        Some(var) => Err(Cause::Argument(format!(
+        Some(var) => Err(Refusal::Other(format!(
             "{} makes the extent of `{}` negative; choose another value",
             step.value, var.name
         ))),

@@ -2,10 +2,10 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
@@ -60,13 +60,13 @@ impl fmt::Display for FuseLoops {
 }
 
 impl Transform for FuseLoops {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let first = lookup::tree_loop(kernel, &self.first)?;
         let second = lookup::tree_loop(kernel, &self.second)?;
         self.check_neighbours(kernel, first, second)?;
         let (tag, other) = (kernel.inames[first].tag, kernel.inames[second].tag);
         if tag != other {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is {tag} and `{}` is {other}; tag both alike first",
                 self.first, self.second
             )));
@@ -91,9 +91,9 @@ impl Transform for FuseLoops {
 }
 
 impl FuseLoops {
-    fn check_neighbours(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<(), Cause> {
+    fn check_neighbours(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<(), Refusal> {
         if first == second {
-            return Err(Cause::Argument("a loop cannot be fused with itself; name two loops".into()));
+            return Err(Refusal::Other("a loop cannot be fused with itself; name two loops".into()));
         }
         let position = |nodes: &[Node], l| nodes.iter().position(|node| is_loop(node, l));
         let around = siblings(&kernel.body, &|node| is_loop(node, first)).unwrap_or_default();
@@ -114,11 +114,11 @@ impl FuseLoops {
                 self.first, self.second
             ),
         };
-        Err(Cause::Argument(message))
+        Err(Refusal::Other(message))
     }
 
     /// How far the second loop runs ahead: `c` with `domain(second) = domain(first) + c`.
-    fn shift(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Cause> {
+    fn shift(&self, kernel: &Kernel, first: InameId, second: InameId) -> Result<Affine, Refusal> {
         let (a, b) = (&kernel.inames[first].domain, &kernel.inames[second].domain);
         let shift = match (a.as_guarded_range(first), b.as_guarded_range(second)) {
             (Some(a), Some(b)) => b.lo.minus(&a.lo),
@@ -130,7 +130,7 @@ impl FuseLoops {
         if shifted == *a || same_values(kernel, first, a, &shifted)? {
             return Ok(shift);
         }
-        Err(Cause::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` and `{}` do not run over the same values; split off what is more by peel_iname first",
             kernel.show_domain(first, a),
             kernel.show_domain(second, b)
@@ -144,7 +144,7 @@ fn is_loop(node: &Node, iname: InameId) -> bool {
 
 /// Whether two domains of `iname` hold the same values in every iteration of the loops around, under the
 /// assumptions.
-fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<bool, Cause> {
+fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<bool, Refusal> {
     let poly = Polyhedral::new(kernel);
     let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
     if !(exact_a && exact_b) {

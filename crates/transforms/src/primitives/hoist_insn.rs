@@ -3,10 +3,10 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::condition::range_runs;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::length::never_empty;
 use crate::proofs::stale::{Place, check_unchanged, witness};
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body, prune_insn};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
@@ -61,14 +61,14 @@ impl fmt::Display for HoistInsn {
 }
 
 impl Transform for HoistInsn {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let Some(id) = kernel.insn(&self.insn) else {
             lookup::Selection::Insn(self.insn.clone()).resolve(kernel)?;
-            return Err(Cause::Argument(format!("there is no instruction `{}`", self.insn)));
+            return Err(Refusal::Other(format!("there is no instruction `{}`", self.insn)));
         };
         let loops = kernel.schedule().into_iter().find(|(i, _)| *i == id).map(|(_, l)| l).unwrap_or_default();
         let Some((iname, around)) = loops.split_last() else {
-            return Err(Cause::Argument(format!("no loop is around `{}`", self.insn)));
+            return Err(Refusal::Other(format!("no loop is around `{}`", self.insn)));
         };
         self.check_form(kernel, id, *iname)?;
         let expanded = kernel.with_rules_expanded();
@@ -83,9 +83,9 @@ impl Transform for HoistInsn {
 }
 
 impl HoistInsn {
-    fn check_form(&self, kernel: &Kernel, id: InsnId, iname: InameId) -> Result<(), Cause> {
+    fn check_form(&self, kernel: &Kernel, id: InsnId, iname: InameId) -> Result<(), Refusal> {
         let insn = &kernel.insns[id];
-        let refuse = |why: &str| Err(Cause::Argument(format!("`{}` {why}", self.insn)));
+        let refuse = |why: &str| Err(Refusal::Other(format!("`{}` {why}", self.insn)));
         if insn.op != WriteOp::Assign {
             return refuse("is an update, which counts every iteration; only stores are hoisted");
         }
@@ -131,7 +131,7 @@ impl HoistInsn {
         id: InsnId,
         iname: InameId,
         around: &[InameId],
-    ) -> Result<(), Cause> {
+    ) -> Result<(), Refusal> {
         let poly = Polyhedral::new(kernel);
         let sites = access_sites(&poly);
         let mut loops = around.to_vec();
@@ -173,12 +173,12 @@ impl HoistInsn {
     }
 
     /// The condition that the loop is not empty, unless it never is.
-    fn bounds(&self, kernel: &Kernel, iname: InameId) -> Result<Option<GuardedRange>, Cause> {
+    fn bounds(&self, kernel: &Kernel, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
         if never_empty(kernel, iname)? {
             return Ok(None);
         }
         kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
-            Cause::Argument(format!(
+            Refusal::Other(format!(
                 "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
                 kernel.inames[iname].name
             ))
@@ -186,18 +186,18 @@ impl HoistInsn {
     }
 }
 
-fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Cause {
+fn clash(witness: purlin_analysis::Witness, what: &str, writes: bool) -> Refusal {
     let help = if writes {
         "both write it, so the last value would be another one; keep it inside the loop"
     } else {
         "the use would see the new value; keep it inside the loop"
     };
     // the later write would come before the earlier access
-    Cause::Reordered(Box::new(crate::error::WrongOrder {
+    crate::proofs::ORDER.not_proved(crate::refusal::WrongOrder {
         relation: format!("which touches `{}` after {what}", witness.element),
         witness,
         help: help.into(),
-    }))
+    })
 }
 
 fn edit(kernel: &Kernel, id: InsnId, iname: InameId, bounds: Option<GuardedRange>) -> Kernel {

@@ -1,8 +1,8 @@
 //! Makes calls ordinary statements again.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{CalleeId, Id, InsnId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,7 +60,7 @@ impl fmt::Display for InlineCall {
 }
 
 impl Transform for InlineCall {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let (callee, insns) = self.check(kernel)?;
         let mut inlined = kernel.clone();
         for insn in insns {
@@ -75,7 +75,7 @@ impl Transform for InlineCall {
 
 impl InlineCall {
     /// The callee, and the instructions of the calls.
-    fn check(&self, kernel: &Kernel) -> Result<(CalleeId, Vec<InsnId>), Cause> {
+    fn check(&self, kernel: &Kernel) -> Result<(CalleeId, Vec<InsnId>), Refusal> {
         let callee = lookup::callee(kernel, &self.callee)?;
         let at = self.insn.as_ref().map(|name| lookup::insn(kernel, name)).transpose()?;
         let calls = kernel.calls()?.into_iter().filter(|c| c.callee == callee);
@@ -87,7 +87,7 @@ impl InlineCall {
         if !insns.is_empty() {
             return Ok((callee, insns));
         }
-        Err(Cause::Argument(match &self.insn {
+        Err(Refusal::Other(match &self.insn {
             Some(insn) => format!("`{insn}` belongs to no call of `{}`", self.callee),
             None => format!("nothing calls `{}`", self.callee),
         }))

@@ -2,11 +2,11 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::{changing_bounds, check_bounds_stay};
 use crate::proofs::length::never_empty;
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::tree::{loop_body, replace_loop};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
@@ -64,7 +64,7 @@ impl fmt::Display for InterchangeInames {
 
 /// Checks that the bounds of both loops say the same when the inner one is outside: evaluated once, and also where the
 /// other loop holds nothing, they must have values there.
-fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
+fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Refusal> {
     let body = loop_body(&kernel.body, outer).unwrap_or_default();
     check_bounds_stay(kernel, outer, body)?;
     check_bounds_stay(kernel, inner, body)?;
@@ -73,7 +73,7 @@ fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), C
         return Ok(());
     }
     let name = |iname: InameId| &kernel.inames[iname].name;
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that it is not empty, \
          or keep the loops in this order",
         name(inner),
@@ -83,7 +83,7 @@ fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), C
 }
 
 impl Transform for InterchangeInames {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let outer = lookup::iname(kernel, &self.outer)?;
         let inner = lookup::iname(kernel, &self.inner)?;
         self.check_nest(kernel, outer, inner)?;
@@ -111,13 +111,13 @@ impl Transform for InterchangeInames {
 }
 
 impl InterchangeInames {
-    fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
+    fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Refusal> {
         if outer == inner {
-            return Err(Cause::Argument("a loop cannot be swapped with itself; name two loops".into()));
+            return Err(Refusal::Other("a loop cannot be swapped with itself; name two loops".into()));
         }
         let body = |iname, name| {
             loop_body(&kernel.body, iname).ok_or_else(|| {
-                Cause::Argument(format!("`{name}` belongs to a reduction and is no loop of its own"))
+                Refusal::Other(format!("`{name}` belongs to a reduction and is no loop of its own"))
             })
         };
         let (outside, inside) = (body(outer, &self.outer)?, body(inner, &self.inner)?);
@@ -138,7 +138,7 @@ impl InterchangeInames {
                 self.outer, self.inner, self.outer
             ),
         };
-        Err(Cause::Argument(message))
+        Err(Refusal::Other(message))
     }
 
     /// Domains after the swap: `{ j : exists i }` and `{ i : both }`.
@@ -147,7 +147,7 @@ impl InterchangeInames {
         kernel: &Kernel,
         outer: InameId,
         inner: InameId,
-    ) -> Result<(Domain, Domain), Cause> {
+    ) -> Result<(Domain, Domain), Refusal> {
         let (a, b) = (&kernel.inames[outer].domain, &kernel.inames[inner].domain);
         if !b.mentions(outer) {
             return Ok((b.clone(), a.clone()));
@@ -155,7 +155,7 @@ impl InterchangeInames {
         let poly = Polyhedral::new(kernel);
         let ((i, exact_i), (j, exact_j)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
         if !(exact_i && exact_j) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the bounds of `{}` depend on `{}` and on values read from memory; keep the order",
                 self.inner, self.outer
             )));
@@ -172,10 +172,10 @@ impl InterchangeInames {
         let shadow = both.project_out(&[&self.outer])?.coalesce()?.remove_redundancies()?;
         let context = shadow.add_dims(&[&self.outer])?;
         let rest = both.gist(&context)?.coalesce()?.remove_redundancies()?;
-        let domain = |set: &isl::Set, iname: InameId| -> Result<Domain, Cause> {
+        let domain = |set: &isl::Set, iname: InameId| -> Result<Domain, Refusal> {
             let domain = poly.to_domain(&set.disjuncts()?).filter(|d| has_linear_bounds(d, iname));
             domain.ok_or_else(|| {
-                Cause::Argument("the swapped bounds have no closed form; keep the order".into())
+                Refusal::Other("the swapped bounds have no closed form; keep the order".into())
             })
         };
         Ok((domain(&shadow, inner)?, domain(&rest, outer)?))

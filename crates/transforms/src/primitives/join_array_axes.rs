@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::proofs::elements::{check_axis, check_only_accessed, product, rewrite_accesses, temporary};
+use crate::refusal::Refusal;
 use purlin_ir::{BinaryOp, Expr, Kernel, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -50,7 +50,7 @@ impl fmt::Display for JoinArrayAxes {
 }
 
 impl Transform for JoinArrayAxes {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let help = "the caller knows the array by its axes; join those of a copy in a temporary";
         let var = temporary(kernel, &self.var, help)?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
@@ -80,9 +80,9 @@ impl Transform for JoinArrayAxes {
 
 impl JoinArrayAxes {
     /// The extent of the second axis, a constant, if one stride serves both.
-    fn inner_extent(&self, variable: &Variable, axis: usize) -> Result<i64, Cause> {
+    fn inner_extent(&self, variable: &Variable, axis: usize) -> Result<i64, Refusal> {
         let Some(inner) = variable.shape[axis + 1].as_constant() else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the extent of axis {} of `{}` is no constant, so that the index would be no affine expression; fix \
                  its parameters first",
                 axis + 1,
@@ -92,14 +92,14 @@ impl JoinArrayAxes {
         if let Some(strides) = &variable.layout.strides
             && product(&strides[axis + 1], &variable.shape[axis + 1]).as_ref() != Some(&strides[axis])
         {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the rows of `{}` along axis {axis} are padded or not in order, so that one stride does not serve \
                  both axes; join them before other changes of the layout",
                 self.var
             )));
         }
         if [axis, axis + 1].iter().any(|a| variable.layout.vector_axis.is_some_and(|v| v as usize == *a)) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "one of the axes is the vector axis of `{}`; change the layout first",
                 self.var
             )));

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::{check_only_accessed, redirect_accesses, temporary};
+use crate::refusal::Refusal;
 use purlin_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -63,7 +63,7 @@ impl fmt::Display for JoinArrays {
 }
 
 impl Transform for JoinArrays {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let vars = plain_temporaries(kernel, &self.vars, "joined")?;
         lookup::free(kernel, &self.into)?;
         let Some(first) = vars.first().map(|v| &kernel.vars[*v]) else { return Ok(kernel.clone()) };
@@ -74,7 +74,7 @@ impl Transform for JoinArrays {
                 ("address space", var.space == first.space),
             ];
             if let Some((what, _)) = what.into_iter().find(|(_, same)| !same) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` and `{}` differ in their {what}; only arrays that are alike are joined",
                     first.name, var.name
                 )));
@@ -82,7 +82,7 @@ impl Transform for JoinArrays {
         }
         let axis = self.axis as usize;
         if axis > first.shape.len() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the component axis is {}, needed 0 to {}, the number of axes there are",
                 self.axis,
                 first.shape.len()
@@ -111,24 +111,28 @@ impl Transform for JoinArrays {
 ///
 /// # Errors
 /// The first that is something else.
-pub(super) fn plain_temporaries(kernel: &Kernel, names: &[String], done: &str) -> Result<Vec<VarId>, Cause> {
+pub(super) fn plain_temporaries(
+    kernel: &Kernel,
+    names: &[String],
+    done: &str,
+) -> Result<Vec<VarId>, Refusal> {
     let mut found = Vec::new();
     for name in names {
         let var = temporary(kernel, name, &format!("only temporaries are {done}"))?;
         check_only_accessed(kernel, var)?;
         let data = &kernel.vars[var];
         if data.layout.strides.is_some() || data.layout.vector_axis.is_some() || data.storage.is_some() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{name}` has a layout or shared storage of its own; only arrays without are {done}"
             )));
         }
         if found.contains(&var) {
-            return Err(Cause::Argument(format!("`{name}` is named twice")));
+            return Err(Refusal::Other(format!("`{name}` is named twice")));
         }
         found.push(var);
     }
     if found.len() < 2 {
-        return Err(Cause::Argument(format!("{} arrays are to be {done}, needed two or more", found.len())));
+        return Err(Refusal::Other(format!("{} arrays are to be {done}, needed two or more", found.len())));
     }
     Ok(found)
 }

@@ -1,9 +1,9 @@
 //! Joins two nested loops into one.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_constant_value;
+use crate::refusal::Refusal;
 use crate::schedule::Made;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
@@ -69,7 +69,7 @@ impl Transform for JoinInames {
         Made::new_names(before, after).with_loops([self.joined_name()])
     }
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let outer = lookup::iname(kernel, &self.outer)?;
         let inner = lookup::iname(kernel, &self.inner)?;
         for iname in [outer, inner] {
@@ -77,7 +77,7 @@ impl Transform for JoinInames {
             match data.tag {
                 AxisTag::Sequential => {}
                 tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{}` is tagged {tag}; tag it sequential, join the loops, then tag the result",
                         data.name
                     )));
@@ -104,7 +104,7 @@ struct Ranges {
 }
 
 impl JoinInames {
-    fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Cause> {
+    fn check_nest(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), Refusal> {
         let nested = match loop_body(&kernel.body, outer) {
             Some(body) => matches!(body, [Node::Loop(only, _)] if *only == inner),
             None => kernel.insns.values().any(|insn| {
@@ -118,16 +118,16 @@ impl JoinInames {
         if nested {
             return Ok(());
         }
-        Err(Cause::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` does not hold `{}` and nothing else; name two loops of a perfect nest, the outer one first",
             self.outer, self.inner
         )))
     }
 
-    fn ranges(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Cause> {
+    fn ranges(&self, kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Refusal> {
         let refuse = |iname: InameId| {
             let domain = kernel.show_domain(iname, &kernel.inames[iname].domain);
-            Cause::Argument(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
+            Refusal::Other(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
         };
         let Bounds { bounds, guard } =
             bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
@@ -140,7 +140,7 @@ impl JoinInames {
         let range = kernel.inames[inner].domain.as_guarded_range(inner).ok_or_else(|| refuse(inner))?;
         let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
         let length = range.length().as_constant().map_or_else(|| "not a constant".into(), |n| n.to_string());
-        Err(Cause::Argument(format!(
+        Err(Refusal::Other(format!(
             "the length of `{domain}` is {length}, needed a constant of at least 1; fix the parameters first"
         )))
     }

@@ -1,8 +1,8 @@
 //! Makes updates indivisible.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup::Selection;
+use crate::refusal::Refusal;
 use purlin_ir::{AddressSpace, Kernel, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -49,13 +49,13 @@ impl fmt::Display for MakeAtomic {
 }
 
 impl Transform for MakeAtomic {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let mut atomic = kernel.clone();
         for id in self.insns.resolve(kernel)? {
             let insn = &mut atomic.insns[id];
             let var = &kernel.vars[insn.lhs.var];
             let WriteOp::Update { atomic, .. } = &mut insn.op else {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is a plain store to `{}`, needed an update such as `+=`; write it as one if that is \
                      what it means",
                     insn.name, var.name
@@ -64,7 +64,7 @@ impl Transform for MakeAtomic {
             match var.space {
                 AddressSpace::Global | AddressSpace::Local => *atomic = true,
                 AddressSpace::Private | AddressSpace::SubGroup | AddressSpace::Constant => {
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{}` updates `{}`, which is {}: nobody else sees it; leave the update as it is",
                         insn.name,
                         var.name,

@@ -3,9 +3,9 @@
 use super::Transform;
 use super::interchange_inames::has_linear_bounds;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::schedule::Made;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
@@ -110,7 +110,7 @@ impl Transform for MapInames {
         Made::new_names(before, after).with_loops(names.iter().cloned())
     }
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let old = self.nest(kernel)?;
         self.check_shape()?;
         self.check_names(kernel)?;
@@ -137,21 +137,21 @@ impl Transform for MapInames {
 
 impl MapInames {
     /// The loops, which must be directly inside each other and without tags.
-    fn nest(&self, kernel: &Kernel) -> Result<Vec<InameId>, Cause> {
+    fn nest(&self, kernel: &Kernel) -> Result<Vec<InameId>, Refusal> {
         let mut found = Vec::with_capacity(self.inames.len());
         for name in &self.inames {
             let iname = lookup::tree_loop(kernel, name)?;
             match kernel.inames[iname].tag {
                 AxisTag::Sequential => found.push(iname),
                 tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{name}` is tagged {tag}; tag it sequential, map the nest, then tag the result"
                     )));
                 }
             }
         }
         if found.is_empty() || found.len() > MAX_LOOPS {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "{} loops are to be mapped, needed 1 to {MAX_LOOPS}",
                 found.len()
             )));
@@ -159,7 +159,7 @@ impl MapInames {
         for pair in found.windows(2) {
             let body = loop_body(&kernel.body, pair[0]).unwrap_or_default();
             if !matches!(body, [Node::Loop(only, _)] if *only == pair[1]) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` does not hold `{}` and nothing else; name the loops of a perfect nest, outer first",
                     kernel.inames[pair[0]].name, kernel.inames[pair[1]].name
                 )));
@@ -168,32 +168,32 @@ impl MapInames {
         Ok(found)
     }
 
-    fn check_shape(&self) -> Result<(), Cause> {
+    fn check_shape(&self) -> Result<(), Refusal> {
         let n = self.inames.len();
         if self.matrix.len() != n || self.matrix.iter().any(|row| row.len() != n) {
             let rows: Vec<_> = self.matrix.iter().map(|row| row.len().to_string()).collect();
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the matrix has rows of {} coefficients, needed {n} rows of {n}, one for each loop",
                 if rows.is_empty() { "no".into() } else { rows.join(", ") }
             )));
         }
         if !self.offset.is_empty() && self.offset.len() != n {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the offset has {} entries, needed {n}, one for each loop",
                 self.offset.len()
             )));
         }
         let entries = self.matrix.iter().flatten().chain(&self.offset);
         match entries.copied().find(|c| c.unsigned_abs() > MAX_ENTRY.unsigned_abs()) {
-            Some(c) => Err(Cause::Argument(format!("the coefficient {c} is beyond 2^20; use smaller ones"))),
+            Some(c) => Err(Refusal::Other(format!("the coefficient {c} is beyond 2^20; use smaller ones"))),
             None => Ok(()),
         }
     }
 
-    fn check_names(&self, kernel: &Kernel) -> Result<(), Cause> {
+    fn check_names(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let names = self.new_names();
         if names.len() != self.inames.len() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "{} names for {} loops; name each of them",
                 names.len(),
                 self.inames.len()
@@ -201,7 +201,7 @@ impl MapInames {
         }
         for (k, name) in names.iter().enumerate() {
             if names[..k].contains(name) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "two loops would be called `{name}`; choose different names"
                 )));
             }
@@ -218,7 +218,7 @@ impl MapInames {
         kernel: &Kernel,
         old: &[InameId],
         inverse: &[Vec<i64>],
-    ) -> Result<(Kernel, Vec<InameId>), Cause> {
+    ) -> Result<(Kernel, Vec<InameId>), Refusal> {
         let mut after = kernel.clone();
         let new: Vec<InameId> = (0..old.len())
             .map(|k| {
@@ -262,7 +262,7 @@ impl MapInames {
         old: &[InameId],
         new: &[InameId],
         values: &[Affine],
-    ) -> Result<Vec<Domain>, Cause> {
+    ) -> Result<Vec<Domain>, Refusal> {
         let poly = Polyhedral::new(kernel);
         let mut all: Disjuncts = vec![Vec::new()];
         for iname in old {
@@ -272,7 +272,7 @@ impl MapInames {
             }
             let (disjuncts, exact) = poly.domain(&domain, Side::Source);
             if !exact {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the bounds of `{}` are read from memory; keep the nest",
                     kernel.inames[*iname].name
                 )));
@@ -290,7 +290,7 @@ impl MapInames {
             return Ok(new.iter().map(|i| Domain::range(*i, &zero, &zero)).collect());
         }
         let no_closed_form =
-            || Cause::Argument("the bounds of the mapped nest have no closed form; keep the nest".into());
+            || Refusal::Other("the bounds of the mapped nest have no closed form; keep the nest".into());
         let mut domains = Vec::with_capacity(new.len());
         let mut said = isl::Set::universe(&space)?;
         for (iname, dim) in new.iter().zip(&dims).rev() {
@@ -320,10 +320,10 @@ impl MapInames {
 /// unimodular.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the determinant if it is not 1 or -1; coefficients beyond 64 bits.
-fn inverse(matrix: &[Vec<i64>]) -> Result<Vec<Vec<i64>>, Cause> {
+/// [`Refusal::Argument`] with the determinant if it is not 1 or -1; coefficients beyond 64 bits.
+fn inverse(matrix: &[Vec<i64>]) -> Result<Vec<Vec<i64>>, Refusal> {
     let n = matrix.len();
-    let overflow = || Cause::Argument("the inverse of the matrix has coefficients beyond 64 bits".into());
+    let overflow = || Refusal::Other("the inverse of the matrix has coefficients beyond 64 bits".into());
     let mut rows: Vec<Vec<i64>> = matrix.to_vec();
     for (k, row) in rows.iter_mut().enumerate() {
         row.extend((0..n).map(|j| i64::from(j == k)));
@@ -351,7 +351,7 @@ fn inverse(matrix: &[Vec<i64>]) -> Result<Vec<Vec<i64>>, Cause> {
     }
     if (0..n).any(|k| rows[k][k] != 1) {
         let size = determinant.map_or_else(|| "beyond 64 bits".into(), |d| d.unsigned_abs().to_string());
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "the determinant of the matrix is {size} up to its sign, needed 1: the map would not reach every \
              iteration once"
         )));

@@ -118,7 +118,7 @@ pub use transpose_array_axes::TransposeArrayAxes;
 pub use unroll_iname::UnrollIname;
 pub use vectorise_iname::VectoriseIname;
 
-use crate::error::{Cause, TransformError};
+use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Made;
 use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
@@ -130,11 +130,21 @@ pub trait Transform: Display {
     ///
     /// # Errors
     /// The cause, with a witness where a proof failed.
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause>;
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal>;
 
     /// Handles to what the transformation made of `before`; those of [`Made::new_names`] unless names are used again.
     fn made(&self, before: &Kernel, after: &Kernel) -> Made {
         Made::new_names(before, after)
+    }
+
+    /// Applies the transformation; handles to what it made come with the result.
+    ///
+    /// # Errors
+    /// Those of [`Transform::apply`].
+    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
+        let after = self.apply(kernel)?;
+        let made = self.made(kernel, &after);
+        Ok((after, made))
     }
 
     /// Applies the transformation; the result is verified and canonical.
@@ -145,7 +155,7 @@ pub trait Transform: Display {
         let error = |cause| TransformError { operation: self.to_string(), cause };
         // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
         let result = self.rewrite(kernel).map_err(error)?.canonical();
-        result.verify().map_err(|e| error(Cause::Kernel(e)))?;
+        result.verify().map_err(|e| error(Refusal::Malformed(e)))?;
         check_storage(&result).map_err(|e| error(e.into()))?;
         Ok(result)
     }

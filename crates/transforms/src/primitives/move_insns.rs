@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::run::{same, statement};
 use crate::tree::{edit_siblings, siblings};
 use purlin_ir::{Kernel, Node};
@@ -91,7 +91,7 @@ impl fmt::Display for MoveInsns {
 }
 
 impl Transform for MoveInsns {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let (moved, target) = self.check(kernel)?;
         let mut after = kernel.clone();
         edit_siblings(&mut after.body, &|node| same(node, &target), &mut |nodes| {
@@ -114,9 +114,9 @@ impl Transform for MoveInsns {
 
 impl MoveInsns {
     /// The statements to move and the target, as nodes without their bodies.
-    fn check(&self, kernel: &Kernel) -> Result<(Vec<Node>, Node), Cause> {
+    fn check(&self, kernel: &Kernel) -> Result<(Vec<Node>, Node), Refusal> {
         if self.statements.is_empty() {
-            return Err(Cause::Argument("no statement is named; name instructions or loops".into()));
+            return Err(Refusal::Other("no statement is named; name instructions or loops".into()));
         }
         let target = statement(kernel, self.target())?;
         let around = siblings(&kernel.body, &|node| same(node, &target)).unwrap_or_default();
@@ -124,12 +124,10 @@ impl MoveInsns {
         for name in &self.statements {
             let statement = statement(kernel, name)?;
             if same(&statement, &target) {
-                return Err(Cause::Argument(format!(
-                    "`{name}` cannot move past itself; name another target"
-                )));
+                return Err(Refusal::Other(format!("`{name}` cannot move past itself; name another target")));
             }
             if !around.iter().any(|node| same(node, &statement)) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{name}` does not stand in the body in which `{}` stands; name the loop around it, or \
                      distribute that",
                     self.target()

@@ -1,8 +1,8 @@
 //! Makes a callee of statements.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::proofs::windows::{ArgAxis, axes_of};
+use crate::refusal::Refusal;
 use crate::tree::{inames_of, insns_of};
 use crate::{lookup, run};
 use purlin_analysis::polyhedral::Polyhedral;
@@ -70,7 +70,7 @@ impl fmt::Display for OutlineInsns {
 }
 
 impl Transform for OutlineInsns {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         lookup::free(kernel, &self.name)?;
         let run = run::named(kernel, &self.statements)?;
         let expanded = kernel.with_rules_expanded();
@@ -80,10 +80,10 @@ impl Transform for OutlineInsns {
         let id = outlined.callees.push(Callee::new(callee.canonical()));
         run.mark(&mut outlined, id);
         outlined.calls().map_err(|error| match error {
-            purlin_ir::KernelError::Call { why, .. } => Cause::Argument(format!(
+            purlin_ir::KernelError::Call { why, .. } => Refusal::Other(format!(
                 "the arguments cannot be told from the statements: {why}; outline the loops around as well"
             )),
-            other => Cause::Kernel(other),
+            other => Refusal::Malformed(other),
         })?;
         Ok(outlined)
     }
@@ -102,7 +102,7 @@ struct Outline<'k> {
 }
 
 impl<'k> Outline<'k> {
-    fn new(kernel: &'k Kernel, nodes: &'k [Node]) -> Result<Self, Cause> {
+    fn new(kernel: &'k Kernel, nodes: &'k [Node]) -> Result<Self, Refusal> {
         let poly = Polyhedral::new(kernel);
         let insns = insns_of(nodes);
         let mut this = Self {

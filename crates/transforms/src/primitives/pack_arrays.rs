@@ -3,9 +3,9 @@
 use super::Transform;
 use super::join_arrays::{plain_temporaries, without};
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::redirect_accesses;
+use crate::refusal::Refusal;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl fmt::Display for PackArrays {
 }
 
 impl Transform for PackArrays {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let vars = plain_temporaries(kernel, &self.vars, "packed")?;
         lookup::free(kernel, &self.into)?;
         let Some(first) = vars.first().map(|v| &kernel.vars[*v]) else { return Ok(kernel.clone()) };
@@ -69,7 +69,7 @@ impl Transform for PackArrays {
         for var in &vars {
             let data = &kernel.vars[*var];
             if data.ty != first.ty || data.space != first.space {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is {} in {} memory and `{}` is {} in {} memory; only equal ones are packed",
                     first.name,
                     first.ty,
@@ -82,7 +82,7 @@ impl Transform for PackArrays {
             places.push(size);
             let elements = elements(data)?;
             size = size.checked_add(elements).filter(|n| *n <= MAX_COEFFICIENT).ok_or_else(|| {
-                Cause::Argument("the arrays have more than 2^40 elements together; pack fewer".into())
+                Refusal::Other("the arrays have more than 2^40 elements together; pack fewer".into())
             })?;
         }
         let mut packed = kernel.clone();
@@ -101,10 +101,10 @@ impl Transform for PackArrays {
 }
 
 /// Elements of an array of constant shape.
-fn elements(variable: &Variable) -> Result<i64, Cause> {
+fn elements(variable: &Variable) -> Result<i64, Refusal> {
     let size = variable.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?.max(0)));
     size.ok_or_else(|| {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` has no constant shape, so that the place behind it is not known; fix its parameters first",
             variable.name
         ))

@@ -1,9 +1,9 @@
 //! Leaves room between the rows of an array.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::{check_axis, check_movable, dense_or_given_strides, product};
+use crate::refusal::Refusal;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Kernel};
 use serde::{Deserialize, Serialize};
@@ -54,24 +54,24 @@ impl fmt::Display for PadArray {
 }
 
 impl Transform for PadArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         let variable = &kernel.vars[var];
         let axis = check_axis(variable, self.axis)?;
         check_movable(variable)?;
         if !(1..=MAX_COEFFICIENT).contains(&self.by) {
-            return Err(Cause::Argument(format!("padding is {}, needed 1 to 2^40 elements", self.by)));
+            return Err(Refusal::Other(format!("padding is {}, needed 1 to 2^40 elements", self.by)));
         }
         let strides = dense_or_given_strides(variable).and_then(|s| self.padded(&variable.shape, s, axis));
         let Some((strides, moved)) = strides else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the strides of `{}` are no known multiples of its rows along axis {}; pad before other changes of \
                  the layout, or fix the parameters first",
                 self.var, self.axis
             )));
         };
         if !moved {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "axis {} is the outermost of `{}` in memory, so that padding moves nothing; pad an inner one",
                 self.axis, self.var
             )));

@@ -3,7 +3,6 @@
 use super::Transform;
 use super::reduce_in_tree::{Values, work_item_tag};
 use super::tag_iname::check_placement;
-use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::nest::{copy_loops, new_loop, renamed, wrapped};
 use crate::neutral::neutral;
@@ -12,6 +11,7 @@ use crate::proofs::bounds::check_bounds_stay;
 use crate::proofs::elements::check_no_rule;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, reads_constants};
+use crate::refusal::{LostValue, Refusal};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
@@ -114,7 +114,7 @@ impl fmt::Display for ParalleliseScan {
 }
 
 impl Transform for ParalleliseScan {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let plan = self.check(kernel)?;
         let scanned = plan.edit(kernel.clone());
         scanned.verify()?;
@@ -139,13 +139,13 @@ struct Plan {
 }
 
 impl ParalleliseScan {
-    fn check(&self, kernel: &Kernel) -> Result<Plan, Cause> {
+    fn check(&self, kernel: &Kernel) -> Result<Plan, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let (id, op) = update(kernel, &self.insn)?;
         let expanded = kernel.with_rules_expanded();
         let poly = Polyhedral::new(&expanded);
         let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
-            return Err(Cause::Argument(format!("`{}` is not around `{}`", self.iname, self.insn)));
+            return Err(Refusal::Other(format!("`{}` is not around `{}`", self.iname, self.insn)));
         };
         let total = kernel.insns[id].lhs.var;
         check_no_rule(kernel, total)?;
@@ -173,11 +173,11 @@ impl ParalleliseScan {
 }
 
 /// The total is a scalar temporary that inside the loop only the update writes, and that its terms do not read.
-fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Cause> {
+fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refusal> {
     let kernel = poly.kernel;
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
-    let refuse = |why: String| Err(Cause::Argument(why));
+    let refuse = |why: String| Err(Refusal::Other(why));
     if var.kind != VarKind::Temporary || !var.shape.is_empty() {
         return refuse(format!("`{}` is no scalar temporary, needed one as running total", var.name));
     }
@@ -208,7 +208,12 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Caus
 }
 
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty for what the terms read.
-fn check_terms(poly: &Polyhedral, sites: &[Vec<AccessSite>], id: InsnId, outer: usize) -> Result<(), Cause> {
+fn check_terms(
+    poly: &Polyhedral,
+    sites: &[Vec<AccessSite>],
+    id: InsnId,
+    outer: usize,
+) -> Result<(), Refusal> {
     let kernel = poly.kernel;
     let around = poly.loops(id);
     for of_var in sites {
@@ -225,7 +230,7 @@ fn check_terms(poly: &Polyhedral, sites: &[Vec<AccessSite>], id: InsnId, outer: 
                     witness.sink, witness.element, witness.source
                 );
                 let help = format!("replace `{var}` by its definition, or distribute the loop first");
-                return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
             }
         }
     }
@@ -241,7 +246,7 @@ enum HasValue {
 
 /// The total has a value at the start of the loop: with `U` the iterations of the loops around in which the update
 /// surely runs, which reads it, and `W` those in which something in front surely writes it, `{ o } \ U \ W` is empty.
-fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) -> Result<HasValue, Cause> {
+fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) -> Result<HasValue, Refusal> {
     let kernel = poly.kernel;
     let (loops, nest) = poly.loops(id).split_at(outer);
     let iname = nest[0];
@@ -249,7 +254,7 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
     let unwritten = |condition| {
         let read = NewRead { poly, sites, id, iname, loops, condition };
         let set = read.unwritten(read.without()?)?;
-        set.lexmin_point_within(&symbol_ranges(kernel)).map_err(Cause::from)
+        set.lexmin_point_within(&symbol_ranges(kernel)).map_err(Refusal::from)
     };
     let Some(point) = unwritten(None)? else { return Ok(HasValue::Always) };
     let predicate = kernel.insns[id].predicate.as_ref();
@@ -263,7 +268,7 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
         }
     }
     let (total, iname) = (&kernel.vars[kernel.insns[id].lhs.var].name, &kernel.inames[iname].name);
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "nothing surely writes `{total}` before `{iname}` starts{}, where perhaps no iteration reads it and the scan \
          would; write it in front of the loop without a condition",
         at(&point)
@@ -283,7 +288,7 @@ impl Plan {
         std::iter::successors(Some(1), |d| Some(2 * d)).take_while(|d| *d < self.values.length).collect()
     }
 
-    fn check_names(&self, kernel: &Kernel) -> Result<(), Cause> {
+    fn check_names(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let steps = 0..self.distances().len();
         let steps = steps.flat_map(|k| [format!("_copy_{k}"), format!("_add_{k}")]);
         let fixed = ["", "_fill", "_part", "_start", "_before", "_total"].map(str::to_owned);

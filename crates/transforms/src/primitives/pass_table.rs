@@ -1,8 +1,8 @@
 //! Makes an argument of a table.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{AddressSpace, Direction, Kernel, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -46,10 +46,10 @@ impl fmt::Display for PassTable {
 }
 
 impl Transform for PassTable {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         if !matches!(kernel.vars[var].kind, VarKind::Table(_)) {
-            return Err(Cause::Argument(format!("`{}` is no table; only tables are passed", self.var)));
+            return Err(Refusal::Other(format!("`{}` is no table; only tables are passed", self.var)));
         }
         let mut passed = kernel.clone();
         passed.vars[var].kind = VarKind::Argument(Direction::In);

@@ -3,9 +3,9 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::copy::copy_nodes;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_bounds_stay;
+use crate::refusal::Refusal;
 use crate::tree::{loop_body, replace_loop};
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
@@ -84,10 +84,10 @@ impl fmt::Display for PeelIname {
 }
 
 impl Transform for PeelIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         if !(1..=1 << 31).contains(&self.count) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "{} iterations are to be peeled off, needed 1 to 2^31",
                 self.count
             )));
@@ -95,7 +95,7 @@ impl Transform for PeelIname {
         match kernel.inames[iname].tag {
             AxisTag::Sequential | AxisTag::Unrolled => {}
             tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is tagged {tag}; tag it sequential, peel it, then tag the parts",
                     self.iname
                 )));
@@ -103,7 +103,7 @@ impl Transform for PeelIname {
         }
         let domain = &kernel.inames[iname].domain;
         let Some(range) = domain.as_guarded_range(iname) else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
                 kernel.show_domain(iname, domain)
             )));

@@ -5,7 +5,6 @@ use super::expand_array::ExpandArray;
 use super::peel_iname::{LoopEnd, end_of_range};
 use super::tag_iname::check_placement;
 use crate::copy::copy_nodes;
-use crate::error::{Cause, WrongOrder};
 use crate::lookup;
 use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
 use crate::proofs::elements::{
@@ -13,6 +12,7 @@ use crate::proofs::elements::{
 };
 use crate::proofs::entries::Entries;
 use crate::proofs::order::relation_text;
+use crate::refusal::{Refusal, WrongOrder};
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
 use purlin_analysis::deps::{Dependence, DependenceKind, dependences};
@@ -102,7 +102,7 @@ impl fmt::Display for PipelineLoop {
 }
 
 impl Transform for PipelineLoop {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let stages = self.stages(kernel)?;
         self.check_values(kernel, &stages)?;
         check_ahead(kernel, &stages, self.ahead())?;
@@ -126,20 +126,20 @@ struct Stages {
 }
 
 impl PipelineLoop {
-    fn stages(&self, kernel: &Kernel) -> Result<Stages, Cause> {
+    fn stages(&self, kernel: &Kernel) -> Result<Stages, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         if !(2..=16).contains(&self.buffers) {
-            return Err(Cause::Argument(format!("{} buffers are asked for, needed 2 to 16", self.buffers)));
+            return Err(Refusal::Other(format!("{} buffers are asked for, needed 2 to 16", self.buffers)));
         }
         let data = &kernel.inames[iname];
         if !matches!(data.tag, AxisTag::Sequential | AxisTag::Unrolled) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is tagged {}, and only iterations that run one after the other are pipelined",
                 self.iname, data.tag
             )));
         }
         let Some(range) = data.domain.as_guarded_range(iname) else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
                 kernel.show_domain(iname, &data.domain)
             )));
@@ -155,7 +155,7 @@ impl PipelineLoop {
         let inside = insns_of(&fetch);
         for (id, insn) in kernel.insns.iter().filter(|(_, i)| vars.contains(&i.lhs.var)) {
             if !inside.contains(&id) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` writes `{}` and does not stand in `{}` among statements that only fill `{}`; distribute the \
                      loop around it",
                     insn.name,
@@ -170,9 +170,9 @@ impl PipelineLoop {
         Ok(Stages { iname, range, around, vars, fetch, rest })
     }
 
-    fn vars(&self, kernel: &Kernel) -> Result<Vec<VarId>, Cause> {
+    fn vars(&self, kernel: &Kernel) -> Result<Vec<VarId>, Refusal> {
         if self.vars.is_empty() {
-            return Err(Cause::Argument("no temporary is given; name those that are filled ahead".into()));
+            return Err(Refusal::Other("no temporary is given; name those that are filled ahead".into()));
         }
         let mut found = Vec::new();
         for name in &self.vars {
@@ -180,17 +180,17 @@ impl PipelineLoop {
             check_only_accessed(kernel, var)?;
             check_no_rule(kernel, var)?;
             if let Some(storage) = &kernel.vars[var].storage {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{name}` shares the storage `{storage}`; pipeline the loop before sharing"
                 )));
             }
             if !kernel.insns.values().any(|i| i.lhs.var == var) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "nothing fills `{name}`; name temporaries that are written"
                 )));
             }
             if found.contains(&var) {
-                return Err(Cause::Argument(format!("`{name}` is named twice")));
+                return Err(Refusal::Other(format!("`{name}` is named twice")));
             }
             found.push(var);
         }
@@ -198,7 +198,7 @@ impl PipelineLoop {
     }
 
     /// (1): every value is used in the iteration that made it.
-    fn check_values(&self, kernel: &Kernel, stages: &Stages) -> Result<(), Cause> {
+    fn check_values(&self, kernel: &Kernel, stages: &Stages) -> Result<(), Refusal> {
         let mut loops = stages.around.clone();
         loops.push(stages.iname);
         for (var, name) in stages.vars.iter().zip(&self.vars) {
@@ -209,7 +209,7 @@ impl PipelineLoop {
         Ok(())
     }
 
-    fn edit(&self, kernel: &Kernel, stages: &Stages) -> Result<Kernel, Cause> {
+    fn edit(&self, kernel: &Kernel, stages: &Stages) -> Result<Kernel, Refusal> {
         let mut result = kernel.clone();
         let (t, lo, hi) = (stages.iname, &stages.range.lo, &stages.range.hi);
         for (var, name) in stages.vars.iter().zip(&self.vars) {
@@ -240,14 +240,14 @@ impl PipelineLoop {
     }
 
     /// A leading axis with an element for each buffer.
-    fn expand(&self, kernel: &mut Kernel, var: VarId, name: &str) -> Result<(), Cause> {
+    fn expand(&self, kernel: &mut Kernel, var: VarId, name: &str) -> Result<(), Refusal> {
         let variable = &kernel.vars[var];
         if variable.layout.strides.is_some() {
             let rows = dense_or_given_strides(variable).unwrap_or_default();
             let sizes: Option<Vec<_>> =
                 rows.iter().zip(&variable.shape).map(|(s, n)| product(s, n)?.as_constant()).collect();
             let Some(size) = sizes.and_then(|s| s.into_iter().max()) else {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the strides of `{name}` are no constants, so that the place of a second buffer is not known; \
                      pipeline the loop before changing the layout"
                 )));
@@ -264,7 +264,7 @@ impl PipelineLoop {
 }
 
 /// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with `a` zero through what has buffers, else `ahead`.
-fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Cause> {
+fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Refusal> {
     let (fetch, rest) = (insns_of(&stages.fetch), insns_of(&stages.rest));
     let entries = Entries::of(kernel);
     let kernel = &*entries.kernel;
@@ -285,7 +285,7 @@ fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Cause
         let Some(witness) = d.witness(kernel, &late)? else { continue };
         let relation = relation_text(d.kind, &witness.element);
         let help = format!("keep `{}` in its iteration", witness.sink.insn);
-        return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
+        return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
     }
     Ok(())
 }

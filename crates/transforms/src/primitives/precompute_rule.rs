@@ -2,11 +2,11 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::inside::check_inside;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{cast_stored, fits_i32};
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary};
 use purlin_analysis::deps::{Mode, access_sites};
 use purlin_analysis::polyhedral::Polyhedral;
@@ -150,7 +150,7 @@ impl fmt::Display for PrecomputeRule {
 }
 
 impl Transform for PrecomputeRule {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let rule = lookup::rule(kernel, &self.rule)?;
         let name = self.name();
         let temporary = self.temporary(&name);
@@ -183,13 +183,13 @@ impl Transform for PrecomputeRule {
 
 impl PrecomputeRule {
     /// The type of the values, if every use has affine arguments and the same type.
-    fn check_uses(&self, kernel: &Kernel, rule: RuleId, insns: &[InsnId]) -> Result<ScalarType, Cause> {
+    fn check_uses(&self, kernel: &Kernel, rule: RuleId, insns: &[InsnId]) -> Result<ScalarType, Refusal> {
         let mut types = Vec::new();
         for insn in insns {
             for e in uses_of(kernel, *insn, rule) {
                 let Expr::Rule(_, args) = &e else { continue };
                 if let Some(k) = args.iter().position(|arg| arg.as_affine().is_none()) {
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{}` gives rule `{}` an argument `{}` that is not affine in the loops and parameters, so \
                          which values it uses is not known; precompute in a loop without that use",
                         kernel.insns[*insn].name, self.rule, kernel.rules[rule].params[k]
@@ -199,14 +199,14 @@ impl PrecomputeRule {
                     Ok(ExprType::Scalar(ty)) => types.push(ty),
                     Ok(ExprType::Index) => types.push(ScalarType::I64),
                     Ok(found @ (ExprType::Bool | ExprType::Literal | ExprType::WeakReal)) => {
-                        return Err(Cause::Argument(format!(
+                        return Err(Refusal::Other(format!(
                             "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
                             self.rule
                         )));
                     }
                     Err(source) => {
                         let what = format!("`{}`", kernel.insns[*insn].name);
-                        return Err(Cause::Kernel(purlin_ir::KernelError::Type { what, source }));
+                        return Err(Refusal::Malformed(purlin_ir::KernelError::Type { what, source }));
                     }
                 }
             }
@@ -218,7 +218,7 @@ impl PrecomputeRule {
                 Ok(ScalarType::I64)
             }
             [one] => Ok(*one),
-            _ => Err(Cause::Argument(format!(
+            _ => Err(Refusal::Other(format!(
                 "rule `{}` has values of different types here; cast them in the rule",
                 self.rule
             ))),
@@ -226,7 +226,7 @@ impl PrecomputeRule {
     }
 
     /// Checks that nothing writes an operand of the rule between the computation and a use.
-    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Cause> {
+    fn check_operands(&self, kernel: &Kernel, rule: RuleId, region: &Region) -> Result<(), Refusal> {
         let mut operands = Vec::new();
         kernel.expand_rules(&kernel.rules[rule].body).for_each(&mut |e| {
             if let Expr::Load(access) = e {

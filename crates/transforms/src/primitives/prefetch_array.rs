@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup::{self, Selection};
 use crate::proofs::stale::{Place, check_unchanged};
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
 use purlin_analysis::deps::access_sites;
 use purlin_analysis::polyhedral::Polyhedral;
@@ -146,7 +146,7 @@ impl fmt::Display for PrefetchArray {
 }
 
 impl Transform for PrefetchArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let region = self.region(kernel)?;
         let name = self.name();
         let temporary = self.temporary(&name);
@@ -173,10 +173,10 @@ impl PrefetchArray {
         Temporary { name, space, inames, work_items, footprint: self.footprint, verb: "fetch" }
     }
 
-    fn region(&self, kernel: &Kernel) -> Result<Region, Cause> {
+    fn region(&self, kernel: &Kernel) -> Result<Region, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         if kernel.vars[var].shape.is_empty() {
-            return Err(Cause::Argument(format!("`{}` is a scalar; only arrays are prefetched", self.var)));
+            return Err(Refusal::Other(format!("`{}` is a scalar; only arrays are prefetched", self.var)));
         }
         let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
         let wanted = |i: InsnId| chosen.as_ref().is_none_or(|chosen| chosen.contains(&i));

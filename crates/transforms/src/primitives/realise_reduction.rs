@@ -2,10 +2,10 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::refusal::Refusal;
 use crate::tree::edit_siblings;
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, Reduction,
@@ -66,13 +66,13 @@ impl fmt::Display for RealiseReduction {
 }
 
 impl Transform for RealiseReduction {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         let (insn, reduction) = self.find(kernel, iname)?;
         let ty = match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]) {
             Ok(ExprType::Scalar(ty)) => ty,
             _ => {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the reduction over `{}` takes its type from where it stands; cast its body, for example to f64",
                     self.iname
                 )));
@@ -88,13 +88,13 @@ impl Transform for RealiseReduction {
 
 impl RealiseReduction {
     /// The instruction and the reduction, which must be evaluated whenever the instruction runs.
-    fn find(&self, kernel: &Kernel, iname: InameId) -> Result<(InsnId, Reduction), Cause> {
+    fn find(&self, kernel: &Kernel, iname: InameId) -> Result<(InsnId, Reduction), Refusal> {
         for (id, insn) in kernel.insns.iter() {
             for e in insn.lhs.index.iter().chain([&insn.rhs]) {
                 if let Some((reduction, obstacle)) = search(e, iname, None) {
                     return match obstacle {
                         None => Ok((id, reduction.clone())),
-                        Some(obstacle) => Err(Cause::Argument(format!(
+                        Some(obstacle) => Err(Refusal::Other(format!(
                             "the reduction over `{}` in `{}` {obstacle}",
                             self.iname, insn.name
                         ))),
@@ -102,13 +102,13 @@ impl RealiseReduction {
                 }
             }
             if insn.predicate.as_ref().is_some_and(|p| search(p, iname, None).is_some()) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the reduction over `{}` stands in the predicate of `{}`; store it in a temporary first",
                     self.iname, insn.name
                 )));
             }
         }
-        Err(Cause::Argument(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
+        Err(Refusal::Other(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
     }
 
     fn edit(
@@ -117,7 +117,7 @@ impl RealiseReduction {
         id: InsnId,
         reduction: &Reduction,
         ty: ScalarType,
-    ) -> Result<Kernel, Cause> {
+    ) -> Result<Kernel, Refusal> {
         let mut realised = kernel.clone();
         let insn = &kernel.insns[id];
         let name = self.accumulator.clone().unwrap_or_else(|| format!("{}_acc", insn.name));

@@ -5,13 +5,13 @@ use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
 use super::tag_iname::check_placement;
 use crate::condition::range_runs;
-use crate::error::{Cause, LostValue};
 use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::check_constant_value;
 use crate::proofs::stale;
 use crate::proofs::width::{accumulator_type, cast_stored};
+use crate::refusal::{LostValue, Refusal};
 use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, access_sites};
@@ -103,7 +103,7 @@ impl fmt::Display for RealiseScan {
 }
 
 impl Transform for RealiseScan {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let scan = self.find(kernel)?;
         for end in ["", "_init", "_first", "_update"] {
             lookup::free(kernel, &format!("{}{end}", self.name()))?;
@@ -156,10 +156,10 @@ struct Recurrence {
 }
 
 impl RealiseScan {
-    fn find(&self, kernel: &Kernel) -> Result<Scan, Cause> {
+    fn find(&self, kernel: &Kernel) -> Result<Scan, Refusal> {
         let id = lookup::insn(kernel, &self.insn)?;
         let insn = &kernel.insns[id];
-        let refuse = |why: String| Err(Cause::Argument(why));
+        let refuse = |why: String| Err(Refusal::Other(why));
         if insn.predicate.is_some() {
             return refuse(format!(
                 "`{}` has a predicate, and a running total needs every term; make it a condition of the value",
@@ -184,7 +184,7 @@ impl RealiseScan {
         Access::scalar(kernel.vars.push(total))
     }
 
-    fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Cause> {
+    fn edit_prefix(&self, mut kernel: Kernel, scan: &Scan, prefix: &Prefix) -> Result<Kernel, Refusal> {
         let old = kernel.insns[scan.id].clone();
         let ty = accumulator_type(&kernel, &old, &prefix.reduction, prefix.ty);
         let total = self.temporary(&mut kernel, ty);
@@ -248,7 +248,7 @@ impl RealiseScan {
     }
 
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates read.
-    fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Cause> {
+    fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Refusal> {
         let expanded = realised.with_rules_expanded();
         let poly = Polyhedral::new(&expanded);
         let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
@@ -271,7 +271,7 @@ impl RealiseScan {
                         witness.source, witness.element, witness.sink
                     );
                     let help = "realise the reduction as a loop of its own".into();
-                    return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+                    return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
                 }
             }
         }
@@ -280,7 +280,7 @@ impl RealiseScan {
 }
 
 /// The first reduction of the value with the loop in its upper bound.
-fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Cause> {
+fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
     let insn = &kernel.insns[scan.id];
     let mut found = None;
     insn.rhs.for_each(&mut |e| {
@@ -292,7 +292,7 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Cause> {
         }
     });
     let Some(reduction) = found else { return Ok(None) };
-    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Cause::Argument(why)));
+    let (i, refuse) = (&kernel.inames[scan.iname].name, |why: String| Err(Refusal::Other(why)));
     let [term] = reduction.inames.as_slice() else {
         return refuse(format!("`{}` sums over several inames at once; a running total has one", insn.name));
     };
@@ -322,10 +322,10 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Cause> {
 }
 
 /// The value as `y[f(i - 1)] op rest`.
-fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
+fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let insn = &kernel.insns[scan.id];
     let neither = || {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` neither sums over a range that grows with `{}` nor joins a value to the element that the iteration \
              before stored",
             insn.name, kernel.inames[scan.iname].name
@@ -341,7 +341,7 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
     let (op, rest) = terms_beside(&insn.rhs, &before).ok_or_else(neither)?;
     let ty = kernel.vars[insn.lhs.var].ty;
     if kernel.type_of(&insn.rhs, &[]) != Ok(ExprType::Scalar(ty)) {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` rounds its value to {ty} in every iteration, which a running total would not; compute it in {ty}",
             insn.name
         )));
@@ -352,7 +352,7 @@ fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Cause> {
 
 /// Nothing inside the loop writes what the index reads, `reads(f) ∩ written(i) = {}`: `f(i - 1)` is what the iteration
 /// before stored to.
-fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<(), Cause> {
+fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<(), Refusal> {
     let mut read = Vec::new();
     before.index.iter().for_each(|e| {
         kernel.expand_rules(e).for_each(&mut |e| {
@@ -366,7 +366,7 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
         return Ok(());
     };
     let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
          iteration before stored to another element; keep the recurrence, or set it outside of the loop",
         kernel.vars[writer.lhs.var].name, writer.name, kernel.inames[scan.iname].name
@@ -375,7 +375,7 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
 
 /// Nobody else inside the loop writes the element that the recurrence takes over:
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty.
-fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Cause> {
+fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Refusal> {
     let expanded = kernel.with_rules_expanded();
     let poly = Polyhedral::new(&expanded);
     let sites = access_sites(&poly);
@@ -396,7 +396,7 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
                 witness.sink, witness.element, witness.source
             );
             let help = "keep the recurrence, or distribute the loop first".into();
-            return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+            return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
         }
     }
     Ok(())
@@ -404,7 +404,7 @@ fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<
 
 /// Values of the term's iname in front of the loop: all but the newest of the first iteration, if it runs; `None` if
 /// there are none.
-fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Cause> {
+fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
     let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.range.lo.clone());
     let last = prefix.end.substitute(&replace).plus_constant(-1);
     let j = Affine::iname(prefix.term);
@@ -424,7 +424,7 @@ fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<D
 }
 
 /// Whether a condition holds in every iteration of the loop.
-pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Cause> {
+pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
     let poly = Polyhedral::new(kernel);
     let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
     let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);

@@ -2,13 +2,13 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::nest::new_loop;
 use crate::neutral::neutral;
 use crate::proofs::accumulation::{Delayed, mentions, refuse_reductions, update};
 use crate::proofs::extent::{parametric_extent, points_of};
 use crate::proofs::width::fits_i32;
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body};
 use purlin_analysis::deps::access_sites;
 use purlin_analysis::placement::SUB_GROUP;
@@ -128,7 +128,7 @@ impl fmt::Display for ReduceInTree {
 }
 
 impl Transform for ReduceInTree {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let plan = self.check(kernel)?;
         let reduced = plan.edit(kernel.clone());
         reduced.verify()?;
@@ -151,13 +151,13 @@ struct Plan {
 }
 
 /// The tag of work-items that a text says, or else that a loop has.
-pub(super) fn work_item_tag(kernel: &Kernel, iname: InameId, text: Option<&str>) -> Result<AxisTag, Cause> {
+pub(super) fn work_item_tag(kernel: &Kernel, iname: InameId, text: Option<&str>) -> Result<AxisTag, Refusal> {
     let tag = match text {
         None => return Ok(kernel.inames[iname].tag),
         Some(text) => AxisTag::parse(text),
     };
     tag.filter(|tag| matches!(tag, AxisTag::Local(_))).ok_or_else(|| {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` is no axis of the work-items of a group; there is l.0, l.1, l.2",
             text.unwrap_or_default()
         ))
@@ -178,8 +178,8 @@ impl Values {
     /// The values of a loop.
     ///
     /// # Errors
-    /// [`Cause::Argument`] for a loop without a constant bound, or that never runs.
-    pub(super) fn of(kernel: &Kernel, iname: InameId) -> Result<Self, Cause> {
+    /// [`Refusal::Argument`] for a loop without a constant bound, or that never runs.
+    pub(super) fn of(kernel: &Kernel, iname: InameId) -> Result<Self, Refusal> {
         let name = &kernel.inames[iname].name;
         let known = parametric_extent(kernel, iname)?;
         let known = known.and_then(|(lo, n)| Some(Self { lo, length: n.as_constant()?, bound: None }));
@@ -188,19 +188,19 @@ impl Values {
             None => Self::assumed(kernel, iname)?,
         };
         match known {
-            None => Err(Cause::Argument(format!(
+            None => Err(Refusal::Other(format!(
                 "the length of `{name}` has no constant bound; split it, and take the loop inside a block, or assume \
                  a bound"
             ))),
             Some(values) if values.length < 1 => {
-                Err(Cause::Argument(format!("`{name}` never runs; there is nothing to join")))
+                Err(Refusal::Other(format!("`{name}` never runs; there is nothing to join")))
             }
             Some(values) => Ok(values),
         }
     }
 
     /// Constants between which a loop runs at all sizes that are assumed.
-    fn assumed(kernel: &Kernel, iname: InameId) -> Result<Option<Self>, Cause> {
+    fn assumed(kernel: &Kernel, iname: InameId) -> Result<Option<Self>, Refusal> {
         let poly = Polyhedral::new(kernel);
         let name = &kernel.inames[iname].name;
         let values = points_of(&poly, &[iname])?.project_onto(&[name])?;
@@ -220,12 +220,12 @@ impl Values {
 }
 
 impl ReduceInTree {
-    fn check(&self, kernel: &Kernel) -> Result<Plan, Cause> {
+    fn check(&self, kernel: &Kernel) -> Result<Plan, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let id = match loop_body(&kernel.body, iname) {
             Some([Node::Insn(only)]) => *only,
             Some(_) | None => {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the loop over `{}` holds more than one update; distribute it, and interchange it inward, first",
                     self.iname
                 )));
@@ -236,7 +236,7 @@ impl ReduceInTree {
         let (_, op) = update(kernel, &insn.name)?;
         let var = &kernel.vars[insn.lhs.var].name;
         if insn.lhs.index.iter().any(|e| mentions(e, iname)) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "every iteration of `{}` updates an element of `{var}` of its own; there is nothing to join",
                 self.iname
             )));
@@ -264,13 +264,13 @@ impl ReduceInTree {
 }
 
 /// The leaves hold the terms: of an extremum, other than of a sum modulo 2^32, they must fit.
-fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Cause> {
+fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Refusal> {
     let var = &kernel.vars[insn.lhs.var];
     let is_sum = matches!(op, UpdateOp::Add | UpdateOp::Mul);
     if is_sum || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
         return Ok(());
     }
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "`{}` compares values that may not fit the type of `{}`, i32, in which the tree would hold them; cast them \
          to i32",
         insn.name, var.name
@@ -278,14 +278,14 @@ fn check_terms_fit(kernel: &Kernel, insn: &Insn, op: UpdateOp) -> Result<(), Cau
 }
 
 /// Whether the work-items of a sub-group can hold as many leaves.
-fn check_lanes(iname: &str, length: i64, tag: AxisTag) -> Result<(), Cause> {
+fn check_lanes(iname: &str, length: i64, tag: AxisTag) -> Result<(), Refusal> {
     if tag != AxisTag::Local(0) {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "the work-items of a sub-group are neighbours along l.0, and `{iname}` is on {tag}; reduce on l.0"
         )));
     }
     if length > SUB_GROUP || u64::try_from(length).is_ok_and(|n| !n.is_power_of_two()) {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{iname}` has up to {length} terms, and a sub-group joins 1, 2, 4, 8, 16 or {SUB_GROUP} by shuffles; \
              split it, and take the loop inside a block"
         )));
@@ -312,7 +312,7 @@ impl Plan {
         halves
     }
 
-    fn check_names(&self, kernel: &Kernel) -> Result<(), Cause> {
+    fn check_names(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let name = &self.name;
         let steps = 0..self.halves().len();
         let joins = steps.clone().map(|k| format!("{name}_join_{k}"));

@@ -1,7 +1,7 @@
 //! Drops what nothing mentions.
 
 use super::Transform;
-use crate::error::Cause;
+use crate::refusal::Refusal;
 use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -34,7 +34,7 @@ impl fmt::Display for RemoveUnusedVars {
 }
 
 impl Transform for RemoveUnusedVars {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let used = mentioned(kernel);
         let mut rest = kernel.clone();
         // from the back, so that the ids in front stay
@@ -48,7 +48,7 @@ impl Transform for RemoveUnusedVars {
             }
         }
         if rest.vars.len() == kernel.vars.len() {
-            return Err(Cause::Argument(
+            return Err(Refusal::Other(
                 "every temporary and table is used; there is nothing to remove".into(),
             ));
         }

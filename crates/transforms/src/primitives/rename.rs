@@ -1,8 +1,8 @@
 //! Gives a loop, an instruction, a variable or a rule another name.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{Kernel, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -94,7 +94,7 @@ impl fmt::Display for Rename {
 }
 
 impl Transform for Rename {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let mut renamed = kernel.clone();
         let name = match self.kind {
             NameKind::Iname => &mut renamed.inames[lookup::iname(kernel, &self.from)?].name,
@@ -104,7 +104,7 @@ impl Transform for Rename {
                 match kernel.vars[var].kind {
                     VarKind::Temporary | VarKind::Table(_) => {}
                     VarKind::Param | VarKind::Argument(_) => {
-                        return Err(Cause::Argument(format!(
+                        return Err(Refusal::Other(format!(
                             "`{}` is given at launch, where it is known by its name; rename a temporary or a \
                              table",
                             self.from

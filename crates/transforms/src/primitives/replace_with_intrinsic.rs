@@ -1,7 +1,7 @@
 //! Makes statements a call of a kernel that they are an instance of.
 
 use super::Transform;
-use crate::error::Cause;
+use crate::refusal::Refusal;
 use crate::{lookup, run};
 use purlin_ir::calls::unify;
 use purlin_ir::{CalleeId, Kernel};
@@ -60,21 +60,21 @@ impl fmt::Display for ReplaceWithIntrinsic {
 }
 
 impl Transform for ReplaceWithIntrinsic {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let (run, callee) = self.check(kernel)?;
         let mut replaced = kernel.clone();
         run.mark(&mut replaced, callee);
         // What code needs of its arguments: the verifier asks the same of every later step.
         replaced.calls().map_err(|error| match error {
             purlin_ir::KernelError::Call { why, .. } => self.differs(&why),
-            other => Cause::Kernel(other),
+            other => Refusal::Malformed(other),
         })?;
         Ok(replaced)
     }
 }
 
 impl ReplaceWithIntrinsic {
-    fn check<'k>(&self, kernel: &'k Kernel) -> Result<(run::Run<'k>, CalleeId), Cause> {
+    fn check<'k>(&self, kernel: &'k Kernel) -> Result<(run::Run<'k>, CalleeId), Refusal> {
         let callee = lookup::callee(kernel, &self.callee)?;
         let run = run::named(kernel, &self.statements)?;
         let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
@@ -83,7 +83,7 @@ impl ReplaceWithIntrinsic {
         Ok((run, callee))
     }
 
-    fn differs(&self, why: &purlin_ir::calls::Mismatch) -> Cause {
-        Cause::Argument(format!("the statements are not `{}`: {why}", self.callee))
+    fn differs(&self, why: &purlin_ir::calls::Mismatch) -> Refusal {
+        Refusal::Other(format!("the statements are not `{}`: {why}", self.callee))
     }
 }

@@ -1,13 +1,15 @@
 //! Runs a loop backward.
 
-use super::Transform;
-use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
-use crate::proofs::bounds::check_constant_value;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::ORDER;
+use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
 use crate::proofs::order::{Reordering, check_order};
+use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
-use purlin_ir::{Affine, Kernel};
+use purlin_analysis::Analysis;
+use purlin_ir::{Affine, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,23 +54,40 @@ impl fmt::Display for ReverseIname {
     }
 }
 
-impl Transform for ReverseIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+/// The values of the loop are a range.
+const RANGE: Obligation = Obligation::new(
+    "reverse_iname.range",
+    "the loop is a range `lo..hi`, perhaps under conditions that do not mention it",
+);
+
+/// What the edit relies on.
+pub struct Reversed {
+    iname: InameId,
+    /// What stands for the iname in the body.
+    value: Affine,
+}
+
+impl Primitive for ReverseIname {
+    type Proof = Reversed;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[RANGE, CONSTANT_BOUNDS, ORDER];
+
+    fn check(&self, analysis: &Analysis) -> Result<Reversed, Refusal> {
+        let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
         let domain = &kernel.inames[iname].domain;
-        let Some(range) = domain.as_guarded_range(iname) else {
-            return Err(Cause::Argument(format!(
+        let range = domain.as_guarded_range(iname).ok_or_else(|| {
+            RANGE.unfit(format!(
                 "`{}` is no plain range `lo..hi`; split or peel the loop so that it is one",
                 kernel.show_domain(iname, domain)
-            )));
-        };
+            ))
+        })?;
         let value = range.lo.plus(&range.hi).plus_constant(-1).minus(&Affine::iname(iname));
         check_constant_value(kernel, iname, &value)?;
-        let mut after = kernel.clone();
-        remap_iname(&mut after, iname, &value);
-        // the bounds of a range stay, in the form they have, and its guard does not mention it
-        after.inames[iname].domain = domain.clone();
-        let place = |_, l| (l == iname).then(|| value.clone());
+        let proof = Reversed { iname, value };
+        let after = self.draft(kernel, &proof);
+        let place = |_, l| (l == iname).then(|| proof.value.clone());
         let order = Reordering { before: kernel, after: &after, value: &place, whole: &[iname] };
         check_order(&order, &|source, sink| {
             if source == sink {
@@ -80,7 +99,13 @@ impl Transform for ReverseIname {
                 format!("distribute `{source}` and `{sink}` first, or keep `{}` in this order", self.iname)
             }
         })?;
-        check_placement(&after)?;
-        Ok(after)
+        Ok(proof)
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Reversed) {
+        // the bounds of a range stay, in the form they have, and its guard does not mention it
+        let domain = kernel.inames[proof.iname].domain.clone();
+        remap_iname(kernel, proof.iname, &proof.value);
+        kernel.inames[proof.iname].domain = domain;
     }
 }

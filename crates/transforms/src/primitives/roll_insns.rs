@@ -1,9 +1,9 @@
 //! Makes a loop of statements that repeat each other.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
 use crate::nest::new_loop;
+use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, siblings};
 use purlin_ir::{Access, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Node};
 use serde::{Deserialize, Serialize};
@@ -57,11 +57,11 @@ impl fmt::Display for RollInsns {
 }
 
 impl Transform for RollInsns {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let ids = self.insns.iter().map(|i| lookup::insn(kernel, i)).collect::<Result<Vec<_>, _>>()?;
         let [first, _, ..] = ids[..] else {
             let found = ids.len();
-            return Err(Cause::Argument(format!("{found} statements are to be rolled, needed two or more")));
+            return Err(Refusal::Other(format!("{found} statements are to be rolled, needed two or more")));
         };
         lookup::free(kernel, &self.iname)?;
         check_neighbours(kernel, &ids)?;
@@ -81,7 +81,7 @@ impl Transform for RollInsns {
 }
 
 /// Whether the statements stand one behind the other.
-fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Cause> {
+fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Refusal> {
     let is_first = |n: &Node| *n == Node::Insn(ids[0]);
     let around = siblings(&kernel.body, &is_first).unwrap_or_default();
     let at = around.iter().position(is_first).unwrap_or(around.len());
@@ -90,17 +90,17 @@ fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Cause> {
         return Ok(());
     }
     let names: Vec<_> = ids.iter().map(|i| format!("`{}`", kernel.insns[*i].name)).collect();
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "{} do not stand one behind the other in this order; move the statements between them first",
         names.join(", ")
     )))
 }
 
 /// The statement that each of `insns` is at one value of `iname`.
-fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Cause> {
+fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Refusal> {
     let first = insns[0];
     let differ = |other: &Insn, what: &str| {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` and `{}` differ in {what}; only statements are rolled that differ in constants of their indices, by \
              the same step from each to the next",
             first.name, other.name
@@ -108,7 +108,7 @@ fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Cause> {
     };
     if let Some(call) = insns.iter().find(|i| i.callee.is_some()) {
         let name = &call.name;
-        return Err(Cause::Argument(format!("`{name}` is part of a call; inline it first")));
+        return Err(Refusal::Other(format!("`{name}` is part of a call; inline it first")));
     }
     if let Some(other) = insns.iter().find(|i| i.op != first.op) {
         return Err(differ(other, "their operator"));

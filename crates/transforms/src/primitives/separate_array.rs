@@ -1,9 +1,9 @@
 //! Makes one array of each index along an axis.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::{check_axis, check_only_accessed, map_accesses, temporary};
+use crate::refusal::Refusal;
 use purlin_ir::{Access, Expr, Kernel, VarId, Variable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -52,7 +52,7 @@ impl fmt::Display for SeparateArray {
 }
 
 impl Transform for SeparateArray {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = temporary(kernel, &self.var, "only temporaries can be separated")?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
@@ -64,17 +64,17 @@ impl Transform for SeparateArray {
 
 impl SeparateArray {
     /// The variables that take its place.
-    fn parts(&self, kernel: &Kernel, var: VarId, axis: usize) -> Result<Vec<Variable>, Cause> {
+    fn parts(&self, kernel: &Kernel, var: VarId, axis: usize) -> Result<Vec<Variable>, Refusal> {
         let old = &kernel.vars[var];
         if old.layout.strides.is_some() || old.layout.vector_axis.is_some() || old.storage.is_some() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` has a layout or storage of its own; separate it first",
                 self.var
             )));
         }
         let extent = old.shape[axis].as_constant().filter(|n| (1..=64).contains(n));
         let Some(extent) = extent else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "axis {axis} of `{}` has no constant extent from 1 to 64, and each index becomes an array",
                 self.var
             )));
@@ -89,12 +89,12 @@ impl SeparateArray {
         (0..extent).map(part).collect()
     }
 
-    fn check_accesses(&self, kernel: &Kernel, var: VarId, axis: usize, extent: usize) -> Result<(), Cause> {
+    fn check_accesses(&self, kernel: &Kernel, var: VarId, axis: usize, extent: usize) -> Result<(), Refusal> {
         let constant = |access: &Access, place: &str| {
             if access.var != var || component(access, axis).is_some_and(|c| c < extent) {
                 return Ok(());
             }
-            Err(Cause::Argument(format!(
+            Err(Refusal::Other(format!(
                 "{place} accesses `{}` with an index along axis {axis} that is no constant from 0 to {}; unroll the \
                  loop it runs over",
                 self.var,

@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{AddressSpace, Kernel, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -48,10 +48,10 @@ impl fmt::Display for SetAddressSpace {
 }
 
 impl Transform for SetAddressSpace {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         let space = AddressSpace::ALL.into_iter().find(|s| s.name() == self.space).ok_or_else(|| {
-            Cause::Argument(format!(
+            Refusal::Other(format!(
                 "`{}` is no address space; there is global, constant, local, subgroup, private",
                 self.space
             ))
@@ -59,7 +59,7 @@ impl Transform for SetAddressSpace {
         match kernel.vars[var].kind {
             VarKind::Temporary | VarKind::Table(_) => {}
             VarKind::Param | VarKind::Argument(_) => {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is given at launch and stays where it is; prefetch it into a temporary instead",
                     self.var
                 )));
@@ -69,7 +69,7 @@ impl Transform for SetAddressSpace {
         if space == AddressSpace::Private
             && let Some(insn) = kernel.insns.values().find(|i| updated(i))
         {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` updates `{}` atomically, so others see it; it cannot be private",
                 insn.name, self.var
             )));

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_places_follow;
+use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Kernel, VarKind};
@@ -56,21 +56,19 @@ impl ShiftIname {
         self
     }
 
-    fn amount(&self, kernel: &Kernel) -> Result<Affine, Cause> {
+    fn amount(&self, kernel: &Kernel) -> Result<Affine, Refusal> {
         let mut amount = Affine::constant(self.by);
         for (name, factor) in &self.params {
             let var = lookup::var(kernel, name)?;
             if kernel.vars[var].kind != VarKind::Param {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{name}` is no parameter; shift by numbers and multiples of parameters"
                 )));
             }
             amount = amount.plus(&Affine::var(var).times(*factor));
         }
         if !amount.in_bounds() {
-            return Err(Cause::Argument(format!(
-                "a shift is at most {MAX_COEFFICIENT}; use smaller numbers"
-            )));
+            return Err(Refusal::Other(format!("a shift is at most {MAX_COEFFICIENT}; use smaller numbers")));
         }
         Ok(amount)
     }
@@ -88,7 +86,7 @@ impl fmt::Display for ShiftIname {
 }
 
 impl Transform for ShiftIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         check_places_follow(kernel, iname)?;
         let amount = self.amount(kernel)?;

@@ -3,10 +3,10 @@
 use super::Transform;
 use super::realise_scan::always;
 use super::tag_iname::check_placement;
-use crate::error::{Cause, WrongOrder};
 use crate::lookup;
 use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
+use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
 use purlin_analysis::deps::{DependenceKind, dependences};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
@@ -67,7 +67,7 @@ impl fmt::Display for SinkAccumulation {
 }
 
 impl Transform for SinkAccumulation {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = temporary(kernel, &self.var, "only temporaries accumulate")?;
         let into = lookup::tree_loop(kernel, &self.into)?;
         check_only_accessed(kernel, var)?;
@@ -96,7 +96,7 @@ struct Parts {
 }
 
 impl SinkAccumulation {
-    fn parts(&self, kernel: &Kernel, var: VarId, into: InameId) -> Result<Parts, Cause> {
+    fn parts(&self, kernel: &Kernel, var: VarId, into: InameId) -> Result<Parts, Refusal> {
         let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == into);
         let nodes = siblings(&kernel.body, &is_loop).unwrap_or_default();
         let touching =
@@ -112,7 +112,7 @@ impl SinkAccumulation {
                     commit: nodes[commit].clone(),
                 })
             }
-            _ => Err(Cause::Argument(format!(
+            _ => Err(Refusal::Other(format!(
                 "`{}` is not used by exactly one statement before `{}`, by `{}`, and by one statement after it in the \
                  same body; distribute or move the statements first",
                 self.var, self.into, self.into
@@ -121,7 +121,7 @@ impl SinkAccumulation {
     }
 
     /// Inside the loop the accumulator is only updated; returns the operator.
-    fn check_loop(&self, kernel: &Kernel, parts: &Parts) -> Result<UpdateOp, Cause> {
+    fn check_loop(&self, kernel: &Kernel, parts: &Parts) -> Result<UpdateOp, Refusal> {
         let mut found = None;
         for id in parts.inside.iter().filter(|i| touches(kernel, **i, parts.var)) {
             let insn = &kernel.insns[*id];
@@ -130,7 +130,7 @@ impl SinkAccumulation {
                 (Some(op), None) => found = Some(op),
                 (Some(op), Some(other)) if op == other => {}
                 (Some(_) | None, _) => {
-                    return Err(Cause::Argument(format!(
+                    return Err(Refusal::Other(format!(
                         "`{}` in `{}` does something else with `{}` than to update it by one operator, so the parts \
                          of the iterations would be seen",
                         insn.name, self.into, self.var
@@ -138,10 +138,16 @@ impl SinkAccumulation {
                 }
             }
         }
-        found.ok_or_else(|| Cause::Argument(format!("nothing in `{}` updates `{}`", self.into, self.var)))
+        found.ok_or_else(|| Refusal::Other(format!("nothing in `{}` updates `{}`", self.into, self.var)))
     }
 
-    fn check_start(&self, kernel: &Kernel, into: InameId, parts: &Parts, op: UpdateOp) -> Result<(), Cause> {
+    fn check_start(
+        &self,
+        kernel: &Kernel,
+        into: InameId,
+        parts: &Parts,
+        op: UpdateOp,
+    ) -> Result<(), Refusal> {
         let ty = kernel.vars[parts.var].ty;
         // a commit of nothing replaces a nan, and where the loop does not run, no other one does so any more
         let from_nothing = runs(kernel, into, parts)?;
@@ -150,7 +156,7 @@ impl SinkAccumulation {
             let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == parts.var;
             let same = is_neutral(&insn.rhs, op, ty) || (from_nothing && is_of_nothing(&insn.rhs, op, ty));
             if !(plain && same) {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` does not simply set `{}` to the neutral element of `{}`, {}; keep it in a statement of its own",
                     insn.name,
                     self.var,
@@ -162,13 +168,13 @@ impl SinkAccumulation {
         Ok(())
     }
 
-    fn check_commit(&self, kernel: &Kernel, parts: &Parts, op: UpdateOp) -> Result<(), Cause> {
+    fn check_commit(&self, kernel: &Kernel, parts: &Parts, op: UpdateOp) -> Result<(), Refusal> {
         for id in insns_of(std::slice::from_ref(&parts.commit)) {
             let insn = &kernel.insns[id];
             let part = matches!(&insn.rhs, Expr::Load(a) if a.var == parts.var);
             if insn.update_op() != Some(op) || insn.predicate.is_some() || !part || insn.lhs.var == parts.var
             {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is not of the form `y {} {}`; a sum can be committed in parts only by the update that made it",
                     insn.name,
                     op.update_symbol(),
@@ -176,7 +182,7 @@ impl SinkAccumulation {
                 )));
             }
             if kernel.vars[insn.lhs.var].ty != kernel.vars[parts.var].ty {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` converts `{}` to another type, and the parts would be converted one by one",
                     insn.name, self.var
                 )));
@@ -186,7 +192,7 @@ impl SinkAccumulation {
     }
 
     /// The loops that move must not have bounds that the loop changes.
-    fn check_bounds(&self, kernel: &Kernel, parts: &Parts) -> Result<(), Cause> {
+    fn check_bounds(&self, kernel: &Kernel, parts: &Parts) -> Result<(), Refusal> {
         let moved = [parts.start.clone(), parts.commit.clone()];
         for iname in inames_of(kernel, &moved) {
             let mut from_memory = false;
@@ -195,7 +201,7 @@ impl SinkAccumulation {
             });
             if from_memory {
                 let name = &kernel.inames[iname].name;
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the bounds of `{name}` are read from memory; keep it outside"
                 )));
             }
@@ -203,7 +209,7 @@ impl SinkAccumulation {
         Ok(())
     }
 
-    fn check_order(&self, kernel: &Kernel, into: InameId, parts: &Parts) -> Result<(), Cause> {
+    fn check_order(&self, kernel: &Kernel, into: InameId, parts: &Parts) -> Result<(), Refusal> {
         let commits = insns_of(std::slice::from_ref(&parts.commit));
         let poly = Polyhedral::new(kernel);
         let around = parts.inside.first().map_or(&[][..], |i| poly.loops(*i));
@@ -224,7 +230,7 @@ impl SinkAccumulation {
             if let Some(witness) = d.witness(kernel, &relation.intersect(&here)?)? {
                 let relation = format!("which touches `{}`", witness.element);
                 let help = "the accumulator is committed in every iteration; choose another loop".into();
-                return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
+                return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
             }
         }
         Ok(())
@@ -232,7 +238,7 @@ impl SinkAccumulation {
 }
 
 /// Whether the loop surely has an iteration.
-fn runs(kernel: &Kernel, into: InameId, parts: &Parts) -> Result<bool, Cause> {
+fn runs(kernel: &Kernel, into: InameId, parts: &Parts) -> Result<bool, Refusal> {
     let Some((lo, hi)) = kernel.inames[into].domain.as_range(into) else { return Ok(false) };
     let around = parts.inside.first().and_then(|first| {
         let (_, loops) = kernel.schedule().into_iter().find(|(insn, _)| insn == first)?;

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::check_places_follow;
+use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
 use crate::tree::{inames_of, loop_body};
 use purlin_analysis::placement::index_origin;
@@ -60,17 +60,17 @@ impl fmt::Display for SkewIname {
 }
 
 impl Transform for SkewIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         let outer = lookup::iname(kernel, &self.outer)?;
         if !is_around(kernel, outer, iname) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is not around `{}`; name a loop that is",
                 self.outer, self.iname
             )));
         }
         if self.factor == 0 || self.factor.unsigned_abs() > MAX_COEFFICIENT as u64 {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the factor is {}, needed -2^40 to 2^40 and not 0",
                 self.factor
             )));
@@ -88,7 +88,7 @@ impl Transform for SkewIname {
 
 impl SkewIname {
     /// The places of an axis are counted from a value that is the same in the whole launch.
-    fn check_start(&self, skewed: &Kernel, iname: InameId) -> Result<(), Cause> {
+    fn check_start(&self, skewed: &Kernel, iname: InameId) -> Result<(), Refusal> {
         let data = &skewed.inames[iname];
         let start = index_origin(&data.domain, iname);
         let mut moves = false;
@@ -96,7 +96,7 @@ impl SkewIname {
         if !moves || !matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_)) {
             return Ok(());
         }
-        Err(Cause::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` on {} would start at `{}`, from which no code can count its places; keep it as it is, or tag it \
              sequential first",
             self.iname,

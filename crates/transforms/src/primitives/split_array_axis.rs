@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::points_of;
+use crate::refusal::Refusal;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Atom, BinaryOp, Expr, InameId, Kernel};
@@ -56,14 +56,14 @@ impl fmt::Display for SplitArrayAxis {
 }
 
 impl Transform for SplitArrayAxis {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let help = "the caller knows the array by its axes; split a copy in a temporary";
         let var = temporary(kernel, &self.var, help)?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
         let f = self.factor;
         if !(1..=MAX_COEFFICIENT).contains(&f) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "a block has {f} elements, needed 1 to 2^40; choose a positive factor"
             )));
         }
@@ -81,7 +81,7 @@ impl Transform for SplitArrayAxis {
             index
         });
         if let Some(error) = failure {
-            return Err(Cause::Solver(error));
+            return Err(Refusal::Solver(error));
         }
         let variable = &mut split.vars[var];
         let blocks = variable.shape[axis].plus_constant(f - 1).floor_div(f);

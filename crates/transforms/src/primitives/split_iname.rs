@@ -3,10 +3,10 @@
 use super::Transform;
 use super::tag_iname::check_placement;
 use crate::copy::copy_nodes;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::bounds::{changing_bounds, check_bounds_stay, check_constant_value};
 use crate::proofs::length::RangeOf;
+use crate::refusal::Refusal;
 use crate::schedule::Made;
 use crate::substitute::substitute_iname;
 use crate::tree::{edit_siblings, loop_body, replace_loop};
@@ -135,7 +135,7 @@ impl Transform for SplitIname {
         new.with_loops([self.outer_name(), self.inner_name()].into_iter().chain(tail))
     }
 
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = self.check(kernel)?;
         if self.tail == Tail::Guard {
             let domain = &kernel.inames[iname].domain;
@@ -174,10 +174,10 @@ fn next_two(kernel: &Kernel) -> (InameId, InameId) {
 }
 
 impl SplitIname {
-    fn check(&self, kernel: &Kernel) -> Result<InameId, Cause> {
+    fn check(&self, kernel: &Kernel) -> Result<InameId, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         if !(1..=1 << 31).contains(&self.factor) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "a block has {} iterations, needed 1 to 2^31; choose a positive factor",
                 self.factor
             )));
@@ -185,7 +185,7 @@ impl SplitIname {
         match kernel.inames[iname].tag {
             AxisTag::Sequential => {}
             tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is tagged {tag}; tag it sequential, split it, then tag the parts",
                     self.iname
                 )));
@@ -193,7 +193,7 @@ impl SplitIname {
         }
         let (outer, inner) = (self.outer_name(), self.inner_name());
         if outer == inner {
-            return Err(Cause::Argument(format!("both loops would be called `{outer}`; choose two names")));
+            return Err(Refusal::Other(format!("both loops would be called `{outer}`; choose two names")));
         }
         for name in [&outer, &inner] {
             if *name != self.iname {
@@ -220,10 +220,10 @@ impl SplitIname {
     }
 
     /// The bounds of a loop that is cut into full blocks.
-    fn range<'k>(&self, kernel: &'k Kernel, iname: InameId) -> Result<RangeOf<'k>, Cause> {
+    fn range<'k>(&self, kernel: &'k Kernel, iname: InameId) -> Result<RangeOf<'k>, Refusal> {
         let domain = &kernel.inames[iname].domain;
         let Some(range) = domain.as_guarded_range(iname) else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` is no plain range `lo..hi`, and only ranges are cut into full blocks; split with the tail \
                  strategy guard",
                 kernel.show_domain(iname, domain)
@@ -249,11 +249,11 @@ impl SplitIname {
         Blocks { domains: (range.guarded(&blocks), inside), value }
     }
 
-    fn remainder(&self, range: &RangeOf, point: &[(String, i64)], length: i64) -> Cause {
+    fn remainder(&self, range: &RangeOf, point: &[(String, i64)], length: i64) -> Refusal {
         let domain = range.kernel.show_domain(range.iname, &range.kernel.inames[range.iname].domain);
         let values: Vec<_> = point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let at = if values.is_empty() { String::new() } else { format!(" with {}", values.join(", ")) };
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{domain}` has {length} iterations{at}, which {} does not divide; peel the remainder, guard it, or \
              fix the parameters",
             self.factor
@@ -261,10 +261,10 @@ impl SplitIname {
     }
 
     /// Full blocks, then what remains.
-    fn peel(&self, of: &RangeOf) -> Result<Kernel, Cause> {
+    fn peel(&self, of: &RangeOf) -> Result<Kernel, Refusal> {
         let (kernel, iname, range) = (of.kernel, of.iname, &of.range);
         let Some(body) = loop_body(&kernel.body, iname) else {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` runs inside a reduction, which has no place for a second loop; realise the reduction first",
                 self.iname
             )));

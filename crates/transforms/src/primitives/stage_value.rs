@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::width::fits_i32;
+use crate::refusal::Refusal;
 use crate::tree::edit_siblings;
 use purlin_ir::typing::ExprType;
 use purlin_ir::{
@@ -57,25 +57,25 @@ impl fmt::Display for StageValue {
 }
 
 impl Transform for StageValue {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let id = lookup::insn(kernel, &self.insn)?;
         lookup::free(kernel, &self.temporary)?;
         lookup::free(kernel, &format!("set_{}", self.temporary))?;
         let insn = &kernel.insns[id];
         if insn.predicate.is_some() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` runs under a condition, and without it its value may be undefined; move the condition to a loop",
                 self.insn
             )));
         }
         let ty = kernel.vars[insn.lhs.var].ty;
-        let found = kernel.type_of(&insn.rhs, &[]).map_err(|e| Cause::Argument(e.to_string()))?;
+        let found = kernel.type_of(&insn.rhs, &[]).map_err(|e| Refusal::Other(e.to_string()))?;
         let same = match found {
             ExprType::Scalar(found) => found == ty,
             _ => false,
         };
         if !same {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the value of `{}` is not of the type {} that it writes; cast it",
                 self.insn,
                 ty.name()
@@ -89,12 +89,12 @@ impl Transform for StageValue {
 }
 
 /// An integer is as wide as its operands make it until it is stored; an update joins it before it stores.
-fn check_fits(kernel: &Kernel, insn: &Insn) -> Result<(), Cause> {
+fn check_fits(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
     let var = &kernel.vars[insn.lhs.var];
     if insn.op == WriteOp::Assign || var.ty != ScalarType::I32 || fits_i32(kernel, &insn.rhs) {
         return Ok(());
     }
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "`{}` updates `{}`, an i32, by a value that may not fit one, as which it would be staged; cast it to i32",
         insn.name, var.name
     )))

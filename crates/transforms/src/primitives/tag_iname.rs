@@ -1,8 +1,8 @@
 //! Says where the iterations of a loop run.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use crate::tree::loop_body;
 use purlin_analysis::deps;
 use purlin_analysis::placement::place;
@@ -55,7 +55,7 @@ impl fmt::Display for TagIname {
 }
 
 impl Transform for TagIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         let tag = parallel_tag(kernel, iname, &self.tag)?;
         let mut tagged = kernel.clone();
@@ -69,15 +69,15 @@ impl Transform for TagIname {
 /// The tag of a text, if the loop may have it as far as its own form goes.
 ///
 /// # Errors
-/// [`Cause::Argument`]: no tag, `unroll`, a parallel tag for the iname of a reduction.
-pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Result<AxisTag, Cause> {
+/// [`Refusal::Argument`]: no tag, `unroll`, a parallel tag for the iname of a reduction.
+pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Result<AxisTag, Refusal> {
     let tag = AxisTag::parse(text).ok_or_else(|| {
         let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();
-        Cause::Argument(format!("`{text}` is no tag; there is {}", known.join(", ")))
+        Refusal::Other(format!("`{text}` is no tag; there is {}", known.join(", ")))
     })?;
     let parallel = match tag {
         AxisTag::Unrolled => {
-            return Err(Cause::Argument(
+            return Err(Refusal::Other(
                 "an unrolled loop needs a constant length; use the step unroll_iname, which checks it".into(),
             ));
         }
@@ -85,7 +85,7 @@ pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Resul
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
     };
     if parallel && loop_body(&kernel.body, iname).is_none() {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` runs inside a reduction; realise the reduction first",
             kernel.inames[iname].name
         )));
@@ -94,7 +94,7 @@ pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Resul
 }
 
 /// Checks that the tags of a kernel keep every dependence.
-pub(crate) fn check_placement(kernel: &Kernel) -> Result<(), Cause> {
+pub(crate) fn check_placement(kernel: &Kernel) -> Result<(), Refusal> {
     if kernel.inames.values().all(|i| matches!(i.tag, AxisTag::Sequential | AxisTag::Unrolled)) {
         return Ok(());
     }

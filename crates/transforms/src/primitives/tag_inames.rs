@@ -3,8 +3,8 @@
 use super::Transform;
 use super::tag_iname::{check_placement, parallel_tag};
 use super::unroll_iname::check_unrolled;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{AxisTag, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -53,9 +53,9 @@ impl fmt::Display for TagInames {
 }
 
 impl Transform for TagInames {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         if self.inames.is_empty() {
-            return Err(Cause::Argument("no iname is given; name the loops to tag".into()));
+            return Err(Refusal::Other("no iname is given; name the loops to tag".into()));
         }
         let mut tagged = kernel.clone();
         let unrolled = self.tag == AxisTag::Unrolled.to_string();

@@ -2,9 +2,9 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
+use crate::refusal::Refusal;
 use purlin_ir::{Kernel, VarId, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,13 +57,13 @@ impl fmt::Display for TransposeArrayAxes {
 }
 
 impl Transform for TransposeArrayAxes {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let var = lookup::var(kernel, &self.var)?;
         let variable = &kernel.vars[var];
         check_movable(variable)?;
         let order = self.permutation(variable.shape.len())?;
         if variable.layout.strides.is_some() {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "`{}` has strides already; transpose it before other changes of its layout",
                 self.var
             )));
@@ -74,7 +74,7 @@ impl Transform for TransposeArrayAxes {
             return Ok(transposed);
         }
         let strides = dense_strides(&variable.shape, &order).ok_or_else(|| {
-            Cause::Argument(format!(
+            Refusal::Other(format!(
                 "the strides of `{}` would be products of parameters; fix all but one of them first",
                 self.var
             ))
@@ -86,19 +86,19 @@ impl Transform for TransposeArrayAxes {
 }
 
 impl TransposeArrayAxes {
-    fn permutation(&self, axes: usize) -> Result<Vec<usize>, Cause> {
+    fn permutation(&self, axes: usize) -> Result<Vec<usize>, Refusal> {
         let order: Vec<_> = self.order.iter().map(|a| *a as usize).collect();
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..axes) {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the order is {}, needed each axis of `{}` once, which are {axes}, counted from 0",
                 self.order_text(),
                 self.var
             )));
         }
         if order == sorted {
-            return Err(Cause::Argument(format!("the axes of `{}` are in that order already", self.var)));
+            return Err(Refusal::Other(format!("the axes of `{}` are in that order already", self.var)));
         }
         Ok(order)
     }

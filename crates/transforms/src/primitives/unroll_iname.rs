@@ -1,9 +1,9 @@
 //! Writes out a loop.
 
 use super::Transform;
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::extent::parametric_extent;
+use crate::refusal::Refusal;
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -50,7 +50,7 @@ impl fmt::Display for UnrollIname {
 }
 
 impl Transform for UnrollIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::iname(kernel, &self.iname)?;
         check_unrolled(kernel, iname)?;
         let mut unrolled = kernel.clone();
@@ -63,12 +63,12 @@ impl Transform for UnrollIname {
 ///
 /// # Errors
 /// A loop on an axis, a length without a constant bound or too large a one.
-pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
+pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
     let data = &kernel.inames[iname];
     match data.tag {
         AxisTag::Sequential | AxisTag::Unrolled => {}
         tag @ (AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
-            return Err(Cause::Argument(format!("`{}` is tagged {tag}; tag it sequential first", data.name)));
+            return Err(Refusal::Other(format!("`{}` is tagged {tag}; tag it sequential first", data.name)));
         }
     }
     let length = data.domain.as_guarded_range(iname).and_then(|range| range.length().as_constant());
@@ -78,12 +78,12 @@ pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Caus
     };
     match bounds {
         Some(n) if n <= MAX_TRIP_COUNT => Ok(()),
-        Some(n) => Err(Cause::Argument(format!(
+        Some(n) => Err(Refusal::Other(format!(
             "{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first"
         ))),
         None => {
             let domain = kernel.show_domain(iname, &data.domain);
-            Err(Cause::Argument(format!(
+            Err(Refusal::Other(format!(
                 "the values of `{domain}` have no constant bounds; fix the parameters, or split by a constant"
             )))
         }

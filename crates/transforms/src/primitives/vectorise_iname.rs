@@ -2,8 +2,8 @@
 
 use super::Transform;
 use super::tag_iname::check_placement;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use crate::tree::{inames_of, loop_body};
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
@@ -59,13 +59,13 @@ impl fmt::Display for VectoriseIname {
 }
 
 impl Transform for VectoriseIname {
-    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Cause> {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let data = &kernel.inames[iname];
         match data.tag {
             AxisTag::Sequential | AxisTag::Vector => {}
             tag @ (AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_)) => {
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "`{}` is tagged {tag}; tag it sequential first",
                     self.iname
                 )));
@@ -81,7 +81,7 @@ impl Transform for VectoriseIname {
 }
 
 impl VectoriseIname {
-    fn check_innermost(&self, kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
+    fn check_innermost(&self, kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
         let Some(inner) = inames_of(kernel, body).first().map(|i| &kernel.inames[*i].name) else {
             return Ok(());
@@ -90,13 +90,13 @@ impl VectoriseIname {
             Some(_) => "interchange the loops, or distribute this one",
             None => "realise the reduction first",
         };
-        Err(Cause::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` holds the loop `{inner}`, and only innermost loops run in lanes; {way_out}",
             self.iname
         )))
     }
 
-    fn check_length(&self, kernel: &Kernel, iname: InameId) -> Result<(), Cause> {
+    fn check_length(&self, kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
         let domain = &kernel.inames[iname].domain;
         let length = domain.as_guarded_range(iname).map(|range| range.length());
         let found = match length.map(|n| n.as_constant()) {
@@ -105,7 +105,7 @@ impl VectoriseIname {
             Some(None) => "has no constant length".into(),
             None => "is no plain range `lo..hi`".into(),
         };
-        Err(Cause::Argument(format!(
+        Err(Refusal::Other(format!(
             "`{}` {found}, needed 2, 4, 8, 16, 32 or {MAX_LANES} lanes; split it by one of these with the tail \
              strategy peel, or exact where it divides the length",
             kernel.show_domain(iname, domain)

@@ -1,11 +1,11 @@
 //! What primitives that regroup the terms of an update must know: that nobody sees the element in between, that it
 //! is found by the same way later, and that there is one where no term is.
 
-use crate::error::{Cause, LostValue, WrongOrder};
 use crate::lookup;
 use crate::proofs::order::relation_text;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, may_be_undefined};
+use crate::refusal::{LostValue, Refusal, WrongOrder};
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
@@ -16,11 +16,11 @@ use purlin_isl as isl;
 ///
 /// # Errors
 /// An unknown name, or a plain store.
-pub(crate) fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Cause> {
+pub(crate) fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal> {
     let id = lookup::insn(kernel, name)?;
     let insn = &kernel.insns[id];
     let op = insn.update_op().ok_or_else(|| {
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{name}` is a plain store to `{}`, needed an update such as `+=`; convert it to an update first, if it \
              accumulates",
             kernel.vars[insn.lhs.var].name
@@ -39,8 +39,8 @@ pub(crate) fn mentions(e: &Expr, iname: InameId) -> bool {
 /// Refuses a reduction in expressions that will stand in two places: its loop can stand in one only.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the reduction.
-pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Expr]) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the reduction.
+pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Expr]) -> Result<(), Refusal> {
     let mut found = None;
     for e in expressions {
         e.for_each(&mut |e| {
@@ -50,7 +50,7 @@ pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Ex
         });
     }
     let Some(iname) = found else { return Ok(()) };
-    Err(Cause::Argument(format!(
+    Err(Refusal::Other(format!(
         "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a temporary \
          first",
         insn.name, kernel.inames[iname].name
@@ -90,8 +90,8 @@ impl<'k> Delayed<'_, 'k> {
     /// the same operator, `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
     ///
     /// # Errors
-    /// [`Cause::Reordered`] with the smallest pair of that set, or a failure of isl.
-    pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Cause> {
+    /// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set, or a failure of isl.
+    pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Refusal> {
         let all = &self.sites[self.kernel().insns[self.id].lhs.var.index()];
         let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };
         for site in all.iter().filter(|s| self.is_inside(s) && s.mode != own.mode) {
@@ -106,7 +106,7 @@ impl<'k> Delayed<'_, 'k> {
                 Mode::Assign => DependenceKind::Output,
             };
             let (relation, help) = (relation_text(kind, &witness.element), help.to_owned());
-            return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
+            return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
         Ok(())
     }
@@ -117,8 +117,8 @@ impl<'k> Delayed<'_, 'k> {
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
     ///
     /// # Errors
-    /// [`Cause::Value`] with the smallest pair of that set, or a failure of isl.
-    pub(crate) fn check_operands_stay(&self, operands: &[&'k Expr]) -> Result<(), Cause> {
+    /// [`VALUES`](super::VALUES) not proved, with the smallest pair of that set, or a failure of isl.
+    pub(crate) fn check_operands_stay(&self, operands: &[&'k Expr]) -> Result<(), Refusal> {
         for read in self.sites.iter().flatten().filter(|s| self.is_among(s, operands)) {
             for write in
                 self.sites[read.access.var.index()].iter().filter(|s| s.writes() && self.is_inside(s))
@@ -135,7 +135,7 @@ impl<'k> Delayed<'_, 'k> {
                     witness.source, witness.element, witness.sink
                 );
                 let help = format!("replace `{var}` by its definition, or keep its values in an array");
-                return Err(Cause::Value(Box::new(LostValue { witness, found, help })));
+                return Err(crate::proofs::VALUES.not_proved(LostValue { witness, found, help }));
             }
         }
         Ok(())
@@ -162,12 +162,12 @@ impl<'k> Delayed<'_, 'k> {
     /// and for temporaries and outputs `D \ I \ W`, too.
     ///
     /// # Errors
-    /// [`Cause::Argument`] with the smallest point of one of these sets, or a failure of isl.
+    /// [`Refusal::Argument`] with the smallest point of one of these sets, or a failure of isl.
     pub(crate) fn check_element_exists(
         &self,
         loops: &[InameId],
         condition: Option<&Expr>,
-    ) -> Result<(), Cause> {
+    ) -> Result<(), Refusal> {
         let poly = self.poly;
         let var = self.kernel().insns[self.id].lhs.var;
         let (sites, iname) = (&self.sites[var.index()], poly.loops(self.id)[self.outer]);
@@ -206,9 +206,9 @@ impl<'k> Delayed<'_, 'k> {
         Some(outside)
     }
 
-    fn no_element(&self, point: &[(String, i64)]) -> Cause {
+    fn no_element(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` has no term{}, and nothing says that `{}` has the element to which their sum would be added; assume \
              sizes at which its loops are not empty",
             insn.name,
@@ -217,9 +217,9 @@ impl<'k> Delayed<'_, 'k> {
         ))
     }
 
-    fn no_value(&self, point: &[(String, i64)]) -> Cause {
+    fn no_value(&self, point: &[(String, i64)]) -> Refusal {
         let insn = &self.kernel().insns[self.id];
-        Cause::Argument(format!(
+        Refusal::Other(format!(
             "`{}` perhaps has no term{}, and nothing has surely written the element of `{}` to which their sum would be \
              added; write it in front of the loop without a condition",
             insn.name,

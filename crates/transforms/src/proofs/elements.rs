@@ -1,7 +1,7 @@
 //! What primitives that rename the elements of a variable share: who may be renamed, and where.
 
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, Variable};
@@ -10,7 +10,7 @@ use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, 
 ///
 /// # Errors
 /// An unknown name, or a parameter, argument or table.
-pub(crate) fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId, Cause> {
+pub(crate) fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId, Refusal> {
     let var = lookup::var(kernel, name)?;
     let kind = match kernel.vars[var].kind {
         VarKind::Temporary => return Ok(var),
@@ -18,21 +18,21 @@ pub(crate) fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId
         VarKind::Argument(_) => "an argument",
         VarKind::Table(_) => "a table",
     };
-    Err(Cause::Argument(format!("`{name}` is {kind}, needed a temporary; {help}")))
+    Err(Refusal::Other(format!("`{name}` is {kind}, needed a temporary; {help}")))
 }
 
 /// Checks that a variable has the axis.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the number of axes.
-pub(crate) fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Cause> {
+/// [`Refusal::Argument`] with the number of axes.
+pub(crate) fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusal> {
     let axes = variable.shape.len();
     let k = axis as usize;
     if k < axes {
         return Ok(k);
     }
     let name = &variable.name;
-    Err(Cause::Argument(match axes {
+    Err(Refusal::Other(match axes {
         0 => format!("`{name}` is a scalar and has no axis {axis}; name an array"),
         1 => format!("`{name}` has one axis, needed axis {axis}; axes count from 0"),
         _ => format!("`{name}` has {axes} axes, needed axis {axis}; axes count from 0"),
@@ -42,14 +42,14 @@ pub(crate) fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Cause>
 /// Checks that nothing but accesses mentions a variable: no bound of a loop, no assumption.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the loop, or that it is assumed injective.
-pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the loop, or that it is assumed injective.
+pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     let name = &kernel.vars[var].name;
     for iname in kernel.inames.values() {
         let mut found = false;
         iname.domain.for_each_symbol(&mut |atom| found |= *atom == Atom::Var(var));
         if found {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the bounds of `{}` mention `{name}`, and bounds mention scalars only; copy it to another \
                  temporary for them",
                 iname.name
@@ -57,7 +57,7 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Cau
         }
     }
     if kernel.assumptions.contains(&Assumption::Injective(var)) {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` is assumed injective, which would no longer say the same; drop the assumption first"
         )));
     }
@@ -67,13 +67,13 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Cau
 /// Checks that no substitution rule accesses a variable.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the rule.
-pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the rule.
+pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     for rule in kernel.rules.values() {
         let mut found = false;
         rule.body.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
         if found {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "rule `{}` reads `{}`, and rules know no loops; expand the rule first",
                 rule.name, kernel.vars[var].name
             )));
@@ -146,14 +146,14 @@ pub(crate) fn element_at(
 /// Checks that the layout of a variable may change: tables are row-major, parameters have no place.
 ///
 /// # Errors
-/// [`Cause::Argument`] with what it is.
-pub(crate) fn check_movable(variable: &Variable) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with what it is.
+pub(crate) fn check_movable(variable: &Variable) -> Result<(), Refusal> {
     let what = match variable.kind {
         VarKind::Temporary | VarKind::Argument(_) => return Ok(()),
         VarKind::Param => "a parameter, which has no layout",
         VarKind::Table(_) => "a table, which is row-major; copy it to a temporary first",
     };
-    Err(Cause::Argument(format!("`{}` is {what}", variable.name)))
+    Err(Refusal::Other(format!("`{}` is {what}", variable.name)))
 }
 
 /// The product, if it is affine.

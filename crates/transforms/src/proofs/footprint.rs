@@ -1,7 +1,7 @@
 //! The box that holds every element some accesses touch in one iteration of the loops around.
 
 use super::attained;
-use crate::error::Cause;
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Atom, Constraint, InameId};
@@ -28,13 +28,13 @@ pub struct Span {
 /// indices with every loop inside at zero or at one of its lower bounds.
 ///
 /// # Errors
-/// [`Cause::Argument`] if the extent is not a constant; a failure of isl.
+/// [`Refusal::Argument`] if the extent is not a constant; a failure of isl.
 pub fn span(
     poly: &Polyhedral,
     sites: &[&AccessSite],
     axis: usize,
     around: usize,
-) -> Result<Option<Span>, Cause> {
+) -> Result<Option<Span>, Refusal> {
     let mut some = false;
     let mut corners = Vec::new();
     let mut live = Vec::new();
@@ -64,7 +64,7 @@ pub fn span(
     let Some(best) = best else {
         let name = &poly.kernel.vars[sites[0].access.var].name;
         let what = if sites.iter().any(|s| s.writes()) { "accesses" } else { "reads" };
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "the {what} of `{name}` along axis {axis} span no constant number of elements; split the loops inside \
              by constants, or fix the parameters"
         )));
@@ -79,7 +79,7 @@ fn bounds(
     axis: usize,
     around: usize,
     corner: &Affine,
-) -> Result<Option<(i64, i64)>, Cause> {
+) -> Result<Option<(i64, i64)>, Refusal> {
     let mut all: Option<(i64, i64)> = None;
     for site in sites {
         let offset = site.index[axis].as_ref().map(|f| f.minus(corner));
@@ -101,7 +101,7 @@ fn offsets(
     axis: usize,
     around: usize,
     corner: &Affine,
-) -> Result<isl::Set, Cause> {
+) -> Result<isl::Set, Refusal> {
     let loops = loops_of(poly, site, around);
     let index = site.index[axis].as_ref().and_then(|f| poly.affine(&f.minus(corner), Side::Source));
     let offset = index.map(|f| isl::Constraint::zero(difference(&isl::Affine::name(OFFSET), &f)));
@@ -169,7 +169,7 @@ pub fn certain_elements(
     sites: &[&AccessSite],
     around: &[InameId],
     rank: usize,
-) -> Result<isl::Set, Cause> {
+) -> Result<isl::Set, Refusal> {
     elements(poly, sites, around, rank, &|site, loops| {
         let (domain, exact) = poly.domains(loops, Side::Source);
         (exact && site.is_affine() && !is_conditional(poly, site)).then_some(domain)
@@ -185,7 +185,7 @@ pub fn possible_elements(
     sites: &[&AccessSite],
     around: &[InameId],
     rank: usize,
-) -> Result<isl::Set, Cause> {
+) -> Result<isl::Set, Refusal> {
     elements(poly, sites, around, rank, &|site, _| {
         let (instances, _) = poly.instances(site.insn, Side::Source);
         Some(cross(&instances, &poly.domains(&site.reduction, Side::Source).0))
@@ -199,7 +199,7 @@ fn elements(
     around: &[InameId],
     rank: usize,
     domain: &dyn Fn(&AccessSite, &[InameId]) -> Option<Disjuncts>,
-) -> Result<isl::Set, Cause> {
+) -> Result<isl::Set, Refusal> {
     let axes = element_names(rank);
     let mut dims = poly.names(around, Side::Source);
     dims.extend(axes.iter().cloned());

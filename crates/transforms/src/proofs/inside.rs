@@ -1,8 +1,8 @@
 //! The proof of every primitive that evaluates something where nothing did before: it reads what there is.
 
-use crate::error::Cause;
 use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
+use crate::refusal::Refusal;
 use purlin_analysis::inside::{Cause as Unknown, Reach, accesses_of};
 use purlin_analysis::witness::params_text;
 use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
@@ -14,14 +14,14 @@ use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
 /// of integers is a constant other than 0 and -1, or at least 1.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the smallest element outside, or with what cannot be known: an index that is not
+/// [`Refusal::Argument`] with the smallest element outside, or with what cannot be known: an index that is not
 /// affine, a bound that is read from memory, an element that may be undefined, a division of integers or a cast to
 /// them that some values do not allow.
-pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<(), Cause> {
+pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<(), Refusal> {
     let expanded = kernel.with_rules_expanded();
     let refuse = |what: &str| {
         let name = &kernel.insns[insn].name;
-        Err(Cause::Argument(format!("`{name}` would read {what}, where perhaps nothing did before; {help}")))
+        Err(Refusal::Other(format!("`{name}` would read {what}, where perhaps nothing did before; {help}")))
     };
     for read in expanded.insns[insn].reads() {
         let var = &kernel.vars[read.var];
@@ -31,7 +31,7 @@ pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<
     }
     if let Some((what, instead)) = may_fault(&expanded, &expanded.insns[insn]) {
         let name = &kernel.insns[insn].name;
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{name}` would {what}, where perhaps nothing did before; {instead}, or {help}"
         )));
     }

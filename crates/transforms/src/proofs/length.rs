@@ -1,7 +1,7 @@
 //! What is known of the number of iterations of a loop, for all parameters.
 
-use crate::error::Cause;
 use crate::proofs::extent::with_outer_inames;
+use crate::refusal::Refusal;
 use crate::tree::{insns_of, loop_body};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use purlin_ir::{Affine, Constraint, GuardedRange, InameId, Kernel, VarKind};
@@ -13,7 +13,7 @@ use purlin_isl as isl;
 ///
 /// # Errors
 /// A failure of isl.
-pub(crate) fn never_empty(kernel: &Kernel, iname: InameId) -> Result<bool, Cause> {
+pub(crate) fn never_empty(kernel: &Kernel, iname: InameId) -> Result<bool, Refusal> {
     let poly = Polyhedral::new(kernel);
     let (inner, exact) = poly.domain(&kernel.inames[iname].domain, Side::Source);
     if !exact {
@@ -45,8 +45,8 @@ impl RangeOf<'_> {
     /// Formula: the smallest point of `{ (params, outer) : guard, lo < hi, (hi - lo) mod factor >= 1 }`.
     ///
     /// # Errors
-    /// [`Cause::Argument`] if the bounds are read from memory, or a failure of isl.
-    pub(crate) fn indivisible(&self, factor: i64) -> Result<Option<(isl::Point, i64)>, Cause> {
+    /// [`Refusal::Argument`] if the bounds are read from memory, or a failure of isl.
+    pub(crate) fn indivisible(&self, factor: i64) -> Result<Option<(isl::Point, i64)>, Refusal> {
         let length = self.range.length();
         if length.as_constant().is_some_and(|n| n <= 0 || n % factor == 0) {
             return Ok(None);
@@ -70,7 +70,7 @@ impl RangeOf<'_> {
     ///
     /// # Errors
     /// A failure of isl.
-    pub(crate) fn may_run_backward(&self) -> Result<bool, Cause> {
+    pub(crate) fn may_run_backward(&self) -> Result<bool, Refusal> {
         let backward = Constraint::lt(&self.range.hi, &self.range.lo);
         if let Some(holds) = backward.as_constant() {
             return Ok(holds);
@@ -81,7 +81,7 @@ impl RangeOf<'_> {
 
     /// The smallest point of the parameters and of the loops that the bounds mention where the guard, as far as it is
     /// known, and all of this holds.
-    fn point(&self, conditions: &[Constraint]) -> Result<Option<isl::Point>, Cause> {
+    fn point(&self, conditions: &[Constraint]) -> Result<Option<isl::Point>, Refusal> {
         let poly = Polyhedral::new(self.kernel);
         let mut outer = with_outer_inames(self.kernel, &[self.iname]);
         outer.retain(|l| *l != self.iname);
@@ -89,7 +89,7 @@ impl RangeOf<'_> {
         for c in conditions {
             let Some(c) = poly.constraint(c, Side::Source) else {
                 let domain = self.kernel.show_domain(self.iname, &self.kernel.inames[self.iname].domain);
-                return Err(Cause::Argument(format!(
+                return Err(Refusal::Other(format!(
                     "the bounds of `{domain}` are read from memory, so that nothing is known of its length; split \
                      with the tail strategy guard"
                 )));

@@ -14,3 +14,17 @@ pub mod stale;
 pub(crate) mod width;
 pub(crate) mod windows;
 pub(crate) mod written;
+
+use crate::obligation::Obligation;
+
+/// What every step that moves instances proves.
+pub const ORDER: Obligation = Obligation::new("order", "every dependence still runs forward");
+
+/// What every step that takes a value elsewhere proves.
+pub const CURRENT: Obligation = Obligation::new(
+    "current",
+    "nothing writes an operand between where a value is taken and where it is used",
+);
+
+/// What every step that changes where values are stored proves.
+pub const VALUES: Obligation = Obligation::new("values", "every reader finds the value that it found before");

@@ -1,7 +1,7 @@
 //! The proof of every primitive that moves instances: no dependence is turned around.
 
 use super::entries::Entries;
-use crate::error::{Cause, WrongOrder};
+use crate::refusal::{Refusal, WrongOrder};
 use purlin_analysis::deps::{self, Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::{Affine, Id, InameId, InsnId, Kernel};
@@ -29,9 +29,9 @@ pub struct Reordering<'a> {
 /// bounds when it is entered, also if it holds no instance; loops of `before` and `after` are the same by name.
 ///
 /// # Errors
-/// [`Cause::Reordered`] with the smallest pair of that set and what `help` says of its source and sink, or a
+/// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set and what `help` says of its source and sink, or a
 /// failure of isl.
-pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Cause> {
+pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Refusal> {
     let (before, after) = (Entries::of(reordering.before), Entries::of(reordering.after));
     let value = |insn, l| (reordering.value)(before.inside(insn), l);
     let whole = reordering.whole;
@@ -46,7 +46,7 @@ pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String)
         if let Some(witness) = d.witness(reordering.before, &backward)? {
             let help = help(&witness.source.insn, &witness.sink.insn);
             let relation = relation_text(d.kind, &witness.element);
-            return Err(Cause::Reordered(Box::new(WrongOrder { witness, relation, help })));
+            return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
     }
     Ok(())
@@ -103,13 +103,13 @@ impl<'a> Orders<'a> {
     }
 
     /// The pairs of a dependence that would run backward; `None` if the new order decides that there are none.
-    fn backward(&self, d: &Dependence) -> Result<Option<isl::Map>, Cause> {
+    fn backward(&self, d: &Dependence) -> Result<Option<isl::Map>, Refusal> {
         let (Some(source), Some(sink)) = (self.insns[d.source.index()], self.insns[d.sink.index()]) else {
             return Ok(None);
         };
         let common = self.new.common_loops(source, sink);
         let at = |l: &InameId| Ok((self.value(d.source, *l)?, self.value(d.sink, *l)?));
-        let advances = common.iter().map(at).collect::<Result<Vec<Advance>, Cause>>()?;
+        let advances = common.iter().map(at).collect::<Result<Vec<Advance>, Refusal>>()?;
         let forward = self.new.position(source) < self.new.position(sink);
         if self.keeps_order(d, &advances, forward) {
             return Ok(None);
@@ -139,12 +139,12 @@ impl<'a> Orders<'a> {
     }
 
     /// The value of a new loop at an instance of an old instruction.
-    fn value(&self, insn: InsnId, l: InameId) -> Result<Affine, Cause> {
+    fn value(&self, insn: InsnId, l: InameId) -> Result<Affine, Refusal> {
         let same = || self.inames[l.index()].map(Affine::iname);
         let value = (self.reordering.value)(insn, l).or_else(same);
         value.filter(|v| self.old.is_symbolic(v)).ok_or_else(|| {
             let name = &self.reordering.after.inames[l].name;
-            Cause::Argument(format!(
+            Refusal::Other(format!(
                 "the new order of `{name}` depends on values read from memory; keep the order"
             ))
         })

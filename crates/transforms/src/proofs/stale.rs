@@ -1,6 +1,6 @@
 //! The proof of every primitive that takes a value earlier or later than its use: nothing writes it in between.
 
-use crate::error::{Cause, StaleValue};
+use crate::refusal::{Refusal, StaleValue};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, index_map, pair_relation};
 use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
@@ -26,14 +26,14 @@ pub struct Place<'a> {
 /// every access `r` of `uses`, `{ w -> r : L = L', element(w) = element(r), w before r }` is empty.
 ///
 /// # Errors
-/// [`Cause::Stale`] with the smallest pair of that set, or a failure of isl.
+/// [`CURRENT`](super::CURRENT) not proved, with the smallest pair of that set, or a failure of isl.
 pub fn check_unchanged(
     poly: &Polyhedral,
     sites: &[AccessSite],
     uses: &[&AccessSite],
     place: Place,
     help: &str,
-) -> Result<(), Cause> {
+) -> Result<(), Refusal> {
     let inside = |s: &AccessSite| poly.loops(s.insn).starts_with(place.loops);
     let later = |s: &AccessSite| s.writes() && inside(s) && poly.position(s.insn) >= place.position;
     for write in sites.iter().filter(|s| later(s)) {
@@ -41,7 +41,7 @@ pub fn check_unchanged(
             let Some(pair) = pair_relation(poly, write, site, Order::Within(place.loops)) else { continue };
             if let Some(witness) = witness(poly.kernel, write, site, &pair.map(poly)?)? {
                 let (place, help) = (place.what.to_owned(), help.to_owned());
-                return Err(Cause::Stale(Box::new(StaleValue { witness, place, help })));
+                return Err(crate::proofs::CURRENT.not_proved(StaleValue { witness, place, help }));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What every primitive that stores an integer that was only computed must know: integers are unbounded until they
 //! are stored.
 
-use crate::error::Cause;
+use crate::refusal::Refusal;
 use purlin_ir::{BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, Reduction, ScalarType, UpdateOp, WriteOp};
 
 /// Whether an integer surely fits an `i32`: what is loaded from one, cast to one or written out does.
@@ -44,8 +44,8 @@ pub(crate) fn accumulator_type(kernel: &Kernel, insn: &Insn, r: &Reduction, ty: 
 /// Casts the value of an instruction that stores 64 bits into an `i32` by now: what a store does anyhow.
 ///
 /// # Errors
-/// [`Cause::Argument`] for an update, which joins the value before it stores.
-pub(crate) fn cast_stored(kernel: &mut Kernel, id: InsnId, from: &str) -> Result<(), Cause> {
+/// [`Refusal::Argument`] for an update, which joins the value before it stores.
+pub(crate) fn cast_stored(kernel: &mut Kernel, id: InsnId, from: &str) -> Result<(), Refusal> {
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
     let wide = kernel.type_of(&insn.rhs, &[]) == Ok(ExprType::Scalar(ScalarType::I64));
@@ -53,7 +53,7 @@ pub(crate) fn cast_stored(kernel: &mut Kernel, id: InsnId, from: &str) -> Result
         return Ok(());
     }
     if insn.op != WriteOp::Assign {
-        return Err(Cause::Argument(format!(
+        return Err(Refusal::Other(format!(
             "`{}` updates `{}`, an i32, by a value that {from} gives in 64 bits; cast the value of `{}` to i32",
             insn.name, var.name, insn.name
         )));

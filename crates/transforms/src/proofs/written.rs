@@ -1,6 +1,6 @@
 //! The proof of every primitive that adds a read of what may have no value yet: something has written it before.
 
-use crate::error::Cause;
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference};
 use purlin_ir::{Direction, Expr, InameId, InsnId, Kernel, VarKind};
@@ -51,7 +51,7 @@ impl NewRead<'_, '_> {
     ///
     /// # Errors
     /// A failure of isl.
-    pub(crate) fn without(&self) -> Result<isl::Set, Cause> {
+    pub(crate) fn without(&self) -> Result<isl::Set, Refusal> {
         let poly = self.poly;
         let (mut all, _) = poly.domains(self.loops, Side::Source);
         let given = self.condition.map(Expr::conjuncts).unwrap_or_default();
@@ -73,7 +73,7 @@ impl NewRead<'_, '_> {
     ///
     /// # Errors
     /// A failure of isl.
-    pub(crate) fn unwritten(&self, points: isl::Set) -> Result<isl::Set, Cause> {
+    pub(crate) fn unwritten(&self, points: isl::Set) -> Result<isl::Set, Refusal> {
         let (poly, mut rest) = (self.poly, points);
         let before = |s: &&AccessSite| {
             s.writes()
@@ -102,7 +102,7 @@ impl NewRead<'_, '_> {
 
     /// The values of the loops at which an instruction surely runs in the same iteration of those it shares, with
     /// some constraints; `None` if nobody knows of any.
-    fn surely(&self, insn: InsnId, more: Vec<isl::Constraint>) -> Result<Option<isl::Set>, Cause> {
+    fn surely(&self, insn: InsnId, more: Vec<isl::Constraint>) -> Result<Option<isl::Set>, Refusal> {
         let poly = self.poly;
         let around = poly.loops(insn).iter();
         let inner: Vec<_> = around.filter(|l| !self.loops.contains(l)).copied().collect();

@@ -88,6 +88,25 @@ impl Made {
         }
     }
 
+    /// The handles of a step first, then everything else in `after` whose name `before` does not have.
+    pub fn of(handles: &impl Handles, before: &Kernel, after: &Kernel) -> Self {
+        fn rest<T: PartialEq>(first: &mut Vec<T>, new: Vec<T>) {
+            for handle in new {
+                if !first.contains(&handle) {
+                    first.push(handle);
+                }
+            }
+        }
+        let mut made = Self::default();
+        handles.list(&mut made);
+        let new = Self::new_names(before, after);
+        rest(&mut made.arrays, new.arrays);
+        rest(&mut made.loops, new.loops);
+        rest(&mut made.rules, new.rules);
+        rest(&mut made.insns, new.insns);
+        made
+    }
+
     /// The same with these loops, which may have names that other loops had before.
     #[must_use]
     pub fn with_loops(mut self, names: impl IntoIterator<Item = String>) -> Self {
@@ -101,5 +120,66 @@ impl Made {
         let loops = self.loops.iter().map(Loop::name);
         let rules = self.rules.iter().map(RuleHandle::name);
         arrays.chain(loops).chain(rules).chain(self.insns.iter().map(Statement::name))
+    }
+}
+
+/// Handles to what a step made, of a type that says what there is.
+pub trait Handles {
+    /// Adds them to a list.
+    fn list(&self, made: &mut Made);
+}
+
+impl Handles for () {
+    fn list(&self, _: &mut Made) {}
+}
+
+impl Handles for Made {
+    fn list(&self, made: &mut Made) {
+        made.arrays.extend_from_slice(&self.arrays);
+        made.loops.extend_from_slice(&self.loops);
+        made.rules.extend_from_slice(&self.rules);
+        made.insns.extend_from_slice(&self.insns);
+    }
+}
+
+macro_rules! listed {
+    ($($name:ident: $field:ident;)*) => { $(
+        impl Handles for $name {
+            fn list(&self, made: &mut Made) {
+                made.$field.push(self.clone());
+            }
+        }
+    )* };
+}
+
+listed! {
+    Loop: loops;
+    Array: arrays;
+    RuleHandle: rules;
+    Statement: insns;
+}
+
+impl<T: Handles, const N: usize> Handles for [T; N] {
+    fn list(&self, made: &mut Made) {
+        self.iter().for_each(|handle| handle.list(made));
+    }
+}
+
+impl<T: Handles> Handles for Vec<T> {
+    fn list(&self, made: &mut Made) {
+        self.iter().for_each(|handle| handle.list(made));
+    }
+}
+
+impl<T: Handles> Handles for Option<T> {
+    fn list(&self, made: &mut Made) {
+        self.iter().for_each(|handle| handle.list(made));
+    }
+}
+
+impl<A: Handles, B: Handles> Handles for (A, B) {
+    fn list(&self, made: &mut Made) {
+        self.0.list(made);
+        self.1.list(made);
     }
 }

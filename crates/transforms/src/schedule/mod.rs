@@ -21,16 +21,16 @@
 mod made;
 mod script;
 
-pub use made::{Array, Loop, Made, RuleHandle, Statement};
+pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
 pub(crate) use script::{Arguments, fields_of};
 pub use script::{Choice, Script, ScriptError, ScriptProblem, parse_file, print};
 
-use crate::error::{Cause, TransformError};
 use crate::primitives::{
     DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, PrefetchArray, RealiseReduction, Rename,
     SplitIname, TagIname, Transform, UnrollIname, VectoriseIname,
 };
 use crate::recipe::Recipe;
+use crate::refusal::{Refusal, TransformError};
 use crate::step::Step;
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
 
@@ -70,8 +70,7 @@ impl Schedule {
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
     pub fn apply(&mut self, step: impl Into<Step>) -> Applied<Made> {
         let step = step.into();
-        let after = step.apply(&self.kernel)?;
-        let made = step.made(&self.kernel, &after);
+        let (after, made) = step.applied(&self.kernel)?;
         self.kernel = after;
         self.recipe.steps.push(step);
         Ok(made)
@@ -144,7 +143,7 @@ impl Schedule {
     }
 
     /// The names of a nest in today's order, if each of the loops is directly inside another.
-    fn nest(&self, names: &[String]) -> Result<Vec<String>, Cause> {
+    fn nest(&self, names: &[String]) -> Result<Vec<String>, Refusal> {
         let wanted =
             names.iter().map(|n| crate::lookup::iname(&self.kernel, n)).collect::<Result<Vec<_>, _>>()?;
         let mut found: Vec<InameId> = Vec::new();
@@ -157,7 +156,7 @@ impl Schedule {
         let name = |l: &InameId| self.kernel.inames[*l].name.clone();
         match all {
             true => Ok(found.iter().map(name).collect()),
-            false => Err(Cause::Argument(format!(
+            false => Err(Refusal::Other(format!(
                 "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
                 quoted(names)
             ))),
@@ -259,6 +258,6 @@ fn quoted(names: &[String]) -> String {
 
 /// A step that is accepted makes what its documentation says.
 fn unexpected(operation: String, needed: &str) -> TransformError {
-    let cause = Cause::Argument(format!("this is a bug of purlin: the step made no {needed}"));
+    let cause = Refusal::Internal(format!("the step made no {needed}"));
     TransformError { operation, cause }
 }

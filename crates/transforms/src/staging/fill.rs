@@ -2,8 +2,8 @@
 
 use super::loops::Loops;
 use crate::condition::condition;
-use crate::error::Cause;
 use crate::proofs::footprint::element_names;
+use crate::refusal::Refusal;
 use crate::staging::{Region, Temporary, Tile};
 use crate::tree::edit_body;
 use purlin_analysis::polyhedral::Polyhedral;
@@ -25,7 +25,7 @@ impl Temporary<'_> {
         region: &Region,
         tile: &Tile,
         (ty, space): (ScalarType, AddressSpace),
-    ) -> Result<Kernel, Cause> {
+    ) -> Result<Kernel, Refusal> {
         let mut filled = poly.kernel.clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
         let temporary = filled.vars.push(temporary);
@@ -55,7 +55,7 @@ fn restrict(
     loops: &Loops,
     conditions: &[Vec<isl::Constraint>],
     elements: &[Affine],
-) -> Result<Option<Expr>, Cause> {
+) -> Result<Option<Expr>, Refusal> {
     let names = element_names(elements.len());
     let value = |name: &str| match names.iter().position(|n| n == name) {
         Some(k) => elements.get(k).cloned(),
@@ -70,9 +70,7 @@ fn restrict(
     };
     let all: Option<Vec<Vec<_>>> = conditions.iter().map(|d| d.iter().map(one).collect()).collect();
     let Some(all) = all else {
-        return Err(Cause::Argument(
-            "what is read has no closed form; copy the box around it instead".into(),
-        ));
+        return Err(Refusal::Other("what is read has no closed form; copy the box around it instead".into()));
     };
     let wanted = Domain::union(all);
     if wanted == Domain::universe() {

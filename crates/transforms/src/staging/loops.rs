@@ -2,8 +2,8 @@
 
 use super::flat::Sizes;
 use super::tile::Tile;
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel, Node};
 
 /// Loops over the elements of a box, outer first, and the offset in the box along each axis.
@@ -30,10 +30,10 @@ impl Tile {
         kernel: &mut Kernel,
         names: &[String],
         stem: &str,
-    ) -> Result<Loops, Cause> {
+    ) -> Result<Loops, Refusal> {
         let kept = self.axes.iter().filter(|a| a.kept).count();
         if !names.is_empty() && names.len() != kept {
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "the copy has {kept} loops, found {} names; give one for each axis of the box with more than one \
                  element",
                 names.len()
@@ -67,7 +67,7 @@ impl Tile {
         kernel: &mut Kernel,
         work_items: &[i64],
         stem: &str,
-    ) -> Result<Loops, Cause> {
+    ) -> Result<Loops, Refusal> {
         let length: i64 = self.axes.iter().map(|a| a.span.extent).product();
         let group: i64 = work_items.iter().product();
         let rounds = (length - 1).div_euclid(group) + 1;
@@ -119,7 +119,7 @@ fn within(d: &Affine, extent: i64) -> Vec<Constraint> {
     vec![Constraint::le(&Affine::default(), d), Constraint::lt(d, &Affine::constant(extent))]
 }
 
-fn new_iname(kernel: &mut Kernel, name: String, tag: AxisTag) -> Result<InameId, Cause> {
+fn new_iname(kernel: &mut Kernel, name: String, tag: AxisTag) -> Result<InameId, Refusal> {
     lookup::free(kernel, &name)?;
     Ok(kernel.inames.push(Iname { name, domain: Domain::universe(), tag }))
 }

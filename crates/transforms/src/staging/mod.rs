@@ -9,8 +9,8 @@ mod tile;
 pub(crate) use region::Region;
 pub(crate) use tile::Tile;
 
-use crate::error::Cause;
 use crate::lookup;
+use crate::refusal::Refusal;
 use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 
@@ -59,12 +59,12 @@ impl Temporary<'_> {
     ///
     /// # Errors
     /// Names that are taken, sizes of a group that make no sense, memory that is none.
-    pub(crate) fn check(&self, kernel: &Kernel) -> Result<AddressSpace, Cause> {
+    pub(crate) fn check(&self, kernel: &Kernel) -> Result<AddressSpace, Refusal> {
         lookup::free(kernel, self.name)?;
         lookup::free(kernel, &self.insn_name())?;
         check_work_items(self.work_items)?;
         if !self.work_items.is_empty() && !self.inames.is_empty() {
-            return Err(Cause::Argument(
+            return Err(Refusal::Other(
                 "a flat copy loop has no loop for each axis; leave out the names or the work-items".into(),
             ));
         }
@@ -92,12 +92,12 @@ impl Temporary<'_> {
 /// Checks the work-items that are to share a flat loop.
 ///
 /// # Errors
-/// [`Cause::Argument`] with what a group has.
-pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with what a group has.
+pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Refusal> {
     if work_items.len() <= 3 && work_items.iter().all(|n| (1..=1 << 20).contains(n)) {
         return Ok(());
     }
-    Err(Cause::Argument(
+    Err(Refusal::Other(
         "a group has one to three sizes, each from 1 to 2^20; give the work-items along l.0, l.1, l.2".into(),
     ))
 }
@@ -105,11 +105,11 @@ pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Cause> {
 /// The memory of a name, for a `copy` or a `buffer`.
 ///
 /// # Errors
-/// [`Cause::Argument`] with what there is.
-pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Cause> {
+/// [`Refusal::Argument`] with what there is.
+pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Refusal> {
     match AddressSpace::ALL.into_iter().find(|s| s.name() == name) {
         Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
-        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Cause::Argument(format!(
+        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Refusal::Other(format!(
             "`{name}` is no memory for a {what}; there is global, local, private"
         ))),
     }
@@ -118,11 +118,11 @@ pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Cause> {
 /// Checks that no rule that the instructions use reads a variable.
 ///
 /// # Errors
-/// [`Cause::Argument`] with the rule.
-pub(crate) fn check_no_rule_reads(kernel: &Kernel, insns: &[InsnId], var: VarId) -> Result<(), Cause> {
+/// [`Refusal::Argument`] with the rule.
+pub(crate) fn check_no_rule_reads(kernel: &Kernel, insns: &[InsnId], var: VarId) -> Result<(), Refusal> {
     match insns.iter().find_map(|insn| rule_that_reads(kernel, *insn, var)) {
         None => Ok(()),
-        Some(rule) => Err(Cause::Argument(format!(
+        Some(rule) => Err(Refusal::Other(format!(
             "rule `{rule}` reads `{}`, and a rule knows no loops; expand it first",
             kernel.vars[var].name
         ))),

@@ -1,8 +1,8 @@
 //! The place of the temporary, and the elements of the array it must hold.
 
-use crate::error::Cause;
 use crate::lookup;
 use crate::proofs::written::may_be_undefined;
+use crate::refusal::Refusal;
 use crate::staging::{Footprint, Tile};
 use crate::tree::{body_of, insns_of};
 use purlin_analysis::deps::{AccessSite, Mode};
@@ -35,14 +35,14 @@ impl Region {
         var: VarId,
         at: Option<&str>,
         reads: &dyn Fn(InsnId) -> bool,
-    ) -> Result<Self, Cause> {
+    ) -> Result<Self, Refusal> {
         let name = at;
         let at = name.map(|name| lookup::tree_loop(kernel, name)).transpose()?;
         let body = body_of(kernel, at);
         let of_node = |node| insns_of(std::slice::from_ref(node));
         let Some(node) = body.iter().position(|node| of_node(node).into_iter().any(reads)) else {
             let place = name.map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(Cause::Argument(format!(
+            return Err(Refusal::Other(format!(
                 "nothing in {place} reads `{}`; choose a loop around its reads",
                 kernel.vars[var].name
             )));
@@ -63,12 +63,12 @@ impl Region {
         &self,
         poly: &Polyhedral<'k>,
         sites: &'s [AccessSite<'k>],
-    ) -> Result<Vec<&'s AccessSite<'k>>, Cause> {
+    ) -> Result<Vec<&'s AccessSite<'k>>, Refusal> {
         let inside = |s: &&AccessSite| s.mode == Mode::Read && self.insns.contains(&s.insn);
         let reads: Vec<_> = sites.iter().filter(inside).collect();
         match reads.iter().find(|s| !s.is_affine()) {
             None => Ok(reads),
-            Some(site) => Err(Cause::Argument(format!(
+            Some(site) => Err(Refusal::Other(format!(
                 "`{}` reads `{}` through an index that is not affine in the loops and parameters, so what it reads \
                  is not known; prefetch in a loop without that read",
                 poly.kernel.insns[site.insn].name, poly.kernel.vars[self.var].name
@@ -86,7 +86,7 @@ impl Region {
         reads: &[&AccessSite],
         footprint: Footprint,
         shape: Option<&[Affine]>,
-    ) -> Result<Tile, Cause> {
+    ) -> Result<Tile, Refusal> {
         let tile = Tile::around(poly, self.var, reads, &self.around, shape)?;
         match footprint {
             Footprint::Box => Ok(tile),
@@ -97,18 +97,18 @@ impl Region {
     /// Undefined elements must not be read: of what may hold some, the copy reads what was read anyway.
     ///
     /// # Errors
-    /// [`Cause::Argument`] if the array may hold undefined elements that nothing reads.
+    /// [`Refusal::Argument`] if the array may hold undefined elements that nothing reads.
     pub(crate) fn check_defined(
         &self,
         poly: &Polyhedral,
         reads: &[&AccessSite],
         tile: &Tile,
-    ) -> Result<(), Cause> {
+    ) -> Result<(), Refusal> {
         let var = &poly.kernel.vars[self.var];
         if !may_be_undefined(&var.kind) || tile.is_filled_by(poly, reads, &self.around)? {
             return Ok(());
         }
-        Err(Cause::Argument(format!(
+        Err(Refusal::Other(format!(
             "the box around what is read of `{}` holds elements that are perhaps never read, and of {} they may be \
              undefined; prefetch in a loop whose reads fill a box",
             var.name,

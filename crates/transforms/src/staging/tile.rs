@@ -1,8 +1,8 @@
 //! A box of an array that a temporary stands for.
 
-use crate::error::Cause;
 use crate::proofs::attained;
 use crate::proofs::footprint::{Span, certain_elements, element_names, possible_elements, span};
+use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
 use purlin_ir::{Affine, Constraint, Expr, InameId, VarId};
@@ -40,7 +40,7 @@ impl Tile {
         sites: &[&AccessSite],
         around: &[InameId],
         shape: Option<&[Affine]>,
-    ) -> Result<Self, Cause> {
+    ) -> Result<Self, Refusal> {
         let mut axes = Vec::new();
         for axis in 0..poly.kernel.vars[var].shape.len() {
             let span = span(poly, sites, axis, around.len())?.ok_or_else(|| nothing(poly, var, sites))?;
@@ -49,7 +49,7 @@ impl Tile {
         let elements = axes.iter().try_fold(1_i64, |n, a| n.checked_mul(a.span.extent));
         match elements {
             Some(n) if n <= 1 << 31 => Ok(Self { axes, conditions: vec![Vec::new()] }),
-            _ => Err(Cause::Argument(
+            _ => Err(Refusal::Other(
                 "the box has more than 2^31 elements; prefetch in a loop further inside".into(),
             )),
         }
@@ -65,7 +65,7 @@ impl Tile {
         var: VarId,
         sites: &[&AccessSite],
         around: &[InameId],
-    ) -> Result<Self, Cause> {
+    ) -> Result<Self, Refusal> {
         let inside = self.set(poly, around)?;
         let touched = possible_elements(poly, sites, around, self.axes.len())?;
         if touched.intersect(&inside)?.is_empty()? {
@@ -76,7 +76,7 @@ impl Tile {
     }
 
     /// `{ (L, e) : e in the temporary }`, with the loops around in their domains.
-    fn set(&self, poly: &Polyhedral, around: &[InameId]) -> Result<isl::Set, Cause> {
+    fn set(&self, poly: &Polyhedral, around: &[InameId]) -> Result<isl::Set, Refusal> {
         let names = element_names(self.axes.len());
         let inside: Vec<_> =
             self.axes.iter().zip(&names).flat_map(|(axis, name)| axis.bounds(poly, name)).collect();
@@ -99,7 +99,7 @@ impl Tile {
         poly: &Polyhedral,
         sites: &[&AccessSite],
         around: &[InameId],
-    ) -> Result<bool, Cause> {
+    ) -> Result<bool, Refusal> {
         let touched = certain_elements(poly, sites, around, self.axes.len())?;
         Ok(self.set(poly, around)?.is_subset(&touched)?)
     }
@@ -136,7 +136,12 @@ impl Tile {
 }
 
 impl Axis {
-    fn new(poly: &Polyhedral, around: &[InameId], span: Span, shape: Option<&Affine>) -> Result<Self, Cause> {
+    fn new(
+        poly: &Polyhedral,
+        around: &[InameId],
+        span: Span,
+        shape: Option<&Affine>,
+    ) -> Result<Self, Refusal> {
         let guard = match shape {
             None => [false; 2],
             Some(shape) => {
@@ -181,7 +186,7 @@ impl Axis {
 }
 
 /// Whether some iteration of the loops satisfies a constraint.
-fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Result<bool, Cause> {
+fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Result<bool, Refusal> {
     if let Some(decided) = attained::reachable(poly, around, outside) {
         return Ok(decided);
     }
@@ -192,8 +197,8 @@ fn reachable(poly: &Polyhedral, around: &[InameId], outside: &Constraint) -> Res
     Ok(!isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &all)?.is_empty()?)
 }
 
-fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> Cause {
+fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> Refusal {
     let verb = if sites.iter().any(|s| s.writes()) { "touch" } else { "read" };
     let name = &poly.kernel.vars[var].name;
-    Cause::Argument(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
+    Refusal::Other(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
 }

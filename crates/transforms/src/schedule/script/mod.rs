@@ -11,8 +11,8 @@ pub use file::parse_file;
 pub use holes::Choice;
 
 use super::Schedule;
-use crate::error::TransformError;
 use crate::recipe::Recipe;
+use crate::refusal::TransformError;
 use crate::step::{Step, argument_names, primitives};
 use holes::{Arithmetic, Combinations, Hole, Requirement};
 use parse::{Argument, Line, Statement};
@@ -261,7 +261,7 @@ fn run(
 ) -> Result<(), (Option<Box<Step>>, ScriptProblem)> {
     let refused = |e: TransformError| ScriptProblem::Refused(Box::new(e));
     let step = step_of(statement, words).map_err(|e| {
-        let cause = crate::Cause::Argument(e.message);
+        let cause = crate::Refusal::Other(e.message);
         (None, refused(TransformError { operation: statement.step.0.clone(), cause }))
     })?;
     let made = schedule.apply(step.clone()).map_err(|e| (Some(Box::new(step)), refused(e)))?;

@@ -1,0 +1,98 @@
+//! What a primitive is, and the frame that applies it.
+
+use crate::obligation::Obligation;
+use crate::primitives::tag_iname::check_placement;
+use crate::refusal::{Refusal, TransformError};
+use crate::schedule::{Handles, Made};
+use purlin_analysis::Analysis;
+use purlin_analysis::placement::check_storage;
+use purlin_ir::Kernel;
+use std::fmt;
+
+/// A transformation of kernels: typed arguments, a check that yields a proof, an edit that relies on it.
+///
+/// [`Display`](fmt::Display) is the operation as error messages name it: ``split `i` by 4 into `i_o`, `i_i` ``.
+///
+/// ```
+/// use purlin_transforms::{Primitive, primitives::SplitIname};
+///
+/// let kernel = purlin_ir::text::parse(
+///     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
+/// )?;
+/// let after = SplitIname::new("i", 4).apply(&kernel)?;
+/// assert!(after.iname("i_o").is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Primitive: fmt::Display {
+    /// What the check found out and the edit relies on. Only the check makes one.
+    type Proof;
+    /// Handles to what the edit makes.
+    type Made: Handles;
+
+    /// What the check proves. Every refusal that is no matter of names and arguments names one of them.
+    const OBLIGATIONS: &'static [Obligation];
+
+    /// Proves every obligation for the kernel of `analysis`.
+    ///
+    /// # Errors
+    /// The first obligation that is not met, with a counterexample where there is one; unknown names; arguments that
+    /// make no sense.
+    fn check(&self, analysis: &Analysis) -> Result<Self::Proof, Refusal>;
+
+    /// Edits the kernel that was checked. The result need not be canonical.
+    fn edit(&self, kernel: &mut Kernel, proof: &Self::Proof) -> Self::Made;
+
+    /// The kernel as the edit would leave it, for checks that compare both. Not canonical, and nothing is checked.
+    fn draft(&self, kernel: &Kernel, proof: &Self::Proof) -> Kernel {
+        let mut draft = kernel.clone();
+        self.edit(&mut draft, proof);
+        draft
+    }
+
+    /// Checks, edits, and checks what every result must keep; returns the result in canonical form, and handles.
+    ///
+    /// # Errors
+    /// The operation as the user wrote it, and why it is refused.
+    fn apply_to(&self, analysis: &Analysis) -> Result<(Kernel, Self::Made), TransformError> {
+        let refused = |cause| TransformError { operation: self.to_string(), cause };
+        let proof = self.check(analysis).map_err(refused)?;
+        let mut after = analysis.kernel().clone();
+        let made = self.edit(&mut after, &proof);
+        // canonical first: an edit may leave a loop behind that nothing uses any more
+        let after = after.canonical();
+        kept(&after).map_err(refused)?;
+        Ok((after, made))
+    }
+
+    /// The kernel after this step.
+    ///
+    /// # Errors
+    /// Those of [`Primitive::apply_to`].
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        self.apply_to(&Analysis::of(kernel)).map(|(after, _)| after)
+    }
+}
+
+/// What every step keeps: the kernel is well formed, storage is shared by values that are not alive together, and the
+/// placement keeps every dependence.
+pub(crate) fn kept(after: &Kernel) -> Result<(), Refusal> {
+    after.verify()?;
+    check_storage(after)?;
+    check_placement(after)
+}
+
+impl<P: Primitive> crate::primitives::Transform for P {
+    fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
+        self.apply(kernel).map_err(|e| e.cause)
+    }
+
+    fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
+        Primitive::apply(self, kernel)
+    }
+
+    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
+        let (after, made) = self.apply_to(&Analysis::of(kernel))?;
+        let made = Made::of(&made, kernel, &after);
+        Ok((after, made))
+    }
+}

@@ -1,0 +1,276 @@
+//! Why a step is refused.
+
+use crate::obligation::Obligation;
+use purlin_analysis::Witness;
+use purlin_analysis::placement::{self, PlacementError, StorageError};
+use purlin_analysis::witness::params_text;
+use purlin_ir::KernelError;
+use purlin_isl::IslError;
+
+/// A step that was not applied: the operation as the user wrote it, and why it is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operation}: {cause}")]
+pub struct TransformError {
+    /// The operation, for example ``split `cell` by 32``.
+    pub operation: String,
+    /// Why it was not applied.
+    pub cause: Refusal,
+}
+
+/// Why a step is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A name that stands for nothing.
+    #[error("there is no {kind} `{name}`; there is {known}")]
+    Unknown {
+        /// What was looked for: iname, instruction, variable, parameter.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are, nearest first.
+        known: String,
+    },
+    /// A selection that matches no instruction.
+    #[error("no instruction matches {selection}; there is {known}")]
+    EmptySelection {
+        /// The selection.
+        selection: String,
+        /// What could be selected.
+        known: String,
+    },
+    /// A new name that something else has.
+    #[error("the name `{name}` is taken; choose another")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// An argument that makes no sense, whatever the kernel.
+    #[error("{0}")]
+    Argument(BadArgument),
+    /// An argument or a kernel that does not do, of no further kind.
+    #[error("{0}")]
+    Other(String),
+    /// The kernel has not the form that the step needs.
+    #[error("{0}")]
+    Unfit(Unmet),
+    /// The step may be legal, but nothing proves it.
+    #[error("{0}")]
+    Undecided(Unmet),
+    /// The step is not legal: two instances or parameters that show it.
+    #[error("{0}")]
+    NotProved(Box<NotProved>),
+    /// The result would not be well formed, by the user's choice of names or tags.
+    #[error("{0}")]
+    Malformed(#[from] KernelError),
+    /// isl failed.
+    #[error("the integer-set library failed, which is no fault of yours: {0}")]
+    Solver(#[from] IslError),
+    /// A state that cannot be.
+    #[error("this is a bug of purlin, please report it: {0}")]
+    Internal(String),
+}
+
+/// An argument that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found}, needed {needed}")]
+pub struct BadArgument {
+    /// Its name in recipes.
+    pub argument: &'static str,
+    /// What it is, as a clause: `the padding is 0`.
+    pub found: String,
+    /// What it should be.
+    pub needed: String,
+}
+
+/// An obligation that is not met, without a counterexample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unmet {
+    /// What had to be proved.
+    pub obligation: Obligation,
+    /// What was found, what was needed, and what to try.
+    pub why: String,
+}
+
+/// An obligation with a counterexample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{clash}")]
+pub struct NotProved {
+    /// What had to be proved.
+    pub obligation: Obligation,
+    /// Why it does not hold.
+    pub clash: Clash,
+}
+
+/// A counterexample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Clash {
+    /// Two instances would run in the wrong order.
+    #[error("{0}")]
+    Reordered(WrongOrder),
+    /// A value would be taken before it is written.
+    #[error("{0}")]
+    Stale(StaleValue),
+    /// The placement on work-groups and work-items breaks a dependence.
+    #[error("{0}")]
+    Placement(placement::Refusal),
+    /// A reader would not find the value it needs.
+    #[error("{0}")]
+    Lost(LostValue),
+    /// Values of the parameters at which the condition does not hold.
+    #[error("{0}")]
+    Parameters(AtParameters),
+}
+
+/// Two instances that would run in the wrong order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("would run {} before {}, {relation}{}; {help}", .witness.sink, .witness.source, .witness.params_text())]
+pub struct WrongOrder {
+    /// The two instances, in today's order.
+    pub witness: Witness,
+    /// What the later one does to the earlier one, as a relative clause.
+    pub relation: String,
+    /// What to try.
+    pub help: String,
+}
+
+/// A value that would not reach its reader.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found}{}; {help}", .witness.params_text())]
+pub struct LostValue {
+    /// The write and the read.
+    pub witness: Witness,
+    /// What was found, with both instances.
+    pub found: String,
+    /// What to try.
+    pub help: String,
+}
+
+/// A write between the place where a value would be taken and the instance that uses it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} uses `{}`, which {} writes{} after {place}{}; {help}",
+    .witness.sink, .witness.element, .witness.source, .witness.through_text(), .witness.params_text())]
+pub struct StaleValue {
+    /// The write and the use.
+    pub witness: Witness,
+    /// Where the value would be taken, for example `the copy`.
+    pub place: String,
+    /// What to try.
+    pub help: String,
+}
+
+/// Parameters at which a condition does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found}{}, {reason}", params_text(.params))]
+pub struct AtParameters {
+    /// Values of the parameters and of the loops outside.
+    pub params: Vec<(String, i64)>,
+    /// What is found there, as a clause.
+    pub found: String,
+    /// Why that does not do, and what to try.
+    pub reason: String,
+}
+
+impl Refusal {
+    /// The two instances that clash, if the proof failed by two instances.
+    pub fn witness(&self) -> Option<&Witness> {
+        match self {
+            Self::NotProved(failed) => failed.clash.witness(),
+            Self::Unknown { .. }
+            | Self::EmptySelection { .. }
+            | Self::Taken { .. }
+            | Self::Argument(_)
+            | Self::Other(_)
+            | Self::Unfit(_)
+            | Self::Undecided(_)
+            | Self::Malformed(_)
+            | Self::Solver(_)
+            | Self::Internal(_) => None,
+        }
+    }
+
+    /// The obligation that is not met, if there is one.
+    pub fn obligation(&self) -> Option<Obligation> {
+        match self {
+            Self::NotProved(failed) => Some(failed.obligation),
+            Self::Unfit(unmet) | Self::Undecided(unmet) => Some(unmet.obligation),
+            Self::Unknown { .. }
+            | Self::EmptySelection { .. }
+            | Self::Taken { .. }
+            | Self::Argument(_)
+            | Self::Other(_)
+            | Self::Malformed(_)
+            | Self::Solver(_)
+            | Self::Internal(_) => None,
+        }
+    }
+
+    /// An argument that makes no sense: its name in recipes, what it is as a clause, and what it should be.
+    pub fn argument(argument: &'static str, found: impl Into<String>, needed: impl Into<String>) -> Self {
+        Self::Argument(BadArgument { argument, found: found.into(), needed: needed.into() })
+    }
+}
+
+impl Clash {
+    /// The two instances, if it is about two.
+    pub fn witness(&self) -> Option<&Witness> {
+        match self {
+            Self::Reordered(order) => Some(&order.witness),
+            Self::Stale(stale) => Some(&stale.witness),
+            Self::Placement(refusal) => Some(&refusal.witness),
+            Self::Lost(lost) => Some(&lost.witness),
+            Self::Parameters(_) => None,
+        }
+    }
+}
+
+macro_rules! clashes {
+    ($($kind:ident($type:ty))*) => { $(
+        impl From<$type> for Clash {
+            fn from(found: $type) -> Self {
+                Self::$kind(found)
+            }
+        }
+    )* };
+}
+
+clashes! {
+    Reordered(WrongOrder)
+    Stale(StaleValue)
+    Placement(placement::Refusal)
+    Lost(LostValue)
+    Parameters(AtParameters)
+}
+
+/// What every result must keep: a value of a temporary stays in its storage until it is read last.
+pub const STORAGE: Obligation =
+    Obligation::new("storage", "no storage is written while a value of another variable in it is still read");
+
+/// What every result must keep: dependences across work-groups and work-items.
+pub const PLACEMENT: Obligation = Obligation::new(
+    "placement",
+    "every dependence across work-groups and work-items commutes, or a barrier can order it",
+);
+
+impl From<StorageError> for Refusal {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Unfit(why) => STORAGE.unfit(why),
+            StorageError::Alive { witness, found } => {
+                STORAGE.not_proved(LostValue { witness: *witness, found, help: StorageError::HELP.into() })
+            }
+            StorageError::Isl(error) => Self::Solver(error),
+        }
+    }
+}
+
+impl From<PlacementError> for Refusal {
+    fn from(error: PlacementError) -> Self {
+        match error {
+            PlacementError::Refused(refusal) => PLACEMENT.not_proved(*refusal),
+            PlacementError::Storage(error) => (*error).into(),
+            error @ PlacementError::NotByLane { .. } => PLACEMENT.unfit(error.to_string()),
+            PlacementError::Isl(error) => Self::Solver(error),
+        }
+    }
+}
