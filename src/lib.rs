@@ -36,12 +36,15 @@ pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
 
+#[cfg(feature = "cli")]
+extern crate self as purlin; // the command line uses the library as other programs do
+
 mod capacity;
-mod case;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod layout;
 mod loaded;
 mod problem;
-pub mod published;
 mod random;
 mod strategy;
 mod tiling_sizes;
@@ -49,7 +52,6 @@ pub mod tuning;
 mod work;
 
 pub use capacity::{OutOfMemory, check_memory};
-pub use case::{Case, MalformedTable, PUBLISHED_MHZ, PublishedTime, UnknownCase, published_time};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};

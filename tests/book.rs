@@ -467,8 +467,8 @@ fn blocks_that_are_wrong_are_reported() {
         ("rust,from=src/lib.rs", "fn f() {}\n", "src/lib.rs does not have the lines"),
         (
             "rust,from=src/lib.rs",
-            "mod layout;\n// ...\nmod case;\n",
-            "src/lib.rs does not have the lines\nmod case;",
+            "mod layout;\n// ...\nmod capacity;\n",
+            "src/lib.rs does not have the lines\nmod capacity;",
         ),
         ("ebnf", "kernel = \"kernel\" ;\n", "the grammar lacks \"param\""),
         ("text", "anything\n", "`text` is not a kind of block that is run"),
@@ -476,7 +476,7 @@ fn blocks_that_are_wrong_are_reported() {
         let (report, _) = checked(info, body);
         assert!(report.contains(message), "{info}: {report}");
     }
-    assert_eq!(checked("rust,from=src/lib.rs", "mod case;\n// ...\nmod layout;\n").0, "");
+    assert_eq!(checked("rust,from=src/lib.rs", "mod capacity;\n// ...\nmod layout;\n").0, "");
 }
 
 #[test]

@@ -110,6 +110,18 @@ impl Operator {
         Ok(action(self.bilinear(&space), coefficient(self.acts_on(), &space)))
     }
 
+    /// The name of an action in tables and records: `laplace.3D.P4`.
+    #[must_use]
+    pub fn action_name(self, dim: usize, degree: usize) -> String {
+        format!("{self}.{dim}D.P{degree}")
+    }
+
+    /// The name of the kernel of an action: `laplace_3d_p4`.
+    #[must_use]
+    pub fn kernel_name(self, dim: usize, degree: usize) -> String {
+        format!("{self}_{dim}d_p{degree}")
+    }
+
     /// The bilinear form.
     fn bilinear(self, space: &FunctionSpace) -> Form {
         let (u, v) = (trial(space), test(space));

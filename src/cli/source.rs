@@ -45,6 +45,24 @@ pub enum Scheme {
     XiaoGimbutas,
 }
 
+impl From<Scheme> for QuadratureScheme {
+    fn from(scheme: Scheme) -> Self {
+        match scheme {
+            Scheme::Default => Self::Default,
+            Scheme::XiaoGimbutas => Self::XiaoGimbutas,
+        }
+    }
+}
+
+impl std::fmt::Display for Scheme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Default => "default",
+            Self::XiaoGimbutas => "xiao-gimbutas",
+        })
+    }
+}
+
 /// A form or a kernel.
 pub enum Source {
     /// A form that is known by name.
@@ -71,7 +89,7 @@ pub struct FormSource {
     /// Polynomial degree.
     pub degree: usize,
     /// Quadrature scheme.
-    pub scheme: QuadratureScheme,
+    pub scheme: Scheme,
 }
 
 impl SourceArgs {
@@ -101,11 +119,7 @@ impl FormOptions {
             };
             Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
         })?;
-        let scheme = match self.scheme {
-            Scheme::Default => QuadratureScheme::Default,
-            Scheme::XiaoGimbutas => QuadratureScheme::XiaoGimbutas,
-        };
-        Ok(FormSource { operator, dim: self.dim.into(), degree: self.degree, scheme })
+        Ok(FormSource { operator, dim: self.dim.into(), degree: self.degree, scheme: self.scheme })
     }
 }
 
@@ -122,9 +136,9 @@ impl Source {
 impl FormSource {
     /// The kernel of the form and what its arguments stand for.
     pub fn lower(&self) -> Result<LoweredForm, Failure> {
-        let name = format!("{}_{}d_p{}", self.operator, self.dim, self.degree);
+        let name = self.operator.kernel_name(self.dim, self.degree);
         let form = self.operator.form(self.dim, self.degree).map_err(|e| Failure::Usage(e.to_string()))?;
-        Ok(lower(&form, &LoweringOptions::new(name).with_scheme(self.scheme))?)
+        Ok(lower(&form, &LoweringOptions::new(name).with_scheme(self.scheme.into()))?)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Which mappings to try.
 
-use super::LoweredCase;
 use crate::{Random, staged_tiling_sizes, tiling_sizes};
 use purlin_autotune::{
     Candidate, CostModel, DeviceModel, NoOccupancy, Parameters, SearchBounds, SearchSpace, Tiling,
     TilingError, TilingParameters, staged_tilings,
 };
+use purlin_ir::{Kernel, VarKind, Variable};
 use purlin_transforms::strategies::{MAX_KEPT, NotAnAction};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and a column of
@@ -41,20 +41,22 @@ pub struct Choice<'m> {
 }
 
 impl<'m> Choice<'m> {
-    /// The space of a case within the constraints of its cost model, with at most `local_bytes` of local memory.
+    /// The space of an action on so many cells within the constraints of its cost model, with at most `local_bytes`
+    /// of local memory.
     ///
     /// # Errors
     /// A kernel without the stages of an action, a device of which is not known what bounds the work in flight.
     pub fn new(
-        case: &LoweredCase,
+        kernel: &Kernel,
+        cells: u64,
         model: &'m DeviceModel,
         local_bytes: u64,
     ) -> Result<Self, CandidatesError> {
         let own = model.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
         let accumulators = Some(ACCUMULATORS);
         let bounds = SearchBounds { local_bytes: own.local_bytes.min(local_bytes), accumulators, ..own };
-        let space = SearchSpace::new(tiling_sizes(&case.lowered.kernel)?, bounds)?;
-        Ok(Self { space, model: CostModel::new(model)?, cells: case.workload.cells as f64 })
+        let space = SearchSpace::new(tiling_sizes(kernel)?, bounds)?;
+        Ok(Self { space, model: CostModel::new(model)?, cells: cells as f64 })
     }
 
     /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has no cost for
@@ -119,16 +121,41 @@ impl<'m> Choice<'m> {
     }
 }
 
-/// At most `budget` staged tilings of a case with at most `local_bytes` of local memory.
+/// What to try on an action on so many cells: one cell a work-item, its variants if the tables are small, the
+/// `budget` best ranked tilings, and half as many staged ones.
 ///
 /// # Errors
-/// A kernel without the stages of an action.
-pub fn staged(
-    case: &LoweredCase,
+/// As [`Choice::new`].
+pub fn candidates(
+    kernel: &Kernel,
+    cells: u64,
+    model: &DeviceModel,
     local_bytes: u64,
     budget: usize,
 ) -> Result<Vec<Candidate>, CandidatesError> {
-    let sizes = staged_tiling_sizes(&case.lowered.kernel)?;
+    let mut found = vec![Candidate::single_cell()];
+    if budget == 0 {
+        return Ok(found);
+    }
+    found.extend(Candidate::beyond_single_cell(table_bytes(kernel)));
+    found.extend(Choice::new(kernel, cells, model, local_bytes)?.ranked(budget));
+    let largest = model.occupancy.as_ref().map_or(u64::MAX, |o| o.local_bytes_per_group);
+    found.extend(staged(kernel, local_bytes.min(largest), budget.div_ceil(2))?);
+    Ok(found)
+}
+
+/// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.
+fn staged(kernel: &Kernel, local_bytes: u64, budget: usize) -> Result<Vec<Candidate>, CandidatesError> {
+    let sizes = staged_tiling_sizes(kernel)?;
     let tilings = staged_tilings(&sizes, local_bytes).take(budget);
     Ok(tilings.map(|p| Candidate::unranked(Parameters::StagedTiling(p))).collect())
+}
+
+/// Bytes of all tables of a kernel.
+fn table_bytes(kernel: &Kernel) -> u64 {
+    let bytes = |v: &Variable| match &v.kind {
+        VarKind::Table(data) => data.len() as u64 * v.ty.bytes(),
+        VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => 0,
+    };
+    kernel.vars.values().map(bytes).sum()
 }

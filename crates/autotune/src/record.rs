@@ -125,6 +125,9 @@ pub struct Workload {
     pub case: String,
     /// Hash of the untransformed kernel.
     pub kernel: String,
+    /// What tells the mesh from others with as many cells; none for a unit mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<String>,
     /// Cells of the mesh.
     pub cells: u64,
     /// Entries of the result.
@@ -138,6 +141,12 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether both are the same work: the kernel on the same mesh.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.kernel, &self.mesh, self.cells) == (&other.kernel, &other.mesh, other.cells)
+    }
+
     /// The same for rooflines.
     #[must_use]
     pub fn work(&self) -> Work {
@@ -302,7 +311,7 @@ pub struct Record {
     pub unix_s: u64,
 }
 
-/// What makes two records one: kernel, cells, device, parameters.
+/// What makes two records one: kernel, mesh, device, parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(String);
 
@@ -312,11 +321,18 @@ impl Key {
     pub fn of(workload: &Workload, device: &str, parameters: &Parameters) -> Self {
         // Plain data without maps: it cannot fail, and its text is the same every time.
         let parameters = serde_json::to_string(parameters).unwrap_or_default();
-        Self(format!("{} {} {parameters} {device}", workload.kernel, workload.cells))
+        let mesh = workload.mesh.as_ref().map_or_else(String::new, |mesh| format!(" on {mesh}"));
+        Self(format!("{} {}{mesh} {parameters} {device}", workload.kernel, workload.cells))
     }
 }
 
 impl Record {
+    /// Whether both are trials of the same work on the same device.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.device.name == other.device.name && self.workload.is_same(&other.workload)
+    }
+
     /// Its key.
     #[must_use]
     pub fn key(&self) -> Key {
@@ -362,8 +378,7 @@ impl Record {
 pub fn best_of_each(records: &[Record]) -> Vec<&Record> {
     let mut best: Vec<&Record> = Vec::new();
     for record in records.iter().filter(|r| r.measurement().is_some()) {
-        let place = |r: &Record| (r.workload.kernel.clone(), r.workload.cells, r.device.name.clone());
-        match best.iter_mut().find(|b| place(b) == place(record)) {
+        match best.iter_mut().find(|b| b.is_beside(record)) {
             Some(found) if record.median_s() < found.median_s() => *found = record,
             Some(_) => {}
             None => best.push(record),

@@ -26,8 +26,6 @@
 //! # Ok::<(), purlin_autotune::TilingError>(())
 //! ```
 
-#[cfg(test)]
-mod loop_count;
 mod parameters;
 mod quantities;
 mod sizes;

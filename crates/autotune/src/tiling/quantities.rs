@@ -1,7 +1,7 @@
 //! What a tiled kernel executes, allocates and moves, as functions of sizes and parameters.
 //!
 //! Every function says where it stands in Kulkarni & Klöckner 2025. The text there is wrong in places; what
-//! stands here follows from its Algorithm 4, and the tests count its loops one by one.
+//! stands here follows from its Algorithm 4, whose loops the study of it counts one by one.
 
 use super::parameters::{TilingError, TilingParameters};
 use super::sizes::TilingSizes;
@@ -247,16 +247,6 @@ impl<'a> Tiling<'a> {
         self.quad_tiles() * self.sizes.test.dofs()
     }
 
-    /// Words of reference matrices that a work-group fetches from start to end: each matrix of a function once.
-    ///
-    /// # Source
-    /// Kulkarni & Klöckner 2025, Algorithm 4, lines 28–34 and 72–78; [`Self::modelled_reference_words`] is
-    /// what the cost model has instead.
-    #[must_use]
-    pub fn reference_words(&self) -> u64 {
-        self.sizes.spaces().map(|s| s.matrices * s.nodes * self.sizes.quadrature_points).sum()
-    }
-
     /// Words of reference data of a work-group in the cost model, `N_c M_ref`: one matrix of each
     /// evaluated function and the weights. It leaves out the other derivatives and the test function.
     ///
@@ -294,25 +284,6 @@ impl<'a> Tiling<'a> {
     #[must_use]
     pub fn quadrature_matrix_reads(&self) -> u64 {
         self.sizes.test.derivatives * self.sizes.quadrature_points * self.sizes.test.nodes
-    }
-
-    /// Words of factors `e_k` that the quadrature of a cell reads: one for each entry of a matrix.
-    ///
-    /// # Source
-    /// Kulkarni & Klöckner 2025, Algorithm 4, lines 81–89. Equation (44) counts each factor once, as if a
-    /// work-item that has several rows, and all others of its cell, shared one load.
-    #[must_use]
-    pub fn quadrature_factor_reads(&self) -> u64 {
-        self.quadrature_matrix_reads()
-    }
-
-    /// Words of local memory that a work-group writes while it fetches tiles, which equation (44) leaves out.
-    ///
-    /// # Source
-    /// Kulkarni & Klöckner 2025, Algorithm 4, lines 28–34 and 72–78.
-    #[must_use]
-    pub fn fetch_local_writes(&self) -> u64 {
-        self.reference_words()
     }
 
     /// Bytes of global memory that the cost model charges to a cell.
@@ -384,9 +355,9 @@ mod tests {
         assert_eq!(t.performed_ops(), 2 * 3 * (4 * 34 + 2 * 2 * 7));
         assert_eq!(t.predication_efficiency(), 560.0 / 984.0);
         assert_eq!((t.gather_words(), t.scatter_words()), (4 * 14, 2 * 3));
-        assert_eq!((t.reference_words(), t.modelled_reference_words()), (7 * (15 + 4 + 6), 7 * 10));
+        assert_eq!(t.modelled_reference_words(), 7 * 10);
         assert_eq!((t.eval_local_reads(), t.eval_local_writes()), (238, 14));
-        assert_eq!((t.quadrature_matrix_reads(), t.quadrature_factor_reads()), (42, 42));
+        assert_eq!(t.quadrature_matrix_reads(), 42);
         assert_eq!(t.modelled_global_bytes(), (56.0 + 6.0 + 70.0 / 11.0) * 8.0);
         assert_eq!(t.modelled_local_bytes(), (238 + 14 + 14 + 42) * 8);
     }

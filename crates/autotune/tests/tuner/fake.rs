@@ -31,6 +31,7 @@ pub fn workload(case: &str) -> Workload {
     Workload {
         case: case.into(),
         kernel: format!("hash of {case}"),
+        mesh: None,
         cells: 100,
         dofs: 50,
         flops: 1_000_000,

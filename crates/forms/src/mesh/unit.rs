@@ -9,6 +9,17 @@ const MAX_SQUARE: usize = 65_534;
 const MAX_CUBE: usize = 1_624;
 
 impl Mesh {
+    /// The unit square or cube, whose cells have this shape.
+    ///
+    /// # Errors
+    /// As [`Mesh::unit_square`] and [`Mesh::unit_cube`].
+    pub fn unit(shape: CellShape, n: usize) -> Result<Self, MeshError> {
+        match shape {
+            CellShape::Triangle => Self::unit_square(n),
+            CellShape::Tetrahedron => Self::unit_cube(n),
+        }
+    }
+
     /// The unit square: `n` × `n` squares, each cut along its diagonal from (0,0) to (1,1) into 2 triangles.
     ///
     /// Vertices are numbered with x fastest. In each row of squares along x the triangles below the diagonal come first, then

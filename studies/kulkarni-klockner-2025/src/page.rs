@@ -1,9 +1,8 @@
 //! The page of a device: every case beside its published time, as Markdown.
 
-use super::failure::Failure;
-use super::results::single_cell_s;
+use crate::case::{Case, MalformedTable, PUBLISHED_MHZ, published_time};
 use purlin::autotune::Record;
-use purlin::{Case, PUBLISHED_MHZ, published_time};
+use purlin::cli::single_cell_s;
 use std::fmt::Write as _;
 
 /// A case with what was published about it.
@@ -30,20 +29,16 @@ impl Row<'_> {
     }
 }
 
-fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, Failure> {
+fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, MalformedTable> {
     let mut rows = Vec::new();
     for record in best {
         let Some(median_s) = record.median_s() else { continue };
         let found = match record.workload.case.parse::<Case>() {
-            Ok(case) => published_time(case).map_err(|e| Failure::Usage(e.to_string()))?,
+            Ok(case) => published_time(case)?,
             Err(_) => None, // not a published case
         };
         let published_s = found.filter(|p| p.cells == record.workload.cells).map(|p| p.seconds);
-        let same = |r: &&Record| {
-            (&r.workload.kernel, r.workload.cells, &r.device.name)
-                == (&record.workload.kernel, record.workload.cells, &record.device.name)
-        };
-        let tried: Vec<_> = records.iter().filter(same).collect();
+        let tried: Vec<_> = records.iter().filter(|r| r.is_beside(record)).collect();
         let refused = tried.iter().filter(|r| r.measurement().is_none()).count();
         let single_cell_s = single_cell_s(record, records);
         rows.push(Row { record, median_s, single_cell_s, trials: tried.len(), refused, published_s });
@@ -52,7 +47,10 @@ fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, Fai
 }
 
 /// Summary and table of the best record of each case; `records` are all trials.
-pub fn page(best: &[&Record], records: &[Record]) -> Result<String, Failure> {
+///
+/// # Errors
+/// A table of published figures that cannot be read.
+pub fn page(best: &[&Record], records: &[Record]) -> Result<String, MalformedTable> {
     let rows = rows(best, records)?;
     let mut text = summary(&rows);
     text += "| case | mapping | median µs | min–max µs | GFLOP/s | GDoF/s | with tables in local memory | of DRAM and FP64 \

@@ -1,14 +1,15 @@
 //! The tilings that Kulkarni & Klöckner 2025 found best on a Titan V, and where the cost model ranks them.
 
-use crate::Case;
-use crate::tiling_sizes::tiling_sizes;
-use purlin_autotune::{
-    CostModel, SearchBounds, SearchSpace, Standing, TilingError, TilingParameters, TilingSizes,
+use crate::case::Case;
+use purlin::autotune::{
+    CostModel, SearchBounds, SearchSpace, Standing, Tiling, TilingError, TilingParameters, TilingSizes,
 };
-use purlin_forms::form::FormError;
-use purlin_forms::lowering::{LoweringOptions, lower};
-use purlin_kernels::OperatorError;
-use purlin_transforms::strategies::NotAnAction;
+use purlin::forms::form::FormError;
+use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::quadrature::QuadratureScheme;
+use purlin::kernels::{Operator, OperatorError};
+use purlin::tiling_sizes;
+use purlin::transforms::strategies::NotAnAction;
 
 /// A row of Tables 5 and 7 of Kulkarni & Klöckner 2025.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub enum PublishedError {
 /// # Errors
 /// A row that is not of the table's form.
 pub fn published_tilings() -> Result<Vec<PublishedTiling>, PublishedError> {
-    let text = include_str!("../results/published_tilings.csv");
+    let text = include_str!("../data/published_tilings.csv");
     let rows = text.lines().enumerate().filter(|(_, row)| !row.starts_with(['#', 'o']));
     let parsed = rows
         .map(|(k, row)| parse(row).ok_or_else(|| PublishedError::Table { line: k + 1, text: row.into() }));
@@ -84,11 +85,8 @@ fn parse(row: &str) -> Option<PublishedTiling> {
     };
     let case = Case { operator: operator.parse().ok()?, dim: dim as usize, degree: degree as usize };
     let functions = match case.operator {
-        purlin_kernels::Operator::Hyperelasticity => 2,
-        purlin_kernels::Operator::Mass
-        | purlin_kernels::Operator::Helmholtz
-        | purlin_kernels::Operator::Laplace
-        | purlin_kernels::Operator::Elasticity => 1,
+        Operator::Hyperelasticity => 2,
+        Operator::Mass | Operator::Helmholtz | Operator::Laplace | Operator::Elasticity => 1,
     };
     let eval_cols = vec![cols; functions];
     let parameters = TilingParameters {
@@ -115,8 +113,7 @@ impl PublishedTiling {
         bounds: &SearchBounds,
     ) -> Result<PublishedRank, PublishedError> {
         let Case { operator, dim, degree } = self.case;
-        let options =
-            LoweringOptions::new("k").with_scheme(purlin_forms::quadrature::QuadratureScheme::XiaoGimbutas);
+        let options = LoweringOptions::new("k").with_scheme(QuadratureScheme::XiaoGimbutas);
         let lowered = lower(&operator.form(dim, degree)?, &options)?;
         let own = tiling_sizes(&lowered.kernel)?;
         let own_points = own.quadrature_points;
@@ -124,7 +121,7 @@ impl PublishedTiling {
         let space = SearchSpace::new(sizes.clone(), bounds.clone())?;
         let standing = space.standing(model, &self.parameters)?;
         let best = space.survey(model, 1, |_, _| {}).best;
-        let seconds = model.seconds_per_cell(&purlin_autotune::Tiling::new(&sizes, &self.parameters)?);
+        let seconds = model.seconds_per_cell(&Tiling::new(&sizes, &self.parameters)?);
         let over_best = best.first().map_or(f64::NAN, |b| seconds / b.seconds_per_cell);
         Ok(PublishedRank {
             own_points,
@@ -148,7 +145,7 @@ impl PublishedRank {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_autotune::known_devices;
+    use purlin::autotune::known_devices;
 
     /// The requirement is 80 %; small spaces are enough to notice a formula that goes wrong.
     #[test]
@@ -168,7 +165,7 @@ mod tests {
     /// the H200 NVL.
     #[test]
     fn published_times_reach_the_published_share_of_the_roofline() {
-        let text = include_str!("../results/published_actions.csv");
+        let text = include_str!("../data/published_actions.csv");
         let number = |field: &str| field.parse::<f64>().ok();
         for (device, column, document, true_roof) in [("H200 NVL", 6, 37, 0), ("Titan V", 8, 54, 45)] {
             let models = known_devices().unwrap();
@@ -176,7 +173,7 @@ mod tests {
             let (mut cases, mut half, mut half_of_true) = (0, 0, 0);
             for row in text.lines().filter(|row| !row.starts_with(['#', 'o'])) {
                 let fields: Vec<&str> = row.split(',').collect();
-                let work = purlin_autotune::Work {
+                let work = purlin::autotune::Work {
                     flops: number(fields[3]).unwrap(),
                     dram_bytes: number(fields[4]).unwrap(),
                     local_bytes: number(fields[5]),

@@ -12,8 +12,10 @@ use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::interp::sample::seed;
 use purlin::ir::Kernel;
 use purlin::transforms::strategies::{MultiLevelTiling, multi_level_tiling};
-use purlin::{Case, Random, tiling_sizes};
+use purlin::{Random, tiling_sizes};
 use std::collections::BTreeMap;
+use study_kulkarni_klockner_2025::case::Case;
+use study_kulkarni_klockner_2025::formulas::Algorithm4;
 
 const FORMS: [&str; 10] = [
     "mass.2D.P2",

@@ -6,10 +6,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use proptest::prelude::*;
-use purlin_interp::sample::config;
+use purlin::autotune::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use purlin::interp::sample::config;
 use std::collections::HashMap;
+use study_kulkarni_klockner_2025::formulas::Algorithm4;
 
 /// What a work-group did.
 #[derive(Debug, Default)]
