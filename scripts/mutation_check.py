@@ -32,18 +32,20 @@ pub fn mutation(name: &str) -> bool {
     *ON == name
 }
 """
-# The test programs that see a crate, in the order in which they run: those of the primitives, those of the crate, those
-# of the code made of its results. For what they let pass, the random recipes.
+# The test programs that see a crate, by folder and target, in the order in which they run: those of the primitives,
+# those of the crate, those of the code made of its results. For what they let pass, the random recipes.
+PRIMITIVES = ["transforms/facts", "transforms/primitives"]
 PROGRAMS = {
-    "crates/ir": ["primitives", "purlin_ir", "refusals", "snapshots"],
-    "crates/interp": ["purlin_interp", "launch"],
-    "crates/analysis": ["primitives", "purlin_analysis", "refusals", "snapshots"],
-    "crates/transforms": ["primitives", "purlin_transforms"],
-    "crates/codegen": ["refusals", "snapshots", "purlin_codegen", "widths"],
+    "crates/ir": [*PRIMITIVES, "ir/purlin_ir", "codegen/refusals", "codegen/snapshots"],
+    "crates/interp": ["interp/purlin_interp", "analysis/launch"],
+    "crates/analysis": [*PRIMITIVES, "analysis/purlin_analysis", "codegen/refusals", "codegen/snapshots"],
+    "crates/transforms": [*PRIMITIVES, "transforms/purlin_transforms"],
+    "crates/codegen": ["codegen/refusals", "codegen/snapshots", "codegen/purlin_codegen", "codegen/widths"],
 }
 TESTS = [word for crate in ["ir", "interp", "analysis", "transforms", "codegen"] for word in ("-p", f"purlin-{crate}")]
 TESTS += ["--lib"]
-TESTS += [word for name in ["primitives", "refusals", "snapshots", "widths", "launch"] for word in ("--test", name)]
+TARGETS = {program.split("/")[1] for programs in PROGRAMS.values() for program in programs}
+TESTS += [word for name in sorted(TARGETS) if not name.startswith("purlin_") for word in ("--test", name)]
 RANDOM = "random_recipes"
 
 
@@ -82,7 +84,9 @@ def executables(scratch: pathlib.Path, env: dict, random: bool) -> list:
         message = json.loads(line) if line.startswith("{") else {}
         if message.get("executable") and message.get("profile", {}).get("test"):
             folder = pathlib.Path(message["manifest_path"]).parent
-            found.append((message["target"]["name"], message["executable"], folder))
+            target = message["target"]["name"]
+            name = target if target == RANDOM else f"{folder.name}/{target}"
+            found.append((name, message["executable"], folder))
     return found
 
 
@@ -93,7 +97,7 @@ def failures(program: tuple, env: dict, *arguments: str) -> list:
         run = subprocess.run([executable, *arguments], cwd=folder, env=env, capture_output=True, timeout=900)
     except subprocess.TimeoutExpired:
         return ["(does not end)"]
-    failed = re.findall(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", run.stdout.decode(errors="replace"), re.M)
+    failed = re.findall(r"^test (\S+)(?: - should panic)? +\.\.\. FAILED$", run.stdout.decode(errors="replace"), re.M)
     return failed or (["(the process dies)"] if run.returncode else [])
 
 
@@ -113,6 +117,8 @@ def main() -> None:
     scratch = pathlib.Path(options.target) / "copy"
     copy(mutations, scratch)
     env = os.environ | {"CARGO_TARGET_DIR": options.target}
+    for switch in ["BLESS", "NEXTEST"]:  # facts would be rewritten, or run a file at a time
+        env.pop(switch, None)
     built = executables(scratch, env, options.pairs != "0")
     programs = {program[0]: program for program in built}
     wanted = {name for names in PROGRAMS.values() for name in names}

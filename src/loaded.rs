@@ -1,11 +1,12 @@
 //! A program and its arguments on a device.
 
 use crate::laid_out;
-use purlin_analysis::inside::check_launch;
+use purlin_analysis::Analysis;
 use purlin_codegen::plan::HostExprError;
 use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, Program};
 use purlin_interp::{InterpError, LaunchReport, Memory, Value};
 use purlin_ir::{Kernel, ScalarType};
+use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{
     Arg, Buffer, Device, Executable, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
 };
@@ -87,7 +88,7 @@ impl<'d> Loaded<'d> {
         program: &Program,
         memory: &Memory,
     ) -> Result<(Self, LaunchReport), LoadError> {
-        let report = check_launch(kernel, memory)?;
+        let report = Analysis::of(kernel).check_launch(memory)?;
         Ok((Self::new(device, program, &laid_out(kernel, memory))?, report))
     }
 
@@ -124,6 +125,11 @@ impl<'d> Loaded<'d> {
         }
         self.executable = executable;
         Ok(())
+    }
+
+    /// Registers, spills and shared memory of the program, as the compiler of a card reports them.
+    pub fn resources(&self) -> Option<&Resources> {
+        self.executable.resources()
     }
 
     /// Sets every byte of an array.

@@ -276,6 +276,85 @@ fn arguments_lie_as_the_recipe_says() {
     }
 }
 
+/// Row by row whatever the layout, before a timed run updates them again.
+#[test]
+fn arrays_are_written_for_numpy() {
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = write(
+        dir.path(),
+        "rows.purlin",
+        "kernel rows\nparam n: i32\narg a: f64[n, 3] in\narg f: i32 in\narg r: f64[n, 2] inout\narg o: i32[n + 1] out\n\
+         for i in 0..n\n  s: r[i, 1] += a[i, 0] + 2.0*a[i, 1]\n  t: o[i] = f\n",
+    );
+    let recipe = write(
+        dir.path(),
+        "r.json",
+        r#"{"steps": [{"change_layout": {"var": "r", "layout": "strides(5, 2)"}}]}"#,
+    );
+    let values =
+        write(dir.path(), "v.json", r#"{"a": [1, 2, 3, 4, 5, 6], "f": 7, "r": [0.5, 1.5, 2.5, 3.5]}"#);
+    let out = dir.path().join("out/deep");
+    let target = out.to_string_lossy();
+    let args = [
+        "run",
+        &kernel,
+        "--recipe",
+        &recipe,
+        "--values",
+        &values,
+        "--param",
+        "n=2",
+        "--save-arrays",
+        &target,
+    ];
+    let text = good(&args);
+    assert!(
+        text.contains(&format!("wrote {target}/r.npy (f64 [2, 2])\nwrote {target}/o.npy (i32 [3])\n")),
+        "{text}"
+    );
+    assert!(!out.join("inputs").exists());
+    let elements = |name: &str, shape: &str| {
+        let bytes = std::fs::read(out.join(name)).unwrap();
+        let header = String::from_utf8_lossy(&bytes[10..128]);
+        assert!(header.contains(&format!("'fortran_order': False, 'shape': {shape}, }}")), "{header}");
+        bytes[128..].to_vec()
+    };
+    let f64s = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+    let i32s = |v: &[i32]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+    assert_eq!(elements("r.npy", "(2, 2)"), f64s(&[0.5, 6.5, 2.5, 17.5]));
+    assert_eq!(elements("o.npy", "(3,)"), i32s(&[7, 7, -1])); // nothing writes the last
+    good(&[&args[..], &["--save-inputs", "--no-time"]].concat());
+    assert_eq!(elements("inputs/a.npy", "(2, 3)"), f64s(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    assert_eq!(elements("inputs/f.npy", "()"), i32s(&[7]));
+    assert_eq!(elements("inputs/r.npy", "(2, 2)"), f64s(&[0.5, 1.5, 2.5, 3.5]));
+    assert!(!out.join("inputs/o.npy").exists());
+}
+
+#[test]
+fn the_arrays_of_a_form_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().to_string_lossy();
+    let form = ["run", "mass", "--dim", "2", "--degree", "1", "--cells", "2", "--device", "c", "--no-time"];
+    let text = good(&[&form[..], &["--save-arrays", &target, "--save-inputs"]].concat());
+    for file in ["inputs/dofs.npy (i32 [8, 3])", "inputs/u.npy (f64 [9])", "y.npy (f64 [9])"] {
+        assert!(text.contains(&format!("wrote {target}/{file}\n")), "{text}");
+    }
+}
+
+#[test]
+fn arrays_that_cannot_be_written_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = write(dir.path(), "axpy.purlin", AXPY);
+    let run =
+        |target: &str| bad(&["run", &kernel, "--param", "n=2", "--no-time", "--save-arrays", target], 2);
+    let inside = format!("{kernel}/inside");
+    assert_eq!(run(&inside), format!("error: cannot write `{inside}`: Not a directory (os error 20)\n"));
+    std::fs::create_dir_all(dir.path().join("y.npy")).unwrap();
+    let target = dir.path().to_string_lossy();
+    assert_eq!(run(&target), format!("error: cannot write `{target}/y.npy`: Is a directory (os error 21)\n"));
+    assert!(bad(&["run", &kernel, "--save-inputs"], 2).contains("--save-arrays <DIR>"));
+}
+
 #[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
@@ -629,10 +708,50 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    assert!(stdout(&output).contains("8 of 8 compiled for sm_90"), "{}{}", stdout(&output), stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("8 of 8 compiled for sm_90"), "{text}{}", stderr(&output));
+    let costs = text.lines().filter(|l| l.contains(" registers, 0 B spilled, ")).count();
+    assert_eq!(costs, 8, "{text}");
     let cubins = std::fs::read_dir(dir.path()).unwrap().flatten();
     let cubins = cubins.filter(|f| f.path().extension().is_some_and(|e| e == "cubin")).count();
     assert_eq!(cubins, 8);
+}
+
+#[test]
+fn resources_are_printed_without_a_card() {
+    let usage = bad(&["print", "mass", "--target", "c", "--resources"], 2);
+    assert_eq!(usage, "error: --resources is for --target cuda\n");
+    if purlin::runtime::cuda::nvrtc::version().is_err() {
+        eprintln!("skipped: no NVRTC");
+        return;
+    }
+    let first = |more: &[&str]| {
+        let args = ["print", "mass", "--dim", "3", "--degree", "3", "--target", "cuda"];
+        let text = good(&[&args[..], more].concat());
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let plain = first(&["--resources", "--plan"]);
+    let expected = " registers, 0 B spilled, 0 B static and 0 B dynamic shared memory";
+    assert!(plain.starts_with("// sm_90, NVRTC ") && plain.ends_with(expected), "{plain}");
+    // more than a source may declare
+    let mapping = r#"{"strategy":"staged_cells","cells":192,"constant_tables":true}"#;
+    let staged = first(&["--resources=sm_80", "--mapping", mapping]);
+    let expected = ", 0 B static and 64496 B dynamic shared memory";
+    assert!(staged.starts_with("// sm_80, NVRTC ") && staged.ends_with(expected), "{staged}");
+    let plan = good(&[
+        "print",
+        "mass",
+        "--dim",
+        "3",
+        "--degree",
+        "3",
+        "--target",
+        "cuda",
+        "--plan",
+        "--mapping",
+        mapping,
+    ]);
+    assert!(plan.contains("// 64496 bytes of local memory"), "{plan}");
 }
 
 #[test]

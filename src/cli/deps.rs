@@ -5,6 +5,7 @@ use super::out;
 use super::source::SourceArgs;
 use super::transform::TransformArgs;
 use clap::Args;
+use purlin::analysis::Analysis;
 use purlin::analysis::deps::{show_dependences, to_dot};
 
 /// Print the dependences of a kernel: which instances must come before which
@@ -34,7 +35,7 @@ pub fn run(args: &DepsArgs) -> Result<(), Failure> {
         kernel = args.transform.apply(&source, &kernel)?.kernel;
     }
     let solver = |error| Failure::Refused(format!("the integer-set library failed: {error}"));
-    let graph = purlin::analysis::deps::dependence_graph(&kernel).map_err(solver)?;
+    let graph = Analysis::of(&kernel).dependence_graph().map_err(solver)?;
     if args.dot {
         return out(&to_dot(&kernel, &graph));
     }

@@ -22,6 +22,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let Source::File(file) = source else { return Ok(()) };
     let kernel = &file.kernel;
     let seed = args.seed();
+    let arrays = args.arrays()?;
     let Inputs { memory, origin } = inputs(&args.wanted(), kernel, seed)?;
     let progress = Progress::new();
     // Before any device sees them: inputs that lead out of an array end here, not in a crash.
@@ -45,10 +46,18 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
             None
         }
     };
+    let saved = match &arrays {
+        Some(arrays) => {
+            arrays.save_inputs(kernel, &memory)?
+                + &arrays.save_results(&transformed.kernel, &loaded, &memory)?
+        }
+        None => String::new(),
+    };
     let mut rows = vec![
         ("kernel", format!("{}, {}", kernel.name, transformed.name)),
         ("device", format!("{} ({})", device.info().name, device.info().selector())),
     ];
+    rows.extend(loaded.resources().map(|resources| ("resources", resources.to_string())));
     rows.extend(origin.map(|origin| ("inputs", origin)));
     match &judged {
         None => rows.push(("error", "not compared: too large to interpret".into())),
@@ -71,6 +80,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     rows.push(("seed", seed.to_string()));
     drop(progress);
     out(&facts(rows))?;
+    out(&saved)?;
     if let Some(dir) = &args.save_dir {
         save(dir, &transformed, &program)?;
     }

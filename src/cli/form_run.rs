@@ -72,6 +72,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         let message = "--param and --values are for .purlin files; a form takes its sizes from the mesh";
         return Err(Failure::Usage(message.into()));
     }
+    let arrays = args.arrays()?;
     let progress = Progress::new();
     progress.stage("reading the mesh");
     let mesh = mesh(args, form)?;
@@ -88,6 +89,13 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let found = loaded.f64s(problem.output())?;
     progress.stage("evaluating the reference");
     let error = problem.relative_error(&found)?;
+    let saved = match &arrays {
+        Some(arrays) => {
+            arrays.save_inputs(&problem.lowered.kernel, &problem.memory)?
+                + &arrays.save_results(&transformed.kernel, &loaded, &problem.memory)?
+        }
+        None => String::new(),
+    };
     let measured = if args.no_time { None } else { Some(measure(&problem, &loaded, &*device, &progress)?) };
     drop(progress);
 
@@ -101,11 +109,13 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         cells: problem.mesh.n_cells(),
         dofs: problem.n_dofs,
         seed,
+        resources: loaded.resources(),
         error,
         checked,
         measured,
     };
     out(&report.table())?;
+    out(&saved)?;
     if let Some(dir) = &args.save_dir {
         out(&report.save(dir)?)?;
     }

@@ -3,6 +3,7 @@
 //! What is public here is for the studies (`studies`), which have command lines of their own for cases and pages
 //! that are no part of the library.
 
+mod arrays;
 mod blame;
 mod components;
 mod deps;

@@ -5,11 +5,14 @@ use super::out;
 use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
 use clap::{Args, ValueEnum};
-use purlin::analysis::inside::{Reach, accesses};
+use purlin::analysis::Analysis;
+use purlin::analysis::inside::Reach;
 use purlin::codegen::{ArgKind, Options, Program, Target, generate};
 use purlin::forms::element::Nodes;
 use purlin::ir::Kernel;
 use purlin::ir::text::{PrintOptions, TableStyle, print_with};
+use purlin::runtime::cuda::nvrtc;
+use purlin::runtime::{Cache, Optimisation};
 use std::fmt::Write;
 use std::io::IsTerminal;
 
@@ -33,6 +36,10 @@ pub struct PrintArgs {
     /// Also print the launch plan, as comments: arguments, grid, work-group, memory, device features
     #[arg(long)]
     plan: bool,
+    /// With --target cuda: also compile for an architecture (sm_90 if none is named), and print registers, spills and
+    /// shared memory as a comment; needs no card
+    #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "sm_90")]
+    resources: Option<String>,
     /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is part of the plan
     #[arg(long)]
     no_contraction: bool,
@@ -73,14 +80,29 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
         PrintTarget::Opencl => Some(Target::OpenCl),
         PrintTarget::C => Some(Target::C),
     };
+    if args.resources.is_some() && target != Some(Target::Cuda) {
+        return Err(Failure::Usage("--resources is for --target cuda".into()));
+    }
     let Some(target) = target else {
         let short = args.short_tables || (std::io::stdout().is_terminal() && !args.full_tables);
         return out(&kernel_text(&kernel, short));
     };
     let options = Options::default().with_contraction(!args.no_contraction);
     let program = generate(&kernel, target, &options)?;
+    let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose()?;
     let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { String::new() };
-    out(&format!("{plan}{}", program.source))
+    out(&format!("{}{plan}{}", resources.unwrap_or_default(), program.source))
+}
+
+/// What the compiler reports of a kernel, as a comment.
+fn resources_text(arch: &str, program: &Program) -> Result<String, Failure> {
+    let object = nvrtc::compile_program(arch, program, Optimisation::Full, &Cache::from_environment())?;
+    match object.resources.iter().find(|r| r.entry == program.entry) {
+        Some(resources) => Ok(format!("// {arch}, {}: {resources}\n", object.compiler)),
+        None => {
+            Err(Failure::Compiler(format!("{} does not report registers: {}", object.compiler, object.log)))
+        }
+    }
 }
 
 /// The text of a kernel, tables abridged or in full.
@@ -117,7 +139,7 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
     for condition in &plan.preconditions {
         let _ = writeln!(text, "// needs {}", condition.text);
     }
-    for access in accesses(kernel) {
+    for access in Analysis::of(kernel).accesses() {
         if let Reach::Open(cause) = access.reach {
             let insn = &kernel.insns[access.insn].name;
             let _ =

@@ -7,6 +7,7 @@ use purlin::codegen::{Program, Target};
 use purlin::forms::element::Nodes;
 use purlin::interp::LaunchReport;
 use purlin::ir::{Kernel, text};
+use purlin::runtime::cuda::ptxas::Resources;
 use purlin::runtime::{DeviceInfo, Timing};
 use purlin::transforms::Recipe;
 use purlin::{KernelWork, RelativeError};
@@ -33,6 +34,8 @@ pub struct Report<'a> {
     pub dofs: usize,
     /// Seed of the inputs.
     pub seed: u64,
+    /// What the kernel costs on a card.
+    pub resources: Option<&'a Resources>,
     /// Distance from the reference.
     pub error: RelativeError,
     /// What is launched was checked, if that was asked for.
@@ -74,6 +77,7 @@ impl Report<'_> {
             ("relative error", format!("{l2:.1e} (Euclidean norm), {max:.1e} (maximum norm)")),
         ];
         rows.extend(self.checked.as_ref().map(|report| ("checked", report.to_string())));
+        rows.extend(self.resources.map(|resources| ("resources", resources.to_string())));
         if let Some(m) = &self.measured {
             let (tables, roof) = m.roofs();
             let rate = m.flops_per_s();
@@ -165,7 +169,7 @@ impl Report<'_> {
             })).collect::<Vec<_>>(),
             "cells": self.cells, "dofs": self.dofs, "seed": self.seed,
             "relative_error": { "l2": self.error.l2, "max": self.error.max },
-            "measured": measured,
+            "resources": self.resources, "measured": measured,
         })
     }
 }

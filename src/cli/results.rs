@@ -199,10 +199,7 @@ pub fn trials_table(records: &[Record]) -> String {
                 seconds(m.median_s),
                 format!("{} – {}, {} runs", seconds(m.min_s), seconds(m.max_s), m.runs),
                 format!("{:.1e}", m.errors.small.max(m.errors.measured)),
-                m.resources.as_ref().map_or_else(
-                    || "-".into(),
-                    |x| format!("{} registers, {} B spilt", x.registers, x.spill_stores),
-                ),
+                m.resources.as_ref().map_or_else(|| "-".into(), ToString::to_string),
             ),
             Outcome::Refused(refusal) => ("-".into(), refusal.stage.to_string(), "-".into(), "-".into()),
         };

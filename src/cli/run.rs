@@ -1,5 +1,6 @@
 //! `purlin run`: compile, run, check, time.
 
+use super::arrays::Arrays;
 use super::failure::Failure;
 use super::inputs::Wanted;
 use super::source::{Source, SourceArgs};
@@ -27,6 +28,7 @@ Examples:
   purlin run laplace --degree 4 --mesh meshes/bracket.msh --save-dir out
   purlin run laplace --device cuda                             on the first CUDA card
   purlin run axpy.purlin --param n=1000 --device c
+  purlin run axpy.purlin --param n=1000 --save-arrays out      out/y.npy, for NumPy
   purlin run laplace --mesh meshes/bracket.msh --check         also what the recipe assumes, on the real maps
 
 Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is compiled again
@@ -70,6 +72,12 @@ pub struct RunArgs {
     /// Write the generated source, the recipe, the kernel's text, the roofline and a report there
     #[arg(long, value_name = "DIR")]
     pub save_dir: Option<PathBuf>,
+    /// Write each result there as NAME.npy (NumPy), row by row; what nothing writes holds nan or -1
+    #[arg(long, value_name = "DIR")]
+    pub save_arrays: Option<PathBuf>,
+    /// With --save-arrays: also write what the kernel was given, as DIR/inputs/NAME.npy
+    #[arg(long, requires = "save_arrays")]
+    pub save_inputs: bool,
     /// Only check: no timing, no roofline
     #[arg(long)]
     pub no_time: bool,
@@ -109,6 +117,11 @@ impl RunArgs {
     /// How code is generated.
     pub fn options(&self) -> Options {
         Options::default().with_contraction(!self.no_contraction)
+    }
+
+    /// Where arrays go, if they are wanted.
+    pub fn arrays(&self) -> Result<Option<Arrays>, Failure> {
+        self.save_arrays.as_deref().map(|dir| Arrays::new(dir, self.save_inputs)).transpose()
     }
 
     /// The chosen seed, or a fresh one.

@@ -5,6 +5,7 @@ use super::out;
 use super::progress::Progress;
 use super::results::warn_of_damage;
 use super::run::open_device;
+use super::table::table;
 use super::transform::mapping;
 use super::trials::{Trials, first_line};
 use clap::Args;
@@ -15,7 +16,7 @@ use purlin::autotune::{
 use purlin::codegen::Target;
 use purlin::ir::Kernel;
 use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache, Ceilings, Device, DeviceInfo, measure_ceilings};
+use purlin::runtime::{Backend, Cache, Ceilings, Device, DeviceInfo, Optimisation, measure_ceilings};
 use purlin::tuning::{CaseSubject, FormCase, source};
 use purlin::{Random, device_model, occupancy};
 use rayon::prelude::*;
@@ -274,18 +275,25 @@ pub(super) fn compile_only(
     let done = AtomicUsize::new(0);
     let compile = |(case, kernel, parameters): &(&str, &Kernel, Parameters)| {
         let result = source(kernel, parameters, Target::Cuda).and_then(|(program, _)| {
-            let object = nvrtc::compile_for(arch, &program.entry, &program.source, &cache);
-            object.map_err(|e| Refusal::new(Stage::Compile, e)).map(drop)
+            let object = nvrtc::compile_program(arch, &program, Optimisation::Full, &cache);
+            let resources = object.map_err(|e| Refusal::new(Stage::Compile, e))?.resources;
+            Ok(resources.into_iter().find(|r| r.entry == program.entry))
         });
         let n = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress.stage(format!("compiled {n} of {} for {arch}", jobs.len()));
-        result.err().map(|refusal| format!("{case}, {parameters}: {}\n", first_line(&refusal)))
+        let said = match &result {
+            Ok(Some(resources)) => resources.to_string(),
+            Ok(None) => "no report of its resources".into(),
+            Err(refusal) => first_line(refusal),
+        };
+        (result.is_ok(), [(*case).to_owned(), parameters.to_string(), said])
     };
-    let refused: Vec<String> = jobs.par_iter().filter_map(compile).collect();
+    let compiled: Vec<(bool, [String; 3])> = jobs.par_iter().map(compile).collect();
     let place =
         cache.dir().map_or("nowhere: there is no cache directory".into(), |d| d.display().to_string());
-    let good = jobs.len() - refused.len();
-    out(&format!("{}{good} of {} compiled for {arch}, kept in {place}\n", refused.concat(), jobs.len()))
+    let good = compiled.iter().filter(|(is_good, _)| *is_good).count();
+    let table = table(["case", "mapping", "resources"], compiled.into_iter().map(|(_, row)| row));
+    out(&format!("{table}{good} of {} compiled for {arch}, kept in {place}\n", jobs.len()))
 }
 
 #[cfg(test)]

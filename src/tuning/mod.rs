@@ -23,7 +23,7 @@ use purlin_codegen::{Options, Program, Target, generate};
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{Cache, Device, Executable, RuntimeError};
+use purlin_runtime::{Cache, Device, Executable, Optimisation, RuntimeError};
 use purlin_transforms::Recipe;
 use purlin_transforms::strategies::{
     MultiLevelTiling, SingleCell, StagedCells, multi_level_tiling, single_cell_per_work_item, staged_cells,
@@ -110,7 +110,7 @@ pub fn compile_ahead(
     let refused = |e: RuntimeError| Refusal::new(Stage::Compile, e);
     match device.info().backend.target() {
         Target::Cuda => {
-            let object = nvrtc::compile_for(&device.info().arch, &program.entry, &program.source, cache);
+            let object = nvrtc::compile_program(&device.info().arch, program, Optimisation::Full, cache);
             let resources = object.map_err(refused)?.resources;
             Ok((None, resources.into_iter().find(|r| r.entry == program.entry)))
         }

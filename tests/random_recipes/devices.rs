@@ -4,7 +4,7 @@ use crate::pair::{Pair, differ, tolerance};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
 use purlin::interp::{Memory, Value, interpret};
 use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, VarKind};
-use purlin::runtime::{Device, Optimisation, open};
+use purlin::runtime::{Device, Optimisation, oclgrind, open};
 use purlin::transforms::Recipe;
 use purlin::{LoadError, Loaded, gathered, laid_out};
 use serde::{Deserialize, Serialize};
@@ -72,11 +72,26 @@ pub static DOUBTED: AtomicU64 = AtomicU64::new(0);
 /// promise of the source.
 pub static MISCOMPILED: AtomicU64 = AtomicU64::new(0);
 
+/// Programs at which pocl is outvoted: right in C and under oclgrind, wrong on pocl by both of its methods, or a death
+/// of its compiler.
+pub static OUTVOTED: AtomicU64 = AtomicU64::new(0);
+
+/// Whose fault a wrong result is, if it is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An optimiser's.
+    Compiler,
+    /// Of pocl, whatever its method: two others agree with the interpreter.
+    Pocl,
+}
+
 /// How a child process is to compile.
 #[derive(Clone, Debug, Default)]
 struct Way {
     method: Option<Method>,
     optimisation: Optimisation,
+    /// More variables of its environment.
+    variables: Vec<(String, String)>,
     /// Instead of the C compiler of the environment.
     compiler: Option<PathBuf>,
 }
@@ -153,6 +168,7 @@ fn spawn(device: &str, replicated: Option<bool>, way: &Way, pairs: &[Pair]) -> R
     command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
     command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
+    command.envs(way.variables.iter().map(|(name, value)| (name, value)));
     if let Some(compiler) = &way.compiler {
         command.env("CC", compiler);
     }
@@ -238,16 +254,57 @@ fn by(device: &str, way: &Way, pair: &Pair) -> Result<Option<Verdict>, String> {
     Ok(running.finish()?.pop().flatten())
 }
 
-/// Whether a wrong result is a compiler's: right without optimisation, and wrong where it optimises without relying
-/// on `restrict`, types of pointers and overflow, so that no broken promise of ours explains it.
-pub fn is_of_compiler(place: Place, pair: &Pair) -> bool {
-    blamed(place.device(), &Way { method: place.method(), ..Way::default() }, pair)
+/// Whose fault it is that a pair is wrong at a place (on pocl by both of its methods); none: ours.
+pub fn fault(place: Place, pair: &Pair) -> Option<Fault> {
+    if blamed(place.device(), &Way { method: place.method(), ..Way::default() }, pair) {
+        return Some(Fault::Compiler);
+    }
+    (place.device() == "opencl" && is_outvoted(&Way::default(), pair)).then_some(Fault::Pocl)
 }
 
+/// Whether there is an oclgrind to ask; without it a fault of both methods of pocl is taken for ours.
+pub fn has_simulator() -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    oclgrind::environment(dir.path()).map_err(|e| println!("skipped: {e}")).is_ok()
+}
+
+/// Whether C, compiled in some way, and oclgrind agree with the interpreter. oclgrind must not find a race or an
+/// access out of bounds either: such a program may do anything on pocl.
+fn is_outvoted(c: &Way, pair: &Pair) -> bool {
+    by("c", c, pair) == Ok(Some(Verdict::Same)) && simulated(pair) == Ok(Some(Verdict::Same))
+}
+
+/// The verdict of oclgrind, which simulates one work-item after the other: slow, but no compiler of work-groups. It
+/// does not optimise, which would leave out accesses and the races that they show.
+fn simulated(pair: &Pair) -> Result<Option<Verdict>, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut variables = oclgrind::environment(dir.path()).map_err(|e| e.to_string())?;
+    variables.push(("OCLGRIND_BUILD_OPTIONS".into(), "-cl-opt-disable".into()));
+    let way = Way { optimisation: Optimisation::Off, variables, ..Way::default() };
+    let verdict = by("opencl", &way, pair)?;
+    let findings = oclgrind::read_log(&oclgrind::log_file(dir.path())).map_err(|e| e.to_string())?;
+    match findings.first() {
+        Some(finding) => Ok(Some(Verdict::Wrong(finding.to_string()))),
+        None => Ok(verdict),
+    }
+}
+
+/// Whether a wrong result is a compiler's: right without optimisation, and wrong where it optimises without relying
+/// on `restrict`, types of pointers and overflow, so that no broken promise of ours explains it.
 fn blamed(device: &str, way: &Way, pair: &Pair) -> bool {
     let with = |optimisation| by(device, &Way { optimisation, ..way.clone() }, pair);
     with(Optimisation::Off) == Ok(Some(Verdict::Same))
         && matches!(with(Optimisation::Defined), Ok(Some(Verdict::Wrong(_))))
+}
+
+/// What a place compiles for a pair, and the extension of a file of it.
+pub fn source(place: Place, pair: &Pair) -> Option<(Target, String)> {
+    let target = match place {
+        Place::C => Target::C,
+        Place::OpenCl | Place::Replicated => Target::OpenCl,
+        Place::Cuda => Target::Cuda,
+    };
+    program(0, pair, target).ok().map(|generated| (target, generated.program.source))
 }
 
 /// Whether a pair is right in a process of its own: a fault on a card fails what comes after it, too.
@@ -297,25 +354,67 @@ fn results_that_are_written_in_part_are_compared() {
 }
 
 /// A compiler that halves what some statements add, at some levels of optimisation only.
+fn with_faulty_compiler(dir: &Path, options: &str) -> Way {
+    let compiler = dir.join("cc");
+    let edit = r"s/+= \(.*\);/+= 0.5*(\1);/";
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in\n*--version*) exec cc --version;;\n{options}) for f in \"$@\"; do case \
+         \"$f\" in *.c) sed -i '{edit}' \"$f\";; esac; done;;\nesac\nexec cc \"$@\"\n"
+    );
+    std::fs::write(&compiler, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&compiler, mode).unwrap();
+    Way { compiler: Some(compiler), ..Way::default() }
+}
+
+/// A pair of programs on the values of other tests.
+fn written(before: &str, after: &str) -> Pair {
+    let text = |text: &str| purlin::ir::text::parse(text).unwrap().to_string();
+    let (names, recipe) = (Default::default(), Recipe::default());
+    Pair { n: 3, m: 2, seed: 7, names, before: text(before), recipe, after: text(after) }
+}
+
+/// pocl is at fault only where C is right, and oclgrind is and finds nothing.
+#[test]
+fn a_fault_of_pocl_is_told_from_ours() {
+    if !has_simulator() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let declared = |more: &str, value: &str| {
+        format!(
+            "kernel sample\nparam n: i32\nparam m: i32\narg x: f64[n] in\narg y: f64[n, m] inout\n{more}
+for i in 0..n\n  for j in 0..m\n    s: y[i, j] += {value}\n"
+        )
+    };
+    let text = |value: &str| declared("", value);
+    let pair = |after: &str| written(&text("2.0*x[i] + 1.0"), &text(after));
+    let right = pair("1.0 + x[i] + x[i]");
+    assert!(is_outvoted(&Way::default(), &right), "{:?}", simulated(&right));
+    let wrong = pair("2.0*x[i]");
+    let found = simulated(&wrong).unwrap();
+    assert!(matches!(&found, Some(Verdict::Wrong(why)) if why.starts_with("`y[0]` is ")), "{found:?}");
+    assert!(!is_outvoted(&Way::default(), &wrong));
+    assert!(!is_outvoted(&with_faulty_compiler(dir.path(), "*"), &right));
+    // right by chance: nothing writes what is multiplied by 0
+    let chance = declared("temp k: f64 private\n", "2.0*x[i] + 1.0 + 0.0*k");
+    let chance = Pair { after: chance, ..right };
+    let found = simulated(&chance).unwrap();
+    assert!(
+        matches!(&found, Some(Verdict::Wrong(why)) if why.starts_with("Uninitialized value ")),
+        "{found:?}"
+    );
+    assert!(!is_outvoted(&Way::default(), &chance));
+}
+
 #[test]
 fn a_fault_of_the_compiler_is_told_from_ours() {
     let text = "kernel sample\nparam n: i32\nparam m: i32\narg x: f64[n] in\narg y: f64[n, m] inout\n
 for i in 0..n\n  for j in 0..m\n    s: y[i, j] += 2.0*x[i] + 1.0\n";
-    let before = purlin::ir::text::parse(text).unwrap().to_string();
-    let (names, recipe) = (Default::default(), Recipe::default());
-    let pair = Pair { n: 3, m: 2, seed: 7, names, after: before.clone(), before, recipe };
+    let pair = written(text, text);
     let dir = tempfile::tempdir().unwrap();
     let verdict = |options: &str| {
-        let compiler = dir.path().join("cc");
-        let edit = r"s/+= \(.*\);/+= 0.5*(\1);/";
-        let script = format!(
-            "#!/bin/sh\ncase \"$*\" in\n*--version*) exec cc --version;;\n{options}) for f in \"$@\"; do case \
-             \"$f\" in *.c) sed -i '{edit}' \"$f\";; esac; done;;\nesac\nexec cc \"$@\"\n"
-        );
-        std::fs::write(&compiler, script).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&compiler, mode).unwrap();
-        let way = Way { compiler: Some(compiler), ..Way::default() };
+        let way = with_faulty_compiler(dir.path(), options);
         let is_right = match by("c", &way, &pair) {
             Ok(Some(Verdict::Same)) => true,
             Ok(Some(Verdict::Wrong(_))) => false,

@@ -1,6 +1,8 @@
 //! Random programs and random recipes over all primitives: what is accepted computes the same in the interpreter
 //! before and after each step, in C, in OpenCL on the CPU, and in CUDA where there is a card.
 //!
+//! A pair that pocl gets wrong by both of its methods is asked of oclgrind: pocl is at fault where that and C are right.
+//!
 //! `PURLIN_SEED` chooses the pairs (a number, or `fresh`), `PURLIN_PAIRS` how many, `PURLIN_TEST_ALL` a long run;
 //! CONTRIBUTING.md says how to run them on a machine with a card. What they find is saved below `target/tmp`, or below
 //! the directory for temporary files where that cannot be written, and printed.
@@ -14,7 +16,7 @@ mod regressions;
 mod shrink;
 mod tally;
 
-use devices::{Place, Verdict};
+use devices::{Fault, Place, Verdict};
 use pair::{Broken, Draft, Pair};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -127,6 +129,10 @@ fn accepted_recipes_keep_results_everywhere() {
             "{miscompiled} programs that a compiler gets right only without optimisation; they are saved"
         );
     }
+    let outvoted = devices::OUTVOTED.load(Ordering::Relaxed);
+    if outvoted > 0 {
+        println!("{outvoted} programs that pocl gets wrong, and C and oclgrind right; they are saved");
+    }
     println!("{}", sum.tally);
     for (why, times) in &sum.refused {
         println!("{times:6} without code: {why}");
@@ -144,6 +150,7 @@ fn places() -> Vec<Place> {
     let mut places = vec![Place::C];
     if has("opencl") {
         places.extend([Place::OpenCl, Place::Replicated]);
+        devices::has_simulator(); // says so if not
     }
     if has("cuda") {
         places.push(Place::Cuda);
@@ -252,10 +259,14 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
 
 /// Whether a wrong result is a compiler's fault, which is saved and counted, or follows one on the same device.
 fn is_excused(place: Place, pair: &Pair, why: &str, miscompiled: &mut Vec<Place>) -> bool {
-    if devices::is_of_compiler(place, pair) {
-        devices::MISCOMPILED.fetch_add(1, Ordering::Relaxed);
-        let files = regressions::save(pair);
-        println!("on {place:?} the compiler is at fault, saved as {files}: {why}");
+    if let Some(fault) = devices::fault(place, pair) {
+        let (count, whose) = match fault {
+            Fault::Compiler => (&devices::MISCOMPILED, "the compiler"),
+            Fault::Pocl => (&devices::OUTVOTED, "pocl, against C and oclgrind,"),
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        let files = regressions::save_with_source(pair, place);
+        println!("on {place:?} {whose} is at fault, saved as {files}: {why}");
         miscompiled.push(place);
         return true;
     }

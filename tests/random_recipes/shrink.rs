@@ -86,7 +86,7 @@ pub fn wrong(tree: &mut Tree, place: Place) -> String {
         let pairs = std::slice::from_ref(pair);
         match devices::verdicts(place, pairs, devices::start(place, pairs)).pop().flatten() {
             // smaller pairs may meet a compiler's fault instead
-            Some(Verdict::Wrong(_)) if devices::is_of_compiler(place, pair) => None,
+            Some(Verdict::Wrong(_)) if devices::fault(place, pair).is_some() => None,
             Some(Verdict::Wrong(why)) => Some(why),
             Some(Verdict::Same | Verdict::Refused(_)) | None => None,
         }

@@ -1,21 +1,274 @@
 //! What is known of one kernel.
 
-use purlin_ir::Kernel;
+use crate::answers::Answers;
+use crate::deps::{
+    AccessSite, Dependence, DependenceGraph, access_sites, dependence_graph, dependences_through,
+};
+use crate::entries::Entries;
+use crate::inside::{self, AccessReach, Outside};
+use crate::placement::{self, Placement, PlacementError, StorageError};
+use crate::polyhedral::{Polyhedral, is_symbol};
+use crate::stats::{self, Statistics, StatsError};
+use purlin_interp::{InterpError, LaunchReport, Memory};
+use purlin_ir::ids::{Id, InameId, InsnId, VarId};
+use purlin_ir::kernel::{AxisTag, Kernel};
+use purlin_isl::IslError;
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// What is known of one kernel: everything that checks ask about it goes through this.
-#[derive(Clone, Debug)]
+///
+/// Facts are computed when they are asked for, once. They are those of the kernel's *normal form*, in which
+/// substitution rules are expanded; loops, instructions and variables have the ids that they have in the kernel.
+///
+/// ```
+/// use purlin_analysis::Analysis;
+///
+/// let kernel = purlin_ir::text::parse(
+///     "kernel sum\nparam n: i32\narg x: f64[n] in\narg y: f64 inout\n\nfor i in 0..n\n  s: y += x[i]\n",
+/// )?;
+/// let analysis = Analysis::of(&kernel);
+/// let through: Vec<_> = analysis.dependences()?.iter().map(|d| (d.kind.to_string(), d.var)).collect();
+/// assert_eq!(through, [("update".to_owned(), kernel.var("y").unwrap())]);
+/// assert_eq!(analysis.place()?.barriers, []);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
 pub struct Analysis<'k> {
     kernel: &'k Kernel,
+    answers: Arc<Answers>,
+    polyhedral: OnceCell<Polyhedral<'k>>,
+    sites: OnceCell<Vec<Vec<AccessSite>>>,
+    shared: OnceCell<Rc<Kernel>>,
+    /// By variable.
+    dependences: OnceCell<Vec<OnceCell<Vec<Dependence>>>>,
+    placement: OnceCell<Placement>,
+    storage: OnceCell<()>,
 }
 
 impl<'k> Analysis<'k> {
     /// The analysis of `kernel`. Nothing is computed before it is asked for.
     pub fn of(kernel: &'k Kernel) -> Self {
-        Self { kernel }
+        Self::with_answers(kernel, Arc::default())
+    }
+
+    /// The analysis of a kernel with what isl has answered before.
+    pub fn with_answers(kernel: &'k Kernel, answers: Arc<Answers>) -> Self {
+        Self {
+            kernel,
+            answers,
+            polyhedral: OnceCell::new(),
+            sites: OnceCell::new(),
+            shared: OnceCell::new(),
+            dependences: OnceCell::new(),
+            placement: OnceCell::new(),
+            storage: OnceCell::new(),
+        }
+    }
+
+    /// The analysis of the kernel that a step made of this one: what isl has answered is not asked again.
+    pub fn next<'n>(&self, kernel: &'n Kernel) -> Analysis<'n> {
+        Analysis::with_answers(kernel, Arc::clone(&self.answers))
     }
 
     /// The kernel.
     pub fn kernel(&self) -> &'k Kernel {
         self.kernel
+    }
+
+    /// What isl has answered.
+    pub fn answers(&self) -> &Arc<Answers> {
+        &self.answers
+    }
+
+    /// The normal form as integer sets: positions and loops of instructions, domains, symbols.
+    pub fn polyhedral(&self) -> &Polyhedral<'k> {
+        self.polyhedral.get_or_init(|| {
+            Polyhedral::of(match self.kernel.rules.is_empty() {
+                true => Cow::Borrowed(self.kernel),
+                false => Cow::Owned(self.kernel.with_rules_expanded()),
+            })
+        })
+    }
+
+    /// The normal form: the kernel with its rules expanded.
+    pub fn expanded(&self) -> &Kernel {
+        &self.polyhedral().kernel
+    }
+
+    /// Position of an instruction in textual order.
+    pub fn position(&self, insn: InsnId) -> usize {
+        self.polyhedral().position(insn)
+    }
+
+    /// Loops around an instruction, outer first.
+    pub fn loops(&self, insn: InsnId) -> &[InameId] {
+        self.polyhedral().loops(insn)
+    }
+
+    /// The accesses of each variable in textual order; of one instruction the reads come before the write.
+    pub fn all_sites(&self) -> &[Vec<AccessSite>] {
+        self.sites.get_or_init(|| access_sites(self.polyhedral()))
+    }
+
+    /// The accesses of a variable in textual order.
+    pub fn sites(&self, var: VarId) -> &[AccessSite] {
+        &self.all_sites()[var.index()]
+    }
+
+    /// The dependences, in order of variables and text.
+    ///
+    /// Cheap: no relation is computed. Some may turn out empty; [`Analysis::dependence_graph`] leaves those out.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn dependences(&self) -> Result<Vec<&Dependence>, IslError> {
+        self.dependences_where(&|_, _| true)
+    }
+
+    /// The dependences through some variables, in order of variables and text: see [`Analysis::dependences`].
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn dependences_of(&self, wanted: &dyn Fn(VarId) -> bool) -> Result<Vec<&Dependence>, IslError> {
+        self.dependences_where(&|var, _| wanted(var))
+    }
+
+    /// The dependences through every variable by which some pair of instructions may depend on each other that
+    /// `concerns`, in order of variables and text: see [`Analysis::dependences`].
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn dependences_between(
+        &self,
+        concerns: &dyn Fn(InsnId, InsnId) -> bool,
+    ) -> Result<Vec<&Dependence>, IslError> {
+        self.dependences_where(&|_, sites| {
+            let mut writes = sites.iter().filter(|s| s.writes());
+            writes.any(|w| sites.iter().any(|s| concerns(w.insn, s.insn)))
+        })
+    }
+
+    fn dependences_where(
+        &self,
+        wanted: &dyn Fn(VarId, &[AccessSite]) -> bool,
+    ) -> Result<Vec<&Dependence>, IslError> {
+        let cells = self.dependences.get_or_init(|| vec![OnceCell::new(); self.kernel.vars.len()]);
+        let mut found = Vec::new();
+        for ((var, sites), cell) in self.kernel.vars.ids().zip(self.all_sites()).zip(cells) {
+            let constant = is_symbol(self.kernel, var) || !sites.iter().any(AccessSite::writes);
+            if constant || !wanted(var, sites) {
+                continue;
+            }
+            let through = match cell.get() {
+                Some(known) => known,
+                None => {
+                    let all = dependences_through(self, var)?;
+                    cell.get_or_init(|| all)
+                }
+            };
+            found.extend(through);
+        }
+        Ok(found)
+    }
+
+    /// Lends the analysis of the kernel in which instructions read the bounds of loops that may change: what holds of
+    /// the order of instances must hold of theirs, too.
+    pub fn with_entries<T>(&self, work: impl FnOnce(&Analysis, &Entries) -> T) -> T {
+        let entries = Entries::of(self.kernel);
+        match &entries.kernel {
+            Cow::Borrowed(_) => work(self, &entries),
+            Cow::Owned(kernel) => work(&self.next(kernel), &entries),
+        }
+    }
+
+    /// The normal form, shared by the dependences.
+    pub(crate) fn shared(&self) -> &Rc<Kernel> {
+        self.shared.get_or_init(|| Rc::new(self.expanded().clone()))
+    }
+
+    /// The dependences as a graph: nodes in order of ids, edges in order of variables and text.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn dependence_graph(&self) -> Result<DependenceGraph, IslError> {
+        dependence_graph(self)
+    }
+
+    /// Checks every dependence against the axis tags, and the temporaries that share a buffer, and collects the
+    /// barriers needed.
+    ///
+    /// # Errors
+    /// The first dependence that the placement breaks, with a witness.
+    pub fn place(&self) -> Result<&Placement, PlacementError> {
+        if let Some(known) = self.placement.get() {
+            return Ok(known);
+        }
+        let placement = placement::place(self)?;
+        Ok(self.placement.get_or_init(|| placement))
+    }
+
+    /// Checks that the tags of the loops keep every dependence; without parallel loops they do.
+    ///
+    /// # Errors
+    /// Those of [`Analysis::place`].
+    pub fn check_placement(&self) -> Result<(), PlacementError> {
+        let sequential = |tag| match tag {
+            AxisTag::Sequential | AxisTag::Unrolled => true,
+            AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
+        };
+        if self.kernel.inames.values().all(|i| sequential(i.tag)) {
+            return Ok(());
+        }
+        self.place().map(|_| ())
+    }
+
+    /// Checks every group of temporaries that share a buffer: while a value of one is alive, no other is written.
+    ///
+    /// # Errors
+    /// Types or address spaces that differ, memory that cannot be shared, or two instances between which another
+    /// sharer is written.
+    pub fn check_storage(&self) -> Result<(), StorageError> {
+        if self.storage.get().is_none() {
+            placement::check_storage(self)?;
+            self.storage.get_or_init(|| ());
+        }
+        Ok(())
+    }
+
+    /// The accesses to arrays, in textual order, and whether they stay inside; those of substitution rules stand
+    /// where these are used.
+    pub fn accesses(&self) -> Vec<AccessReach> {
+        inside::accesses_of(self, &|_| true)
+    }
+
+    /// The accesses of some instructions: see [`Analysis::accesses`].
+    pub fn accesses_of(&self, wanted: &dyn Fn(InsnId) -> bool) -> Vec<AccessReach> {
+        inside::accesses_of(self, wanted)
+    }
+
+    /// The first access in textual order that leaves its array for some parameters that the assumptions allow.
+    pub fn first_outside(&self) -> Option<Outside> {
+        inside::first_outside(self)
+    }
+
+    /// Checks what the kernel is about to be launched with: its assumptions, and every access that could leave its
+    /// array ([`purlin_interp::check_launch`], with what is proved here).
+    ///
+    /// # Errors
+    /// Those of [`purlin_interp::check_launch`].
+    pub fn check_launch(&self, memory: &Memory) -> Result<LaunchReport, InterpError> {
+        inside::check_launch(self, memory)
+    }
+
+    /// Operations, accesses and footprints at these parameters.
+    ///
+    /// # Errors
+    /// Those of [`stats::statistics`].
+    pub fn statistics(&self, params: &BTreeMap<String, i64>) -> Result<Statistics, StatsError> {
+        stats::statistics(self.kernel, params)
     }
 }

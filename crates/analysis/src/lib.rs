@@ -2,7 +2,9 @@
 //! witness where it does not hold.
 
 mod analysis;
+mod answers;
 pub mod deps;
+mod entries;
 pub mod inside;
 pub mod placement;
 pub mod polyhedral;
@@ -10,4 +12,6 @@ pub mod stats;
 pub mod witness;
 
 pub use analysis::Analysis;
+pub use answers::Answers;
+pub use entries::{Entries, changing_bounds};
 pub use witness::{Instance, Witness};

@@ -11,6 +11,7 @@ use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
 use purlin_ir::types::ScalarType;
 use purlin_isl as isl;
+use std::borrow::Cow;
 
 /// A disjunction of conjunctions in isl's terms.
 pub type Disjuncts = Vec<Vec<isl::Constraint>>;
@@ -27,8 +28,8 @@ pub enum Side {
 /// A kernel seen as integer sets.
 #[derive(Debug)]
 pub struct Polyhedral<'k> {
-    /// The kernel.
-    pub kernel: &'k Kernel,
+    /// The kernel, or its normal form.
+    pub kernel: Cow<'k, Kernel>,
     /// Names of the symbols: parameters and integer scalar inputs.
     pub params: Vec<String>,
     /// What is assumed of the symbols.
@@ -47,15 +48,21 @@ pub fn symbol_ranges(kernel: &Kernel) -> Vec<(String, i64, i64)> {
 impl<'k> Polyhedral<'k> {
     /// Looks at a well-formed kernel.
     pub fn new(kernel: &'k Kernel) -> Self {
+        Self::of(Cow::Borrowed(kernel))
+    }
+
+    /// Looks at a well-formed kernel that was made for this.
+    pub(crate) fn of(kernel: Cow<'k, Kernel>) -> Self {
         let mut positions = vec![0; kernel.insns.len()];
         let mut loops = vec![Vec::new(); kernel.insns.len()];
         for (position, (insn, around)) in kernel.schedule().into_iter().enumerate() {
             positions[insn.index()] = position;
             loops[insn.index()] = around;
         }
-        let params = kernel.vars.ids().filter(|v| is_symbol(kernel, *v)).map(|v| kernel.vars[v].name.clone());
-        let mut this = Self { kernel, params: params.collect(), context: Vec::new(), positions, loops };
-        let assumed = kernel.assumptions.iter().filter_map(|a| match a {
+        let symbols = kernel.vars.ids().filter(|v| is_symbol(&kernel, *v));
+        let params = symbols.map(|v| kernel.vars[v].name.clone()).collect();
+        let mut this = Self { kernel, params, context: Vec::new(), positions, loops };
+        let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
             Assumption::Injective(_) => None,
         });
@@ -100,7 +107,7 @@ impl<'k> Polyhedral<'k> {
         for (atom, c) in e.terms() {
             match atom {
                 Atom::Iname(i) => result.terms.push((self.name(*i, side), *c)),
-                Atom::Var(v) if is_symbol(self.kernel, *v) => {
+                Atom::Var(v) if is_symbol(&self.kernel, *v) => {
                     result.terms.push((self.kernel.vars[*v].name.clone(), *c));
                 }
                 Atom::Var(_) => return None,
@@ -117,7 +124,7 @@ impl<'k> Polyhedral<'k> {
     pub fn is_symbolic(&self, e: &Affine) -> bool {
         e.terms().iter().all(|(atom, _)| match atom {
             Atom::Iname(_) => true,
-            Atom::Var(v) => is_symbol(self.kernel, *v),
+            Atom::Var(v) => is_symbol(&self.kernel, *v),
             Atom::Floor(n, _) => self.is_symbolic(n),
         })
     }

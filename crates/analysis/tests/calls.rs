@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic)] // how a test fails
 
-use purlin_analysis::deps::dependence_graph;
+use purlin_analysis::Analysis;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;
 use purlin_ir::text::parse;
@@ -44,6 +44,6 @@ fn a_call_means_what_stands_in_it() {
         (run, memory.f64s("v").map(<[f64]>::to_vec))
     };
     assert_eq!(run(&called), run(&plain));
-    let count = |kernel: &Kernel| dependence_graph(kernel).expect("dependences").edge_count();
+    let count = |kernel: &Kernel| Analysis::of(kernel).dependence_graph().expect("dependences").edge_count();
     assert_eq!(count(&called), count(&plain));
 }

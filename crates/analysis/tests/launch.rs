@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use proptest::prelude::*;
-use purlin_analysis::inside::check_launch;
+use purlin_analysis::Analysis;
 use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
 use purlin_interp::{InterpError, LaunchReport, Memory, Value, interpret};
 use purlin_ir::Kernel;
@@ -14,11 +14,11 @@ fn kernel(text: &str) -> Kernel {
 }
 
 fn refusal(text: &str, memory: &Memory) -> String {
-    check_launch(&kernel(text), memory).unwrap_err().to_string()
+    Analysis::of(&kernel(text)).check_launch(memory).unwrap_err().to_string()
 }
 
 fn report(text: &str, memory: &Memory) -> LaunchReport {
-    check_launch(&kernel(text), memory).unwrap()
+    Analysis::of(&kernel(text)).check_launch(memory).unwrap()
 }
 
 const SCATTER: &str = "kernel scatter
@@ -249,7 +249,7 @@ fn agrees_with_the_interpreter_on_random_maps() {
     for _ in 0..200 {
         let dofs: Vec<i32> = (0..6).map(|_| random.int(-1, 6) as i32).collect();
         let memory = Memory::new().param("n", 2).param("m", 5).value("dofs", dofs);
-        let found = check_launch(&kernel(SCATTER), &memory).map(|_| ());
+        let found = Analysis::of(&kernel(SCATTER)).check_launch(&memory).map(|_| ());
         let mut full = memory.clone().value("x", vec![1.0; 6]).value("y", vec![0.0; 5]);
         let expected = interpret(&kernel(SCATTER), &mut full).map(|_| ());
         assert_eq!(found, expected, "seed {}", random.seed);
@@ -288,9 +288,9 @@ proptest! {
         pick in any::<prop::sample::Index>(),
         entry in -2..9_i32,
     ) {
-        prop_assert!(check_launch(&sample.kernel, &sample.memory).is_ok());
+        prop_assert!(Analysis::of(&sample.kernel).check_launch(&sample.memory).is_ok());
         let memory = with_another_entry(&sample.memory, pick, entry);
-        let found = check_launch(&sample.kernel, &memory).map(|_| ());
+        let found = Analysis::of(&sample.kernel).check_launch(&memory).map(|_| ());
         match interpret(&sample.kernel, &mut memory.clone()) {
             Ok(_) => prop_assert_eq!(found, Ok(())),
             Err(InterpError::OutOfBounds { .. }) => {

@@ -3,8 +3,8 @@
 use crate::error::CodegenError;
 use crate::plan::{Program, Target};
 use crate::program::{self, Code, Options};
-use purlin_analysis::deps::dependences;
-use purlin_analysis::placement::{Placement, PlacementError, place};
+use purlin_analysis::Analysis;
+use purlin_analysis::placement::{Placement, PlacementError};
 use purlin_ir::Kernel;
 
 /// A kernel whose axis tags keep every dependence, with the barriers that this takes.
@@ -21,11 +21,16 @@ impl<'k> PlacedKernel<'k> {
     /// [`CodegenError::Refused`] with two instances that clash, [`CodegenError::Storage`] for temporaries that
     /// share a buffer and must not; a failure of isl.
     pub fn new(kernel: &'k Kernel) -> Result<Self, CodegenError> {
-        // Rules may hide accesses; the ids stay the same.
-        let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
-        let analysed = expanded.as_ref().unwrap_or(kernel);
-        match place(analysed, &dependences(analysed)?) {
-            Ok(placement) => Ok(Self { kernel, placement }),
+        Self::of(&Analysis::of(kernel))
+    }
+
+    /// As [`PlacedKernel::new`], of a kernel of which something is known already.
+    ///
+    /// # Errors
+    /// Those of [`PlacedKernel::new`].
+    pub fn of(analysis: &Analysis<'k>) -> Result<Self, CodegenError> {
+        match analysis.place() {
+            Ok(placement) => Ok(Self { kernel: analysis.kernel(), placement: placement.clone() }),
             Err(PlacementError::Refused(refusal)) => Err(CodegenError::Refused(refusal)),
             Err(PlacementError::Storage(error)) => Err(CodegenError::Storage(error)),
             Err(error @ PlacementError::NotByLane { .. }) => Err(CodegenError::SubGroup(error)),
@@ -33,7 +38,7 @@ impl<'k> PlacedKernel<'k> {
         }
     }
 
-    /// The kernel with a placement that was derived before. [`place`] must have given it for this
+    /// The kernel with a placement that was derived before. [`Analysis::place`] must have given it for this
     /// kernel, else the code may have races.
     pub fn with_placement(kernel: &'k Kernel, placement: Placement) -> Self {
         Self { kernel, placement }

@@ -15,7 +15,7 @@ use crate::print::{self, Constant, Function, Param};
 use crate::stack::Stack;
 use crate::storage::{Storage, check_bounds, local_bytes};
 use crate::{launch, regions};
-use purlin_analysis::inside::first_outside;
+use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement};
 use purlin_ir::{
     AddressSpace, Affine, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind, Variable,
@@ -90,7 +90,7 @@ pub(crate) fn lower(placed: &PlacedKernel<'_>, target: Target) -> Result<(Code, 
         return lower(&PlacedKernel { kernel: &kernel, placement }, target);
     }
     let kernel = placed.kernel;
-    if let Some(outside) = first_outside(kernel) {
+    if let Some(outside) = Analysis::of(kernel).first_outside() {
         return Err(CodegenError::OutOfBounds(Box::new(outside)));
     }
     let mut env = Env::new(kernel);

@@ -1,5 +1,6 @@
 //! The device trait and what passes through it: information, buffers, executables, arguments.
 
+use crate::cuda::ptxas::Resources;
 use crate::error::RuntimeError;
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::{LaunchPlan, Program, Target};
@@ -165,6 +166,7 @@ pub(crate) struct Shared {
     pub(crate) device: u64,
     pub(crate) entry: String,
     pub(crate) plan: LaunchPlan,
+    pub(crate) resources: Option<Resources>,
     pub(crate) code: Box<dyn Any + Send + Sync>,
     /// One entry per argument of the plan; the uploaded table where it is one.
     pub(crate) tables: Vec<Option<Buffer>>,
@@ -179,6 +181,11 @@ impl Executable {
     /// The launch plan it was compiled with.
     pub fn plan(&self) -> &LaunchPlan {
         &self.shared.plan
+    }
+
+    /// Registers, spills and shared memory, as the compiler of a card reports them; none for other devices.
+    pub fn resources(&self) -> Option<&Resources> {
+        self.shared.resources.as_ref()
     }
 
     /// Whether the compiler ran or a cache answered.

@@ -1,6 +1,7 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
 use crate::arguments::{Bound, Value, bind, scratch};
+use crate::cuda::ptxas::Resources;
 use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Optimisation, Origin, Shared};
 use crate::error::RuntimeError;
 use crate::timing::{Timing, TimingOptions, sample};
@@ -47,6 +48,10 @@ pub(crate) trait Driver: Send + Sync {
         program: &Program,
         optimisation: Optimisation,
     ) -> Result<(Self::Code, Origin), RuntimeError>;
+    /// What the compiler reports of the code, where it does.
+    fn resources(&self, _code: &Self::Code) -> Option<Resources> {
+        None
+    }
     /// `bytes` is at least 1.
     fn allocate(&self, bytes: u64) -> Result<Self::Memory, RuntimeError>;
     fn write(&self, memory: &Self::Memory, data: &[u8]) -> Result<(), RuntimeError>;
@@ -163,6 +168,7 @@ impl<D: Driver> Device for Checked<D> {
             device: self.id,
             entry: program.entry.clone(),
             plan: program.plan.clone(),
+            resources: self.driver.resources(&code),
             code: Box::new(code) as Box<dyn Any + Send + Sync>,
             tables: self.upload_tables(program)?,
         });

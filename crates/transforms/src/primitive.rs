@@ -1,11 +1,9 @@
 //! What a primitive is, and the frame that applies it.
 
 use crate::obligation::Obligation;
-use crate::primitives::tag_iname::check_placement;
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::{Handles, Made};
 use purlin_analysis::Analysis;
-use purlin_analysis::placement::check_storage;
 use purlin_ir::Kernel;
 use std::fmt;
 
@@ -60,7 +58,7 @@ pub trait Primitive: fmt::Display {
         let made = self.edit(&mut after, &proof);
         // canonical first: an edit may leave a loop behind that nothing uses any more
         let after = after.canonical();
-        kept(&after).map_err(refused)?;
+        kept(&analysis.next(&after)).map_err(refused)?;
         Ok((after, made))
     }
 
@@ -75,10 +73,10 @@ pub trait Primitive: fmt::Display {
 
 /// What every step keeps: the kernel is well formed, storage is shared by values that are not alive together, and the
 /// placement keeps every dependence.
-pub(crate) fn kept(after: &Kernel) -> Result<(), Refusal> {
-    after.verify()?;
-    check_storage(after)?;
-    check_placement(after)
+pub(crate) fn kept(after: &Analysis) -> Result<(), Refusal> {
+    after.kernel().verify()?;
+    after.check_storage()?;
+    Ok(after.check_placement()?)
 }
 
 impl<P: Primitive> crate::primitives::Transform for P {
@@ -90,9 +88,9 @@ impl<P: Primitive> crate::primitives::Transform for P {
         Primitive::apply(self, kernel)
     }
 
-    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
-        let (after, made) = self.apply_to(&Analysis::of(kernel))?;
-        let made = Made::of(&made, kernel, &after);
+    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
+        let (after, made) = self.apply_to(analysis)?;
+        let made = Made::of(&made, analysis.kernel(), &after);
         Ok((after, made))
     }
 }

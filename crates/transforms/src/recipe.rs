@@ -3,10 +3,13 @@
 use crate::primitives::Transform;
 use crate::refusal::TransformError;
 use crate::step::Step;
+use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// The steps that were, or are to be, applied to a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -57,9 +60,10 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
-        let mut met = std::borrow::Cow::Borrowed(kernel);
+        let answers = Arc::default();
+        let mut met = Cow::Borrowed(kernel);
         for k in 0..self.steps.len() {
-            met = std::borrow::Cow::Owned(self.step(k, &met)?);
+            met = Cow::Owned(self.step(k, &Analysis::with_answers(&met, Arc::clone(&answers)))?);
         }
         Ok(met.into_owned())
     }
@@ -69,21 +73,22 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn trace(&self, kernel: &Kernel) -> Result<Vec<(Step, Kernel)>, RecipeError> {
+        let answers = Arc::default();
         let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
         for (k, step) in self.steps.iter().enumerate() {
             let met = trace.last().map_or(kernel, |(_, result)| result);
-            trace.push((step.clone(), self.step(k, met)?));
+            trace.push((step.clone(), self.step(k, &Analysis::with_answers(met, Arc::clone(&answers)))?));
         }
         Ok(trace)
     }
 
     /// The kernel that it met after the `k`-th step.
-    fn step(&self, k: usize, met: &Kernel) -> Result<Kernel, RecipeError> {
-        self.steps[k].apply(met).map_err(|source| RecipeError {
+    fn step(&self, k: usize, met: &Analysis) -> Result<Kernel, RecipeError> {
+        self.steps[k].applied(met).map(|(after, _)| after).map_err(|source| RecipeError {
             number: k + 1,
             total: self.steps.len(),
             step: Box::new(self.steps[k].clone()),
-            kernel: Box::new(met.clone()),
+            kernel: Box::new(met.kernel().clone()),
             source: Box::new(source),
         })
     }

@@ -13,6 +13,7 @@ use crate::primitives::{
 };
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::{Arguments, Made, fields_of};
+use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -210,8 +211,8 @@ impl Transform for Step {
         self.transform().rewrite(kernel)
     }
 
-    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
-        self.transform().applied(kernel)
+    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
+        self.transform().applied(analysis)
     }
 
     fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {

@@ -20,22 +20,24 @@ pub enum Mode {
 
 /// One access of one instruction.
 #[derive(Clone, Debug)]
-pub struct AccessSite<'k> {
+pub struct AccessSite {
     /// The instruction.
     pub insn: InsnId,
     /// What it touches.
-    pub access: &'k Access,
+    pub access: Access,
     /// How.
     pub mode: Mode,
     /// Reduction loops around the access, inside the instruction.
     pub reduction: Vec<InameId>,
+    /// The loop around the instruction whose bounds read it; none: the instruction itself does.
+    pub bound_of: Option<InameId>,
     /// How many parts of the instruction's condition, joined by `and`, hold where it happens; none: all of them.
     pub conditions: Option<usize>,
     /// Each index as a quasi-affine value of loops and symbols, if it is one.
     pub index: Rc<[Option<Affine>]>,
 }
 
-impl AccessSite<'_> {
+impl AccessSite {
     /// Whether every index is quasi-affine.
     pub fn is_affine(&self) -> bool {
         self.index.iter().all(Option::is_some)
@@ -48,9 +50,9 @@ impl AccessSite<'_> {
 }
 
 /// The accesses of each variable in textual order; of one instruction the reads come before the write.
-pub fn access_sites<'k>(poly: &Polyhedral<'k>) -> Vec<Vec<AccessSite<'k>>> {
-    let kernel = poly.kernel;
-    let mut sites: Vec<Vec<AccessSite<'k>>> = vec![Vec::new(); kernel.vars.len()];
+pub fn access_sites(poly: &Polyhedral) -> Vec<Vec<AccessSite>> {
+    let kernel = &*poly.kernel;
+    let mut sites: Vec<Vec<AccessSite>> = vec![Vec::new(); kernel.vars.len()];
     for (id, _) in kernel.schedule() {
         let insn = &kernel.insns[id];
         let mut found = Vec::new();
@@ -73,12 +75,12 @@ pub fn access_sites<'k>(poly: &Polyhedral<'k>) -> Vec<Vec<AccessSite<'k>>> {
     sites
 }
 
-fn collect<'k>(
-    poly: &Polyhedral<'k>,
+fn collect(
+    poly: &Polyhedral,
     (insn, conditions): (InsnId, Option<usize>),
-    e: &'k Expr,
+    e: &Expr,
     reduction: &mut Vec<InameId>,
-    found: &mut Vec<AccessSite<'k>>,
+    found: &mut Vec<AccessSite>,
 ) {
     let depth = reduction.len();
     match e {
@@ -97,12 +99,7 @@ fn collect<'k>(
 
 /// Scalars in the bounds of the loops around an instruction count as read by it: the loop reads them
 /// on entry, which no write may overtake.
-fn collect_bounds<'k>(
-    kernel: &'k Kernel,
-    poly: &Polyhedral<'k>,
-    insn: InsnId,
-    sites: &mut [Vec<AccessSite<'k>>],
-) {
+fn collect_bounds(kernel: &Kernel, poly: &Polyhedral, insn: InsnId, sites: &mut [Vec<AccessSite>]) {
     let mut reduction = Vec::new();
     let stmt = &kernel.insns[insn];
     for e in stmt.lhs.index.iter().chain([&stmt.rhs]).chain(&stmt.predicate) {
@@ -119,19 +116,14 @@ fn collect_bounds<'k>(
                 && let Some(writer) = kernel.insns.values().find(|i| i.lhs.var == *v)
             {
                 // A scalar's left-hand side is the access itself: no index.
-                sites[v.index()].push(site(poly, insn, &writer.lhs, Mode::Read, Vec::new()));
+                let read = site(poly, insn, &writer.lhs, Mode::Read, Vec::new());
+                sites[v.index()].push(AccessSite { bound_of: Some(*iname), ..read });
             }
         });
     }
 }
 
-fn site<'k>(
-    poly: &Polyhedral<'k>,
-    insn: InsnId,
-    access: &'k Access,
-    mode: Mode,
-    reduction: Vec<InameId>,
-) -> AccessSite<'k> {
+fn site(poly: &Polyhedral, insn: InsnId, access: &Access, mode: Mode, reduction: Vec<InameId>) -> AccessSite {
     let index = access.index.iter().map(|e| e.as_affine().filter(|a| poly.is_symbolic(a))).collect();
-    AccessSite { insn, access, mode, reduction, conditions: None, index }
+    AccessSite { insn, access: access.clone(), mode, reduction, bound_of: None, conditions: None, index }
 }

@@ -122,7 +122,7 @@ pub fn bounds_of(poly: &Polyhedral, iname: InameId, sum: &[(Atom, i64)]) -> (Opt
 
 #[cfg(test)]
 mod tests {
-    use crate::deps::dependences;
+    use crate::Analysis;
 
     /// Pairs of loops known to agree in the flow from `s` to `r`.
     fn agreeing(loops: &str, written: &str, read: &str) -> String {
@@ -133,7 +133,8 @@ mod tests {
                 .replace("READ", &format!("r: b[0] = y[{read}]"))
         );
         let kernel = purlin_ir::text::parse(&text).expect("parses");
-        let all = dependences(&kernel).expect("isl works");
+        let analysis = Analysis::of(&kernel);
+        let all = analysis.dependences().expect("isl works");
         let flow = all.iter().find(|d| kernel.vars[d.var].name == "y" && d.carries_value()).expect("a flow");
         let mut found = Vec::new();
         for (i, source) in kernel.inames.iter() {

@@ -1,13 +1,12 @@
 //! Variables whose values do not live from one iteration of the surrounding loops to another.
 
+use crate::answers::Answers;
 use crate::deps::access::{AccessSite, Mode};
 use crate::deps::covers::covers_box;
-use crate::deps::words::{Words, remembered};
+use crate::deps::words::Words;
 use crate::polyhedral::{Disjuncts, Polyhedral, Side, conjunction, difference};
 use purlin_ir::ids::InameId;
 use purlin_isl as isl;
-use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// The loops around all accesses, if every iteration of them starts with a certain write of all
 /// elements it touches.
@@ -21,6 +20,7 @@ use std::collections::HashMap;
 pub fn confining_loops(
     poly: &Polyhedral,
     sites: &[AccessSite],
+    answers: &Answers,
 ) -> Result<Option<Vec<InameId>>, isl::IslError> {
     let Some(first) = sites.first().filter(|s| is_certain_write(poly, s)) else { return Ok(None) };
     let common = common_loops(poly, sites);
@@ -37,7 +37,7 @@ pub fn confining_loops(
         return Ok(Some(common));
     }
     for site in &sites[1..] {
-        let covered = remembered(&COVERED, question(poly, first, site, &common), || {
+        let covered = answers.covered.answer(question(poly, first, site, &common), || {
             let touched = if site.is_affine() {
                 footprint(poly, site, &common)
             } else {
@@ -94,11 +94,6 @@ impl Footprint {
         let inner: Vec<_> = self.inner.iter().map(String::as_str).collect();
         if inner.is_empty() { Ok(set) } else { set.project_out(&inner) }
     }
-}
-
-thread_local! {
-    /// The next step of a recipe meets most footprints unchanged.
-    static COVERED: RefCell<HashMap<Words, bool>> = RefCell::new(HashMap::new());
 }
 
 fn common_loops(poly: &Polyhedral, sites: &[AccessSite]) -> Vec<InameId> {

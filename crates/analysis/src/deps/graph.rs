@@ -1,6 +1,7 @@
 //! Dependences as a graph: text and DOT.
 
-use crate::deps::{Dependence, dependences};
+use crate::Analysis;
+use crate::deps::Dependence;
 use petgraph::graph::{DiGraph, NodeIndex};
 use purlin_ir::ids::{Id, InsnId};
 use purlin_ir::kernel::Kernel;
@@ -10,20 +11,17 @@ use std::fmt::Write;
 /// Instructions and the dependences between them.
 pub type DependenceGraph = DiGraph<InsnId, Dependence>;
 
-/// The dependence graph: nodes in order of ids, edges in order of variables and text.
-///
-/// # Errors
-/// A failure of isl.
-pub fn dependence_graph(kernel: &Kernel) -> Result<DependenceGraph, isl::IslError> {
+/// See [`Analysis::dependence_graph`].
+pub(crate) fn dependence_graph(analysis: &Analysis) -> Result<DependenceGraph, isl::IslError> {
     let mut graph = DiGraph::new();
-    for insn in kernel.insns.ids() {
+    for insn in analysis.kernel().insns.ids() {
         graph.add_node(insn);
     }
-    for d in dependences(kernel)? {
+    for d in analysis.dependences()? {
         if d.relation()?.is_empty()? {
             continue;
         }
-        graph.add_edge(NodeIndex::new(d.source.index()), NodeIndex::new(d.sink.index()), d);
+        graph.add_edge(NodeIndex::new(d.source.index()), NodeIndex::new(d.sink.index()), d.clone());
     }
     Ok(graph)
 }

@@ -26,11 +26,14 @@ mod straight;
 pub(crate) mod tests;
 pub(crate) mod words;
 
-pub use access::{AccessSite, Mode, access_sites};
+pub(crate) use access::access_sites;
+pub use access::{AccessSite, Mode};
 pub(crate) use agree::bounds_of;
-pub use graph::{DependenceGraph, dependence_graph, show_dependences, to_dot};
+pub(crate) use graph::dependence_graph;
+pub use graph::{DependenceGraph, show_dependences, to_dot};
 
-use crate::polyhedral::{Polyhedral, Side, difference, is_symbol, symbol_ranges};
+use crate::Analysis;
+use crate::polyhedral::{Polyhedral, Side, difference, symbol_ranges};
 use crate::witness::{Instance, Witness};
 use pair::{Order, PairRelation, Span, common_maps, index_map, pair_relation};
 use purlin_ir::affine::{Affine, Atom};
@@ -235,65 +238,22 @@ impl Dependence {
     }
 }
 
-/// The dependences of a kernel, in order of variables and text.
-///
-/// Cheap: no relation is computed. Some may turn out empty; [`dependence_graph`] leaves those out.
+/// The dependences through a variable that is written, in textual order.
 ///
 /// # Errors
 /// A failure of isl.
-pub fn dependences(kernel: &Kernel) -> Result<Vec<Dependence>, isl::IslError> {
-    collect(kernel, &|_, _| true)
-}
-
-/// The dependences through some variables, in order of variables and text: see [`dependences`].
-///
-/// # Errors
-/// A failure of isl.
-pub fn dependences_of(
-    kernel: &Kernel,
-    wanted: &dyn Fn(VarId) -> bool,
-) -> Result<Vec<Dependence>, isl::IslError> {
-    collect(kernel, &|var, _| wanted(var))
-}
-
-/// The dependences through every variable by which some pair of instructions may depend on each other that
-/// `concerns`, in order of variables and text: see [`dependences`].
-///
-/// # Errors
-/// A failure of isl.
-pub fn dependences_between(
-    kernel: &Kernel,
-    concerns: &dyn Fn(InsnId, InsnId) -> bool,
-) -> Result<Vec<Dependence>, isl::IslError> {
-    collect(kernel, &|_, sites| {
-        let writes = sites.iter().filter(|s| s.writes());
-        writes.into_iter().any(|w| sites.iter().any(|s| concerns(w.insn, s.insn)))
-    })
-}
-
-fn collect(
-    kernel: &Kernel,
-    wanted: &dyn Fn(VarId, &[AccessSite]) -> bool,
-) -> Result<Vec<Dependence>, isl::IslError> {
-    let kernel = Rc::new(if kernel.rules.is_empty() { kernel.clone() } else { kernel.with_rules_expanded() });
-    let poly = Polyhedral::new(&kernel);
+pub(crate) fn dependences_through(analysis: &Analysis, var: VarId) -> Result<Vec<Dependence>, isl::IslError> {
+    let (poly, kernel) = (analysis.polyhedral(), analysis.shared());
     let mut found = Vec::new();
-    for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
-        let constant = is_symbol(&kernel, var) || !sites.iter().any(AccessSite::writes);
-        if constant || !wanted(var, &sites) {
-            continue;
-        }
-        for sites in by_constant_axes(sites) {
-            let certain = sites.iter().map(|s| confined::is_certain_write(&poly, s)).collect();
-            let mut of_part =
-                Collector { shared: &kernel, poly: &poly, var, sites: &sites, certain, found: &mut found };
-            if let Some((loops, edges)) = straight::straight_edges(&poly, &sites) {
-                of_part.straight(&loops, &edges);
-            } else if let Some(common) = confined::confining_loops(&poly, &sites)? {
-                of_part.confined(&common);
-            } else {
-                of_part.pairs(Order::Anywhere, &[]);
-            }
+    for sites in by_constant_axes(analysis.sites(var)) {
+        let certain = sites.iter().map(|s| confined::is_certain_write(poly, s)).collect();
+        let mut of_part = Collector { shared: kernel, poly, var, sites: &sites, certain, found: &mut found };
+        if let Some((loops, edges)) = straight::straight_edges(poly, &sites) {
+            of_part.straight(&loops, &edges);
+        } else if let Some(common) = confined::confining_loops(poly, &sites, analysis.answers())? {
+            of_part.confined(&common);
+        } else {
+            of_part.pairs(Order::Anywhere, &[]);
         }
     }
     Ok(found)
@@ -301,14 +261,14 @@ fn collect(
 
 /// Accesses whose constant indices differ never meet: where every access has a constant on some axis,
 /// such as the component of a vector, each constant is a variable of its own.
-fn by_constant_axes(sites: Vec<AccessSite>) -> Vec<Vec<AccessSite>> {
+fn by_constant_axes(sites: &[AccessSite]) -> Vec<Vec<AccessSite>> {
     let constant = |s: &AccessSite, axis: usize| s.index[axis].as_ref().and_then(Affine::as_constant);
     let rank = sites.first().map_or(0, |s| s.index.len());
     let axes: Vec<_> = (0..rank).filter(|a| sites.iter().all(|s| constant(s, *a).is_some())).collect();
     let mut parts: std::collections::BTreeMap<Vec<_>, Vec<AccessSite>> = std::collections::BTreeMap::new();
     for site in sites {
-        let key: Vec<_> = axes.iter().map(|a| constant(&site, *a)).collect();
-        parts.entry(key).or_default().push(site);
+        let key: Vec<_> = axes.iter().map(|a| constant(site, *a)).collect();
+        parts.entry(key).or_default().push(site.clone());
     }
     parts.into_values().collect()
 }
@@ -317,7 +277,7 @@ struct Collector<'a, 'k> {
     shared: &'a Rc<Kernel>,
     poly: &'a Polyhedral<'k>,
     var: VarId,
-    sites: &'a [AccessSite<'k>],
+    sites: &'a [AccessSite],
     /// Which accesses write a known element at every point of their loops.
     certain: Vec<bool>,
     found: &'a mut Vec<Dependence>,

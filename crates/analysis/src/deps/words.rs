@@ -9,37 +9,6 @@ use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::ids::{Id, InameId, InsnId};
 use purlin_ir::kernel::Assumption;
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::thread::LocalKey;
-
-/// Answers by what was asked, of one thread.
-pub type Answers<T> = LocalKey<RefCell<HashMap<Words, T>>>;
-
-/// Most answers that are remembered; a step of a recipe asks a few dozen questions.
-const REMEMBERED: usize = 4096;
-
-/// The answer that is remembered, or else the one that is found now. Errors are not kept.
-///
-/// # Errors
-/// What `find` returns.
-pub fn remembered<T: Clone, E>(
-    answers: &'static Answers<T>,
-    question: Words,
-    find: impl FnOnce() -> Result<T, E>,
-) -> Result<T, E> {
-    if let Some(known) = answers.with_borrow(|a| a.get(&question).cloned()) {
-        return Ok(known);
-    }
-    let answer = find()?;
-    answers.with_borrow_mut(|a| {
-        if a.len() >= REMEMBERED {
-            a.clear();
-        }
-        a.insert(question, answer.clone());
-    });
-    Ok(answer)
-}
 
 /// A question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

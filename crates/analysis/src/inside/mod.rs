@@ -9,15 +9,16 @@
 //!
 //! Plain integers decide the usual cases (a loop over the extent, the blocks of a split), isl the rest; where the
 //! set is not empty its smallest point is the witness. An index that is read from memory, a condition or a bound
-//! that isl cannot see leave the question open until the values are known: [`check_launch`].
+//! that isl cannot see leave the question open until the values are known: [`Analysis::check_launch`].
 //!
 //! ```
-//! use purlin_analysis::inside::first_outside;
+//! use purlin_analysis::Analysis;
 //! use purlin_ir::text;
 //!
 //! let shift = "kernel shift\nparam n: i32\narg a: f64[n] inout\n
 //! for i in 0..n - 1\n  s: a[i] = a[i + 2]\n";
-//! let outside = first_outside(&text::parse(shift)?);
+//! let kernel = text::parse(shift)?;
+//! let outside = Analysis::of(&kernel).first_outside();
 //! assert_eq!(outside.map(|o| o.to_string()).unwrap_or_default(), "`s[0]` accesses `a[2]` with n = 2, outside of \
 //!     its shape [n]; correct the index or the loops, or assume what the parameters satisfy");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -28,11 +29,10 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
-use crate::polyhedral::Polyhedral;
+use crate::Analysis;
 use crate::witness::{Instance, params_text};
 use purlin_interp::{AccessProof, InterpError, LaunchReport, Memory};
 use purlin_ir::ids::{InsnId, VarId};
-use purlin_ir::kernel::Kernel;
 use std::fmt;
 
 /// An access of an instruction, and what is known of it before a launch.
@@ -107,42 +107,32 @@ impl fmt::Display for Outside {
     }
 }
 
-/// The accesses of a kernel to arrays, in textual order; those of substitution rules stand where these are used.
-pub fn accesses(kernel: &Kernel) -> Vec<AccessReach> {
-    accesses_of(kernel, &|_| true)
-}
-
-/// The accesses of some instructions: see [`accesses`].
-pub fn accesses_of(kernel: &Kernel, wanted: &dyn Fn(InsnId) -> bool) -> Vec<AccessReach> {
-    let expanded = kernel.with_rules_expanded();
-    let poly = Polyhedral::new(&expanded);
-    let mut proofs = proof::Proofs::new(&poly);
+/// See [`Analysis::accesses_of`].
+pub(crate) fn accesses_of(analysis: &Analysis, wanted: &dyn Fn(InsnId) -> bool) -> Vec<AccessReach> {
+    let poly = analysis.polyhedral();
+    let mut proofs = proof::Proofs::new(poly);
     let reach = |site: sites::Site<'_>| AccessReach {
         insn: site.insn,
         var: site.access.var,
-        access: expanded.show_access(site.access).to_string(),
+        access: poly.kernel.show_access(site.access).to_string(),
         writes: site.writes,
         reach: proofs.reach(&site),
     };
-    sites::sites(&poly).into_iter().filter(|site| wanted(site.insn)).map(reach).collect()
+    sites::sites(poly).into_iter().filter(|site| wanted(site.insn)).map(reach).collect()
 }
 
-/// Checks what a kernel is about to be launched with: its assumptions, and every access that could leave its array
-/// ([`purlin_interp::check_launch`], with what is proved here).
-///
-/// # Errors
-/// Those of [`purlin_interp::check_launch`].
-pub fn check_launch(kernel: &Kernel, memory: &Memory) -> Result<LaunchReport, InterpError> {
+/// See [`Analysis::check_launch`].
+pub(crate) fn check_launch(analysis: &Analysis, memory: &Memory) -> Result<LaunchReport, InterpError> {
     let proof = |a: &AccessReach| AccessProof { insn: a.insn, proved: a.reach == Reach::Inside };
-    purlin_interp::check_launch(kernel, memory, &accesses(kernel).iter().map(proof).collect::<Vec<_>>())
+    let proofs: Vec<_> = analysis.accesses().iter().map(proof).collect();
+    purlin_interp::check_launch(analysis.kernel(), memory, &proofs)
 }
 
-/// The first access in textual order that leaves its array for some parameters that the assumptions allow.
-pub fn first_outside(kernel: &Kernel) -> Option<Outside> {
-    let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
-    let poly = Polyhedral::new(expanded.as_ref().unwrap_or(kernel));
-    let mut proofs = proof::Proofs::new(&poly);
-    for site in sites::sites(&poly) {
+/// See [`Analysis::first_outside`].
+pub(crate) fn first_outside(analysis: &Analysis) -> Option<Outside> {
+    let poly = analysis.polyhedral();
+    let mut proofs = proof::Proofs::new(poly);
+    for site in sites::sites(poly) {
         if let Reach::Outside(outside) = proofs.reach(&site) {
             return Some(*outside);
         }

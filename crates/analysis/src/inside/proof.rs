@@ -135,11 +135,11 @@ impl<'p, 'k> Proofs<'p, 'k> {
         let dims = poly.names(&site.loops, Side::Source);
         let space = isl::SetSpace::new(&dims, &poly.params);
         isl::Set::from_disjuncts(&space, &cross(&all, &[context]))?
-            .lexmin_point_within(&symbol_ranges(poly.kernel))
+            .lexmin_point_within(&symbol_ranges(&poly.kernel))
     }
 
     fn witness(&self, site: &Site<'_>, point: &[(String, i64)]) -> Reach {
-        let kernel = self.poly.kernel;
+        let kernel = &*self.poly.kernel;
         let value = |name: &str| point.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
         let loops = site.loops.iter().filter_map(|i| value(&kernel.inames[*i].name)).collect();
         let index = site.access.index.iter().map(|e| {
@@ -166,7 +166,7 @@ impl<'p, 'k> Proofs<'p, 'k> {
 
     /// Whether a parameter has a part in where an access goes.
     fn matters(&self, site: &Site<'_>, name: &str) -> bool {
-        let kernel = self.poly.kernel;
+        let kernel = &*self.poly.kernel;
         let Some(var) = kernel.var(name) else { return false };
         let mut found = false;
         let mut visit = |atom: &Atom| found |= *atom == Atom::Var(var);

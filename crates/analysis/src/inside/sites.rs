@@ -21,7 +21,7 @@ pub(super) struct Site<'k> {
 }
 
 /// The accesses to arrays in textual order; scalars have no index that could be wrong.
-pub(super) fn sites<'k>(poly: &Polyhedral<'k>) -> Vec<Site<'k>> {
+pub(super) fn sites<'p>(poly: &'p Polyhedral<'_>) -> Vec<Site<'p>> {
     let mut found = Vec::new();
     for (id, loops) in poly.kernel.schedule() {
         let insn = &poly.kernel.insns[id];

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use super::{Cause, Reach, accesses, first_outside};
+use super::{Cause, Reach};
+use crate::Analysis;
 use proptest::prelude::*;
 use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
 use purlin_interp::{InterpError, interpret};
@@ -13,7 +14,7 @@ fn kernel(text: &str) -> Kernel {
 }
 
 fn outside(text: &str) -> String {
-    first_outside(&kernel(text)).map_or_else(String::new, |o| o.to_string())
+    Analysis::of(&kernel(text)).first_outside().map_or_else(String::new, |o| o.to_string())
 }
 
 fn needed(found: &str) -> String {
@@ -29,7 +30,7 @@ fn known(text: &str) -> Vec<&'static str> {
         Reach::Open(Cause::Domain) => "domain",
         Reach::Open(Cause::Solver) => "solver",
     };
-    accesses(&kernel(text)).iter().map(|a| word(&a.reach)).collect()
+    Analysis::of(&kernel(text)).accesses().iter().map(|a| word(&a.reach)).collect()
 }
 
 #[test]
@@ -125,7 +126,8 @@ for i in 0..n
 ";
     let text = text.replace("product", "times");
     let word = known(&text);
-    let named: Vec<_> = accesses(&kernel(&text))
+    let named: Vec<_> = Analysis::of(&kernel(&text))
+        .accesses()
         .into_iter()
         .zip(word)
         .filter(|(_, w)| *w != "inside")
@@ -199,12 +201,12 @@ proptest! {
         pick in any::<prop::sample::Index>(),
         by in -2..3_i64,
     ) {
-        prop_assert_eq!(first_outside(&sample.kernel), None);
+        prop_assert_eq!(Analysis::of(&sample.kernel).first_outside(), None);
         let kernel = shifted(sample.kernel, pick, by);
         prop_assume!(kernel.verify().is_ok());
         if let Err(InterpError::OutOfBounds { at, .. }) = interpret(&kernel, &mut sample.memory.clone()) {
             let inside = |a: &super::AccessReach| a.reach == Reach::Inside;
-            let of_insn = accesses(&kernel).into_iter().filter(|a| kernel.insns[a.insn].name == at.name);
+            let of_insn = Analysis::of(&kernel).accesses().into_iter().filter(|a| kernel.insns[a.insn].name == at.name);
             prop_assert!(!of_insn.collect::<Vec<_>>().iter().all(inside), "{at}\n{kernel}");
         }
     }

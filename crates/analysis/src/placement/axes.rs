@@ -68,7 +68,7 @@ impl LaunchAxes {
 
     /// Where an instruction runs along an axis.
     pub fn coordinate(&self, poly: &Polyhedral, insn: InsnId, axis: Axis) -> Coordinate {
-        let kernel = poly.kernel;
+        let kernel = &*poly.kernel;
         let tagged = poly.loops(insn).iter().find(|l| axis_of(kernel.inames[**l].tag) == Some(axis));
         if let Some(iname) = tagged {
             return Coordinate::Iname(*iname, index_origin(&kernel.inames[*iname].domain, *iname));

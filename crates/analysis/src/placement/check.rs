@@ -1,18 +1,17 @@
 //! The check that a placement keeps every dependence, and the barriers it needs.
 
-use crate::deps::words::{Words, remembered};
-use crate::deps::{AccessSite, Dependence, DependenceKind, access_sites, bounds_of};
+use crate::Analysis;
+use crate::answers::Answers;
+use crate::deps::words::Words;
+use crate::deps::{AccessSite, Dependence, DependenceKind, bounds_of};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
-use crate::placement::storage::check_storage;
 use crate::polyhedral::{Polyhedral, Side, step};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
+use purlin_ir::kernel::{AddressSpace, AxisTag};
 use purlin_isl as isl;
-use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// Two instructions that a barrier must separate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,25 +45,19 @@ pub struct Placement {
 ///
 /// # Errors
 /// The first dependence that the placement breaks, with a witness.
-pub fn place(kernel: &Kernel, dependences: &[Dependence]) -> Result<Placement, PlacementError> {
-    check_storage(kernel)?;
-    let expanded;
-    let kernel = if kernel.rules.is_empty() {
-        kernel
-    } else {
-        expanded = kernel.with_rules_expanded(); // their bodies hold accesses, too
-        &expanded
-    };
-    let poly = Polyhedral::new(kernel);
+pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
+    analysis.check_storage()?;
+    let (poly, kernel) = (analysis.polyhedral(), analysis.expanded());
     let axes = LaunchAxes::of(kernel);
     let vector = kernel.inames.values().any(|i| i.tag == AxisTag::Vector);
-    let sites = access_sites(&poly);
-    let sliced: Vec<_> = kernel.vars.ids().map(|v| sliced_axes(&poly, v, &sites[v.index()])).collect();
-    let lanes = lanes_of(&poly, &axes, &sites)?;
+    let sites = analysis.all_sites();
+    let sliced: Vec<_> = kernel.vars.ids().map(|v| sliced_axes(poly, v, &sites[v.index()])).collect();
+    let lanes = lanes_of(poly, &axes, sites)?;
     let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced, lanes };
     if !axes.axes.is_empty() || vector {
-        let mut checker = Checker { poly: &poly, axes: &axes, barriers: &mut placement.barriers };
-        for d in dependences {
+        let answers = &**analysis.answers();
+        let mut checker = Checker { poly, answers, axes: &axes, barriers: &mut placement.barriers };
+        for d in analysis.dependences()? {
             checker.check(d)?;
             checker.check_lanes(d)?;
         }
@@ -81,7 +74,7 @@ fn lanes_of(
     axes: &LaunchAxes,
     sites: &[Vec<AccessSite>],
 ) -> Result<Vec<Option<(usize, i64)>>, PlacementError> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let lane = |id: VarId| {
         let (var, sites) = (&kernel.vars[id], &sites[id.index()]);
         let held = var.space == AddressSpace::SubGroup && axes.axes.contains(&Axis::Local(0));
@@ -104,22 +97,16 @@ enum Difference {
     Where(isl::Affine),
 }
 
-thread_local! {
-    /// The next step of a recipe meets most dependences unchanged: the barriers they need. Refusals are not kept.
-    static CARRIERS: RefCell<HashMap<Words, Vec<Option<usize>>>> = RefCell::new(HashMap::new());
-    /// Likewise for pairs that differ along an axis, of which there are none.
-    static TOGETHER: RefCell<HashMap<Words, ()>> = RefCell::new(HashMap::new());
-}
-
 struct Checker<'a, 'k> {
     poly: &'a Polyhedral<'k>,
+    answers: &'a Answers,
     axes: &'a LaunchAxes,
     barriers: &'a mut Vec<Barrier>,
 }
 
 impl Checker<'_, '_> {
     fn check(&mut self, d: &Dependence) -> Result<(), PlacementError> {
-        let kernel = self.poly.kernel;
+        let kernel = &*self.poly.kernel;
         let space = kernel.vars[d.var].space;
         if space == AddressSpace::Private {
             // Every work-item has its copy: only values that flow matter.
@@ -150,7 +137,7 @@ impl Checker<'_, '_> {
             return Ok(());
         }
         let question = self.question(d, &groups, &items);
-        let carriers = remembered(&CARRIERS, question, || self.carriers(d, &groups, &items))?;
+        let carriers = self.answers.carriers.answer(question, || self.carriers(d, &groups, &items))?;
         let loops = self.poly.common_loops(d.source, d.sink);
         for depth in carriers {
             let carrier = depth.and_then(|k| loops.get(k).copied());
@@ -259,7 +246,7 @@ impl Checker<'_, '_> {
             let mut question = Words::default();
             let scopes = d.ask(self.poly, &mut question);
             self.ask_where(d, *axis, &scopes, &mut question);
-            remembered(&TOGETHER, question, || match self.differing(d, *axis, &d.relation()?)? {
+            self.answers.together.answer(question, || match self.differing(d, *axis, &d.relation()?)? {
                 Some(part) => self.refuse_part(d, reason, &part),
                 None => Ok(()),
             })?;
@@ -274,8 +261,8 @@ impl Checker<'_, '_> {
         reason: RefusalReason,
         part: &isl::Map,
     ) -> Result<(), PlacementError> {
-        let Some(witness) = d.witness(self.poly.kernel, part)? else { return Ok(()) };
-        let kernel = self.poly.kernel;
+        let Some(witness) = d.witness(&self.poly.kernel, part)? else { return Ok(()) };
+        let kernel = &*self.poly.kernel;
         let var = kernel.vars[d.var].name.clone();
         let assumable = d.injective_map_against(part)?.map(|map| kernel.vars[map].name.clone());
         Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
@@ -303,7 +290,7 @@ impl Checker<'_, '_> {
 
     /// Whether a scalar bounds a loop around an instruction that is in no loop on the axis.
     fn is_bound_everywhere(&self, var: VarId, insn: InsnId, axis: Axis) -> bool {
-        let (kernel, loops) = (self.poly.kernel, self.poly.loops(insn));
+        let (kernel, loops) = (&*self.poly.kernel, self.poly.loops(insn));
         let on_axis = |l: &InameId| axis_of(kernel.inames[*l].tag) == Some(axis);
         first_bounded_by(kernel, loops, var).is_some_and(|k| !loops[..k].iter().any(on_axis))
     }
@@ -436,7 +423,7 @@ impl Checker<'_, '_> {
     /// Lanes of a vector run together: nothing may flow or clash between them, except the reuse of
     /// private memory, of which every lane has its copy. The copies are gone behind the vector.
     fn check_lanes(&self, d: &Dependence) -> Result<(), PlacementError> {
-        let kernel = self.poly.kernel;
+        let kernel = &*self.poly.kernel;
         let lanes = |l: &&InameId| kernel.inames[**l].tag == AxisTag::Vector;
         let common = self.poly.common_loops(d.source, d.sink);
         let flows = matches!(d.kind, DependenceKind::Flow | DependenceKind::Update);

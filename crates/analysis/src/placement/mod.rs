@@ -36,7 +36,9 @@ mod storage;
 mod tests;
 
 pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by, index_origin};
-pub use check::{Barrier, Placement, place};
+pub(crate) use check::place;
+pub use check::{Barrier, Placement};
 pub use refusal::{PlacementError, Refusal, RefusalReason};
 pub use slices::{SUB_GROUP, lane_axis, sliced_axes};
-pub use storage::{StorageError, check_storage};
+pub use storage::StorageError;
+pub(crate) use storage::check_storage;

@@ -3,7 +3,8 @@
 //! Dependences know variables, not buffers, so that any step could bring two lives together, and so can the
 //! text of a kernel: the proof is part of every placement, and of every step of a recipe.
 
-use crate::deps::{Dependence, dependences_of};
+use crate::Analysis;
+use crate::deps::Dependence;
 use crate::polyhedral::{Disjuncts, Polyhedral, Side, cross, step};
 use crate::witness::Witness;
 use purlin_ir::affine::Atom;
@@ -49,23 +50,19 @@ const HELP: &str = "give them storage of their own, or keep their uses apart";
 /// # Errors
 /// Types or address spaces that differ, memory that cannot be shared, or two instances between which another
 /// sharer is written.
-pub fn check_storage(kernel: &Kernel) -> Result<(), StorageError> {
+pub(crate) fn check_storage(analysis: &Analysis) -> Result<(), StorageError> {
+    let kernel = analysis.kernel();
     let sharers: Vec<_> = kernel.vars.ids().filter(|v| kernel.vars[*v].storage.is_some()).collect();
     if sharers.len() < 2 {
         return Ok(());
     }
-    let expanded = kernel.with_rules_expanded(); // rules hold accesses, too
-    let poly = Polyhedral::new(&expanded);
-    let mut found: Option<Vec<Dependence>> = None;
+    let poly = analysis.polyhedral();
     for u in &sharers {
         for v in sharers.iter().filter(|v| *v != u && kernel.vars[**v].storage == kernel.vars[*u].storage) {
-            check_kind(&poly, *u, *v)?;
-            let all = match &mut found {
-                Some(all) => all,
-                None => found.insert(dependences_of(kernel, &|v| kernel.vars[v].storage.is_some())?),
-            };
-            for d in all.iter().filter(|d| d.var == *u && d.carries_value()) {
-                check_life(&poly, d, *v)?;
+            check_kind(poly, *u, *v)?;
+            let through = analysis.dependences_of(&|var| var == *u)?;
+            for d in through.into_iter().filter(|d| d.carries_value()) {
+                check_life(poly, d, *v)?;
             }
         }
     }
@@ -74,7 +71,7 @@ pub fn check_storage(kernel: &Kernel) -> Result<(), StorageError> {
 
 /// Equal types and address spaces, in memory that a buffer can stand for.
 fn check_kind(poly: &Polyhedral, u: VarId, v: VarId) -> Result<(), StorageError> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let (a, b) = (&kernel.vars[u], &kernel.vars[v]);
     let refuse = |why: String| Err(StorageError::Unfit(why));
     if a.kind != VarKind::Temporary {
@@ -125,7 +122,7 @@ fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
 
 /// `{ w -> r in D : exists x in X : w before x before r }` is empty.
 fn check_life(poly: &Polyhedral, d: &Dependence, other: VarId) -> Result<(), StorageError> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let at_once = kernel.vars[d.var].space == AddressSpace::Local
         && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Group(_) | AxisTag::Local(_)));
     for (x, insn) in kernel.insns.iter().filter(|(_, i)| i.lhs.var == other) {

@@ -68,7 +68,7 @@ impl fmt::Display for LaunchReport {
 
 /// Checks what a kernel is about to be launched with: its assumptions on parameters and maps, and every access
 /// that could leave its array. `accesses` are all of the kernel's, and what is proved of them without values;
-/// `purlin_analysis::inside::check_launch` supplies them.
+/// `purlin_analysis::Analysis::check_launch` supplies them.
 ///
 /// Values that neither an index nor a bound or condition depends on are not looked at, and need not be there.
 ///

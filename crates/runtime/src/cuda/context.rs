@@ -1,5 +1,6 @@
 //! The driver's primary context, and the guards that free what is made in it.
 
+use crate::cuda::ptxas::Resources;
 use crate::error::{RuntimeError, Unavailable};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
@@ -132,6 +133,8 @@ pub(crate) struct CudaCode {
     pub(crate) function: sys::CUfunction,
     /// Local memory that the launch provides, in bytes.
     pub(crate) local_bytes: u32,
+    /// The compiler's report.
+    pub(crate) resources: Option<Resources>,
     module: sys::CUmodule,
     context: Arc<Context>,
 }
@@ -149,8 +152,13 @@ impl CudaCode {
             .map_err(context.failed("cuModuleLoadData"))?;
         let no_entry = |reason: String| RuntimeError::NoEntry { symbol: entry.into(), reason };
         // The guard exists before the look-up, so that a wrong name unloads the module.
-        let mut code =
-            Self { function: std::ptr::null_mut(), local_bytes: 0, module, context: Arc::clone(context) };
+        let mut code = Self {
+            function: std::ptr::null_mut(),
+            local_bytes: 0,
+            resources: None,
+            module,
+            context: Arc::clone(context),
+        };
         let name = std::ffi::CString::new(entry).map_err(|e| no_entry(e.to_string()))?;
         // SAFETY: the module is loaded.
         code.function = unsafe { result::module::get_function(module, name) }

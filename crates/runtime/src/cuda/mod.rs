@@ -127,7 +127,12 @@ impl Driver for CudaDriver {
         let mut code = CudaCode::new(&self.context, &object.cubin, &program.entry)?;
         self.check_kernel(program, &code)?;
         code.allow_local_bytes(program.dynamic_local_bytes())?;
+        code.resources = object.resources.into_iter().find(|r| r.entry == program.entry);
         Ok((code, object.origin))
+    }
+
+    fn resources(&self, code: &CudaCode) -> Option<ptxas::Resources> {
+        code.resources.clone()
     }
 
     fn allocate(&self, bytes: u64) -> Result<CudaMemory, RuntimeError> {

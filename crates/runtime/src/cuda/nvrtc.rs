@@ -97,7 +97,11 @@ pub fn compile_program(
 ) -> Result<CudaObject, RuntimeError> {
     let more = optimisation.options(Backend::Cuda).iter().copied();
     let more: Vec<&str> = program.contraction_option().into_iter().chain(more).collect();
-    compile(arch, &program.entry, &program.source, &more, cache)
+    let mut object = compile(arch, &program.entry, &program.source, &more, cache)?;
+    for resources in object.resources.iter_mut().filter(|r| r.entry == program.entry) {
+        resources.dynamic_shared_bytes = Some(program.dynamic_local_bytes());
+    }
+    Ok(object)
 }
 
 fn compile(

@@ -4,6 +4,7 @@ use super::toolkit;
 use crate::error::{RuntimeError, Unavailable};
 use crate::host::in_path;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -20,10 +21,33 @@ pub struct Resources {
     pub spill_loads: u64,
     /// Bytes of stack of a work-item: spills, and arrays that are indexed at run time.
     pub stack_bytes: u64,
-    /// Bytes of shared memory of a work-group.
+    /// Bytes of shared memory of a work-group that the source declares.
     pub shared_bytes: u64,
+    /// Bytes of shared memory of a work-group that the launch provides; ptxas does not know them, the program does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamic_shared_bytes: Option<u64>,
     /// Hardware barriers in use.
     pub barriers: u64,
+}
+
+impl fmt::Display for Resources {
+    /// As `168 registers, 24 B spilled and 36 B reloaded, 40 B of stack, 256 B static and 0 B dynamic shared memory`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} registers, ", self.registers)?;
+        match (self.spill_stores, self.spill_loads) {
+            (0, 0) => f.write_str("0 B spilled, ")?,
+            (stores, loads) => write!(f, "{stores} B spilled and {loads} B reloaded, ")?,
+        }
+        if self.stack_bytes > 0 {
+            write!(f, "{} B of stack, ", self.stack_bytes)?;
+        }
+        match self.dynamic_shared_bytes {
+            Some(dynamic) => {
+                write!(f, "{} B static and {dynamic} B dynamic shared memory", self.shared_bytes)
+            }
+            None => write!(f, "{} B static shared memory", self.shared_bytes),
+        }
+    }
 }
 
 /// Assembles `ptx` for `arch` (`sm_90`) with ptxas and reads its report, one entry a kernel.
@@ -133,10 +157,22 @@ ptxas info    : Function properties for callee
             spill_loads: 36,
             stack_bytes: 800,
             shared_bytes: 256,
+            dynamic_shared_bytes: None,
             barriers: 1,
         };
         let second = Resources { entry: "second".into(), registers: 8, ..Resources::default() };
         assert_eq!(parse(LOG), [first, second]);
         assert_eq!(parse("nothing of the kind"), []);
+    }
+
+    #[test]
+    fn figures_are_named() {
+        let mut both = parse(LOG);
+        both[1].dynamic_shared_bytes = Some(65536);
+        let texts: Vec<String> = both.iter().map(ToString::to_string).collect();
+        let first =
+            "255 registers, 24 B spilled and 36 B reloaded, 800 B of stack, 256 B static shared memory";
+        let second = "8 registers, 0 B spilled, 0 B static and 65536 B dynamic shared memory";
+        assert_eq!(texts, [first, second]);
     }
 }

@@ -4,7 +4,7 @@ use super::Transform;
 use crate::lookup;
 use crate::proofs::elements::temporary;
 use crate::refusal::Refusal;
-use purlin_analysis::placement::check_storage;
+use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -81,7 +81,7 @@ impl Transform for AliasStorage {
             }
             variable.storage.clone_from(&storage);
         }
-        check_storage(&aliased)?;
+        Analysis::of(&aliased).check_storage()?;
         Ok(aliased)
     }
 }

@@ -6,8 +6,9 @@ use crate::lookup;
 use crate::proofs::stale::witness;
 use crate::refusal::{Refusal, StaleValue};
 use crate::tree::prune_insn;
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, DependenceKind, Mode, access_sites, dependences_of};
+use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{
     Atom, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
@@ -194,10 +195,10 @@ impl AssignToRule {
         definition: InsnId,
         params: &[Param],
     ) -> Result<(), Refusal> {
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
-        let sites = access_sites(&poly);
-        let flows: Vec<_> = dependences_of(&expanded, &|v| v == var)?
+        let analysis = Analysis::of(kernel);
+        let (expanded, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
+        let flows: Vec<_> = analysis
+            .dependences_of(&|v| v == var)?
             .into_iter()
             .filter(|d| d.kind == DependenceKind::Flow && d.source == definition)
             .collect();
@@ -213,7 +214,7 @@ impl AssignToRule {
         for flow in &flows {
             let relation = flow.relation()?;
             for p in params.iter().filter(|p| p.axis.is_none()) {
-                let same = isl::Constraint::zero(step(&poly, p.iname));
+                let same = isl::Constraint::zero(step(poly, p.iname));
                 let equal = isl::Map::from_disjuncts(&relation.space()?, &[vec![same]])?;
                 if !relation.is_subset(&equal)? {
                     return self.refuse(&format!(
@@ -222,7 +223,7 @@ impl AssignToRule {
                     ));
                 }
             }
-            self.check_operands(&poly, &sites, definition, flow.sink, &relation)?;
+            self.check_operands(poly, sites, definition, flow.sink, &relation)?;
         }
         Ok(())
     }
@@ -235,11 +236,10 @@ impl AssignToRule {
         user: InsnId,
         flow: &isl::Map,
     ) -> Result<(), Refusal> {
-        let operands = poly.kernel.insns[definition].reads();
         for of_var in sites {
             for read in of_var.iter().filter(|s| s.insn == definition && s.mode == Mode::Read) {
-                if !operands.iter().any(|o| std::ptr::eq(*o, read.access)) {
-                    continue; // a bound of a loop around
+                if read.bound_of.is_some() {
+                    continue;
                 }
                 for write in of_var.iter().filter(|s| s.writes()) {
                     let Some(spoiled) = pair_relation(poly, read, write, Order::Anywhere) else { continue };
@@ -258,7 +258,7 @@ impl AssignToRule {
                     let late =
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: [].into(), ..use_site };
-                    if let Some(witness) = witness(poly.kernel, write, &user_site, &late)? {
+                    if let Some(witness) = witness(&poly.kernel, write, &user_site, &late)? {
                         return Err(crate::proofs::CURRENT.not_proved(StaleValue {
                             witness,
                             place: format!("`{}`", poly.kernel.insns[definition].name),

@@ -3,7 +3,7 @@
 use super::Transform;
 use crate::lookup;
 use crate::refusal::Refusal;
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::Analysis;
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
 use purlin_isl as isl;
@@ -100,7 +100,8 @@ impl Transform for Assume {
 
 /// Whether `{ params : all assumptions }` has a point.
 pub(crate) fn has_solution(kernel: &Kernel) -> Result<bool, Refusal> {
-    let poly = Polyhedral::new(kernel);
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
     let dims: [&str; 0] = [];
     let space = isl::SetSpace::new(&dims, &poly.params);
     Ok(!isl::Set::from_constraints(&space, &poly.context)?.is_empty()?)

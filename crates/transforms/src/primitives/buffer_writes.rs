@@ -9,11 +9,12 @@ use crate::proofs::stale::witness;
 use crate::refusal::{LostValue, Refusal};
 use crate::staging::{Tile, check_no_rule_reads, check_work_items, memory};
 use crate::tree::{body_of, edit_body, insns_of};
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, Mode, access_sites};
+use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side};
 use purlin_ir::{
-    Access, AddressSpace, Affine, Direction, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
+    Access, AddressSpace, Affine, Direction, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
     VarKind, Variable, WriteOp,
 };
 use purlin_isl as isl;
@@ -122,14 +123,15 @@ impl Transform for BufferWrites {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         let region = Region::of(self, kernel)?;
         let space = self.check_arguments(kernel, region.var)?;
-        let poly = Polyhedral::new(kernel);
-        let all = access_sites(&poly).swap_remove(region.var.index());
-        let sites: Vec<_> = all.iter().filter(|s| region.insns.contains(&s.insn)).collect();
-        let buffered = region.buffered(&poly, &sites)?;
+        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
+        let sites: Vec<_> =
+            analysis.sites(region.var).iter().filter(|s| region.insns.contains(&s.insn)).collect();
+        let buffered = region.buffered(poly, &sites)?;
         let array = &kernel.vars[region.var];
-        let tile = Tile::around(&poly, region.var, &buffered, &region.around, Some(&array.shape))?;
-        let start = region.start(&poly, &buffered, &tile)?;
-        let result = self.edit(&poly, &region, &tile, start, space)?;
+        let tile = Tile::around(poly, region.var, &buffered, &region.around, Some(&array.shape))?;
+        let start = region.start(poly, &buffered, &tile)?;
+        let result = self.edit(&analysis, &region, &tile, start, space)?;
         result.verify()?;
         check_placement(&result)?;
         Ok(result)
@@ -184,11 +186,11 @@ impl Region {
     }
 
     /// The affine accesses of the region; the others must be reads of what no write of the region has changed.
-    fn buffered<'s, 'k>(
+    fn buffered<'s>(
         &self,
-        poly: &Polyhedral<'k>,
-        sites: &[&'s AccessSite<'k>],
-    ) -> Result<Vec<&'s AccessSite<'k>>, Refusal> {
+        poly: &Polyhedral,
+        sites: &[&'s AccessSite],
+    ) -> Result<Vec<&'s AccessSite>, Refusal> {
         let (affine, others): (Vec<&AccessSite>, Vec<&AccessSite>) =
             sites.iter().copied().partition(|s| s.is_affine());
         let name = &poly.kernel.vars[self.var].name;
@@ -203,7 +205,7 @@ impl Region {
             for write in affine.iter().filter(|s| s.writes()) {
                 let order = Order::Within(&self.around);
                 let Some(pair) = pair_relation(poly, write, other, order) else { continue };
-                let Some(witness) = witness(poly.kernel, write, other, &pair.map(poly)?)? else { continue };
+                let Some(witness) = witness(&poly.kernel, write, other, &pair.map(poly)?)? else { continue };
                 return Err(read_elsewhere(name, witness));
             }
         }
@@ -301,13 +303,13 @@ impl BufferWrites {
 
     fn edit(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: &Region,
         tile: &Tile,
         start: Start,
         space: AddressSpace,
     ) -> Result<Kernel, Refusal> {
-        let kernel = poly.kernel;
+        let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
         let mut result = kernel.clone();
         let array = &kernel.vars[region.var];
         let buffer = Variable::new(self.name(), array.ty, VarKind::Temporary, tile.shape(), space);

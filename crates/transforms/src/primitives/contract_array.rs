@@ -4,9 +4,10 @@ use super::Transform;
 use super::tag_iname::check_placement;
 use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
 use crate::refusal::{LostValue, Refusal};
-use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode, access_sites, dependences_of};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
-use purlin_ir::{Affine, Atom, Id, Kernel, VarId};
+use purlin_ir::{Affine, Atom, Kernel, VarId};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -96,13 +97,13 @@ fn edit(mut kernel: Kernel, var: VarId, axis: usize) -> Kernel {
 
 /// `{ s -> t in D : k(s) /= k(t) }` is empty.
 fn check_readers(kernel: &Kernel, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Refusal> {
-    let expanded = kernel.with_rules_expanded(); // rules hold accesses, too
-    let poly = Polyhedral::new(&expanded);
-    let sites = access_sites(&poly).swap_remove(var.index());
-    for d in dependences_of(contracted, &|v| v == var)?.iter().filter(|d| d.carries_value()) {
+    let analysis = Analysis::of(kernel);
+    let (poly, sites) = (analysis.polyhedral(), analysis.sites(var));
+    let after = Analysis::of(contracted);
+    for d in after.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
         for source in sites.iter().filter(|s| s.insn == d.source && s.writes()) {
             for sink in sites.iter().filter(|s| s.insn == d.sink && receives(s, d.kind)) {
-                check_pair(&poly, contracted, d, [source, sink], axis)?;
+                check_pair(poly, contracted, d, [source, sink], axis)?;
             }
         }
     }

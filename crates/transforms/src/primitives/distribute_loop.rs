@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::schedule::Made;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_analysis::Analysis;
 use purlin_ir::{Affine, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -85,7 +86,7 @@ impl Transform for DistributeLoop {
         check_bounds_stay(kernel, iname, body)?;
         let (after, copies) = self.edit(kernel, iname, &cuts);
         let value = |_, l| copies.contains(&l).then(|| Affine::iname(iname));
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
                 "keep `{source}` and `{sink}` in one loop, or give each iteration memory of its own for what \

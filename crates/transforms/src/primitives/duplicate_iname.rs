@@ -9,6 +9,7 @@ use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
+use purlin_analysis::Analysis;
 use purlin_ir::{Affine, InameId, InsnId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -95,7 +96,7 @@ impl Transform for DuplicateIname {
             check_bounds_stay(kernel, *old, body)?;
         }
         let value = |_, l| copies.iter().find(|(_, new)| *new == l).map(|(old, _)| Affine::iname(*old));
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
                 "keep `{source}` and `{sink}` in one loop, choose the other side, or give each iteration memory of \

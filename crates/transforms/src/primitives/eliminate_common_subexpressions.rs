@@ -6,7 +6,8 @@ use crate::lookup::Selection;
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, insns_of, siblings};
-use purlin_analysis::deps::{AccessSite, Mode, access_sites};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
 use purlin_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarKind,
@@ -238,10 +239,9 @@ impl Search<'_> {
             return Ok(None);
         }
         found.sort_by_key(|c| std::cmp::Reverse(c.size)); // stable: textual order among equals
-        let poly = Polyhedral::new(kernel);
-        let sites = access_sites(&poly);
+        let analysis = Analysis::of(kernel);
         for candidate in found {
-            if let Some(spot) = self.place(&poly, &sites, &candidate)? {
+            if let Some(spot) = self.place(analysis.polyhedral(), analysis.all_sites(), &candidate)? {
                 return Ok(Some(spot));
             }
             self.failed.insert(candidate.e);
@@ -348,7 +348,7 @@ fn check_unchanged_for(
     let place = Place { loops: loops_around(poly, uses), position: poly.position(first), what: &what };
     for of_var in sites.iter().filter(|s| s.iter().any(AccessSite::writes)) {
         let read = |s: &&AccessSite| {
-            s.mode == Mode::Read && operands.contains(s.access) && uses.iter().any(|u| u.insn == s.insn)
+            s.mode == Mode::Read && operands.contains(&s.access) && uses.iter().any(|u| u.insn == s.insn)
         };
         let reads: Vec<_> = of_var.iter().filter(read).collect();
         check_unchanged(poly, of_var, &reads, place, "keep both, or copy that operand first")?;

@@ -7,7 +7,8 @@ use crate::proofs::elements::{check_no_rule, check_only_accessed, rewrite_access
 use crate::proofs::extent::parametric_extent;
 use crate::refusal::{LostValue, Refusal};
 use crate::tree::loop_body;
-use purlin_analysis::deps::{Dependence, dependences_of};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::Dependence;
 use purlin_analysis::polyhedral::{Polyhedral, step};
 use purlin_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
 use purlin_isl as isl;
@@ -79,7 +80,7 @@ impl Transform for ExpandArray {
         self.check_inside(kernel, var, &inames)?;
         let mut axes = Vec::new();
         for iname in &inames {
-            let axis = parametric_extent(kernel, *iname)?;
+            let axis = parametric_extent(Analysis::of(kernel).polyhedral(), *iname)?;
             axes.push(axis.ok_or_else(|| {
                 Refusal::Other(format!(
                     "the length of `{}` is bounded by no expression of the parameters; assume bounds, or \
@@ -122,13 +123,13 @@ impl ExpandArray {
         var: VarId,
         inames: &[InameId],
     ) -> Result<(), Refusal> {
-        let poly = Polyhedral::new(kernel);
-        for d in dependences_of(kernel, &|v| v == var)?.iter().filter(|d| d.carries_value()) {
+        let analysis = Analysis::of(kernel);
+        for d in analysis.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
             for iname in inames {
                 if d.equal.contains(iname) {
                     continue;
                 }
-                let part = between_iterations(&poly, d, *iname)?;
+                let part = between_iterations(analysis.polyhedral(), d, *iname)?;
                 let Some(witness) = d.witness(kernel, &part)? else { continue };
                 let loops = &kernel.inames[*iname].name;
                 let found = format!(

@@ -12,8 +12,7 @@ use crate::proofs::length::never_empty;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body, replace_loop};
-use purlin_analysis::deps::access_sites;
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
     WriteOp,
@@ -130,8 +129,8 @@ impl FactorUpdate {
         for name in [self.name(), format!("{}_init", self.name()), format!("{}_sum", self.name())] {
             lookup::free(kernel, &name)?;
         }
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+        let analysis = Analysis::of(kernel);
+        let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let loops = poly.loops(id).to_vec();
         let named = self.named(kernel, &loops)?;
         let outer = loops.iter().position(|l| named.contains(l)).unwrap_or_default();
@@ -144,13 +143,12 @@ impl FactorUpdate {
         let summed = |e: &Expr| loops.iter().any(|l| !known.contains(l) && mentions(e, *l));
         let mut runs = true;
         for l in loops[outer..].iter().filter(|l| !axes.contains(l)) {
-            runs &= never_empty(&expanded, *l)?;
+            runs &= never_empty(&analysis, *l)?;
         }
         // where no term is, nothing says that the operands of a condition have values
         let predicate =
             insn.predicate.as_ref().filter(|p| !summed(p) && (runs || has_a_value_everywhere(kernel, p)));
-        let sites = access_sites(&poly);
-        let delayed = Delayed { poly: &poly, sites: &sites, id, outer };
+        let delayed = Delayed { analysis: &analysis, id, outer };
         delayed.check_unseen(&format!(
             "distribute the loops, or factor `{}` over loops further inside",
             self.insn
@@ -197,7 +195,7 @@ impl FactorUpdate {
             let around = loops[outer..].iter().take_while(|l| *l != axis);
             for l in around.filter(|l| !axes.contains(l)) {
                 if let Some(bound) = changing_bounds(kernel, *axis).first()
-                    && !never_empty(kernel, *l)?
+                    && !never_empty(&Analysis::of(kernel), *l)?
                 {
                     return Err(Refusal::Other(format!(
                         "the bounds of `{}` mention `{}`, which may have no value where `{}` holds nothing; assume that \
@@ -304,7 +302,7 @@ fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {
 
 /// Lower bound and extent of a loop.
 fn extent(kernel: &Kernel, iname: InameId) -> Result<(Affine, Affine), Refusal> {
-    parametric_extent(kernel, iname)?.ok_or_else(|| {
+    parametric_extent(Analysis::of(kernel).polyhedral(), iname)?.ok_or_else(|| {
         Refusal::Other(format!(
             "the length of `{}` is bounded by no expression of the parameters; assume bounds, or name loops of known \
              length",

@@ -8,7 +8,8 @@ use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{edit_siblings, insns_of, loop_body, siblings};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::Analysis;
+use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -78,7 +79,7 @@ impl Transform for FuseLoops {
         let moved = insns_of(loop_body(&kernel.body, second).unwrap_or_default());
         let back = Affine::iname(second).minus(&shift);
         let value = |insn, l| (l == first && moved.contains(&insn)).then(|| back.clone());
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &[] };
+        let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &[] };
         check_order(&order, &|source, sink| {
             format!(
                 "keep the loops apart, shift one of them, or let `{source}` and `{sink}` use memory of their \
@@ -145,7 +146,8 @@ fn is_loop(node: &Node, iname: InameId) -> bool {
 /// Whether two domains of `iname` hold the same values in every iteration of the loops around, under the
 /// assumptions.
 fn same_values(kernel: &Kernel, iname: InameId, a: &Domain, b: &Domain) -> Result<bool, Refusal> {
-    let poly = Polyhedral::new(kernel);
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
     let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
     if !(exact_a && exact_b) {
         return Ok(false);

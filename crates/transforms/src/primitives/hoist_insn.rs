@@ -8,9 +8,9 @@ use crate::proofs::length::never_empty;
 use crate::proofs::stale::{Place, check_unchanged, witness};
 use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body, prune_insn};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, access_sites};
-use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{Atom, BinaryOp, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -71,9 +71,9 @@ impl Transform for HoistInsn {
             return Err(Refusal::Other(format!("no loop is around `{}`", self.insn)));
         };
         self.check_form(kernel, id, *iname)?;
-        let expanded = kernel.with_rules_expanded();
-        self.check_accesses(&expanded, id, *iname, around)?;
-        let bounds = self.bounds(&expanded, *iname)?;
+        let analysis = Analysis::of(kernel);
+        self.check_accesses(&analysis, id, *iname, around)?;
+        let bounds = self.bounds(&analysis, *iname)?;
         // a loop that held nothing else is gone
         let hoisted = edit(kernel, id, *iname, bounds).canonical();
         hoisted.verify()?;
@@ -127,13 +127,12 @@ impl HoistInsn {
 
     fn check_accesses(
         &self,
-        kernel: &Kernel,
+        analysis: &Analysis,
         id: InsnId,
         iname: InameId,
         around: &[InameId],
     ) -> Result<(), Refusal> {
-        let poly = Polyhedral::new(kernel);
-        let sites = access_sites(&poly);
+        let (kernel, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());
         let mut loops = around.to_vec();
         loops.push(iname);
         let inside = |s: &AccessSite| poly.loops(s.insn).starts_with(&loops);
@@ -141,16 +140,16 @@ impl HoistInsn {
             sites.iter().flatten().filter(|s| inside(s)).map(|s| poly.position(s.insn)).min().unwrap_or(0);
         let what = format!("the start of `{}`", kernel.inames[iname].name);
         let insn = &kernel.insns[id];
-        for of_var in &sites {
+        for of_var in sites {
             let operands: Vec<_> = of_var
                 .iter()
                 .filter(|s| s.insn == id && !s.writes())
-                .filter(|s| insn.reads().iter().any(|r| std::ptr::eq(*r, s.access)))
+                .filter(|s| s.bound_of.is_none())
                 .collect();
             // only what runs inside this loop comes after its start
             let here: Vec<_> = of_var.iter().filter(|s| inside(s)).cloned().collect();
             let place = Place { loops: around, position: start, what: &what };
-            check_unchanged(&poly, &here, &operands, place, "keep it inside the loop")?;
+            check_unchanged(poly, &here, &operands, place, "keep it inside the loop")?;
         }
         let target = &sites[insn.lhs.var.index()];
         let Some(own) = target.iter().find(|s| s.insn == id && s.writes()) else { return Ok(()) };
@@ -163,8 +162,8 @@ impl HoistInsn {
                 if !other.writes() && std::ptr::eq(source, own) {
                     continue; // a later read sees the same value
                 }
-                let Some(pair) = pair_relation(&poly, source, sink, Order::Within(around)) else { continue };
-                if let Some(witness) = witness(kernel, source, sink, &pair.map(&poly)?)? {
+                let Some(pair) = pair_relation(poly, source, sink, Order::Within(around)) else { continue };
+                if let Some(witness) = witness(kernel, source, sink, &pair.map(poly)?)? {
                     return Err(clash(witness, &what, other.writes()));
                 }
             }
@@ -173,10 +172,11 @@ impl HoistInsn {
     }
 
     /// The condition that the loop is not empty, unless it never is.
-    fn bounds(&self, kernel: &Kernel, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
-        if never_empty(kernel, iname)? {
+    fn bounds(&self, analysis: &Analysis, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
+        if never_empty(analysis, iname)? {
             return Ok(None);
         }
+        let kernel = analysis.kernel();
         kernel.inames[iname].domain.as_guarded_range(iname).map(Some).ok_or_else(|| {
             Refusal::Other(format!(
                 "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",

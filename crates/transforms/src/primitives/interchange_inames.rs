@@ -8,7 +8,8 @@ use crate::proofs::length::never_empty;
 use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::tree::{loop_body, replace_loop};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::Analysis;
+use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ fn check_bounds(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<(), R
     check_bounds_stay(kernel, outer, body)?;
     check_bounds_stay(kernel, inner, body)?;
     let Some(var) = changing_bounds(kernel, inner).first().copied() else { return Ok(()) };
-    if never_empty(kernel, outer)? {
+    if never_empty(&Analysis::of(kernel), outer)? {
         return Ok(());
     }
     let name = |iname: InameId| &kernel.inames[iname].name;
@@ -96,8 +97,12 @@ impl Transform for InterchangeInames {
             replace_loop(&mut body, inner, &mut |inside| vec![Node::Loop(outer, inside)]);
             vec![Node::Loop(inner, body)]
         });
-        let order =
-            Reordering { before: kernel, after: &swapped, value: &|_, _| None, whole: &[outer, inner] };
+        let order = Reordering {
+            before: &Analysis::of(kernel),
+            after: &swapped,
+            value: &|_, _| None,
+            whole: &[outer, inner],
+        };
         check_order(&order, &|source, sink| {
             if source == sink {
                 format!("skew the loops, or keep `{source}` in this order")
@@ -152,7 +157,8 @@ impl InterchangeInames {
         if !b.mentions(outer) {
             return Ok((b.clone(), a.clone()));
         }
-        let poly = Polyhedral::new(kernel);
+        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
         let ((i, exact_i), (j, exact_j)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));
         if !(exact_i && exact_j) {
             return Err(Refusal::Other(format!(

@@ -9,7 +9,8 @@ use crate::refusal::Refusal;
 use crate::schedule::Made;
 use crate::substitute::{simplify_indices, substitute_iname};
 use crate::tree::{insns_of, loop_body, replace_loop};
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross};
+use purlin_analysis::Analysis;
+use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
 use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -122,7 +123,7 @@ impl Transform for MapInames {
             let sum = terms.fold(Affine::default(), |sum, (i, c)| sum.plus(&Affine::iname(*i).times(*c)));
             Some(sum.plus_constant(self.offset_of(row)))
         };
-        let order = Reordering { before: kernel, after: &after, value: &value, whole: &old };
+        let order = Reordering { before: &Analysis::of(kernel), after: &after, value: &value, whole: &old };
         check_order(&order, &|source, sink| {
             format!(
                 "choose rows whose first nonzero product with every dependence between `{source}` and `{sink}` is positive"
@@ -263,7 +264,8 @@ impl MapInames {
         new: &[InameId],
         values: &[Affine],
     ) -> Result<Vec<Domain>, Refusal> {
-        let poly = Polyhedral::new(kernel);
+        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
         let mut all: Disjuncts = vec![Vec::new()];
         for iname in old {
             let mut domain = kernel.inames[*iname].domain.clone();

@@ -120,7 +120,7 @@ pub use vectorise_iname::VectoriseIname;
 
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Made;
-use purlin_analysis::placement::check_storage;
+use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use std::fmt::Display;
 
@@ -141,9 +141,9 @@ pub trait Transform: Display {
     ///
     /// # Errors
     /// Those of [`Transform::apply`].
-    fn applied(&self, kernel: &Kernel) -> Result<(Kernel, Made), TransformError> {
-        let after = self.apply(kernel)?;
-        let made = self.made(kernel, &after);
+    fn applied(&self, analysis: &Analysis) -> Result<(Kernel, Made), TransformError> {
+        let after = self.apply(analysis.kernel())?;
+        let made = self.made(analysis.kernel(), &after);
         Ok((after, made))
     }
 
@@ -156,7 +156,7 @@ pub trait Transform: Display {
         // Canonical before verified: a primitive may leave a loop behind that nothing uses any more.
         let result = self.rewrite(kernel).map_err(error)?.canonical();
         result.verify().map_err(|e| error(Refusal::Malformed(e)))?;
-        check_storage(&result).map_err(|e| error(e.into()))?;
+        Analysis::of(&result).check_storage().map_err(|e| error(e.into()))?;
         Ok(result)
     }
 }

@@ -6,6 +6,7 @@ use crate::proofs::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::run::{same, statement};
 use crate::tree::{edit_siblings, siblings};
+use purlin_analysis::Analysis;
 use purlin_ir::{Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -105,7 +106,8 @@ impl Transform for MoveInsns {
             *nodes = rest;
             nodes.splice(k..k, taken);
         });
-        let order = Reordering { before: kernel, after: &after, value: &|_, _| None, whole: &[] };
+        let order =
+            Reordering { before: &Analysis::of(kernel), after: &after, value: &|_, _| None, whole: &[] };
         check_order(&order, &|source, sink| format!("keep `{source}` before `{sink}`"))?;
         check_placement(&after)?;
         Ok(after)

@@ -5,7 +5,7 @@ use crate::proofs::windows::{ArgAxis, axes_of};
 use crate::refusal::Refusal;
 use crate::tree::{inames_of, insns_of};
 use crate::{lookup, run};
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,
@@ -73,8 +73,7 @@ impl Transform for OutlineInsns {
     fn rewrite(&self, kernel: &Kernel) -> Result<Kernel, Refusal> {
         lookup::free(kernel, &self.name)?;
         let run = run::named(kernel, &self.statements)?;
-        let expanded = kernel.with_rules_expanded();
-        let callee = Outline::new(&expanded, run.nodes)?.callee(&self.name);
+        let callee = Outline::new(&Analysis::of(kernel), run.nodes)?.callee(&self.name);
         callee.verify()?;
         let mut outlined = kernel.clone();
         let id = outlined.callees.push(Callee::new(callee.canonical()));
@@ -102,8 +101,8 @@ struct Outline<'k> {
 }
 
 impl<'k> Outline<'k> {
-    fn new(kernel: &'k Kernel, nodes: &'k [Node]) -> Result<Self, Refusal> {
-        let poly = Polyhedral::new(kernel);
+    fn new(analysis: &'k Analysis, nodes: &'k [Node]) -> Result<Self, Refusal> {
+        let (kernel, poly) = (analysis.expanded(), analysis.polyhedral());
         let insns = insns_of(nodes);
         let mut this = Self {
             kernel,
@@ -122,7 +121,7 @@ impl<'k> Outline<'k> {
         }
         for (var, accesses) in accesses {
             if !kernel.vars[var].shape.is_empty() || this.written.contains(&var) {
-                this.arrays.insert(var, axes_of(&poly, &this.inside, var, &accesses)?);
+                this.arrays.insert(var, axes_of(poly, &this.inside, var, &accesses)?);
             }
         }
         Ok(this)

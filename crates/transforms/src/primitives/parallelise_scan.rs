@@ -13,11 +13,12 @@ use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, reads_constants};
 use crate::refusal::{LostValue, Refusal};
 use crate::tree::{edit_siblings, insns_of, loop_body};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, access_sites};
 use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, Id, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
+    Access, AddressSpace, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp,
     VarId, VarKind, Variable, WriteOp,
 };
 use serde::{Deserialize, Serialize};
@@ -142,22 +143,21 @@ impl ParalleliseScan {
     fn check(&self, kernel: &Kernel) -> Result<Plan, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let (id, op) = update(kernel, &self.insn)?;
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+        let analysis = Analysis::of(kernel);
+        let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
             return Err(Refusal::Other(format!("`{}` is not around `{}`", self.iname, self.insn)));
         };
         let total = kernel.insns[id].lhs.var;
         check_no_rule(kernel, total)?;
-        check_total(&poly, id, iname)?;
+        check_total(poly, id, iname)?;
         let insn = &expanded.insns[id];
         refuse_reductions(kernel, insn, &[&insn.rhs].into_iter().chain(&insn.predicate).collect::<Vec<_>>())?;
         let nest = poly.loops(id)[outer..].to_vec();
         let body = loop_body(&kernel.body, iname).unwrap_or_default();
         nest.iter().try_for_each(|l| check_bounds_stay(kernel, *l, body))?;
-        let sites = access_sites(&poly);
-        check_terms(&poly, &sites, id, outer)?;
-        let condition = match has_value(&poly, &sites[total.index()], id, outer)? {
+        check_terms(poly, analysis.all_sites(), id, outer)?;
+        let condition = match has_value(poly, analysis.sites(total), id, outer)? {
             HasValue::Always => None,
             HasValue::UnderPredicate => kernel.insns[id].predicate.clone(),
         };
@@ -174,7 +174,7 @@ impl ParalleliseScan {
 
 /// The total is a scalar temporary that inside the loop only the update writes, and that its terms do not read.
 fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refusal> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let insn = &kernel.insns[id];
     let var = &kernel.vars[insn.lhs.var];
     let refuse = |why: String| Err(Refusal::Other(why));
@@ -214,7 +214,7 @@ fn check_terms(
     id: InsnId,
     outer: usize,
 ) -> Result<(), Refusal> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let around = poly.loops(id);
     for of_var in sites {
         for read in of_var.iter().filter(|s| s.insn == id && !s.writes()) {
@@ -247,7 +247,7 @@ enum HasValue {
 /// The total has a value at the start of the loop: with `U` the iterations of the loops around in which the update
 /// surely runs, which reads it, and `W` those in which something in front surely writes it, `{ o } \ U \ W` is empty.
 fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) -> Result<HasValue, Refusal> {
-    let kernel = poly.kernel;
+    let kernel = &*poly.kernel;
     let (loops, nest) = poly.loops(id).split_at(outer);
     let iname = nest[0];
     let users: Vec<_> = sites.iter().map(|s| s.insn).filter(|s| poly.loops(*s).contains(&iname)).collect();

@@ -10,13 +10,13 @@ use crate::proofs::bounds::{check_bounds_stay, check_constant_value};
 use crate::proofs::elements::{
     check_no_rule, check_only_accessed, dense_or_given_strides, product, rewrite_accesses, temporary,
 };
-use crate::proofs::entries::Entries;
 use crate::proofs::order::relation_text;
 use crate::refusal::{Refusal, WrongOrder};
 use crate::substitute::substitute_in_nodes;
 use crate::tree::{insns_of, loop_body, replace_loop};
-use purlin_analysis::deps::{Dependence, DependenceKind, dependences};
-use purlin_analysis::polyhedral::{Polyhedral, equal_values, step};
+use purlin_analysis::deps::{Dependence, DependenceKind};
+use purlin_analysis::polyhedral::{equal_values, step};
+use purlin_analysis::{Analysis, Entries};
 use purlin_ir::{
     Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, InsnId, Kernel, Node, VarId,
 };
@@ -267,19 +267,19 @@ impl PipelineLoop {
 fn check_ahead(kernel: &Kernel, stages: &Stages, ahead: i64) -> Result<(), Refusal> {
     let (fetch, rest) = (insns_of(&stages.fetch), insns_of(&stages.rest));
     let entries = Entries::of(kernel);
-    let kernel = &*entries.kernel;
-    let poly = Polyhedral::new(kernel);
+    let analysis = Analysis::of(&entries.kernel);
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     // what reads the bounds of a loop goes with the loop
     let among =
         |insns: &[InsnId], id| poly.loops(id).contains(&stages.iname) && insns.contains(&entries.inside(id));
     let concerned =
         |d: &&Dependence| d.kind != DependenceKind::Update && among(&rest, d.source) && among(&fetch, d.sink);
-    for d in dependences(kernel)?.iter().filter(concerned) {
+    for d in analysis.dependences()?.into_iter().filter(concerned) {
         let whole = d.relation()?;
-        let mut late = equal_values(&poly, &stages.around);
+        let mut late = equal_values(poly, &stages.around);
         // other iterations have other buffers
         let reach = if stages.vars.contains(&d.var) { 0 } else { ahead };
-        let distance = isl::Affine::constant(reach).add_scaled(-1, &step(&poly, stages.iname));
+        let distance = isl::Affine::constant(reach).add_scaled(-1, &step(poly, stages.iname));
         late.push(isl::Constraint::non_negative(distance));
         let late = whole.intersect(&isl::Map::from_constraints(&whole.space()?, &late)?)?;
         let Some(witness) = d.witness(kernel, &late)? else { continue };

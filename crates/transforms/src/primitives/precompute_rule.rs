@@ -8,10 +8,10 @@ use crate::proofs::stale::{Place, check_unchanged};
 use crate::proofs::width::{cast_stored, fits_i32};
 use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary};
-use purlin_analysis::deps::{Mode, access_sites};
-use purlin_analysis::polyhedral::Polyhedral;
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::Mode;
 use purlin_ir::{
-    AddressSpace, Affine, Direction, Expr, ExprType, Id, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
+    AddressSpace, Affine, Direction, Expr, ExprType, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
     Variable,
 };
 use serde::{Deserialize, Serialize};
@@ -162,19 +162,23 @@ impl Transform for PrecomputeRule {
         let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses)?;
         let ty = self.check_uses(kernel, rule, &region.insns)?;
         self.check_operands(kernel, rule, &region)?;
-        let poly = Polyhedral::new(&stand_in.kernel);
-        let sites = access_sites(&poly).swap_remove(stand_in.array.index());
-        let reads = region.reads(&poly, &sites)?;
-        let tile = region.tile(&poly, &reads, self.footprint, None)?;
-        let filled = temporary.fill(&poly, &region, &tile, (ty, space))?;
+        let analysis = Analysis::of(&stand_in.kernel);
+        let poly = analysis.polyhedral();
+        let reads = region.reads(poly, analysis.sites(stand_in.array))?;
+        let tile = region.tile(poly, &reads, self.footprint, None)?;
+        let filled = temporary.fill(&analysis, &region, &tile, (ty, space))?;
         let mut precomputed = stand_in.remove(filled);
         for insn in &region.insns {
             cast_stored(&mut precomputed, *insn, &format!("rule `{}`", self.rule))?;
         }
         precomputed.verify()?;
-        if !tile.is_filled_by(&poly, &reads, &region.around)? {
+        if !tile.is_filled_by(poly, &reads, &region.around)? {
             let help = "compute exactly what is used, or in a loop whose uses fill a box";
-            check_inside(&precomputed, lookup::insn(&precomputed, &temporary.insn_name())?, help)?;
+            check_inside(
+                &Analysis::of(&precomputed),
+                lookup::insn(&precomputed, &temporary.insn_name())?,
+                help,
+            )?;
         }
         check_placement(&precomputed)?;
         Ok(precomputed)
@@ -233,18 +237,18 @@ impl PrecomputeRule {
                 operands.push(access.var);
             }
         });
-        let expanded = kernel.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
         let position = poly.position(region.first);
         let place = Place { loops: &region.around, position, what: "the computation" };
         let help = "precompute it in a loop further inside, or behind that write";
-        for (var, sites) in kernel.vars.ids().zip(access_sites(&poly)) {
+        for (var, sites) in kernel.vars.ids().zip(analysis.all_sites()) {
             if !operands.contains(&var) {
                 continue;
             }
             // also what the same instruction reads without the rule: too many, never too few
             let uses = sites.iter().filter(|s| s.mode == Mode::Read && region.insns.contains(&s.insn));
-            check_unchanged(&poly, &sites, &uses.collect::<Vec<_>>(), place, help)?;
+            check_unchanged(poly, sites, &uses.collect::<Vec<_>>(), place, help)?;
         }
         Ok(())
     }

@@ -6,9 +6,8 @@ use crate::lookup::{self, Selection};
 use crate::proofs::stale::{Place, check_unchanged};
 use crate::refusal::Refusal;
 use crate::staging::{Footprint, Region, Temporary, check_no_rule_reads, rule_that_reads};
-use purlin_analysis::deps::access_sites;
-use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{AddressSpace, Id, InsnId, Kernel, VarId};
+use purlin_analysis::Analysis;
+use purlin_ir::{AddressSpace, InsnId, Kernel, VarId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -151,16 +150,16 @@ impl Transform for PrefetchArray {
         let name = self.name();
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
-        let poly = Polyhedral::new(kernel);
-        let sites = access_sites(&poly).swap_remove(region.var.index());
-        let reads = region.reads(&poly, &sites)?;
+        let analysis = Analysis::of(kernel);
+        let (poly, sites) = (analysis.polyhedral(), analysis.sites(region.var));
+        let reads = region.reads(poly, sites)?;
         let place = Place { loops: &region.around, position: poly.position(region.first), what: "the copy" };
         let help = "prefetch it in a loop further inside, or behind that write";
-        check_unchanged(&poly, &sites, &reads, place, help)?;
+        check_unchanged(poly, sites, &reads, place, help)?;
         let array = &kernel.vars[region.var];
-        let tile = region.tile(&poly, &reads, self.footprint, Some(&array.shape))?;
-        region.check_defined(&poly, &reads, &tile)?;
-        let copied = temporary.fill(&poly, &region, &tile, (array.ty, space))?;
+        let tile = region.tile(poly, &reads, self.footprint, Some(&array.shape))?;
+        region.check_defined(poly, &reads, &tile)?;
+        let copied = temporary.fill(&analysis, &region, &tile, (array.ty, space))?;
         copied.verify()?;
         check_placement(&copied)?;
         Ok(copied)

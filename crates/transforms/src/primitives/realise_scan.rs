@@ -13,9 +13,10 @@ use crate::proofs::stale;
 use crate::proofs::width::{accumulator_type, cast_stored};
 use crate::refusal::{LostValue, Refusal};
 use crate::tree::{edit_siblings, insns_of, loop_body};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, access_sites};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
+use purlin_analysis::polyhedral::{Side, cross};
 use purlin_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, GuardedRange, InameId,
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
@@ -166,7 +167,7 @@ impl RealiseScan {
                 self.insn
             ));
         }
-        let mut around = Polyhedral::new(kernel).loops(id).to_vec();
+        let mut around = Analysis::of(kernel).loops(id).to_vec();
         let Some(iname) = around.pop() else {
             return refuse(format!("`{}` stands in no loop; there is nothing to run along", self.insn));
         };
@@ -249,21 +250,21 @@ impl RealiseScan {
 
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates read.
     fn check_terms(&self, realised: &Kernel, scan: &Scan) -> Result<(), Refusal> {
-        let expanded = realised.with_rules_expanded();
-        let poly = Polyhedral::new(&expanded);
+        let analysis = Analysis::of(realised);
+        let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
         let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
         let total = realised.var(&self.name());
-        let sites = access_sites(&poly);
+        let sites = analysis.all_sites();
         let is_term = |s: &AccessSite| {
             !s.writes() && Some(s.access.var) != total && names.contains(&expanded.insns[s.insn].name)
         };
         let inside = |s: &AccessSite| poly.loops(s.insn).contains(&scan.iname);
-        for of_var in &sites {
+        for of_var in sites {
             for read in of_var.iter().filter(|s| is_term(s)) {
                 for write in of_var.iter().filter(|s| s.writes() && inside(s)) {
                     let order = Order::Within(&scan.outer);
-                    let Some(pair) = pair_relation(&poly, read, write, order) else { continue };
-                    let Some(witness) = stale::witness(&expanded, read, write, &pair.map(&poly)?)? else {
+                    let Some(pair) = pair_relation(poly, read, write, order) else { continue };
+                    let Some(witness) = stale::witness(expanded, read, write, &pair.map(poly)?)? else {
                         continue;
                     };
                     let found = format!(
@@ -376,21 +377,20 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
 /// Nobody else inside the loop writes the element that the recurrence takes over:
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty.
 fn check_own_element(kernel: &Kernel, scan: &Scan, step: &Recurrence) -> Result<(), Refusal> {
-    let expanded = kernel.with_rules_expanded();
-    let poly = Polyhedral::new(&expanded);
-    let sites = access_sites(&poly);
+    let analysis = Analysis::of(kernel);
+    let (poly, expanded) = (analysis.polyhedral(), analysis.expanded());
     let own = |s: &AccessSite| {
         let affine = |index: &[Expr]| index.iter().map(Expr::as_affine).collect::<Vec<_>>();
         s.insn == scan.id && !s.writes() && affine(&s.access.index) == affine(&step.before.index)
     };
-    let of_var: Vec<_> = sites.iter().flatten().filter(|s| s.access.var == step.before.var).collect();
+    let of_var = analysis.sites(step.before.var);
     for read in of_var.iter().filter(|s| own(s)) {
         let others = of_var
             .iter()
             .filter(|s| s.writes() && s.insn != scan.id && poly.loops(s.insn).contains(&scan.iname));
         for write in others {
-            let Some(pair) = pair_relation(&poly, write, read, Order::Within(&scan.outer)) else { continue };
-            let Some(witness) = stale::witness(&expanded, write, read, &pair.map(&poly)?)? else { continue };
+            let Some(pair) = pair_relation(poly, write, read, Order::Within(&scan.outer)) else { continue };
+            let Some(witness) = stale::witness(expanded, write, read, &pair.map(poly)?)? else { continue };
             let found = format!(
                 "{} takes `{}` from {}, and not from the iteration before",
                 witness.sink, witness.element, witness.source
@@ -411,7 +411,8 @@ fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<D
     let runs = Constraint::lt(&scan.range.lo, &scan.range.hi);
     let values = [Constraint::le(&prefix.lo, &j), Constraint::lt(&j, &last), runs];
     let all: Vec<_> = values.into_iter().chain(scan.range.guard.iter().cloned()).collect();
-    let poly = Polyhedral::new(kernel);
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
     let mut loops = scan.outer.clone();
     loops.push(prefix.term);
     let space = isl::SetSpace::new(&poly.names(&loops, Side::Source), &poly.params);
@@ -425,7 +426,8 @@ fn first_terms(kernel: &Kernel, scan: &Scan, prefix: &Prefix) -> Result<Option<D
 
 /// Whether a condition holds in every iteration of the loop.
 pub(super) fn always(kernel: &Kernel, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
-    let poly = Polyhedral::new(kernel);
+    let analysis = Analysis::of(kernel);
+    let poly = analysis.polyhedral();
     let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
     let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
     let all = poly.in_context(poly.domains(loops, Side::Source).0);

@@ -10,9 +10,8 @@ use crate::proofs::extent::{parametric_extent, points_of};
 use crate::proofs::width::fits_i32;
 use crate::refusal::Refusal;
 use crate::tree::{edit_siblings, loop_body};
-use purlin_analysis::deps::access_sites;
+use purlin_analysis::Analysis;
 use purlin_analysis::placement::SUB_GROUP;
-use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
@@ -181,7 +180,7 @@ impl Values {
     /// [`Refusal::Argument`] for a loop without a constant bound, or that never runs.
     pub(super) fn of(kernel: &Kernel, iname: InameId) -> Result<Self, Refusal> {
         let name = &kernel.inames[iname].name;
-        let known = parametric_extent(kernel, iname)?;
+        let known = parametric_extent(Analysis::of(kernel).polyhedral(), iname)?;
         let known = known.and_then(|(lo, n)| Some(Self { lo, length: n.as_constant()?, bound: None }));
         let known = match known {
             Some(known) => Some(known),
@@ -201,9 +200,9 @@ impl Values {
 
     /// Constants between which a loop runs at all sizes that are assumed.
     fn assumed(kernel: &Kernel, iname: InameId) -> Result<Option<Self>, Refusal> {
-        let poly = Polyhedral::new(kernel);
+        let analysis = Analysis::of(kernel);
         let name = &kernel.inames[iname].name;
-        let values = points_of(&poly, &[iname])?.project_onto(&[name])?;
+        let values = points_of(analysis.polyhedral(), &[iname])?.project_onto(&[name])?;
         let (Some(first), Some(last)) = values.bounds(name)? else { return Ok(None) };
         let Some(length) = last.checked_sub(first).and_then(|n| n.checked_add(1)) else { return Ok(None) };
         let lo = Affine::constant(first);
@@ -231,8 +230,8 @@ impl ReduceInTree {
                 )));
             }
         };
-        let expanded = kernel.with_rules_expanded();
-        let insn = &expanded.insns[id];
+        let analysis = Analysis::of(kernel);
+        let insn = &analysis.expanded().insns[id];
         let (_, op) = update(kernel, &insn.name)?;
         let var = &kernel.vars[insn.lhs.var].name;
         if insn.lhs.index.iter().any(|e| mentions(e, iname)) {
@@ -243,12 +242,11 @@ impl ReduceInTree {
         }
         check_terms_fit(kernel, insn, op)?;
         let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
-        let poly = Polyhedral::new(&expanded);
+        let poly = analysis.polyhedral();
         let outer = poly.loops(id).len() - 1;
         let predicate = insn.predicate.as_ref().filter(|p| !mentions(p, iname));
         refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
-        let sites = access_sites(&poly);
-        let delayed = Delayed { poly: &poly, sites: &sites, id, outer };
+        let delayed = Delayed { analysis: &analysis, id, outer };
         delayed.check_unseen("keep the update sequential")?;
         delayed.check_element_exists(&poly.loops(id)[..outer], predicate)?;
         let values = Values::of(kernel, iname)?;

@@ -3,6 +3,7 @@
 use super::Transform;
 use crate::refusal::Refusal;
 use crate::{lookup, run};
+use purlin_analysis::Analysis;
 use purlin_ir::calls::unify;
 use purlin_ir::{CalleeId, Kernel};
 use serde::{Deserialize, Serialize};
@@ -77,8 +78,7 @@ impl ReplaceWithIntrinsic {
     fn check<'k>(&self, kernel: &'k Kernel) -> Result<(run::Run<'k>, CalleeId), Refusal> {
         let callee = lookup::callee(kernel, &self.callee)?;
         let run = run::named(kernel, &self.statements)?;
-        let expanded = (!kernel.rules.is_empty()).then(|| kernel.with_rules_expanded());
-        unify(expanded.as_ref().unwrap_or(kernel), &kernel.callees[callee].kernel, run.nodes)
+        unify(Analysis::of(kernel).expanded(), &kernel.callees[callee].kernel, run.nodes)
             .map_err(|why| self.differs(&why))?;
         Ok((run, callee))
     }

@@ -88,7 +88,7 @@ impl Primitive for ReverseIname {
         let proof = Reversed { iname, value };
         let after = self.draft(kernel, &proof);
         let place = |_, l| (l == iname).then(|| proof.value.clone());
-        let order = Reordering { before: kernel, after: &after, value: &place, whole: &[iname] };
+        let order = Reordering { before: analysis, after: &after, value: &place, whole: &[iname] };
         check_order(&order, &|source, sink| {
             if source == sink {
                 format!(

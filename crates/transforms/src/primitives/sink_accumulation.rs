@@ -8,8 +8,9 @@ use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
 use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
-use purlin_analysis::deps::{DependenceKind, dependences};
-use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
+use purlin_analysis::Analysis;
+use purlin_analysis::deps::DependenceKind;
+use purlin_analysis::polyhedral::{Side, difference};
 use purlin_ir::{Atom, Constraint, Expr, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
 use purlin_isl as isl;
 use serde::{Deserialize, Serialize};
@@ -211,7 +212,8 @@ impl SinkAccumulation {
 
     fn check_order(&self, kernel: &Kernel, into: InameId, parts: &Parts) -> Result<(), Refusal> {
         let commits = insns_of(std::slice::from_ref(&parts.commit));
-        let poly = Polyhedral::new(kernel);
+        let analysis = Analysis::of(kernel);
+        let poly = analysis.polyhedral();
         let around = parts.inside.first().map_or(&[][..], |i| poly.loops(*i));
         let around = &around[..around.iter().position(|l| *l == into).unwrap_or(0)];
         let step = |l: &InameId| {
@@ -219,7 +221,7 @@ impl SinkAccumulation {
             isl::Constraint::zero(difference(&ends[1], &ends[0]))
         };
         let same: Vec<_> = around.iter().map(step).collect();
-        for d in dependences(kernel)? {
+        for d in analysis.dependences()? {
             let across = parts.between.contains(&d.source) && commits.contains(&d.sink);
             let within = commits.contains(&d.source) && commits.contains(&d.sink);
             if !(across || within) || d.var == parts.var || d.kind == DependenceKind::Update {

@@ -5,6 +5,7 @@ use super::tag_iname::check_placement;
 use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
 use crate::proofs::extent::points_of;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
 use purlin_ir::{Affine, Atom, BinaryOp, Expr, InameId, Kernel};
@@ -67,13 +68,13 @@ impl Transform for SplitArrayAxis {
                 "a block has {f} elements, needed 1 to 2^40; choose a positive factor"
             )));
         }
-        let poly = Polyhedral::new(kernel);
+        let analysis = Analysis::of(kernel);
         let mut failure = None;
         let mut split = kernel.clone();
         rewrite_accesses(&mut split, var, &mut |mut index| {
             if axis < index.len() {
                 let e = index.remove(axis);
-                match parts(&poly, &e, f) {
+                match parts(analysis.polyhedral(), &e, f) {
                     Ok((block, inside)) => index.splice(axis..axis, [block, inside]).for_each(drop),
                     Err(error) => failure = Some(error),
                 }

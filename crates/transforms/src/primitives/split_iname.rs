@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::schedule::Made;
 use crate::substitute::substitute_iname;
 use crate::tree::{edit_siblings, loop_body, replace_loop};
+use purlin_analysis::Analysis;
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Id, Iname, InameId, Kernel, Node};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -146,7 +147,8 @@ impl Transform for SplitIname {
             };
             return Ok(self.edit(kernel.clone(), iname, blocks));
         }
-        let range = self.range(kernel, iname)?;
+        let analysis = Analysis::of(kernel);
+        let range = self.range(&analysis, iname)?;
         if self.tail == Tail::Peel && !changing_bounds(kernel, iname).is_empty() {
             return self.peel(&range); // nothing is known of the length
         }
@@ -220,7 +222,8 @@ impl SplitIname {
     }
 
     /// The bounds of a loop that is cut into full blocks.
-    fn range<'k>(&self, kernel: &'k Kernel, iname: InameId) -> Result<RangeOf<'k>, Refusal> {
+    fn range<'a, 'k>(&self, analysis: &'a Analysis<'k>, iname: InameId) -> Result<RangeOf<'a, 'k>, Refusal> {
+        let kernel = analysis.kernel();
         let domain = &kernel.inames[iname].domain;
         let Some(range) = domain.as_guarded_range(iname) else {
             return Err(Refusal::Other(format!(
@@ -230,7 +233,7 @@ impl SplitIname {
             )));
         };
         check_constant_value(kernel, iname, &range.lo)?;
-        Ok(RangeOf { kernel, iname, range })
+        Ok(RangeOf { analysis, iname, range })
     }
 
     /// Blocks that are full, from the lower bound on; the same values as with a guard where it is a multiple of
@@ -250,7 +253,8 @@ impl SplitIname {
     }
 
     fn remainder(&self, range: &RangeOf, point: &[(String, i64)], length: i64) -> Refusal {
-        let domain = range.kernel.show_domain(range.iname, &range.kernel.inames[range.iname].domain);
+        let kernel = range.analysis.kernel();
+        let domain = kernel.show_domain(range.iname, &kernel.inames[range.iname].domain);
         let values: Vec<_> = point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let at = if values.is_empty() { String::new() } else { format!(" with {}", values.join(", ")) };
         Refusal::Other(format!(
@@ -262,7 +266,7 @@ impl SplitIname {
 
     /// Full blocks, then what remains.
     fn peel(&self, of: &RangeOf) -> Result<Kernel, Refusal> {
-        let (kernel, iname, range) = (of.kernel, of.iname, &of.range);
+        let (kernel, iname, range) = (of.analysis.kernel(), of.iname, &of.range);
         let Some(body) = loop_body(&kernel.body, iname) else {
             return Err(Refusal::Other(format!(
                 "`{}` runs inside a reduction, which has no place for a second loop; realise the reduction first",

@@ -4,8 +4,7 @@ use super::Transform;
 use crate::lookup;
 use crate::refusal::Refusal;
 use crate::tree::loop_body;
-use purlin_analysis::deps;
-use purlin_analysis::placement::place;
+use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -95,9 +94,5 @@ pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Resul
 
 /// Checks that the tags of a kernel keep every dependence.
 pub(crate) fn check_placement(kernel: &Kernel) -> Result<(), Refusal> {
-    if kernel.inames.values().all(|i| matches!(i.tag, AxisTag::Sequential | AxisTag::Unrolled)) {
-        return Ok(());
-    }
-    place(kernel, &deps::dependences(kernel)?)?;
-    Ok(())
+    Ok(Analysis::of(kernel).check_placement()?)
 }

@@ -4,6 +4,7 @@ use super::Transform;
 use crate::lookup;
 use crate::proofs::extent::parametric_extent;
 use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
 use purlin_ir::{AxisTag, InameId, Kernel};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -74,7 +75,8 @@ pub(crate) fn check_unrolled(kernel: &Kernel, iname: InameId) -> Result<(), Refu
     let length = data.domain.as_guarded_range(iname).and_then(|range| range.length().as_constant());
     let bounds = match length {
         Some(n) => Some(n),
-        None => parametric_extent(kernel, iname)?.and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
+        None => parametric_extent(Analysis::of(kernel).polyhedral(), iname)?
+            .and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
     };
     match bounds {
         Some(n) if n <= MAX_TRIP_COUNT => Ok(()),

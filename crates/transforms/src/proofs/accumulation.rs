@@ -6,10 +6,11 @@ use crate::proofs::order::relation_text;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, at, may_be_undefined};
 use crate::refusal::{LostValue, Refusal, WrongOrder};
+use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
-use purlin_ir::{Access, Expr, Id, InameId, Insn, InsnId, Kernel, UpdateOp};
+use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, UpdateOp};
 use purlin_isl as isl;
 
 /// The update of a name and its operator.
@@ -59,29 +60,31 @@ pub(crate) fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Ex
 
 /// An update inside the loop from whose end on its terms will count.
 pub(crate) struct Delayed<'a, 'k> {
-    /// The kernel without rules.
-    pub poly: &'a Polyhedral<'k>,
-    /// Its accesses by variable.
-    pub sites: &'a [Vec<AccessSite<'k>>],
+    /// The kernel.
+    pub analysis: &'a Analysis<'k>,
     /// The update.
     pub id: InsnId,
     /// How many of the loops around it are around the loop that ends first.
     pub outer: usize,
 }
 
-impl<'k> Delayed<'_, 'k> {
-    fn kernel(&self) -> &'k Kernel {
-        self.poly.kernel
+impl Delayed<'_, '_> {
+    fn kernel(&self) -> &Kernel {
+        self.analysis.expanded()
+    }
+
+    fn poly(&self) -> &Polyhedral<'_> {
+        self.analysis.polyhedral()
     }
 
     /// The loops around the one that ends first.
     fn around(&self) -> &[InameId] {
-        &self.poly.loops(self.id)[..self.outer]
+        &self.poly().loops(self.id)[..self.outer]
     }
 
     /// Whether an access lies inside the loop that ends first.
     fn is_inside(&self, site: &AccessSite) -> bool {
-        self.poly.loops(site.insn).starts_with(&self.poly.loops(self.id)[..=self.outer])
+        self.poly().loops(site.insn).starts_with(&self.poly().loops(self.id)[..=self.outer])
     }
 
     /// Checks that nobody inside the loop sees the element after the update.
@@ -92,13 +95,13 @@ impl<'k> Delayed<'_, 'k> {
     /// # Errors
     /// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set, or a failure of isl.
     pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Refusal> {
-        let all = &self.sites[self.kernel().insns[self.id].lhs.var.index()];
+        let all = self.analysis.sites(self.kernel().insns[self.id].lhs.var);
         let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };
         for site in all.iter().filter(|s| self.is_inside(s) && s.mode != own.mode) {
-            let Some(pair) = pair_relation(self.poly, own, site, Order::Within(self.around())) else {
+            let Some(pair) = pair_relation(self.poly(), own, site, Order::Within(self.around())) else {
                 continue;
             };
-            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map(self.poly)?)? else {
+            let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map(self.poly())?)? else {
                 continue;
             };
             let kind = match site.mode {
@@ -118,15 +121,16 @@ impl<'k> Delayed<'_, 'k> {
     ///
     /// # Errors
     /// [`VALUES`](super::VALUES) not proved, with the smallest pair of that set, or a failure of isl.
-    pub(crate) fn check_operands_stay(&self, operands: &[&'k Expr]) -> Result<(), Refusal> {
-        for read in self.sites.iter().flatten().filter(|s| self.is_among(s, operands)) {
+    pub(crate) fn check_operands_stay(&self, operands: &[&Expr]) -> Result<(), Refusal> {
+        for read in self.analysis.all_sites().iter().flatten().filter(|s| self.is_among(s, operands)) {
             for write in
-                self.sites[read.access.var.index()].iter().filter(|s| s.writes() && self.is_inside(s))
+                self.analysis.sites(read.access.var).iter().filter(|s| s.writes() && self.is_inside(s))
             {
-                let Some(pair) = pair_relation(self.poly, read, write, Order::Within(self.around())) else {
+                let Some(pair) = pair_relation(self.poly(), read, write, Order::Within(self.around())) else {
                     continue;
                 };
-                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map(self.poly)?)? else {
+                let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map(self.poly())?)?
+                else {
                     continue;
                 };
                 let var = &self.kernel().vars[read.access.var].name;
@@ -142,12 +146,12 @@ impl<'k> Delayed<'_, 'k> {
     }
 
     /// Whether an access of the update stands in one of the expressions.
-    fn is_among(&self, site: &AccessSite, operands: &[&'k Expr]) -> bool {
+    fn is_among(&self, site: &AccessSite, operands: &[&Expr]) -> bool {
         let mut found = false;
         for operand in operands {
             operand.for_each(&mut |e| {
                 if let Expr::Load(access) = e {
-                    found |= std::ptr::eq::<Access>(access, site.access);
+                    found |= *access == site.access && site.bound_of.is_none();
                 }
             });
         }
@@ -168,9 +172,9 @@ impl<'k> Delayed<'_, 'k> {
         loops: &[InameId],
         condition: Option<&Expr>,
     ) -> Result<(), Refusal> {
-        let poly = self.poly;
+        let poly = self.poly();
         let var = self.kernel().insns[self.id].lhs.var;
-        let (sites, iname) = (&self.sites[var.index()], poly.loops(self.id)[self.outer]);
+        let (sites, iname) = (self.analysis.sites(var), poly.loops(self.id)[self.outer]);
         let read = NewRead { poly, sites, id: self.id, iname, loops, condition };
         let rest = read.without()?;
         if rest.is_empty()? {
@@ -197,8 +201,8 @@ impl<'k> Delayed<'_, 'k> {
         let shape = &self.kernel().vars[insn.lhs.var].shape;
         let mut outside = Vec::new();
         for (index, extent) in insn.lhs.index.iter().zip(shape) {
-            let index = self.poly.affine(&index.as_affine()?, Side::Source)?;
-            let extent = self.poly.affine(extent, Side::Source)?;
+            let index = self.poly().affine(&index.as_affine()?, Side::Source)?;
+            let extent = self.poly().affine(extent, Side::Source)?;
             let below = isl::Affine::constant(-1).add_scaled(-1, &index);
             outside.push(vec![isl::Constraint::non_negative(below)]);
             outside.push(vec![isl::Constraint::non_negative(difference(&index, &extent))]);

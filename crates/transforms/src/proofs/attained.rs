@@ -121,7 +121,7 @@ fn lowest(poly: &Polyhedral, iname: InameId, around: &BTreeMap<InameId, i64>, n:
 fn value(poly: &Polyhedral, e: &Affine, values: &BTreeMap<InameId, i64>, n: i64) -> Option<i64> {
     e.eval(&mut |atom| match atom {
         Atom::Iname(i) => values.get(i).copied(),
-        Atom::Var(v) => is_symbol(poly.kernel, *v).then_some(n),
+        Atom::Var(v) => is_symbol(&poly.kernel, *v).then_some(n),
         Atom::Floor(..) => None,
     })
 }

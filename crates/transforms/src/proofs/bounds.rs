@@ -3,8 +3,9 @@
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::insns_of;
+pub use purlin_analysis::changing_bounds;
 use purlin_analysis::polyhedral::is_symbol;
-use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarId};
+use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node};
 
 /// Nothing inside a loop writes a scalar in its bounds.
 pub const BOUNDS_STAY: Obligation = Obligation::new(
@@ -19,21 +20,6 @@ pub const CONSTANT_BOUNDS: Obligation =
 /// Other values of a loop are no other places.
 pub const PLACES_FOLLOW: Obligation =
     Obligation::new("places_follow", "a loop on an axis is a range, whose places count from its lower bound");
-
-/// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.
-pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
-    let mut found = Vec::new();
-    kernel.inames[iname].domain.for_each_symbol(&mut |atom| {
-        if let Atom::Var(v) = atom
-            && !is_symbol(kernel, *v)
-        {
-            found.push(*v);
-        }
-    });
-    found.sort_unstable();
-    found.dedup();
-    found
-}
 
 /// Checks that no instruction in `nodes` writes a scalar in the bounds of `iname`.
 ///

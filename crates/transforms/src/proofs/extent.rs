@@ -32,7 +32,7 @@ pub(crate) fn with_outer_inames(kernel: &Kernel, inames: &[InameId]) -> Vec<Inam
 /// # Errors
 /// A failure of isl.
 pub(crate) fn points_of(poly: &Polyhedral, inames: &[InameId]) -> Result<isl::Set, isl::IslError> {
-    let all = with_outer_inames(poly.kernel, inames);
+    let all = with_outer_inames(&poly.kernel, inames);
     let space = isl::SetSpace::new(&poly.names(&all, Side::Source), &poly.params);
     let (disjuncts, _) = poly.domains(&all, Side::Source);
     isl::Set::from_disjuncts(&space, &poly.in_context(disjuncts))
@@ -46,18 +46,17 @@ pub(crate) fn points_of(poly: &Polyhedral, inames: &[InameId]) -> Result<isl::Se
 /// # Errors
 /// A failure of isl.
 pub(crate) fn parametric_extent(
-    kernel: &Kernel,
+    poly: &Polyhedral,
     iname: InameId,
 ) -> Result<Option<(Affine, Affine)>, isl::IslError> {
-    let poly = Polyhedral::new(kernel);
-    let name = &kernel.inames[iname].name;
-    let values = points_of(&poly, &[iname])?.project_onto(&[name])?.coalesce()?;
+    let name = &poly.kernel.inames[iname].name;
+    let values = points_of(poly, &[iname])?.project_onto(&[name])?.coalesce()?;
     if values.is_empty()? {
         return Ok(Some((Affine::constant(0), Affine::constant(0))));
     }
     let (mut lows, mut highs) = (Vec::new(), Vec::new());
     for c in values.disjuncts()?.iter().flatten() {
-        collect_bounds(&poly, iname, c, &mut lows, &mut highs);
+        collect_bounds(poly, iname, c, &mut lows, &mut highs);
     }
     let bounds = |below: &Affine, above: &Affine| {
         let c = poly.affine(&above.minus(below), Side::Source).map(isl::Constraint::non_negative);
@@ -72,7 +71,7 @@ pub(crate) fn parametric_extent(
     if extent.as_constant().is_some_and(|n| n >= 0) {
         return Ok(Some((lo, extent)));
     }
-    Ok(smallest(&poly, &extent)?.map(|least| (lo, extent.plus_constant((-least).max(0)))))
+    Ok(smallest(poly, &extent)?.map(|least| (lo, extent.plus_constant((-least).max(0)))))
 }
 
 /// Adds what a constraint says of an iname: `lo <= iname`, `iname <= last`.
@@ -91,7 +90,7 @@ fn collect_bounds(
     for e in both {
         let a = e.coefficient(&Atom::Iname(iname));
         let rest = e.minus(&Affine::iname(iname).times(a));
-        if !is_parametric(poly.kernel, &rest) {
+        if !is_parametric(&poly.kernel, &rest) {
             continue;
         }
         // a*i + r >= 0: i >= -floor(r / a), or i <= floor(r / -a)

@@ -3,7 +3,8 @@
 use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
-use purlin_analysis::inside::{Cause as Unknown, Reach, accesses_of};
+use purlin_analysis::Analysis;
+use purlin_analysis::inside::{Cause as Unknown, Reach};
 use purlin_analysis::witness::params_text;
 use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
 
@@ -17,8 +18,8 @@ use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, ScalarType};
 /// [`Refusal::Argument`] with the smallest element outside, or with what cannot be known: an index that is not
 /// affine, a bound that is read from memory, an element that may be undefined, a division of integers or a cast to
 /// them that some values do not allow.
-pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<(), Refusal> {
-    let expanded = kernel.with_rules_expanded();
+pub(crate) fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Result<(), Refusal> {
+    let (kernel, expanded) = (analysis.kernel(), analysis.expanded());
     let refuse = |what: &str| {
         let name = &kernel.insns[insn].name;
         Err(Refusal::Other(format!("`{name}` would read {what}, where perhaps nothing did before; {help}")))
@@ -29,13 +30,13 @@ pub(crate) fn check_inside(kernel: &Kernel, insn: InsnId, help: &str) -> Result<
             return refuse(&format!("elements of `{}` that may be undefined", var.name));
         }
     }
-    if let Some((what, instead)) = may_fault(&expanded, &expanded.insns[insn]) {
+    if let Some((what, instead)) = may_fault(expanded, &expanded.insns[insn]) {
         let name = &kernel.insns[insn].name;
         return Err(Refusal::Other(format!(
             "`{name}` would {what}, where perhaps nothing did before; {instead}, or {help}"
         )));
     }
-    for read in accesses_of(&expanded, &|i| i == insn).iter().filter(|a| !a.writes) {
+    for read in analysis.accesses_of(&|i| i == insn).iter().filter(|a| !a.writes) {
         match &read.reach {
             Reach::Inside => {}
             Reach::Outside(outside) => {

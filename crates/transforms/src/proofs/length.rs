@@ -3,8 +3,9 @@
 use crate::proofs::extent::with_outer_inames;
 use crate::refusal::Refusal;
 use crate::tree::{insns_of, loop_body};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
-use purlin_ir::{Affine, Constraint, GuardedRange, InameId, Kernel, VarKind};
+use purlin_analysis::Analysis;
+use purlin_analysis::polyhedral::{Side, cross, symbol_ranges};
+use purlin_ir::{Affine, Constraint, GuardedRange, InameId, VarKind};
 use purlin_isl as isl;
 
 /// Whether a loop has an iteration wherever it is entered.
@@ -13,8 +14,8 @@ use purlin_isl as isl;
 ///
 /// # Errors
 /// A failure of isl.
-pub(crate) fn never_empty(kernel: &Kernel, iname: InameId) -> Result<bool, Refusal> {
-    let poly = Polyhedral::new(kernel);
+pub(crate) fn never_empty(analysis: &Analysis, iname: InameId) -> Result<bool, Refusal> {
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let (inner, exact) = poly.domain(&kernel.inames[iname].domain, Side::Source);
     if !exact {
         return Ok(false);
@@ -32,13 +33,13 @@ pub(crate) fn never_empty(kernel: &Kernel, iname: InameId) -> Result<bool, Refus
 }
 
 /// The range `lo..hi` of a loop, in the context of the loops around it, of its guard and of what is assumed.
-pub(crate) struct RangeOf<'k> {
-    pub(crate) kernel: &'k Kernel,
+pub(crate) struct RangeOf<'a, 'k> {
+    pub(crate) analysis: &'a Analysis<'k>,
     pub(crate) iname: InameId,
     pub(crate) range: GuardedRange,
 }
 
-impl RangeOf<'_> {
+impl RangeOf<'_, '_> {
     /// Loops and parameters at which `lo..hi` is not empty and has a length that `factor` does not divide, as
     /// `(name, value)`, and that length.
     ///
@@ -56,7 +57,7 @@ impl RangeOf<'_> {
         let point =
             self.point(&[Constraint::lt(&self.range.lo, &self.range.hi), Constraint::le(&one, &rest)])?;
         let Some(point) = point else { return Ok(None) };
-        let poly = Polyhedral::new(self.kernel);
+        let poly = self.analysis.polyhedral();
         let value = |name: &str| point.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
         let found = poly.affine(&length, Side::Source).and_then(|e| e.evaluate(&value));
         // parameters that the length does not depend on would only distract
@@ -75,20 +76,20 @@ impl RangeOf<'_> {
         if let Some(holds) = backward.as_constant() {
             return Ok(holds);
         }
-        Ok(Polyhedral::new(self.kernel).constraint(&backward, Side::Source).is_none()
+        Ok(self.analysis.polyhedral().constraint(&backward, Side::Source).is_none()
             || self.point(&[backward])?.is_some())
     }
 
     /// The smallest point of the parameters and of the loops that the bounds mention where the guard, as far as it is
     /// known, and all of this holds.
     fn point(&self, conditions: &[Constraint]) -> Result<Option<isl::Point>, Refusal> {
-        let poly = Polyhedral::new(self.kernel);
-        let mut outer = with_outer_inames(self.kernel, &[self.iname]);
+        let (kernel, poly) = (self.analysis.kernel(), self.analysis.polyhedral());
+        let mut outer = with_outer_inames(kernel, &[self.iname]);
         outer.retain(|l| *l != self.iname);
         let mut all = Vec::with_capacity(conditions.len());
         for c in conditions {
             let Some(c) = poly.constraint(c, Side::Source) else {
-                let domain = self.kernel.show_domain(self.iname, &self.kernel.inames[self.iname].domain);
+                let domain = kernel.show_domain(self.iname, &kernel.inames[self.iname].domain);
                 return Err(Refusal::Other(format!(
                     "the bounds of `{domain}` are read from memory, so that nothing is known of its length; split \
                      with the tail strategy guard"
@@ -98,12 +99,12 @@ impl RangeOf<'_> {
         }
         all.extend(self.range.guard.iter().filter_map(|c| poly.constraint(c, Side::Source)));
         // a launch with an argument of negative extent is refused
-        let arguments = self.kernel.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_)));
+        let arguments = kernel.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_)));
         let extents = arguments.flat_map(|v| &v.shape).filter_map(|e| poly.affine(e, Side::Source));
         all.extend(extents.map(isl::Constraint::non_negative));
         let (domain, _) = poly.domains(&outer, Side::Source);
         let space = isl::SetSpace::new(&poly.names(&outer, Side::Source), &poly.params);
         let set = isl::Set::from_disjuncts(&space, &cross(&poly.in_context(domain), &[all]))?;
-        Ok(set.lexmin_point_within(&symbol_ranges(self.kernel))?)
+        Ok(set.lexmin_point_within(&symbol_ranges(kernel))?)
     }
 }

@@ -4,7 +4,6 @@ pub(crate) mod accumulation;
 pub mod attained;
 pub mod bounds;
 pub(crate) mod elements;
-pub(crate) mod entries;
 pub(crate) mod extent;
 pub mod footprint;
 pub(crate) mod inside;

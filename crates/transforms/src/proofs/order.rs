@@ -1,17 +1,17 @@
 //! The proof of every primitive that moves instances: no dependence is turned around.
 
-use super::entries::Entries;
 use crate::refusal::{Refusal, WrongOrder};
-use purlin_analysis::deps::{self, Dependence, DependenceKind};
+use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
+use purlin_analysis::{Analysis, Entries};
 use purlin_ir::{Affine, Id, InameId, InsnId, Kernel};
 use purlin_isl as isl;
 use std::collections::HashMap;
 
 /// A kernel before and after its instances are moved.
-pub struct Reordering<'a> {
+pub struct Reordering<'a, 'k> {
     /// The kernel before.
-    pub before: &'a Kernel,
+    pub before: &'a Analysis<'k>,
     /// The kernel after: the same instructions by name, canonical ids not needed.
     pub after: &'a Kernel,
     /// The value of a loop of `after` at an instance of an instruction of `before`, in terms of the loops
@@ -32,18 +32,24 @@ pub struct Reordering<'a> {
 /// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set and what `help` says of its source and sink, or a
 /// failure of isl.
 pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Refusal> {
-    let (before, after) = (Entries::of(reordering.before), Entries::of(reordering.after));
-    let value = |insn, l| (reordering.value)(before.inside(insn), l);
-    let whole = reordering.whole;
-    let reordering = &Reordering { before: &before.kernel, after: &after.kernel, value: &value, whole };
+    let after = Entries::of(reordering.after);
+    reordering.before.with_entries(|before, entries| {
+        let value = |insn, l| (reordering.value)(entries.inside(insn), l);
+        check(&Reordering { before, after: &after.kernel, value: &value, whole: reordering.whole }, help)
+    })
+}
+
+/// As [`check_order`], of kernels in which instructions read the bounds of loops.
+fn check(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Refusal> {
+    let (before, whole) = (reordering.before, reordering.whole);
     let orders = Orders::of(reordering);
-    for d in deps::dependences_between(reordering.before, &|a, b| orders.changes(a, b))? {
+    for d in before.dependences_between(&|a, b| orders.changes(a, b))? {
         let reuse = !whole.is_empty() && whole.iter().all(|l| d.reuse_across.contains(l));
         if d.kind == DependenceKind::Update || reuse {
             continue;
         }
-        let Some(backward) = orders.backward(&d)? else { continue };
-        if let Some(witness) = d.witness(reordering.before, &backward)? {
+        let Some(backward) = orders.backward(d)? else { continue };
+        if let Some(witness) = d.witness(before.kernel(), &backward)? {
             let help = help(&witness.source.insn, &witness.sink.insn);
             let relation = relation_text(d.kind, &witness.element);
             return Err(crate::proofs::ORDER.not_proved(WrongOrder { witness, relation, help }));
@@ -62,9 +68,9 @@ pub fn relation_text(kind: DependenceKind, element: &str) -> String {
 }
 
 /// Both orders, and how the ids of one are found in the other.
-struct Orders<'a> {
-    reordering: &'a Reordering<'a>,
-    old: Polyhedral<'a>,
+struct Orders<'a, 'k> {
+    reordering: &'a Reordering<'a, 'k>,
+    old: &'a Polyhedral<'k>,
     new: Polyhedral<'a>,
     /// The instruction of the same name after the move.
     insns: Vec<Option<InsnId>>,
@@ -75,14 +81,16 @@ struct Orders<'a> {
 /// A common loop of the new order: its values at the source and at the sink.
 type Advance = (Affine, Affine);
 
-impl<'a> Orders<'a> {
-    fn of(reordering: &'a Reordering<'a>) -> Self {
+impl<'a, 'k> Orders<'a, 'k> {
+    fn of(reordering: &'a Reordering<'a, 'k>) -> Self {
         let Reordering { before, after, .. } = reordering;
+        let old = before.polyhedral();
+        let before = before.kernel();
         let insns: HashMap<_, _> = after.insns.iter().map(|(id, i)| (i.name.as_str(), id)).collect();
         let inames: HashMap<_, _> = before.inames.iter().map(|(id, i)| (i.name.as_str(), id)).collect();
         Self {
             reordering,
-            old: Polyhedral::new(before),
+            old,
             new: Polyhedral::new(after),
             insns: before.insns.values().map(|i| insns.get(i.name.as_str()).copied()).collect(),
             inames: after.inames.values().map(|i| inames.get(i.name.as_str()).copied()).collect(),

@@ -39,7 +39,7 @@ pub fn check_unchanged(
     for write in sites.iter().filter(|s| later(s)) {
         for site in uses {
             let Some(pair) = pair_relation(poly, write, site, Order::Within(place.loops)) else { continue };
-            if let Some(witness) = witness(poly.kernel, write, site, &pair.map(poly)?)? {
+            if let Some(witness) = witness(&poly.kernel, write, site, &pair.map(poly)?)? {
                 let (place, help) = (place.what.to_owned(), help.to_owned());
                 return Err(crate::proofs::CURRENT.not_proved(StaleValue { witness, place, help }));
             }

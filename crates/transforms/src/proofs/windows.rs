@@ -92,7 +92,7 @@ fn window(
     let Some(iname) = rest[0].as_iname().filter(|_| rest.iter().all(|e| *e == rest[0])) else {
         return Ok(None);
     };
-    let extent = parametric_extent(poly.kernel, iname)?;
+    let extent = parametric_extent(poly, iname)?;
     Ok(extent.map(|(lo, extent)| ArgAxis::Window { start: start.plus(&lo), extent }))
 }
 
@@ -117,7 +117,7 @@ fn span(poly: &Polyhedral, value: &Affine) -> Result<(Option<i64>, Option<i64>),
         }
     });
     let Some(by_name) = poly.affine(value, Side::Source) else { return Ok((None, None)) };
-    let all = with_outer_inames(poly.kernel, &inames);
+    let all = with_outer_inames(&poly.kernel, &inames);
     let mut dims = poly.names(&all, Side::Source);
     dims.push(VALUE.to_owned());
     let (disjuncts, _) = poly.domains(&all, Side::Source);

@@ -34,7 +34,7 @@ pub(crate) struct NewRead<'a, 'k> {
     /// The kernel before the step, without rules.
     pub poly: &'a Polyhedral<'k>,
     /// The accesses of the variable.
-    pub sites: &'a [AccessSite<'k>],
+    pub sites: &'a [AccessSite],
     /// The update.
     pub id: InsnId,
     /// The loop.
@@ -122,7 +122,7 @@ impl NewRead<'_, '_> {
 
     /// Where the predicate of an instruction holds if the condition does; `None` if nobody knows.
     fn holds(&self, insn: InsnId) -> Option<Disjuncts> {
-        let (kernel, mut all) = (self.poly.kernel, vec![Vec::new()]);
+        let (kernel, mut all) = (&*self.poly.kernel, vec![Vec::new()]);
         let given = self.condition.map(Expr::conjuncts).unwrap_or_default();
         for c in kernel.insns[insn].predicate.as_ref().map(Expr::conjuncts).unwrap_or_default() {
             // of the update itself the condition is known to say the same

@@ -32,26 +32,44 @@ use crate::primitives::{
 use crate::recipe::Recipe;
 use crate::refusal::{Refusal, TransformError};
 use crate::step::Step;
+use purlin_analysis::{Analysis, Answers};
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
+use std::sync::Arc;
 
 /// A kernel under transformation, and the steps that led to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Schedule {
     kernel: Kernel,
     recipe: Recipe,
+    /// What isl has answered for the kernels so far.
+    answers: Arc<Answers>,
 }
+
+/// Equal kernels and equal steps; what is remembered of isl's answers does not count.
+impl PartialEq for Schedule {
+    fn eq(&self, other: &Self) -> bool {
+        self.kernel == other.kernel && self.recipe == other.recipe
+    }
+}
+
+impl Eq for Schedule {}
 
 type Applied<T> = Result<T, TransformError>;
 
 impl Schedule {
     /// The schedule of a kernel to which nothing has been done.
     pub fn of(kernel: &Kernel) -> Self {
-        Self { kernel: kernel.clone(), recipe: Recipe::default() }
+        Self { kernel: kernel.clone(), recipe: Recipe::default(), answers: Arc::default() }
     }
 
     /// The kernel as it is now.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// What is known of the kernel as it is now.
+    pub fn analysis(&self) -> Analysis<'_> {
+        Analysis::with_answers(&self.kernel, Arc::clone(&self.answers))
     }
 
     /// The steps so far.
@@ -70,7 +88,7 @@ impl Schedule {
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
     pub fn apply(&mut self, step: impl Into<Step>) -> Applied<Made> {
         let step = step.into();
-        let (after, made) = step.applied(&self.kernel)?;
+        let (after, made) = step.applied(&self.analysis())?;
         self.kernel = after;
         self.recipe.steps.push(step);
         Ok(made)

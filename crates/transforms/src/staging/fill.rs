@@ -6,6 +6,7 @@ use crate::proofs::footprint::element_names;
 use crate::refusal::Refusal;
 use crate::staging::{Region, Temporary, Tile};
 use crate::tree::edit_body;
+use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::Polyhedral;
 use purlin_ir::{
     Access, AddressSpace, Affine, Constraint, Domain, Expr, Insn, Kernel, Node, ScalarType, VarId, VarKind,
@@ -21,12 +22,12 @@ impl Temporary<'_> {
     /// Names that are taken or of the wrong number; conditions without closed form.
     pub(crate) fn fill(
         &self,
-        poly: &Polyhedral,
+        analysis: &Analysis,
         region: &Region,
         tile: &Tile,
         (ty, space): (ScalarType, AddressSpace),
     ) -> Result<Kernel, Refusal> {
-        let mut filled = poly.kernel.clone();
+        let mut filled = analysis.kernel().clone();
         let temporary = Variable::new(self.name, ty, VarKind::Temporary, tile.shape(), space);
         let temporary = filled.vars.push(temporary);
         redirect(&mut filled, region, tile, temporary);
@@ -36,7 +37,7 @@ impl Temporary<'_> {
             tile.flat_loops(&mut filled, self.work_items, self.name)?
         };
         let from = tile.element_at(&loops.offsets);
-        let predicate = restrict(&mut filled, poly, &loops, &tile.conditions, &from)?;
+        let predicate = restrict(&mut filled, analysis.polyhedral(), &loops, &tile.conditions, &from)?;
         let lhs = Access::new(temporary, tile.temporary_at(&loops.offsets));
         let rhs = Expr::load(region.var, tile.array_at(&loops.offsets));
         let (name, tags) = (self.insn_name(), BTreeSet::new());

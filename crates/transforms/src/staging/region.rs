@@ -59,11 +59,11 @@ impl Region {
     ///
     /// # Errors
     /// A read through an index that is not.
-    pub(crate) fn reads<'s, 'k>(
+    pub(crate) fn reads<'s>(
         &self,
-        poly: &Polyhedral<'k>,
-        sites: &'s [AccessSite<'k>],
-    ) -> Result<Vec<&'s AccessSite<'k>>, Refusal> {
+        poly: &Polyhedral,
+        sites: &'s [AccessSite],
+    ) -> Result<Vec<&'s AccessSite>, Refusal> {
         let inside = |s: &&AccessSite| s.mode == Mode::Read && self.insns.contains(&s.insn);
         let reads: Vec<_> = sites.iter().filter(inside).collect();
         match reads.iter().find(|s| !s.is_affine()) {

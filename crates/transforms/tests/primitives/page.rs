@@ -1,8 +1,10 @@
 //! `docs/primitives.md`: what the documentation and the tests of the primitives say, on one page.
 
+use crate::story::is_refusal;
+use purlin_facts::Fact;
 use purlin_transforms::{PrimitiveInfo, primitives};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const COMMAND: &str = "PURLIN_WRITE_PAGES=1 cargo test -p purlin-transforms --test primitives page";
 
@@ -54,18 +56,27 @@ fn without_links(line: &str) -> String {
     text + rest
 }
 
-/// The facts that tests state of a primitive: whether it refuses, by name.
-fn facts(info: &PrimitiveInfo) -> BTreeMap<String, bool> {
-    let folder = format!("{}/tests/primitives/snapshots", env!("CARGO_MANIFEST_DIR"));
-    let prefix = format!("primitives__{}__", info.step_name());
-    let mut facts = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let Some(fact) = name.strip_prefix(&prefix).and_then(|n| n.strip_suffix(".snap")) else { continue };
-        let text = read(&format!("tests/primitives/snapshots/{name}"));
-        facts.insert(fact.to_owned(), text.contains("\nrefused: "));
+/// The facts below `facts`, by the primitive whose folder they are in.
+fn all_facts() -> BTreeMap<String, Vec<Fact>> {
+    let mut all: BTreeMap<String, Vec<Fact>> = BTreeMap::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("facts");
+    for (file, fact) in purlin_facts::load(&root).unwrap() {
+        let folder = file.split("::").next().unwrap().to_owned();
+        all.entry(folder).or_default().push(fact);
     }
-    let file = read(&format!("tests/primitives/{}.rs", info.step_name()));
+    all
+}
+
+/// The facts that tests state of a primitive: whether it refuses, by name.
+fn facts(info: &PrimitiveInfo, all: &BTreeMap<String, Vec<Fact>>) -> BTreeMap<String, bool> {
+    let mut facts = BTreeMap::new();
+    for fact in all.get(&info.step_name()).into_iter().flatten() {
+        let name = format!("{}/{}", info.step_name(), fact.name);
+        assert!(facts.insert(fact.name.clone(), is_refusal(fact)).is_none(), "two facts are {name}");
+    }
+    // What cannot be a fact is a test in a file of the primitive's name.
+    let file = format!("{}/tests/primitives/{}.rs", env!("CARGO_MANIFEST_DIR"), info.step_name());
+    let file = std::fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<&str> = file.lines().map(str::trim).collect();
     for pair in lines.windows(2).filter(|pair| pair[0] == "#[test]") {
         let name =
@@ -84,9 +95,10 @@ fn page() -> String {
     let mut rows = String::new();
     let mut text = String::new();
     let (mut refusals, mut tests) = (0, 0);
+    let all = all_facts();
     for info in primitives() {
         let (summary, sections) = documentation(info);
-        let facts = facts(info);
+        let facts = facts(info, &all);
         let (name, refused, legal) = (info.step_name(), named(&facts, true), named(&facts, false));
         refusals += refused.len();
         tests += facts.len();
@@ -106,7 +118,7 @@ fn page() -> String {
         "# Primitives\n\nWhat each of the {} primitives does, proves and refuses, from its documentation and its \
          tests: {refusals} refusals among {tests} facts. This page is generated; after a change run\n\n    \
          {COMMAND}\n\nRefusals name two instances that clash, or the argument that does not fit, and what to try; \
-         the exact messages are the snapshots in `crates/transforms/tests/primitives/snapshots`.\n\n\
+         the exact messages are the facts in `crates/transforms/facts`.\n\n\
          | primitive | what it does | what it proves | refusals | tests |\n|---|---|---|---:|---:|\n{rows}{text}",
         primitives().len()
     )
@@ -130,6 +142,7 @@ fn page_of_primitives_is_up_to_date() {
 #[test]
 fn page_lacks_nothing() {
     let mut missing = BTreeSet::new();
+    let all = all_facts();
     for info in primitives() {
         let (summary, sections) = documentation(info);
         let name = info.step_name();
@@ -146,7 +159,7 @@ fn page_lacks_nothing() {
         need(holds("Elsewhere", "."), "`# Elsewhere`");
         let unknown = sections.keys().find(|title| !SECTIONS.contains(&title.as_str()));
         need(unknown.is_none(), &format!("a place on the page for `# {}`", unknown.map_or("", |t| t)));
-        let facts = facts(info);
+        let facts = facts(info, &all);
         need(facts.values().any(|refused| *refused), "a test of a refusal");
         need(facts.values().any(|refused| !*refused), "a test of what it does");
     }

@@ -133,20 +133,19 @@ fn table_of_primitives() {
     assert_snapshot!(rows.collect::<String>());
 }
 
-/// Each primitive has a file and a test module of its name, and there are no others.
+/// Each primitive has a file and a folder of facts of its name, and there are no others but the corpus.
 #[test]
-fn every_primitive_has_its_file_and_its_tests() {
+fn every_primitive_has_its_file_and_its_facts() {
     let expected: BTreeSet<_> = primitives().iter().map(|p| p.step_name()).collect();
     let stems = |folder: &str| -> BTreeSet<_> {
         let entries = std::fs::read_dir(format!("{}/{folder}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let names = entries.map(|e| e.unwrap().path());
-        let rust = names.filter(|p| p.extension().is_some_and(|e| e == "rs"));
-        rust.map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect()
+        let paths = entries.map(|e| e.unwrap().path());
+        paths.map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect()
     };
-    let mut files = stems("src/primitives");
-    assert!(files.remove("mod"));
+    let (mut files, mut folders) = (stems("src/primitives"), stems("facts"));
+    assert!(files.remove("mod") && folders.remove("corpus"));
     assert_eq!(files, expected);
-    assert!(expected.is_subset(&stems("tests/primitives")));
+    assert_eq!(folders, expected);
 }
 
 fn name() -> impl Strategy<Value = String> {

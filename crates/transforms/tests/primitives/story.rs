@@ -1,6 +1,6 @@
 //! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and after.
 
-use purlin_analysis::inside::first_outside;
+use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
 use purlin_transforms::primitives::Tail;
@@ -42,9 +42,10 @@ pub fn assert_style(message: &str) {
 }
 
 /// The result prints, parses back, and computes the same from small integers, exactly.
-fn check(before: &Kernel, after: &Kernel, step: &Step) {
+pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
     assert_eq!(purlin_ir::text::parse(&after.to_string()).as_ref(), Ok(after));
-    if let (None, Some(outside)) = (first_outside(before), first_outside(after)) {
+    if let (None, Some(outside)) = (Analysis::of(before).first_outside(), Analysis::of(after).first_outside())
+    {
         panic!("{step}: {outside}\n{after}");
     }
     let mut runs = 0;
@@ -170,13 +171,7 @@ pub fn compare_from(text: &str, steps: &[Step], given: &[(&str, Value)]) {
     }
 }
 
-/// Tests whose name is the fact, with text and steps.
-macro_rules! facts {
-    ($($(#[doc = $doc:literal])* $name:ident: $text:expr, [$($step:expr),* $(,)?];)*) => {
-        $($(#[doc = $doc])* #[test] fn $name() {
-            let steps: Vec<purlin_transforms::Step> = vec![$($step.into()),*];
-            insta::assert_snapshot!($crate::story::story($text, &steps));
-        })*
-    };
+/// Whether the last step of a fact is refused.
+pub fn is_refusal(fact: &purlin_facts::Fact) -> bool {
+    fact.questions.last().is_some_and(|q| q.answer.text.starts_with("refused"))
 }
-pub(crate) use facts;

@@ -2,7 +2,8 @@
 
 use super::kernels::{Case, HARD};
 use super::trace::{Touch, Trace};
-use crate::deps::{DependenceKind, dependences};
+use crate::Analysis;
+use crate::deps::DependenceKind;
 use crate::polyhedral::is_symbol;
 use proptest::prelude::*;
 use purlin_interp::Memory;
@@ -23,7 +24,7 @@ struct Pairs {
 fn pairs(kernel: &Kernel, memory: &Memory, trace: &Trace) -> Result<BTreeMap<VarId, Pairs>, String> {
     let mut all: BTreeMap<VarId, Pairs> = BTreeMap::new();
     let loops: BTreeMap<_, _> = kernel.schedule().into_iter().collect();
-    for d in dependences(kernel).expect("isl works") {
+    for d in Analysis::of(kernel).dependences().expect("isl works") {
         let mut map = d.relation().expect("isl works");
         for param in map.params().expect("isl works") {
             map = map.fix(&param, memory.get_param(&param).expect("a parameter")).expect("isl works");
@@ -181,7 +182,7 @@ fn count(length: usize, declare: &str, instruction: &dyn Fn(usize) -> String) ->
     text += "for r in 0..2\n  for i in 0..n\n";
     text.extend((0..length).map(|k| format!("    s{k}: {}\n", instruction(k))));
     let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
-    dependences(&kernel).expect("isl works").len()
+    Analysis::of(&kernel).dependences().expect("isl works").len()
 }
 
 /// Relations are computed on demand, so that their number is what the analysis costs. Release, the

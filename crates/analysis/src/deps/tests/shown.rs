@@ -1,11 +1,12 @@
 //! Relations of small programs, as they are printed.
 
-use crate::deps::{dependence_graph, show_dependences, to_dot};
+use crate::Analysis;
+use crate::deps::{show_dependences, to_dot};
 use insta::assert_snapshot;
 
 fn show(text: &str) -> String {
     let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
-    let graph = dependence_graph(&kernel).expect("isl works");
+    let graph = Analysis::of(&kernel).dependence_graph().expect("isl works");
     format!("{kernel}\n{}", show_dependences(&kernel, &graph).expect("isl works"))
 }
 
@@ -151,5 +152,5 @@ for i in 0..n
   t: b[0] += a[i]
 ";
     let kernel = purlin_ir::text::parse(text).expect("parses");
-    assert_snapshot!(to_dot(&kernel, &dependence_graph(&kernel).expect("isl works")));
+    assert_snapshot!(to_dot(&kernel, &Analysis::of(&kernel).dependence_graph().expect("isl works")));
 }

@@ -3,11 +3,11 @@
 mod random;
 mod table;
 
-use super::{Placement, PlacementError, place};
-use crate::deps::dependences;
+use super::{Placement, PlacementError};
+use crate::Analysis;
 use purlin_ir::kernel::Kernel;
 
 /// The placement of a kernel by its tags.
 fn placed(kernel: &Kernel) -> Result<Placement, PlacementError> {
-    place(kernel, &dependences(kernel).expect("isl works"))
+    Analysis::of(kernel).place().cloned()
 }

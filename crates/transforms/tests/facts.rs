@@ -1,0 +1,45 @@
+//! The facts of the primitives: `facts/PRIMITIVE/*.txt`, a step a question.
+//!
+//! The program is printed and read back. Each accepted step is run before and after by the interpreter; its answer is
+//! the step in words and the program it makes. The answer to a refused one is `refused: ` and the message.
+#![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
+
+#[path = "primitives/story.rs"]
+#[allow(dead_code)] // the tests of primitives use the rest
+mod story;
+
+use purlin_facts::{Answers, Fact};
+use purlin_transforms::schedule::{Script, ScriptProblem};
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    purlin_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
+}
+
+/// What becomes of the program, step by step, until one is refused.
+fn answer(fact: &Fact) -> Result<Answers, String> {
+    let text = &fact.kernel.text;
+    let mut kernel = purlin_ir::text::parse(text).map_err(|e| e.render(text))?;
+    let mut found = Answers { kernel: Some(kernel.to_string()), answers: Vec::new() };
+    for question in &fact.questions {
+        let script = Script::parse(&question.text).map_err(|e| e.render(&question.text))?;
+        let schedule = match script.apply(&kernel) {
+            Ok(schedule) => schedule,
+            Err(error) => {
+                let ScriptProblem::Refused(refusal) = error.problem else { return Err(error.to_string()) };
+                let message = refusal.to_string();
+                story::assert_style(&message);
+                found.answers.push(format!("refused: {message}"));
+                return Ok(found);
+            }
+        };
+        let [step] = schedule.recipe().steps.as_slice() else {
+            return Err(format!("`{}` is no single step", question.text));
+        };
+        story::check(&kernel, schedule.kernel(), step);
+        kernel = schedule.kernel().clone();
+        found.answers.push(format!("{step}\n\n{kernel}"));
+    }
+    Ok(found)
+}
