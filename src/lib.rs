@@ -58,4 +58,4 @@ pub use problem::{Problem, ProblemError, RelativeError};
 pub use random::Random;
 pub use strategy::{Strategy, UnknownStrategy};
 pub use tiling_sizes::{staged_tiling_sizes, tiling_sizes};
-pub use work::{KernelWork, device_model, kernel_work, occupancy};
+pub use work::kernel_work;

@@ -18,7 +18,7 @@ use purlin::ir::Kernel;
 use purlin::runtime::{Backend, Cache, Device, TimingOptions, measure_ceilings};
 use purlin::tuning::known::{Known, known, ranked};
 use purlin::tuning::transform;
-use purlin::{Loaded, Problem, device_model, kernel_work};
+use purlin::{Loaded, Problem, kernel_work};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the device.
 fn mapped(
@@ -151,7 +151,7 @@ fn measure(
     progress.stage("timing");
     let timing = loaded.time(&TimingOptions::default())?;
     progress.stage("measuring the device's ceilings (kept for a day)");
-    let ceilings = measure_ceilings(device, &Cache::from_environment(), false)?;
+    let model = measure_ceilings(device, &Cache::from_environment(), false)?;
     let work = kernel_work(&problem.lowered.kernel, problem.memory.params())?;
-    Ok(Measured { timing, work, model: device_model(&ceilings) })
+    Ok(Measured { timing, work, model })
 }

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds};
+use purlin::RelativeError;
 use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
 use purlin::forms::element::Nodes;
@@ -10,7 +11,6 @@ use purlin::ir::{Kernel, text};
 use purlin::runtime::cuda::ptxas::Resources;
 use purlin::runtime::{DeviceInfo, Timing};
 use purlin::transforms::Recipe;
-use purlin::{KernelWork, RelativeError};
 use serde_json::json;
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub struct Measured {
     /// Times of repeated runs.
     pub timing: Timing,
     /// Work of the untransformed kernel.
-    pub work: KernelWork,
+    pub work: Work,
     /// Measured ceilings of the device.
     pub model: DeviceModel,
 }
@@ -60,8 +60,7 @@ impl Measured {
     }
 
     fn roofs(&self) -> (f64, f64) {
-        let work = Work::from(self.work);
-        (self.model.table_roofline(&work), self.model.true_roofline(&work))
+        (self.work.table_roofline(&self.model), self.work.true_roofline(&self.model))
     }
 }
 
@@ -82,7 +81,7 @@ impl Report<'_> {
             let (tables, roof) = m.roofs();
             let rate = m.flops_per_s();
             let per_cell = m.work.flops as f64 / self.cells as f64;
-            let intensity = Work::from(m.work).intensity();
+            let intensity = m.work.intensity();
             rows.extend([
                 ("time (median)", format!("{} of {} runs", seconds(m.timing.median_s), m.timing.runs)),
                 ("DoF/s", figure(self.dofs as f64 / m.timing.median_s)),
@@ -146,7 +145,7 @@ impl Report<'_> {
 
     fn roofline(&self, m: &Measured) -> Result<String, Failure> {
         let label = format!("{}, {}", self.kernel.name, self.mapping);
-        let point = Point { label, work: m.work.into(), flops_per_s: m.flops_per_s() };
+        let point = Point { label, work: m.work, flops_per_s: m.flops_per_s() };
         roofline_svg(&m.model, &[point]).map_err(|e| Failure::Refused(e.to_string()))
     }
 

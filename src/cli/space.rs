@@ -10,7 +10,7 @@ use purlin::autotune::{
     CostModel, DeviceModel, Ranked, SearchBounds, SearchSpace, Survey, TilingSizes, known_devices,
 };
 use purlin::runtime::{Cache, measure_ceilings, open};
-use purlin::{device_model, occupancy, tiling_sizes};
+use purlin::tiling_sizes;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
@@ -146,8 +146,7 @@ pub fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failu
         }
     })?;
     progress.stage("measuring the device's ceilings (kept for a day)");
-    let ceilings = measure_ceilings(&*device, &Cache::from_environment(), false)?;
-    Ok(DeviceModel { occupancy: Some(occupancy(device.info())), ..device_model(&ceilings) })
+    Ok(measure_ceilings(&*device, &Cache::from_environment(), false)?)
 }
 
 fn text(name: &str, device: &DeviceModel, space: &SearchSpace, survey: &Survey, elapsed: f64) -> String {

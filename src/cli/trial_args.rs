@@ -9,16 +9,14 @@ use super::table::table;
 use super::transform::mapping;
 use super::trials::{Trials, first_line};
 use clap::Args;
+use purlin::Random;
 use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
-use purlin::autotune::{
-    Candidate, Database, DeviceModel, Machine, Parameters, Record, Refusal, Stage, known_devices,
-};
+use purlin::autotune::{Candidate, Database, DeviceModel, Parameters, Record, Refusal, Stage, known_devices};
 use purlin::codegen::Target;
 use purlin::ir::Kernel;
 use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache, Ceilings, Device, DeviceInfo, Optimisation, measure_ceilings};
+use purlin::runtime::{Backend, Cache, Device, DeviceInfo, Optimisation, measure_ceilings};
 use purlin::tuning::{CaseSubject, FormCase, source};
-use purlin::{Random, device_model, occupancy};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -90,8 +88,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(super) struct Prepared {
     pub device: Box<dyn Device>,
     pub cache: Cache,
-    pub ceilings: Ceilings,
-    pub machine: Machine,
+    /// What the device can do, measured.
+    pub measured: DeviceModel,
     /// Of inputs and samples.
     pub seed: u64,
 }
@@ -120,18 +118,6 @@ fn time_left(limit: Option<Duration>) -> Option<Duration> {
     let ends = inherited.or_else(|| limit.map(|l| now + l.as_secs()))?;
     let ends = *ENDS.get_or_init(|| ends);
     Some(Duration::from_secs(ends.saturating_sub(now)))
-}
-
-/// The device with its measured ceilings.
-fn machine(info: &DeviceInfo, ceilings: &Ceilings) -> Machine {
-    Machine {
-        name: info.name.clone(),
-        driver: info.driver.clone(),
-        clock_mhz: info.clock_mhz,
-        dram_bytes_per_s: ceilings.stream_bytes_per_s,
-        local_bytes_per_s: ceilings.local_bytes_per_s,
-        fp64_flops_per_s: ceilings.fma_flops_per_s,
-    }
 }
 
 /// Says how the trials ended, if they did not all run.
@@ -174,8 +160,8 @@ impl TrialArgs {
             compile_only(&self.arch, &jobs, &progress)?;
             return Ok(None);
         }
-        let Prepared { device, cache, ceilings, machine, seed } = self.prepare(&progress)?;
-        let model = model(device.info(), &ceilings)?;
+        let Prepared { device, cache, measured, seed } = self.prepare(&progress)?;
+        let model = model(device.info(), &measured)?;
         progress.stage("ranking mappings");
         let mut tasks = Vec::new();
         for case in cases {
@@ -186,12 +172,12 @@ impl TrialArgs {
         drop(progress);
         let database = self.database()?;
         let options = self.options(device.info(), seed);
-        let ending = tune(&tasks, &machine, &database, &options, &Trials::new(restart))?;
+        let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
         say(ending);
         let contents = database.read()?;
         warn_of_damage(&contents, database.path());
         let is_ours = |r: &Record| {
-            r.device.name == machine.name && tasks.iter().any(|t| t.subject.workload().is_same(&r.workload))
+            r.device.name == measured.name && tasks.iter().any(|t| t.subject.workload().is_same(&r.workload))
         };
         let records = contents.records.into_iter().filter(is_ours).collect();
         Ok(Some(Found { ending, records, target: device.info().backend.target() }))
@@ -208,9 +194,8 @@ impl TrialArgs {
         let device = open_device(self.device.as_deref())?;
         let cache = Cache::from_environment();
         progress.stage("measuring the device's ceilings (kept for a day)");
-        let ceilings = measure_ceilings(&*device, &cache, false)?;
-        let machine = machine(device.info(), &ceilings);
-        Ok(Prepared { device, cache, ceilings, machine, seed: self.seed.unwrap_or_else(Random::fresh_seed) })
+        let measured = measure_ceilings(&*device, &cache, false)?;
+        Ok(Prepared { device, cache, measured, seed: self.seed.unwrap_or_else(Random::fresh_seed) })
     }
 
     /// The database, in a folder that exists.
@@ -240,12 +225,11 @@ impl TrialArgs {
 }
 
 /// What the cost model knows of a device: the model of that name, or what is measured here.
-pub(super) fn model(info: &DeviceInfo, ceilings: &Ceilings) -> Result<DeviceModel, Failure> {
+pub(super) fn model(info: &DeviceInfo, measured: &DeviceModel) -> Result<DeviceModel, Failure> {
     let models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?;
     // Drivers put the maker in front: `NVIDIA H200`.
     let is_its = |m: &DeviceModel| m.occupancy.is_some() && info.name.trim_start_matches("NVIDIA ") == m.name;
-    let measured = || DeviceModel { occupancy: Some(occupancy(info)), ..device_model(ceilings) };
-    Ok(models.into_iter().find(is_its).unwrap_or_else(measured))
+    Ok(models.into_iter().find(is_its).unwrap_or_else(|| measured.clone()))
 }
 
 /// Architectures that are compiled for where there is no card, with the model that ranks for them.

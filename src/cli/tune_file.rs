@@ -56,7 +56,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
         return compile_only(&args.trials.arch, &jobs, &Progress::new());
     }
     let progress = Progress::new();
-    let Prepared { device, cache, ceilings, machine, seed } = args.trials.prepare(&progress)?;
+    let Prepared { device, cache, measured, seed } = args.trials.prepare(&progress)?;
     let wanted = Wanted {
         cells: args.cells,
         mesh: args.mesh.as_deref(),
@@ -66,16 +66,16 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let memory = inputs(&wanted, &kernel, seed)?.memory;
     let workload = workload(args, what, &kernel, &memory)?;
     progress.stage("ranking mappings");
-    let (model, local_bytes) = (model(device.info(), &ceilings)?, device.info().local_mem_bytes);
+    let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
     let candidates = choose(args, what, &kernel, script.as_ref(), workload.cells, &model, local_bytes)?;
     drop(progress);
     let database = args.trials.database()?;
     let subject = FileSubject { kernel, script, memory, workload, device: &*device, cache: &cache };
     let tasks = [Task { subject, candidates }];
     let options = args.trials.options(device.info(), seed);
-    let ending = tune(&tasks, &machine, &database, &options, &Trials::new(restart))?;
+    let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
     say(ending);
-    finish(what, args, &tasks[0], &machine.name, &database)
+    finish(what, args, &tasks[0], &measured.name, &database)
 }
 
 /// What to try: the given mappings, values for the holes of the schedule, or the mappings of an action.
@@ -131,9 +131,7 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
         mesh,
         cells: lowered.map_or(0, |l| l.cells(kernel, memory.params())),
         dofs: outputs.filter_map(|v| memory.get(&v.name)).map(|v| v.len() as u64).sum(),
-        flops: work.flops,
-        dram_bytes: work.dram_bytes,
-        table_bytes: work.table_bytes,
+        work,
     })
 }
 
@@ -160,7 +158,7 @@ impl Subject for FileSubject<'_> {
     }
 
     fn prepare(&self) -> Result<Expected, String> {
-        if self.workload.flops > STEPS {
+        if self.workload.work.flops > STEPS {
             return self.by_host();
         }
         match Expected::new(&self.kernel, &self.memory, STEPS) {
@@ -279,7 +277,7 @@ fn finish(
     let Some(best) = measured.min_by(|a, b| time(a).total_cmp(&time(b))) else {
         return Err(Failure::Refused("no choice of values is right; the table says why".into()));
     };
-    let (median, work) = (time(&best), &task.subject.workload);
+    let (median, work) = (time(&best), &task.subject.workload.work);
     let rate = |n: u64| figure(n as f64 / median / 1e9);
     let mapping = match &best.parameters {
         Parameters::Schedule { values } => {

@@ -62,9 +62,7 @@ impl FormCase {
             mesh: mesh.identity(),
             cells: sizes.cells,
             dofs: sizes.nodes(lowered.test.degree()) * lowered.test.components() as u64,
-            flops: work.flops,
-            dram_bytes: work.dram_bytes,
-            table_bytes: work.table_bytes,
+            work,
         };
         Ok(Self { mesh, lowered, workload })
     }

@@ -93,7 +93,7 @@ pub fn ranked(kernel: &Kernel, model: &DeviceModel, local_bytes: u64) -> Option<
 mod tests {
     use super::*;
     use crate::tuning::{CaseMesh, FormCase, transform};
-    use purlin_autotune::{Errors, Machine, Measurement, Outcome, Workload};
+    use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
     use purlin_forms::lowering::{LoweringOptions, lower};
     use purlin_forms::quadrature::QuadratureScheme;
     use purlin_kernels::Operator;
@@ -135,15 +135,18 @@ mod tests {
             cut_short: false,
             resources: None,
         };
-        let device = Machine {
+        let device = DeviceModel {
             name: name.into(),
-            driver: String::new(),
+            description: String::new(),
             clock_mhz: 0,
             dram_bytes_per_s: 1.0,
             local_bytes_per_s: None,
             fp64_flops_per_s: 1.0,
+            source: String::new(),
+            occupancy: None,
         };
         Record {
+            version: RECORD_VERSION,
             workload: Workload { ..case.workload.clone() },
             device,
             parameters,

@@ -37,8 +37,10 @@ fn bars(records: &[&Record]) -> Result<Vec<Bar>, PlotError> {
     for record in records {
         let Some(rate) = record.flops_per_s() else { continue };
         let case = record.workload.case.clone();
-        let (tables, roof) =
-            (record.device.table_roofline(&record.workload), record.device.true_roofline(&record.workload));
+        let (tables, roof) = (
+            record.workload.work.table_roofline(&record.device),
+            record.workload.work.true_roofline(&record.device),
+        );
         if ![rate, tables, roof].iter().all(|x| x.is_finite() && *x > 0.0) {
             let what = format!("{rate} FLOP/s below {tables} and {roof} FLOP/s for `{case}`");
             return Err(PlotError::NotPositive { what });

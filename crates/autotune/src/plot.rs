@@ -1,10 +1,10 @@
 //! A roofline as an SVG picture.
 
-use crate::device_model::DeviceModel;
 use crate::roofline::Work;
 use plotters::coord::ranged1d::{KeyPointHint, Ranged};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use purlin_runtime::DeviceModel;
 use std::ops::Range;
 
 /// A measured kernel on the picture.
@@ -150,8 +150,8 @@ fn draw(area: &Area<'_>, model: &DeviceModel, points: &[Point]) -> Result<(), Fa
 
     for point in points {
         let (px, py) = (point.work.intensity(), point.flops_per_s / 1e9);
-        let tables = model.table_roofline(&point.work) / 1e9;
-        if tables < model.true_roofline(&point.work) / 1e9 {
+        let tables = point.work.table_roofline(model) / 1e9;
+        if tables < point.work.true_roofline(model) / 1e9 {
             let bar = [(px / 1.15, tables), (px * 1.15, tables)];
             chart.draw_series(LineSeries::new(bar, LOCAL.stroke_width(3)))?;
             let label = "tables in local memory";
@@ -159,7 +159,7 @@ fn draw(area: &Area<'_>, model: &DeviceModel, points: &[Point]) -> Result<(), Fa
             chart.draw_series([Text::new(label, place, text(&LOCAL, HPos::Left, VPos::Center))])?;
         }
         chart.draw_series([Circle::new((px, py), 5, MEASURED.filled())])?;
-        let part = 100.0 * point.flops_per_s / model.true_roofline(&point.work);
+        let part = 100.0 * point.flops_per_s / point.work.true_roofline(model);
         let label = format!("{}: {} GFLOP/s, {part:.1} % of the roof", point.label, figure(py));
         let right = px > (x.start * x.end).sqrt();
         let (h, factor) = if right { (HPos::Right, 1.0 / 1.12) } else { (HPos::Left, 1.12) };
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_picture_names_device_and_kernel() {
-        let work = Work { flops: 100.0, dram_bytes: 10.0, local_bytes: Some(50.0) };
+        let work = Work { flops: 100, dram_bytes: 10, table_bytes: 50 };
         let point = Point { label: "laplace".into(), work, flops_per_s: 1e12 };
         for model in known_devices().unwrap() {
             let svg = roofline_svg(&model, std::slice::from_ref(&point)).unwrap();

@@ -1,8 +1,8 @@
 //! What one trial of the tuner found, as it is kept.
 
-use crate::device_model::DeviceModel;
 use crate::roofline::Work;
 use crate::tiling::TilingParameters;
+use purlin_runtime::DeviceModel;
 use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -132,12 +132,9 @@ pub struct Workload {
     pub cells: u64,
     /// Entries of the result.
     pub dofs: u64,
-    /// Floating-point operations.
-    pub flops: u64,
-    /// Compulsory bytes to and from memory.
-    pub dram_bytes: u64,
-    /// Bytes of all reads of reference matrices.
-    pub table_bytes: u64,
+    /// Operations and bytes.
+    #[serde(flatten)]
+    pub work: Work,
 }
 
 impl Workload {
@@ -145,59 +142,6 @@ impl Workload {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.kernel, &self.mesh, self.cells) == (&other.kernel, &other.mesh, other.cells)
-    }
-
-    /// The same for rooflines.
-    #[must_use]
-    pub fn work(&self) -> Work {
-        let local_bytes = Some(self.table_bytes as f64);
-        Work { flops: self.flops as f64, dram_bytes: self.dram_bytes as f64, local_bytes }
-    }
-}
-
-/// Where it ran, with the ceilings that were measured there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    /// The device's name.
-    pub name: String,
-    /// Its driver or compiler.
-    pub driver: String,
-    /// Highest clock in MHz; 0 where it is not known.
-    pub clock_mhz: u32,
-    /// Bytes a second to and from memory.
-    pub dram_bytes_per_s: f64,
-    /// Bytes a second of local memory; none where that is ordinary memory.
-    pub local_bytes_per_s: Option<f64>,
-    /// Double-precision operations a second.
-    pub fp64_flops_per_s: f64,
-}
-
-impl Machine {
-    /// Rate that the roofline with tables in local memory allows `workload`, FLOP/s
-    /// (Kulkarni & Klöckner 2025, equation 47).
-    #[must_use]
-    pub fn table_roofline(&self, workload: &Workload) -> f64 {
-        self.rooflines(workload).0
-    }
-
-    /// Rate that memory and arithmetic alone allow `workload`, FLOP/s.
-    #[must_use]
-    pub fn true_roofline(&self, workload: &Workload) -> f64 {
-        self.rooflines(workload).1
-    }
-
-    fn rooflines(&self, workload: &Workload) -> (f64, f64) {
-        let ceilings = DeviceModel {
-            name: self.name.clone(),
-            description: String::new(),
-            dram_bytes_per_s: self.dram_bytes_per_s,
-            local_bytes_per_s: self.local_bytes_per_s,
-            fp64_flops_per_s: self.fp64_flops_per_s,
-            source: String::new(),
-            occupancy: None,
-        };
-        let work = workload.work();
-        (ceilings.table_roofline(&work), ceilings.true_roofline(&work))
     }
 }
 
@@ -290,13 +234,34 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
+/// The form in which records are written: 2 since devices are [`DeviceModel`]s and workloads name their mesh. Records
+/// of all versions until this one are read.
+pub const RECORD_VERSION: u32 = 2;
+
+fn first_version() -> u32 {
+    1
+}
+
+/// A version that this program knows.
+fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let found = u32::deserialize(deserializer)?;
+    if (1..=RECORD_VERSION).contains(&found) {
+        return Ok(found);
+    }
+    let message = format!("a record of version {found}, needed 1 to {RECORD_VERSION}; use a newer program");
+    Err(serde::de::Error::custom(message))
+}
+
 /// One trial: a mapping of a kernel on a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
+    /// The form in which it was written, at most [`RECORD_VERSION`].
+    #[serde(default = "first_version", deserialize_with = "known_version")]
+    pub version: u32,
     /// What was computed.
     pub workload: Workload,
-    /// Where.
-    pub device: Machine,
+    /// Where, with the ceilings that were measured there.
+    pub device: DeviceModel,
     /// How it was mapped.
     pub parameters: Parameters,
     /// Position in the search space by predicted time, from 1.
@@ -357,19 +322,19 @@ impl Record {
     /// Operations of the untransformed kernel a second, FLOP/s.
     #[must_use]
     pub fn flops_per_s(&self) -> Option<f64> {
-        self.median_s().map(|s| self.workload.flops as f64 / s)
+        self.median_s().map(|s| self.workload.work.flops as f64 / s)
     }
 
     /// Part of the roofline with tables in local memory.
     #[must_use]
     pub fn of_table_roofline(&self) -> Option<f64> {
-        self.flops_per_s().map(|rate| rate / self.device.table_roofline(&self.workload))
+        self.flops_per_s().map(|rate| rate / self.workload.work.table_roofline(&self.device))
     }
 
     /// Part of the roofline of memory and arithmetic alone.
     #[must_use]
     pub fn of_true_roofline(&self) -> Option<f64> {
-        self.flops_per_s().map(|rate| rate / self.device.true_roofline(&self.workload))
+        self.flops_per_s().map(|rate| rate / self.workload.work.true_roofline(&self.device))
     }
 }
 

@@ -72,7 +72,7 @@ fn summary(rows: &[Row<'_>]) -> String {
          roofline with tables in local memory, {} half of that of DRAM and FP64 alone.",
         rows.len(),
         first.name,
-        first.driver,
+        first.description,
         first.clock_mhz,
         first.dram_bytes_per_s / 1e9,
         first.local_bytes_per_s.map_or_else(String::new, |b| format!("local memory {:.0} GB/s, ", b / 1e9)),

@@ -1,7 +1,7 @@
 //! What a candidate has to meet.
 
-use crate::device_model::Occupancy;
 use crate::tiling::{MAX_WORK_GROUP, TilingSizes};
+use purlin_runtime::Occupancy;
 use serde::{Deserialize, Serialize};
 
 /// Bounds of the search space: the constraints of Kulkarni & Klöckner 2025, adjustable, and the limits of a

@@ -1,7 +1,7 @@
 //! The predicted time of a candidate.
 
-use crate::device_model::{DeviceModel, Occupancy};
 use crate::tiling::Tiling;
+use purlin_runtime::{DeviceModel, Occupancy};
 
 /// The cost model of Kulkarni & Klöckner 2025 for a device.
 ///

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::device_model::{DeviceModel, known_devices};
+use crate::device_model::known_devices;
 use crate::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use purlin_runtime::DeviceModel;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -14,9 +14,9 @@ mod trial;
 mod watch;
 
 use crate::database::{Database, DatabaseError};
-use crate::record::{Candidate, Errors, Key, Machine, Parameters, Record, Refusal, Workload};
+use crate::record::{Candidate, Errors, Key, Parameters, Record, Refusal, Workload};
 use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{Timing, TimingOptions};
+use purlin_runtime::{DeviceModel, Timing, TimingOptions};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ pub enum Ending {
 /// The database cannot be read or written.
 pub fn tune<S: Subject>(
     tasks: &[Task<S>],
-    machine: &Machine,
+    machine: &DeviceModel,
     database: &Database,
     options: &TunerOptions,
     observer: &dyn Observer,

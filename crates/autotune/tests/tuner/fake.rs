@@ -2,7 +2,8 @@
 
 use purlin_autotune::tuner::{Built, Event, Observer, Session, Subject};
 use purlin_autotune::{
-    Candidate, Errors, Machine, Measurement, Outcome, Parameters, Record, Refusal, Stage, Workload,
+    Candidate, DeviceModel, Errors, Measurement, Outcome, Parameters, RECORD_VERSION, Record, Refusal, Stage,
+    Work, Workload,
 };
 use purlin_runtime::{Timing, TimingOptions};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,20 +35,20 @@ pub fn workload(case: &str) -> Workload {
         mesh: None,
         cells: 100,
         dofs: 50,
-        flops: 1_000_000,
-        dram_bytes: 1000,
-        table_bytes: 500,
+        work: Work { flops: 1_000_000, dram_bytes: 1000, table_bytes: 500 },
     }
 }
 
-pub fn machine() -> Machine {
-    Machine {
+pub fn machine() -> DeviceModel {
+    DeviceModel {
         name: "fake \"quoted\" card\nof two lines".into(),
-        driver: "none".into(),
+        description: "none".into(),
         clock_mhz: 1,
         dram_bytes_per_s: 1e9,
         local_bytes_per_s: None,
         fp64_flops_per_s: 1e12,
+        source: "invented".into(),
+        occupancy: None,
     }
 }
 
@@ -63,6 +64,7 @@ pub fn record(case: &str, cells: u64, median_s: f64) -> Record {
         resources: None,
     };
     Record {
+        version: RECORD_VERSION,
         workload: workload(case),
         device: machine(),
         parameters: Parameters::SingleCell { cells },
