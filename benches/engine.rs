@@ -5,7 +5,6 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use purlin::Strategy;
 use purlin::autotune::known_devices;
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
@@ -15,6 +14,7 @@ use purlin::kernels::Operator;
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{SplitIname, TagIname};
 use purlin::tuning::{Choice, source};
+use purlin::{Mapping, transform};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,7 +30,7 @@ fn main() {
 }
 
 fn cuda(kernel: &Kernel) -> Program {
-    let (kernel, _) = Strategy::SingleCell.apply(kernel).unwrap();
+    let (kernel, _) = transform(kernel, &Mapping::SINGLE_CELL).unwrap();
     generate(&kernel, Target::Cuda, &Options::default()).unwrap()
 }
 

@@ -4,7 +4,7 @@ use purlin::codegen::{Options, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{FunctionSpace, coefficient, dx, grad, inner, test};
 use purlin::forms::mesh::Mesh;
-use purlin::{Loaded, Problem, Random, Strategy};
+use purlin::{Loaded, Mapping, Problem, Random, transform};
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +14,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mesh = Mesh::unit_square(16)?;
     let problem = Problem::new("diffusion", &diffusion, None, mesh, Random::fresh_seed())?;
-    let (kernel, recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
+    let (kernel, recipe) = transform(&problem.lowered.kernel, &Mapping::SINGLE_CELL)?;
     println!("{}\n{recipe}\n{kernel}", problem.lowered.kernel);
 
     let device = purlin::runtime::open("c")?;

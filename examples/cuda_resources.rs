@@ -1,13 +1,13 @@
 //! Registers, shared memory and spills of all 70 operator actions on sm_90, as CSV:
 //! `cargo run --release --example cuda_resources > results/cuda_resources.csv`.
 
-use purlin::Strategy;
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::kernels::Operator;
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
+use purlin::{Mapping, transform};
 use std::error::Error;
 use std::process::Command;
 
@@ -35,7 +35,7 @@ fn row(operator: Operator, dim: usize, degree: usize) -> Result<String, Box<dyn 
     let name = format!("{operator}_{dim}d_p{degree}");
     let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
     let lowered = lower(&operator.form(dim, degree)?, &options)?;
-    let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel)?;
+    let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL)?;
     let program = generate(&kernel, Target::Cuda, &Options::default())?;
     let object = nvrtc::compile_for("sm_90", &name, &program.source, &Cache::from_environment())?;
     let r = object.resources.first().ok_or("ptxas reported no kernel")?;

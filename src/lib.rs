@@ -9,14 +9,14 @@
 //!
 //! This crate re-exports the stages under short names and adds what joins them: [`Problem`] (a form on a
 //! mesh with inputs, and what its result must be), [`Loaded`] (a kernel's memory on a device) and
-//! [`Strategy`].
+//! [`Mapping`] with [`transform`].
 //!
 //! ```
-//! use purlin::{Loaded, Problem, Strategy, kernels::Operator, forms::mesh::Mesh};
+//! use purlin::{Loaded, Mapping, Problem, transform, kernels::Operator, forms::mesh::Mesh};
 //! use purlin::codegen::{Options, generate};
 //!
 //! let problem = Problem::operator(Operator::Laplace, 2, None, Mesh::unit_square(4)?, 7)?;
-//! let (kernel, _recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
+//! let (kernel, _recipe) = transform(&problem.lowered.kernel, &Mapping::SINGLE_CELL)?;
 //! let device = purlin::runtime::open("c")?;
 //! let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
 //! let loaded = Loaded::new(&*device, &program, &problem.memory)?;
@@ -46,7 +46,6 @@ mod layout;
 mod loaded;
 mod problem;
 mod random;
-mod strategy;
 mod tiling_sizes;
 pub mod tuning;
 mod work;
@@ -55,7 +54,8 @@ pub use capacity::{OutOfMemory, check_memory};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};
+pub use purlin_autotune::Mapping;
 pub use random::Random;
-pub use strategy::{Strategy, UnknownStrategy};
 pub use tiling_sizes::{staged_tiling_sizes, tiling_sizes};
+pub use tuning::transform;
 pub use work::kernel_work;

@@ -18,7 +18,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::autotune::Parameters;
+use purlin::autotune::Mapping;
 use purlin::ir::verify::KEYWORDS;
 use purlin::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
 use purlin::transforms::{Recipe, Selection};
@@ -152,7 +152,7 @@ fn json(block: &Block) -> Result<(), String> {
     }
     match () {
         () if block.is("selection") => block.body.lines().try_for_each(read::<Selection>),
-        () if block.is("mapping") => block.body.lines().try_for_each(read::<Parameters>),
+        () if block.is("mapping") => block.body.lines().try_for_each(read::<Mapping>),
         () => read::<serde_json::Value>(&block.body),
     }
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
+use purlin::autotune::{Mapping, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{FunctionSpace, coefficient, dx, test};
@@ -59,10 +59,10 @@ fn check_problem(problem: &Problem, name: &str) {
     let kernel = &problem.lowered.kernel;
     let (sizes, staged) = (tiling_sizes(kernel).unwrap(), staged_tiling_sizes(kernel).unwrap());
     let mut mappings = vec![
-        Parameters::ConstantCells { cells: 1 + random.below(9) },
-        Parameters::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
+        Mapping::ConstantCells { cells: 1 + random.below(9) },
+        Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
         // one quadrature tile: results share memory with degrees of freedom
-        Parameters::StagedTiling(TilingParameters {
+        Mapping::StagedTiling(TilingParameters {
             cells: 3,
             work_items_per_cell: 2,
             quad_tile: staged.quadrature_points,
@@ -73,8 +73,8 @@ fn check_problem(problem: &Problem, name: &str) {
         }),
     ];
     for _ in 0..if all() { 40 } else { 1 } {
-        mappings.push(Parameters::Tiling(tiling(&sizes, &mut random)));
-        mappings.push(Parameters::StagedTiling(tiling(&staged, &mut random)));
+        mappings.push(Mapping::Tiling(tiling(&sizes, &mut random)));
+        mappings.push(Mapping::StagedTiling(tiling(&staged, &mut random)));
     }
     for mapping in mappings {
         let (mapped, _) = transform(kernel, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
@@ -123,10 +123,10 @@ fn several_quadrature_rules_are_refused_by_name() {
     let message = "the kernel `two_rules` has 2 quadrature loops, and this mapping tiles one: integrate all terms by one \
                    rule, of the largest degree, or map one cell to a work-item";
     assert_eq!(tiling_sizes(kernel).unwrap_err().to_string(), message);
-    let staged = Parameters::StagedCells { cells: 4, constant_tables: false };
+    let staged = Mapping::StagedCells { cells: 4, constant_tables: false };
     assert_eq!(transform(kernel, &staged).unwrap_err().to_string(), format!("transform: {message}"));
     let expected = problem.reference().unwrap();
-    let (mapped, _) = transform(kernel, &Parameters::ConstantCells { cells: 4 }).unwrap();
+    let (mapped, _) = transform(kernel, &Mapping::ConstantCells { cells: 4 }).unwrap();
     let error = RelativeError::between(&found(&problem, &mapped, "c"), &expected);
     assert!(error.is_within(TOLERANCE), "{error:?}");
 }

@@ -6,12 +6,12 @@
 
 mod support;
 
-use purlin::Strategy;
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
+use purlin::{Mapping, transform};
 use support::{all, cases, last_degree};
 
 #[test]
@@ -29,7 +29,7 @@ fn cuda_sources_compile() {
         let name = format!("{operator}_{dim}d_p{degree}");
         let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
         let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
-        let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
+        let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         let object = nvrtc::compile_for("sm_90", &name, &program.source, &cache).unwrap();
         let [resources] = object.resources.as_slice() else { panic!("{name}: {}", object.log) };

@@ -9,7 +9,7 @@ use purlin::forms::numbering::Numbering;
 use purlin::forms::reference;
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
-use purlin::{Loaded, RelativeError, Strategy};
+use purlin::{Loaded, Mapping, RelativeError, transform};
 use std::collections::BTreeMap;
 
 /// As in the tests of all actions: sums of at most some hundred products, relative to the largest entry.
@@ -64,7 +64,7 @@ fn actions_are_the_same_on_cells_of_either_orientation() {
         let plain = if dim == 2 { Mesh::unit_square(2) } else { Mesh::unit_cube(1) }.unwrap();
         let form = operator.form(dim, degree).unwrap();
         let lowered = lower(&form, &LoweringOptions::new("action")).unwrap();
-        let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
+        let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
         let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
         let mut results = Vec::new();
         for mesh in [with_turned_cells(&plain), plain] {

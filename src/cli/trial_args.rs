@@ -11,7 +11,7 @@ use super::trials::{Trials, first_line};
 use clap::Args;
 use purlin::Random;
 use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
-use purlin::autotune::{Candidate, Database, DeviceModel, Parameters, Record, Refusal, Stage, known_devices};
+use purlin::autotune::{Candidate, Database, DeviceModel, Mapping, Record, Refusal, Stage, known_devices};
 use purlin::codegen::Target;
 use purlin::ir::Kernel;
 use purlin::runtime::cuda::nvrtc;
@@ -34,7 +34,7 @@ pub struct TrialArgs {
     pub budget: usize,
     /// Try this mapping alone, as the records have it in JSON; may be given several times
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with = "budget")]
-    pub mapping: Vec<Parameters>,
+    pub mapping: Vec<Mapping>,
     /// Begin no trial after this time, such as 90s, 9m or 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time_limit: Option<Duration>,
@@ -251,13 +251,13 @@ pub(super) fn model_of_arch(arch: &str) -> Result<DeviceModel, Failure> {
 /// Fills the cache of compiled kernels with that of each case and mapping.
 pub(super) fn compile_only(
     arch: &str,
-    jobs: &[(&str, &Kernel, Parameters)],
+    jobs: &[(&str, &Kernel, Mapping)],
     progress: &Progress,
 ) -> Result<(), Failure> {
     nvrtc::version().map_err(|e| Failure::Missing(e.to_string()))?;
     let cache = Cache::from_environment();
     let done = AtomicUsize::new(0);
-    let compile = |(case, kernel, parameters): &(&str, &Kernel, Parameters)| {
+    let compile = |(case, kernel, parameters): &(&str, &Kernel, Mapping)| {
         let result = source(kernel, parameters, Target::Cuda).and_then(|(program, _)| {
             let object = nvrtc::compile_program(arch, &program, Optimisation::Full, &cache);
             let resources = object.map_err(|e| Refusal::new(Stage::Compile, e))?.resources;

@@ -13,9 +13,7 @@ use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, s
 use super::trials::Trials;
 use super::tune::{TuneArgs, given_mesh};
 use purlin::autotune::tuner::{Built, Session, Subject, Task, tune};
-use purlin::autotune::{
-    Candidate, Database, DeviceModel, Errors, Parameters, Record, Refusal, Stage, Workload,
-};
+use purlin::autotune::{Candidate, Database, DeviceModel, Errors, Mapping, Record, Refusal, Stage, Workload};
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
@@ -109,9 +107,9 @@ fn choose(
 }
 
 /// The values of holes as a record has them.
-fn parameters(choice: &Choice) -> Parameters {
+fn parameters(choice: &Choice) -> Mapping {
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Parameters::Schedule { values: choice.values().iter().map(|(k, v)| (k.clone(), text(v))).collect() }
+    Mapping::Schedule { values: choice.values().iter().map(|(k, v)| (k.clone(), text(v))).collect() }
 }
 
 /// What is computed. The kernel's hash is that of its text with its schedule and parameters, which make another case.
@@ -147,7 +145,7 @@ impl Subject for FileSubject<'_> {
         &self.workload
     }
 
-    fn build(&self, parameters: &Parameters) -> Result<Built<Candidated>, Refusal> {
+    fn build(&self, parameters: &Mapping) -> Result<Built<Candidated>, Refusal> {
         let kernel = self.mapped(parameters)?;
         let info = self.device.info();
         let program = generate(&kernel, info.backend.target(), &Options::default())
@@ -175,10 +173,10 @@ impl Subject for FileSubject<'_> {
 
 impl FileSubject<'_> {
     /// The kernel with values for the holes of its schedule, or with a mapping.
-    fn mapped(&self, parameters: &Parameters) -> Result<Kernel, Refusal> {
+    fn mapped(&self, parameters: &Mapping) -> Result<Kernel, Refusal> {
         let refused = |e: String| Refusal::new(Stage::Transform, e);
         match (&self.script, parameters) {
-            (Some(script), Parameters::Schedule { values }) => {
+            (Some(script), Mapping::Schedule { values }) => {
                 let value =
                     |(hole, text): (&String, &String)| Ok((hole.clone(), script.value_of(hole, text)?));
                 let values = values.iter().map(value).collect::<Result<Vec<_>, String>>().map_err(refused)?;
@@ -280,14 +278,15 @@ fn finish(
     let (median, work) = (time(&best), &task.subject.workload.work);
     let rate = |n: u64| figure(n as f64 / median / 1e9);
     let mapping = match &best.parameters {
-        Parameters::Schedule { values } => {
+        Mapping::Schedule { values } => {
             values.iter().map(|(name, value)| format!(" --hole {name}={value}")).collect()
         }
-        Parameters::SingleCell { .. }
-        | Parameters::ConstantCells { .. }
-        | Parameters::StagedCells { .. }
-        | Parameters::Tiling(_)
-        | Parameters::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
+        Mapping::Sequential
+        | Mapping::SingleCell { .. }
+        | Mapping::ConstantCells { .. }
+        | Mapping::StagedCells { .. }
+        | Mapping::Tiling(_)
+        | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };
     let params = task.subject.memory.params().iter();
     let sizes: String = match (&args.mesh, args.cells) {

@@ -2,8 +2,8 @@
 
 use crate::{Random, staged_tiling_sizes, tiling_sizes};
 use purlin_autotune::{
-    Candidate, CostModel, DeviceModel, NoOccupancy, Parameters, SearchBounds, SearchSpace, Tiling,
-    TilingError, TilingParameters, staged_tilings,
+    Candidate, CostModel, DeviceModel, Mapping, NoOccupancy, SearchBounds, SearchSpace, Tiling, TilingError,
+    TilingParameters, staged_tilings,
 };
 use purlin_ir::{Kernel, VarKind, Variable};
 use purlin_transforms::strategies::{MAX_KEPT, NotAnAction};
@@ -87,7 +87,7 @@ impl<'m> Choice<'m> {
             new
         };
         let candidate = |(k, ranked): (u64, purlin_autotune::Ranked)| Candidate {
-            parameters: Parameters::Tiling(ranked.parameters),
+            parameters: Mapping::Tiling(ranked.parameters),
             rank: Some(k),
             predicted_s: Some(ranked.seconds_per_cell * self.cells),
         };
@@ -117,7 +117,7 @@ impl<'m> Choice<'m> {
     fn candidate(&self, parameters: TilingParameters) -> Option<Candidate> {
         let seconds = self.model.seconds_per_cell(&Tiling::new(self.space.sizes(), &parameters).ok()?);
         let predicted_s = Some(seconds * self.cells);
-        Some(Candidate { parameters: Parameters::Tiling(parameters), rank: None, predicted_s })
+        Some(Candidate { parameters: Mapping::Tiling(parameters), rank: None, predicted_s })
     }
 }
 
@@ -148,7 +148,7 @@ pub fn candidates(
 fn staged(kernel: &Kernel, local_bytes: u64, budget: usize) -> Result<Vec<Candidate>, CandidatesError> {
     let sizes = staged_tiling_sizes(kernel)?;
     let tilings = staged_tilings(&sizes, local_bytes).take(budget);
-    Ok(tilings.map(|p| Candidate::unranked(Parameters::StagedTiling(p))).collect())
+    Ok(tilings.map(|p| Candidate::unranked(Mapping::StagedTiling(p))).collect())
 }
 
 /// Bytes of all tables of a kernel.

@@ -1,7 +1,7 @@
 //! The mapping of an operator action that is known to be fast on a device.
 
 use super::Choice;
-use purlin_autotune::{DeviceModel, Parameters, Record};
+use purlin_autotune::{DeviceModel, Mapping, Record};
 use purlin_ir::Kernel;
 use purlin_runtime::{Backend, DeviceInfo};
 use std::fmt;
@@ -15,7 +15,7 @@ const SHIPPED: [(&str, &str, &str); 1] =
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// The mapping.
-    pub mapping: Parameters,
+    pub mapping: Mapping,
     /// Where it is known from.
     pub source: Source,
 }
@@ -68,7 +68,7 @@ pub fn known(case: &str, kernel: &Kernel, device: &DeviceInfo, records: &[Record
         found.push(Known { mapping, source: Source::SameCase });
     }
     found.extend(shipped(case, device));
-    found.push(Known { mapping: Parameters::SINGLE_CELL, source: Source::Nothing });
+    found.push(Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing });
     found
 }
 
@@ -124,7 +124,7 @@ mod tests {
         FormCase::new(operator.action_name(dim, degree), lowered, CaseMesh::Unit(2)).unwrap()
     }
 
-    fn record(case: &FormCase, name: &str, parameters: Parameters, median_s: f64) -> Record {
+    fn record(case: &FormCase, name: &str, parameters: Mapping, median_s: f64) -> Record {
         let measurement = Measurement {
             kernel: String::new(),
             errors: Errors { small: 0.0, measured: 0.0 },
@@ -191,7 +191,7 @@ mod tests {
         let host = device("a processor", Backend::C, "x86_64");
         let of = |records: &[Record]| known(&name, kernel, &host, records).swap_remove(0);
         assert_eq!(of(&[]).source, Source::Nothing);
-        let cells = |cells| Parameters::SingleCell { cells };
+        let cells = |cells| Mapping::SingleCell { cells };
         let slow = record(&lowered, "a processor", cells(8), 2.0);
         let fast = record(&lowered, "a processor", cells(16), 1.0);
         let elsewhere = record(&lowered, "another one", cells(64), 0.5);

@@ -18,7 +18,7 @@ pub use case::{CaseError, CaseMesh, FormCase};
 pub use session::{CaseInputs, CaseSession};
 
 use purlin_autotune::tuner::{Built, Subject};
-use purlin_autotune::{Parameters, Refusal, Stage, TilingParameters, Workload};
+use purlin_autotune::{Mapping, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
@@ -35,28 +35,29 @@ pub const TOLERANCE: f64 = 1e-12;
 /// Degrees of freedom that are compared with the reference on the measured mesh.
 const SAMPLES: usize = 20;
 
-/// Maps a kernel as the parameters say; returns it with the recipe that made it.
+/// Maps a kernel; returns it with the recipe that made it.
 ///
 /// # Errors
 /// The parameter that makes no sense, or the step that was refused.
-pub fn transform(kernel: &Kernel, parameters: &Parameters) -> Result<(Kernel, Recipe), Refusal> {
-    match parameters {
-        Parameters::SingleCell { cells } => {
+pub fn transform(kernel: &Kernel, mapping: &Mapping) -> Result<(Kernel, Recipe), Refusal> {
+    match mapping {
+        Mapping::Sequential => Ok((kernel.clone(), Recipe::default())),
+        Mapping::SingleCell { cells } => {
             let strategy = SingleCell { work_group: signed(*cells), ..SingleCell::default() };
             single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
-        Parameters::ConstantCells { cells } => {
+        Mapping::ConstantCells { cells } => {
             let work_group = signed(*cells);
             let strategy = SingleCell { work_group, constant_tables: true, ..SingleCell::default() };
             single_cell_per_work_item(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
-        Parameters::StagedCells { cells, constant_tables } => {
+        Mapping::StagedCells { cells, constant_tables } => {
             let strategy = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
             staged_cells(kernel, &strategy).map_err(|e| Refusal::new(Stage::Transform, e))
         }
-        Parameters::Tiling(p) => tiled(kernel, p, false),
-        Parameters::StagedTiling(p) => tiled(kernel, p, true),
-        Parameters::Schedule { .. } => Err(Refusal::new(
+        Mapping::Tiling(p) => tiled(kernel, p, false),
+        Mapping::StagedTiling(p) => tiled(kernel, p, true),
+        Mapping::Schedule { .. } => Err(Refusal::new(
             Stage::Transform,
             "values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE",
         )),
@@ -86,11 +87,7 @@ fn signed(n: u64) -> i64 {
 ///
 /// # Errors
 /// Which stage refused, and why.
-pub fn source(
-    kernel: &Kernel,
-    parameters: &Parameters,
-    target: Target,
-) -> Result<(Program, String), Refusal> {
+pub fn source(kernel: &Kernel, parameters: &Mapping, target: Target) -> Result<(Program, String), Refusal> {
     let (kernel, _) = transform(kernel, parameters)?;
     let program =
         generate(&kernel, target, &Options::default()).map_err(|e| Refusal::new(Stage::Generate, e))?;
@@ -156,7 +153,7 @@ impl Subject for CaseSubject<'_> {
         &self.case.workload
     }
 
-    fn build(&self, parameters: &Parameters) -> Result<Built<CaseProgram>, Refusal> {
+    fn build(&self, parameters: &Mapping) -> Result<Built<CaseProgram>, Refusal> {
         let info = self.device.info();
         let target = info.backend.target();
         let (program, kernel) = source(&self.case.lowered.kernel, parameters, target)?;

@@ -16,6 +16,7 @@
 mod database;
 mod device_model;
 mod figures;
+mod mapping;
 mod plot;
 mod ranking;
 mod record;
@@ -27,12 +28,13 @@ pub mod tuner;
 pub use database::{Contents, Damaged, Database, DatabaseError};
 pub use device_model::{DeviceModelError, known_devices};
 pub use figures::{bars_svg, share_svg};
+pub use mapping::Mapping;
 pub use plot::{PlotError, Point, roofline_svg};
 pub use purlin_runtime::{DeviceModel, Occupancy};
 pub use ranking::rank_correlation;
 pub use record::{
-    Candidate, Errors, Key, Measurement, Outcome, Parameters, RECORD_VERSION, Record, Refusal, Stage,
-    Workload, best_of_each,
+    Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload,
+    best_of_each,
 };
 pub use roofline::{Limit, Work};
 pub use search::{

@@ -1,75 +1,11 @@
 //! What one trial of the tuner found, as it is kept.
 
+use crate::mapping::Mapping;
 use crate::roofline::Work;
-use crate::tiling::TilingParameters;
 use purlin_runtime::DeviceModel;
 use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
-
-/// How a kernel is mapped onto the device: what the tuner chooses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "strategy", rename_all = "snake_case")]
-pub enum Parameters {
-    /// One cell a work-item (Kulkarni & Klöckner 2025, §4.1).
-    SingleCell {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-    },
-    /// One cell a work-item, tables in constant memory.
-    ConstantCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-    },
-    /// One cell a work-item, gather and scatter through local memory.
-    StagedCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-        /// Whether the tables are in constant memory.
-        constant_tables: bool,
-    },
-    /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
-    Tiling(TilingParameters),
-    /// The same with gather and scatter through local memory, and one tile of a matrix for all functions that are
-    /// evaluated with it.
-    StagedTiling(TilingParameters),
-    /// Values for the holes of a schedule, which belongs to the kernel.
-    Schedule {
-        /// The values by hole, as the text of a schedule has them.
-        values: BTreeMap<String, String>,
-    },
-}
-
-impl Parameters {
-    /// One cell a work-item, 32 cells a work-group (Kulkarni & Klöckner 2025, §4.1).
-    pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
-
-    /// Whether one work-item does one cell.
-    #[must_use]
-    pub fn is_single_cell(&self) -> bool {
-        matches!(self, Self::SingleCell { .. })
-    }
-}
-
-impl fmt::Display for Parameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
-            Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
-            Self::StagedCells { cells, constant_tables } => {
-                let tables = if *constant_tables { ", constant tables" } else { "" };
-                write!(f, "staged cells, {cells} a group{tables}")
-            }
-            Self::Tiling(tiling) => tiling.fmt(f),
-            Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
-            Self::Schedule { values } => {
-                let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                f.write_str(&values.join(", "))
-            }
-        }
-    }
-}
 
 /// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against 8.2, with the
 /// matrices of a whole action; H200, 2026-11-21).
@@ -79,7 +15,7 @@ const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The mapping.
-    pub parameters: Parameters,
+    pub parameters: Mapping,
     /// Position in its search space by predicted time, from 1; none if it was not ranked.
     pub rank: Option<u64>,
     /// Predicted seconds of one launch.
@@ -90,12 +26,12 @@ impl Candidate {
     /// The variant that every case is compared with.
     #[must_use]
     pub fn single_cell() -> Self {
-        Self::unranked(Parameters::SINGLE_CELL)
+        Self::unranked(Mapping::SINGLE_CELL)
     }
 
     /// A mapping that no model has looked at.
     #[must_use]
-    pub fn unranked(parameters: Parameters) -> Self {
+    pub fn unranked(parameters: Mapping) -> Self {
         Self { parameters, rank: None, predicted_s: None }
     }
 
@@ -107,9 +43,9 @@ impl Candidate {
         if table_bytes > CONSTANT_CACHE_BYTES {
             return Vec::new();
         }
-        let constant = [32, 128].map(|cells| Parameters::ConstantCells { cells });
-        let staged = [32, 64].map(|cells| Parameters::StagedCells { cells, constant_tables: true });
-        let variants = [Parameters::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
+        let constant = [32, 128].map(|cells| Mapping::ConstantCells { cells });
+        let staged = [32, 64].map(|cells| Mapping::StagedCells { cells, constant_tables: true });
+        let variants = [Mapping::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
         variants.map(Self::unranked).collect()
     }
 }
@@ -263,7 +199,7 @@ pub struct Record {
     /// Where, with the ceilings that were measured there.
     pub device: DeviceModel,
     /// How it was mapped.
-    pub parameters: Parameters,
+    pub parameters: Mapping,
     /// Position in the search space by predicted time, from 1.
     pub rank: Option<u64>,
     /// Predicted seconds.
@@ -283,7 +219,7 @@ pub struct Key(String);
 impl Key {
     /// The key of a trial.
     #[must_use]
-    pub fn of(workload: &Workload, device: &str, parameters: &Parameters) -> Self {
+    pub fn of(workload: &Workload, device: &str, parameters: &Mapping) -> Self {
         // Plain data without maps: it cannot fail, and its text is the same every time.
         let parameters = serde_json::to_string(parameters).unwrap_or_default();
         let mesh = workload.mesh.as_ref().map_or_else(String::new, |mesh| format!(" on {mesh}"));

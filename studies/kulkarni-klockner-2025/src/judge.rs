@@ -1,6 +1,6 @@
 //! How good the ranking is: the best of the best ranked against the best of many drawn at random.
 
-use purlin::autotune::{Parameters, Record, best_of_each, rank_correlation};
+use purlin::autotune::{Mapping, Record, best_of_each, rank_correlation};
 use purlin::cli::{markdown, seconds, table};
 use std::fmt::Write as _;
 
@@ -95,7 +95,7 @@ fn groups(records: &[Record]) -> Vec<Group<'_>> {
         let tilings = records
             .iter()
             .filter(|r| r.is_beside(best))
-            .filter(|r| matches!(r.parameters, Parameters::Tiling(_)));
+            .filter(|r| matches!(r.parameters, Mapping::Tiling(_)));
         tilings.partition(|r| r.rank.is_some())
     };
     let best = best_of_each(records).into_iter();

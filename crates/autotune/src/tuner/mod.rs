@@ -14,7 +14,8 @@ mod trial;
 mod watch;
 
 use crate::database::{Database, DatabaseError};
-use crate::record::{Candidate, Errors, Key, Parameters, Record, Refusal, Workload};
+use crate::mapping::Mapping;
+use crate::record::{Candidate, Errors, Key, Record, Refusal, Workload};
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{DeviceModel, Timing, TimingOptions};
 use std::collections::HashSet;
@@ -38,7 +39,7 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     /// Which stage refused, and why.
-    fn build(&self, parameters: &Parameters) -> Result<Built<Self::Program>, Refusal>;
+    fn build(&self, parameters: &Mapping) -> Result<Built<Self::Program>, Refusal>;
 
     /// Makes inputs and reference values; on any thread, ahead of their use.
     ///

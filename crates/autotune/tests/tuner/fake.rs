@@ -2,7 +2,7 @@
 
 use purlin_autotune::tuner::{Built, Event, Observer, Session, Subject};
 use purlin_autotune::{
-    Candidate, DeviceModel, Errors, Measurement, Outcome, Parameters, RECORD_VERSION, Record, Refusal, Stage,
+    Candidate, DeviceModel, Errors, Mapping, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage,
     Work, Workload,
 };
 use purlin_runtime::{Timing, TimingOptions};
@@ -21,7 +21,7 @@ pub const HANGS: u64 = 40;
 
 pub fn candidates(cells: &[u64]) -> Vec<Candidate> {
     let candidate = |cells: &u64| Candidate {
-        parameters: Parameters::SingleCell { cells: *cells },
+        parameters: Mapping::SingleCell { cells: *cells },
         rank: None,
         predicted_s: None,
     };
@@ -67,7 +67,7 @@ pub fn record(case: &str, cells: u64, median_s: f64) -> Record {
         version: RECORD_VERSION,
         workload: workload(case),
         device: machine(),
-        parameters: Parameters::SingleCell { cells },
+        parameters: Mapping::SingleCell { cells },
         rank: Some(1),
         predicted_s: Some(1e-5),
         outcome: Outcome::Measured(measurement),
@@ -129,11 +129,11 @@ impl Subject for Fake {
         &self.workload
     }
 
-    fn build(&self, parameters: &Parameters) -> Result<Built<u64>, Refusal> {
+    fn build(&self, parameters: &Mapping) -> Result<Built<u64>, Refusal> {
         self.building.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(std::time::Duration::from_millis(1));
         self.building.fetch_sub(1, Ordering::SeqCst);
-        let Parameters::SingleCell { cells } = parameters else { panic!("only single-cell variants here") };
+        let Mapping::SingleCell { cells } = parameters else { panic!("only single-cell variants here") };
         match *cells {
             NO_CODE => Err(Refusal::new(Stage::Compile, "too many registers")),
             PANICS => panic!("asked to"),
