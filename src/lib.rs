@@ -55,6 +55,7 @@ pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};
 pub use purlin_autotune::Mapping;
+pub use purlin_transforms::strategies::NotAnAction;
 pub use random::Random;
 pub use tiling_sizes::{staged_tiling_sizes, tiling_sizes};
 pub use tuning::transform;

@@ -8,8 +8,7 @@ use purlin::forms::form::FormError;
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::kernels::{Operator, OperatorError};
-use purlin::tiling_sizes;
-use purlin::transforms::strategies::NotAnAction;
+use purlin::{NotAnAction, tiling_sizes};
 
 /// A row of Tables 5 and 7 of Kulkarni & Klöckner 2025.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::interp::sample::seed;
 use purlin::ir::Kernel;
-use purlin::transforms::strategies::{MultiLevelTiling, multi_level_tiling};
-use purlin::{Random, tiling_sizes};
+use purlin::{Mapping, Random, tiling_sizes, transform};
 use std::collections::BTreeMap;
 use study_kulkarni_klockner_2025::case::Case;
 use study_kulkarni_klockner_2025::formulas::Algorithm4;
@@ -50,20 +49,6 @@ fn drawn(sizes: &TilingSizes, random: &mut Random) -> TilingParameters {
     }
 }
 
-fn strategy(p: &TilingParameters) -> MultiLevelTiling {
-    let signed = |n: u64| i64::try_from(n).unwrap();
-    MultiLevelTiling {
-        cells: signed(p.cells),
-        work_items_per_cell: signed(p.work_items_per_cell),
-        quad_tile: signed(p.quad_tile),
-        eval_rows: signed(p.eval_rows),
-        eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
-        quad_rows: signed(p.quad_rows),
-        quad_cols: signed(p.quad_cols),
-        staged: false,
-    }
-}
-
 /// Instances of the instructions whose names begin so, of one group.
 fn instances(stats: &Statistics, prefix: &str) -> u64 {
     stats.insns.iter().filter(|i| i.name.starts_with(prefix)).map(|i| i.instances).sum()
@@ -98,7 +83,7 @@ fn barriers(source: &str) -> Option<u64> {
 
 fn check(kernel: &Kernel, sizes: &TilingSizes, p: &TilingParameters) -> bool {
     let tiling = Tiling::new(sizes, p).unwrap();
-    let (tiled, _) = multi_level_tiling(kernel, &strategy(p)).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let (tiled, _) = transform(kernel, &Mapping::Tiling(p.clone())).unwrap_or_else(|e| panic!("{p}: {e}"));
     let params = [("n_cells", p.cells as i64), ("n_vertices", 100), ("n_dofs", 100)];
     let params: BTreeMap<String, i64> = params.map(|(n, v)| (n.to_owned(), v)).into();
     let stats = statistics(&tiled, &params).unwrap();
