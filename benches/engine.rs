@@ -13,8 +13,8 @@ use purlin::ir::{Kernel, text};
 use purlin::kernels::Operator;
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{SplitIname, TagIname};
-use purlin::tuning::{Choice, LoweredCase, source};
-use purlin::{Case, Strategy};
+use purlin::tuning::{Choice, source};
+use purlin::{Mapping, transform};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,7 +30,7 @@ fn main() {
 }
 
 fn cuda(kernel: &Kernel) -> Program {
-    let (kernel, _) = Strategy::SingleCell.apply(kernel).unwrap();
+    let (kernel, _) = transform(kernel, &Mapping::SINGLE_CELL).unwrap();
     generate(&kernel, Target::Cuda, &Options::default()).unwrap()
 }
 
@@ -59,14 +59,14 @@ fn text_to_cuda(bencher: Bencher<'_, '_>) {
     sample_size = 1
 )]
 fn tiling_to_cuda(bencher: Bencher<'_, '_>) {
-    let case = Case { operator: Operator::Laplace, dim: 3, degree: 4 };
-    let lowered = LoweredCase::new(case, QuadratureScheme::Document, 56).unwrap();
+    let options = LoweringOptions::new("laplace").with_scheme(QuadratureScheme::XiaoGimbutas);
+    let kernel = lower(&Operator::Laplace.form(3, 4).unwrap(), &options).unwrap().kernel;
     let model = known_devices().unwrap().into_iter().find(|m| m.name == "H200").unwrap();
-    let candidates = Choice::new(&lowered, &model, u64::MAX).unwrap().ranked(30);
+    let candidates = Choice::new(&kernel, 6 * 56 * 56 * 56, &model, u64::MAX).unwrap().ranked(30);
     let next = AtomicUsize::new(0);
     bencher.bench(|| {
         let k = next.fetch_add(1, Ordering::Relaxed) % candidates.len();
-        source(&lowered.lowered, &candidates[k].parameters, Target::Cuda).unwrap()
+        source(&kernel, &candidates[k].parameters, Target::Cuda).unwrap()
     });
 }
 

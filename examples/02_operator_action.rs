@@ -13,7 +13,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mesh = Mesh::unit_square(16)?;
     let problem = Problem::new("diffusion", &diffusion, None, mesh, Random::fresh_seed())?;
-    let (kernel, recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
+    let (kernel, recipe) = transform(&problem.lowered.kernel, &Mapping::SINGLE_CELL)?;
     println!("{}\n{recipe}\n{kernel}", problem.lowered.kernel);
 
     let device = open("c")?;

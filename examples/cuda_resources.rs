@@ -1,20 +1,23 @@
 //! Registers, shared memory and spills of all 70 operator actions on sm_90, as CSV:
 //! `cargo run --release --example cuda_resources > results/cuda_resources.csv`.
 
-use purlin::Strategy;
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::kernels::Operator;
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
+use purlin::{Mapping, transform};
 use std::error::Error;
 use std::process::Command;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let compiler = nvrtc::version()?;
     let date = String::from_utf8(Command::new("date").arg("+%F").output()?.stdout)?;
-    println!("# {compiler}, sm_90, strategy single-cell, quadrature rules of document 000, {}", date.trim());
+    println!(
+        "# {compiler}, sm_90, strategy single-cell, quadrature rules of Kulkarni & Klöckner 2025, {}",
+        date.trim()
+    );
     println!(
         "operator,dim,degree,registers,stack_bytes,spill_store_bytes,spill_load_bytes,shared_bytes,kernel"
     );
@@ -30,9 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn row(operator: Operator, dim: usize, degree: usize) -> Result<String, Box<dyn Error>> {
     let name = format!("{operator}_{dim}d_p{degree}");
-    let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::Document);
+    let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
     let lowered = lower(&operator.form(dim, degree)?, &options)?;
-    let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel)?;
+    let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL)?;
     let program = generate(&kernel, Target::Cuda, &Options::default())?;
     let object = nvrtc::compile_for("sm_90", &name, &program.source, &Cache::from_environment())?;
     let r = object.resources.first().ok_or("ptxas reported no kernel")?;

@@ -4,8 +4,8 @@
     python3 -m venv .venv && .venv/bin/pip install fenics-basix==0.11.0
     .venv/bin/python scripts/quadrature_tables.py JASKOWIEC_SUKUMAR.csv
 
-Xiao-Gimbutas rules (Computers & Mathematics with Applications 59, 2010) are taken from basix, the tetrahedral
-rules of Jaskowiec & Sukumar (International Journal for Numerical Methods in Engineering 121, 2020) from a file with
+Xiao-Gimbutas rules (Xiao & Gimbutas 2010) are taken from basix, the tetrahedral
+rules of Jaśkowiec & Sukumar 2020 from a file with
 the columns degree, x, y, z, weight, in which coordinates may carry more digits than a double holds.
 
 Format of a table: a line `degree count`, then `count` lines `x y [z] weight`; shortest decimal that reads back as the

@@ -9,13 +9,13 @@
 //!
 //! This crate re-exports the stages under short names and adds what joins them: [`Problem`] (a form on a
 //! mesh with inputs, and what its result must be), [`Loaded`] (a kernel's memory on a device) and
-//! [`Strategy`]. [`prelude`] has what recipes and running need.
+//! [`Mapping`] with [`transform`]. [`prelude`] has what recipes and running need.
 //!
 //! ```
 //! use purlin::{forms::mesh::Mesh, kernels::Operator, prelude::*};
 //!
 //! let problem = Problem::operator(Operator::Laplace, 2, None, Mesh::unit_square(4)?, 7)?;
-//! let (kernel, _recipe) = Strategy::SingleCell.apply(&problem.lowered.kernel)?;
+//! let (kernel, _recipe) = transform(&problem.lowered, &Mapping::SINGLE_CELL)?;
 //! let device = open("c")?;
 //! let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
 //! let loaded = Loaded::new(&*device, &program, &problem.memory)?;
@@ -39,25 +39,28 @@ pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;
 pub use purlin_transforms as transforms;
 
+#[cfg(feature = "cli")]
+extern crate self as purlin; // the command line uses the library as other programs do
+
 mod capacity;
-mod case;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod layout;
 mod loaded;
 pub mod prelude;
 mod problem;
-pub mod published;
 mod random;
-mod strategy;
 mod tiling_sizes;
 pub mod tuning;
 mod work;
 
 pub use capacity::{OutOfMemory, check_memory};
-pub use case::{Case, MalformedTable, PUBLISHED_MHZ, PublishedTime, UnknownCase, published_time};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};
+pub use purlin_autotune::Mapping;
+pub use purlin_forms::program::NotAnAction;
 pub use random::Random;
-pub use strategy::{Strategy, UnknownStrategy};
 pub use tiling_sizes::{staged_tiling_sizes, tiling_sizes};
-pub use work::{KernelWork, device_model, kernel_work, occupancy};
+pub use tuning::transform;
+pub use work::kernel_work;

@@ -34,10 +34,11 @@
 
 #[doc(no_inline)]
 pub use crate::{
-    Loaded, Problem, Random, Strategy,
+    Loaded, Mapping, Problem, Random,
     codegen::{Options, Program, Target, generate},
     interp::{Memory, Value, interpret},
     ir::{AddressSpace, AxisTag, Direction, Kernel, KernelBuilder, Layout, ScalarType, text},
     runtime::{Device, TimingOptions, devices, open},
-    transforms::{Recipe, Schedule, Script, Selection, Step, primitives::*},
+    transform,
+    transforms::{Primitive, Recipe, Schedule, Script, Selection, Step, primitives::*},
 };

@@ -93,7 +93,7 @@ impl RelativeError {
 }
 
 impl Problem {
-    /// An operator of document 000 on Lagrange elements of `degree`, named like `laplace_3d_p4`.
+    /// An operator of Kulkarni & Klöckner 2025 on Lagrange elements of `degree`, named like `laplace_3d_p4`.
     ///
     /// # Errors
     /// As [`Problem::new`].
@@ -105,7 +105,7 @@ impl Problem {
         seed: u64,
     ) -> Result<Self, ProblemError> {
         let dim = mesh.shape().dim();
-        let name = format!("{operator}_{dim}d_p{degree}");
+        let name = operator.kernel_name(dim, degree);
         Self::new(&name, &operator.form(dim, degree)?, scheme, mesh, seed)
     }
 
@@ -122,7 +122,14 @@ impl Problem {
         seed: u64,
     ) -> Result<Self, ProblemError> {
         let options = LoweringOptions { scheme, ..LoweringOptions::new(name) };
-        let lowered = lower(form, &options)?;
+        Self::lowered(lower(form, &options)?, mesh, seed)
+    }
+
+    /// Draws inputs of a lowered form from the stream of `seed`, uniform in [-1, 1).
+    ///
+    /// # Errors
+    /// As [`Problem::new`].
+    pub fn lowered(lowered: LoweredForm, mesh: Mesh, seed: u64) -> Result<Self, ProblemError> {
         check_memory(
             "the problem with its reference",
             bytes_of(&lowered, &mesh),

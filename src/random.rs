@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A stream of pseudo-random numbers; equal seeds give equal streams on every machine.
 ///
 /// # Source
-/// Steele, Lea & Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014 (SplitMix64).
+/// Steele et al. 2014 (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

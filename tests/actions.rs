@@ -1,5 +1,5 @@
-//! The operator actions of document 000: interpreter, C and OpenCL against a reference that shares no code with
-//! lowering or code generation.
+//! The operator actions of Kulkarni & Klöckner 2025: interpreter, C and OpenCL against a reference that
+//! shares no code with lowering or code generation.
 //!
 //! `make test` runs every operator, dimension and both ends of the degrees; `make test-all` runs all 70.
 
@@ -12,7 +12,7 @@ use purlin::interp::interpret;
 use purlin::ir::Kernel;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
-use purlin::{Loaded, Problem, Random, RelativeError, Strategy};
+use purlin::{Loaded, Mapping, Problem, Random, RelativeError, transform};
 use support::{all, bent_mesh, last_degree};
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.
@@ -44,7 +44,7 @@ fn check(operator: Operator, dim: usize, degree: usize) {
     let expected = problem.reference().unwrap();
     assert!(expected.iter().any(|y| y.abs() > 1e-6), "a result of nothing but zeros checks nothing");
     let plain = &problem.lowered.kernel;
-    let (mapped, _) = Strategy::SingleCell.apply(plain).unwrap();
+    let (mapped, _) = transform(plain, &Mapping::SINGLE_CELL).unwrap();
     let results = [
         ("interpreter, as lowered", interpreted(&problem, plain)),
         ("interpreter, single-cell", interpreted(&problem, &mapped)),

@@ -85,6 +85,43 @@ fn every_crate_has_exhaustive_matches() {
     }
 }
 
+/// Every manifest of the library: its crates, its kernels and the root package.
+fn manifests() -> Vec<(String, String)> {
+    let folders =
+        ALLOWED.iter().map(|(_, folder, _)| format!("{folder}/Cargo.toml")).chain(["Cargo.toml".into()]);
+    folders.map(|path| (path.clone(), std::fs::read_to_string(root().join(path)).unwrap())).collect()
+}
+
+/// Cases, figures and pages of a publication are no part of the library.
+#[test]
+fn nothing_depends_on_a_study() {
+    let mut studies: Vec<_> = std::fs::read_dir(root().join("studies")).unwrap().flatten().collect();
+    studies.retain(|entry| entry.path().is_dir());
+    assert!(!studies.is_empty());
+    for study in studies {
+        let folder = study.file_name().to_string_lossy().into_owned();
+        let manifest = std::fs::read_to_string(study.path().join("Cargo.toml")).unwrap();
+        let package = format!("study-{folder}");
+        assert!(
+            manifest.contains(&format!("name = \"{package}\"")),
+            "studies/{folder} is not called {package}"
+        );
+        assert!(manifest.contains("publish = false"), "{package} would be published");
+        for (path, manifest) in manifests() {
+            assert!(!manifest.contains(&package), "{path} names {package}");
+        }
+    }
+    let mut files = Vec::new();
+    for part in ["crates", "kernels", "src"] {
+        sources(&root().join(part), &mut files);
+    }
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let reads = ["include_str!", "include_bytes!"].iter().any(|m| text.contains(m));
+        assert!(!(reads && text.contains("studies/")), "{} includes data of a study", file.display());
+    }
+}
+
 #[test]
 fn the_reader_of_manifests_finds_what_is_there() {
     let manifest = "[dependencies]\npurlin-ir.workspace = true\nserde = \"1\"\n[dev-dependencies]\npurlin-codegen.workspace = true\n[target.'cfg(unix)'.dependencies]\npurlin-isl = { path = \"x\" }\n";
@@ -136,7 +173,7 @@ fn functions(lines: &[&str]) -> Vec<(usize, usize)> {
 #[test]
 fn files_and_functions_are_short() {
     let mut files = Vec::new();
-    for part in ["crates", "kernels", "src"] {
+    for part in ["crates", "kernels", "src", "studies"] {
         sources(&root().join(part), &mut files);
     }
     assert!(files.len() > 100);

@@ -18,7 +18,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::autotune::Parameters;
+use purlin::autotune::Mapping;
 use purlin::ir::verify::KEYWORDS;
 use purlin::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
 use purlin::transforms::{Recipe, Selection};
@@ -152,7 +152,7 @@ fn json(block: &Block) -> Result<(), String> {
     }
     match () {
         () if block.is("selection") => block.body.lines().try_for_each(read::<Selection>),
-        () if block.is("mapping") => block.body.lines().try_for_each(read::<Parameters>),
+        () if block.is("mapping") => block.body.lines().try_for_each(read::<Mapping>),
         () => read::<serde_json::Value>(&block.body),
     }
 }
@@ -420,18 +420,6 @@ fn links_and_paths_lead_somewhere() {
     }
 }
 
-#[test]
-fn every_citation_is_in_the_bibliography() {
-    let bibliography = std::fs::read_to_string(source().join("bibliography.md")).unwrap();
-    let entry = |key: &str| bibliography.lines().any(|l| l.starts_with(&format!("| \\[{key}\\] ")));
-    for (name, text) in chapters() {
-        for cited in prose(&text).split("\\[").skip(1).filter_map(|rest| rest.split("\\]").next()) {
-            let key = cited.split(',').next().unwrap(); // `[Key, §4.2]`
-            assert!(entry(key), "{name} cites [{cited}], which the bibliography does not have");
-        }
-    }
-}
-
 /// What is reported of a chapter with one block, and what blessing makes of it.
 fn checked(info: &str, body: &str) -> (String, String) {
     let dir = tempfile::tempdir().unwrap();
@@ -479,8 +467,8 @@ fn blocks_that_are_wrong_are_reported() {
         ("rust,from=src/lib.rs", "fn f() {}\n", "src/lib.rs does not have the lines"),
         (
             "rust,from=src/lib.rs",
-            "mod layout;\n// ...\nmod case;\n",
-            "src/lib.rs does not have the lines\nmod case;",
+            "mod layout;\n// ...\nmod capacity;\n",
+            "src/lib.rs does not have the lines\nmod capacity;",
         ),
         ("ebnf", "kernel = \"kernel\" ;\n", "the grammar lacks \"param\""),
         ("text", "anything\n", "`text` is not a kind of block that is run"),
@@ -488,7 +476,7 @@ fn blocks_that_are_wrong_are_reported() {
         let (report, _) = checked(info, body);
         assert!(report.contains(message), "{info}: {report}");
     }
-    assert_eq!(checked("rust,from=src/lib.rs", "mod case;\n// ...\nmod layout;\n").0, "");
+    assert_eq!(checked("rust,from=src/lib.rs", "mod capacity;\n// ...\nmod layout;\n").0, "");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_timed_run_writes_what_it_made() {
         "DoF/s",
         "GFLOP/s",
         "roofline, true",
-        "roofline, document's",
+        "roofline, local tables",
     ] {
         assert!(text.contains(word), "no `{word}` in {text}");
     }
@@ -602,10 +602,9 @@ fn the_space_of_tilings_is_counted_and_ranked() {
 }
 
 /// A small tuning run into `db`.
-fn tune<'a>(db: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut args =
-        vec!["tune", "--cases", "mass.2D.P1,laplace.2D.P2", "--device", "opencl", "--cells", "4", "--db", db];
-    args.extend(["--top", "2"]);
+fn tune<'a>(db: &'a str, form: &'a str, degree: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["tune", form, "--dim", "2", "--degree", degree, "--device", "opencl", "--cells", "4"];
+    args.extend(["--top", "2", "--db", db]);
     args.extend(more);
     args
 }
@@ -615,20 +614,22 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     // No trial begins after the limit, and nothing is lost.
-    let output = purlin(&tune(&db, &["--time-limit", "0s"]));
+    let output = purlin(&tune(&db, "mass", "1", &["--time-limit", "0s"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("16 trials are left"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("8 trials are left"), "{}", stderr(&output));
 
-    let text = good(&tune(&db, &[]));
-    for word in ["mass.2D.P1", "laplace.2D.P2", "trials_bars.svg", "trials_share.svg"] {
-        assert!(text.contains(word), "no `{word}` in {text}");
+    for (form, degree, case) in [("mass", "1", "mass.2D.P1"), ("laplace", "2", "laplace.2D.P2")] {
+        let text = good(&tune(&db, form, degree, &[]));
+        for word in [case, "trials_bars.svg", "trials_share.svg", "its source: purlin print"] {
+            assert!(text.contains(word), "no `{word}` in {text}");
+        }
     }
     let bars = std::fs::read_to_string(dir.path().join("trials_bars.svg")).unwrap();
     assert!(bars.starts_with("<svg") && bars.contains("laplace.2D.P2"));
     let lines = || std::fs::read_to_string(&db).unwrap().lines().count();
     assert_eq!(lines(), 16);
-    let again = purlin(&tune(&db, &[]));
-    assert!(stderr(&again).contains("16 trials are in the database already, 0 to do"), "{}", stderr(&again));
+    let again = purlin(&tune(&db, "mass", "1", &[]));
+    assert!(stderr(&again).contains("8 trials are in the database already, 0 to do"), "{}", stderr(&again));
     assert_eq!(lines(), 16);
 
     let all = good(&["results", "--db", &db, "--all", "--case", "mass"]);
@@ -638,15 +639,53 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     assert!(unknown.contains(known), "{unknown}");
     let unknown = bad(&["results", "--db", &db, "--device", "abacus"], 2);
     assert!(unknown.contains("no record is of a device `abacus`; there are"), "{unknown}");
-    assert!(good(&["results", "--db", &db]).contains("of document's"));
-    let page = good(&["results", "--db", &db, "--page"]);
-    assert!(page.starts_with("2 cases on ") && page.contains("| mass.2D.P1 | "), "{page}");
+    assert!(good(&["results", "--db", &db]).contains("local tables"));
     // A writer that died inside its line: reported, and the others still count.
     let torn = std::fs::read_to_string(&db).unwrap() + "{\"workload\": {\"case\": \"la";
     std::fs::write(&db, torn).unwrap();
     let output = purlin(&["results", "--db", &db]);
     assert!(stderr(&output).contains("line 17 is no record"), "{}", stderr(&output));
     assert!(stdout(&output).contains("mass.2D.P1"));
+}
+
+/// What `purlin run` takes can be tuned: forms on meshes from files, and kernels that were lowered from forms.
+#[test]
+fn whatever_runs_is_tuned() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
+    let form = ["laplace", "--degree", "1", "--mesh", "meshes/bracket.msh", "--device", "c", "--db", &db];
+    let mapping = r#"{"strategy":"single_cell","cells":8}"#;
+    let text = good(&[&["tune"], &form[..], &["--mapping", mapping]].concat());
+    assert!(text.contains("laplace.3D.P1") && text.contains("single cell, 8 a group"), "{text}");
+    let records = std::fs::read_to_string(&db).unwrap();
+    let record: serde_json::Value = serde_json::from_str(records.trim()).unwrap();
+    let mesh = record["workload"]["mesh"].as_str().unwrap();
+    assert!(mesh.starts_with("bracket.msh ") && mesh.len() == 28, "{mesh}");
+    let cells = record["workload"]["cells"].as_u64().unwrap();
+    let run = good(&[&["run"], &form[..], &["--no-time"]].concat());
+    assert!(run.contains("single cell, 8 a group (tuned on this device)"), "{run}");
+    assert!(run.replace(',', "").contains(&cells.to_string()), "{cells} cells, but {run}");
+
+    let args = ["print", "mass", "--dim", "2", "--degree", "2", "--strategy", "none"];
+    let file = write(dir.path(), "mine.purlin", &good(&args));
+    let text = good(&["tune", &file, "--cells", "3", "--device", "c", "--top", "1", "--db", &db]);
+    assert!(text.contains("mine n_cells=18") && text.contains("x1 work-items, 6"), "no tiling in {text}");
+    let again = purlin(&["tune", &file, "--cells", "3", "--device", "c", "--top", "1", "--db", &db]);
+    assert!(stderr(&again).contains("trials are in the database already, 0 to do"), "{}", stderr(&again));
+    let text = good(&["tune", &file, "--cells", "3", "--device", "c", "--mapping", mapping, "--db", &db]);
+    let run = text.split("purlin run ").nth(1).and_then(|rest| rest.split('\'').nth(1)).unwrap();
+    assert_eq!(run, mapping, "{text}");
+    assert!(
+        good(&["run", &file, "--cells", "3", "--mapping", run, "--no-time"]).contains("of the tolerance")
+    );
+
+    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let refused = bad(&["tune", &axpy, "--param", "n=8", "--device", "c"], 2);
+    assert!(refused.contains("nor can it be mapped as the action of a form: "), "{refused}");
+    let refused = bad(&["tune", "mass", "--dim", "2", "--mesh", "meshes/bracket.msh", "--device", "c"], 2);
+    assert!(refused.contains("its cells are 3-dimensional; give `--dim 3`"), "{refused}");
+    let refused = bad(&["tune", "mass", "--param", "n=8"], 2);
+    assert!(refused.contains("--param and --values are for .purlin files"), "{refused}");
 }
 
 /// What was found on this device is the default from then on; what a user asks for comes first.
@@ -660,18 +699,13 @@ fn a_form_runs_with_the_best_mapping_that_is_known() {
     let mapping = r#"{"strategy":"single_cell","cells":8}"#;
     good(&[&["tune"], &form[..], &["--db", &db, "--mapping", mapping]].concat());
     assert!(run(&[]).contains("single cell, 8 a group (tuned on this device)"));
-    let other = run(&["--scheme", "document"]);
+    let other = run(&["--scheme", "xiao-gimbutas"]);
     assert!(other.contains("8 a group (tuned on this device"), "{other}");
     assert!(run(&["--strategy", "single-cell"]).contains("strategy single-cell"));
 }
 
 #[test]
 fn tuning_refuses_what_it_does_not_know() {
-    let unknown = bad(&["tune", "--cases", "mass.2D.P1,lasticity"], 2);
-    assert!(
-        unknown.contains("no case is called `lasticity`; cases are called like laplace.3D.P4"),
-        "{unknown}"
-    );
     let cells = bad(&["tune", "mass", "--device", "c", "--cells", "18446744073709551615"], 2);
     assert!(cells.contains("divisions of the unit cube: from 1 to 1624 are supported"), "{cells}");
     assert!(bad(&["tune", "laplce"], 2).contains("did you mean `laplace`?"));
@@ -689,7 +723,7 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
     }
     let dir = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
-        .args(["tune", "--cases", "mass.2D.P1", "--compile-only", "--top", "2"])
+        .args(["tune", "mass", "--dim", "2", "--degree", "1", "--compile-only", "--top", "2"])
         .env("PURLIN_CACHE_DIR", dir.path())
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

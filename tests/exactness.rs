@@ -18,7 +18,7 @@ use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::kernels::Operator;
 use purlin::runtime::{Device, open};
-use purlin::{Loaded, Random, RelativeError, Strategy};
+use purlin::{Loaded, Mapping, Random, RelativeError, transform};
 use std::path::Path;
 
 /// Relative to the sum of absolute contributions, each of which is right to some hundred roundings of 1e-16.
@@ -85,7 +85,7 @@ fn isotropic(e: &Matrix, (lambda, mu): (f64, f64)) -> Matrix {
 }
 
 /// The derivative of `P = F S`, `S = lambda tr(E) I + 2 mu E`, `E = (F^T F - I) / 2`, `F = I + at` in the direction
-/// `along` of displacement gradients (document 000, A.5–A.8).
+/// `along` of displacement gradients (Kulkarni & Klöckner 2025, A.5–A.8).
 fn stress(at: &Matrix, along: &Matrix, lame: (f64, f64)) -> Matrix {
     let dim = at.len();
     let f = plus(&unit(dim, &Polynomial::constant(1.0)), at);
@@ -138,7 +138,7 @@ fn action(
     let form = operator.form(mesh.shape().dim(), degree).unwrap();
     let options = LoweringOptions::new("action");
     let lowered = lower(&form, &rule.map_or(options.clone(), |d| options.with_degree(d))).unwrap();
-    let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
+    let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
     let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
     let inputs = Inputs::new().field(operator.acts_on(), given.u.clone());
     let inputs = match operator {

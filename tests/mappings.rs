@@ -4,7 +4,7 @@
 
 mod support;
 
-use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
+use purlin::autotune::{Mapping, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{
@@ -63,10 +63,10 @@ fn check_problem(problem: &Problem, name: &str) {
     assert_eq!(CellProgram::read(&form.kernel).as_ref(), Ok(&form.program), "{name}");
     let (sizes, staged) = (tiling_sizes(form).unwrap(), staged_tiling_sizes(form).unwrap());
     let mut mappings = vec![
-        Parameters::ConstantCells { cells: 1 + random.below(9) },
-        Parameters::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
+        Mapping::ConstantCells { cells: 1 + random.below(9) },
+        Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
         // one quadrature tile: results share memory with degrees of freedom
-        Parameters::StagedTiling(TilingParameters {
+        Mapping::StagedTiling(TilingParameters {
             cells: 3,
             work_items_per_cell: 2,
             quad_tile: staged.quadrature_points,
@@ -77,8 +77,8 @@ fn check_problem(problem: &Problem, name: &str) {
         }),
     ];
     for _ in 0..if all() { 40 } else { 1 } {
-        mappings.push(Parameters::Tiling(tiling(&sizes, &mut random)));
-        mappings.push(Parameters::StagedTiling(tiling(&staged, &mut random)));
+        mappings.push(Mapping::Tiling(tiling(&sizes, &mut random)));
+        mappings.push(Mapping::StagedTiling(tiling(&staged, &mut random)));
     }
     for mapping in mappings {
         let (mapped, _) = transform(form, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));

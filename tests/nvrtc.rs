@@ -6,13 +6,13 @@
 
 mod support;
 
-use purlin::Strategy;
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::ir::Kernel;
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
+use purlin::{Mapping, transform};
 use std::path::Path;
 use support::{all, cases, last_degree};
 
@@ -29,9 +29,9 @@ fn cuda_sources_compile() {
             continue;
         }
         let name = format!("{operator}_{dim}d_p{degree}");
-        let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::Document);
+        let options = LoweringOptions::new(&name).with_scheme(QuadratureScheme::XiaoGimbutas);
         let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
-        let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
+        let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         let object = nvrtc::compile_for("sm_90", &name, &program.source, &cache).unwrap();
         let [resources] = object.resources.as_slice() else { panic!("{name}: {}", object.log) };

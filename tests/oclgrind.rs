@@ -10,7 +10,7 @@ use purlin::interp::Value;
 use purlin::kernels::Operator;
 use purlin::runtime::oclgrind::{self, Finding, FindingKind};
 use purlin::runtime::open;
-use purlin::{Loaded, Problem, Random, Strategy};
+use purlin::{Loaded, Mapping, Problem, Random, transform};
 use std::process::Command;
 use support::bent_mesh;
 
@@ -61,7 +61,7 @@ fn child() {
     assert!(device.info().driver.contains("Oclgrind"), "{}", device.info().driver);
     let mesh = bent_mesh(2, 5);
     let mut problem = Problem::operator(Operator::Mass, 1, None, mesh, Random::fresh_seed()).unwrap();
-    let (kernel, _) = Strategy::SingleCell.apply(&problem.lowered.kernel).unwrap();
+    let (kernel, _) = transform(&problem.lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
     let mut program = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
     match std::env::var(PLANTED).unwrap().as_str() {
         "nothing" => {}

@@ -9,7 +9,7 @@ use purlin::forms::numbering::Numbering;
 use purlin::forms::reference;
 use purlin::interp::interpret;
 use purlin::kernels::Operator;
-use purlin::{Case, Loaded, RelativeError, Strategy};
+use purlin::{Loaded, Mapping, RelativeError, transform};
 use std::collections::BTreeMap;
 
 /// As in the tests of all actions: sums of at most some hundred products, relative to the largest entry.
@@ -59,15 +59,16 @@ fn by_node(points: &[f64], dim: usize, result: &[f64]) -> BTreeMap<Vec<i64>, Vec
 fn actions_are_the_same_on_cells_of_either_orientation() {
     let device = purlin::runtime::open("c").unwrap();
     for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
-        let case = Case { operator, dim, degree: 3 };
-        let plain = case.mesh(if dim == 2 { 2 } else { 1 }).unwrap();
-        let form = operator.form(dim, case.degree).unwrap();
+        let degree = 3;
+        let case = operator.action_name(dim, degree);
+        let plain = if dim == 2 { Mesh::unit_square(2) } else { Mesh::unit_cube(1) }.unwrap();
+        let form = operator.form(dim, degree).unwrap();
         let lowered = lower(&form, &LoweringOptions::new("action")).unwrap();
-        let (kernel, _) = Strategy::SingleCell.apply(&lowered.kernel).unwrap();
+        let (kernel, _) = transform(&lowered.kernel, &Mapping::SINGLE_CELL).unwrap();
         let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
         let mut results = Vec::new();
         for mesh in [with_turned_cells(&plain), plain] {
-            let points = Numbering::new(&mesh, case.degree).unwrap().dof_points(&mesh);
+            let points = Numbering::new(&mesh, degree).unwrap().dof_points(&mesh);
             let inputs = inputs(&lowered, &mesh, &points);
             let expected = reference::action(&lowered.form, &mesh, &inputs).unwrap();
             let mut memory = lowered.bind(&mesh, &inputs).unwrap();

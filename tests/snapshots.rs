@@ -5,12 +5,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin::Strategy;
 use purlin::codegen::{ArgKind, Options, Program, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::ir::Kernel;
 use purlin::ir::text::{PrintOptions, TableStyle, print, print_with};
 use purlin::kernels::Operator;
+use purlin::{Mapping, transform};
 use std::fmt::Write;
 
 /// One case of each operator, both dimensions, degrees 2 to 4.
@@ -31,7 +31,7 @@ fn lowered((operator, dim, degree): (Operator, usize, usize)) -> Kernel {
 }
 
 fn mapped(case: (Operator, usize, usize)) -> Kernel {
-    Strategy::SingleCell.apply(&lowered(case)).unwrap().0
+    transform(&lowered(case), &Mapping::SINGLE_CELL).unwrap().0
 }
 
 /// The text of a kernel without the values of its tables.
@@ -124,7 +124,7 @@ fn every_operator_has_a_case() {
 #[test]
 fn laplace_step_by_step() {
     let kernel = lowered((Operator::Laplace, 2, 2));
-    let (last, recipe) = Strategy::SingleCell.apply(&kernel).unwrap();
+    let (last, recipe) = transform(&kernel, &Mapping::SINGLE_CELL).unwrap();
     check("steps_of_laplace_2d_p2.0", &format!("as lowered\n\n{}", text(&kernel)));
     let trace = recipe.trace(&kernel).unwrap();
     for (k, (step, result)) in trace.iter().enumerate() {

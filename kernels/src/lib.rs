@@ -1,4 +1,4 @@
-//! The kernels of the documents Purlin implements, and their recipes.
+//! The operators of Kulkarni & Klöckner 2025, Appendix A.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

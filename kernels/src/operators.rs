@@ -1,4 +1,4 @@
-//! The five operators of document 000, Appendix A, written in the form language.
+//! The five operators of Kulkarni & Klöckner 2025, Appendix A, written in the form language.
 //!
 //! ```
 //! use purlin_kernels::Operator;
@@ -16,7 +16,7 @@ use purlin_forms::form::{
 use std::fmt;
 use std::str::FromStr;
 
-/// An operator of document 000, Appendix A; its form is the action on a coefficient.
+/// An operator of Kulkarni & Klöckner 2025, Appendix A; its form is the action on a coefficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operator {
     /// `u v` (A.1), acting on the scalar field `u`.
@@ -50,13 +50,13 @@ pub enum OperatorError {
     },
 }
 
-/// Young's modulus behind the default Lamé parameters; document 000 gives none.
+/// Young's modulus behind the default Lamé parameters; Kulkarni & Klöckner 2025 gives none.
 const YOUNG: f64 = 1.0;
 /// Poisson's ratio behind the default Lamé parameters.
 const POISSON: f64 = 0.3;
 
 impl Operator {
-    /// All operators, in the order of the document.
+    /// All operators, in the order of the source.
     pub const ALL: [Self; 5] =
         [Self::Mass, Self::Helmholtz, Self::Laplace, Self::Elasticity, Self::Hyperelasticity];
 
@@ -110,6 +110,18 @@ impl Operator {
         Ok(action(self.bilinear(&space), coefficient(self.acts_on(), &space)))
     }
 
+    /// The name of an action in tables and records: `laplace.3D.P4`.
+    #[must_use]
+    pub fn action_name(self, dim: usize, degree: usize) -> String {
+        format!("{self}.{dim}D.P{degree}")
+    }
+
+    /// The name of the kernel of an action: `laplace_3d_p4`.
+    #[must_use]
+    pub fn kernel_name(self, dim: usize, degree: usize) -> String {
+        format!("{self}_{dim}d_p{degree}")
+    }
+
     /// The bilinear form.
     fn bilinear(self, space: &FunctionSpace) -> Form {
         let (u, v) = (trial(space), test(space));
@@ -161,7 +173,8 @@ mod tests {
     use super::*;
     use purlin_forms::quadrature::{QuadratureScheme, rule};
 
-    /// Quadrature degree per operator as implied by the published table bytes (document 000, equations 23–26).
+    /// Quadrature degree per operator as implied by the published table bytes (Kulkarni & Klöckner 2025,
+    /// equations 23–26).
     fn degree(operator: Operator, p: usize) -> usize {
         match operator {
             Operator::Mass | Operator::Helmholtz => 2 * p,
@@ -224,7 +237,8 @@ mod tests {
         for (operator, dim, p, bytes) in LOCAL_BYTES {
             let form = operator.form(dim, p).unwrap();
             let degree = form.quadrature_degrees().unwrap()[0];
-            let points = rule(form.cell().unwrap(), degree, QuadratureScheme::Document).unwrap().n_points();
+            let points =
+                rule(form.cell().unwrap(), degree, QuadratureScheme::XiaoGimbutas).unwrap().n_points();
             let nodes = (1..=dim).fold(1, |n, k| n * (p + k) / k);
             let found = 8 * points * nodes * tables(operator, dim) * 2;
             assert_eq!(found, bytes, "{operator} {dim} P{p}: degree {degree}, {points} points");

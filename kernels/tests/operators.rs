@@ -1,4 +1,4 @@
-//! The 70 operator actions of document 000, lowered and interpreted, against the reference.
+//! The 70 operator actions of Kulkarni & Klöckner 2025, lowered and interpreted, against the reference.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +39,7 @@ fn run(operator: Operator, dim: usize, degree: usize) -> (f64, Run) {
     let mut random = Random::fresh();
     println!("{operator} {dim}-D P{degree}, seed {}", random.0);
     let form = operator.form(dim, degree).unwrap();
-    let options = LoweringOptions::new(operator.name()).with_scheme(QuadratureScheme::Document);
+    let options = LoweringOptions::new(operator.name()).with_scheme(QuadratureScheme::XiaoGimbutas);
     let lowered = lower(&form, &options).unwrap();
     let mesh = two_cells(dim, &mut random);
     let components = operator.space(dim, degree).unwrap().components();
@@ -121,7 +121,7 @@ const PUBLISHED_FLOPS: [(Operator, usize, usize, f64); 14] = [
     (Operator::Mass, 3, 4, 6272.0),
 ];
 
-/// From P2 on the operations are those of the document's kernels, but for the pointwise stage and the
+/// From P2 on the operations are those of the published kernels, but for the pointwise stage and the
 /// geometry: never 4 % more (one operation a point for the scaled weight), up to a tenth less.
 #[test]
 fn operations_are_near_those_published() {

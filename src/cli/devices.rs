@@ -76,7 +76,7 @@ fn ceilings(found: &[DeviceInfo], remeasure: bool) -> Result<(), Failure> {
         let c = measure_ceilings(&*device, &cache, remeasure)?;
         let giga = |x: f64| figure(x / 1e9);
         let local = c.local_bytes_per_s.map_or_else(|| "-".into(), giga);
-        rows.push([info.selector(), giga(c.stream_bytes_per_s), giga(c.fma_flops_per_s), local]);
+        rows.push([info.selector(), giga(c.dram_bytes_per_s), giga(c.fp64_flops_per_s), local]);
     }
     drop(progress);
     out(&table(["device", "memory GB/s", "FP64 GFLOP/s", "local memory GB/s"], rows))

@@ -2,7 +2,7 @@
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use purlin::analysis::stats::StatsError;
-use purlin::autotune::{DatabaseError, Refusal};
+use purlin::autotune::{DatabaseError, Refusal, Stage};
 use purlin::codegen::CodegenError;
 use purlin::forms::form::FormError;
 use purlin::forms::strategies::StrategyError;
@@ -111,7 +111,15 @@ impl From<ScriptError> for Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal.to_string())
+        match refusal.stage {
+            Stage::Transform => {
+                let help = "`purlin steps` with the same arguments prints the kernel that the step met";
+                Self::Refused(format!("{}\n  help: {help}", refusal.reason))
+            }
+            Stage::Generate | Stage::Compile | Stage::Launch | Stage::Check | Stage::Hang => {
+                Self::Refused(refusal.to_string())
+            }
+        }
     }
 }
 

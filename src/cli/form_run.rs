@@ -9,7 +9,7 @@ use super::results::warn_of_damage;
 use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
 use super::transform::Transformed;
-use super::tune::model;
+use super::trial_args::model;
 use super::values::{file_mesh, unit_mesh};
 use purlin::autotune::Database;
 use purlin::codegen::{Program, generate};
@@ -17,8 +17,8 @@ use purlin::forms::mesh::Mesh;
 use purlin::ir::Kernel;
 use purlin::runtime::{Backend, Cache, Device, TimingOptions, measure_ceilings};
 use purlin::tuning::known::{Known, known, ranked};
-use purlin::tuning::{LoweredCase, transform};
-use purlin::{Case, Loaded, Problem, device_model, kernel_work};
+use purlin::tuning::transform;
+use purlin::{Loaded, Problem, kernel_work};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the device.
 fn mapped(
@@ -36,16 +36,15 @@ fn mapped(
         let program = code(&transformed.kernel)?;
         return Ok((transformed, program));
     }
-    let case = Case { operator: form.operator, dim: form.dim, degree: form.degree };
+    let case = form.operator.action_name(form.dim, form.degree);
     let database = Database::at(&args.db);
     let contents = database.read()?;
     warn_of_damage(&contents, database.path());
-    let mut candidates = known(&case.to_string(), kernel, info, &contents.records);
+    let mut candidates = known(&case, kernel, info, &contents.records);
     if info.backend == Backend::Cuda && candidates.len() == 1 {
         progress.stage("ranking mappings");
         let ceilings = measure_ceilings(device, &Cache::from_environment(), false)?;
-        let lowered = LoweredCase::new(case, form.scheme, case.published_subdivisions())?;
-        let ranked = ranked(&lowered, &model(info, &ceilings)?, info.local_mem_bytes);
+        let ranked = ranked(kernel, &model(info, &ceilings)?, info.local_mem_bytes);
         candidates.splice(0..0, ranked);
     }
     let mut refused = Failure::Refused("bug of purlin: no mapping to try".into());
@@ -80,7 +79,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let mesh = mesh(args, form)?;
     progress.stage("lowering the form");
     let seed = args.seed();
-    let problem = Problem::operator(form.operator, form.degree, Some(form.scheme), mesh, seed)?;
+    let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, seed)?;
     let device = args.open()?;
     progress.stage("transforming");
     let (transformed, program) = mapped(args, source, form, &problem, &*device, &progress)?;
@@ -153,7 +152,7 @@ fn measure(
     progress.stage("timing");
     let timing = loaded.time(&TimingOptions::default())?;
     progress.stage("measuring the device's ceilings (kept for a day)");
-    let ceilings = measure_ceilings(device, &Cache::from_environment(), false)?;
+    let model = measure_ceilings(device, &Cache::from_environment(), false)?;
     let work = kernel_work(&problem.lowered.kernel, problem.memory.params())?;
-    Ok(Measured { timing, work, model: device_model(&ceilings) })
+    Ok(Measured { timing, work, model })
 }

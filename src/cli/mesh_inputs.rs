@@ -53,6 +53,12 @@ impl LoweredArrays {
         [self.coordinates, self.cell_vertices].into_iter().chain(self.maps.iter().map(|(map, ..)| *map))
     }
 
+    /// Cells of the mesh that the parameters are for; 0 if they have no value.
+    pub fn cells(&self, kernel: &Kernel, params: &BTreeMap<String, i64>) -> u64 {
+        let cells = evaluate(kernel, &kernel.vars[self.cell_vertices].shape[0], params);
+        cells.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+    }
+
     /// Parameters that are extents of the arrays, with their values on a mesh.
     pub fn sizes(&self, kernel: &Kernel, mesh: &Mesh) -> Result<BTreeMap<String, i64>, Failure> {
         let mut sizes = BTreeMap::new();

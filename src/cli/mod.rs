@@ -1,8 +1,11 @@
-//! Arguments, subcommands, exit codes.
+//! The command line: arguments, subcommands, exit codes.
+//!
+//! What is public here is for the studies (`studies`), which have command lines of their own for cases and pages
+//! that are no part of the library.
 
 mod arrays;
 mod blame;
-mod cases;
+mod components;
 mod deps;
 mod devices;
 mod diff;
@@ -13,7 +16,6 @@ mod inputs;
 mod judge;
 mod lists;
 mod mesh_inputs;
-mod page;
 mod print;
 mod progress;
 mod report;
@@ -23,16 +25,24 @@ mod source;
 mod space;
 mod stats;
 mod steps;
-mod study;
 mod table;
 mod transform;
+mod trial_args;
 mod trials;
 mod tune;
 mod tune_file;
 mod values;
 
+pub use components::is_part;
+pub use failure::Failure;
+pub use progress::Progress;
+pub use results::{best_table, mapping_json, single_cell_s, trials_table, warn_of_damage, write_pictures};
+pub use source::Scheme;
+pub use space::{SpaceBounds, find_device};
+pub use table::{figure, grouped, markdown, seconds, table};
+pub use trial_args::{Found, TrialArgs};
+
 use clap::{Parser, Subcommand};
-use failure::Failure;
 use std::process::ExitCode;
 
 const AFTER: &str = "\
@@ -84,7 +94,13 @@ enum Command {
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let cli = Cli::parse(); // exits with 2 by itself on a mistake
-    match dispatch(&cli.command) {
+    end(dispatch(&cli.command))
+}
+
+/// Prints a failure and says with which code the process ends.
+#[must_use]
+pub fn end(result: Result<(), Failure>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
@@ -112,7 +128,10 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
 }
 
 /// Writes to standard output; a reader that has gone away is no error.
-fn out(text: &str) -> Result<(), Failure> {
+///
+/// # Errors
+/// What the system says.
+pub fn out(text: &str) -> Result<(), Failure> {
     use std::io::Write;
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

@@ -8,6 +8,7 @@ pub struct Progress(ProgressBar);
 
 impl Progress {
     /// A line without a stage yet.
+    #[must_use]
     pub fn new() -> Self {
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
@@ -20,6 +21,12 @@ impl Progress {
     /// Enters a stage.
     pub fn stage(&self, what: impl Into<String>) {
         self.0.set_message(what.into());
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds};
+use purlin::RelativeError;
 use purlin::autotune::{DeviceModel, Point, Work, roofline_svg};
 use purlin::codegen::{Program, Target};
 use purlin::forms::element::Nodes;
@@ -10,7 +11,6 @@ use purlin::ir::{Kernel, text};
 use purlin::runtime::cuda::ptxas::Resources;
 use purlin::runtime::{DeviceInfo, Timing};
 use purlin::transforms::Recipe;
-use purlin::{KernelWork, RelativeError};
 use serde_json::json;
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub struct Measured {
     /// Times of repeated runs.
     pub timing: Timing,
     /// Work of the untransformed kernel.
-    pub work: KernelWork,
+    pub work: Work,
     /// Measured ceilings of the device.
     pub model: DeviceModel,
 }
@@ -60,8 +60,7 @@ impl Measured {
     }
 
     fn roofs(&self) -> (f64, f64) {
-        let work = Work::from(self.work);
-        (self.model.document_roofline(&work), self.model.true_roofline(&work))
+        (self.work.table_roofline(&self.model), self.work.true_roofline(&self.model))
     }
 }
 
@@ -79,10 +78,10 @@ impl Report<'_> {
         rows.extend(self.checked.as_ref().map(|report| ("checked", report.to_string())));
         rows.extend(self.resources.map(|resources| ("resources", resources.to_string())));
         if let Some(m) = &self.measured {
-            let (document, roof) = m.roofs();
+            let (tables, roof) = m.roofs();
             let rate = m.flops_per_s();
             let per_cell = m.work.flops as f64 / self.cells as f64;
-            let intensity = Work::from(m.work).intensity();
+            let intensity = m.work.intensity();
             rows.extend([
                 ("time (median)", format!("{} of {} runs", seconds(m.timing.median_s), m.timing.runs)),
                 ("DoF/s", figure(self.dofs as f64 / m.timing.median_s)),
@@ -98,14 +97,14 @@ impl Report<'_> {
                         figure(intensity)
                     ),
                 ),
-                ("roofline, document's", self.document(m, rate, document)),
+                ("roofline, local tables", self.tables(m, rate, tables)),
             ]);
         }
         rows.push(("seed", self.seed.to_string()));
         facts(rows)
     }
 
-    fn document(&self, m: &Measured, rate: f64, roof: f64) -> String {
+    fn tables(&self, m: &Measured, rate: f64, roof: f64) -> String {
         let local = match m.model.local_bytes_per_s {
             Some(bytes) => format!("local memory {} GB/s", figure(bytes / 1e9)),
             None => "no local memory of its own: the same".into(),
@@ -146,18 +145,18 @@ impl Report<'_> {
 
     fn roofline(&self, m: &Measured) -> Result<String, Failure> {
         let label = format!("{}, {}", self.kernel.name, self.mapping);
-        let point = Point { label, work: m.work.into(), flops_per_s: m.flops_per_s() };
+        let point = Point { label, work: m.work, flops_per_s: m.flops_per_s() };
         roofline_svg(&m.model, &[point]).map_err(|e| Failure::Refused(e.to_string()))
     }
 
     fn json(&self) -> serde_json::Value {
         let measured = self.measured.as_ref().map(|m| {
-            let (document, roof) = m.roofs();
+            let (tables, roof) = m.roofs();
             json!({
                 "median_s": m.timing.median_s, "min_s": m.timing.min_s, "runs": m.timing.runs,
                 "flops": m.work.flops, "dram_bytes": m.work.dram_bytes, "table_bytes": m.work.table_bytes,
                 "flops_per_s": m.flops_per_s(), "dofs_per_s": self.dofs as f64 / m.timing.median_s,
-                "true_roofline_flops_per_s": roof, "document_roofline_flops_per_s": document,
+                "true_roofline_flops_per_s": roof, "table_roofline_flops_per_s": tables,
                 "model": m.model,
             })
         });

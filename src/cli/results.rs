@@ -1,10 +1,8 @@
 //! `purlin results`: what tuning found, as tables, as a page, as pictures.
 
-use super::cases::is_part;
+use super::components::is_part;
 use super::failure::Failure;
 use super::out;
-use super::page::page;
-use super::study::{study_page, study_table};
 use super::table::{figure, grouped, seconds, table};
 use super::trials::first_line;
 use clap::Args;
@@ -12,20 +10,20 @@ use purlin::autotune::{Contents, Database, Outcome, Record, bars_svg, best_of_ea
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Show what tuning found: the best mapping of each case, every trial, a page beside the published times
+/// Show what tuning found: the best mapping of each case, every trial, what was refused and why
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   purlin results                                           the best of each case in tune-output/trials.jsonl
   purlin results --case laplace.3D.P4 --all                every trial of a case, the fastest first
   purlin results --refused                                 what did not compile, did not launch or was wrong, and why
-  purlin results --db results/h200/tuned.jsonl --page      the page of the H200, as Markdown
-  purlin results --db results/h200/study.jsonl --study     how good the ranking is
+  purlin results --db results/h200/tuned.jsonl             what is shipped for the H200
   purlin print laplace --degree 4 --target cuda --mapping \"$(purlin results --case laplace.3D.P4 --mapping)\"
-  purlin results --plots .                                 bars.svg and share.svg (Figures 5 and 6 of document 000)
+  purlin results --plots .                                 bars.svg and share.svg
 
-Columns: `of document's` and `of true` are fractions of two rooflines with the ceilings that were measured on the device:
-document 000's (equation 47) and min(memory bandwidth * FLOP/byte, FP64 rate). Operations are those of the kernel before
+Columns: `local tables` and `of true` are fractions of two rooflines with the ceilings that were measured on the device:
+the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the other one also has every read of the reference
+matrices come from local memory (Kulkarni & Klöckner 2025, equation 47). Operations are those of the kernel before
 any transformation. `faster` is the time of one cell a work-item over that of the best.")]
 pub struct ResultsArgs {
     /// The database that `purlin tune` wrote
@@ -43,14 +41,8 @@ pub struct ResultsArgs {
     /// Only the trials without a time, with the reason
     #[arg(long, conflicts_with = "all")]
     refused: bool,
-    /// The page: Markdown, every case beside its published time
-    #[arg(long, conflicts_with_all = ["all", "refused"])]
-    page: bool,
-    /// How well the ranking did, of the records of `purlin tune --study`; with --page as Markdown
-    #[arg(long, conflicts_with_all = ["all", "refused", "mapping"])]
-    study: bool,
     /// The best mapping of each case as JSON, as --mapping of other commands takes it
-    #[arg(long, conflicts_with_all = ["all", "refused", "page"])]
+    #[arg(long, conflicts_with_all = ["all", "refused"])]
     mapping: bool,
     /// Write bars.svg and share.svg there
     #[arg(long, value_name = "DIR")]
@@ -72,12 +64,6 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
         refused_table(&records)
     } else if args.all {
         trials_table(&records)
-    } else if args.study && args.page {
-        study_page(&records)
-    } else if args.study {
-        study_table(&records)
-    } else if args.page {
-        page(&best, &records)?
     } else if args.mapping {
         mappings(&best)?
     } else {
@@ -141,7 +127,10 @@ fn mappings(best: &[&Record]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The parameters of a record as JSON.
+/// The mapping of a record as JSON.
+///
+/// # Errors
+/// A bug: it can always be written.
 pub fn mapping_json(record: &Record) -> Result<String, Failure> {
     serde_json::to_string(&record.parameters).map_err(|e| Failure::Refused(e.to_string()))
 }
@@ -154,13 +143,10 @@ pub fn warn_of_damage(contents: &Contents, path: &Path) {
     }
 }
 
-/// The time of one cell a work-item for the same case on the same device, if it is known.
+/// The time of one cell a work-item for the same case on the same device, if it is known, in seconds.
+#[must_use]
 pub fn single_cell_s(best: &Record, records: &[Record]) -> Option<f64> {
-    let same = |r: &&Record| {
-        (&r.workload.kernel, r.workload.cells, &r.device.name)
-            == (&best.workload.kernel, best.workload.cells, &best.device.name)
-    };
-    let single = records.iter().filter(same).filter(|r| r.parameters.is_single_cell());
+    let single = records.iter().filter(|r| r.is_beside(best)).filter(|r| r.parameters.is_single_cell());
     single.filter_map(Record::median_s).min_by(f64::total_cmp)
 }
 
@@ -169,6 +155,7 @@ fn percent(x: Option<f64>) -> String {
 }
 
 /// The best of each case.
+#[must_use]
 pub fn best_table(best: &[&Record], records: &[Record]) -> String {
     let rows = best.iter().filter_map(|r| {
         let median = r.median_s()?;
@@ -179,7 +166,7 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
             seconds(median),
             figure(r.flops_per_s()? / 1e9),
             figure(r.workload.dofs as f64 / median / 1e9),
-            percent(r.of_document_roofline()),
+            percent(r.of_table_roofline()),
             percent(r.of_true_roofline()),
             single_cell_s(r, records).map_or_else(|| "-".into(), |s| format!("{:.2}", s / median)),
         ])
@@ -188,7 +175,7 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
     let mut names = devices.clone();
     names.dedup();
     let header =
-        ["case", "best", "cells", "median", "GFLOP/s", "GDoF/s", "of document's", "of true", "faster"];
+        ["case", "best", "cells", "median", "GFLOP/s", "GDoF/s", "local tables", "of true", "faster"];
     format!(
         "{}on {}\n",
         table(header, rows),
@@ -197,6 +184,7 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
 }
 
 /// Every trial, the fastest of each case first, then those without a time.
+#[must_use]
 pub fn trials_table(records: &[Record]) -> String {
     let mut sorted: Vec<&Record> = records.iter().collect();
     let time = |r: &Record| r.median_s().unwrap_or(f64::INFINITY);
@@ -231,6 +219,9 @@ fn refused_table(records: &[Record]) -> String {
 }
 
 /// Writes the pictures beside a database; says where.
+///
+/// # Errors
+/// Figures that are not positive, a folder that cannot be written.
 pub fn write_pictures(best: &[&Record], database: &Path) -> Result<String, Failure> {
     let dir = database.parent().unwrap_or(Path::new(""));
     let stem = database.file_stem().map_or_else(String::new, |s| format!("{}_", s.to_string_lossy()));

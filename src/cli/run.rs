@@ -40,7 +40,7 @@ A kernel that was lowered from a form runs on a unit mesh that has the given siz
 Without --strategy, --mapping or --recipe a form takes the best mapping that is known: of `purlin tune` on this device
 (--db), of those measured on its architecture, or the one that the cost model ranks first.
 
-The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the document's also charges every read of
+The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the one with local tables also charges every read of
 the reference matrices to local memory, where the device has any. Both ceilings are measured on the device. Operations
 are those of the kernel before any transformation.")]
 pub struct RunArgs {

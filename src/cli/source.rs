@@ -42,8 +42,27 @@ pub struct FormOptions {
 pub enum Scheme {
     /// The fewest points of each degree
     Default,
-    /// The rules of document 000, so that its cases can be repeated point for point
-    Document,
+    /// Those of Xiao & Gimbutas 2010, as Kulkarni & Klöckner 2025 has them
+    #[value(alias = "document")]
+    XiaoGimbutas,
+}
+
+impl From<Scheme> for QuadratureScheme {
+    fn from(scheme: Scheme) -> Self {
+        match scheme {
+            Scheme::Default => Self::Default,
+            Scheme::XiaoGimbutas => Self::XiaoGimbutas,
+        }
+    }
+}
+
+impl std::fmt::Display for Scheme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Default => "default",
+            Self::XiaoGimbutas => "xiao-gimbutas",
+        })
+    }
 }
 
 /// A form or a kernel.
@@ -72,7 +91,7 @@ pub struct FormSource {
     /// Polynomial degree.
     pub degree: usize,
     /// Quadrature scheme.
-    pub scheme: QuadratureScheme,
+    pub scheme: Scheme,
 }
 
 impl SourceArgs {
@@ -102,11 +121,7 @@ impl FormOptions {
             };
             Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
         })?;
-        let scheme = match self.scheme {
-            Scheme::Default => QuadratureScheme::Default,
-            Scheme::Document => QuadratureScheme::Document,
-        };
-        Ok(FormSource { operator, dim: self.dim.into(), degree: self.degree, scheme })
+        Ok(FormSource { operator, dim: self.dim.into(), degree: self.degree, scheme: self.scheme })
     }
 }
 
@@ -159,9 +174,9 @@ impl Source {
 impl FormSource {
     /// The kernel of the form and what its arguments stand for.
     pub fn lower(&self) -> Result<LoweredForm, Failure> {
-        let name = format!("{}_{}d_p{}", self.operator, self.dim, self.degree);
+        let name = self.operator.kernel_name(self.dim, self.degree);
         let form = self.operator.form(self.dim, self.degree).map_err(|e| Failure::Usage(e.to_string()))?;
-        Ok(lower(&form, &LoweringOptions::new(name).with_scheme(self.scheme))?)
+        Ok(lower(&form, &LoweringOptions::new(name).with_scheme(self.scheme.into()))?)
     }
 }
 

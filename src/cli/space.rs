@@ -10,25 +10,24 @@ use purlin::autotune::{
     CostModel, DeviceModel, Ranked, SearchBounds, SearchSpace, Survey, TilingSizes, known_devices,
 };
 use purlin::forms::program::CellKernel;
-use purlin::published::{PublishedError, published_tilings};
 use purlin::runtime::{Cache, measure_ceilings, open};
-use purlin::{device_model, occupancy, tiling_sizes};
+use purlin::tiling_sizes;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Count the multi-level tilings of a form, rank them by document 000's cost model, say what its constraints cut
+/// Count the multi-level tilings of a form, rank them by the cost model of Kulkarni & Klöckner 2025, say what
+/// its constraints cut
 ///
 /// Nothing is generated and nothing runs. Candidates of the same predicted time are ordered by barriers, then by
-/// local memory. WHAT `published` ranks the tilings that document 000 found best on a Titan V.
+/// local memory.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   purlin space laplace --dim 3 --degree 4                    on the model of an H200
   purlin space hyperelasticity --dim 3 --degree 6 --device titan_v --best 3
   purlin space mass --dim 2 --degree 5 --device opencl       on a device of this machine, measured
-  purlin space laplace --alias 0.5 --work-items 512 --json   a larger space, for scripts
-  purlin space published --device titan_v                    Tables 5 and 7 of document 000")]
+  purlin space laplace --alias 0.5 --work-items 512 --json   a larger space, for scripts")]
 pub struct SpaceArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -38,6 +37,16 @@ pub struct SpaceArgs {
     /// How many of the best candidates to print
     #[arg(long, short, value_name = "B", default_value_t = 9)]
     best: usize,
+    #[command(flatten)]
+    bounds: SpaceBounds,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bounds of the space other than those of the device.
+#[derive(Args)]
+pub struct SpaceBounds {
     /// Least share of the prefetch buffer that the smallest tile fills (Constraint 2) [default: 0.8]
     #[arg(long, value_name = "PART", value_parser = share)]
     alias: Option<f64>,
@@ -50,9 +59,6 @@ pub struct SpaceArgs {
     /// Most bytes of local memory of a work-group [default: what the device allows]
     #[arg(long, value_name = "BYTES")]
     local_bytes: Option<u64>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -75,10 +81,7 @@ pub fn run(args: &SpaceArgs) -> Result<(), Failure> {
     let progress = Progress::new();
     let device = find_device(&args.device, &progress)?;
     let model = CostModel::new(&device).map_err(|e| Failure::Usage(e.to_string()))?;
-    let bounds = bounds(args, &device);
-    if args.source.what == "published" {
-        return published(&model, &bounds, &progress);
-    }
+    let bounds = args.bounds.of(&device);
     progress.stage("lowering the form");
     let form = args.source.source()?.lower()?;
     let sizes = tiling_sizes(&form).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -107,19 +110,26 @@ pub fn run(args: &SpaceArgs) -> Result<(), Failure> {
     out(&text(&form.kernel().name, &device, &space, &survey, seconds))
 }
 
-fn bounds(args: &SpaceArgs, device: &DeviceModel) -> SearchBounds {
-    let own = device.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
-    SearchBounds {
-        alias_efficiency: args.alias.unwrap_or(own.alias_efficiency),
-        simd_efficiency: args.simd.unwrap_or(own.simd_efficiency),
-        work_items: args.work_items.unwrap_or(own.work_items),
-        local_bytes: args.local_bytes.unwrap_or(own.local_bytes),
-        ..own
+impl SpaceBounds {
+    /// The bounds on a device.
+    #[must_use]
+    pub fn of(&self, device: &DeviceModel) -> SearchBounds {
+        let own = device.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
+        SearchBounds {
+            alias_efficiency: self.alias.unwrap_or(own.alias_efficiency),
+            simd_efficiency: self.simd.unwrap_or(own.simd_efficiency),
+            work_items: self.work_items.unwrap_or(own.work_items),
+            local_bytes: self.local_bytes.unwrap_or(own.local_bytes),
+            ..own
+        }
     }
 }
 
 /// A model by its name, written in any way, or the measured model of a device of this machine.
-fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failure> {
+///
+/// # Errors
+/// No such device.
+pub fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failure> {
     let plain = |text: &str| {
         let kept = text.chars().filter(char::is_ascii_alphanumeric);
         kept.collect::<String>().to_lowercase().replace("tesla", "").replace("nvidia", "")
@@ -140,8 +150,7 @@ fn find_device(name: &str, progress: &Progress) -> Result<DeviceModel, Failure> 
         }
     })?;
     progress.stage("measuring the device's ceilings (kept for a day)");
-    let ceilings = measure_ceilings(&*device, &Cache::from_environment(), false)?;
-    Ok(DeviceModel { occupancy: Some(occupancy(device.info())), ..device_model(&ceilings) })
+    Ok(measure_ceilings(&*device, &Cache::from_environment(), false)?)
 }
 
 fn text(name: &str, device: &DeviceModel, space: &SearchSpace, survey: &Survey, elapsed: f64) -> String {
@@ -168,37 +177,4 @@ fn row(ranked: &Ranked) -> [String; 5] {
         grouped(ranked.local_bytes),
         figure(ranked.resident_sub_groups),
     ]
-}
-
-/// The tilings of document 000's Tables 5 and 7 in their spaces, as Markdown.
-fn published(model: &CostModel<'_>, bounds: &SearchBounds, progress: &Progress) -> Result<(), Failure> {
-    let refused = |e: PublishedError| Failure::Refused(e.to_string());
-    let header =
-        ["case", "published tiling", "points", "candidates", "faster", "equal", "rank", "time over best"];
-    let mut text = format!("| {} |\n|---|---|{}\n", header.join(" | "), "---:|".repeat(header.len() - 2));
-    let (mut count, mut top) = (0_usize, 0_usize);
-    for tiling in published_tilings().map_err(refused)? {
-        progress.stage(format!("ranking {}", tiling.case));
-        let rank = tiling.rank(model, bounds).map_err(refused)?;
-        count += 1;
-        top += usize::from(rank.in_space && rank.share_faster() <= 0.1);
-        let place = format!("{:.3} %", 100.0 * rank.share_faster());
-        let row = [
-            tiling.case.to_string(),
-            tiling.parameters.to_string(),
-            tiling.points.to_string(),
-            grouped(rank.standing.of),
-            grouped(rank.standing.faster),
-            grouped(rank.standing.equal),
-            if rank.in_space { place } else { "not in the space".into() },
-            format!("{:.3}", rank.over_best),
-        ];
-        text += &format!("| {} |\n", row.join(" | "));
-    }
-    let share = 100.0 * top as f64 / count.max(1) as f64;
-    let name = &model.device().name;
-    text += &format!(
-        "\n{top} of {count} tilings ({share:.0} %) are in the top decile of their space on {name}.\n"
-    );
-    out(&text)
 }

@@ -39,7 +39,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
         Source::Form(form) => {
             let mesh = unit_mesh(form.dim, args.cells)?;
             let cells = mesh.n_cells();
-            let problem = Problem::operator(form.operator, form.degree, Some(form.scheme), mesh, 1)?;
+            let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, 1)?;
             (problem.lowered.kernel, problem.memory.params().clone(), Some(cells))
         }
         Source::File(file) => (file.kernel.clone(), ParamArg::collect(&args.param), None),

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 const WIDTH: u16 = 118;
 
 /// A table with a header; columns after the first are numbers, aligned to the right.
+#[must_use]
 pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
@@ -14,6 +15,7 @@ pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [
 }
 
 /// The same table for a page in Markdown.
+#[must_use]
 pub fn markdown<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
@@ -47,6 +49,7 @@ pub fn facts(rows: impl IntoIterator<Item = (&'static str, String)>) -> String {
 }
 
 /// An integer with its digits in groups of three: `1,053,696`.
+#[must_use]
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -60,6 +63,7 @@ pub fn grouped(n: u64) -> String {
 }
 
 /// A time with three significant digits in the unit that suits it.
+#[must_use]
 pub fn seconds(s: f64) -> String {
     match s {
         s if s >= 1.0 => format!("{s:.3} s"),
@@ -69,6 +73,7 @@ pub fn seconds(s: f64) -> String {
 }
 
 /// Four significant digits, without exponent where that is readable.
+#[must_use]
 pub fn figure(x: f64) -> String {
     let size = x.abs();
     match size {

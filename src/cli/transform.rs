@@ -2,9 +2,9 @@
 
 use super::failure::Failure;
 use super::source::{Source, read};
-use clap::{Args, ValueEnum};
-use purlin::Strategy;
-use purlin::autotune::Parameters;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use purlin::autotune::Mapping;
 use purlin::forms::program::CellKernel;
 use purlin::ir::Kernel;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 pub struct TransformArgs {
     /// Strategy that maps the kernel onto a device [default: none for files and to analyse, the
     /// best known for `purlin run`, else single-cell]
-    #[arg(long, value_enum, conflicts_with = "recipe")]
-    pub strategy: Option<StrategyName>,
+    #[arg(long, value_parser = strategies(), conflicts_with = "recipe")]
+    pub strategy: Option<Mapping>,
     /// Mapping to apply instead of a strategy, as the records of `purlin tune` have it in JSON:
     /// '{"strategy":"staged_cells","cells":64,"constant_tables":true}'
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with_all = ["recipe", "strategy"])]
-    pub mapping: Option<Parameters>,
+    pub mapping: Option<Mapping>,
     /// Recipe to apply instead of a strategy: a file such as `purlin recipe laplace` prints, in JSON or as the text of a
     /// schedule
     #[arg(long, value_name = "FILE")]
@@ -32,22 +32,22 @@ pub struct TransformArgs {
     pub hole: Vec<(String, String)>,
 }
 
-/// Strategies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StrategyName {
-    /// As it is written, in order
-    None,
-    /// One cell a work-item, 32 cells a work-group
-    SingleCell,
+/// Mappings with names of their own, and what they do.
+const STRATEGIES: [(&str, &str, Mapping); 2] = [
+    ("none", "As it is written, in order", Mapping::Sequential),
+    ("single-cell", "One cell a work-item, 32 cells a work-group", Mapping::SINGLE_CELL),
+];
+
+/// Reads the name of a mapping.
+fn strategies() -> impl TypedValueParser<Value = Mapping> {
+    let names = STRATEGIES.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    let named = |name: String| STRATEGIES.into_iter().find(|(n, _, _)| *n == name).map(|(_, _, m)| m);
+    PossibleValuesParser::new(names).map(move |name| named(name).unwrap_or(Mapping::Sequential))
 }
 
-impl From<StrategyName> for Strategy {
-    fn from(name: StrategyName) -> Self {
-        match name {
-            StrategyName::None => Self::None,
-            StrategyName::SingleCell => Self::SingleCell,
-        }
-    }
+/// The name of a mapping that has one of its own.
+fn strategy_name(mapping: &Mapping) -> &'static str {
+    STRATEGIES.iter().find(|(_, _, m)| m == mapping).map_or("of another name", |(name, _, _)| *name)
 }
 
 /// The steps that a user gives.
@@ -74,11 +74,11 @@ impl TransformArgs {
     }
 
     /// The strategy for a source.
-    pub fn strategy_for(&self, source: &Source) -> Strategy {
-        match (self.strategy, source) {
-            (Some(name), _) => name.into(),
-            (None, Source::Form(_)) => Strategy::SingleCell,
-            (None, Source::File(_)) => Strategy::None,
+    pub fn strategy_for(&self, source: &Source) -> Mapping {
+        match (&self.strategy, source) {
+            (Some(strategy), _) => strategy.clone(),
+            (None, Source::Form(_)) => Mapping::SINGLE_CELL,
+            (None, Source::File(_)) => Mapping::Sequential,
         }
     }
 
@@ -102,12 +102,12 @@ impl TransformArgs {
             return Err(Failure::Usage(format!("--hole {hole}: there is no schedule with holes")));
         }
         if let Some(mapping) = &self.mapping {
-            let (kernel, recipe) = purlin::tuning::transform(form, mapping)?;
+            let (kernel, recipe) = purlin::transform(form, mapping)?;
             return Ok(Transformed { kernel, recipe, name: format!("mapping {mapping}") });
         }
         let strategy = self.strategy_for(source);
-        let (kernel, recipe) = strategy.apply(form)?;
-        Ok(Transformed { kernel, recipe, name: format!("strategy {strategy}") })
+        let (kernel, recipe) = purlin::transform(form, &strategy)?;
+        Ok(Transformed { kernel, recipe, name: format!("strategy {}", strategy_name(&strategy)) })
     }
 
     /// The steps, also those behind which one is refused.
@@ -156,7 +156,7 @@ fn hole(text: &str) -> Result<(String, String), String> {
 }
 
 /// A mapping from JSON.
-pub fn mapping(text: &str) -> Result<Parameters, String> {
+pub fn mapping(text: &str) -> Result<Mapping, String> {
     let example = r#"{"strategy":"single_cell","cells":32}"#;
     serde_json::from_str(text).map_err(|e| {
         format!(

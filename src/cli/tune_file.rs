@@ -1,32 +1,34 @@
-//! `purlin tune` on a `.purlin` file: values for the holes of its schedule.
+//! `purlin tune` on a `.purlin` file: values for the holes of its schedule, or mappings of a kernel of a form.
 
 use super::failure::Failure;
 use super::inputs::{Wanted, inputs};
 use super::judge::{Expected, STEPS, results, with_tables};
+use super::mesh_inputs::LoweredArrays;
 use super::out;
 use super::progress::Progress;
-use super::results::trials_table;
-use super::source::{FileSource, Source};
+use super::results::{mapping_json, trials_table};
+use super::source::FileSource;
 use super::table::{facts, figure, seconds};
+use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, say};
 use super::trials::Trials;
-use super::tune::{Prepared, TuneArgs, restart};
+use super::tune::{TuneArgs, given_mesh};
 use purlin::autotune::tuner::{Built, Session, Subject, Task, tune};
-use purlin::autotune::{Candidate, Database, Errors, Parameters, Record, Refusal, Stage, Workload};
+use purlin::autotune::{Candidate, Database, DeviceModel, Errors, Mapping, Record, Refusal, Stage, Workload};
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
 use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions, open};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::Choice;
-use purlin::tuning::compile_ahead;
+use purlin::tuning::{candidates, compile_ahead, transform};
 use purlin::{Loaded, kernel_work, laid_out};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A kernel with a schedule that has holes.
-struct Scheduled<'d> {
+/// A kernel with what maps it: a schedule that has holes, or the mappings of a form's action.
+struct FileSubject<'d> {
     kernel: Kernel,
-    script: Script,
+    script: Option<Script>,
     memory: Memory,
     workload: Workload,
     device: &'d dyn Device,
@@ -42,58 +44,96 @@ struct Candidated {
 }
 
 /// Runs the command.
-pub fn run(args: &TuneArgs, what: &str) -> Result<(), Failure> {
-    let Source::File(file) = args.form_options().source(what)? else { return Ok(()) };
-    let FileSource { kernel, script } = *file;
-    let script = script.filter(Script::has_holes).ok_or_else(|| {
-        Failure::Usage(format!(
-            "`{what}` has no schedule with holes, so there is nothing to search; end it with a line `schedule` and lines \
-             such as `tile in [8, 16, 32]` and `split_iname(i, tile)`"
-        ))
-    })?;
+pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure> {
+    let FileSource { kernel, script } = file;
+    let script = script.filter(Script::has_holes).filter(|_| args.trials.mapping.is_empty());
+    if args.trials.compile_only {
+        let model = model_of_arch(&args.trials.arch)?;
+        let chosen = choose(args, what, &kernel, script.as_ref(), 0, &model, u64::MAX)?;
+        let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &kernel, c.parameters)).collect();
+        return compile_only(&args.trials.arch, &jobs, &Progress::new());
+    }
     let progress = Progress::new();
-    let Prepared { device, cache, machine, seed, .. } = args.prepare(&progress)?;
-    let (param, values) = (&*args.param, args.values.as_deref());
-    let memory = inputs(&Wanted { param, values, ..Wanted::default() }, &kernel, seed)?.memory;
-    let workload = workload(what, &kernel, &memory)?;
-    let candidates: Vec<Candidate> = script.choices().map(|c| Candidate::unranked(parameters(&c))).collect();
-    if candidates.is_empty() {
+    let Prepared { device, cache, measured, seed } = args.trials.prepare(&progress)?;
+    let wanted = Wanted {
+        cells: args.cells,
+        mesh: args.mesh.as_deref(),
+        param: &args.param,
+        values: args.values.as_deref(),
+    };
+    let memory = inputs(&wanted, &kernel, seed)?.memory;
+    let workload = workload(args, what, &kernel, &memory)?;
+    progress.stage("ranking mappings");
+    let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
+    let candidates = choose(args, what, &kernel, script.as_ref(), workload.cells, &model, local_bytes)?;
+    drop(progress);
+    let database = args.trials.database()?;
+    let subject = FileSubject { kernel, script, memory, workload, device: &*device, cache: &cache };
+    let tasks = [Task { subject, candidates }];
+    let options = args.trials.options(device.info(), seed);
+    let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
+    say(ending);
+    finish(what, args, &tasks[0], &measured.name, &database)
+}
+
+/// What to try: the given mappings, values for the holes of the schedule, or the mappings of an action.
+fn choose(
+    args: &TuneArgs,
+    what: &str,
+    kernel: &Kernel,
+    script: Option<&Script>,
+    cells: u64,
+    model: &DeviceModel,
+    local_bytes: u64,
+) -> Result<Vec<Candidate>, Failure> {
+    if let Some(given) = args.trials.given() {
+        return Ok(given);
+    }
+    let Some(script) = script else {
+        let found = candidates(kernel, cells, model, local_bytes, args.trials.budget);
+        return found.map_err(|error| {
+            Failure::Usage(format!(
+                "`{what}` has no schedule with holes, so there is nothing to search; end it with a line `schedule` \
+                 and lines such as `tile in [8, 16, 32]` and `split_iname(i, tile)`; nor can it be mapped as the \
+                 action of a form: {error}"
+            ))
+        });
+    };
+    let chosen: Vec<Candidate> = script.choices().map(|c| Candidate::unranked(parameters(&c))).collect();
+    if chosen.is_empty() {
         return Err(Failure::Usage(format!("no values satisfy the constraints of the schedule of `{what}`")));
     }
-    drop(progress);
-    let database = args.database()?;
-    let subject = Scheduled { kernel, script, memory, workload, device: &*device, cache: &cache };
-    let tasks = [Task { subject, candidates }];
-    let options = args.options(device.info(), seed);
-    let ending = tune(&tasks, &machine, &database, &options, &Trials::new(restart))?;
-    super::tune::say(ending);
-    finish(what, args, &tasks[0], &machine.name, &database)
+    Ok(chosen)
 }
 
 /// The values of holes as a record has them.
-fn parameters(choice: &Choice) -> Parameters {
+fn parameters(choice: &Choice) -> Mapping {
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Parameters::Schedule { values: choice.values().iter().map(|(k, v)| (k.clone(), text(v))).collect() }
+    Mapping::Schedule { values: choice.values().iter().map(|(k, v)| (k.clone(), text(v))).collect() }
 }
 
 /// What is computed. The kernel's hash is that of its text with its schedule and parameters, which make another case.
-fn workload(what: &str, kernel: &Kernel, memory: &Memory) -> Result<Workload, Failure> {
+fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Result<Workload, Failure> {
     let sizes: Vec<String> = memory.params().iter().map(|(name, value)| format!("{name}={value}")).collect();
     let name = Path::new(what).file_stem().map_or(what.into(), |s| s.to_string_lossy());
     let work = kernel_work(kernel, memory.params())?;
     let outputs = kernel.vars.values().filter(|v| v.is_output());
+    let lowered = LoweredArrays::of(kernel);
+    let mesh = match (&args.mesh, &lowered) {
+        (Some(path), Some(lowered)) => given_mesh(path, lowered.dim)?.identity(),
+        (Some(_) | None, Some(_) | None) => None,
+    };
     Ok(Workload {
         case: if sizes.is_empty() { name.into_owned() } else { format!("{name} {}", sizes.join(" ")) },
         kernel: format!("{} {}", kernel.content_hash(), sizes.join(" ")),
-        cells: 0,
+        mesh,
+        cells: lowered.map_or(0, |l| l.cells(kernel, memory.params())),
         dofs: outputs.filter_map(|v| memory.get(&v.name)).map(|v| v.len() as u64).sum(),
-        flops: work.flops,
-        dram_bytes: work.dram_bytes,
-        table_bytes: work.table_bytes,
+        work,
     })
 }
 
-impl Subject for Scheduled<'_> {
+impl Subject for FileSubject<'_> {
     type Program = Candidated;
     type Inputs = Expected;
     type Session<'s>
@@ -105,10 +145,8 @@ impl Subject for Scheduled<'_> {
         &self.workload
     }
 
-    fn build(&self, parameters: &Parameters) -> Result<Built<Candidated>, Refusal> {
-        let choice = self.choice(parameters).map_err(|e| Refusal::new(Stage::Transform, e))?;
-        let applied = self.script.apply_with(&self.kernel, &choice);
-        let kernel = applied.map_err(|e| Refusal::new(Stage::Transform, e))?.finish().0;
+    fn build(&self, parameters: &Mapping) -> Result<Built<Candidated>, Refusal> {
+        let kernel = self.mapped(parameters)?;
         let info = self.device.info();
         let program = generate(&kernel, info.backend.target(), &Options::default())
             .map_err(|e| Refusal::new(Stage::Generate, e))?;
@@ -118,7 +156,7 @@ impl Subject for Scheduled<'_> {
     }
 
     fn prepare(&self) -> Result<Expected, String> {
-        if self.workload.flops > STEPS {
+        if self.workload.work.flops > STEPS {
             return self.by_host();
         }
         match Expected::new(&self.kernel, &self.memory, STEPS) {
@@ -133,13 +171,20 @@ impl Subject for Scheduled<'_> {
     }
 }
 
-impl Scheduled<'_> {
-    fn choice(&self, parameters: &Parameters) -> Result<Choice, String> {
-        let Parameters::Schedule { values } = parameters else {
-            return Err(format!("{parameters} is no choice of values for holes"));
-        };
-        let value = |(hole, text): (&String, &String)| Ok((hole.clone(), self.script.value_of(hole, text)?));
-        values.iter().map(value).collect::<Result<Vec<_>, String>>().map(Choice::new)
+impl FileSubject<'_> {
+    /// The kernel with values for the holes of its schedule, or with a mapping.
+    fn mapped(&self, parameters: &Mapping) -> Result<Kernel, Refusal> {
+        let refused = |e: String| Refusal::new(Stage::Transform, e);
+        match (&self.script, parameters) {
+            (Some(script), Mapping::Schedule { values }) => {
+                let value =
+                    |(hole, text): (&String, &String)| Ok((hole.clone(), script.value_of(hole, text)?));
+                let values = values.iter().map(value).collect::<Result<Vec<_>, String>>().map_err(refused)?;
+                let applied = script.apply_with(&self.kernel, &Choice::new(values));
+                Ok(applied.map_err(|e| refused(e.to_string()))?.finish().0)
+            }
+            (_, mapping) => Ok(transform(&self.kernel, mapping)?.0),
+        }
     }
 
     /// What the kernel as it is written computes in C, where it is too large to interpret.
@@ -157,7 +202,7 @@ impl Scheduled<'_> {
 
 /// A kernel on its device, with what its results must be.
 struct OnDevice<'s> {
-    subject: &'s Scheduled<'s>,
+    subject: &'s FileSubject<'s>,
     expected: Expected,
 }
 
@@ -210,14 +255,13 @@ impl Session for OnDevice<'_> {
 fn finish(
     what: &str,
     args: &TuneArgs,
-    task: &Task<Scheduled<'_>>,
+    task: &Task<FileSubject<'_>>,
     machine: &str,
     database: &Database,
 ) -> Result<(), Failure> {
-    let kernel = &task.subject.workload().kernel;
     let is_ours = |r: &Record| {
         r.device.name == machine
-            && r.workload.kernel == *kernel
+            && r.workload.is_same(task.subject.workload())
             && task.candidates.iter().any(|c| c.parameters == r.parameters)
     };
     let mut latest: BTreeMap<String, Record> = BTreeMap::new();
@@ -231,22 +275,35 @@ fn finish(
     let Some(best) = measured.min_by(|a, b| time(a).total_cmp(&time(b))) else {
         return Err(Failure::Refused("no choice of values is right; the table says why".into()));
     };
-    let (median, work) = (time(&best), &task.subject.workload);
+    let (median, work) = (time(&best), &task.subject.workload.work);
     let rate = |n: u64| figure(n as f64 / median / 1e9);
-    let Parameters::Schedule { values } = &best.parameters else { return Ok(()) };
-    let holes: String = values.iter().map(|(name, value)| format!(" --hole {name}={value}")).collect();
-    let sizes: String =
-        task.subject.memory.params().iter().map(|(name, v)| format!(" --param {name}={v}")).collect();
-    let device = args.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
+    let mapping = match &best.parameters {
+        Mapping::Schedule { values } => {
+            values.iter().map(|(name, value)| format!(" --hole {name}={value}")).collect()
+        }
+        Mapping::Sequential
+        | Mapping::SingleCell { .. }
+        | Mapping::ConstantCells { .. }
+        | Mapping::StagedCells { .. }
+        | Mapping::Tiling(_)
+        | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
+    };
+    let params = task.subject.memory.params().iter();
+    let sizes: String = match (&args.mesh, args.cells) {
+        (Some(path), _) => format!(" --mesh {}", path.display()),
+        (None, Some(cells)) => format!(" --cells {cells}"),
+        (None, None) => params.map(|(name, v)| format!(" --param {name}={v}")).collect(),
+    };
+    let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
     out(&facts([
         ("best", best.parameters.to_string()),
         ("time (median)", seconds(median)),
         ("GFLOP/s", rate(work.flops)),
         ("GB/s of distinct data", rate(work.dram_bytes)),
-        ("run it", format!("purlin run {what}{sizes}{device}{holes}")),
+        ("run it", format!("purlin run {what}{sizes}{device}{mapping}")),
         (
             "its source",
-            format!("purlin print {what} --target {}{holes}", task.subject.device.info().backend.target()),
+            format!("purlin print {what} --target {}{mapping}", task.subject.device.info().backend.target()),
         ),
     ]))
 }

@@ -1,13 +1,13 @@
 //! Which mappings to try.
 
-use super::LoweredCase;
 use crate::{Random, staged_tiling_sizes, tiling_sizes};
 use purlin_autotune::{
-    Candidate, CostModel, DeviceModel, NoOccupancy, Parameters, SearchBounds, SearchSpace, Tiling,
-    TilingError, TilingParameters, staged_tilings,
+    Candidate, CostModel, DeviceModel, Mapping, NoOccupancy, SearchBounds, SearchSpace, Tiling, TilingError,
+    TilingParameters, staged_tilings,
 };
-use purlin_forms::program::NotAnAction;
+use purlin_forms::program::{CellKernel, NotAnAction};
 use purlin_forms::strategies::MAX_KEPT;
+use purlin_ir::{Kernel, VarKind, Variable};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and a column of
 /// degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768 bytes of stack and 1.7 times the
@@ -34,7 +34,7 @@ pub enum CandidatesError {
     Model(#[from] NoOccupancy),
 }
 
-/// The tilings of a case on a device, ranked by *document 000*'s cost model.
+/// The tilings of a case on a device, ranked by the cost model of Kulkarni & Klöckner 2025.
 pub struct Choice<'m> {
     space: SearchSpace,
     model: CostModel<'m>,
@@ -42,20 +42,22 @@ pub struct Choice<'m> {
 }
 
 impl<'m> Choice<'m> {
-    /// The space of a case within the document's constraints, with at most `local_bytes` of local memory.
+    /// The space of an action on so many cells within the constraints of its cost model, with at most `local_bytes`
+    /// of local memory.
     ///
     /// # Errors
     /// A kernel without the stages of an action, a device of which is not known what bounds the work in flight.
     pub fn new(
-        case: &LoweredCase,
+        form: &impl CellKernel,
+        cells: u64,
         model: &'m DeviceModel,
         local_bytes: u64,
     ) -> Result<Self, CandidatesError> {
         let own = model.occupancy.as_ref().map(SearchBounds::of).unwrap_or_default();
         let accumulators = Some(ACCUMULATORS);
         let bounds = SearchBounds { local_bytes: own.local_bytes.min(local_bytes), accumulators, ..own };
-        let space = SearchSpace::new(tiling_sizes(&case.lowered)?, bounds)?;
-        Ok(Self { space, model: CostModel::new(model)?, cells: case.workload.cells as f64 })
+        let space = SearchSpace::new(tiling_sizes(form)?, bounds)?;
+        Ok(Self { space, model: CostModel::new(model)?, cells: cells as f64 })
     }
 
     /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has no cost for
@@ -86,7 +88,7 @@ impl<'m> Choice<'m> {
             new
         };
         let candidate = |(k, ranked): (u64, purlin_autotune::Ranked)| Candidate {
-            parameters: Parameters::Tiling(ranked.parameters),
+            parameters: Mapping::Tiling(ranked.parameters),
             rank: Some(k),
             predicted_s: Some(ranked.seconds_per_cell * self.cells),
         };
@@ -116,20 +118,49 @@ impl<'m> Choice<'m> {
     fn candidate(&self, parameters: TilingParameters) -> Option<Candidate> {
         let seconds = self.model.seconds_per_cell(&Tiling::new(self.space.sizes(), &parameters).ok()?);
         let predicted_s = Some(seconds * self.cells);
-        Some(Candidate { parameters: Parameters::Tiling(parameters), rank: None, predicted_s })
+        Some(Candidate { parameters: Mapping::Tiling(parameters), rank: None, predicted_s })
     }
 }
 
-/// At most `budget` staged tilings of a case with at most `local_bytes` of local memory.
+/// What to try on an action on so many cells: one cell a work-item, its variants if the tables are small, the
+/// `budget` best ranked tilings, and half as many staged ones.
 ///
 /// # Errors
-/// A kernel without the stages of an action.
-pub fn staged(
-    case: &LoweredCase,
+/// As [`Choice::new`].
+pub fn candidates(
+    form: &impl CellKernel,
+    cells: u64,
+    model: &DeviceModel,
     local_bytes: u64,
     budget: usize,
 ) -> Result<Vec<Candidate>, CandidatesError> {
-    let sizes = staged_tiling_sizes(&case.lowered)?;
+    let mut found = vec![Candidate::single_cell()];
+    if budget == 0 {
+        return Ok(found);
+    }
+    found.extend(Candidate::beyond_single_cell(table_bytes(form.kernel())));
+    found.extend(Choice::new(form, cells, model, local_bytes)?.ranked(budget));
+    let largest = model.occupancy.as_ref().map_or(u64::MAX, |o| o.local_bytes_per_group);
+    found.extend(staged(form, local_bytes.min(largest), budget.div_ceil(2))?);
+    Ok(found)
+}
+
+/// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.
+fn staged(
+    form: &impl CellKernel,
+    local_bytes: u64,
+    budget: usize,
+) -> Result<Vec<Candidate>, CandidatesError> {
+    let sizes = staged_tiling_sizes(form)?;
     let tilings = staged_tilings(&sizes, local_bytes).take(budget);
-    Ok(tilings.map(|p| Candidate::unranked(Parameters::StagedTiling(p))).collect())
+    Ok(tilings.map(|p| Candidate::unranked(Mapping::StagedTiling(p))).collect())
+}
+
+/// Bytes of all tables of a kernel.
+fn table_bytes(kernel: &Kernel) -> u64 {
+    let bytes = |v: &Variable| match &v.kind {
+        VarKind::Table(data) => data.len() as u64 * v.ty.bytes(),
+        VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => 0,
+    };
+    kernel.vars.values().map(bytes).sum()
 }

@@ -1,7 +1,7 @@
 //! The mapping of an operator action that is known to be fast on a device.
 
-use super::{Choice, LoweredCase};
-use purlin_autotune::{DeviceModel, Parameters, Record};
+use super::Choice;
+use purlin_autotune::{DeviceModel, Mapping, Record};
 use purlin_ir::Kernel;
 use purlin_runtime::{Backend, DeviceInfo};
 use std::fmt;
@@ -15,7 +15,7 @@ const SHIPPED: [(&str, &str, &str); 1] =
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// The mapping.
-    pub mapping: Parameters,
+    pub mapping: Mapping,
     /// Where it is known from.
     pub source: Source,
 }
@@ -68,7 +68,7 @@ pub fn known(case: &str, kernel: &Kernel, device: &DeviceInfo, records: &[Record
         found.push(Known { mapping, source: Source::SameCase });
     }
     found.extend(shipped(case, device));
-    found.push(Known { mapping: Parameters::SINGLE_CELL, source: Source::Nothing });
+    found.push(Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing });
     found
 }
 
@@ -82,8 +82,9 @@ fn shipped(case: &str, device: &DeviceInfo) -> Option<Known> {
 }
 
 /// The tiling that the cost model ranks first, for a card of which nothing is known.
-pub fn ranked(case: &LoweredCase, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
-    let best = Choice::new(case, model, local_bytes).ok()?.ranked(1).into_iter().next()?;
+pub fn ranked(kernel: &Kernel, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
+    // the number of cells does not change the order
+    let best = Choice::new(kernel, 1, model, local_bytes).ok()?.ranked(1).into_iter().next()?;
     Some(Known { mapping: best.parameters, source: Source::Ranked })
 }
 
@@ -91,9 +92,9 @@ pub fn ranked(case: &LoweredCase, model: &DeviceModel, local_bytes: u64) -> Opti
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::Case;
-    use crate::tuning::transform;
-    use purlin_autotune::{Errors, Machine, Measurement, Outcome, Workload};
+    use crate::tuning::{CaseMesh, FormCase, transform};
+    use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
+    use purlin_forms::lowering::{LoweringOptions, lower};
     use purlin_forms::quadrature::QuadratureScheme;
     use purlin_kernels::Operator;
 
@@ -117,7 +118,13 @@ mod tests {
         }
     }
 
-    fn record(case: &LoweredCase, name: &str, parameters: Parameters, median_s: f64) -> Record {
+    fn lowered(operator: Operator, dim: usize, degree: usize, scheme: QuadratureScheme) -> FormCase {
+        let options = LoweringOptions::new(operator.kernel_name(dim, degree)).with_scheme(scheme);
+        let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
+        FormCase::new(operator.action_name(dim, degree), lowered, CaseMesh::Unit(2)).unwrap()
+    }
+
+    fn record(case: &FormCase, name: &str, parameters: Mapping, median_s: f64) -> Record {
         let measurement = Measurement {
             kernel: String::new(),
             errors: Errors { small: 0.0, measured: 0.0 },
@@ -128,15 +135,18 @@ mod tests {
             cut_short: false,
             resources: None,
         };
-        let device = Machine {
+        let device = DeviceModel {
             name: name.into(),
-            driver: String::new(),
+            description: String::new(),
             clock_mhz: 0,
             dram_bytes_per_s: 1.0,
             local_bytes_per_s: None,
             fp64_flops_per_s: 1.0,
+            source: String::new(),
+            occupancy: None,
         };
         Record {
+            version: RECORD_VERSION,
             workload: Workload { ..case.workload.clone() },
             device,
             parameters,
@@ -152,28 +162,36 @@ mod tests {
     #[test]
     fn what_is_shipped_can_be_applied() {
         let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
-        for case in Case::all().into_iter().filter(|c| c.degree <= 3) {
-            for scheme in [QuadratureScheme::Document, QuadratureScheme::Default] {
-                let lowered = LoweredCase::new(case, scheme, 2).unwrap();
-                let kernel = &lowered.lowered.kernel;
-                let known = known(&case.to_string(), kernel, &card, &[]);
-                assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
-                transform(kernel, &known[0].mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+        let names: Vec<&str> = SHIPPED[0].2.lines().filter_map(|l| Some(l.split_once(' ')?.0)).collect();
+        let mut shipped = 0;
+        for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
+            for degree in 1..=if dim == 2 { 8 } else { 6 } {
+                let case = operator.action_name(dim, degree);
+                assert_eq!(names.iter().filter(|name| **name == case).count(), 1, "{case}");
+                shipped += 1;
+                for scheme in [QuadratureScheme::XiaoGimbutas, QuadratureScheme::Default] {
+                    if degree > 3 {
+                        continue;
+                    }
+                    let lowered = lowered(operator, dim, degree, scheme);
+                    let kernel = &lowered.lowered.kernel;
+                    let known = known(&case, kernel, &card, &[]);
+                    assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
+                    transform(kernel, &known[0].mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+                }
             }
         }
-        let all = Case::all().len();
-        assert_eq!(SHIPPED[0].2.lines().filter(|l| !l.starts_with('#')).count(), all);
+        assert_eq!(SHIPPED[0].2.lines().filter(|l| !l.starts_with('#')).count(), shipped);
     }
 
     #[test]
     fn what_was_tuned_here_comes_first() {
-        let case = Case { operator: Operator::Laplace, dim: 3, degree: 1 };
-        let lowered = LoweredCase::new(case, QuadratureScheme::Default, 2).unwrap();
-        let (kernel, name) = (&lowered.lowered.kernel, case.to_string());
+        let lowered = lowered(Operator::Laplace, 3, 1, QuadratureScheme::Default);
+        let (kernel, name) = (&lowered.lowered.kernel, lowered.workload.case.clone());
         let host = device("a processor", Backend::C, "x86_64");
         let of = |records: &[Record]| known(&name, kernel, &host, records).swap_remove(0);
         assert_eq!(of(&[]).source, Source::Nothing);
-        let cells = |cells| Parameters::SingleCell { cells };
+        let cells = |cells| Mapping::SingleCell { cells };
         let slow = record(&lowered, "a processor", cells(8), 2.0);
         let fast = record(&lowered, "a processor", cells(16), 1.0);
         let elsewhere = record(&lowered, "another one", cells(64), 0.5);

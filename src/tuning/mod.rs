@@ -7,33 +7,29 @@
 //! one, by a sum on the device.
 
 mod candidates;
+mod case;
 mod distance;
 pub mod known;
 mod sample;
 mod session;
 
-pub use candidates::{CandidatesError, Choice, staged};
+pub use candidates::{CandidatesError, Choice, candidates};
+pub use case::{CaseError, CaseMesh, FormCase};
 pub use session::{CaseInputs, CaseSession};
 
-use crate::{Case, Problem, ProblemError, kernel_work};
-use purlin_analysis::stats::StatsError;
 use purlin_autotune::tuner::{Built, Subject};
-use purlin_autotune::{Parameters, Refusal, Stage, TilingParameters, Workload};
+use purlin_autotune::{Mapping, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
-use purlin_forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
-use purlin_forms::mesh::{Mesh, MeshError};
 use purlin_forms::program::CellKernel;
-use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::strategies::{
     MultiLevelTiling, SingleCell, StagedCells, StrategyError, multi_level_tiling, single_cell_per_work_item,
     staged_cells,
 };
-use purlin_ir::{Kernel, VarKind, Variable};
+use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Cache, Device, Executable, Optimisation, RuntimeError};
 use purlin_transforms::Recipe;
-use std::collections::BTreeMap;
 
 /// Largest relative error of a result that counts: sums of some hundred products in double precision.
 pub const TOLERANCE: f64 = 1e-12;
@@ -41,120 +37,24 @@ pub const TOLERANCE: f64 = 1e-12;
 /// Degrees of freedom that are compared with the reference on the measured mesh.
 const SAMPLES: usize = 20;
 
-/// An operator action on a unit mesh, lowered.
-pub struct LoweredCase {
-    /// The operator, dimension and degree.
-    pub case: Case,
-    /// Its quadrature.
-    pub scheme: QuadratureScheme,
-    /// Subdivisions of each side of the measured mesh.
-    pub subdivisions: usize,
-    /// The kernel and what its arguments stand for.
-    pub lowered: LoweredForm,
-    /// What is computed, and how much of it.
-    pub workload: Workload,
-}
-
-/// Why a case cannot be tuned at all.
-#[derive(Debug, thiserror::Error)]
-pub enum CaseError {
-    /// The form.
-    #[error(transparent)]
-    Problem(#[from] ProblemError),
-    /// The mesh it is to be measured on.
-    #[error(transparent)]
-    Mesh(#[from] MeshError),
-    /// No statistics.
-    #[error(transparent)]
-    Stats(#[from] StatsError),
-}
-
-impl LoweredCase {
-    /// Lowers the action and counts its work on the unit mesh with `subdivisions` a side.
-    ///
-    /// # Errors
-    /// A number of subdivisions that no mesh has, a form that cannot be lowered, a kernel that cannot be counted.
-    pub fn new(case: Case, scheme: QuadratureScheme, subdivisions: usize) -> Result<Self, CaseError> {
-        Mesh::check_divisions(case.dim, subdivisions)?;
-        let form = case.operator.form(case.dim, case.degree).map_err(ProblemError::from)?;
-        let name = format!("{}_{}d_p{}", case.operator, case.dim, case.degree);
-        let options = LoweringOptions { scheme: Some(scheme), ..LoweringOptions::new(name) };
-        let lowered = lower(&form, &options).map_err(ProblemError::from)?;
-        let params = params(&lowered, case, subdivisions);
-        let work = kernel_work(&lowered.kernel, &params)?;
-        let nodes = nodes(case.dim, subdivisions, lowered.test.degree());
-        let workload = Workload {
-            case: case.to_string(),
-            kernel: lowered.kernel.content_hash(),
-            cells: case.cells(subdivisions),
-            dofs: nodes * lowered.test.components() as u64,
-            flops: work.flops,
-            dram_bytes: work.dram_bytes,
-            table_bytes: work.table_bytes,
-        };
-        Ok(Self { case, scheme, subdivisions, lowered, workload })
-    }
-
-    /// Bytes of all tables of the kernel.
-    #[must_use]
-    pub fn table_bytes(&self) -> u64 {
-        let bytes = |v: &Variable| match &v.kind {
-            VarKind::Table(data) => data.len() as u64 * v.ty.bytes(),
-            VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => 0,
-        };
-        self.lowered.kernel.vars.values().map(bytes).sum()
-    }
-
-    fn problem(&self, subdivisions: usize, seed: u64) -> Result<Problem, String> {
-        let mesh = self.case.mesh(subdivisions).map_err(|e| e.to_string())?;
-        let Case { operator, degree, .. } = self.case;
-        Problem::operator(operator, degree, Some(self.scheme), mesh, seed).map_err(|e| e.to_string())
-    }
-}
-
-/// Lagrange nodes of a degree on the unit mesh: the points of a grid.
-fn nodes(dim: usize, subdivisions: usize, degree: usize) -> u64 {
-    ((subdivisions * degree + 1) as u64).pow(dim as u32)
-}
-
-/// The kernel's parameters on the unit mesh, without the mesh.
-fn params(lowered: &LoweredForm, case: Case, subdivisions: usize) -> BTreeMap<String, i64> {
-    let mut params = BTreeMap::new();
-    for argument in &lowered.arguments {
-        let value = match &argument.role {
-            ArgumentRole::CellCount => case.cells(subdivisions),
-            ArgumentRole::VertexCount => nodes(case.dim, subdivisions, 1),
-            ArgumentRole::DofCount { degree } => nodes(case.dim, subdivisions, *degree),
-            ArgumentRole::Coordinates
-            | ArgumentRole::CellVertices
-            | ArgumentRole::DofMap { .. }
-            | ArgumentRole::Coefficient(_)
-            | ArgumentRole::Constant(..)
-            | ArgumentRole::Output(_) => continue,
-        };
-        params.insert(argument.name.clone(), value as i64);
-    }
-    params
-}
-
-/// Maps a form, or a kernel whose tags say its roles, as the parameters say; returns the kernel with the recipe that made
-/// it.
+/// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that made it.
 ///
 /// # Errors
 /// A kernel without the roles that the mapping needs, the parameter that makes no sense, or the step that was refused.
-pub fn transform(form: &impl CellKernel, parameters: &Parameters) -> Result<(Kernel, Recipe), Refusal> {
-    let mapped = match parameters {
-        Parameters::SingleCell { cells } => single_cell(form, *cells, false),
-        Parameters::ConstantCells { cells } => single_cell(form, *cells, true),
-        Parameters::StagedCells { cells, constant_tables } => {
+pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, Recipe), Refusal> {
+    let mapped = match mapping {
+        Mapping::Sequential => Ok((form.kernel().clone(), Recipe::default())),
+        Mapping::SingleCell { cells } => single_cell(form, *cells, false),
+        Mapping::ConstantCells { cells } => single_cell(form, *cells, true),
+        Mapping::StagedCells { cells, constant_tables } => {
             let strategy = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
             form.program()
                 .map_err(StrategyError::from)
                 .and_then(|p| staged_cells(form.kernel(), &p, &strategy))
         }
-        Parameters::Tiling(p) => tiled(form, p, false),
-        Parameters::StagedTiling(p) => tiled(form, p, true),
-        Parameters::Schedule { .. } => {
+        Mapping::Tiling(p) => tiled(form, p, false),
+        Mapping::StagedTiling(p) => tiled(form, p, true),
+        Mapping::Schedule { .. } => {
             return Err(Refusal::new(
                 Stage::Transform,
                 "values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE",
@@ -196,7 +96,7 @@ fn signed(n: u64) -> i64 {
 /// Which stage refused, and why.
 pub fn source(
     form: &impl CellKernel,
-    parameters: &Parameters,
+    parameters: &Mapping,
     target: Target,
 ) -> Result<(Program, String), Refusal> {
     let (kernel, _) = transform(form, parameters)?;
@@ -229,7 +129,7 @@ pub fn compile_ahead(
 /// A case on a device.
 pub struct CaseSubject<'d> {
     /// The case.
-    pub lowered: LoweredCase,
+    pub case: FormCase,
     /// The device.
     pub device: &'d dyn Device,
     /// Where compiled code is kept; the device's own.
@@ -261,39 +161,22 @@ impl Subject for CaseSubject<'_> {
         Self: 's;
 
     fn workload(&self) -> &Workload {
-        &self.lowered.workload
+        &self.case.workload
     }
 
-    fn build(&self, parameters: &Parameters) -> Result<Built<CaseProgram>, Refusal> {
+    fn build(&self, parameters: &Mapping) -> Result<Built<CaseProgram>, Refusal> {
         let info = self.device.info();
         let target = info.backend.target();
-        let (program, kernel) = source(&self.lowered.lowered, parameters, target)?;
+        let (program, kernel) = source(&self.case.lowered, parameters, target)?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
         Ok(Built { program: CaseProgram { program, executable }, kernel, resources })
     }
 
     fn prepare(&self) -> Result<CaseInputs, String> {
-        CaseInputs::new(&self.lowered, self.seed)
+        CaseInputs::new(&self.case, self.seed)
     }
 
     fn load(&self, inputs: CaseInputs) -> Result<CaseSession<'_>, String> {
         CaseSession::new(self.device, inputs).map_err(|e| e.to_string())
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_workload_of_a_unit_mesh_is_that_of_the_mesh() {
-        for case in Case::all().into_iter().filter(|c| c.degree <= 3) {
-            let lowered = LoweredCase::new(case, QuadratureScheme::Document, 3).unwrap();
-            let problem = lowered.problem(3, 1).unwrap();
-            assert_eq!(lowered.workload.cells, problem.mesh.n_cells() as u64);
-            assert_eq!(lowered.workload.dofs, problem.n_dofs as u64);
-            assert_eq!(params(&lowered.lowered, case, 3), *problem.memory.params());
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::distance::Distance;
 use super::sample::Sample;
-use super::{CaseProgram, LoweredCase, SAMPLES, TOLERANCE};
+use super::{CaseProgram, FormCase, SAMPLES, TOLERANCE};
 use crate::{LoadError, Loaded, RelativeError};
 use purlin_autotune::tuner::Session;
 use purlin_autotune::{Errors, Refusal, Stage};
@@ -20,16 +20,11 @@ pub struct CaseInputs {
     sample: Sample,
 }
 
-/// Subdivisions of the small mesh: 162 cells fill some groups of work-items and leave the last one in part.
-fn small(dim: usize) -> usize {
-    if dim == 2 { 9 } else { 3 }
-}
-
 impl CaseInputs {
-    pub(super) fn new(case: &LoweredCase, seed: u64) -> Result<Self, String> {
-        let small = case.problem(small(case.case.dim), seed)?;
+    pub(super) fn new(case: &FormCase, seed: u64) -> Result<Self, String> {
+        let small = case.small_problem(seed)?;
         let expected = small.reference().map_err(|e| e.to_string())?;
-        let measured = case.problem(case.subdivisions, seed.wrapping_add(1))?;
+        let measured = case.problem_to_measure(seed.wrapping_add(1))?;
         let sample = Sample::draw(&measured, SAMPLES, seed).map_err(|e| e.to_string())?;
         let output = small.output().to_owned();
         Ok(Self { output, small: small.memory, expected, measured: measured.memory, sample })

@@ -10,12 +10,12 @@ pub fn all() -> bool {
     std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
 }
 
-/// The highest degree of document 000's cases.
+/// The highest degree of the cases of Kulkarni & Klöckner 2025.
 pub fn last_degree(dim: usize) -> usize {
     if dim == 2 { 8 } else { 6 }
 }
 
-/// The 70 operator actions of document 000: operator, dimension, degree.
+/// The 70 operator actions of Kulkarni & Klöckner 2025: operator, dimension, degree.
 pub fn cases() -> Vec<(Operator, usize, usize)> {
     let degrees = |dim| (1..=last_degree(dim)).map(move |p| (dim, p));
     let of = |operator| [2, 3].into_iter().flat_map(degrees).map(move |(dim, p)| (operator, dim, p));

@@ -143,7 +143,7 @@ fn factorial(n: usize) -> f64 {
     (1..=n).map(|k| k as f64).product()
 }
 
-/// A sum with the rounding errors of its additions carried along (Neumaier, ZAMM 54, 1974).
+/// A sum with the rounding errors of its additions carried along (Neumaier 1974).
 #[derive(Clone, Copy, Default)]
 pub struct Sum {
     value: f64,
@@ -176,8 +176,8 @@ impl Moments {
     /// integral over T of z^e = d! |T| e! / (|e| + d)! * [s^e] of the product over i of 1 / (1 - s . v_i)
     /// ```
     ///
-    /// which is the integral of a power of the linear function `s . z`, read off by powers of `s` (Baldoni,
-    /// Berline, De Loera, Köppe & Vergne, *How to integrate a polynomial over a simplex*, Math. Comp. 80, 2011).
+    /// which is the integral of a power of the linear function `s . z`, read off by powers of `s` (Baldoni
+    /// et al. 2011).
     pub fn new(mesh: &Mesh, degree: usize) -> Self {
         let (frame, dim) = (Frame::around(mesh), mesh.shape().dim());
         let all = monomials(dim, degree);

@@ -28,7 +28,7 @@ struct Bar {
     case: String,
     operator: String,
     gflops: f64,
-    document: f64,
+    tables: f64,
     roof: f64,
 }
 
@@ -37,16 +37,16 @@ fn bars(records: &[&Record]) -> Result<Vec<Bar>, PlotError> {
     for record in records {
         let Some(rate) = record.flops_per_s() else { continue };
         let case = record.workload.case.clone();
-        let (document, roof) = (
-            record.device.document_roofline(&record.workload),
-            record.device.true_roofline(&record.workload),
+        let (tables, roof) = (
+            record.workload.work.table_roofline(&record.device),
+            record.workload.work.true_roofline(&record.device),
         );
-        if ![rate, document, roof].iter().all(|x| x.is_finite() && *x > 0.0) {
-            let what = format!("{rate} FLOP/s below {document} and {roof} FLOP/s for `{case}`");
+        if ![rate, tables, roof].iter().all(|x| x.is_finite() && *x > 0.0) {
+            let what = format!("{rate} FLOP/s below {tables} and {roof} FLOP/s for `{case}`");
             return Err(PlotError::NotPositive { what });
         }
         let operator = case.split('.').next().unwrap_or_default().to_owned();
-        bars.push(Bar { case, operator, gflops: rate / 1e9, document: document / 1e9, roof: roof / 1e9 });
+        bars.push(Bar { case, operator, gflops: rate / 1e9, tables: tables / 1e9, roof: roof / 1e9 });
     }
     if bars.is_empty() {
         return Err(PlotError::NotPositive { what: "no measured case".into() });
@@ -68,14 +68,15 @@ fn picture(
     Ok(svg)
 }
 
-/// A bar for each record, GFLOP/s of the untransformed kernel, with a thick line for *document 000*'s roofline and
-/// a thin one for memory and arithmetic alone; one colour an operator. Give the best record of each case.
+/// A bar for each record, GFLOP/s of the untransformed kernel, with a thick line for the roofline with tables
+/// in local memory and a thin one for memory and arithmetic alone; one colour an operator. Give the best
+/// record of each case.
 ///
 /// # Errors
 /// No measured record, or figures that are not positive.
 ///
 /// # Source
-/// *Document 000*, Figure 5.
+/// Kulkarni & Klöckner 2025, Figure 5.
 pub fn bars_svg(title: &str, records: &[&Record]) -> Result<String, PlotError> {
     let bars = bars(records)?;
     let rows: Vec<&[Bar]> = bars.chunks(ROW).collect();
@@ -125,7 +126,7 @@ fn draw_row(area: &Area<'_>, bars: &[Bar], operators: &[&str], legend: bool) -> 
         let (left, right) = (k as f64 + 0.12, k as f64 + 0.88);
         let fill = colour(&bar.operator).filled();
         chart.draw_series([Rectangle::new([(left, 0.0), (right, bar.gflops)], fill)])?;
-        for (height, width) in [(bar.document, 2), (bar.roof, 1)] {
+        for (height, width) in [(bar.tables, 2), (bar.roof, 1)] {
             let line = [(left - 0.1, height), (right + 0.1, height)];
             chart.draw_series(LineSeries::new(line, DARK.stroke_width(width)))?;
         }
@@ -155,7 +156,7 @@ fn draw_legend(
         area.draw(&Text::new((*operator).to_owned(), (x + 17, y), style.clone()))?;
         x += 34 + 8 * operator.len() as i32;
     }
-    for (label, width) in [("document's roofline", 2), ("memory and FP64 alone", 1)] {
+    for (label, width) in [("tables in local memory", 2), ("memory and FP64 alone", 1)] {
         area.draw(&PathElement::new([(x, y), (x + 18, y)], DARK.stroke_width(width)))?;
         area.draw(&Text::new(label, (x + 23, y), style.clone()))?;
         x += 40 + 8 * label.len() as i32;
@@ -170,7 +171,7 @@ fn draw_legend(
 /// As [`bars_svg`].
 ///
 /// # Source
-/// *Document 000*, Figure 6.
+/// Kulkarni & Klöckner 2025, Figure 6.
 pub fn share_svg(title: &str, records: &[&Record]) -> Result<String, PlotError> {
     let bars = bars(records)?;
     let of = |roof: fn(&Bar) -> f64| -> Vec<f64> {
@@ -179,7 +180,7 @@ pub fn share_svg(title: &str, records: &[&Record]) -> Result<String, PlotError> 
         parts
     };
     let curves = [
-        ("of document 000's roofline", of(|b| b.document), COLOURS[0]),
+        ("of the roofline with tables in local memory", of(|b| b.tables), COLOURS[0]),
         ("of memory and FP64 alone", of(|b| b.roof), COLOURS[1]),
     ];
     let right = curves.iter().flat_map(|c| &c.1).fold(100.0_f64, |m, p| m.max(*p)).ceil();

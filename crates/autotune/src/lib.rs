@@ -5,10 +5,11 @@
 //!
 //! let models = known_devices()?;
 //! let card = models.iter().find(|m| m.name == "H200 NVL").ok_or("no such model")?;
-//! // 2-D P2 elasticity of document 000: 440 FLOP and 140.2 bytes a cell, 576 bytes of local memory.
-//! let work = Work { flops: 440.0, dram_bytes: 140.2189, local_bytes: Some(576.0) };
-//! assert_eq!((card.true_roofline(&work) / 1e9).round(), 15062.0);
-//! assert_eq!(card.document_roofline(&work), card.true_roofline(&work));
+//! // 1,000 cells of 2-D P2 elasticity (Kulkarni & Klöckner 2025): 440 FLOP a cell, 140.2 bytes of memory, 576 bytes
+//! // of tables.
+//! let work = Work { flops: 440_000, dram_bytes: 140_219, table_bytes: 576_000 };
+//! assert_eq!((work.true_roofline(card) / 1e9).round(), 15062.0);
+//! assert_eq!(work.table_roofline(card), work.true_roofline(card));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -18,6 +19,7 @@
 mod database;
 mod device_model;
 mod figures;
+mod mapping;
 mod plot;
 mod ranking;
 mod record;
@@ -27,12 +29,14 @@ mod tiling;
 pub mod tuner;
 
 pub use database::{Contents, Damaged, Database, DatabaseError};
-pub use device_model::{DeviceModel, DeviceModelError, Occupancy, known_devices};
+pub use device_model::{DeviceModelError, known_devices};
 pub use figures::{bars_svg, share_svg};
+pub use mapping::Mapping;
 pub use plot::{PlotError, Point, roofline_svg};
+pub use purlin_runtime::{DeviceModel, Occupancy};
 pub use ranking::rank_correlation;
 pub use record::{
-    Candidate, Errors, Key, Machine, Measurement, Outcome, Parameters, Record, Refusal, Stage, Workload,
+    Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload,
     best_of_each,
 };
 pub use roofline::{Limit, Work};

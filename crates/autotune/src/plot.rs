@@ -1,10 +1,10 @@
 //! A roofline as an SVG picture.
 
-use crate::device_model::DeviceModel;
 use crate::roofline::Work;
 use plotters::coord::ranged1d::{KeyPointHint, Ranged};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use purlin_runtime::DeviceModel;
 use std::ops::Range;
 
 /// A measured kernel on the picture.
@@ -40,7 +40,8 @@ const FONT: &str = "sans-serif";
 
 /// The roofline of a device with measured kernels on it: GFLOP/s over FLOP a byte, both logarithmic.
 ///
-/// A short bar above a point is the ceiling of document 000's model where it lies below the roof.
+/// A short bar above a point is the ceiling of the model of Kulkarni & Klöckner 2025 where it lies below the
+/// roof.
 ///
 /// # Errors
 /// A figure that is not positive.
@@ -149,16 +150,16 @@ fn draw(area: &Area<'_>, model: &DeviceModel, points: &[Point]) -> Result<(), Fa
 
     for point in points {
         let (px, py) = (point.work.intensity(), point.flops_per_s / 1e9);
-        let document = model.document_roofline(&point.work) / 1e9;
-        if document < model.true_roofline(&point.work) / 1e9 {
-            let bar = [(px / 1.15, document), (px * 1.15, document)];
+        let tables = point.work.table_roofline(model) / 1e9;
+        if tables < point.work.true_roofline(model) / 1e9 {
+            let bar = [(px / 1.15, tables), (px * 1.15, tables)];
             chart.draw_series(LineSeries::new(bar, LOCAL.stroke_width(3)))?;
-            let label = "local memory, document 000";
-            let place = (px * 1.2, document);
+            let label = "tables in local memory";
+            let place = (px * 1.2, tables);
             chart.draw_series([Text::new(label, place, text(&LOCAL, HPos::Left, VPos::Center))])?;
         }
         chart.draw_series([Circle::new((px, py), 5, MEASURED.filled())])?;
-        let part = 100.0 * point.flops_per_s / model.true_roofline(&point.work);
+        let part = 100.0 * point.flops_per_s / point.work.true_roofline(model);
         let label = format!("{}: {} GFLOP/s, {part:.1} % of the roof", point.label, figure(py));
         let right = px > (x.start * x.end).sqrt();
         let (h, factor) = if right { (HPos::Right, 1.0 / 1.12) } else { (HPos::Left, 1.12) };
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_picture_names_device_and_kernel() {
-        let work = Work { flops: 100.0, dram_bytes: 10.0, local_bytes: Some(50.0) };
+        let work = Work { flops: 100, dram_bytes: 10, table_bytes: 50 };
         let point = Point { label: "laplace".into(), work, flops_per_s: 1e12 };
         for model in known_devices().unwrap() {
             let svg = roofline_svg(&model, std::slice::from_ref(&point)).unwrap();

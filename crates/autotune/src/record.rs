@@ -1,75 +1,11 @@
 //! What one trial of the tuner found, as it is kept.
 
-use crate::device_model::DeviceModel;
+use crate::mapping::Mapping;
 use crate::roofline::Work;
-use crate::tiling::TilingParameters;
+use purlin_runtime::DeviceModel;
 use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
-
-/// How a kernel is mapped onto the device: what the tuner chooses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "strategy", rename_all = "snake_case")]
-pub enum Parameters {
-    /// One cell a work-item (*document 000*, §4.1).
-    SingleCell {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-    },
-    /// One cell a work-item, tables in constant memory.
-    ConstantCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-    },
-    /// One cell a work-item, gather and scatter through local memory.
-    StagedCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-        /// Whether the tables are in constant memory.
-        constant_tables: bool,
-    },
-    /// The multi-level tiling (*document 000*, §4.2).
-    Tiling(TilingParameters),
-    /// The same with gather and scatter through local memory, and one tile of a matrix for all functions that are
-    /// evaluated with it.
-    StagedTiling(TilingParameters),
-    /// Values for the holes of a schedule, which belongs to the kernel.
-    Schedule {
-        /// The values by hole, as the text of a schedule has them.
-        values: BTreeMap<String, String>,
-    },
-}
-
-impl Parameters {
-    /// The single-cell variant of the document: 32 cells a work-group.
-    pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
-
-    /// Whether one work-item does one cell.
-    #[must_use]
-    pub fn is_single_cell(&self) -> bool {
-        matches!(self, Self::SingleCell { .. })
-    }
-}
-
-impl fmt::Display for Parameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
-            Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
-            Self::StagedCells { cells, constant_tables } => {
-                let tables = if *constant_tables { ", constant tables" } else { "" };
-                write!(f, "staged cells, {cells} a group{tables}")
-            }
-            Self::Tiling(tiling) => tiling.fmt(f),
-            Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
-            Self::Schedule { values } => {
-                let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                f.write_str(&values.join(", "))
-            }
-        }
-    }
-}
 
 /// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against 8.2, with the
 /// matrices of a whole action; H200, 2026-11-21).
@@ -79,7 +15,7 @@ const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The mapping.
-    pub parameters: Parameters,
+    pub parameters: Mapping,
     /// Position in its search space by predicted time, from 1; none if it was not ranked.
     pub rank: Option<u64>,
     /// Predicted seconds of one launch.
@@ -90,25 +26,26 @@ impl Candidate {
     /// The variant that every case is compared with.
     #[must_use]
     pub fn single_cell() -> Self {
-        Self::unranked(Parameters::SINGLE_CELL)
+        Self::unranked(Mapping::SINGLE_CELL)
     }
 
     /// A mapping that no model has looked at.
     #[must_use]
-    pub fn unranked(parameters: Parameters) -> Self {
+    pub fn unranked(parameters: Mapping) -> Self {
         Self { parameters, rank: None, predicted_s: None }
     }
 
-    /// Variants of one cell a work-item beyond the document, if the tables' `table_bytes` fit a cache of constant
-    /// memory: tables there, gather and scatter through local memory. With larger tables the work-item spills anyway.
+    /// Variants of one cell a work-item that Kulkarni & Klöckner 2025 does not have, if the tables'
+    /// `table_bytes` fit a cache of constant memory: tables there, gather and scatter through local memory.
+    /// With larger tables the work-item spills anyway.
     #[must_use]
     pub fn beyond_single_cell(table_bytes: u64) -> Vec<Self> {
         if table_bytes > CONSTANT_CACHE_BYTES {
             return Vec::new();
         }
-        let constant = [32, 128].map(|cells| Parameters::ConstantCells { cells });
-        let staged = [32, 64].map(|cells| Parameters::StagedCells { cells, constant_tables: true });
-        let variants = [Parameters::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
+        let constant = [32, 128].map(|cells| Mapping::ConstantCells { cells });
+        let staged = [32, 64].map(|cells| Mapping::StagedCells { cells, constant_tables: true });
+        let variants = [Mapping::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
         variants.map(Self::unranked).collect()
     }
 }
@@ -124,69 +61,23 @@ pub struct Workload {
     pub case: String,
     /// Hash of the untransformed kernel.
     pub kernel: String,
+    /// What tells the mesh from others with as many cells; none for a unit mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<String>,
     /// Cells of the mesh.
     pub cells: u64,
     /// Entries of the result.
     pub dofs: u64,
-    /// Floating-point operations.
-    pub flops: u64,
-    /// Compulsory bytes to and from memory.
-    pub dram_bytes: u64,
-    /// Bytes of all reads of reference matrices.
-    pub table_bytes: u64,
+    /// Operations and bytes.
+    #[serde(flatten)]
+    pub work: Work,
 }
 
 impl Workload {
-    /// The same for rooflines.
+    /// Whether both are the same work: the kernel on the same mesh.
     #[must_use]
-    pub fn work(&self) -> Work {
-        let local_bytes = Some(self.table_bytes as f64);
-        Work { flops: self.flops as f64, dram_bytes: self.dram_bytes as f64, local_bytes }
-    }
-}
-
-/// Where it ran, with the ceilings that were measured there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    /// The device's name.
-    pub name: String,
-    /// Its driver or compiler.
-    pub driver: String,
-    /// Highest clock in MHz; 0 where it is not known.
-    pub clock_mhz: u32,
-    /// Bytes a second to and from memory.
-    pub dram_bytes_per_s: f64,
-    /// Bytes a second of local memory; none where that is ordinary memory.
-    pub local_bytes_per_s: Option<f64>,
-    /// Double-precision operations a second.
-    pub fp64_flops_per_s: f64,
-}
-
-impl Machine {
-    /// Rate that *document 000*'s roofline (equation 47) allows `workload`, FLOP/s.
-    #[must_use]
-    pub fn document_roofline(&self, workload: &Workload) -> f64 {
-        self.rooflines(workload).0
-    }
-
-    /// Rate that memory and arithmetic alone allow `workload`, FLOP/s.
-    #[must_use]
-    pub fn true_roofline(&self, workload: &Workload) -> f64 {
-        self.rooflines(workload).1
-    }
-
-    fn rooflines(&self, workload: &Workload) -> (f64, f64) {
-        let ceilings = DeviceModel {
-            name: self.name.clone(),
-            description: String::new(),
-            dram_bytes_per_s: self.dram_bytes_per_s,
-            local_bytes_per_s: self.local_bytes_per_s,
-            fp64_flops_per_s: self.fp64_flops_per_s,
-            source: String::new(),
-            occupancy: None,
-        };
-        let work = workload.work();
-        (ceilings.document_roofline(&work), ceilings.true_roofline(&work))
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.kernel, &self.mesh, self.cells) == (&other.kernel, &other.mesh, other.cells)
     }
 }
 
@@ -279,15 +170,36 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
+/// The form in which records are written: 2 since devices are [`DeviceModel`]s and workloads name their mesh. Records
+/// of all versions until this one are read.
+pub const RECORD_VERSION: u32 = 2;
+
+fn first_version() -> u32 {
+    1
+}
+
+/// A version that this program knows.
+fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let found = u32::deserialize(deserializer)?;
+    if (1..=RECORD_VERSION).contains(&found) {
+        return Ok(found);
+    }
+    let message = format!("a record of version {found}, needed 1 to {RECORD_VERSION}; use a newer program");
+    Err(serde::de::Error::custom(message))
+}
+
 /// One trial: a mapping of a kernel on a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
+    /// The form in which it was written, at most [`RECORD_VERSION`].
+    #[serde(default = "first_version", deserialize_with = "known_version")]
+    pub version: u32,
     /// What was computed.
     pub workload: Workload,
-    /// Where.
-    pub device: Machine,
+    /// Where, with the ceilings that were measured there.
+    pub device: DeviceModel,
     /// How it was mapped.
-    pub parameters: Parameters,
+    pub parameters: Mapping,
     /// Position in the search space by predicted time, from 1.
     pub rank: Option<u64>,
     /// Predicted seconds.
@@ -300,21 +212,28 @@ pub struct Record {
     pub unix_s: u64,
 }
 
-/// What makes two records one: kernel, cells, device, parameters.
+/// What makes two records one: kernel, mesh, device, parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(String);
 
 impl Key {
     /// The key of a trial.
     #[must_use]
-    pub fn of(workload: &Workload, device: &str, parameters: &Parameters) -> Self {
+    pub fn of(workload: &Workload, device: &str, parameters: &Mapping) -> Self {
         // Plain data without maps: it cannot fail, and its text is the same every time.
         let parameters = serde_json::to_string(parameters).unwrap_or_default();
-        Self(format!("{} {} {parameters} {device}", workload.kernel, workload.cells))
+        let mesh = workload.mesh.as_ref().map_or_else(String::new, |mesh| format!(" on {mesh}"));
+        Self(format!("{} {}{mesh} {parameters} {device}", workload.kernel, workload.cells))
     }
 }
 
 impl Record {
+    /// Whether both are trials of the same work on the same device.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.device.name == other.device.name && self.workload.is_same(&other.workload)
+    }
+
     /// Its key.
     #[must_use]
     pub fn key(&self) -> Key {
@@ -339,19 +258,19 @@ impl Record {
     /// Operations of the untransformed kernel a second, FLOP/s.
     #[must_use]
     pub fn flops_per_s(&self) -> Option<f64> {
-        self.median_s().map(|s| self.workload.flops as f64 / s)
+        self.median_s().map(|s| self.workload.work.flops as f64 / s)
     }
 
-    /// Part of *document 000*'s roofline.
+    /// Part of the roofline with tables in local memory.
     #[must_use]
-    pub fn of_document_roofline(&self) -> Option<f64> {
-        self.flops_per_s().map(|rate| rate / self.device.document_roofline(&self.workload))
+    pub fn of_table_roofline(&self) -> Option<f64> {
+        self.flops_per_s().map(|rate| rate / self.workload.work.table_roofline(&self.device))
     }
 
     /// Part of the roofline of memory and arithmetic alone.
     #[must_use]
     pub fn of_true_roofline(&self) -> Option<f64> {
-        self.flops_per_s().map(|rate| rate / self.device.true_roofline(&self.workload))
+        self.flops_per_s().map(|rate| rate / self.workload.work.true_roofline(&self.device))
     }
 }
 
@@ -360,8 +279,7 @@ impl Record {
 pub fn best_of_each(records: &[Record]) -> Vec<&Record> {
     let mut best: Vec<&Record> = Vec::new();
     for record in records.iter().filter(|r| r.measurement().is_some()) {
-        let place = |r: &Record| (r.workload.kernel.clone(), r.workload.cells, r.device.name.clone());
-        match best.iter_mut().find(|b| place(b) == place(record)) {
+        match best.iter_mut().find(|b| b.is_beside(record)) {
             Some(found) if record.median_s() < found.median_s() => *found = record,
             Some(_) => {}
             None => best.push(record),

@@ -35,7 +35,7 @@ pub trait Observer {
     const PERTURBS: bool = false;
 
     /// A floating-point operation had to round; what is returned takes the place of its result. Another rounding of
-    /// each operation shows how much of a result roundings decide (Parker, *Monte Carlo arithmetic*, 1997).
+    /// each operation shows how much of a result roundings decide (Parker 1997).
     fn rounded(&mut self, value: f64, single: bool) -> f64 {
         let _ = single;
         value

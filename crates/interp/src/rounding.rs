@@ -4,7 +4,7 @@ use super::node::RealOp;
 use purlin_ir::expr::MathFn;
 
 /// Whether `value` is `a op b` without a rounding error. The errors are computed by error-free transformations
-/// (Ogita, Rump & Oishi, *Accurate sum and dot product*, SIAM J. Sci. Comput. 26, 2005, section 2).
+/// (Ogita et al. 2005, section 2).
 pub(super) fn exact(op: RealOp, a: f64, b: f64, value: f64) -> bool {
     match op {
         RealOp::Add => exact_sum(a, b, value),

@@ -5,7 +5,7 @@
 //! instruction that writes only private variables runs everywhere; one that writes a local variable
 //! runs in every group, on work-item 0; any other runs at index 0.
 //!
-//! For each dependence whose ends run in different places ([document 000, §4.2.3] and the project's
+//! For each dependence whose ends run in different places (Kulkarni & Klöckner 2025, §4.2.3, and the project's
 //! own rules):
 //!
 //! | through | different groups | same group, different work-items |

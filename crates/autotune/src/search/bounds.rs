@@ -1,13 +1,14 @@
 //! What a candidate has to meet.
 
-use crate::device_model::Occupancy;
 use crate::tiling::{MAX_WORK_GROUP, TilingSizes};
+use purlin_runtime::Occupancy;
 use serde::{Deserialize, Serialize};
 
-/// Bounds of the search space: the constraints of document 000, adjustable, and the limits of a device.
+/// Bounds of the search space: the constraints of Kulkarni & Klöckner 2025, adjustable, and the limits of a
+/// device.
 ///
 /// # Source
-/// Document 000, section 4.2.5.
+/// Kulkarni & Klöckner 2025, section 4.2.5.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchBounds {
     /// Least `eta_alias`, Constraint 2.
@@ -22,14 +23,15 @@ pub struct SearchBounds {
     pub max_work_group: u64,
     /// Most bytes of local memory of a work-group.
     pub local_bytes: u64,
-    /// Most sums that a work-item keeps in registers at a time; the document has no such bound.
+    /// Most sums that a work-item keeps in registers at a time; Kulkarni & Klöckner 2025 has no such bound.
     pub accumulators: Option<u64>,
 }
 
 impl Default for SearchBounds {
-    /// The document's bounds on its devices: 0.8, 0.97, 256 work-items, and 48 KiB of local memory.
+    /// The bounds of Kulkarni & Klöckner 2025 on its devices: 0.8, 0.97, 256 work-items, and 48 KiB of local
+    /// memory.
     ///
-    /// The document does not say that 48 KiB bound its configurations, but all of its tables lie below, seven
+    /// It does not say that 48 KiB bound its configurations, but all of its tables lie below, seven
     /// cases within 2 % (3-D P6 hyperelasticity: 48,600 bytes), while its Titan V has 96 KiB.
     fn default() -> Self {
         Self {
@@ -45,7 +47,7 @@ impl Default for SearchBounds {
 }
 
 impl SearchBounds {
-    /// The document's constraints with the limits of a device.
+    /// The constraints of Kulkarni & Klöckner 2025 with the limits of a device.
     #[must_use]
     pub fn of(occupancy: &Occupancy) -> Self {
         Self {

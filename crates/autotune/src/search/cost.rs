@@ -1,12 +1,12 @@
 //! The predicted time of a candidate.
 
-use crate::device_model::{DeviceModel, Occupancy};
 use crate::tiling::Tiling;
+use purlin_runtime::{DeviceModel, Occupancy};
 
-/// The cost model of document 000 for a device.
+/// The cost model of Kulkarni & Klöckner 2025 for a device.
 ///
 /// # Source
-/// Document 000, section 4.2.6.
+/// Kulkarni & Klöckner 2025, section 4.2.6.
 #[derive(Clone, Copy, Debug)]
 pub struct CostModel<'a> {
     device: &'a DeviceModel,
@@ -57,7 +57,7 @@ impl<'a> CostModel<'a> {
     /// Seconds per cell, with all multiprocessors busy.
     ///
     /// # Source
-    /// Document 000, equation (40).
+    /// Kulkarni & Klöckner 2025, equation (40).
     #[must_use]
     pub fn seconds_per_cell(&self, tiling: &Tiling<'_>) -> f64 {
         self.seconds(&self.demand(tiling))
@@ -66,7 +66,7 @@ impl<'a> CostModel<'a> {
     /// Sub-groups on a multiprocessor at a time that do something, `SG_reside,eff`.
     ///
     /// # Source
-    /// Document 000, equations (45) and (46).
+    /// Kulkarni & Klöckner 2025, equations (45) and (46).
     #[must_use]
     pub fn resident_sub_groups(&self, tiling: &Tiling<'_>) -> f64 {
         self.resident(&self.demand(tiling))
@@ -76,14 +76,14 @@ impl<'a> CostModel<'a> {
         let sub_group = self.occupancy.sub_group;
         let efficiency = tiling.predication_efficiency() * tiling.simd_efficiency(sub_group);
         Demand {
-            global_bytes: tiling.document_global_bytes(),
-            local_bytes: tiling.document_local_bytes() as f64,
+            global_bytes: tiling.modelled_global_bytes(),
+            local_bytes: tiling.modelled_local_bytes() as f64,
             allocated_bytes: tiling.local_bytes() as f64,
             effective_sub_groups: efficiency * tiling.sub_groups(sub_group) as f64,
         }
     }
 
-    /// Work-groups on a multiprocessor are bounded by their local memory and by the device; as in the document,
+    /// Work-groups on a multiprocessor are bounded by their local memory and by the device; as in the source,
     /// a part of a work-group counts.
     fn resident(&self, demand: &Demand) -> f64 {
         let fitting = self.occupancy.local_bytes_per_unit as f64 / demand.allocated_bytes;

@@ -8,7 +8,7 @@ use crate::tiling::SpaceSizes;
 /// Any other length takes more memory for the same number of tiles.
 ///
 /// # Source
-/// Document 000, Constraint 1, equations (34) to (39), and Figure 3.
+/// Kulkarni & Klöckner 2025, Constraint 1, equations (34) to (39), and Figure 3.
 #[must_use]
 pub fn tile_options(n: u64) -> Vec<u64> {
     let mut found = Vec::new();

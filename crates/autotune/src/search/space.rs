@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// All tilings of a problem that satisfy the bounds.
 ///
 /// # Source
-/// Document 000, section 4.2.5.
+/// Kulkarni & Klöckner 2025, section 4.2.5.
 #[derive(Clone, Debug)]
 pub struct SearchSpace {
     sizes: TilingSizes,
@@ -168,14 +168,14 @@ impl SearchSpace {
             Cut { constraint, of, before, after }
         };
         let b = &self.bounds;
-        let (device, document) = (b.largest_of_device(), b.largest());
-        let (all, bounded) = (count_launches(device), count_launches(document));
+        let (device, largest) = (b.largest_of_device(), b.largest());
+        let (all, bounded) = (count_launches(device), count_launches(largest));
         let launches = self.launches.len() as u64;
         let (any, ceilings) = (self.count_any_tiles(), self.count_tiles());
         vec![
             cut("1: tiles as small as their number allows".into(), "tile sizes", any, ceilings),
             cut(format!("2: aliasing at least {}", b.alias_efficiency), "tile sizes", ceilings, whole.tiles),
-            cut(format!("4: at most {document} work-items"), "work-groups", all, bounded),
+            cut(format!("4: at most {largest} work-items"), "work-groups", all, bounded),
             cut(format!("3: full lanes at least {}", b.simd_efficiency), "work-groups", bounded, launches),
             cut(
                 format!("local memory of at most {} bytes", b.local_bytes),

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::device_model::{DeviceModel, known_devices};
+use crate::device_model::known_devices;
 use crate::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use purlin_runtime::DeviceModel;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -25,16 +26,16 @@ fn sizes() -> TilingSizes {
 
 /// Bounds under which every constraint cuts something of these sizes.
 fn bounds() -> SearchBounds {
-    let document = SearchBounds::default();
-    SearchBounds { alias_efficiency: 0.6, work_items: 40, max_work_group: 64, local_bytes: 4000, ..document }
+    let published = SearchBounds::default();
+    SearchBounds { alias_efficiency: 0.6, work_items: 40, max_work_group: 64, local_bytes: 4000, ..published }
 }
 
-/// The lengths of Constraint 1 as the document writes them.
+/// The lengths of Constraint 1 as Kulkarni & Klöckner 2025 writes them.
 fn ceilings(n: u64) -> BTreeSet<u64> {
     (1..=n).map(|k| n.div_ceil(k)).collect()
 }
 
-/// Every choice of parameters that satisfies the constraints as the document writes them.
+/// Every choice of parameters that satisfies the constraints as Kulkarni & Klöckner 2025 writes them.
 fn by_loops(sizes: &TilingSizes, bounds: &SearchBounds) -> BTreeSet<TilingParameters> {
     let mut found = BTreeSet::new();
     let mut tiles = Vec::new();
@@ -150,7 +151,7 @@ fn the_best_are_the_best_of_all() {
     }
 }
 
-/// Document 000, equations (40) to (46), for one candidate by hand.
+/// Kulkarni & Klöckner 2025, equations (40) to (46), for one candidate by hand.
 #[test]
 fn a_predicted_time_by_hand() {
     let sizes = TilingSizes {

@@ -1,9 +1,10 @@
-//! The parametric multi-level tiling of document 000 in numbers: what it does with a problem's sizes.
+//! The parametric multi-level tiling of Kulkarni & Klöckner 2025 in numbers: what it does with a problem's
+//! sizes.
 //!
 //! ```
 //! use purlin_autotune::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 //!
-//! // Laplace on tetrahedra, P4, 24 quadrature points; the parameters of document 000, Table 7.
+//! // Laplace on tetrahedra, P4, 24 quadrature points; the parameters of Kulkarni & Klöckner 2025, Table 7.
 //! let sizes = TilingSizes {
 //!     quadrature_points: 24,
 //!     trial: vec![SpaceSizes::scalar("u", 35, 3)],
@@ -25,8 +26,6 @@
 //! # Ok::<(), purlin_autotune::TilingError>(())
 //! ```
 
-#[cfg(test)]
-mod loop_count;
 mod parameters;
 mod quantities;
 mod sizes;

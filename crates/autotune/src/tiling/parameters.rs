@@ -4,10 +4,10 @@ use super::sizes::TilingSizes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Parameters of document 000's multi-level tiling.
+/// Parameters of the multi-level tiling of Kulkarni & Klöckner 2025.
 ///
 /// # Source
-/// Document 000, section 4.2 and Algorithm 4.
+/// Kulkarni & Klöckner 2025, section 4.2 and Algorithm 4.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TilingParameters {
     /// Cells of a work-group, `N_c`.
@@ -105,7 +105,7 @@ impl TilingParameters {
     /// The parameter and the bound it breaks; sizes that [`TilingSizes::check`] refuses.
     ///
     /// # Source
-    /// Document 000, the ranges of equations (34)–(39).
+    /// Kulkarni & Klöckner 2025, the ranges of equations (34)–(39).
     pub fn check(&self, sizes: &TilingSizes) -> Result<(), TilingError> {
         sizes.check()?;
         if self.eval_cols.len() != sizes.trial.len() {

@@ -1,7 +1,7 @@
 //! What a tiled kernel executes, allocates and moves, as functions of sizes and parameters.
 //!
-//! Every function says where it stands in document 000. The text there is wrong in places; what stands here
-//! follows from its Algorithm 4, and the tests count its loops one by one.
+//! Every function says where it stands in Kulkarni & Klöckner 2025. The text there is wrong in places; what
+//! stands here follows from its Algorithm 4, whose loops the study of it counts one by one.
 
 use super::parameters::{TilingError, TilingParameters};
 use super::sizes::TilingSizes;
@@ -9,7 +9,7 @@ use super::sizes::TilingSizes;
 /// A problem with parameters that make sense for it.
 ///
 /// # Source
-/// Document 000, section 4.2.4.
+/// Kulkarni & Klöckner 2025, section 4.2.4.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiling<'a> {
     sizes: &'a TilingSizes,
@@ -59,7 +59,7 @@ impl<'a> Tiling<'a> {
     /// Row tiles of the evaluation, over all tiles of the quadrature loop.
     ///
     /// # Source
-    /// Document 000, the first factor of `M_gather` in equation (43).
+    /// Kulkarni & Klöckner 2025, the first factor of `M_gather` in equation (43).
     #[must_use]
     pub fn eval_row_tiles(&self) -> u64 {
         self.over_quad_tiles(|q| q.div_ceil(self.parameters.eval_rows))
@@ -85,12 +85,12 @@ impl<'a> Tiling<'a> {
     /// Barriers that a work-group executes from start to end, `N_sync`.
     ///
     /// Two for each fetched tile (one before it is read, one before the next overwrites it) and two for each
-    /// tile of the quadrature loop: between evaluation and quadrature, and before the next tile. The document
+    /// tile of the quadrature loop: between evaluation and quadrature, and before the next tile. The source
     /// multiplies the last two with the row tiles of the evaluation, `ceil(q / T_e^r)`, but both barriers of
     /// Algorithm 4 (its lines 58 and 99) stand outside of that loop; the figures agree where `T_e^r = T^Q`.
     ///
     /// # Source
-    /// Document 000, equations (23) and (24).
+    /// Kulkarni & Klöckner 2025, equations (23) and (24).
     #[must_use]
     pub fn barriers(&self) -> u64 {
         self.needed_barriers() + 2 * self.quad_tiles()
@@ -103,7 +103,7 @@ impl<'a> Tiling<'a> {
     /// [`Self::barriers`] order nothing that is not ordered.
     ///
     /// # Source
-    /// Document 000, terms 1 and 2 of equation (23).
+    /// Kulkarni & Klöckner 2025, terms 1 and 2 of equation (23).
     #[must_use]
     pub fn needed_barriers(&self) -> u64 {
         2 * (self.eval_tiles() + self.quadrature_tiles())
@@ -120,7 +120,7 @@ impl<'a> Tiling<'a> {
     /// Words of the buffer that all fetched tiles share.
     ///
     /// # Source
-    /// Document 000, equation (22) and term 1 of (25), with matrices where it has derivatives.
+    /// Kulkarni & Klöckner 2025, equation (22) and term 1 of (25), with matrices where it has derivatives.
     #[must_use]
     pub fn buffer_words(&self) -> u64 {
         self.tile_words().max().unwrap_or(0)
@@ -129,7 +129,7 @@ impl<'a> Tiling<'a> {
     /// Words of the factors `e_k` of a tile of the quadrature loop, for all cells of the work-group.
     ///
     /// # Source
-    /// Document 000, term 2 of equation (25).
+    /// Kulkarni & Klöckner 2025, term 2 of equation (25).
     #[must_use]
     pub fn factor_words(&self) -> u64 {
         self.parameters.cells * self.parameters.quad_tile * self.sizes.test.derivatives
@@ -138,7 +138,7 @@ impl<'a> Tiling<'a> {
     /// Words of local memory of a work-group, `L`.
     ///
     /// # Source
-    /// Document 000, equation (25).
+    /// Kulkarni & Klöckner 2025, equation (25).
     #[must_use]
     pub fn local_words(&self) -> u64 {
         self.buffer_words() + self.factor_words()
@@ -156,7 +156,7 @@ impl<'a> Tiling<'a> {
     /// `sub_group` in work-items (32 on NVIDIA), at least 1; 0 < result <= 1.
     ///
     /// # Source
-    /// Document 000, equation (26).
+    /// Kulkarni & Klöckner 2025, equation (26).
     #[must_use]
     pub fn simd_efficiency(&self, sub_group: u64) -> f64 {
         let lanes = self.sub_groups(sub_group) * sub_group.max(1);
@@ -173,7 +173,7 @@ impl<'a> Tiling<'a> {
     /// them makes as many steps as the busiest.
     ///
     /// # Source
-    /// Document 000, equation (30); it leaves out the factor 2 that its equation (28) has.
+    /// Kulkarni & Klöckner 2025, equation (30); it leaves out the factor 2 that its equation (28) has.
     fn eval_slots(&self, points: u64) -> u64 {
         let steps = self.steps(points, self.parameters.eval_rows);
         let per_row: u64 = self.sizes.trial.iter().map(|s| s.derivatives * s.nodes).sum();
@@ -183,7 +183,8 @@ impl<'a> Tiling<'a> {
     /// The same for the quadrature.
     ///
     /// # Source
-    /// Document 000, equation (31); it leaves out the factor 2 and has `T_q^r` too often in its first term.
+    /// Kulkarni & Klöckner 2025, equation (31); it leaves out the factor 2 and has `T_q^r` too often in its
+    /// first term.
     fn quadrature_slots(&self, points: u64) -> u64 {
         let steps = self.steps(self.sizes.test.nodes, self.parameters.quad_rows);
         2 * self.parameters.work_items_per_cell * steps * self.sizes.test.derivatives * points
@@ -202,7 +203,7 @@ impl<'a> Tiling<'a> {
     /// FLOP per cell; a masked work-item counts as busy.
     ///
     /// # Source
-    /// Document 000, equations (29)–(31), corrected as their parts say.
+    /// Kulkarni & Klöckner 2025, equations (29)–(31), corrected as their parts say.
     #[must_use]
     pub fn performed_ops(&self) -> u64 {
         self.over_quad_tiles(|q| self.eval_slots(q) + self.quadrature_slots(q))
@@ -211,7 +212,7 @@ impl<'a> Tiling<'a> {
     /// Part of the operations that do something, `eta_pred`; 0 < result <= 1.
     ///
     /// # Source
-    /// Document 000, equation (27).
+    /// Kulkarni & Klöckner 2025, equation (27).
     #[must_use]
     pub fn predication_efficiency(&self) -> f64 {
         self.sizes.usable_ops() as f64 / self.performed_ops() as f64
@@ -220,7 +221,7 @@ impl<'a> Tiling<'a> {
     /// Smallest tile over the buffer that all tiles share, `eta_alias`; 0 < result <= 1.
     ///
     /// # Source
-    /// Document 000, equation (33), with matrices where it has derivatives.
+    /// Kulkarni & Klöckner 2025, equation (33), with matrices where it has derivatives.
     #[must_use]
     pub fn alias_efficiency(&self) -> f64 {
         self.tile_words().min().unwrap_or(0) as f64 / self.buffer_words() as f64
@@ -231,7 +232,7 @@ impl<'a> Tiling<'a> {
     /// The other work-items of the cell load the same words at the same time.
     ///
     /// # Source
-    /// Document 000, equation (43).
+    /// Kulkarni & Klöckner 2025, equation (43).
     #[must_use]
     pub fn gather_words(&self) -> u64 {
         self.eval_row_tiles() * self.sizes.trial.iter().map(|s| s.dofs()).sum::<u64>()
@@ -240,29 +241,19 @@ impl<'a> Tiling<'a> {
     /// Words that are added to the result for each cell, `M_scatter`.
     ///
     /// # Source
-    /// Document 000, equation (43), with all components of a vector test function.
+    /// Kulkarni & Klöckner 2025, equation (43), with all components of a vector test function.
     #[must_use]
     pub fn scatter_words(&self) -> u64 {
         self.quad_tiles() * self.sizes.test.dofs()
     }
 
-    /// Words of reference matrices that a work-group fetches from start to end: each matrix of a function once.
-    ///
-    /// # Source
-    /// Document 000, Algorithm 4, lines 28–34 and 72–78; [`Self::document_reference_words`] is what the
-    /// document's model has instead.
-    #[must_use]
-    pub fn reference_words(&self) -> u64 {
-        self.sizes.spaces().map(|s| s.matrices * s.nodes * self.sizes.quadrature_points).sum()
-    }
-
-    /// Words of reference data of a work-group in the document's model, `N_c M_ref`: one matrix of each
+    /// Words of reference data of a work-group in the cost model, `N_c M_ref`: one matrix of each
     /// evaluated function and the weights. It leaves out the other derivatives and the test function.
     ///
     /// # Source
-    /// Document 000, equation (43).
+    /// Kulkarni & Klöckner 2025, equation (43).
     #[must_use]
-    pub fn document_reference_words(&self) -> u64 {
+    pub fn modelled_reference_words(&self) -> u64 {
         let nodes: u64 = self.sizes.trial.iter().map(|s| s.nodes).sum();
         (nodes + 1) * self.sizes.quadrature_points
     }
@@ -270,7 +261,7 @@ impl<'a> Tiling<'a> {
     /// Words that the evaluation of a cell reads from tiles of reference matrices, `M_eval,read`.
     ///
     /// # Source
-    /// Document 000, equation (44).
+    /// Kulkarni & Klöckner 2025, equation (44).
     #[must_use]
     pub fn eval_local_reads(&self) -> u64 {
         let points = self.sizes.quadrature_points;
@@ -280,7 +271,7 @@ impl<'a> Tiling<'a> {
     /// Words of factors `e_k` of a cell that are written, `M_eval,write`.
     ///
     /// # Source
-    /// Document 000, equation (44).
+    /// Kulkarni & Klöckner 2025, equation (44).
     #[must_use]
     pub fn eval_local_writes(&self) -> u64 {
         self.sizes.test.derivatives * self.sizes.quadrature_points
@@ -289,47 +280,28 @@ impl<'a> Tiling<'a> {
     /// Words that the quadrature of a cell reads from tiles of reference matrices.
     ///
     /// # Source
-    /// Document 000, the second term of `M_quad,read` in equation (44).
+    /// Kulkarni & Klöckner 2025, the second term of `M_quad,read` in equation (44).
     #[must_use]
     pub fn quadrature_matrix_reads(&self) -> u64 {
         self.sizes.test.derivatives * self.sizes.quadrature_points * self.sizes.test.nodes
     }
 
-    /// Words of factors `e_k` that the quadrature of a cell reads: one for each entry of a matrix.
+    /// Bytes of global memory that the cost model charges to a cell.
     ///
     /// # Source
-    /// Document 000, Algorithm 4, lines 81–89. Equation (44) counts each factor once, as if a work-item that has
-    /// several rows, and all others of its cell, shared one load.
+    /// Kulkarni & Klöckner 2025, equation (43).
     #[must_use]
-    pub fn quadrature_factor_reads(&self) -> u64 {
-        self.quadrature_matrix_reads()
-    }
-
-    /// Words of local memory that a work-group writes while it fetches tiles, which equation (44) leaves out.
-    ///
-    /// # Source
-    /// Document 000, Algorithm 4, lines 28–34 and 72–78.
-    #[must_use]
-    pub fn fetch_local_writes(&self) -> u64 {
-        self.reference_words()
-    }
-
-    /// Bytes of global memory that the document's model charges to a cell.
-    ///
-    /// # Source
-    /// Document 000, equation (43).
-    #[must_use]
-    pub fn document_global_bytes(&self) -> f64 {
-        let shared = self.document_reference_words() as f64 / self.parameters.cells as f64;
+    pub fn modelled_global_bytes(&self) -> f64 {
+        let shared = self.modelled_reference_words() as f64 / self.parameters.cells as f64;
         (self.gather_words() as f64 + self.scatter_words() as f64 + shared) * self.sizes.word_bytes as f64
     }
 
-    /// Bytes of local memory that the document's model charges to a cell.
+    /// Bytes of local memory that the cost model charges to a cell.
     ///
     /// # Source
-    /// Document 000, equation (44).
+    /// Kulkarni & Klöckner 2025, equation (44).
     #[must_use]
-    pub fn document_local_bytes(&self) -> u64 {
+    pub fn modelled_local_bytes(&self) -> u64 {
         let factors = 2 * self.eval_local_writes();
         (self.eval_local_reads() + factors + self.quadrature_matrix_reads()) * self.sizes.word_bytes
     }
@@ -383,11 +355,11 @@ mod tests {
         assert_eq!(t.performed_ops(), 2 * 3 * (4 * 34 + 2 * 2 * 7));
         assert_eq!(t.predication_efficiency(), 560.0 / 984.0);
         assert_eq!((t.gather_words(), t.scatter_words()), (4 * 14, 2 * 3));
-        assert_eq!((t.reference_words(), t.document_reference_words()), (7 * (15 + 4 + 6), 7 * 10));
+        assert_eq!(t.modelled_reference_words(), 7 * 10);
         assert_eq!((t.eval_local_reads(), t.eval_local_writes()), (238, 14));
-        assert_eq!((t.quadrature_matrix_reads(), t.quadrature_factor_reads()), (42, 42));
-        assert_eq!(t.document_global_bytes(), (56.0 + 6.0 + 70.0 / 11.0) * 8.0);
-        assert_eq!(t.document_local_bytes(), (238 + 14 + 14 + 42) * 8);
+        assert_eq!(t.quadrature_matrix_reads(), 42);
+        assert_eq!(t.modelled_global_bytes(), (56.0 + 6.0 + 70.0 / 11.0) * 8.0);
+        assert_eq!(t.modelled_local_bytes(), (238 + 14 + 14 + 42) * 8);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::fmt;
 
 /// Sizes of one discrete function in the kernel of a form.
 ///
-/// Document 000 has one reference matrix for each derivative. The components of a vector function share their
-/// matrices: 3-D elasticity evaluates nine derivatives with three matrices, and fetches three.
+/// Kulkarni & Klöckner 2025 has one reference matrix for each derivative. The components of a vector function
+/// share their matrices: 3-D elasticity evaluates nine derivatives with three matrices, and fetches three.
 ///
 /// # Source
-/// Document 000, equation (15) and Table 2.
+/// Kulkarni & Klöckner 2025, equation (15) and Table 2.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SpaceSizes {
     /// Name of the function in the kernel.
@@ -51,10 +51,10 @@ impl fmt::Display for SpaceSizes {
     }
 }
 
-/// Sizes of a kernel of document 000's Algorithm 2, which the quantities of its tiling depend on.
+/// Sizes of a kernel of Algorithm 2 of Kulkarni & Klöckner 2025, which the quantities of its tiling depend on.
 ///
 /// # Source
-/// Document 000, Table 2 and section 4.2.4.
+/// Kulkarni & Klöckner 2025, Table 2 and section 4.2.4.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TilingSizes {
     /// Points of the quadrature rule, `Q`.
@@ -76,7 +76,8 @@ impl TilingSizes {
     /// FLOP per cell.
     ///
     /// # Source
-    /// Document 000, equation (28); it has `n_U` where `n_V` is meant in the sum over vector spaces.
+    /// Kulkarni & Klöckner 2025, equation (28); it has `n_U` where `n_V` is meant in the sum over vector
+    /// spaces.
     #[must_use]
     pub fn usable_ops(&self) -> u64 {
         self.spaces().map(|s| 2 * s.derivatives * s.nodes * self.quadrature_points).sum()

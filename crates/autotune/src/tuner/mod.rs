@@ -5,17 +5,19 @@
 //! What the database holds already is not done again, so a run that was stopped goes on where it was.
 //!
 //! # Source
-//! *Document 000*, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5 warm-ups, at least
-//! 15 runs or 0.2 s; here the median is kept with the shortest and the longest, by the device's own clock.
+//! Kulkarni & Klöckner 2025, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5 warm-ups,
+//! at least 15 runs or 0.2 s; here the median is kept with the shortest and the longest, by the device's own
+//! clock.
 
 mod ahead;
 mod trial;
 mod watch;
 
 use crate::database::{Database, DatabaseError};
-use crate::record::{Candidate, Errors, Key, Machine, Parameters, Record, Refusal, Workload};
+use crate::mapping::Mapping;
+use crate::record::{Candidate, Errors, Key, Record, Refusal, Workload};
 use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{Timing, TimingOptions};
+use purlin_runtime::{DeviceModel, Timing, TimingOptions};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -37,7 +39,7 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     /// Which stage refused, and why.
-    fn build(&self, parameters: &Parameters) -> Result<Built<Self::Program>, Refusal>;
+    fn build(&self, parameters: &Mapping) -> Result<Built<Self::Program>, Refusal>;
 
     /// Makes inputs and reference values; on any thread, ahead of their use.
     ///
@@ -188,7 +190,7 @@ pub enum Ending {
 /// The database cannot be read or written.
 pub fn tune<S: Subject>(
     tasks: &[Task<S>],
-    machine: &Machine,
+    machine: &DeviceModel,
     database: &Database,
     options: &TunerOptions,
     observer: &dyn Observer,

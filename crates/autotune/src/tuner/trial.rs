@@ -4,8 +4,8 @@ use super::ahead::Ahead;
 use super::watch::Watch;
 use super::{Built, Ending, Event, Job, Observer, Session, Subject, TunerOptions};
 use crate::database::{Database, DatabaseError};
-use crate::record::{Candidate, Machine, Measurement, Outcome, Record, Refusal, Stage, Workload};
-use purlin_runtime::{Timing, TimingOptions};
+use crate::record::{Candidate, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload};
+use purlin_runtime::{DeviceModel, Timing, TimingOptions};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ const PROBE: TimingOptions = TimingOptions { warm_up: 0, min_runs: 1, min_second
 /// What stays the same from trial to trial.
 #[derive(Clone, Copy)]
 pub(super) struct Setting<'t> {
-    pub machine: &'t Machine,
+    pub machine: &'t DeviceModel,
     pub database: &'t Database,
     pub options: &'t TunerOptions,
     pub observer: &'t dyn Observer,
@@ -109,6 +109,7 @@ fn make<S: Subject>(job: &Job<'_, S>) -> Made<S> {
 
 fn record(setting: Setting<'_>, workload: &Workload, candidate: &Candidate, outcome: Outcome) -> Record {
     Record {
+        version: RECORD_VERSION,
         workload: workload.clone(),
         device: setting.machine.clone(),
         parameters: candidate.parameters.clone(),

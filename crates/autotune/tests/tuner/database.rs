@@ -1,5 +1,5 @@
 use crate::fake::record;
-use purlin_autotune::{Damaged, Database};
+use purlin_autotune::{Damaged, Database, RECORD_VERSION, Record};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -121,5 +121,32 @@ fn the_last_record_of_a_key_counts_and_foreign_bytes_are_reported() {
             .unwrap_err()
             .to_string()
             .contains("cannot open")
+    );
+}
+
+/// A line as the first version wrote it, of `results/h200/tuned.jsonl`.
+#[test]
+fn records_of_the_first_version_are_read() {
+    let old = r#"{"workload":{"case":"mass.2D.P1","kernel":"abc","cells":8,"dofs":9,"flops":10,"dram_bytes":11,"table_bytes":12},"device":{"name":"NVIDIA H200","driver":"CUDA 13.0","clock_mhz":1980,"dram_bytes_per_s":1.0,"local_bytes_per_s":2.0,"fp64_flops_per_s":3.0},"parameters":{"strategy":"single_cell","cells":32},"rank":null,"predicted_s":null,"outcome":{"refused":{"stage":"check","reason":"wrong"}},"seed":1,"unix_s":2}"#;
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::at(dir.path().join("old.jsonl"));
+    let newer = old.replacen('{', "{\"version\":3,", 1);
+    std::fs::write(database.path(), format!("{old}\n{newer}\n")).unwrap();
+    let contents = database.read().unwrap();
+    let [record] = &contents.records[..] else { panic!("{contents:?}") };
+    let (work, device) = (record.workload.work, &record.device);
+    assert_eq!((record.version, work.flops, work.dram_bytes, work.table_bytes), (1, 10, 11, 12));
+    assert_eq!(
+        (device.description.as_str(), device.clock_mhz, &device.occupancy),
+        ("CUDA 13.0", 1980, &None)
+    );
+    assert_eq!(record.workload.mesh, None);
+    // what is written again is the same trial
+    database.append(&Record { version: RECORD_VERSION, ..record.clone() }).unwrap();
+    assert_eq!(database.read().unwrap().records.len(), 1);
+    let [damaged] = &contents.damaged[..] else { panic!("{contents:?}") };
+    assert!(
+        damaged.reason.starts_with("a record of version 3, needed 1 to 2; use a newer program"),
+        "{damaged:?}"
     );
 }

@@ -2,7 +2,8 @@
 
 use purlin_autotune::tuner::{Built, Event, Observer, Session, Subject};
 use purlin_autotune::{
-    Candidate, Errors, Machine, Measurement, Outcome, Parameters, Record, Refusal, Stage, Workload,
+    Candidate, DeviceModel, Errors, Mapping, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage,
+    Work, Workload,
 };
 use purlin_runtime::{Timing, TimingOptions};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ pub const HANGS: u64 = 40;
 
 pub fn candidates(cells: &[u64]) -> Vec<Candidate> {
     let candidate = |cells: &u64| Candidate {
-        parameters: Parameters::SingleCell { cells: *cells },
+        parameters: Mapping::SingleCell { cells: *cells },
         rank: None,
         predicted_s: None,
     };
@@ -31,22 +32,23 @@ pub fn workload(case: &str) -> Workload {
     Workload {
         case: case.into(),
         kernel: format!("hash of {case}"),
+        mesh: None,
         cells: 100,
         dofs: 50,
-        flops: 1_000_000,
-        dram_bytes: 1000,
-        table_bytes: 500,
+        work: Work { flops: 1_000_000, dram_bytes: 1000, table_bytes: 500 },
     }
 }
 
-pub fn machine() -> Machine {
-    Machine {
+pub fn machine() -> DeviceModel {
+    DeviceModel {
         name: "fake \"quoted\" card\nof two lines".into(),
-        driver: "none".into(),
+        description: "none".into(),
         clock_mhz: 1,
         dram_bytes_per_s: 1e9,
         local_bytes_per_s: None,
         fp64_flops_per_s: 1e12,
+        source: "invented".into(),
+        occupancy: None,
     }
 }
 
@@ -62,9 +64,10 @@ pub fn record(case: &str, cells: u64, median_s: f64) -> Record {
         resources: None,
     };
     Record {
+        version: RECORD_VERSION,
         workload: workload(case),
         device: machine(),
-        parameters: Parameters::SingleCell { cells },
+        parameters: Mapping::SingleCell { cells },
         rank: Some(1),
         predicted_s: Some(1e-5),
         outcome: Outcome::Measured(measurement),
@@ -126,11 +129,11 @@ impl Subject for Fake {
         &self.workload
     }
 
-    fn build(&self, parameters: &Parameters) -> Result<Built<u64>, Refusal> {
+    fn build(&self, parameters: &Mapping) -> Result<Built<u64>, Refusal> {
         self.building.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(std::time::Duration::from_millis(1));
         self.building.fetch_sub(1, Ordering::SeqCst);
-        let Parameters::SingleCell { cells } = parameters else { panic!("only single-cell variants here") };
+        let Mapping::SingleCell { cells } = parameters else { panic!("only single-cell variants here") };
         match *cells {
             NO_CODE => Err(Refusal::new(Stage::Compile, "too many registers")),
             PANICS => panic!("asked to"),

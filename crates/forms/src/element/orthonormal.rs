@@ -84,7 +84,7 @@ pub struct OrthonormalTable {
 /// `points` is [points, dim] row-major, in reference coordinates; a trailing incomplete point is ignored.
 ///
 /// # Source
-/// Kirby, ACM TOMS 37 (2010), figures 2 and 3.
+/// Kirby 2010, figures 2 and 3.
 #[must_use]
 pub fn orthonormal(shape: CellShape, degree: usize, points: &[f64]) -> OrthonormalTable {
     let dim = shape.dim();

@@ -28,7 +28,7 @@ pub struct ExpandedForm {
 }
 
 /// Most operations of a form that is written out: each derivative of a product multiplies them. The linearised
-/// hyperelasticity of document 000 in three dimensions stays far below.
+/// hyperelasticity of Kulkarni & Klöckner 2025 in three dimensions stays far below.
 const MAX_NODES: usize = 100_000;
 
 /// Writes a form out in scalars.

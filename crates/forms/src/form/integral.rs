@@ -179,7 +179,7 @@ fn same_terminal(a: &Expr, b: &Expr) -> bool {
 /// The form carries [`FormError::NotACoefficient`] or [`FormError::Shapes`].
 ///
 /// # Source
-/// Document 000, equation (A.8).
+/// Kulkarni & Klöckner 2025, equation (A.8).
 pub fn derivative(form: impl Into<Form>, by: impl Into<Expr>, direction: impl Into<Expr>) -> Form {
     let (by, direction) = (by.into(), direction.into());
     form.into().map(|integrand| gateaux(integrand, &by, &direction))

@@ -5,7 +5,7 @@ use super::scalar::{Field, Jet, Scalar, ScalarGraph, ScalarId};
 use std::collections::BTreeMap;
 
 /// The terms of an integrand that is linear in the test function: what stands before each of its
-/// components and derivatives (the `g_j` of document 000, equation 15).
+/// components and derivatives (the `g_j` of Kulkarni & Klöckner 2025, equation 15).
 ///
 /// # Errors
 /// [`FormError::NotLinear`] and [`FormError::NoTest`].

@@ -30,7 +30,7 @@ pub enum Field {
 /// A component of a function or of one of its partial derivatives in physical coordinates.
 ///
 /// # Source
-/// The terms `∂^η u` of document 000, equation (15).
+/// The terms `∂^η u` of Kulkarni & Klöckner 2025, equation (15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Jet {
     /// The function.

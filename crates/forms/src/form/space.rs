@@ -6,7 +6,7 @@ use std::fmt;
 /// A space of continuous piecewise polynomials on affine simplices.
 ///
 /// # Source
-/// Document 000, section 2.1 (equation 8), restricted to Lagrange elements.
+/// Kulkarni & Klöckner 2025, section 2.1 (equation 8), restricted to Lagrange elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FunctionSpace {
     cell: CellShape,

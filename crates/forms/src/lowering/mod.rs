@@ -1,4 +1,4 @@
-//! Lowering: from a linear form to the kernel of document 000's Algorithm 2.
+//! Lowering: from a linear form to the kernel of Algorithm 2 of Kulkarni & Klöckner 2025.
 //!
 //! ```
 //! use purlin_forms::{element::CellShape, form::*, lowering::{LoweringOptions, lower}};
@@ -108,7 +108,8 @@ impl CellKernel for LoweredForm {
 /// stand in a kernel.
 ///
 /// # Source
-/// Document 000, Algorithm 2; derivatives are pulled back to the reference cell as in equation (12).
+/// Kulkarni & Klöckner 2025, Algorithm 2; derivatives are pulled back to the reference cell as in equation
+/// (12).
 pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, FormError> {
     let mut form = form.clone();
     if let Some(degree) = options.degree {

@@ -133,7 +133,7 @@ fn several_measures_and_degrees_make_several_loops() {
     assert_eq!(names, expected);
     assert!(lowered.arguments.iter().zip(lowered.kernel.vars.iter()).all(|(a, (_, v))| a.name == v.name));
     let one =
-        lower(&form, &LoweringOptions::new("one").with_degree(2).with_scheme(QuadratureScheme::Document));
+        lower(&form, &LoweringOptions::new("one").with_degree(2).with_scheme(QuadratureScheme::XiaoGimbutas));
     assert_eq!(one.unwrap().points, [4]);
 }
 
@@ -227,9 +227,9 @@ fn deep_expressions_are_lowered_and_evaluated() {
     assert!(relative_error(&form, &mesh, &inputs) <= TOLERANCE);
 }
 
-/// The stages and loops of document 000's Algorithm 2, in its order.
+/// The stages and loops of Algorithm 2 of Kulkarni & Klöckner 2025, in its order.
 #[test]
-fn the_kernel_is_that_of_the_document() {
+fn the_kernel_is_that_of_algorithm_2() {
     let space = FunctionSpace::scalar(CellShape::Triangle, 2);
     let (u, w, v) = (coefficient("u", &space), coefficient("w", &space), test(&space));
     let form = &w * inner(grad(&u), grad(&v)) * dx();

@@ -58,7 +58,7 @@ impl Mesh {
 /// The place of a grid point along the Hilbert curve.
 ///
 /// # Source
-/// Skilling, *Programming the Hilbert curve* (AIP Conference Proceedings 707, 2004).
+/// Skilling 2004.
 fn hilbert_key(point: &mut [u32]) -> u64 {
     let mut bit = 1 << (BITS - 1);
     while bit > 1 {

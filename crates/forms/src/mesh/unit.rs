@@ -1,4 +1,4 @@
-//! The unit square and cube, split as in the experiments of document 000, section 6.2.
+//! The unit square and cube, split as in the experiments of Kulkarni & Klöckner 2025, section 6.2.
 
 use super::{Mesh, MeshError};
 use crate::element::CellShape;
@@ -9,6 +9,17 @@ const MAX_SQUARE: usize = 65_534;
 const MAX_CUBE: usize = 1_624;
 
 impl Mesh {
+    /// The unit square or cube, whose cells have this shape.
+    ///
+    /// # Errors
+    /// As [`Mesh::unit_square`] and [`Mesh::unit_cube`].
+    pub fn unit(shape: CellShape, n: usize) -> Result<Self, MeshError> {
+        match shape {
+            CellShape::Triangle => Self::unit_square(n),
+            CellShape::Tetrahedron => Self::unit_cube(n),
+        }
+    }
+
     /// The unit square: `n` × `n` squares, each cut along its diagonal from (0,0) to (1,1) into 2 triangles.
     ///
     /// Vertices are numbered with x fastest. In each row of squares along x the triangles below the diagonal come first, then
@@ -18,7 +29,7 @@ impl Mesh {
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
     ///
     /// # Source
-    /// Document 000, section 6.2: 2·n² triangles.
+    /// Kulkarni & Klöckner 2025, section 6.2: 2·n² triangles.
     pub fn unit_square(n: usize) -> Result<Self, MeshError> {
         Self::check_divisions(2, n)?;
         let axis = |i: usize| i as f64 / n as f64;
@@ -43,7 +54,7 @@ impl Mesh {
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
     ///
     /// # Source
-    /// Document 000, section 6.2: 6·n³ tetrahedra.
+    /// Kulkarni & Klöckner 2025, section 6.2: 6·n³ tetrahedra.
     pub fn unit_cube(n: usize) -> Result<Self, MeshError> {
         Self::check_divisions(3, n)?;
         let axis = |i: usize| i as f64 / n as f64;

@@ -70,7 +70,7 @@ impl Numbering {
     /// [`NumberingError::Memory`].
     ///
     /// # Source
-    /// Document 000, section 2.1: the indirection map of a function space.
+    /// Kulkarni & Klöckner 2025, section 2.1: the indirection map of a function space.
     pub fn new(mesh: &Mesh, degree: usize) -> Result<Self, NumberingError> {
         let element = LagrangeElement::new(mesh.shape(), degree)?;
         let no_memory = || NumberingError::Memory { degree, cells: mesh.n_cells() };

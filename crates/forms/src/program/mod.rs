@@ -28,7 +28,7 @@ use purlin_ir::{Kernel, ScalarType};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
 
-/// An operator action by the roles of its parts, as *document 000*'s Algorithm 2 has them: for each cell it gathers,
+/// An operator action by the roles of its parts, as Kulkarni & Klöckner 2025's Algorithm 2 has them: for each cell it gathers,
 /// computes the geometry, zeroes the element vector, runs a loop over the points of each quadrature rule, and
 /// scatters.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tags of instructions: the stage of *document 000*'s Algorithm 2 that an instruction belongs to.
+//! Tags of instructions: the stage of Kulkarni & Klöckner 2025's Algorithm 2 that an instruction belongs to.
 //!
 //! They are how the text of a kernel says its roles; instructions of one function also have `of_<name>`.
 

@@ -54,9 +54,9 @@ pub enum QuadratureScheme {
     /// collapsed Gauss–Jacobi above degree 30 on triangles and 20 on tetrahedra.
     #[default]
     Default,
-    /// The rules of document 000: Xiao–Gimbutas to degree 30 on triangles and 15 on tetrahedra, collapsed
-    /// Gauss–Jacobi above.
-    Document,
+    /// Xiao–Gimbutas to degree 30 on triangles and 15 on tetrahedra, collapsed Gauss–Jacobi above: the rules of
+    /// Kulkarni & Klöckner 2025, point for point.
+    XiaoGimbutas,
     /// Collapsed Gauss–Jacobi at every degree: `floor(degree/2) + 1` points along each direction.
     CollapsedGaussJacobi,
 }
@@ -65,7 +65,7 @@ impl fmt::Display for QuadratureScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Default => "default",
-            Self::Document => "document",
+            Self::XiaoGimbutas => "xiao_gimbutas",
             Self::CollapsedGaussJacobi => "collapsed_gauss_jacobi",
         })
     }
@@ -106,8 +106,8 @@ pub const MAX_DEGREE: usize = 60;
 /// [`QuadratureError::Degree`] above [`MAX_DEGREE`].
 ///
 /// # Source
-/// Xiao & Gimbutas, *Comput. Math. Appl.* 59 (2010); Jaśkowiec & Sukumar, *Int. J. Numer. Meth. Eng.* 121 (2020);
-/// for the scheme `Document`, the numbers of points that the data archived with document 000 (section 6.4) imply.
+/// Xiao & Gimbutas 2010; Jaśkowiec & Sukumar 2020. For the scheme `XiaoGimbutas`, the numbers of points that the
+/// data archived with Kulkarni & Klöckner 2025 (section 6.4) imply.
 pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result<Rule, QuadratureError> {
     if degree > MAX_DEGREE {
         return Err(QuadratureError::Degree { shape, degree });
@@ -115,7 +115,7 @@ pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result
     let wanted = degree.max(1);
     let table = match scheme {
         QuadratureScheme::Default => smallest(shape, wanted),
-        QuadratureScheme::Document => exact_degree(shape, wanted),
+        QuadratureScheme::XiaoGimbutas => exact_degree(shape, wanted),
         QuadratureScheme::CollapsedGaussJacobi => None,
     };
     match table {

@@ -46,7 +46,7 @@ const STACK: usize = 64 << 20;
 /// derivatives of order above one, missing or misshapen inputs, cells that do not fit the mesh.
 ///
 /// # Source
-/// Document 000, equation (13), for any integrand.
+/// Kulkarni & Klöckner 2025, equation (13), for any integrand.
 pub fn action(form: &Form, mesh: &Mesh, inputs: &Inputs) -> Result<Vec<f64>, FormError> {
     let tables = Tables::new(form, mesh, inputs)?;
     let components = tables.components;

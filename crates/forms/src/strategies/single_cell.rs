@@ -1,4 +1,4 @@
-//! One cell a work-item (*document 000*, §4.1, Algorithm 3).
+//! One cell a work-item (Kulkarni & Klöckner 2025, §4.1, Algorithm 3).
 
 use super::{StrategyError, applied, constant_tables};
 use crate::program::CellLoop;
@@ -33,7 +33,7 @@ impl Default for SingleCell {
 /// A step that is refused: no such loop, cells that depend on each other, a group of no work-item.
 ///
 /// # Source
-/// *document 000*, §4.1 and Algorithm 3.
+/// Kulkarni & Klöckner 2025, §4.1 and Algorithm 3.
 pub fn single_cell_per_work_item(
     kernel: &Kernel,
     cells: &CellLoop,

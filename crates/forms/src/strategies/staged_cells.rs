@@ -22,7 +22,7 @@ pub struct StagedCells {
 /// Maps every cell to one work-item, but gathers and scatters all degrees of freedom of the group's cells through
 /// local memory, one after the other along the work-items.
 ///
-/// The single-cell strategy (*document 000*, §4.1) reads and updates with a stride of one cell between work-items,
+/// The single-cell strategy (Kulkarni & Klöckner 2025, §4.1) reads and updates with a stride of one cell between work-items,
 /// so that every work-item touches a memory segment of its own; here neighbours touch neighbours, as far as the
 /// numbering has them together. Arithmetic is the same.
 ///
@@ -30,7 +30,7 @@ pub struct StagedCells {
 /// A group of no or more than 1024 work-items, or a step that was refused.
 ///
 /// # Source
-/// *Document 000*, §6.3.1 names the layout of the degrees of freedom as what bounds low orders.
+/// Kulkarni & Klöckner 2025, §6.3.1 names the layout of the degrees of freedom as what bounds low orders.
 pub fn staged_cells(
     kernel: &Kernel,
     program: &CellProgram,

@@ -5,6 +5,7 @@ mod programs;
 use crate::cache::{Cache, CacheKey};
 use crate::device::{Arg, Backend, Buffer, Device, DeviceInfo};
 use crate::error::RuntimeError;
+use crate::model::{DeviceModel, Occupancy};
 use crate::timing::TimingOptions;
 use programs::Variant;
 use purlin_codegen::Program;
@@ -15,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const VALID_S: u64 = 24 * 3600;
 
 /// Changes when the measuring programs do.
-const METHOD: &str = "ceilings 1";
+const METHOD: &str = "ceilings 2";
 
 /// Bytes of one array on a device with its own memory; L2 caches of such devices hold up to 128 MiB.
 const ARRAY_DEVICE: u64 = 512 << 20;
@@ -26,30 +27,19 @@ const ARRAY_HOST: (u64, u64) = (128 << 20, 512 << 20);
 /// Few runs and the best of them: a ceiling is not an average.
 const TIMING: TimingOptions = TimingOptions { warm_up: 1, min_runs: 5, min_seconds: 0.1, max_runs: 50 };
 
-/// Measured ceilings of one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ceilings {
-    /// The device's name.
-    pub device: String,
-    /// Its driver or compiler.
-    pub driver: String,
-    /// Clock in MHz as the device states it; 0 where it is not known.
-    pub clock_mhz: u32,
-    /// Bytes a second of a triad `a = b + s*c` or of a sum, whichever is more, counting each element
-    /// read or written once (a cache that reads a line before writing it moves a third more in a triad).
-    pub stream_bytes_per_s: f64,
-    /// Bytes of each array of the stream measurement.
-    pub stream_array_bytes: u64,
-    /// Double-precision operations a second in independent chains of fused multiply-adds on all cores,
-    /// two operations each.
-    pub fma_flops_per_s: f64,
-    /// Bytes a second read from local memory by all cores; none where local memory is ordinary memory.
-    pub local_bytes_per_s: Option<f64>,
+/// A measurement as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    model: DeviceModel,
     /// When it was measured, in seconds since 1970.
-    pub measured_unix_s: u64,
+    measured_unix_s: u64,
 }
 
 /// The ceilings of `device`: from `cache` if a measurement there is less than a day old, else measured.
+///
+/// Memory: bytes a second of a triad `a = b + s*c` or of a sum, whichever is more, counting each element read or
+/// written once (a cache that reads a line before writing it moves a third more in a triad). Arithmetic: independent
+/// chains of fused multiply-adds on all cores, two operations each. Local memory: reads by all cores.
 ///
 /// `remeasure` ignores what is stored. A measurement takes a few seconds and needs three arrays of at
 /// most 512 MiB; the device should be idle.
@@ -61,7 +51,7 @@ pub fn measure_ceilings(
     device: &dyn Device,
     cache: &Cache,
     remeasure: bool,
-) -> Result<Ceilings, RuntimeError> {
+) -> Result<DeviceModel, RuntimeError> {
     let info = device.info();
     if info.driver.contains("Oclgrind") {
         return Err(RuntimeError::NotMeasurable { device: info.name.clone() });
@@ -72,26 +62,27 @@ pub fn measure_ceilings(
         return Ok(stored);
     }
     let (stream_bytes_per_s, stream_array_bytes) = stream(device)?;
-    let ceilings = Ceilings {
-        device: info.name.clone(),
-        driver: info.driver.clone(),
+    let model = DeviceModel {
+        name: info.name.clone(),
+        description: info.driver.clone(),
         clock_mhz: info.clock_mhz,
-        stream_bytes_per_s,
-        stream_array_bytes,
-        fma_flops_per_s: best(device, &programs::fma(info))?.unwrap_or(0.0),
+        dram_bytes_per_s: stream_bytes_per_s,
         local_bytes_per_s: best(device, &programs::local(info))?,
-        measured_unix_s: now,
+        fp64_flops_per_s: best(device, &programs::fma(info))?.unwrap_or(0.0),
+        source: format!("measured at {now} seconds since 1970, arrays of {stream_array_bytes} bytes"),
+        occupancy: Some(Occupancy::of(info)),
     };
-    if let Ok(text) = serde_json::to_vec_pretty(&ceilings) {
+    let measured = Stored { model, measured_unix_s: now };
+    if let Ok(text) = serde_json::to_vec_pretty(&measured) {
         cache.store(&key, "json", &text);
     }
-    Ok(ceilings)
+    Ok(measured.model)
 }
 
-fn stored(cache: &Cache, key: &CacheKey, now: u64) -> Option<Ceilings> {
-    let found: Ceilings = serde_json::from_slice(&cache.load(key, "json")?).ok()?;
+fn stored(cache: &Cache, key: &CacheKey, now: u64) -> Option<DeviceModel> {
+    let found: Stored = serde_json::from_slice(&cache.load(key, "json")?).ok()?;
     // A clock that was set back makes a measurement from the future: not valid either.
-    now.checked_sub(found.measured_unix_s).filter(|&age| age < VALID_S).map(|_| found)
+    now.checked_sub(found.measured_unix_s).filter(|&age| age < VALID_S).map(|_| found.model)
 }
 
 /// Bytes a second of the faster of triad and sum, and the bytes of one array.

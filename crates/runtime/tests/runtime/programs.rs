@@ -176,7 +176,7 @@ pub fn fresh(n: usize) -> Vec<f64> {
     let mut state = seed;
     (0..n)
         .map(|_| {
-            // splitmix64 (Steele, Lea, Flood 2014)
+            // splitmix64 (Steele et al. 2014)
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
             let mut z = state;
             z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

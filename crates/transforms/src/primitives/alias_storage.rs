@@ -34,7 +34,7 @@ use std::fmt;
 /// is taken.
 ///
 /// # Source
-/// Document 000, §4.2 (one buffer for all prefetched tiles).
+/// Kulkarni & Klöckner 2025, §4.2 (one buffer for all prefetched tiles).
 ///
 /// # Elsewhere
 /// Loopy `alias_temporaries`; Exo `reuse_buffer`; TVM `MergeSharedMemoryAllocations`.

@@ -46,7 +46,7 @@ use std::fmt;
 /// loop whose length is read from memory.
 ///
 /// # Source
-/// Document 000, §4.2 (evaluation results over the quadrature loop).
+/// Kulkarni & Klöckner 2025, §4.2 (evaluation results over the quadrature loop).
 ///
 /// # Elsewhere
 /// Loopy `privatize_temporaries_with_inames`; Exo `expand_dim`; array expansion in the polyhedral literature.

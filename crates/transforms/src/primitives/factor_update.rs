@@ -63,7 +63,7 @@ use std::fmt;
 /// loop of unknown length; names that are taken.
 ///
 /// # Source
-/// Document 000, §4.2 (partial sums of work-items); the step `rfactor` of Halide.
+/// Kulkarni & Klöckner 2025, §4.2 (partial sums of work-items); the step `rfactor` of Halide.
 ///
 /// # Elsewhere
 /// Halide `rfactor`; Loopy `split_reduction_outward` with `realize_reduction`; Exo `stage_mem` with `accum`;

@@ -51,7 +51,7 @@ const MAX_LOOPS: usize = 8;
 /// dependence of that direction or that the placement breaks, with two instances.
 ///
 /// # Source
-/// U. Banerjee, *Loop Transformations for Restructuring Compilers* (1993), on unimodular maps.
+/// Banerjee 1993, on unimodular maps.
 ///
 /// # Elsewhere
 /// Loopy `affine_map_inames`; PLuTo's hyperplanes.

@@ -53,7 +53,7 @@ use std::fmt;
 /// instances; a copy that the placement breaks.
 ///
 /// # Source
-/// Document 000, section 4.2.2.
+/// Kulkarni & Klöckner 2025, section 4.2.2.
 ///
 /// # Elsewhere
 /// Loopy `add_prefetch`; Halide `compute_at` with `store_in`; Exo `stage_mem`; TVM `cache_read`; MLIR

@@ -47,7 +47,7 @@ use std::fmt;
 /// dependence between the loop and the commit, with two instances; bounds read from memory.
 ///
 /// # Source
-/// Document 000, Algorithm 4 (the scatter of every quadrature tile).
+/// Kulkarni & Klöckner 2025, Algorithm 4 (the scatter of every quadrature tile).
 ///
 /// # Elsewhere
 /// Partial sums; Halide `rfactor` where the destination is the intermediate.

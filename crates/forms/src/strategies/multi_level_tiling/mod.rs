@@ -1,4 +1,4 @@
-//! Parametric multi-level tiling (*document 000*, §4.2, Algorithm 4).
+//! Parametric multi-level tiling (Kulkarni & Klöckner 2025, §4.2, Algorithm 4).
 
 mod cells;
 mod memory;
@@ -59,7 +59,7 @@ const MAX_UNROLLED: i64 = 2048;
 /// A parameter out of its bounds, or a step that was refused.
 ///
 /// # Source
-/// *document 000*, §4.2, equations (16) to (22), and Algorithm 4.
+/// Kulkarni & Klöckner 2025, §4.2, equations (16) to (22), and Algorithm 4.
 pub fn multi_level_tiling(
     kernel: &Kernel,
     program: &CellProgram,

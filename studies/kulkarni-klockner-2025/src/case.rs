@@ -1,7 +1,11 @@
-//! The 70 operator actions of document 000, and what was published about them.
+//! The 70 operator actions of Kulkarni & Klöckner 2025, and what was published about them.
 
-use purlin_forms::mesh::{Mesh, MeshError};
-use purlin_kernels::Operator;
+use purlin::ProblemError;
+use purlin::cli::is_part;
+use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::quadrature::QuadratureScheme;
+use purlin::kernels::Operator;
+use purlin::tuning::{CaseError, CaseMesh, FormCase};
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,7 +22,7 @@ pub struct Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}D.P{}", self.operator, self.dim, self.degree)
+        f.write_str(&self.operator.action_name(self.dim, self.degree))
     }
 }
 
@@ -44,8 +48,8 @@ impl FromStr for Case {
 }
 
 impl Case {
-    /// The 70 actions of document 000, section 6.2: five operators, triangles P1 to P8, tetrahedra
-    /// P1 to P6.
+    /// The 70 actions of Kulkarni & Klöckner 2025, section 6.2: five operators, triangles P1 to P8,
+    /// tetrahedra P1 to P6.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let sizes = (1..=8).map(|p| (2, p)).chain((1..=6).map(|p| (3, p)));
@@ -74,18 +78,46 @@ impl Case {
         self.cells(self.published_subdivisions())
     }
 
-    /// The unit square or cube with `n` subdivisions per side.
+    /// The case on the unit square or cube with `n` subdivisions per side, lowered.
     ///
     /// # Errors
-    /// Too many vertices for 32 bits.
-    pub fn mesh(&self, n: usize) -> Result<Mesh, MeshError> {
-        if self.dim == 2 { Mesh::unit_square(n) } else { Mesh::unit_cube(n) }
+    /// A form that cannot be lowered, a number of subdivisions that no mesh has.
+    pub fn lowered(&self, scheme: QuadratureScheme, n: usize) -> Result<FormCase, CaseError> {
+        let Self { operator, dim, degree } = *self;
+        let form = operator.form(dim, degree).map_err(ProblemError::from)?;
+        let options = LoweringOptions::new(operator.kernel_name(dim, degree)).with_scheme(scheme);
+        let lowered = lower(&form, &options).map_err(ProblemError::from)?;
+        FormCase::new(self.to_string(), lowered, CaseMesh::Unit(n))
+    }
+
+    /// The cases that any of `parts` stands in as whole components of their names; `published` stands for all.
+    ///
+    /// # Errors
+    /// A part that stands in none.
+    pub fn named(parts: &[impl AsRef<str>]) -> Result<Vec<Self>, NoCase> {
+        let is_meant = |part: &str, case: &Self| part == "published" || is_part(part, &case.to_string());
+        let all = Self::all();
+        let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+        match parts.iter().find(|part| !all.iter().any(|case| is_meant(part, case))) {
+            None => {
+                Ok(all.into_iter().filter(|case| parts.iter().any(|part| is_meant(part, case))).collect())
+            }
+            Some(part) => Err(NoCase((*part).into())),
+        }
     }
 }
 
+/// A part of no case's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no case is called `{0}`; cases are called like laplace.3D.P4, and parts such as laplace, 3D.P4 or laplace.3D name \
+     all that have them"
+)]
+pub struct NoCase(String);
+
 /// The table of published figures has a row that is not of its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("bug of purlin: the published figures cannot be read in line {line}: {text}")]
+#[error("bug of the study: the published figures cannot be read in line {line}: {text}")]
 pub struct MalformedTable {
     /// Line, from 1.
     pub line: usize,
@@ -98,7 +130,7 @@ pub struct MalformedTable {
 pub struct PublishedTime {
     /// Cells of the mesh.
     pub cells: u64,
-    /// Seconds of the document's tuned kernel.
+    /// Seconds of the published tuned kernel.
     pub seconds: f64,
 }
 
@@ -110,7 +142,7 @@ pub const PUBLISHED_MHZ: f64 = 1785.0;
 /// # Errors
 /// A row that is not of the table's form.
 pub fn published_time(case: Case) -> Result<Option<PublishedTime>, MalformedTable> {
-    let text = include_str!("../results/published_actions.csv");
+    let text = include_str!("../data/published_actions.csv");
     let wanted = [case.operator.to_string(), case.dim.to_string(), case.degree.to_string()];
     for (k, row) in text.lines().enumerate().filter(|(_, row)| !row.starts_with('#')) {
         let malformed = || MalformedTable { line: k + 1, text: row.into() };
@@ -141,6 +173,29 @@ mod tests {
         for name in ["laplace", "laplace.3D", "laplace.3D.P", "stokes.3D.P1", "laplace.3.P1", "mass.2D.P1.x"]
         {
             assert!(name.parse::<Case>().is_err(), "{name}");
+        }
+    }
+
+    fn names(parts: &[&str]) -> Result<Vec<String>, String> {
+        let cases = Case::named(parts).map_err(|error| error.to_string())?;
+        Ok(cases.iter().map(Case::to_string).collect())
+    }
+
+    #[test]
+    fn a_part_is_whole_components() {
+        for name in ["mass.2D.P1", "elasticity.2D.P5"] {
+            assert_eq!(names(&[name]), Ok(vec![name.to_string()]));
+        }
+        assert_eq!(names(&["laplace.3d", "elasticity.3D.p2"]).map(|n| n.len()), Ok(7));
+        let counts =
+            ["laplace", "3D.P4", "P4", "2D", "published"].map(|part| names(&[part]).map(|n| n.len()));
+        assert_eq!(counts, [14, 5, 10, 40, 70].map(Ok));
+    }
+
+    #[test]
+    fn a_part_of_no_case_is_refused() {
+        for part in ["", ".", "place", "3D.P", "laplace.P4", "laplace.3D.P4.", "laplace.3D.P7", "stokes"] {
+            assert!(names(&["mass", part]).is_err_and(|e| e.contains(&format!("`{part}`"))), "{part}");
         }
     }
 }

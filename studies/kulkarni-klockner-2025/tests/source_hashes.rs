@@ -1,23 +1,20 @@
 //! The sources of all operator actions under every kind of mapping stay what they are, byte for byte.
 //!
-//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run --test source_hashes` writes the table anew. A line that changes is
+//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run -p study-kulkarni-klockner-2025 --test source_hashes` writes the table anew. A line that changes is
 //! reviewed like a snapshot: `purlin print` with its mapping shows the source.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-mod support;
-
-use purlin::Case;
-use purlin::autotune::{Parameters, TilingParameters, TilingSizes};
+use purlin::autotune::{Mapping, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::quadrature::QuadratureScheme;
-use purlin::tuning::{LoweredCase, transform};
-use purlin::{staged_tiling_sizes, tiling_sizes};
+use purlin::tuning::FormCase;
+use purlin::{staged_tiling_sizes, tiling_sizes, transform};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::all;
+use study_kulkarni_klockner_2025::case::Case;
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/source_hashes.txt");
-const SHIPPED: &str = include_str!("../src/tuning/known_data/nvidia_h200.txt");
+const SHIPPED: &str = include_str!("../../../src/tuning/known_data/nvidia_h200.txt");
 
 /// Tiles of one part in `parts` of each size: with 2 most sizes leave a remainder.
 fn tiling(sizes: &TilingSizes, parts: u64) -> TilingParameters {
@@ -33,31 +30,30 @@ fn tiling(sizes: &TilingSizes, parts: u64) -> TilingParameters {
     }
 }
 
-fn mappings(case: &LoweredCase) -> Vec<Parameters> {
-    let kernel = &case.lowered.kernel;
+fn mappings(case: &FormCase, name: Case) -> Vec<Mapping> {
+    let kernel = &case.lowered;
     let (sizes, staged) = (tiling_sizes(kernel).unwrap(), staged_tiling_sizes(kernel).unwrap());
-    let name = format!("{} ", case.case);
+    let name = format!("{name} ");
     let shipped = SHIPPED.lines().find_map(|line| line.strip_prefix(&name)).unwrap();
     vec![
-        Parameters::SingleCell { cells: 32 },
-        Parameters::ConstantCells { cells: 128 },
-        Parameters::StagedCells { cells: 32, constant_tables: true },
-        Parameters::StagedCells { cells: 64, constant_tables: false },
-        Parameters::Tiling(tiling(&sizes, 1)),
-        Parameters::Tiling(tiling(&sizes, 2)),
-        Parameters::StagedTiling(tiling(&staged, 1)),
-        Parameters::StagedTiling(tiling(&staged, 2)),
+        Mapping::SingleCell { cells: 32 },
+        Mapping::ConstantCells { cells: 128 },
+        Mapping::StagedCells { cells: 32, constant_tables: true },
+        Mapping::StagedCells { cells: 64, constant_tables: false },
+        Mapping::Tiling(tiling(&sizes, 1)),
+        Mapping::Tiling(tiling(&sizes, 2)),
+        Mapping::StagedTiling(tiling(&staged, 1)),
+        Mapping::StagedTiling(tiling(&staged, 2)),
         serde_json::from_str(shipped).unwrap(),
     ]
 }
 
 /// A line a mapping: case, hashes of the sources in CUDA, OpenCL and C, mapping.
 fn lines(case: Case) -> String {
-    let lowered = LoweredCase::new(case, QuadratureScheme::Document, 1).unwrap();
+    let lowered = case.lowered(QuadratureScheme::XiaoGimbutas, 1).unwrap();
     let mut lines = String::new();
-    for mapping in mappings(&lowered) {
-        let (kernel, _) =
-            transform(&lowered.lowered.kernel, &mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+    for mapping in mappings(&lowered, case) {
+        let (kernel, _) = transform(&lowered.lowered, &mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
         let hash = |target| {
             // of a program that a target cannot hold, the hash of why
             let source =
@@ -69,6 +65,11 @@ fn lines(case: Case) -> String {
         writeln!(lines, "{case} {cuda} {opencl} {c} {mapping}").unwrap();
     }
     lines
+}
+
+/// Everything: what is longer than `make test` allows.
+fn all() -> bool {
+    std::env::var_os("PURLIN_TEST_ALL").is_some()
 }
 
 #[test]

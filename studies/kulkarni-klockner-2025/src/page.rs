@@ -1,9 +1,8 @@
 //! The page of a device: every case beside its published time, as Markdown.
 
-use super::failure::Failure;
-use super::results::single_cell_s;
+use crate::case::{Case, MalformedTable, PUBLISHED_MHZ, published_time};
 use purlin::autotune::Record;
-use purlin::{Case, PUBLISHED_MHZ, published_time};
+use purlin::cli::single_cell_s;
 use std::fmt::Write as _;
 
 /// A case with what was published about it.
@@ -30,20 +29,16 @@ impl Row<'_> {
     }
 }
 
-fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, Failure> {
+fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, MalformedTable> {
     let mut rows = Vec::new();
     for record in best {
         let Some(median_s) = record.median_s() else { continue };
         let found = match record.workload.case.parse::<Case>() {
-            Ok(case) => published_time(case).map_err(|e| Failure::Usage(e.to_string()))?,
-            Err(_) => None, // not a case of the document
+            Ok(case) => published_time(case)?,
+            Err(_) => None, // not a published case
         };
         let published_s = found.filter(|p| p.cells == record.workload.cells).map(|p| p.seconds);
-        let same = |r: &&Record| {
-            (&r.workload.kernel, r.workload.cells, &r.device.name)
-                == (&record.workload.kernel, record.workload.cells, &record.device.name)
-        };
-        let tried: Vec<_> = records.iter().filter(same).collect();
+        let tried: Vec<_> = records.iter().filter(|r| r.is_beside(record)).collect();
         let refused = tried.iter().filter(|r| r.measurement().is_none()).count();
         let single_cell_s = single_cell_s(record, records);
         rows.push(Row { record, median_s, single_cell_s, trials: tried.len(), refused, published_s });
@@ -52,10 +47,13 @@ fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, Fai
 }
 
 /// Summary and table of the best record of each case; `records` are all trials.
-pub fn page(best: &[&Record], records: &[Record]) -> Result<String, Failure> {
+///
+/// # Errors
+/// A table of published figures that cannot be read.
+pub fn page(best: &[&Record], records: &[Record]) -> Result<String, MalformedTable> {
     let rows = rows(best, records)?;
     let mut text = summary(&rows);
-    text += "| case | mapping | median µs | min–max µs | GFLOP/s | GDoF/s | of document's roofline | of DRAM and FP64 \
+    text += "| case | mapping | median µs | min–max µs | GFLOP/s | GDoF/s | with tables in local memory | of DRAM and FP64 \
              | single cell µs | published µs | published / ours | at equal clocks | trials (without a time) |\n\
              |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     for row in &rows {
@@ -70,16 +68,16 @@ fn summary(rows: &[Row<'_>]) -> String {
     let at_least = |part: Option<f64>, limit: f64| part.is_some_and(|p| p >= limit);
     let published = count(&|r| r.published_s.is_some());
     let mut text = format!(
-        "{} cases on {} ({}, at most {} MHz; DRAM {:.0} GB/s, {}FP64 {:.0} GFLOP/s, measured). {} reach half of document \
-         000's roofline, {} half of that of DRAM and FP64 alone.",
+        "{} cases on {} ({}, at most {} MHz; DRAM {:.0} GB/s, {}FP64 {:.0} GFLOP/s, measured). {} reach half of the \
+         roofline with tables in local memory, {} half of that of DRAM and FP64 alone.",
         rows.len(),
         first.name,
-        first.driver,
+        first.description,
         first.clock_mhz,
         first.dram_bytes_per_s / 1e9,
         first.local_bytes_per_s.map_or_else(String::new, |b| format!("local memory {:.0} GB/s, ", b / 1e9)),
         first.fp64_flops_per_s / 1e9,
-        count(&|r| at_least(r.record.of_document_roofline(), 0.5)),
+        count(&|r| at_least(r.record.of_table_roofline(), 0.5)),
         count(&|r| at_least(r.record.of_true_roofline(), 0.5)),
     );
     if published > 0 {
@@ -109,7 +107,7 @@ fn line(row: &Row<'_>) -> String {
         micros(row.median_s),
         r.flops_per_s().unwrap_or(f64::NAN) / 1e9,
         r.workload.dofs as f64 / row.median_s / 1e9,
-        percent(r.of_document_roofline()),
+        percent(r.of_table_roofline()),
         percent(r.of_true_roofline()),
         row.single_cell_s.map_or_else(none, micros),
         row.published_s.map_or_else(none, micros),

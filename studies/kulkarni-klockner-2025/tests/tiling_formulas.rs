@@ -1,5 +1,6 @@
-//! What the generated tilings execute, allocate and move, against the formulas of document 000 (equations (22) to
-//! (25), (28), (43) and (44) as `purlin_autotune::Tiling` has them), for random parameters that need not divide.
+//! What the generated tilings execute, allocate and move, against the formulas of Kulkarni & Klöckner 2025
+//! (equations (22) to (25), (28), (43) and (44) as `purlin_autotune::Tiling` has them), for random parameters
+//! that need not divide.
 //!
 //! 6 parameter sets a form in `make test`, 100 with `PURLIN_TEST_ALL`.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
@@ -8,10 +9,11 @@ use purlin::analysis::stats::{Statistics, statistics};
 use purlin::autotune::{Tiling, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
-use purlin::forms::strategies::{MultiLevelTiling, multi_level_tiling};
 use purlin::interp::sample::seed;
-use purlin::{Case, Random, tiling_sizes};
+use purlin::{Mapping, Random, tiling_sizes, transform};
 use std::collections::BTreeMap;
+use study_kulkarni_klockner_2025::case::Case;
+use study_kulkarni_klockner_2025::formulas::Algorithm4;
 
 const FORMS: [&str; 10] = [
     "mass.2D.P2",
@@ -43,20 +45,6 @@ fn drawn(sizes: &TilingSizes, random: &mut Random) -> TilingParameters {
         eval_cols: sizes.trial.iter().map(|s| up_to(s.nodes)).collect(),
         quad_rows: up_to(sizes.test.nodes),
         quad_cols: up_to(quad_tile),
-    }
-}
-
-fn strategy(p: &TilingParameters) -> MultiLevelTiling {
-    let signed = |n: u64| i64::try_from(n).unwrap();
-    MultiLevelTiling {
-        cells: signed(p.cells),
-        work_items_per_cell: signed(p.work_items_per_cell),
-        quad_tile: signed(p.quad_tile),
-        eval_rows: signed(p.eval_rows),
-        eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
-        quad_rows: signed(p.quad_rows),
-        quad_cols: signed(p.quad_cols),
-        staged: false,
     }
 }
 
@@ -94,8 +82,7 @@ fn barriers(source: &str) -> Option<u64> {
 
 fn check(form: &LoweredForm, sizes: &TilingSizes, p: &TilingParameters) -> bool {
     let tiling = Tiling::new(sizes, p).unwrap();
-    let (tiled, _) =
-        multi_level_tiling(&form.kernel, &form.program, &strategy(p)).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let (tiled, _) = transform(form, &Mapping::Tiling(p.clone())).unwrap_or_else(|e| panic!("{p}: {e}"));
     let params = [("n_cells", p.cells as i64), ("n_vertices", 100), ("n_dofs", 100)];
     let params: BTreeMap<String, i64> = params.map(|(n, v)| (n.to_owned(), v)).into();
     let stats = statistics(&tiled, &params).unwrap();

@@ -1,7 +1,7 @@
 //! How good the ranking is: the best of the best ranked against the best of many drawn at random.
 
-use super::table::{markdown, seconds, table};
-use purlin::autotune::{Parameters, Record, best_of_each, rank_correlation};
+use purlin::autotune::{Mapping, Record, best_of_each, rank_correlation};
+use purlin::cli::{markdown, seconds, table};
 use std::fmt::Write as _;
 
 /// Cases of the study: every operator, both dimensions, low and high degrees.
@@ -38,13 +38,15 @@ const HEADER: [&str; 10] = [
     "rank correlation",
 ];
 
-/// For each case of the records: how far the best of the ranked tilings is from the best seen, how
-/// far a tiling drawn at random is, and how well predicted times rank measured ones (Spearman).
+/// For each case of the records: how far the best of the ranked tilings is from the best seen, how far a tiling drawn at
+/// random is, and how well predicted times rank measured ones (Spearman).
+#[must_use]
 pub fn study_table(records: &[Record]) -> String {
     table(HEADER, rows(records))
 }
 
 /// The same as a page in Markdown, after a summary.
+#[must_use]
 pub fn study_page(records: &[Record]) -> String {
     let cases: Vec<_> = groups(records).iter().filter_map(Group::judgement).collect();
     let within = |part: f64| cases.iter().filter(|j| j.ratio <= 1.0 + part).count();
@@ -90,11 +92,10 @@ struct Judgement {
 /// The tilings of each case of the records.
 fn groups(records: &[Record]) -> Vec<Group<'_>> {
     let group = |best: &'_ Record| {
-        let same = |r: &&Record| {
-            (&r.workload.kernel, r.workload.cells, &r.device.name)
-                == (&best.workload.kernel, best.workload.cells, &best.device.name)
-        };
-        let tilings = records.iter().filter(same).filter(|r| matches!(r.parameters, Parameters::Tiling(_)));
+        let tilings = records
+            .iter()
+            .filter(|r| r.is_beside(best))
+            .filter(|r| matches!(r.parameters, Mapping::Tiling(_)));
         tilings.partition(|r| r.rank.is_some())
     };
     let best = best_of_each(records).into_iter();

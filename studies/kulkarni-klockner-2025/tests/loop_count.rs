@@ -1,15 +1,16 @@
-//! Document 000's Algorithm 4, executed loop by loop, against the formulas.
+//! Algorithm 4 of Kulkarni & Klöckner 2025, executed loop by loop, against the formulas.
 //!
-//! Nothing here uses a formula of the document but the trip counts and addresses that the algorithm prints.
+//! Nothing here uses a formula of the source but the trip counts and addresses that the algorithm prints.
 //! Every work-item of a work-group takes every step; what it reads and writes in local memory is kept between
 //! two barriers, so that a barrier too few shows as a race.
 
 #![allow(clippy::unwrap_used)]
 
-use super::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use proptest::prelude::*;
-use purlin_interp::sample::config;
+use purlin::autotune::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use purlin::interp::sample::config;
 use std::collections::HashMap;
+use study_kulkarni_klockner_2025::formulas::Algorithm4;
 
 /// What a work-group did.
 #[derive(Debug, Default)]

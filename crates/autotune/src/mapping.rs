@@ -1,0 +1,72 @@
+//! How a kernel is mapped onto a device.
+
+use crate::tiling::TilingParameters;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses and records.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "snake_case")]
+pub enum Mapping {
+    /// As it is written: everything in order, on one work-item.
+    Sequential,
+    /// One cell a work-item (Kulkarni & Klöckner 2025, §4.1).
+    SingleCell {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
+    /// One cell a work-item, tables in constant memory.
+    ConstantCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
+    /// One cell a work-item, gather and scatter through local memory.
+    StagedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+        /// Whether the tables are in constant memory.
+        constant_tables: bool,
+    },
+    /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
+    Tiling(TilingParameters),
+    /// The same with gather and scatter through local memory, and one tile of a matrix for all functions that are
+    /// evaluated with it.
+    StagedTiling(TilingParameters),
+    /// Values for the holes of a schedule, which belongs to the kernel.
+    Schedule {
+        /// The values by hole, as the text of a schedule has them.
+        values: BTreeMap<String, String>,
+    },
+}
+
+impl Mapping {
+    /// One cell a work-item, 32 cells a work-group (Kulkarni & Klöckner 2025, §4.1).
+    pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
+
+    /// Whether one work-item does one cell.
+    #[must_use]
+    pub fn is_single_cell(&self) -> bool {
+        matches!(self, Self::SingleCell { .. })
+    }
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sequential => f.write_str("as it is written"),
+            Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
+            Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
+            Self::StagedCells { cells, constant_tables } => {
+                let tables = if *constant_tables { ", constant tables" } else { "" };
+                write!(f, "staged cells, {cells} a group{tables}")
+            }
+            Self::Tiling(tiling) => tiling.fmt(f),
+            Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
+            Self::Schedule { values } => {
+                let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                f.write_str(&values.join(", "))
+            }
+        }
+    }
+}
