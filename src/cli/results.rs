@@ -89,7 +89,7 @@ impl ResultsArgs {
     }
 }
 
-/// Most names in a message.
+/// Maximum number of names in a message.
 const MOST_NAMES: usize = 8;
 
 /// The records whose name `suits` what is wanted.

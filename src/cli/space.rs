@@ -47,16 +47,16 @@ pub struct SpaceArgs {
 /// Bounds of the space other than those of the device.
 #[derive(Args)]
 pub struct SpaceBounds {
-    /// Least share of the prefetch buffer that the smallest tile fills (Constraint 2) [default: 0.8]
+    /// Minimum share of the prefetch buffer that the smallest tile fills (Constraint 2) [default: 0.8]
     #[arg(long, value_name = "PART", value_parser = share)]
     alias: Option<f64>,
-    /// Least share of a work-group's lanes that are work-items (Constraint 3) [default: 0.97]
+    /// Minimum share of a work-group's lanes that are work-items (Constraint 3) [default: 0.97]
     #[arg(long, value_name = "PART", value_parser = share)]
     simd: Option<f64>,
-    /// Most work-items of a work-group (Constraint 4) [default: 256]
+    /// Maximum number of work-items of a work-group (Constraint 4) [default: 256]
     #[arg(long, value_name = "N")]
     work_items: Option<u64>,
-    /// Most bytes of local memory of a work-group [default: what the device allows]
+    /// Maximum bytes of local memory of a work-group [default: what the device allows]
     #[arg(long, value_name = "BYTES")]
     local_bytes: Option<u64>,
 }

@@ -31,7 +31,7 @@ use tally::Tally;
 /// Pairs in one program: enough that starting compilers does not count, few enough to fit in memory.
 const BATCH: usize = 50;
 
-/// Most steps that are tried on one program.
+/// Maximum number of steps that are tried on one program.
 const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 1,000 pairs: a run of a few

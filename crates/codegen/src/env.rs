@@ -39,7 +39,7 @@ pub(crate) struct Env<'k> {
     pub(crate) reach: Reach,
 }
 
-/// Most ranges that facts sharpen inside of each other.
+/// Maximum number of ranges that facts sharpen inside of each other.
 const SHARPENED: usize = 2;
 
 impl<'k> Env<'k> {

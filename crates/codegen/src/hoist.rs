@@ -14,9 +14,9 @@ use crate::names::Names;
 use purlin_ir::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most entries that wait in front of one loop.
+/// Maximum number of entries that wait in front of one loop.
 const LOOP_LIMIT: usize = 8;
-/// Most statements from one use of a shared entry to the next.
+/// Maximum number of statements from one use of a shared entry to the next.
 const REACH: usize = 8;
 
 /// Reads the entries of `maps` (arrays by name, with the type of an element) once.

@@ -30,7 +30,7 @@ pub(crate) fn check(
     }
 }
 
-/// Most steps that [`drop_needless`] takes; above it, barriers that could go stay.
+/// Maximum number of steps that [`drop_needless`] takes; above it, barriers that could go stay.
 const BUDGET: usize = 2_000_000;
 
 /// Removes barriers without which every sync is still separated, from the last to the first: after

@@ -11,7 +11,7 @@ use crate::spread::{Spread, spread};
 use purlin_ir::ScalarType;
 use std::collections::BTreeMap;
 
-/// Most bytes of a group's expanded private variables on the stack for which a body without
+/// Maximum bytes of a group's expanded private variables on the stack for which a body without
 /// barriers is spread.
 const STACK_LIMIT: u64 = 256 * 1024;
 

@@ -307,7 +307,7 @@ impl<'p, O: Observer> Machine<'p, O> {
         Ok(Points::new(spans))
     }
 
-    /// Least and greatest value that the linear constraints of a conjunction leave.
+    /// Minimum and maximum value that the linear constraints of a conjunction leave.
     fn interval(&mut self, iname: InameId, disjunct: &'p Disjunct) -> Eval<(i64, i64)> {
         let (mut lo, mut hi) = (None, None);
         for Bound { equal, coefficient, rest } in &disjunct.bounds {

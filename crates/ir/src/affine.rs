@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// overflow is an error and never a wrong answer.
 pub const MAX_COEFFICIENT: i64 = 1 << 40;
 
-/// Most terms of an expression, those inside floors included.
+/// Maximum number of terms of an expression, those inside floors included.
 ///
 /// A remainder holds its operand twice, so nested ones double: what would grow beyond this is not
 /// taken as affine.

@@ -29,14 +29,14 @@ use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, K
 use crate::layout::keeps_elements_apart;
 use crate::typing::{ExprType, TypeError};
 
-/// Most operations on a path from the root of an expression to a leaf.
+/// Maximum number of operations on a path from the root of an expression to a leaf.
 ///
 /// Recursion over an expression costs about 4 kB of stack a level in a debug build (1 MB here), and
 /// threads of tests and of rayon have 2 MB.
 pub const MAX_DEPTH: usize = 250;
-/// Most loops around an instruction, reductions included.
+/// Maximum number of loops around an instruction, reductions included.
 pub const MAX_LOOP_DEPTH: usize = 64;
-/// Most operations of a rule when the rules it uses are expanded.
+/// Maximum number of operations of a rule when the rules it uses are expanded.
 const MAX_RULE_SIZE: usize = 1_000_000;
 
 /// Words of the text format that cannot be names.

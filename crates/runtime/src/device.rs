@@ -86,11 +86,11 @@ pub struct DeviceInfo {
     pub driver: String,
     /// Cores, compute units or multiprocessors.
     pub compute_units: u32,
-    /// Most work-items in a group.
+    /// Maximum number of work-items in a group.
     pub max_work_group_size: u64,
-    /// Most work-items along each axis of a group.
+    /// Maximum number of work-items along each axis of a group.
     pub max_work_item_sizes: [u64; 3],
-    /// Most work-groups along each axis.
+    /// Maximum number of work-groups along each axis.
     pub max_grid: [u64; 3],
     /// Local memory a group may declare, in bytes.
     pub local_mem_bytes: u64,

@@ -143,7 +143,7 @@ pub enum RuntimeError {
         axis: usize,
         /// Work-items along it.
         size: u64,
-        /// The most the device takes.
+        /// The maximum of the device.
         limit: u64,
         /// The device.
         device: String,
@@ -352,7 +352,7 @@ pub enum RuntimeError {
         axis: usize,
         /// Work-groups along it.
         groups: u64,
-        /// The most the device takes.
+        /// The maximum of the device.
         limit: u64,
         /// The device.
         device: String,

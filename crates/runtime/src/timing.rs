@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct TimingOptions {
     /// Runs that are not counted.
     pub warm_up: usize,
-    /// Least number of counted runs.
+    /// Minimum number of counted runs.
     pub min_runs: usize,
-    /// Least total time of the counted runs, in seconds.
+    /// Minimum total time of the counted runs, in seconds.
     pub min_seconds: f64,
-    /// Most counted runs, whatever their total time.
+    /// Maximum number of counted runs, whatever their total time.
     pub max_runs: usize,
 }
 

@@ -7,7 +7,7 @@ use crate::error::CodegenError;
 use crate::value::condition;
 use purlin_ir::{Affine, Atom, AxisTag, Constraint, InameId, Node};
 
-/// Most statements that are written a second time.
+/// Maximum number of statements that are written a second time.
 const MAX_STATEMENTS: usize = 128;
 
 impl<'k> Lower<'k> {

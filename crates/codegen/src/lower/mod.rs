@@ -20,7 +20,7 @@ use purlin_ir::calls::{Call, CallPlace};
 use purlin_ir::{Affine, InameId, Kernel, Node};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most iterations of an unrolled loop; the source grows with them.
+/// Maximum number of iterations of an unrolled loop; the source grows with them.
 pub(crate) const UNROLL_LIMIT: i64 = 4096;
 
 /// The pass: reads the placed kernel, writes code.

@@ -27,7 +27,7 @@ pub struct ExpandedForm {
     pub trial: Option<FunctionSpace>,
 }
 
-/// Most operations of a form that is written out: each derivative of a product multiplies them. The linearised
+/// Maximum number of operations of a form that is written out: each derivative of a product multiplies them. The linearised
 /// hyperelasticity of Kulkarni & Klöckner 2025 in three dimensions stays far below.
 const MAX_NODES: usize = 100_000;
 

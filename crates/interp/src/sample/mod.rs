@@ -53,13 +53,13 @@ use std::fmt;
 /// What samples may hold; everything by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SampleConfig {
-    /// Most nests, one after the other.
+    /// Maximum number of nests, one after the other.
     pub nests: usize,
-    /// Most loops in a nest.
+    /// Maximum number of loops in a nest.
     pub depth: usize,
-    /// Most statements in all.
+    /// Maximum number of statements in all.
     pub statements: usize,
-    /// Most idioms behind the nests.
+    /// Maximum number of idioms behind the nests.
     pub idioms: usize,
     /// Largest value of a parameter.
     pub extent: i64,

@@ -9,9 +9,10 @@ use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AxisTag, Direction, Insn, Kernel, Node, VarKind};
 use std::collections::VecDeque;
 
-/// Most dead ends of a search; commuting operands that fit in both orders multiply them.
+/// Maximum number of dead ends of a search; commuting operands that fit in both orders multiply
+/// them.
 const MAX_DEAD_ENDS: usize = 4_000;
-/// Most choices that are kept to come back to: each is a copy of what has been found.
+/// Maximum number of choices that are kept to come back to: each is a copy of what has been found.
 const MAX_CHOICES: usize = 256;
 /// How deep operands are compared before both of their orders are tried.
 const GLANCE: u32 = 2;

@@ -21,7 +21,7 @@ const METHOD: &str = "ceilings 2";
 /// Bytes of one array on a device with its own memory; L2 caches of such devices hold up to 128 MiB.
 const ARRAY_DEVICE: u64 = 512 << 20;
 
-/// Least and most bytes of one array in the memory of the host.
+/// Minimum and maximum bytes of one array in the memory of the host.
 const ARRAY_HOST: (u64, u64) = (128 << 20, 512 << 20);
 
 /// Few runs and the best of them: a ceiling is not an average.
