@@ -58,6 +58,11 @@ def mutated(text: str, mutation: dict) -> str:
     return text.replace(mutation["of"], mutation["with"].replace("OFF", switch))
 
 
+def fits(mutation: dict) -> bool:
+    file = ROOT / mutation["file"]
+    return file.is_file() and file.read_text().count(mutation["of"]) == 1
+
+
 def copy(mutations: list, scratch: pathlib.Path) -> None:
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     shutil.rmtree(scratch, ignore_errors=True)
@@ -111,7 +116,7 @@ def main() -> None:
     options = arguments.parse_args()
     mutations = tomllib.loads((ROOT / "scripts/mutations.toml").read_text())["mutation"]
     if options.check:
-        stale = [m["name"] for m in mutations if (ROOT / m["file"]).read_text().count(m["of"]) != 1]
+        stale = [m["name"] for m in mutations if not fits(m)]
         return sys.exit(f"these fit no more: {', '.join(stale)}") if stale else print(f"{len(mutations)} mutations fit")
     known: set = set()
     scratch = pathlib.Path(options.target) / "copy"
