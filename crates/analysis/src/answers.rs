@@ -39,8 +39,8 @@ impl<Q: Question> Memory<Q> {
     ///
     /// # Errors
     /// A failure of isl.
-    pub(crate) fn answer(&self, question: Q) -> Result<Q::Answer, IslError> {
-        if let Some(known) = self.lock().get(&question) {
+    pub(crate) fn answer(&self, question: &Q) -> Result<Q::Answer, IslError> {
+        if let Some(known) = self.lock().get(question) {
             return Ok(known.clone());
         }
         let answer = question.ask()?;
@@ -48,7 +48,7 @@ impl<Q: Question> Memory<Q> {
         if kept.len() >= KEPT {
             kept.clear();
         }
-        kept.insert(question, answer.clone());
+        kept.insert(question.clone(), answer.clone());
         Ok(answer)
     }
 

@@ -44,7 +44,7 @@ pub fn confining_loops(
             at: poly.instances_of(s.insn, s.conditions, &s.reduction),
             index,
         };
-        let covered = answers.covered.answer(Covered {
+        let covered = answers.covered.answer(&Covered {
             common: common.len(),
             written: footprint(first, written),
             touched: footprint(site, index),

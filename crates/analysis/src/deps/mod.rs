@@ -45,6 +45,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Why something must come after something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,7 +97,7 @@ pub struct Dependence {
     /// Loops at the source that have the value of a loop at the sink.
     agreeing: Vec<(InameId, InameId)>,
     /// All that isl is told of the pairs: those of two accesses, less those with a certain write in between.
-    relation: Relation,
+    relation: Arc<Relation>,
     labels: Rc<Labels>,
     map: OnceCell<isl::Map>,
 }
@@ -213,7 +214,7 @@ impl Dependence {
     }
 
     /// All that isl is told of the pairs.
-    pub(crate) fn told(&self) -> &Relation {
+    pub(crate) fn told(&self) -> &Arc<Relation> {
         &self.relation
     }
 
@@ -416,7 +417,7 @@ impl Collector<'_, '_> {
         let equal = common.iter().filter(agrees).copied().collect();
         let agreeing = pair.agreeing().to_vec();
         let detours = detours.iter().map(|(a, b)| (a.pairs().clone(), b.pairs().clone())).collect();
-        let relation = Relation { pairs: pair.pairs().clone(), detours };
+        let relation = Arc::new(Relation { pairs: pair.pairs().clone(), detours });
         let through = index_map(a).or_else(|| index_map(b));
         let maps = through.map(|_| common_maps(self.poly, a, b)).unwrap_or_default();
         let var = self.var;

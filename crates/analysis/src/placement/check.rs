@@ -149,7 +149,7 @@ impl Checker<'_, '_> {
             return Ok(());
         }
         let question = self.order(d, &groups, apart);
-        let carriers = match self.answers.order.answer(question.clone())? {
+        let carriers = match self.answers.order.answer(&question)? {
             Ordered::Barriers(carriers) => carriers,
             Ordered::NotAtomic => return self.refuse_order(d, RefusalReason::NotAtomic, &question),
             Ordered::Unordered => return self.refuse_order(d, RefusalReason::Unordered, &question),
@@ -246,7 +246,7 @@ impl Checker<'_, '_> {
     ) -> Result<(), PlacementError> {
         let Some(part) = differ.part() else { return Ok(()) };
         let question = NoPair { relation: d.told().clone(), part };
-        if self.answers.no_pair.answer(question.clone())? {
+        if self.answers.no_pair.answer(&question)? {
             return Ok(());
         }
         self.refuse_part(d, reason, &d.name(&question.pairs()?)?)

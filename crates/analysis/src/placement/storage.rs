@@ -134,7 +134,7 @@ fn check_life(analysis: &Analysis, d: &Dependence, other: VarId) -> Result<(), S
         let before = |a, b| before(poly, a, b, at_once);
         let (Some(first), Some(second)) = (before(d.source, x), before(x, d.sink)) else { continue };
         let question = NothingBetween { relation: d.told().clone(), first, second };
-        if analysis.answers().between.answer(question.clone())? {
+        if analysis.answers().between.answer(&question)? {
             continue;
         }
         let Some(witness) = d.witness(kernel, &d.name(&question.pairs()?)?)? else { continue };

@@ -2,6 +2,7 @@
 
 use super::{Pairs, Question, Relation};
 use purlin_isl as isl;
+use std::sync::Arc;
 
 /// Whether nothing runs between the ends of a relation that comes after its source and before its sink.
 ///
@@ -9,7 +10,7 @@ use purlin_isl as isl;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NothingBetween {
     /// From the write of a value to its reads.
-    pub(crate) relation: Relation,
+    pub(crate) relation: Arc<Relation>,
     /// From the write to what comes after it.
     pub(crate) first: Pairs,
     /// From there to the reads that come after it.

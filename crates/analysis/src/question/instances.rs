@@ -24,7 +24,8 @@ impl Symbols {
             Assumption::Injective(_) => None,
         });
         let assumed = assumed.collect();
-        Self { names: poly.params.clone(), assumed, ranges: crate::polyhedral::symbol_ranges(&poly.kernel) }
+        let ranges = crate::polyhedral::symbol_ranges(&poly.kernel);
+        Self { names: poly.params.clone(), assumed, ranges }
     }
 
     /// Adds the assumptions to every disjunct.

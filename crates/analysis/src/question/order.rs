@@ -2,12 +2,13 @@
 
 use super::{Linear, Part, Question, Relation, Sign};
 use purlin_isl as isl;
+use std::sync::Arc;
 
 /// How pairs of instances of one group in different work-items are kept in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Order {
     /// The pairs.
-    pub(crate) relation: Relation,
+    pub(crate) relation: Arc<Relation>,
     /// Coordinates of the ends that are equal in one group.
     pub(crate) groups: Vec<(Linear, Linear)>,
     /// The pairs in different work-items, axis by axis.

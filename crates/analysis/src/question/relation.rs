@@ -4,6 +4,7 @@ use super::{Instances, Linear, Question, Shared, Symbols, numbered};
 use crate::deps::pair::Span;
 use crate::polyhedral::{Disjuncts, conjunction, difference};
 use purlin_isl as isl;
+use std::sync::Arc;
 
 /// The pairs of instances of two accesses that touch one element, one before the other.
 ///
@@ -175,7 +176,9 @@ impl Part {
 /// Whether a relation has no pair in a part, for any values that the symbols can take.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NoPair {
-    pub(crate) relation: Relation,
+    /// The relation.
+    pub(crate) relation: Arc<Relation>,
+    /// The part.
     pub(crate) part: Part,
 }
 

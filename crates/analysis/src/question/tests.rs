@@ -28,7 +28,7 @@ for p in 0..n
 fn asked(text: &str) -> Vec<(DependenceKind, super::Relation)> {
     let kernel = kernel(text);
     let analysis = Analysis::of(&kernel);
-    analysis.dependences().unwrap().iter().map(|d| (d.kind, d.told().clone())).collect()
+    analysis.dependences().unwrap().iter().map(|d| (d.kind, d.told().as_ref().clone())).collect()
 }
 
 #[test]
