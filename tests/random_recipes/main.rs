@@ -36,13 +36,14 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 1,000 pairs: a run of a few
 /// hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 6] = [
+const UNCOMMON: [&str; 7] = [
     "duplicate_iname",
     "inline_call",
     "parallelise_scan",
     "precompute_rule",
     "replace_with_intrinsic",
     "roll_insns",
+    "split_accumulation",
 ];
 
 /// Pairs of a long run.
