@@ -86,7 +86,7 @@ fn every_documented_rewrite_is_a_fact() {
     for info in primitives() {
         let name = info.step_name;
         let of_it = |(file, fact): &&(String, Fact)| {
-            file.split("::").next() == Some(&name) && fact.name.starts_with("documented")
+            file.split("::").next() == Some(name) && fact.name.starts_with("documented")
         };
         let facts: Vec<&Fact> = facts.iter().filter(of_it).map(|(_, fact)| fact).collect();
         let blocks: Vec<_> = documented_blocks(info).iter().filter_map(|b| sides(b)).collect();

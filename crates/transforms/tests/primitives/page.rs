@@ -112,7 +112,7 @@ fn page() -> String {
         refusals += refused.len();
         tests += facts.len();
         let (what, proof) = (info.summary, proved(info));
-        let cells = [format!("[`{name}`](#{name})"), what.into(), proof.into()];
+        let cells = [format!("[`{name}`](#{name})"), what.into(), proof];
         rows += &format!("| {} | {} | {} |\n", cells.join(" | "), refused.len(), facts.len());
         text += &format!("\n## {name}\n\n{summary}\n");
         for title in SECTIONS {

@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn the_arguments_of_every_step_are_known() {
         for primitive in primitives() {
-            let arguments = argument_names(&primitive.step_name).unwrap_or_default();
+            let arguments = argument_names(primitive.step_name).unwrap_or_default();
             assert_eq!(
                 arguments.names.is_empty(),
                 primitive.name == "RemoveUnusedVars",
