@@ -12,6 +12,7 @@ use crate::proofs::accumulation::NO_REDUCTIONS;
 use crate::proofs::accumulation::{mentions, refuse_reductions};
 use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
 use crate::proofs::elements::TEMPORARY;
+use crate::proofs::length::always;
 use crate::proofs::stale;
 use crate::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
 use crate::refusal::{LostValue, Refusal};
@@ -563,15 +564,6 @@ fn first_terms(poly: &Polyhedral, scan: &Scan, prefix: &Prefix) -> Result<Option
         return Ok(None);
     }
     Ok(Some(Domain::conjunction(all)))
-}
-
-/// Whether a condition holds in every iteration of the loop.
-pub(super) fn always(poly: &Polyhedral, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
-    let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
-    let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
-    let all = poly.in_context(poly.domains(loops, Side::Source).0);
-    let all = isl::Set::from_disjuncts(&space, &all)?;
-    Ok(all.is_subset(&isl::Set::from_constraints(&space, &[condition])?)?)
 }
 
 /// The expression at a value of an iname.

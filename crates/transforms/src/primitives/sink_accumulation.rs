@@ -1,6 +1,5 @@
 //! Zeroes and commits an accumulator in every iteration of a loop instead of around it.
 
-use super::realise_scan::always;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -11,6 +10,7 @@ use crate::proofs::elements::NO_RULE;
 use crate::proofs::elements::ONLY_ACCESSED;
 use crate::proofs::elements::TEMPORARY;
 use crate::proofs::elements::{check_no_rule, check_only_accessed, temporary};
+use crate::proofs::length::always;
 use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
 use purlin_analysis::Analysis;

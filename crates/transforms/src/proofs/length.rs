@@ -5,7 +5,7 @@ use crate::proofs::extent::with_outer_inames;
 use crate::refusal::Refusal;
 use crate::tree::{insns_of, loop_body};
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Side, cross, symbol_ranges};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use purlin_ir::{Affine, Constraint, GuardedRange, InameId, VarKind};
 use purlin_isl as isl;
 
@@ -31,6 +31,15 @@ pub(crate) fn never_empty(analysis: &Analysis, iname: InameId) -> Result<bool, R
     let all = [dims, vec![name.clone()]].concat();
     let points = isl::Set::from_disjuncts(&isl::SetSpace::new(&all, &poly.params), &cross(&outer, &inner))?;
     Ok(reached.is_subset(&points.project_out(&[&name])?)?)
+}
+
+/// Whether a condition holds in every iteration of the loops.
+pub(crate) fn always(poly: &Polyhedral, loops: &[InameId], condition: &Constraint) -> Result<bool, Refusal> {
+    let Some(condition) = poly.constraint(condition, Side::Source) else { return Ok(false) };
+    let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
+    let all = poly.in_context(poly.domains(loops, Side::Source).0);
+    let all = isl::Set::from_disjuncts(&space, &all)?;
+    Ok(all.is_subset(&isl::Set::from_constraints(&space, &[condition])?)?)
 }
 
 /// The range `lo..hi` of a loop, in the context of the loops around it, of its guard and of what is assumed.
