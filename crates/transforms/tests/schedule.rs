@@ -84,7 +84,7 @@ fn names_give_way_to_those_there_are() {
     assert_eq!(
         error,
         "distribute `block_3` before `a` into `part`: `a` belongs to the first part of `block_3`, which stays; name a \
-         later one"
+         later one [distribute_loop.later_part]"
     );
 }
 
@@ -122,7 +122,7 @@ for i in 0..n
     assert_eq!(
         error,
         "reorder `i` `i`: `i` `i` are not a nest of loops, one directly inside the other; name each loop of such a \
-         nest once"
+         nest once [nest]"
     );
     assert_eq!(s, before);
 }
