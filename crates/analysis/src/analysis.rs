@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// use purlin_analysis::Analysis;
 ///
 /// let kernel = purlin_ir::text::parse(
-///     "kernel sum\nparam n: i32\narg x: f64[n] in\narg y: f64 inout\n\nfor i in 0..n\n  s: y += x[i]\n",
+///     "kernel total\nparam n: i32\narg x: f64[n] in\narg y: f64 inout\n\nfor i in 0..n\n  s: y += x[i]\n",
 /// )?;
 /// let analysis = Analysis::of(&kernel);
 /// let through: Vec<_> = analysis.dependences()?.iter().map(|d| (d.kind.to_string(), d.var)).collect();

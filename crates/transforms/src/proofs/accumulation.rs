@@ -109,7 +109,7 @@ impl Delayed<'_, '_> {
     /// the same operator, `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
     ///
     /// # Errors
-    /// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set, or a failure of isl.
+    /// [`ORDER`] not proved, with the smallest pair of that set, or a failure of isl.
     pub(crate) fn check_unseen(&self, help: &str) -> Result<(), Refusal> {
         let all = self.analysis.sites(self.kernel().insns[self.id].lhs.var);
         let Some(own) = all.iter().find(|s| s.insn == self.id && s.writes()) else { return Ok(()) };

@@ -30,7 +30,7 @@ pub struct Reordering<'a, 'k> {
 /// bounds when it is entered, also if it holds no instance; loops of `before` and `after` are the same by name.
 ///
 /// # Errors
-/// [`ORDER`](super::ORDER) not proved, with the smallest pair of that set and what `help` says of its source and sink, or a
+/// [`ORDER`] not proved, with the smallest pair of that set and what `help` says of its source and sink, or a
 /// failure of isl.
 pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Refusal> {
     let after = Entries::of(reordering.after);
