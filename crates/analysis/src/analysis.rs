@@ -52,7 +52,7 @@ pub struct Analysis<'k> {
 impl<'k> Analysis<'k> {
     /// The analysis of `kernel`. Nothing is computed before it is asked for.
     pub fn of(kernel: &'k Kernel) -> Self {
-        Self::with_answers(kernel, Arc::default())
+        Self::with_answers(kernel, Answers::shared())
     }
 
     /// The analysis of a kernel with what isl has answered before.

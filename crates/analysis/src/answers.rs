@@ -4,7 +4,7 @@ use crate::question::{Covered, NoPair, NothingBetween, Order, Question};
 use purlin_isl::IslError;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Questions to isl that are settled. The next step of a recipe meets most of them again, so that one store is handed
 /// from the analysis of a kernel to that of the next ([`crate::Analysis::next`]).
@@ -20,6 +20,15 @@ pub struct Answers {
     pub(crate) between: Memory<NothingBetween>,
     /// Whether a part of a relation is empty.
     pub(crate) no_pair: Memory<NoPair>,
+}
+
+impl Answers {
+    /// The store of this process. A question is a value that says all that isl is told, so that the answer is the same
+    /// whoever asks: candidates of a tuner and steps of a recipe share most of theirs.
+    pub fn shared() -> Arc<Self> {
+        static SHARED: LazyLock<Arc<Answers>> = LazyLock::new(Arc::default);
+        Arc::clone(&SHARED)
+    }
 }
 
 /// Maximum number of answers of a kind that are kept; a step of a recipe asks a few dozen questions.

@@ -3,7 +3,7 @@
 use crate::primitive::Primitive;
 use crate::primitives::Step;
 use crate::refusal::TransformError;
-use purlin_analysis::Analysis;
+use purlin_analysis::{Analysis, Answers};
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -60,7 +60,7 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
-        let answers = Arc::default();
+        let answers = Answers::shared();
         let mut met = Cow::Borrowed(kernel);
         for k in 0..self.steps.len() {
             met = Cow::Owned(self.step(k, &Analysis::with_answers(&met, Arc::clone(&answers)))?);
@@ -73,7 +73,7 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn trace(&self, kernel: &Kernel) -> Result<Vec<(Step, Kernel)>, RecipeError> {
-        let answers = Arc::default();
+        let answers = Answers::shared();
         let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
         for (k, step) in self.steps.iter().enumerate() {
             let met = trace.last().map_or(kernel, |(_, result)| result);

@@ -68,7 +68,7 @@ type Applied<T> = Result<T, TransformError>;
 impl Schedule {
     /// The schedule of a kernel to which nothing has been done.
     pub fn of(kernel: &Kernel) -> Self {
-        Self { kernel: kernel.clone(), recipe: Recipe::default(), answers: Arc::default() }
+        Self { kernel: kernel.clone(), recipe: Recipe::default(), answers: Answers::shared() }
     }
 
     /// The kernel as it is now.
