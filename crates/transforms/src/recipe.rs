@@ -3,13 +3,12 @@
 use crate::primitive::Primitive;
 use crate::primitives::Step;
 use crate::refusal::TransformError;
-use purlin_analysis::{Analysis, Answers};
+use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 /// The steps that were, or are to be, applied to a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,10 +59,9 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
-        let answers = Answers::shared();
         let mut met = Cow::Borrowed(kernel);
         for k in 0..self.steps.len() {
-            met = Cow::Owned(self.step(k, &Analysis::with_answers(&met, Arc::clone(&answers)))?);
+            met = Cow::Owned(self.step(k, &Analysis::of(&met))?);
         }
         Ok(met.into_owned())
     }
@@ -73,11 +71,10 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn trace(&self, kernel: &Kernel) -> Result<Vec<(Step, Kernel)>, RecipeError> {
-        let answers = Answers::shared();
         let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
         for (k, step) in self.steps.iter().enumerate() {
             let met = trace.last().map_or(kernel, |(_, result)| result);
-            trace.push((step.clone(), self.step(k, &Analysis::with_answers(met, Arc::clone(&answers)))?));
+            trace.push((step.clone(), self.step(k, &Analysis::of(met))?));
         }
         Ok(trace)
     }

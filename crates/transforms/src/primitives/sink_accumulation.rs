@@ -3,9 +3,9 @@
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
-use crate::neutral::{is_neutral, is_of_nothing, neutral};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::commit::Accumulator;
 use crate::proofs::elements::NO_RULE;
 use crate::proofs::elements::ONLY_ACCESSED;
 use crate::proofs::elements::TEMPORARY;
@@ -16,7 +16,7 @@ use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::DependenceKind;
 use purlin_analysis::polyhedral::{Side, difference};
-use purlin_ir::{Atom, Constraint, Expr, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
+use purlin_ir::{Atom, Constraint, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind};
 use purlin_isl as isl;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,8 +144,10 @@ impl Primitive for SinkAccumulation {
         check_no_rule(kernel, var)?;
         let parts = self.parts(kernel, var, into)?;
         let op = self.check_loop(kernel, &parts)?;
-        self.check_start(analysis, &parts, op)?;
-        self.check_commit(kernel, &parts, op)?;
+        let accumulator = Accumulator { kernel, var: parts.var, op };
+        // a commit of nothing replaces a nan, and where the loop does not run, no other one does so any more
+        accumulator.check_start(&parts.start, runs(analysis, &parts)?, NEUTRAL_START)?;
+        accumulator.check_commit(&parts.commit, COMMIT, SAME_TYPE)?;
         self.check_bounds(kernel, &parts)?;
         self.check_apart(analysis, &parts)?;
         Ok(parts)
@@ -218,51 +220,6 @@ impl SinkAccumulation {
             }
         }
         found.ok_or_else(|| UPDATES.unfit(format!("nothing in `{}` updates `{}`", self.into, self.var)))
-    }
-
-    fn check_start(&self, analysis: &Analysis, parts: &Parts, op: UpdateOp) -> Result<(), Refusal> {
-        let kernel = analysis.kernel();
-        let ty = kernel.vars[parts.var].ty;
-        // a commit of nothing replaces a nan, and where the loop does not run, no other one does so any more
-        let from_nothing = runs(analysis, parts)?;
-        for id in insns_of(std::slice::from_ref(&parts.start)) {
-            let insn = &kernel.insns[id];
-            let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == parts.var;
-            let same = is_neutral(&insn.rhs, op, ty) || (from_nothing && is_of_nothing(&insn.rhs, op, ty));
-            NEUTRAL_START.require(plain && same, || {
-                format!(
-                    "`{}` does not simply set `{}` to the neutral element of `{}`, {}; keep it in a statement of its own",
-                    insn.name,
-                    self.var,
-                    op.update_symbol(),
-                    kernel.show_expr(&neutral(op, ty))
-                )
-            })?;
-        }
-        Ok(())
-    }
-
-    fn check_commit(&self, kernel: &Kernel, parts: &Parts, op: UpdateOp) -> Result<(), Refusal> {
-        for id in insns_of(std::slice::from_ref(&parts.commit)) {
-            let insn = &kernel.insns[id];
-            let part = matches!(&insn.rhs, Expr::Load(a) if a.var == parts.var);
-            let plain = insn.update_op() == Some(op) && insn.predicate.is_none();
-            COMMIT.require(plain && part && insn.lhs.var != parts.var, || {
-                format!(
-                    "`{}` is not of the form `y {} {}`; a sum can be committed in parts only by the update that made it",
-                    insn.name,
-                    op.update_symbol(),
-                    self.var
-                )
-            })?;
-            SAME_TYPE.require(kernel.vars[insn.lhs.var].ty == kernel.vars[parts.var].ty, || {
-                format!(
-                    "`{}` converts `{}` to another type, and the parts would be converted one by one",
-                    insn.name, self.var
-                )
-            })?;
-        }
-        Ok(())
     }
 
     /// The loops that move must not have bounds that the loop changes.

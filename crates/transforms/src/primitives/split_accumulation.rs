@@ -3,9 +3,9 @@
 use crate::copy::copy_nodes;
 use crate::draw::{self, Picks};
 use crate::lookup;
-use crate::neutral::{is_neutral, neutral};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::commit::Accumulator;
 use crate::proofs::elements::NO_RULE;
 use crate::proofs::elements::ONLY_ACCESSED;
 use crate::proofs::elements::TEMPORARY;
@@ -16,7 +16,7 @@ use crate::tree::{edit_siblings, inames_of, insns_of, siblings};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::DependenceKind;
 use purlin_analysis::polyhedral::{Side, difference};
-use purlin_ir::{Access, Atom, Expr, InsnId, Kernel, Node, UpdateOp, VarId, VarKind, WriteOp};
+use purlin_ir::{Access, Atom, Expr, InsnId, Kernel, Node, UpdateOp, VarId, VarKind};
 use purlin_isl as isl;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,8 +141,9 @@ impl Primitive for SplitAccumulation {
         };
         let Uses { split, updates } = self.uses(kernel, var, part)?;
         let op = self.check_updates(kernel, var, &updates)?;
-        self.check_start(kernel, &split, op)?;
-        self.check_commit(kernel, &split, op)?;
+        let accumulator = Accumulator { kernel, var, op };
+        accumulator.check_start(&split.start, false, START)?;
+        accumulator.check_commit(&split.commit, COMMIT, COMMIT)?;
         check_bounds(kernel, &split)?;
         check_order(analysis, &split)?;
         Ok(split)
@@ -239,47 +240,6 @@ impl SplitAccumulation {
             first = first.or(op);
         }
         first.ok_or_else(|| USES.unfit(format!("nothing updates `{}`", self.var)))
-    }
-
-    fn check_start(&self, kernel: &Kernel, split: &Split, op: UpdateOp) -> Result<(), Refusal> {
-        let ty = kernel.vars[split.var].ty;
-        for id in insns_of(std::slice::from_ref(&split.start)) {
-            let insn = &kernel.insns[id];
-            let plain = insn.op == WriteOp::Assign && insn.predicate.is_none() && insn.lhs.var == split.var;
-            START.require(plain && is_neutral(&insn.rhs, op, ty), || {
-                format!(
-                    "`{}` does not simply set `{}` to the neutral element of `{}`, {}; keep it in a statement of its own",
-                    insn.name,
-                    self.var,
-                    op.update_symbol(),
-                    kernel.show_expr(&neutral(op, ty))
-                )
-            })?;
-        }
-        Ok(())
-    }
-
-    fn check_commit(&self, kernel: &Kernel, split: &Split, op: UpdateOp) -> Result<(), Refusal> {
-        for id in insns_of(std::slice::from_ref(&split.commit)) {
-            let insn = &kernel.insns[id];
-            let part = matches!(&insn.rhs, Expr::Load(a) if a.var == split.var);
-            let plain = insn.update_op() == Some(op) && insn.predicate.is_none();
-            COMMIT.require(plain && part && insn.lhs.var != split.var, || {
-                format!(
-                    "`{}` is not of the form `y {} {}`; a sum can be committed in parts only by the update that made it",
-                    insn.name,
-                    op.update_symbol(),
-                    self.var
-                )
-            })?;
-            COMMIT.require(kernel.vars[insn.lhs.var].ty == kernel.vars[split.var].ty, || {
-                format!(
-                    "`{}` converts `{}` to another type, and the parts would be converted one by one",
-                    insn.name, self.var
-                )
-            })?;
-        }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod accumulation;
 pub mod attained;
 pub mod bounds;
+pub(crate) mod commit;
 pub(crate) mod elements;
 pub(crate) mod extent;
 pub mod footprint;

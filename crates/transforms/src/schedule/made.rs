@@ -107,13 +107,6 @@ impl Made {
         made
     }
 
-    /// The same with these loops, which may have names that other loops had before.
-    #[must_use]
-    pub fn with_loops(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.loops = names.into_iter().map(Loop).collect();
-        self
-    }
-
     /// All names: arrays, loops, rules, instructions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let arrays = self.arrays.iter().map(Array::name);

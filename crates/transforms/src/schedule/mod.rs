@@ -35,9 +35,8 @@ use crate::primitives::{
 };
 use crate::recipe::Recipe;
 use crate::refusal::{Refusal, TransformError};
-use purlin_analysis::{Analysis, Answers};
+use purlin_analysis::Analysis;
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
-use std::sync::Arc;
 
 /// Loops are reordered within a nest.
 pub const NEST: Obligation = Obligation::new(
@@ -46,29 +45,18 @@ pub const NEST: Obligation = Obligation::new(
 );
 
 /// A kernel under transformation, and the steps that led to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     kernel: Kernel,
     recipe: Recipe,
-    /// What isl has answered for the kernels so far.
-    answers: Arc<Answers>,
 }
-
-/// Equal kernels and equal steps; what is remembered of isl's answers does not count.
-impl PartialEq for Schedule {
-    fn eq(&self, other: &Self) -> bool {
-        self.kernel == other.kernel && self.recipe == other.recipe
-    }
-}
-
-impl Eq for Schedule {}
 
 type Applied<T> = Result<T, TransformError>;
 
 impl Schedule {
     /// The schedule of a kernel to which nothing has been done.
     pub fn of(kernel: &Kernel) -> Self {
-        Self { kernel: kernel.clone(), recipe: Recipe::default(), answers: Answers::shared() }
+        Self { kernel: kernel.clone(), recipe: Recipe::default() }
     }
 
     /// The kernel as it is now.
@@ -78,7 +66,7 @@ impl Schedule {
 
     /// What is known of the kernel as it is now.
     pub fn analysis(&self) -> Analysis<'_> {
-        Analysis::with_answers(&self.kernel, Arc::clone(&self.answers))
+        Analysis::of(&self.kernel)
     }
 
     /// The steps so far.

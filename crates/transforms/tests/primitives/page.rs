@@ -111,8 +111,7 @@ fn page() -> String {
         let (name, refused, legal) = (info.step_name, named(&facts, true), named(&facts, false));
         refusals += refused.len();
         tests += facts.len();
-        let (what, proof) = (info.summary, proved(info));
-        let cells = [format!("[`{name}`](#{name})"), what.into(), proof];
+        let cells = [format!("[`{name}`](#{name})"), info.summary.into()];
         rows += &format!("| {} | {} | {} |\n", cells.join(" | "), refused.len(), facts.len());
         text += &format!("\n## {name}\n\n{summary}\n");
         for title in SECTIONS {
@@ -121,14 +120,20 @@ fn page() -> String {
                 text += &format!("\n**{title}.**{gap}{section}\n");
             }
         }
-        text += &format!("\n**Tests.** Refused: {}. Legal: {}.\n", refused.join(", "), legal.join(", "));
+        text += "\n| obligation | what must hold |\n|---|---|\n";
+        for obligation in info.obligations {
+            text += &format!("| `{}` | {} |\n", obligation.id(), obligation.says().replace('|', "\\|"));
+        }
+        let folder = format!("[facts/{name}](../crates/transforms/facts/{name})");
+        text += &format!("\n**Tests.** {} refused, {} legal: {folder}.\n", refused.len(), legal.len());
     }
     format!(
         "# Primitives\n\nWhat each of the {} primitives does, proves and refuses, from its documentation and its \
          tests: {refusals} refusals among {tests} facts. This page is generated; after a change run\n\n    \
          {COMMAND}\n\nRefusals name two instances that clash, or the argument that does not fit, and what to try; \
-         the exact messages are the facts in `crates/transforms/facts`.\n\n\
-         | primitive | what it does | what it proves | refusals | tests |\n|---|---|---|---:|---:|\n{rows}{text}",
+         the exact messages are the facts in `crates/transforms/facts`. A message ends with the id of the obligation \
+         that is not met. Every step also keeps `storage` and `placement`.\n\n\
+         | primitive | what it does | refusals | tests |\n|---|---|---:|---:|\n{rows}{text}",
         primitives().len()
     )
 }
