@@ -1,5 +1,5 @@
-//! Speed of the engine itself: `cargo bench --bench engine` (or `make bench`). The limits stand in the names;
-//! growth, which is a ratio, is printed at the end.
+//! Speed of the engine itself: `cargo bench --bench engine` (or `make bench`). The limits stand in
+//! the names; growth, which is a ratio, is printed at the end.
 
 #![allow(clippy::unwrap_used)]
 
@@ -51,8 +51,8 @@ fn text_to_cuda(bencher: Bencher<'_, '_>) {
     bencher.bench(|| cuda(&text::parse(&source).unwrap()));
 }
 
-/// From parameters to CUDA source: the best ranked tilings of the 3-D P4 Laplace action on an H200, one core. Each
-/// runs once, as what isl said of one would help a second run.
+/// From parameters to CUDA source: the best ranked tilings of the 3-D P4 Laplace action on an H200,
+/// one core. Each runs once, as what isl said of one would help a second run.
 #[divan::bench(
     name = "tiling_to_cuda_laplace_3d_p4 (limit 50 ms a candidate)",
     sample_count = 12,
@@ -85,7 +85,8 @@ fn chain(n: usize) -> String {
     source
 }
 
-/// From text to CUDA source of a chain, its loop on work-groups and work-items; growth from 10 to 160 at most linear.
+/// From text to CUDA source of a chain, its loop on work-groups and work-items; growth from 10 to
+/// 160 at most linear.
 #[divan::bench(name = "chain_to_cuda (limit 40 ms at 160 instructions)", args = [10, 40, 160], sample_count = 50)]
 fn chain_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
     let source = chain(n);
@@ -147,7 +148,8 @@ fn reductions_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
     bencher.counter(ItemsCount::new(n)).bench(|| text_to_cuda_of(&source));
 }
 
-/// From text to CUDA source of a matrix product in 32 x 32 tiles, both factors prefetched: 16 steps.
+/// From text to CUDA source of a matrix product in 32 x 32 tiles, both factors prefetched: 16
+/// steps.
 #[divan::bench(name = "tiled_product_to_cuda (limit 15 ms)", sample_count = 100)]
 fn tiled_product_to_cuda(bencher: Bencher<'_, '_>) {
     let recipe = Recipe::from_json(include_str!("../examples/matmul_recipe.json")).unwrap();

@@ -1,4 +1,5 @@
-//! A matrix product in tiles: the steps as a story, then the result beside a sum in twice the precision.
+//! A matrix product in tiles: the steps as a story, then the result beside a sum in twice the
+//! precision.
 
 use purlin::prelude::*;
 use purlin::runtime::Backend;
@@ -32,7 +33,8 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
             loaded.launch()?;
             let error = relative_error(&loaded.f64s("c")?, &product(&a, &b, n));
             println!("{}: n = {n}, relative error {error:.1e}", info.selector());
-            // 1e-13: sums of at most 75 products, each rounded to 1.1e-16 of the largest partial sum
+            // 1e-13: sums of at most 75 products, each rounded to 1.1e-16 of the largest partial
+            // sum
             if error.is_nan() || error > 1e-13 {
                 return Err(format!("the result is wrong (seed {seed})").into());
             }

@@ -7,9 +7,10 @@
 //!                      └────── autotune ◄───────┘
 //! ```
 //!
-//! This crate re-exports the stages under short names and adds what joins them: [`Problem`] (a form on a
-//! mesh with inputs, and what its result must be), [`Loaded`] (a kernel's memory on a device) and
-//! [`Mapping`] with [`transform`]. [`prelude`] has what recipes and running need.
+//! This crate re-exports the stages under short names and adds what joins them:
+//! [`Problem`] (a form on a mesh with inputs, and what its result must be), [`Loaded`] (a kernel's
+//! memory on a device) and [`Mapping`] with [`transform`]. [`prelude`] has what recipes and running
+//! need.
 //!
 //! ```
 //! use purlin::{forms::mesh::Mesh, kernels::Operator, prelude::*};

@@ -77,9 +77,10 @@ impl<'d> Loaded<'d> {
         Self::compiled(device, device.compile(program)?, memory)
     }
 
-    /// As [`Loaded::new`] of what is [`laid_out`], after [`Analysis::check_launch`]: that what `kernel`, of
-    /// which `program` is the code, assumes holds for these values, and that no map leads outside
-    /// of an array. Takes a pass over each map, or longer where the entries alone do not decide.
+    /// As [`Loaded::new`] of what is [`laid_out`], after
+    /// [`Analysis::check_launch`]: that what `kernel`, of which `program` is the code, assumes
+    /// holds for these values, and that no map leads outside of an array. Takes a pass over each
+    /// map, or longer where the entries alone do not decide.
     ///
     /// # Errors
     /// [`LoadError::Values`] with the entries that clash; else as [`Loaded::new`].

@@ -63,8 +63,8 @@ pub struct RelativeError {
 }
 
 impl RelativeError {
-    /// Of `found` with respect to `expected`, entry by entry. Any NaN equals any NaN, and infinity itself; where only
-    /// one of both is a number no comparison with a tolerance passes.
+    /// Of `found` with respect to `expected`, entry by entry. Any NaN equals any NaN, and infinity
+    /// itself; where only one of both is a number no comparison with a tolerance passes.
     #[must_use]
     pub fn between(found: &[f64], expected: &[f64]) -> Self {
         let (mut sum, mut size, mut max, mut largest) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
@@ -93,7 +93,8 @@ impl RelativeError {
 }
 
 impl Problem {
-    /// An operator of Kulkarni & Klöckner 2025 on Lagrange elements of `degree`, named like `laplace_3d_p4`.
+    /// An operator of Kulkarni & Klöckner 2025 on Lagrange elements of
+    /// `degree`, named like `laplace_3d_p4`.
     ///
     /// # Errors
     /// As [`Problem::new`].
@@ -112,8 +113,8 @@ impl Problem {
     /// Lowers `form` and draws inputs from the stream of `seed`, uniform in [-1, 1).
     ///
     /// # Errors
-    /// A form that cannot be lowered or does not fit the mesh, more than 2³¹ degrees of freedom, constants
-    /// without a default.
+    /// A form that cannot be lowered or does not fit the mesh, more than 2³¹ degrees of freedom,
+    /// constants without a default.
     pub fn new(
         name: &str,
         form: &Form,
@@ -156,7 +157,8 @@ impl Problem {
         Ok(Self { lowered, mesh, inputs, memory, n_dofs })
     }
 
-    /// The result, by an evaluation of the form that shares no code with lowering or code generation.
+    /// The result, by an evaluation of the form that shares no code with lowering or code
+    /// generation.
     ///
     /// # Errors
     /// As [`reference::action`].
@@ -184,12 +186,13 @@ impl Problem {
     }
 }
 
-/// Copies of the arguments that are alive at once: those of the inputs, of the kernel's memory, of a device on the
-/// host, and what numbering and reference have besides.
+/// Copies of the arguments that are alive at once: those of the inputs, of the kernel's memory, of
+/// a device on the host, and what numbering and reference have besides.
 const COPIES: u64 = 4;
 
-/// About the bytes of a problem: [`COPIES`] of its arguments. The degrees of freedom of degree p are counted as p^d
-/// a vertex, which is exact inside of a structured mesh and more than there are elsewhere.
+/// About the bytes of a problem: [`COPIES`] of its arguments. The degrees of freedom of degree p
+/// are counted as p^d a vertex, which is exact inside of a structured mesh and more than there are
+/// elsewhere.
 fn bytes_of(lowered: &LoweredForm, mesh: &Mesh) -> u64 {
     let dim = mesh.shape().dim() as u32;
     let (cells, vertices) = (mesh.n_cells() as u64, mesh.n_vertices() as u64);

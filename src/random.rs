@@ -16,7 +16,8 @@ impl Random {
         Self(seed)
     }
 
-    /// A seed from the clock, for inputs that differ from run to run; print it, so that a run can be repeated.
+    /// A seed from the clock, for inputs that differ from run to run; print it, so that a run can
+    /// be repeated.
     #[must_use]
     pub fn fresh_seed() -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64) % 1_000_000_007

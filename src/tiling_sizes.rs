@@ -1,4 +1,5 @@
-//! The sizes that the multi-level tiling (Kulkarni & Klöckner 2025) depends on, from the stages of a kernel.
+//! The sizes that the multi-level tiling (Kulkarni & Klöckner 2025) depends on, from the stages of
+//! a kernel.
 
 use purlin_autotune::{SpaceSizes, TilingSizes};
 use purlin_forms::program::{CellKernel, CellProgram, Evaluation, NotAnAction};
@@ -6,7 +7,8 @@ use std::collections::BTreeSet;
 
 /// Reads the sizes of the small matrix-vector products of an operator action.
 ///
-/// Of several quadrature loops the sizes are those of one with the most points that does the work of all.
+/// Of several quadrature loops the sizes are those of one with the most points that does the work
+/// of all.
 ///
 /// # Errors
 /// A kernel that is not made of the stages of Algorithm 2.

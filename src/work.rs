@@ -5,14 +5,15 @@ use purlin_autotune::Work;
 use purlin_ir::{AddressSpace, Kernel, VarKind};
 use std::collections::BTreeMap;
 
-/// Counts the work of `kernel` at these parameters. Ask it of the untransformed kernel, so that doing less
-/// work never looks slower.
+/// Counts the work of `kernel` at these parameters. Ask it of the untransformed kernel, so that
+/// doing less work never looks slower.
 ///
 /// # Errors
 /// As [`statistics`].
 ///
 /// # Source
-/// Kulkarni & Klöckner 2025, section 6: footprint, and local-memory traffic of the reference matrices.
+/// Kulkarni & Klöckner 2025, section 6: footprint, and local-memory traffic of the reference
+/// matrices.
 pub fn kernel_work(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Work, StatsError> {
     let stats = statistics(kernel, params)?;
     let mut work = Work { flops: stats.flops(), dram_bytes: 0, table_bytes: 0 };

@@ -1,7 +1,8 @@
-//! The operator actions of Kulkarni & Klöckner 2025: interpreter, C and OpenCL against a reference that
-//! shares no code with lowering or code generation.
+//! The operator actions of Kulkarni & Klöckner 2025: interpreter, C and OpenCL against a reference
+//! that shares no code with lowering or code generation.
 //!
-//! `make test` runs every operator, dimension and both ends of the degrees; `make test-all` runs all 70.
+//! `make test` runs every operator, dimension and both ends of the degrees; `make test-all` runs
+//! all 70.
 
 #![allow(clippy::unwrap_used)]
 

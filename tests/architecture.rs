@@ -74,7 +74,8 @@ fn every_crate_has_a_row() {
     }
 }
 
-/// A wildcard over an enum hides what a new variant needs: clippy finds them in each crate, outside its tests.
+/// A wildcard over an enum hides what a new variant needs: clippy finds them in each crate, outside
+/// its tests.
 #[test]
 fn every_crate_has_exhaustive_matches() {
     let lint = "#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]";

@@ -1,4 +1,5 @@
-//! Every publication that is cited has an entry in `docs/book/src/bibliography.md`, and none goes by a number.
+//! Every publication that is cited has an entry in `docs/book/src/bibliography.md`, and none goes
+//! by a number.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 

@@ -10,11 +10,12 @@
 //! | `rust`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
 //! | `ebnf` | it mentions every keyword, type, function, address space and loop tag of the text format, and is closed |
 //!
-//! `file=NAME` also writes a block to the directory in which the commands of all chapters run, beside the
-//! kernels and recipes of `examples`. In expected output a line `...` stands for any number of lines, and
-//! `...` within a line for any text.
+//! `file=NAME` also writes a block to the directory in which the commands of all chapters run, beside the kernels and recipes of `examples`.
+//! In expected output a line `...` stands for any number of lines, and `...` within a line for any
+//! text.
 //!
-//! `BLESS=1 cargo nextest run --test book` rewrites the outputs of commands and the printed kernels.
+//! `BLESS=1 cargo nextest run --test book` rewrites the outputs of commands and the printed
+//! kernels.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
@@ -157,7 +158,8 @@ fn json(block: &Block) -> Result<(), String> {
     }
 }
 
-/// Whether the pieces of an excerpt stand in their file in this order, indented as the file has them or less.
+/// Whether the pieces of an excerpt stand in their file in this order, indented as the file has
+/// them or less.
 fn excerpt(block: &Block) -> Result<(), String> {
     let path = block.value("from").ok_or("an excerpt names its file: `rust,from=PATH`")?;
     let text = std::fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"))?;
@@ -194,7 +196,8 @@ fn grammar(body: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that every symbol of a grammar has one production, and that the first one leads to all others.
+/// Checks that every symbol of a grammar has one production, and that the first one leads to all
+/// others.
 fn productions(body: &str) -> Result<(), String> {
     const LEXICAL: [&str; 6] = ["name", "integer", "real", "hexadecimal", "string", "indented"];
     let without_comments: String =
@@ -301,7 +304,8 @@ fn line_matches(expected: &str, line: &str) -> bool {
     (0..=line.len()).any(|at| line.get(at..).is_some_and(|tail| line_matches(rest, tail)))
 }
 
-/// The directory in which commands run: the named blocks of all chapters, the kernels and recipes of `examples`.
+/// The directory in which commands run: the named blocks of all chapters, the kernels and recipes
+/// of `examples`.
 fn directory(chapters: &[(String, String)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("examples")).unwrap();
@@ -340,7 +344,8 @@ fn run_chapter(name: &str, text: &str, dir: &Path) -> (String, String) {
     (report, blessed)
 }
 
-/// Checks all chapters; the differences, after they were written into the book if that is asked for.
+/// Checks all chapters; the differences, after they were written into the book if that is asked
+/// for.
 fn run_book(bless: bool) -> String {
     let chapters = chapters();
     let dir = directory(&chapters);

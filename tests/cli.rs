@@ -548,8 +548,8 @@ fn a_device_that_is_not_here_has_its_own_exit_code() {
 
 #[test]
 fn a_wrong_result_is_a_failed_check() {
-    // The body adds to `y` where the interpreter does too, but a broken compiler gives another program: the
-    // planted one writes nothing, so the poison or the zeros remain.
+    // The body adds to `y` where the interpreter does too, but a broken compiler gives another
+    // program: the planted one writes nothing, so the poison or the zeros remain.
     let dir = tempfile::tempdir().unwrap();
     let compiler = dir.path().join("cc");
     let script = "#!/bin/sh\ncase \"$*\" in\n*--version*) exec cc --version;;\nesac\n\
@@ -648,7 +648,8 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     assert!(stdout(&output).contains("mass.2D.P1"));
 }
 
-/// What `purlin run` takes can be tuned: forms on meshes from files, and kernels that were lowered from forms.
+/// What `purlin run` takes can be tuned: forms on meshes from files, and kernels that were lowered
+/// from forms.
 #[test]
 fn whatever_runs_is_tuned() {
     let dir = tempfile::tempdir().unwrap();
@@ -801,7 +802,8 @@ fn a_mapping_of_tuning_is_applied() {
     assert!(stderr(&too_many).contains("needed 1 to 1024"), "{}", stderr(&too_many));
 }
 
-/// A compiler that stands in for `cc` and changes C sources where its options match a pattern of the shell.
+/// A compiler that stands in for `cc` and changes C sources where its options match a pattern of
+/// the shell.
 fn planted_compiler(dir: &Path, options: &str, edit: &str) -> String {
     let compiler = dir.join("cc");
     let script = format!(
@@ -876,7 +878,8 @@ for i in 0..n\n  s: y[i] = sqrt(a[i]*a[i] - b[i]*b[i])\n";
     assert!(error.contains("]` is NaN, needed 0.0") && error.contains("add --no-contraction"), "{error}");
 }
 
-/// Elements that nothing writes keep what was there, those that are written are compared, however few.
+/// Elements that nothing writes keep what was there, those that are written are compared, however
+/// few.
 #[test]
 fn results_that_are_written_in_part_are_compared() {
     let dir = tempfile::tempdir().unwrap();
@@ -918,7 +921,8 @@ fn results_that_are_written_in_part_are_compared() {
     assert!(!text.contains("0.00"), "{text}");
 }
 
-/// A nan is a nan and infinity is infinity; against a number both are wrong, and hide nothing beside them.
+/// A nan is a nan and infinity is infinity; against a number both are wrong, and hide nothing
+/// beside them.
 #[test]
 fn what_is_no_number_is_compared_as_such() {
     let dir = tempfile::tempdir().unwrap();
@@ -1032,8 +1036,8 @@ fn a_lowered_kernel_runs_on_a_mesh() {
     assert!(text.contains("P3 on a triangle, equispaced, in basix's order: (0, 0) (1, 0) (0, 1)"), "{text}");
 }
 
-/// What roundings decide is no wrong result: the interpreter itself moves as far when its operations round otherwise.
-/// What they do not decide still is.
+/// What roundings decide is no wrong result: the interpreter itself moves as far when its
+/// operations round otherwise. What they do not decide still is.
 #[test]
 fn results_that_roundings_decide_are_not_called_wrong() {
     let dir = tempfile::tempdir().unwrap();

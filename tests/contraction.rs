@@ -1,5 +1,5 @@
-//! Contraction of `a*b + c` to one rounding: allowed by default, and off on every target when asked for; what a
-//! compiler is told to find out whose fault a wrong result is.
+//! Contraction of `a*b + c` to one rounding: allowed by default, and off on every target when asked
+//! for; what a compiler is told to find out whose fault a wrong result is.
 #![allow(clippy::unwrap_used)]
 
 use purlin::Loaded;
@@ -10,7 +10,8 @@ use purlin::runtime::{Backend, Cache, Optimisation, open};
 
 const N: usize = 1000;
 
-/// 0 where every operation rounds; one rounding fewer leaves the rounding error of a product, and often a nan.
+/// 0 where every operation rounds; one rounding fewer leaves the rounding error of a product, and
+/// often a nan.
 const ROOT: &str = "kernel root\nparam n: i32\narg a: f64[n] in\narg b: f64[n] in\narg y: f64[n] out\n\
                     for i in 0..n\n  s: y[i] = sqrt(a[i]*a[i] - b[i]*b[i])\n";
 

@@ -1,8 +1,8 @@
-//! `v . A u` by compiled kernels, for polynomials `u` and `v` on the Gmsh mesh and on triangles, against integrals
-//! in closed form that know no elements, no quadrature and no lowering.
+//! `v . A u` by compiled kernels, for polynomials `u` and `v` on the Gmsh mesh and on triangles,
+//! against integrals in closed form that know no elements, no quadrature and no lowering.
 //!
-//! Lagrange interpolation of degree `p` keeps a polynomial of degree `p`, and the quadrature rules are exact for
-//! the products that arise, so the two numbers differ by rounding alone.
+//! Lagrange interpolation of degree `p` keeps a polynomial of degree `p`, and the quadrature rules
+//! are exact for the products that arise, so the two numbers differ by rounding alone.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,8 @@ use purlin::runtime::{Device, open};
 use purlin::{Loaded, Mapping, Random, RelativeError, transform};
 use std::path::Path;
 
-/// Relative to the sum of absolute contributions, each of which is right to some hundred roundings of 1e-16.
+/// Relative to the sum of absolute contributions, each of which is right to some hundred roundings
+/// of 1e-16.
 const TOLERANCE: f64 = 1e-13;
 
 type Field = Vec<Polynomial>;
@@ -84,8 +85,8 @@ fn isotropic(e: &Matrix, (lambda, mu): (f64, f64)) -> Matrix {
     plus(&unit(e.len(), &trace(e).scaled(lambda)), &matrix(e.len(), |i, j| e[i][j].scaled(2.0 * mu)))
 }
 
-/// The derivative of `P = F S`, `S = lambda tr(E) I + 2 mu E`, `E = (F^T F - I) / 2`, `F = I + at` in the direction
-/// `along` of displacement gradients (Kulkarni & Klöckner 2025, A.5–A.8).
+/// The derivative of `P = F S`, `S = lambda tr(E) I + 2 mu E`, `E = (F^T F - I) / 2`, `F = I + at`
+/// in the direction `along` of displacement gradients (Kulkarni & Klöckner 2025, A.5–A.8).
 fn stress(at: &Matrix, along: &Matrix, lame: (f64, f64)) -> Matrix {
     let dim = at.len();
     let f = plus(&unit(dim, &Polynomial::constant(1.0)), at);
@@ -126,7 +127,8 @@ fn integrand_degree(operator: Operator, degree: usize) -> usize {
     }
 }
 
-/// `A u` by a kernel under the single-cell strategy; `rule` is the degree of the quadrature if not the default.
+/// `A u` by a kernel under the single-cell strategy; `rule` is the degree of the quadrature if not
+/// the default.
 fn action(
     device: &dyn Device,
     operator: Operator,
@@ -265,7 +267,8 @@ fn hyperelasticity_at_rest_is_linear_elasticity() {
     };
     let (found, size) = dot(&act(Operator::Hyperelasticity, lame), &v_values);
     assert!((found - exact).abs() < TOLERANCE * size, "seed {seed}: {found} {exact}, of {size}");
-    // With lambda = 0 and mu = 1/2 the stress is the strain, so every entry is that of the other operator.
+    // With lambda = 0 and mu = 1/2 the stress is the strain, so every entry is that of the other
+    // operator.
     let (rest, linear) = (act(Operator::Hyperelasticity, (0.0, 0.5)), act(Operator::Elasticity, lame));
     let error = RelativeError::between(&rest, &linear);
     assert!(error.is_within(TOLERANCE) && linear.iter().any(|y| *y != 0.0), "seed {seed}: {error:?}");

@@ -1,5 +1,5 @@
-//! Calls and intrinsics: the interpreter, C, OpenCL and, where there is a card, CUDA agree; a matrix product becomes
-//! FP64 matrix instructions by a recipe, and NVRTC compiles it.
+//! Calls and intrinsics: the interpreter, C, OpenCL and, where there is a card, CUDA agree; a
+//! matrix product becomes FP64 matrix instructions by a recipe, and NVRTC compiles it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -33,7 +33,8 @@ fn agree(kernel: &Kernel, memory: &Memory, output: &str, seed: u64) -> Vec<f64> 
     for device in ["c", "opencl"].into_iter().chain(card.is_ok().then_some("cuda")) {
         let (source, found) = on_device(device, kernel, memory, output);
         let error = RelativeError::between(&found, &expected);
-        // Fused multiply-adds round once where the interpreter rounds twice: a few units of the last place.
+        // Fused multiply-adds round once where the interpreter rounds twice: a few units of the
+        // last place.
         assert!(error.is_within(1e-14), "{device}, seed {seed}: {error:?}\n{source}");
     }
     expected
@@ -167,8 +168,8 @@ fn a_matrix_product_becomes_matrix_instructions() {
     assert!(!object.cubin.is_empty() && resources.registers > 0);
 }
 
-/// The fragments of the instruction, as its meaning has them: an 8×4 matrix times a 4×8 one, each element of the
-/// result with one work-item.
+/// The fragments of the instruction, as its meaning has them: an 8×4 matrix times a 4×8 one, each
+/// element of the result with one work-item.
 #[test]
 fn the_fragments_cover_the_matrices_once() {
     let [callee] = parse_callees(intrinsics::MMA_M8N8K4_F64).unwrap().try_into().unwrap();

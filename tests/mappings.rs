@@ -1,5 +1,6 @@
-//! Every mapping that tuning tries computes the action: drawn parameters, cells that do not fill the last work-group,
-//! in the interpreter, in C and in OpenCL, against a reference that shares no code with lowering and code generation.
+//! Every mapping that tuning tries computes the action: drawn parameters, cells that do not fill
+//! the last work-group, in the interpreter, in C and in OpenCL, against a reference that shares no
+//! code with lowering and code generation.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 mod support;
@@ -116,8 +117,8 @@ fn functions_that_share_matrices_apart_from_each_other() {
     check_problem(&problem, &format!("u, a, du, seed {numbers}"));
 }
 
-/// Each term by a rule of its own: functions that are evaluated by one rule or by several, a rule without any, terms of
-/// values and of derivatives.
+/// Each term by a rule of its own: functions that are evaluated by one rule or by several, a rule
+/// without any, terms of values and of derivatives.
 #[test]
 fn several_quadrature_rules() {
     let space = |degree| FunctionSpace::scalar(CellShape::Triangle, degree);

@@ -81,8 +81,8 @@ fn dead_branches(ptx: &str) -> usize {
     ptx.lines().filter(|line| line.contains("mov.pred") && line.trim_end().ends_with(", 0;")).count()
 }
 
-/// NVVM gives up the outer of two loops when it unrolls the inner one, whose length changes: printed so
-/// that it does not.
+/// NVVM gives up the outer of two loops when it unrolls the inner one, whose length changes:
+/// printed so that it does not.
 #[test]
 fn short_triangles_keep_their_outer_loop() {
     if let Err(reason) = nvrtc::version() {

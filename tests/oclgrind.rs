@@ -1,5 +1,5 @@
-//! Generated OpenCL under oclgrind, an independent checker: no race, no uninitialised and no invalid access in one
-//! case of each operator; planted ones are found.
+//! Generated OpenCL under oclgrind, an independent checker: no race, no uninitialised and no
+//! invalid access in one case of each operator; planted ones are found.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! Cells of either orientation: reference, kernels and code agree on them, and the action is that of the mesh.
+//! Cells of either orientation: reference, kernels and code agree on them, and the action is that
+//! of the mesh.
 #![allow(clippy::unwrap_used)]
 
 use purlin::codegen::{Options, generate};
@@ -12,7 +13,8 @@ use purlin::kernels::Operator;
 use purlin::{Loaded, Mapping, RelativeError, transform};
 use std::collections::BTreeMap;
 
-/// As in the tests of all actions: sums of at most some hundred products, relative to the largest entry.
+/// As in the tests of all actions: sums of at most some hundred products, relative to the largest
+/// entry.
 const TOLERANCE: f64 = 1e-12;
 
 /// The mesh with two vertices of every third cell swapped, another pair each time.
@@ -27,7 +29,8 @@ fn with_turned_cells(mesh: &Mesh) -> Mesh {
     turned
 }
 
-/// A smooth function of the point, for component `c` of field `f`: the same function whatever the numbering.
+/// A smooth function of the point, for component `c` of field `f`: the same function whatever the
+/// numbering.
 fn function(point: &[f64], f: usize, c: usize) -> f64 {
     let phase: f64 = point.iter().zip([1.1, 2.3, 0.7]).map(|(x, k)| k * x).sum();
     0.3 * (phase + f as f64 + 0.5 * c as f64).sin()

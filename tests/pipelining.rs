@@ -1,5 +1,5 @@
-//! A tiled matrix product whose tiles are fetched one iteration ahead: the same product on C and OpenCL, with one
-//! barrier fewer in an iteration.
+//! A tiled matrix product whose tiles are fetched one iteration ahead: the same product on C and
+//! OpenCL, with one barrier fewer in an iteration.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,6 +1,6 @@
-//! Reductions and scans realised in every way, by recipes: what the interpreter gives for the kernel as it was
-//! written is what the result gives in C and OpenCL, from fresh inputs and poisoned outputs. oclgrind finds no race,
-//! NVRTC compiles the CUDA source.
+//! Reductions and scans realised in every way, by recipes: what the interpreter gives for the
+//! kernel as it was written is what the result gives in C and OpenCL, from fresh inputs and
+//! poisoned outputs. oclgrind finds no race, NVRTC compiles the CUDA source.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -404,7 +404,8 @@ fn agree_in_cuda() {
 fn child() {
     let device = open("opencl").unwrap();
     assert!(device.info().driver.contains("Oclgrind"), "{}", device.info().driver);
-    // oclgrind 21.10 does not know `freeze`, which clang makes of divisions by other constants than powers of two
+    // oclgrind 21.10 does not know `freeze`, which clang makes of divisions by other constants than
+    // powers of two
     for cases in [partials(true), trees(), scans(true), empty_ranges()] {
         check_on("opencl", &cases);
     }

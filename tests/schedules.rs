@@ -1,4 +1,5 @@
-//! Schedules as text on the command line: behind a kernel, in a file of their own, and with holes that are tuned.
+//! Schedules as text on the command line: behind a kernel, in a file of their own, and with holes
+//! that are tuned.
 
 #![allow(clippy::unwrap_used)]
 

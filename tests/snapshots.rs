@@ -1,7 +1,8 @@
-//! Kernel text and generated source of one case of each operator under the single-cell strategy, and the kernel
-//! text after each step of a recipe: one snapshot a fact, in `tests/snapshots`.
+//! Kernel text and generated source of one case of each operator under the single-cell strategy,
+//! and the kernel text after each step of a recipe: one snapshot a fact, in `tests/snapshots`.
 //!
-//! `INSTA_UPDATE=always cargo nextest run -p purlin --test snapshots` writes what changed; review it like code.
+//! `INSTA_UPDATE=always cargo nextest run -p purlin --test snapshots` writes what changed; review
+//! it like code.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,8 +37,8 @@ fn mapped(case: (Operator, usize, usize)) -> Kernel {
 
 /// The text of a kernel without the values of its tables.
 ///
-/// Their last bits may differ between processors with and without fused multiply-add; they are checked against
-/// an independent tabulation where the elements are.
+/// Their last bits may differ between processors with and without fused multiply-add; they are
+/// checked against an independent tabulation where the elements are.
 fn text(kernel: &Kernel) -> String {
     let text = print_with(kernel, PrintOptions { tables: TableStyle::Abridged });
     let without_values = |line: &str| match line.split_once(" = [") {

@@ -1,6 +1,8 @@
-//! No form makes checking, printing, expanding or lowering panic; what is lowered is a kernel that reads back.
+//! No form makes checking, printing, expanding or lowering panic; what is lowered is a kernel that
+//! reads back.
 //!
-//! The form language is Rust: the bytes are operations on a stack of expressions, so that every input is a form.
+//! The form language is Rust: the bytes are operations on a stack of expressions, so that every
+//! input is a form.
 
 #![no_main]
 

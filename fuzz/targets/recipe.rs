@@ -1,5 +1,5 @@
-//! No text makes the reader of recipes panic; no recipe makes a primitive panic; what is accepted is well formed,
-//! reads back, and computes the same.
+//! No text makes the reader of recipes panic; no recipe makes a primitive panic; what is accepted
+//! is well formed, reads back, and computes the same.
 
 #![no_main]
 

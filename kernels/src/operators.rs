@@ -27,7 +27,8 @@ pub enum Operator {
     Laplace,
     /// `sym grad u : sym grad v` (A.4), acting on the vector field `u`.
     Elasticity,
-    /// The linearised neo-Hookean-like model (A.5–A.8) at the vector field `u`, acting on the vector field `du`.
+    /// The linearised neo-Hookean-like model (A.5–A.8) at the vector field
+    /// `u`, acting on the vector field `du`.
     Hyperelasticity,
 }
 
@@ -173,8 +174,8 @@ mod tests {
     use super::*;
     use purlin_forms::quadrature::{QuadratureScheme, rule};
 
-    /// Quadrature degree per operator as implied by the published table bytes (Kulkarni & Klöckner 2025,
-    /// equations 23–26).
+    /// Quadrature degree per operator as implied by the published table bytes (Kulkarni & Klöckner
+    /// 2025, equations 23–26).
     fn degree(operator: Operator, p: usize) -> usize {
         match operator {
             Operator::Mass | Operator::Helmholtz => 2 * p,
@@ -205,8 +206,8 @@ mod tests {
         }
     }
 
-    /// `local_bytes_per_cell` of the published figures: bytes of the tables read per cell, 8 for each
-    /// of points × nodes × tables, once for each function (trial functions and test function).
+    /// `local_bytes_per_cell` of the published figures: bytes of the tables read per cell, 8 for
+    /// each of points × nodes × tables, once for each function (trial functions and test function).
     const LOCAL_BYTES: [(Operator, usize, usize, usize); 22] = [
         (Operator::Elasticity, 2, 2, 576),
         (Operator::Elasticity, 2, 8, 60480),

@@ -1,4 +1,5 @@
-//! The 70 operator actions of Kulkarni & Klöckner 2025, lowered and interpreted, against the reference.
+//! The 70 operator actions of Kulkarni & Klöckner 2025, lowered and interpreted, against the
+//! reference.
 
 #![allow(clippy::unwrap_used)]
 
@@ -121,8 +122,8 @@ const PUBLISHED_FLOPS: [(Operator, usize, usize, f64); 14] = [
     (Operator::Mass, 3, 4, 6272.0),
 ];
 
-/// From P2 on the operations are those of the published kernels, but for the pointwise stage and the
-/// geometry: never 4 % more (one operation a point for the scaled weight), up to a tenth less.
+/// From P2 on the operations are those of the published kernels, but for the pointwise stage and
+/// the geometry: never 4 % more (one operation a point for the scaled weight), up to a tenth less.
 #[test]
 fn operations_are_near_those_published() {
     for (operator, dim, degree, published) in PUBLISHED_FLOPS {

@@ -1,7 +1,7 @@
 //! Names that are made of components, such as `laplace.3D.P4`.
 
-/// Whether `part` stands in a name as whole components: `laplace`, `3D.P4` and `laplace.3D` stand in
-/// `laplace.3D.P4`, `place` and `3D.P` do not. Case does not count.
+/// Whether `part` stands in a name as whole components: `laplace`, `3D.P4` and `laplace.3D` stand
+/// in `laplace.3D.P4`, `place` and `3D.P` do not. Case does not count.
 #[must_use]
 pub fn is_part(part: &str, name: &str) -> bool {
     let components = |text: &str| text.split('.').map(str::to_lowercase).collect::<Vec<_>>();

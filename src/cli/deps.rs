@@ -10,8 +10,9 @@ use purlin::analysis::deps::{show_dependences, to_dot};
 
 /// Print the dependences of a kernel: which instances must come before which
 ///
-/// Flow: read after write. Anti: write after read. Output: write after write. Update: two updates of one element,
-/// which commute. Without --strategy, --mapping and --recipe it is the kernel as it is written.
+/// Flow: read after write. Anti: write after read. Output: write after write. Update: two updates
+/// of one element, which commute. Without --strategy, --mapping and --recipe it is the kernel as it
+/// is written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -20,7 +20,8 @@ use purlin::tuning::known::{Known, known, ranked};
 use purlin::tuning::transform;
 use purlin::{Loaded, Problem, kernel_work};
 
-/// The kernel and its code: as the user asks, or else by the best mapping that is known for the device.
+/// The kernel and its code: as the user asks, or else by the best mapping that is known for the
+/// device.
 fn mapped(
     args: &RunArgs,
     source: &Source,

@@ -21,7 +21,8 @@ pub struct LoweredArrays {
 }
 
 impl LoweredArrays {
-    /// Those of a kernel in which lowering's instructions still load the vertices of a cell through a map.
+    /// Those of a kernel in which lowering's instructions still load the vertices of a cell through
+    /// a map.
     pub fn of(kernel: &Kernel) -> Option<Self> {
         let loads_vertices = |insn: &&Insn| insn.tags.contains(stage::GATHER) && insn.tags.contains("of_x");
         let pairs = kernel.insns.values().filter(loads_vertices).flat_map(|insn| {

@@ -1,7 +1,7 @@
 //! The command line: arguments, subcommands, exit codes.
 //!
-//! What is public here is for the studies (`studies`), which have command lines of their own for cases and pages
-//! that are no part of the library.
+//! What is public here is for the studies (`studies`), which have command lines of their own for
+//! cases and pages that are no part of the library.
 
 mod arrays;
 mod blame;
@@ -66,7 +66,8 @@ Exit codes:
   3  this machine lacks a device, a compiler or a tool; the message says how to get it
   4  a result that is off by the fault of a compiler: its source is right without optimisation";
 
-/// A polyhedral loop-transformation engine: variational forms and loop programs to CUDA, OpenCL and C.
+/// A polyhedral loop-transformation engine: variational forms and loop programs to CUDA, OpenCL and
+/// C.
 #[derive(Parser)]
 #[command(name = "purlin", version, after_help = AFTER, max_term_width = 110)]
 struct Cli {

@@ -36,20 +36,23 @@ pub struct PrintArgs {
     /// What to print
     #[arg(long, value_enum, default_value_t = PrintTarget::Kernel)]
     target: PrintTarget,
-    /// Also print the launch plan, as comments: arguments, grid, work-group, memory, device features
+    /// Also print the launch plan, as comments: arguments, grid, work-group, memory, device
+    /// features
     #[arg(long)]
     plan: bool,
-    /// With --target cuda: also compile for an architecture (sm_90 if none is named), and print registers, spills and
-    /// shared memory as a comment; needs no card
+    /// With --target cuda: also compile for an architecture (sm_90 if none is named), and print
+    /// registers, spills and shared memory as a comment; needs no card
     #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "sm_90")]
     resources: Option<String>,
-    /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is part of the plan
+    /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is
+    /// part of the plan
     #[arg(long)]
     no_contraction: bool,
     /// Print the code after this pass of code generation; it need not compile before the last one
     #[arg(long, value_name = "PASS", value_parser = pass_names(), conflicts_with_all = ["plan", "passes"])]
     after: Option<String>,
-    /// Print what each pass of code generation does, and the code after it where it changes something
+    /// Print what each pass of code generation does, and the code after it where it changes
+    /// something
     #[arg(long, conflicts_with = "plan")]
     passes: bool,
     /// Print every value of the tables of a kernel, even on a terminal

@@ -3,7 +3,8 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// A line that says which stage is under way and for how long; nothing unless standard error is a terminal.
+/// A line that says which stage is under way and for how long; nothing unless standard error is a
+/// terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {

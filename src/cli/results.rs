@@ -143,7 +143,8 @@ pub fn warn_of_damage(contents: &Contents, path: &Path) {
     }
 }
 
-/// The time of one cell a work-item for the same case on the same device, if it is known, in seconds.
+/// The time of one cell a work-item for the same case on the same device, if it is known, in
+/// seconds.
 #[must_use]
 pub fn single_cell_s(best: &Record, records: &[Record]) -> Option<f64> {
     let single = records.iter().filter(|r| r.is_beside(best)).filter(|r| r.parameters.is_single_cell());

@@ -17,10 +17,10 @@ use std::path::PathBuf;
 
 /// Compile, run and check a form's action or a loop program, and place it on the device's roofline
 ///
-/// A form is run on pseudo-random inputs and compared with an evaluation that shares no code with lowering and code
-/// generation; a loop program is compared with the interpreter, element by element. Results are poisoned before the
-/// run; any nan equals any nan. A relative error above 1e-12 ends with exit code 1, if other roundings of the operations
-/// do not explain it.
+/// A form is run on pseudo-random inputs and compared with an evaluation that shares no code with
+/// lowering and code generation; a loop program is compared with the interpreter, element by
+/// element. Results are poisoned before the run; any nan equals any nan. A relative error above
+/// 1e-12 ends with exit code 1, if other roundings of the operations do not explain it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +48,8 @@ pub struct RunArgs {
     pub source: SourceArgs,
     #[command(flatten)]
     pub transform: TransformArgs,
-    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra [default: 32 or 8]
+    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
+    /// [default: 32 or 8]
     #[arg(long, value_name = "N", conflicts_with = "mesh")]
     pub cells: Option<usize>,
     /// Gmsh file (MSH 4.1) to run a form, or a kernel that was lowered from one, on
@@ -57,7 +58,8 @@ pub struct RunArgs {
     /// Value of a parameter of a file's kernel; repeat it for each
     #[arg(long, value_name = "NAME=VALUE")]
     pub param: Vec<ParamArg>,
-    /// JSON object of argument values for a file's kernel, instead of random ones: {"rowptr": [0, 2, 3]}
+    /// JSON object of argument values for a file's kernel, instead of random ones: {"rowptr": [0,
+    /// 2, 3]}
     #[arg(long, value_name = "FILE.json")]
     pub values: Option<PathBuf>,
     /// The database of `purlin tune`, whose best mapping for the device is the default
@@ -81,17 +83,19 @@ pub struct RunArgs {
     /// Only check: no timing, no roofline
     #[arg(long)]
     pub no_time: bool,
-    /// Round each operation: no compiler may compute a*b + c with one rounding (-ffp-contract=off, --fmad=false,
+    /// Round each operation: no compiler may compute a*b + c with one rounding (-ffp-contract=off,
+    /// --fmad=false,
     /// #pragma OPENCL FP_CONTRACT OFF)
     #[arg(long)]
     pub no_contraction: bool,
-    /// Before the launch, check what is assumed of parameters and maps, and that no map leads outside of an array
+    /// Before the launch, check what is assumed of parameters and maps, and that no map leads
+    /// outside of an array
     #[arg(long)]
     pub check: bool,
 }
 
-/// A result further from its reference than this fails: sums of at most some hundred products in double
-/// precision, relative to the result's size.
+/// A result further from its reference than this fails: sums of at most some hundred products in
+/// double precision, relative to the result's size.
 pub const TOLERANCE: f64 = 1e-12;
 
 /// Runs the command.
@@ -145,7 +149,8 @@ pub fn load<'d>(
     Ok((loaded, Some(report)))
 }
 
-/// Opens the named device, or the first OpenCL device that computes in double precision, or the host.
+/// Opens the named device, or the first OpenCL device that computes in double precision, or the
+/// host.
 pub fn open_device(name: Option<&str>) -> Result<Box<dyn Device>, Failure> {
     if let Some(name) = name {
         return Ok(open(name)?);

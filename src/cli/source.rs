@@ -15,8 +15,8 @@ use std::path::Path;
 /// A form or a file.
 #[derive(Args, Clone)]
 pub struct SourceArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file, which may end with
-    /// its schedule
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file,
+    /// which may end with its schedule
     #[arg(value_name = "WHAT")]
     pub what: String,
     #[command(flatten)]

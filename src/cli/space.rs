@@ -16,11 +16,11 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Count the multi-level tilings of a form, rank them by the cost model of Kulkarni & Klöckner 2025, say what
-/// its constraints cut
+/// Count the multi-level tilings of a form, rank them by the cost model of Kulkarni & Klöckner
+/// 2025, say what its constraints cut
 ///
-/// Nothing is generated and nothing runs. Candidates of the same predicted time are ordered by barriers, then by
-/// local memory.
+/// Nothing is generated and nothing runs. Candidates of the same predicted time are ordered by
+/// barriers, then by local memory.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,8 @@ Examples:
 pub struct SpaceArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// A device by its model (h200, h200_nvl, titan_v, k40c, xeon_2_cores_c, xeon_2_cores_opencl) or a device of this machine (c, opencl, cuda)
+    /// A device by its model (h200, h200_nvl, titan_v, k40c, xeon_2_cores_c, xeon_2_cores_opencl)
+    /// or a device of this machine (c, opencl, cuda)
     #[arg(long, default_value = "h200")]
     device: String,
     /// How many of the best candidates to print
@@ -47,7 +48,8 @@ pub struct SpaceArgs {
 /// Bounds of the space other than those of the device.
 #[derive(Args)]
 pub struct SpaceBounds {
-    /// Minimum share of the prefetch buffer that the smallest tile fills (Constraint 2) [default: 0.8]
+    /// Minimum share of the prefetch buffer that the smallest tile fills (Constraint 2) [default:
+    /// 0.8]
     #[arg(long, value_name = "PART", value_parser = share)]
     alias: Option<f64>,
     /// Minimum share of a work-group's lanes that are work-items (Constraint 3) [default: 0.97]

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it
 ///
-/// Without --strategy, --mapping and --recipe it is the kernel as it is written. A figure marked ~ is an upper bound.
+/// Without --strategy, --mapping and --recipe it is the kernel as it is written. A figure marked ~
+/// is an upper bound.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

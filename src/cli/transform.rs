@@ -23,8 +23,8 @@ pub struct TransformArgs {
     /// '{"strategy":"staged_cells","cells":64,"constant_tables":true}'
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with_all = ["recipe", "strategy"])]
     pub mapping: Option<Mapping>,
-    /// Recipe to apply instead of a strategy: a file such as `purlin recipe laplace` prints, in JSON or as the text of a
-    /// schedule
+    /// Recipe to apply instead of a strategy: a file such as `purlin recipe laplace` prints, in
+    /// JSON or as the text of a schedule
     #[arg(long, value_name = "FILE")]
     pub recipe: Option<PathBuf>,
     /// Value for a hole of a schedule; repeat it for each
@@ -82,8 +82,8 @@ impl TransformArgs {
         }
     }
 
-    /// Applies the recipe, or else the mapping, the strategy that is asked for, the schedule of the file, or else the
-    /// usual strategy.
+    /// Applies the recipe, or else the mapping, the strategy that is asked for, the schedule of the
+    /// file, or else the usual strategy.
     pub fn apply(&self, source: &Source, form: &impl CellKernel) -> Result<Transformed, Failure> {
         let kernel = form.kernel();
         match self.given(source)? {

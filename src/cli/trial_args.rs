@@ -97,7 +97,8 @@ pub(super) struct Prepared {
 /// When trials end, in seconds since 1970.
 static ENDS: OnceLock<u64> = OnceLock::new();
 
-/// Goes on in a new process with the same arguments: what hangs or broke the device is in the database.
+/// Goes on in a new process with the same arguments: what hangs or broke the device is in the
+/// database.
 pub(super) fn restart() {
     let Ok(program) = std::env::current_exe() else { std::process::exit(1) };
     let mut command = std::process::Command::new(program);
@@ -138,8 +139,8 @@ pub(super) fn say(ending: Ending) {
 type Choose<'f> = dyn Fn(&FormCase, &DeviceModel, u64) -> Result<Vec<Candidate>, Failure> + 'f;
 
 impl TrialArgs {
-    /// Tunes cases, of which `choose` says what to try where no `--mapping` is given; nothing is found where code is
-    /// only compiled.
+    /// Tunes cases, of which `choose` says what to try where no `--mapping` is given; nothing is
+    /// found where code is only compiled.
     ///
     /// # Errors
     /// A device, a compiler or a database that cannot be used; what `choose` refuses.

@@ -1,4 +1,5 @@
-//! `purlin tune`: the fastest mapping of a form's action, or the best values for the holes of a schedule.
+//! `purlin tune`: the fastest mapping of a form's action, or the best values for the holes of a
+//! schedule.
 
 use super::failure::Failure;
 use super::out;
@@ -14,17 +15,19 @@ use purlin::autotune::tuner::Ending;
 use purlin::tuning::{CaseMesh, FormCase, candidates};
 use std::path::{Path, PathBuf};
 
-/// Find the fastest mapping of a form's action, or the best values for the holes of a schedule, on a device
+/// Find the fastest mapping of a form's action, or the best values for the holes of a schedule, on
+/// a device
 ///
-/// Of a form the best ranked mappings are tried, on the mesh that `purlin run` takes with the same arguments. Of a
-/// .purlin file with a schedule all values that satisfy its constraints are tried, of one with the kernel of a form
-/// its mappings; its results are compared with the interpreter, or with its own C code where it is too large for that.
-/// Every trial is kept.
+/// Of a form the best ranked mappings are tried, on the mesh that `purlin run` takes with the same
+/// arguments. Of a .purlin file with a schedule all values that satisfy its constraints are tried,
+/// of one with the kernel of a form its mappings; its results are compared with the interpreter, or
+/// with its own C code where it is too large for that. Every trial is kept.
 ///
-/// Candidates are generated and compiled on all cores; each is checked against the reference (on a small mesh
-/// everywhere, on the measured mesh at random degrees of freedom or with the first result that was right) and timed by
-/// the device's clock: 5 warm-ups, then at least 15 runs or 0.2 s. One that does not compile, does not launch or is
-/// wrong is recorded with its reason and passed over.
+/// Candidates are generated and compiled on all cores; each is checked against the reference (on a
+/// small mesh everywhere, on the measured mesh at random degrees of freedom or with the first
+/// result that was right) and timed by the device's clock: 5 warm-ups, then at least 15 runs or 0.2
+/// s. One that does not compile, does not launch or is wrong is recorded with its reason and passed
+/// over.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,13 +41,14 @@ Examples:
 Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C, --time-limit, kill, power)
 goes on where it was when the same command is given again; several processes may share a database.")]
 pub struct TuneArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file: a kernel that was
-    /// lowered from a form, or one that ends with a schedule with holes
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file: a
+    /// kernel that was lowered from a form, or one that ends with a schedule with holes
     #[arg(value_name = "WHAT")]
     what: String,
     #[command(flatten)]
     form: FormOptions,
-    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra [default: 32 or 8]
+    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
+    /// [default: 32 or 8]
     #[arg(long, value_name = "N", conflicts_with = "mesh")]
     pub cells: Option<usize>,
     /// Gmsh file (MSH 4.1) to tune a form, or a kernel that was lowered from one, on

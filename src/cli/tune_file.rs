@@ -1,4 +1,5 @@
-//! `purlin tune` on a `.purlin` file: values for the holes of its schedule, or mappings of a kernel of a form.
+//! `purlin tune` on a `.purlin` file: values for the holes of its schedule, or mappings of a kernel
+//! of a form.
 
 use super::failure::Failure;
 use super::inputs::{Wanted, inputs};
@@ -76,7 +77,8 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     finish(what, args, &tasks[0], &measured.name, &database)
 }
 
-/// What to try: the given mappings, values for the holes of the schedule, or the mappings of an action.
+/// What to try: the given mappings, values for the holes of the schedule, or the mappings of an
+/// action.
 fn choose(
     args: &TuneArgs,
     what: &str,
@@ -112,7 +114,8 @@ fn parameters(choice: &Choice) -> Mapping {
     Mapping::Schedule { values: choice.values().iter().map(|(k, v)| (k.clone(), text(v))).collect() }
 }
 
-/// What is computed. The kernel's hash is that of its text with its schedule and parameters, which make another case.
+/// What is computed. The kernel's hash is that of its text with its schedule and parameters, which
+/// make another case.
 fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Result<Workload, Failure> {
     let sizes: Vec<String> = memory.params().iter().map(|(name, value)| format!("{name}={value}")).collect();
     let name = Path::new(what).file_stem().map_or(what.into(), |s| s.to_string_lossy());

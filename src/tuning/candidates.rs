@@ -9,9 +9,9 @@ use purlin_forms::program::{CellKernel, NotAnAction};
 use purlin_forms::strategies::MAX_KEPT;
 use purlin_ir::{Kernel, VarKind, Variable};
 
-/// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and a column of
-/// degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768 bytes of stack and 1.7 times the
-/// time of the published kernel; H200, 2026-11-21).
+/// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and
+/// a column of degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768
+/// bytes of stack and 1.7 times the time of the published kernel; H200, 2026-11-21).
 const ACCUMULATORS: u64 = 72;
 
 /// Best ranked tilings looked at for each one that is tried.
@@ -42,11 +42,12 @@ pub struct Choice<'m> {
 }
 
 impl<'m> Choice<'m> {
-    /// The space of an action on so many cells within the constraints of its cost model, with at most `local_bytes`
-    /// of local memory.
+    /// The space of an action on so many cells within the constraints of its cost model, with at
+    /// most `local_bytes` of local memory.
     ///
     /// # Errors
-    /// A kernel without the stages of an action, a device of which is not known what bounds the work in flight.
+    /// A kernel without the stages of an action, a device of which is not known what bounds the
+    /// work in flight.
     pub fn new(
         form: &impl CellKernel,
         cells: u64,
@@ -60,13 +61,13 @@ impl<'m> Choice<'m> {
         Ok(Self { space, model: CostModel::new(model)?, cells: cells as f64 })
     }
 
-    /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has no cost for
-    /// barriers, so that the first ones of all are the same mapping with tiles of all sizes. No two of them share
-    /// work-items of a cell, quadrature tile and rows, and at most four of them a quadrature tile;
-    /// their ranks are those among all.
+    /// The `budget` best ranked tilings that differ in more than the sizes of tiles: the model has
+    /// no cost for barriers, so that the first ones of all are the same mapping with tiles of all
+    /// sizes. No two of them share work-items of a cell, quadrature tile and rows, and at most four
+    /// of them a quadrature tile; their ranks are those among all.
     ///
-    /// Where the columns of the best ranked one are too many for registers, the best ranked one of the same mapping
-    /// that keeps them there is tried, too.
+    /// Where the columns of the best ranked one are too many for registers, the best ranked one of
+    /// the same mapping that keeps them there is tried, too.
     #[must_use]
     pub fn ranked(&self, budget: usize) -> Vec<Candidate> {
         let survey = self.space.survey(&self.model, budget.saturating_mul(DEPTH), |_, _| {});
@@ -122,8 +123,8 @@ impl<'m> Choice<'m> {
     }
 }
 
-/// What to try on an action on so many cells: one cell a work-item, its variants if the tables are small, the
-/// `budget` best ranked tilings, and half as many staged ones.
+/// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
+/// small, the `budget` best ranked tilings, and half as many staged ones.
 ///
 /// # Errors
 /// As [`Choice::new`].

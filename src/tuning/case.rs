@@ -67,7 +67,8 @@ impl FormCase {
         Ok(Self { mesh, lowered, workload })
     }
 
-    /// The form on a small unit mesh: 162 cells fill some groups of work-items and leave the last one in part.
+    /// The form on a small unit mesh: 162 cells fill some groups of work-items and leave the last
+    /// one in part.
     pub(super) fn small_problem(&self, seed: u64) -> Result<Problem, String> {
         let divisions = match self.lowered.cell {
             CellShape::Triangle => 9,
@@ -92,7 +93,8 @@ impl FormCase {
 }
 
 impl CaseMesh {
-    /// What tells a mesh from others with as many cells, as records have it; a unit mesh needs nothing.
+    /// What tells a mesh from others with as many cells, as records have it; a unit mesh needs
+    /// nothing.
     #[must_use]
     pub fn identity(&self) -> Option<String> {
         let CaseMesh::Given { name, mesh } = self else { return None };

@@ -6,8 +6,8 @@ use purlin_ir::Kernel;
 use purlin_runtime::{Backend, DeviceInfo};
 use std::fmt;
 
-/// The fastest mappings of whole kinds of devices: the architecture, the device they were measured on, and a line a
-/// case, as `purlin results --mapping` prints it.
+/// The fastest mappings of whole kinds of devices: the architecture, the device they were measured
+/// on, and a line a case, as `purlin results --mapping` prints it.
 const SHIPPED: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt"))];
 
@@ -28,7 +28,8 @@ pub enum Source {
         /// Median time of the best trial, seconds.
         median_s: f64,
     },
-    /// Trials of the same operator, dimension and degree on this device, with another quadrature rule or mesh.
+    /// Trials of the same operator, dimension and degree on this device, with another quadrature
+    /// rule or mesh.
     SameCase,
     /// What is shipped for the architecture, measured on this device.
     Shipped(&'static str),
@@ -50,9 +51,9 @@ impl fmt::Display for Source {
     }
 }
 
-/// The mappings to try for a case on a device, the best known first: what `records` have of this device, what is
-/// shipped for its architecture, and one cell a work-item, which suits every device. A later one is for devices that
-/// lack what the one before it needs.
+/// The mappings to try for a case on a device, the best known first: what `records` have of this
+/// device, what is shipped for its architecture, and one cell a work-item, which suits every
+/// device. A later one is for devices that lack what the one before it needs.
 pub fn known(case: &str, kernel: &Kernel, device: &DeviceInfo, records: &[Record]) -> Vec<Known> {
     let here = records.iter().filter(|r| r.device.name == device.name);
     let timed: Vec<(&Record, f64)> = here.filter_map(|r| Some((r, r.median_s()?))).collect();
@@ -158,7 +159,8 @@ mod tests {
         }
     }
 
-    /// Every shipped mapping can be applied to the kernel that it is for, with either quadrature scheme.
+    /// Every shipped mapping can be applied to the kernel that it is for, with either quadrature
+    /// scheme.
     #[test]
     fn what_is_shipped_can_be_applied() {
         let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");

@@ -1,10 +1,10 @@
-//! Tuning of operator actions: what [`purlin_autotune::tuner`] asks of a case, answered with lowering,
-//! code generation and a device.
+//! Tuning of operator actions: what [`purlin_autotune::tuner`] asks of a case, answered with
+//! lowering, code generation and a device.
 //!
-//! A candidate counts if its result agrees, to [`TOLERANCE`], with an evaluation of the form that shares no
-//! code with lowering and code generation: on a small mesh everywhere, and on the measured mesh either at
-//! random degrees of freedom (the first candidate that is right) or everywhere with the result of that first
-//! one, by a sum on the device.
+//! A candidate counts if its result agrees, to [`TOLERANCE`], with an evaluation of the form that
+//! shares no code with lowering and code generation: on a small mesh everywhere, and on the
+//! measured mesh either at random degrees of freedom (the first candidate that is right) or
+//! everywhere with the result of that first one, by a sum on the device.
 
 mod candidates;
 mod case;
@@ -31,16 +31,19 @@ use purlin_runtime::cuda::ptxas::Resources;
 use purlin_runtime::{Cache, Device, Executable, Optimisation, RuntimeError};
 use purlin_transforms::Recipe;
 
-/// Largest relative error of a result that counts: sums of some hundred products in double precision.
+/// Largest relative error of a result that counts: sums of some hundred products in double
+/// precision.
 pub const TOLERANCE: f64 = 1e-12;
 
 /// Degrees of freedom that are compared with the reference on the measured mesh.
 const SAMPLES: usize = 20;
 
-/// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that made it.
+/// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that made
+/// it.
 ///
 /// # Errors
-/// A kernel without the roles that the mapping needs, the parameter that makes no sense, or the step that was refused.
+/// A kernel without the roles that the mapping needs, the parameter that makes no sense, or the
+/// step that was refused.
 pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, Recipe), Refusal> {
     let mapped = match mapping {
         Mapping::Sequential => Ok((form.kernel().clone(), Recipe::default())),
@@ -105,8 +108,8 @@ pub fn source(
     Ok((program, kernel.content_hash()))
 }
 
-/// Compiles a program on any thread: the code itself, or for a card, whose owner loads it, the entry of the cache and the
-/// compiler's report.
+/// Compiles a program on any thread: the code itself, or for a card, whose owner loads it, the
+/// entry of the cache and the compiler's report.
 ///
 /// # Errors
 /// What the compiler refuses.
@@ -141,7 +144,8 @@ pub struct CaseSubject<'d> {
 /// A program, compiled or ready to be.
 pub struct CaseProgram {
     program: Program,
-    /// None on a card: its compiler has filled the cache, and the thread that owns the card loads the code.
+    /// None on a card: its compiler has filled the cache, and the thread that owns the card loads
+    /// the code.
     executable: Option<Executable>,
 }
 

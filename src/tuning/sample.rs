@@ -19,8 +19,8 @@ pub(super) struct Sample {
 impl Sample {
     /// The reference at `n` random degrees of freedom.
     ///
-    /// The cells around them are a mesh of their own; the reference on it has the right values there, because
-    /// nothing else contributes to them.
+    /// The cells around them are a mesh of their own; the reference on it has the right values
+    /// there, because nothing else contributes to them.
     pub(super) fn draw(problem: &Problem, n: usize, seed: u64) -> Result<Self, ProblemError> {
         let degree = problem.lowered.test.degree();
         let components = problem.lowered.test.components();
@@ -53,8 +53,8 @@ impl Sample {
     }
 }
 
-/// The reference on the cells around the chosen nodes, and for each node of their mesh its number in the
-/// whole one.
+/// The reference on the cells around the chosen nodes, and for each node of their mesh its number
+/// in the whole one.
 fn around(
     problem: &Problem,
     dofs: &[i32],
@@ -71,7 +71,8 @@ fn around(
     let discretisation = |e: MeshError| ProblemError::Form(FormError::Discretisation(e.to_string()));
     let part = part_of(&problem.mesh, &cells).map_err(discretisation)?;
     let numbering = Numbering::new(&part, degree)?;
-    // Vertices keep their order, so the k-th degree of freedom of a cell is the same in both meshes.
+    // Vertices keep their order, so the k-th degree of freedom of a cell is the same in both
+    // meshes.
     let mut whole = vec![0_usize; numbering.n_dofs()];
     for (local, c) in cells.iter().enumerate() {
         for (d, w) in numbering.cell(local).iter().zip(&dofs[c * per_cell..]) {

@@ -56,7 +56,8 @@ impl<'d> CaseSession<'d> {
         Ok(if found.len() == self.inputs.expected.len() { error } else { f64::NAN })
     }
 
-    /// Error on the measured mesh, and the result if nothing was there to compare the whole of it with.
+    /// Error on the measured mesh, and the result if nothing was there to compare the whole of it
+    /// with.
     fn check_measured(&mut self, executable: &Executable) -> Result<(f64, Option<Buffer>), LoadError> {
         let output = &self.inputs.output;
         let loaded = place(&mut self.measured, self.device, executable, &self.inputs.measured)?;
@@ -71,7 +72,8 @@ impl<'d> CaseSession<'d> {
     }
 }
 
-/// The program of `executable` with the arguments of `memory`; those that are on the device stay there.
+/// The program of `executable` with the arguments of `memory`; those that are on the device stay
+/// there.
 fn place<'l, 'd>(
     slot: &'l mut Option<Loaded<'d>>,
     device: &'d dyn Device,

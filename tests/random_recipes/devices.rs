@@ -1,4 +1,5 @@
-//! Runs pairs on a device, many in one program and in a process of their own: what crashes there fails here.
+//! Runs pairs on a device, many in one program and in a process of their own: what crashes there
+//! fails here.
 
 use crate::pair::{Pair, differ, tolerance};
 use purlin::codegen::{CodegenError, Options, Program, Target, generate};
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 /// The file that a child process reads its work from; its verdicts go to the same name with `.out`.
 const WORK: &str = "PURLIN_TEST_PAIRS";
 
-/// How long a process may take for its pairs: pocl 5.0 has been seen to compile one of them for ever.
+/// How long a process may take for its pairs: pocl 5.0 has been seen to compile one of them for
+/// ever.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What is said of one that takes longer.
@@ -43,8 +45,8 @@ pub enum Place {
     C,
     /// OpenCL, but for the programs of the next one.
     OpenCl,
-    /// OpenCL for the programs with a barrier and an atomic update: in some of them the loops that pocl 3.1 writes
-    /// over work-items run the update of work-item 0 twice.
+    /// OpenCL for the programs with a barrier and an atomic update: in some of them the loops that
+    /// pocl 3.1 writes over work-items run the update of work-item 0 twice.
     Replicated,
     /// A graphics card, where there is one.
     Cuda,
@@ -68,12 +70,12 @@ pub static UNJUDGED: AtomicU64 = AtomicU64::new(0);
 /// Programs that are right on pocl only by the other method.
 pub static DOUBTED: AtomicU64 = AtomicU64::new(0);
 
-/// Programs that a compiler makes others of: right without optimisation, wrong with optimisation that relies on no
-/// promise of the source.
+/// Programs that a compiler makes others of: right without optimisation, wrong with optimisation
+/// that relies on no promise of the source.
 pub static MISCOMPILED: AtomicU64 = AtomicU64::new(0);
 
-/// Programs at which pocl is outvoted: right in C and under oclgrind, wrong on pocl by both of its methods, or a death
-/// of its compiler.
+/// Programs at which pocl is outvoted: right in C and under oclgrind, wrong on pocl by both of its
+/// methods, or a death of its compiler.
 pub static OUTVOTED: AtomicU64 = AtomicU64::new(0);
 
 /// Whose fault a wrong result is, if it is not ours.
@@ -115,7 +117,8 @@ impl Place {
         (self.device() == "opencl").then_some(self == Self::Replicated)
     }
 
-    /// The method to judge a program by whose results are others: pocl compiles some wrongly with one of them.
+    /// The method to judge a program by whose results are others: pocl compiles some wrongly with
+    /// one of them.
     fn other_method(self) -> Option<Method> {
         match self {
             Self::OpenCl => Some(Method::Replicate),
@@ -153,7 +156,8 @@ pub struct Running {
     dir: tempfile::TempDir,
 }
 
-/// Starts a child process for some pairs. Pairs that belong to the other place of OpenCL come back as none.
+/// Starts a child process for some pairs. Pairs that belong to the other place of OpenCL come back
+/// as none.
 pub fn start(place: Place, pairs: &[Pair]) -> Running {
     spawn(place.device(), place.replicated(), &Way { method: place.method(), ..Way::default() }, pairs)
 }
@@ -230,7 +234,8 @@ fn judged(place: Place, pair: &Pair, verdict: Option<Verdict>) -> Option<Verdict
     verdict
 }
 
-/// What pocl's compiler aborts at, or does not come to an end with, is judged where it writes loops.
+/// What pocl's compiler aborts at, or does not come to an end with, is judged where it writes
+/// loops.
 fn died(place: Place, pair: &Pair, why: String) -> Option<Verdict> {
     let aborts = |why: &str| why.contains(PASSES);
     if place.device() != "opencl" || !(aborts(&why) || why.starts_with(ENDLESS)) {
@@ -262,20 +267,21 @@ pub fn fault(place: Place, pair: &Pair) -> Option<Fault> {
     (place.device() == "opencl" && is_outvoted(&Way::default(), pair)).then_some(Fault::Pocl)
 }
 
-/// Whether there is an oclgrind to ask; without it a fault of both methods of pocl is taken for ours.
+/// Whether there is an oclgrind to ask; without it a fault of both methods of pocl is taken for
+/// ours.
 pub fn has_simulator() -> bool {
     let dir = tempfile::tempdir().unwrap();
     oclgrind::environment(dir.path()).map_err(|e| println!("skipped: {e}")).is_ok()
 }
 
-/// Whether C, compiled in some way, and oclgrind agree with the interpreter. oclgrind must not find a race or an
-/// access out of bounds either: such a program may do anything on pocl.
+/// Whether C, compiled in some way, and oclgrind agree with the interpreter. oclgrind must not find
+/// a race or an access out of bounds either: such a program may do anything on pocl.
 fn is_outvoted(c: &Way, pair: &Pair) -> bool {
     by("c", c, pair) == Ok(Some(Verdict::Same)) && simulated(pair) == Ok(Some(Verdict::Same))
 }
 
-/// The verdict of oclgrind, which simulates one work-item after the other: slow, but no compiler of work-groups. It
-/// does not optimise, which would leave out accesses and the races that they show.
+/// The verdict of oclgrind, which simulates one work-item after the other: slow, but no compiler of
+/// work-groups. It does not optimise, which would leave out accesses and the races that they show.
 fn simulated(pair: &Pair) -> Result<Option<Verdict>, String> {
     let dir = tempfile::tempdir().unwrap();
     let mut variables = oclgrind::environment(dir.path()).map_err(|e| e.to_string())?;
@@ -289,8 +295,9 @@ fn simulated(pair: &Pair) -> Result<Option<Verdict>, String> {
     }
 }
 
-/// Whether a wrong result is a compiler's: right without optimisation, and wrong where it optimises without relying
-/// on `restrict`, types of pointers and overflow, so that no broken promise of ours explains it.
+/// Whether a wrong result is a compiler's: right without optimisation, and wrong where it optimises
+/// without relying on `restrict`, types of pointers and overflow, so that no broken promise of ours
+/// explains it.
 fn blamed(device: &str, way: &Way, pair: &Pair) -> bool {
     let with = |optimisation| by(device, &Way { optimisation, ..way.clone() }, pair);
     with(Optimisation::Off) == Ok(Some(Verdict::Same))
@@ -307,7 +314,8 @@ pub fn source(place: Place, pair: &Pair) -> Option<(Target, String)> {
     program(0, pair, target).ok().map(|generated| (target, generated.program.source))
 }
 
-/// Whether a pair is right in a process of its own: a fault on a card fails what comes after it, too.
+/// Whether a pair is right in a process of its own: a fault on a card fails what comes after it,
+/// too.
 pub fn is_right_alone(place: Place, pair: &Pair) -> bool {
     let way = Way { method: place.method(), ..Way::default() };
     by(place.device(), &way, pair) == Ok(Some(Verdict::Same))
@@ -328,7 +336,8 @@ fn poison(kernel: &Kernel, memory: &mut Memory) {
     }
 }
 
-/// Of an argument that is only written, what nothing writes is no result, and what is written is compared.
+/// Of an argument that is only written, what nothing writes is no result, and what is written is
+/// compared.
 #[test]
 fn results_that_are_written_in_part_are_compared() {
     let pair = |after: &str| {
@@ -456,7 +465,8 @@ struct Generated {
     program: Program,
 }
 
-/// The program of a pair, under a name of its own; its tables, too, so that many fit into one source.
+/// The program of a pair, under a name of its own; its tables, too, so that many fit into one
+/// source.
 fn program(number: usize, pair: &Pair, target: Target) -> Result<Generated, Verdict> {
     let wrong = |e: String| Verdict::Wrong(e);
     let mut kernel = purlin::ir::text::parse(&pair.after).map_err(|e| wrong(e.to_string()))?;
@@ -507,7 +517,8 @@ fn value(e: &Affine, names: &[String], memory: &Memory) -> Option<i64> {
     })
 }
 
-/// One source of many programs: what they share (preamble, functions that the printers add) stands once.
+/// One source of many programs: what they share (preamble, functions that the printers add) stands
+/// once.
 fn merged<'p>(programs: impl Iterator<Item = &'p Program>) -> String {
     let mut seen = BTreeSet::new();
     let mut text = String::new();

@@ -23,7 +23,8 @@ impl Inputs for Sample<'_> {
     }
 }
 
-/// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried on.
+/// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried
+/// on.
 pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
     Step::draw(kernel, &mut Picks::new(bytes, &Sample(memory)))
 }

@@ -1,11 +1,14 @@
-//! Random programs and random recipes over all primitives: what is accepted computes the same in the interpreter
-//! before and after each step, in C, in OpenCL on the CPU, and in CUDA where there is a card.
+//! Random programs and random recipes over all primitives: what is accepted computes the same in
+//! the interpreter before and after each step, in C, in OpenCL on the CPU, and in CUDA where there
+//! is a card.
 //!
-//! A pair that pocl gets wrong by both of its methods is asked of oclgrind: pocl is at fault where that and C are right.
+//! A pair that pocl gets wrong by both of its methods is asked of oclgrind: pocl is at fault where
+//! that and C are right.
 //!
-//! `PURLIN_SEED` chooses the pairs (a number, or `fresh`), `PURLIN_PAIRS` how many, `PURLIN_TEST_ALL` a long run;
-//! CONTRIBUTING.md says how to run them on a machine with a card. What they find is saved below `target/tmp`, or below
-//! the directory for temporary files where that cannot be written, and printed.
+//! `PURLIN_SEED` chooses the pairs (a number, or `fresh`),
+//! `PURLIN_PAIRS` how many, `PURLIN_TEST_ALL` a long run; CONTRIBUTING.md says how to run them on a
+//! machine with a card. What they find is saved below `target/tmp`, or below the directory for
+//! temporary files where that cannot be written, and printed.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod devices;
@@ -28,14 +31,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tally::Tally;
 
-/// Pairs in one program: enough that starting compilers does not count, few enough to fit in memory.
+/// Pairs in one program: enough that starting compilers does not count, few enough to fit in
+/// memory.
 const BATCH: usize = 50;
 
 /// Maximum number of steps that are tried on one program.
 const STEPS: usize = 12;
 
-/// Primitives that at most one program in a hundred has room for, as measured over 1,000 pairs: a run of a few
-/// hundred may miss one by chance, a long one may not.
+/// Primitives that at most one program in a hundred has room for, as measured over 1,000 pairs: a
+/// run of a few hundred may miss one by chance, a long one may not.
 const UNCOMMON: [&str; 7] = [
     "duplicate_iname",
     "inline_call",
@@ -257,7 +261,8 @@ fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
     sum.lock().unwrap().add(done);
 }
 
-/// Whether a wrong result is a compiler's fault, which is saved and counted, or follows one on the same device.
+/// Whether a wrong result is a compiler's fault, which is saved and counted, or follows one on the
+/// same device.
 fn is_excused(place: Place, pair: &Pair, why: &str, miscompiled: &mut Vec<Place>) -> bool {
     if let Some(fault) = devices::fault(place, pair) {
         let (count, whose) = match fault {

@@ -1,5 +1,5 @@
-//! A random program, the steps of a random recipe that were accepted, and what becomes of it; every step is run
-//! before and after.
+//! A random program, the steps of a random recipe that were accepted, and what becomes of it; every
+//! step is run before and after.
 
 use crate::draw;
 use crate::tally::Tally;
@@ -13,8 +13,8 @@ use purlin::transforms::{Primitive, Recipe, Refusal, Script, Step, schedule};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is drawn: the plan of a program, which of its updates are written as stores, whether its parameters are
-/// fixed first, and the bytes that choose each step.
+/// What is drawn: the plan of a program, which of its updates are written as stores, whether its
+/// parameters are fixed first, and the bytes that choose each step.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub plan: Plan,
@@ -185,7 +185,8 @@ fn with_stores(kernel: Kernel, which: u8) -> Kernel {
     if stored.verify().is_ok() { stored } else { kernel }
 }
 
-/// Applies one step and compares: text, results, instances, shared buffers. `None` if it was refused.
+/// Applies one step and compares: text, results, instances, shared buffers. `None` if it was
+/// refused.
 pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Kernel>, String> {
     let result = match step.apply(kernel) {
         Ok(result) => result,
@@ -243,8 +244,8 @@ const REASSOCIATING: [&str; 15] = [
     "split_accumulation",
 ];
 
-/// Steps after which an instruction may run another number of times: copies share its instances, it takes those of
-/// others, it runs once for many or many times for one.
+/// Steps after which an instruction may run another number of times: copies share its instances, it
+/// takes those of others, it runs once for many or many times for one.
 const RECOUNTING: [&str; 7] = [
     "peel_iname",
     "pipeline_loop",
@@ -255,10 +256,11 @@ const RECOUNTING: [&str; 7] = [
     "split_accumulation",
 ];
 
-/// How far reals may be apart that are reassociated or compiled, where multiplications and additions are contracted and
-/// functions rounded in another way: sums of at most 5^3 terms in any order; nests of functions with slopes of at most
-/// 1, applied to numbers of the size of the largest. Where a program has `f32`, whose unit is 2^29 times larger, what is
-/// `f64` is often made of it, so that one figure holds for both.
+/// How far reals may be apart that are reassociated or compiled, where multiplications and
+/// additions are contracted and functions rounded in another way: sums of at most 5^3 terms in any
+/// order; nests of functions with slopes of at most 1, applied to numbers of the size of the
+/// largest. Where a program has `f32`, whose unit is 2^29 times larger, what is `f64` is often made
+/// of it, so that one figure holds for both.
 pub fn tolerance(kernel: &Kernel) -> f64 {
     let mut single = kernel.vars.values().any(|v| v.ty == ScalarType::F32);
     for insn in kernel.insns.values() {
@@ -268,8 +270,8 @@ pub fn tolerance(kernel: &Kernel) -> f64 {
     if single { 1e-4 } else { 1e-9 }
 }
 
-/// The first place where two memories differ: integers at all, reals by more than `tolerance` times the largest one that
-/// is finite. A nan is like any other, and like nothing else.
+/// The first place where two memories differ: integers at all, reals by more than `tolerance` times
+/// the largest one that is finite. A nan is like any other, and like nothing else.
 pub fn differ(expected: &Memory, found: &Memory, tolerance: f64) -> Option<String> {
     let reals = expected.values().values().filter(|v| v.ty().is_float());
     let sizes = reals.flat_map(Value::to_f64).filter(|x| x.is_finite());

@@ -7,8 +7,8 @@ use purlin::codegen::Target;
 use purlin::transforms::Recipe;
 use std::path::{Path, PathBuf};
 
-/// Saves a pair as `<hash>.purlin` and `<hash>.json`, and prints both: nothing that was found is lost where neither
-/// directory can be written, or the machine goes away.
+/// Saves a pair as `<hash>.purlin` and `<hash>.json`, and prints both: nothing that was found is
+/// lost where neither directory can be written, or the machine goes away.
 pub fn save(pair: &Pair) -> String {
     save_in(&dirs(), pair, None)
 }
@@ -68,7 +68,8 @@ fn extension(target: Target) -> &'static str {
     }
 }
 
-/// A directory of the repository, here or where the test was built: it may have been carried to another machine.
+/// A directory of the repository, here or where the test was built: it may have been carried to
+/// another machine.
 fn repository(dir: &str) -> PathBuf {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join(dir);
     if built.is_dir() { built } else { PathBuf::from(dir) }
@@ -123,8 +124,8 @@ fn is_excused(place: Place, pair: &Pair) -> bool {
     !devices::has_simulator() || devices::fault(place, pair).is_some()
 }
 
-/// Whether it runs somewhere: a fault of ptxas that cannot be printed around takes down the context on the card, and
-/// with it the pairs behind it (`tests/compilers`).
+/// Whether it runs somewhere: a fault of ptxas that cannot be printed around takes down the context
+/// on the card, and with it the pairs behind it (`tests/compilers`).
 fn runs_at(file: &Path, place: Place) -> bool {
     let of_ptxas = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ptxas_"));
     !(of_ptxas && place == Place::Cuda)

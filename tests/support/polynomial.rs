@@ -1,4 +1,5 @@
-//! Polynomials in up to three variables and their exact integrals over a mesh, without elements or quadrature.
+//! Polynomials in up to three variables and their exact integrals over a mesh, without elements or
+//! quadrature.
 
 use purlin::Random;
 use purlin::forms::mesh::Mesh;
@@ -8,7 +9,8 @@ use std::ops::{Add, Mul};
 /// Exponents of a monomial; those beyond the dimension are zero.
 type Exponents = [usize; 3];
 
-/// Coordinates `(x - origin) / size`, in which a mesh lies in [-1, 1]^d, so that powers neither grow nor vanish.
+/// Coordinates `(x - origin) / size`, in which a mesh lies in [-1, 1]^d, so that powers neither
+/// grow nor vanish.
 #[derive(Clone, Debug)]
 pub struct Frame {
     origin: Vec<f64>,
@@ -176,8 +178,8 @@ impl Moments {
     /// integral over T of z^e = d! |T| e! / (|e| + d)! * [s^e] of the product over i of 1 / (1 - s . v_i)
     /// ```
     ///
-    /// which is the integral of a power of the linear function `s . z`, read off by powers of `s` (Baldoni
-    /// et al. 2011).
+    /// which is the integral of a power of the linear function `s . z`, read off by powers of `s`
+    /// (Baldoni et al. 2011).
     pub fn new(mesh: &Mesh, degree: usize) -> Self {
         let (frame, dim) = (Frame::around(mesh), mesh.shape().dim());
         let all = monomials(dim, degree);

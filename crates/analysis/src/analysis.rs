@@ -21,8 +21,9 @@ use std::sync::Arc;
 
 /// What is known of one kernel: everything that checks ask about it goes through this.
 ///
-/// Facts are computed when they are asked for, once. They are those of the kernel's *normal form*, in which
-/// substitution rules are expanded; loops, instructions and variables have the ids that they have in the kernel.
+/// Facts are computed when they are asked for, once. They are those of the kernel's *normal form*,
+/// in which substitution rules are expanded; loops, instructions and variables have the ids that
+/// they have in the kernel.
 ///
 /// ```
 /// use purlin_analysis::Analysis;
@@ -69,7 +70,8 @@ impl<'k> Analysis<'k> {
         }
     }
 
-    /// The analysis of the kernel that a step made of this one: what isl has answered is not asked again.
+    /// The analysis of the kernel that a step made of this one: what isl has answered is not asked
+    /// again.
     pub fn next<'n>(&self, kernel: &'n Kernel) -> Analysis<'n> {
         Analysis::with_answers(kernel, Arc::clone(&self.answers))
     }
@@ -109,7 +111,8 @@ impl<'k> Analysis<'k> {
         self.polyhedral().loops(insn)
     }
 
-    /// The accesses of each variable in textual order; of one instruction the reads come before the write.
+    /// The accesses of each variable in textual order; of one instruction the reads come before the
+    /// write.
     pub fn all_sites(&self) -> &[Vec<AccessSite>] {
         self.sites.get_or_init(|| access_sites(self.polyhedral()))
     }
@@ -121,7 +124,8 @@ impl<'k> Analysis<'k> {
 
     /// The dependences, in order of variables and text.
     ///
-    /// Cheap: no relation is computed. Some may turn out empty; [`Analysis::dependence_graph`] leaves those out.
+    /// Cheap: no relation is computed. Some may turn out empty; [`Analysis::dependence_graph`]
+    /// leaves those out.
     ///
     /// # Errors
     /// A failure of isl.
@@ -129,7 +133,8 @@ impl<'k> Analysis<'k> {
         self.dependences_where(&|_, _| true)
     }
 
-    /// The dependences through some variables, in order of variables and text: see [`Analysis::dependences`].
+    /// The dependences through some variables, in order of variables and text: see
+    /// [`Analysis::dependences`].
     ///
     /// # Errors
     /// A failure of isl.
@@ -137,8 +142,8 @@ impl<'k> Analysis<'k> {
         self.dependences_where(&|var, _| wanted(var))
     }
 
-    /// The dependences through every variable by which some pair of instructions may depend on each other that
-    /// `concerns`, in order of variables and text: see [`Analysis::dependences`].
+    /// The dependences through every variable by which some pair of instructions may depend on each
+    /// other that `concerns`, in order of variables and text: see [`Analysis::dependences`].
     ///
     /// # Errors
     /// A failure of isl.
@@ -175,8 +180,8 @@ impl<'k> Analysis<'k> {
         Ok(found)
     }
 
-    /// Lends the analysis of the kernel in which instructions read the bounds of loops that may change: what holds of
-    /// the order of instances must hold of theirs, too.
+    /// Lends the analysis of the kernel in which instructions read the bounds of loops that may
+    /// change: what holds of the order of instances must hold of theirs, too.
     pub fn with_entries<T>(&self, work: impl FnOnce(&Analysis, &Entries) -> T) -> T {
         let entries = Entries::of(self.kernel);
         match &entries.kernel {
@@ -198,8 +203,8 @@ impl<'k> Analysis<'k> {
         dependence_graph(self)
     }
 
-    /// Checks every dependence against the axis tags, and the temporaries that share a buffer, and collects the
-    /// barriers needed.
+    /// Checks every dependence against the axis tags, and the temporaries that share a buffer, and
+    /// collects the barriers needed.
     ///
     /// # Errors
     /// The first dependence that the placement breaks, with a witness.
@@ -226,11 +231,12 @@ impl<'k> Analysis<'k> {
         self.place().map(|_| ())
     }
 
-    /// Checks every group of temporaries that share a buffer: while a value of one is alive, no other is written.
+    /// Checks every group of temporaries that share a buffer: while a value of one is alive, no
+    /// other is written.
     ///
     /// # Errors
-    /// Types or address spaces that differ, memory that cannot be shared, or two instances between which another
-    /// sharer is written.
+    /// Types or address spaces that differ, memory that cannot be shared, or two instances between
+    /// which another sharer is written.
     pub fn check_storage(&self) -> Result<(), StorageError> {
         if self.storage.get().is_none() {
             placement::check_storage(self)?;
@@ -239,8 +245,8 @@ impl<'k> Analysis<'k> {
         Ok(())
     }
 
-    /// The accesses to arrays, in textual order, and whether they stay inside; those of substitution rules stand
-    /// where these are used.
+    /// The accesses to arrays, in textual order, and whether they stay inside; those of
+    /// substitution rules stand where these are used.
     pub fn accesses(&self) -> Vec<AccessReach> {
         inside::accesses_of(self, &|_| true)
     }
@@ -250,13 +256,14 @@ impl<'k> Analysis<'k> {
         inside::accesses_of(self, wanted)
     }
 
-    /// The first access in textual order that leaves its array for some parameters that the assumptions allow.
+    /// The first access in textual order that leaves its array for some parameters that the
+    /// assumptions allow.
     pub fn first_outside(&self) -> Option<Outside> {
         inside::first_outside(self)
     }
 
-    /// Checks what the kernel is about to be launched with: its assumptions, and every access that could leave its
-    /// array ([`purlin_interp::check_launch`], with what is proved here).
+    /// Checks what the kernel is about to be launched with: its assumptions, and every access that
+    /// could leave its array ([`purlin_interp::check_launch`], with what is proved here).
     ///
     /// # Errors
     /// Those of [`purlin_interp::check_launch`].

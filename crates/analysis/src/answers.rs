@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Questions to isl that are settled. The next step of a recipe meets most of them again, so that one store is handed
-/// from the analysis of a kernel to that of the next ([`crate::Analysis::next`]).
+/// Questions to isl that are settled. The next step of a recipe meets most of them again, so that
+/// one store is handed from the analysis of a kernel to that of the next
+/// ([`crate::Analysis::next`]).
 ///
 /// Plain data: it may be shared between threads.
 #[derive(Default)]
@@ -23,15 +24,17 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The store of this process. A question is a value that says all that isl is told, so that the answer is the same
-    /// whoever asks: candidates of a tuner and steps of a recipe share most of theirs.
+    /// The store of this process. A question is a value that says all that isl is told, so that the
+    /// answer is the same whoever asks: candidates of a tuner and steps of a recipe share most of
+    /// theirs.
     pub fn shared() -> Arc<Self> {
         static SHARED: LazyLock<Arc<Answers>> = LazyLock::new(Arc::default);
         Arc::clone(&SHARED)
     }
 }
 
-/// Maximum number of answers of a kind that are kept; a step of a recipe asks a few dozen questions.
+/// Maximum number of answers of a kind that are kept; a step of a recipe asks a few dozen
+/// questions.
 const KEPT: usize = 4096;
 
 /// Answers of one kind.

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 /// A kernel with an instruction in front of each loop whose bounds may change, which reads them.
 ///
-/// A loop reads its bounds when it is entered, also if it holds no instance. What is inside reads them too, as far as
-/// dependences say, but only where it runs.
+/// A loop reads its bounds when it is entered, also if it holds no instance. What is inside reads
+/// them too, as far as dependences say, but only where it runs.
 #[derive(Debug)]
 pub struct Entries<'k> {
     /// The kernel.
@@ -80,7 +80,8 @@ impl<'k> Entries<'k> {
     }
 }
 
-/// The scalars in the bounds of a loop that may change while the kernel runs, in order of declaration.
+/// The scalars in the bounds of a loop that may change while the kernel runs, in order of
+/// declaration.
 pub fn changing_bounds(kernel: &Kernel, iname: InameId) -> Vec<VarId> {
     let mut found = Vec::new();
     kernel.inames[iname].domain.for_each_symbol(&mut |atom| {

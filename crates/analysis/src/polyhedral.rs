@@ -2,7 +2,8 @@
 //!
 //! The only place where kernels meet `purlin_isl`. Names of the sink side of a relation end in `'`.
 //! Symbols are parameters and integer scalar inputs, which keep their value while the kernel runs;
-//! a constraint on any other scalar is dropped, which makes a set larger and is reported as inexact.
+//! a constraint on any other scalar is dropped, which makes a set larger and is reported as
+//! inexact.
 
 use crate::question::{Instances, Shared, Symbols, Union, union_of};
 use purlin_ir::affine::{Affine, Atom};
@@ -47,7 +48,8 @@ pub struct Polyhedral<'k> {
     instances: Vec<OnceCell<Shared<Instances>>>,
 }
 
-/// What the types of 32-bit symbols can hold, ends included. A launch refuses other values, so that a witness has none.
+/// What the types of 32-bit symbols can hold, ends included. A launch refuses other values, so that
+/// a witness has none.
 pub fn symbol_ranges(kernel: &Kernel) -> Vec<(String, i64, i64)> {
     let narrow = |v: &VarId| is_symbol(kernel, *v) && kernel.vars[*v].ty == ScalarType::I32;
     let range = |v: VarId| (kernel.vars[v].name.clone(), i32::MIN.into(), i32::MAX.into());
@@ -113,8 +115,8 @@ impl<'k> Polyhedral<'k> {
         self.symbols.get_or_init(|| Shared::new(Symbols::of(self)))
     }
 
-    /// Where an instruction runs, as far as the first parts of its condition say, or all, and what stands in these
-    /// reductions.
+    /// Where an instruction runs, as far as the first parts of its condition say, or all, and what
+    /// stands in these reductions.
     pub(crate) fn instances_of(
         &self,
         insn: InsnId,
@@ -220,8 +222,9 @@ impl<'k> Polyhedral<'k> {
         (all, exact && predicate.is_none_or(|p| affine_condition(p).is_some()))
     }
 
-    /// The points of an instruction's loops where the first `conditions` parts of its condition hold, joined by
-    /// `and`, as far as they are known; all parts if there is no number. Whether what is known is exact.
+    /// The points of an instruction's loops where the first
+    /// `conditions` parts of its condition hold, joined by `and`, as far as they are known; all
+    /// parts if there is no number. Whether what is known is exact.
     pub(crate) fn instances_under(
         &self,
         insn: InsnId,

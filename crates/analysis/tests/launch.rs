@@ -280,8 +280,8 @@ fn with_another_entry(memory: &Memory, pick: prop::sample::Index, entry: i32) ->
 proptest! {
     #![proptest_config(config(400))]
 
-    /// Maps as they should be, and with an entry that may lead anywhere: what the interpreter runs is not refused,
-    /// and what it finds out of bounds or twice is.
+    /// Maps as they should be, and with an entry that may lead anywhere: what the interpreter runs
+    /// is not refused, and what it finds out of bounds or twice is.
     #[test]
     fn agrees_with_the_interpreter_on_random_kernels(
         sample in arbitrary_kernel(SampleConfig::default()),

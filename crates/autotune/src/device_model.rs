@@ -9,14 +9,15 @@ pub struct DeviceModelError(#[from] serde_json::Error);
 
 const TABLE: &str = include_str!("../data/devices.json");
 
-/// The devices whose ceilings are written down: those of Kulkarni & Klöckner 2025 and the ones measured by
-/// the project.
+/// The devices whose ceilings are written down: those of Kulkarni & Klöckner 2025 and the ones
+/// measured by the project.
 ///
 /// # Errors
 /// Never, unless the embedded table is broken.
 ///
 /// # Source
-/// Kulkarni & Klöckner 2025, section 6 (its roofline model), and own measurements; each model says which.
+/// Kulkarni & Klöckner 2025, section 6 (its roofline model), and own measurements; each model says
+/// which.
 pub fn known_devices() -> Result<Vec<DeviceModel>, DeviceModelError> {
     Ok(serde_json::from_str(TABLE)?)
 }

@@ -9,7 +9,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 const FONT: &str = "sans-serif";
 const DARK: RGBColor = RGBColor(30, 30, 30);
 const GREY: RGBColor = RGBColor(225, 225, 225);
-/// Colours of operators, in the order in which these appear; told apart with all common kinds of sight.
+/// Colours of operators, in the order in which these appear; told apart with all common kinds of
+/// sight.
 const COLOURS: [RGBColor; 5] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -68,9 +69,9 @@ fn picture(
     Ok(svg)
 }
 
-/// A bar for each record, GFLOP/s of the untransformed kernel, with a thick line for the roofline with tables
-/// in local memory and a thin one for memory and arithmetic alone; one colour an operator. Give the best
-/// record of each case.
+/// A bar for each record, GFLOP/s of the untransformed kernel, with a thick line for the roofline
+/// with tables in local memory and a thin one for memory and arithmetic alone; one colour an
+/// operator. Give the best record of each case.
 ///
 /// # Errors
 /// No measured record, or figures that are not positive.
@@ -164,8 +165,8 @@ fn draw_legend(
     Ok(())
 }
 
-/// Share of cases that reach at least a fraction of the rooflines, for every fraction. Give the best record of
-/// each case.
+/// Share of cases that reach at least a fraction of the rooflines, for every fraction. Give the
+/// best record of each case.
 ///
 /// # Errors
 /// As [`bars_svg`].

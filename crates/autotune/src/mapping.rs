@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses and records.
+/// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses
+/// and records.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "snake_case")]
 pub enum Mapping {
@@ -30,8 +31,8 @@ pub enum Mapping {
     },
     /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
-    /// The same with gather and scatter through local memory, and one tile of a matrix for all functions that are
-    /// evaluated with it.
+    /// The same with gather and scatter through local memory, and one tile of a matrix for all
+    /// functions that are evaluated with it.
     StagedTiling(TilingParameters),
     /// Values for the holes of a schedule, which belongs to the kernel.
     Schedule {

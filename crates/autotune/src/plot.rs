@@ -38,10 +38,11 @@ const LOCAL: RGBColor = RGBColor(190, 90, 20);
 const MEASURED: RGBColor = RGBColor(20, 90, 170);
 const FONT: &str = "sans-serif";
 
-/// The roofline of a device with measured kernels on it: GFLOP/s over FLOP a byte, both logarithmic.
+/// The roofline of a device with measured kernels on it: GFLOP/s over FLOP a byte, both
+/// logarithmic.
 ///
-/// A short bar above a point is the ceiling of the model of Kulkarni & Klöckner 2025 where it lies below the
-/// roof.
+/// A short bar above a point is the ceiling of the model of Kulkarni & Klöckner 2025 where it lies
+/// below the roof.
 ///
 /// # Errors
 /// A figure that is not positive.

@@ -17,8 +17,8 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Spearman's rank correlation of pairs: 1 if both orders agree, -1 if one is the other's reverse; none if
-/// there are fewer than two pairs or one side is constant.
+/// Spearman's rank correlation of pairs: 1 if both orders agree, -1 if one is the other's reverse;
+/// none if there are fewer than two pairs or one side is constant.
 #[must_use]
 pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     let side = |f: fn(&(f64, f64)) -> f64| ranks(&pairs.iter().map(f).collect::<Vec<_>>());
@@ -42,7 +42,8 @@ mod tests {
         assert_eq!(rank_correlation(&pairs(|_| 1.0)), None);
         assert_eq!(rank_correlation(&[(1.0, 1.0)]), None);
         assert_eq!(ranks(&[3.0, 1.0, 3.0, 2.0]), [3.5, 1.0, 3.5, 2.0]);
-        // The classical formula 1 - 6*sum(d^2)/(n*(n^2 - 1)) where nothing ties: d = (0, 1, 1, 0), n = 4
+        // The classical formula 1 - 6*sum(d^2)/(n*(n^2 - 1)) where nothing ties: d = (0, 1, 1, 0),
+        // n = 4
         let some = [(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 4.0)];
         assert!(rank_correlation(&some).is_some_and(|r| (r - 0.8).abs() < 1e-12));
     }

@@ -7,8 +7,8 @@ use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against 8.2, with the
-/// matrices of a whole action; H200, 2026-11-21).
+/// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against
+/// 8.2, with the matrices of a whole action; H200, 2026-11-21).
 const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
 
 /// One mapping to try, with what the cost model thinks of it.
@@ -36,8 +36,8 @@ impl Candidate {
     }
 
     /// Variants of one cell a work-item that Kulkarni & Klöckner 2025 does not have, if the tables'
-    /// `table_bytes` fit a cache of constant memory: tables there, gather and scatter through local memory.
-    /// With larger tables the work-item spills anyway.
+    /// `table_bytes` fit a cache of constant memory: tables there, gather and scatter through local
+    /// memory. With larger tables the work-item spills anyway.
     #[must_use]
     pub fn beyond_single_cell(table_bytes: u64) -> Vec<Self> {
         if table_bytes > CONSTANT_CACHE_BYTES {
@@ -53,8 +53,8 @@ impl Candidate {
 /// What is computed, and how much of it.
 ///
 /// # Shapes and units
-/// Cells and degrees of freedom of the mesh (components counted); FLOP and bytes of one launch of the
-/// untransformed kernel, so that doing less work never looks slower.
+/// Cells and degrees of freedom of the mesh (components counted); FLOP and bytes of one launch of
+/// the untransformed kernel, so that doing less work never looks slower.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     /// Its name, such as `laplace.3D.P4`.
@@ -134,8 +134,8 @@ impl Refusal {
 pub struct Errors {
     /// Largest entry's on a small mesh, against the double-precision reference everywhere.
     pub small: f64,
-    /// On the measured mesh: for the first variant the largest at sampled entries against the reference,
-    /// for the others in the Euclidean norm against the first one's whole result.
+    /// On the measured mesh: for the first variant the largest at sampled entries against the
+    /// reference, for the others in the Euclidean norm against the first one's whole result.
     pub measured: f64,
 }
 
@@ -170,8 +170,8 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
-/// The form in which records are written: 2 since devices are [`DeviceModel`]s and workloads name their mesh. Records
-/// of all versions until this one are read.
+/// The form in which records are written: 2 since devices are [`DeviceModel`]s and workloads name
+/// their mesh. Records of all versions until this one are read.
 pub const RECORD_VERSION: u32 = 2;
 
 fn first_version() -> u32 {
@@ -274,7 +274,8 @@ impl Record {
     }
 }
 
-/// The fastest measured record of each (case, cells, device), in the order in which these first appear.
+/// The fastest measured record of each (case, cells, device), in the order in which these first
+/// appear.
 #[must_use]
 pub fn best_of_each(records: &[Record]) -> Vec<&Record> {
     let mut best: Vec<&Record> = Vec::new();

@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 /// What a kernel does in a launch.
 ///
 /// # Shapes and units
-/// FLOP and bytes. Operations are those of the untransformed kernel, so that doing less never looks slower; bytes
-/// of memory are compulsory ones, each datum moved once.
+/// FLOP and bytes. Operations are those of the untransformed kernel, so that doing less never looks
+/// slower; bytes of memory are compulsory ones, each datum moved once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Floating-point operations.
     pub flops: u64,
-    /// Bytes of the distinct elements of arguments that are read or written: an element that is updated
-    /// counts twice. Constant tables are left out, they stay in caches.
+    /// Bytes of the distinct elements of arguments that are read or written: an element that is
+    /// updated counts twice. Constant tables are left out, they stay in caches.
     pub dram_bytes: u64,
-    /// Bytes of all reads of constant tables, which [`Self::table_roofline`] charges to local memory.
+    /// Bytes of all reads of constant tables, which [`Self::table_roofline`] charges to local
+    /// memory.
     pub table_bytes: u64,
 }
 
@@ -56,12 +57,12 @@ impl Work {
         self.rate(device, Limit::Dram).min(device.fp64_flops_per_s)
     }
 
-    /// The highest rate on `device`, in FLOP/s, where every value of the reference matrices also comes from local
-    /// memory, once for each cell. Where a device has no local memory of its own, this is [`Self::true_roofline`].
+    /// The highest rate on
+    /// `device`, in FLOP/s, where every value of the reference matrices also comes from local memory, once for each cell. Where a device has no local memory of its own, this is [`Self::true_roofline`].
     ///
     /// # Source
-    /// Kulkarni & Klöckner 2025, section 6: `min(dram * flops / footprint, local * flops / local bytes, FP64
-    /// peak)`.
+    /// Kulkarni & Klöckner 2025, section 6:
+    /// `min(dram * flops / footprint, local * flops / local bytes, FP64 peak)`.
     #[must_use]
     pub fn table_roofline(&self, device: &DeviceModel) -> f64 {
         self.true_roofline(device).min(self.rate(device, Limit::Local))

@@ -1,7 +1,8 @@
 //! What is known at a point of the program: values of loop variables, their ranges, facts.
 //!
-//! Everything here is plain integer arithmetic: intervals, and differences with known facts. What it
-//! cannot prove stays as a guard or a wide integer, so that a miss costs a comparison, never a result.
+//! Everything here is plain integer arithmetic: intervals, and differences with known facts. What
+//! it cannot prove stays as a guard or a wide integer, so that a miss costs a comparison, never a
+//! result.
 
 use crate::ast::Name;
 use crate::factors::{factors, simplified};
@@ -26,14 +27,16 @@ pub(crate) struct Env<'k> {
     pub(crate) iname_names: Vec<Name>,
     /// Name of each variable.
     pub(crate) var_names: Vec<Name>,
-    /// Value of each iname in terms of hardware indices and loop variables, where it is no loop variable.
+    /// Value of each iname in terms of hardware indices and loop variables, where it is no loop
+    /// variable.
     values: Vec<Option<Affine>>,
     /// Range of each iname and hardware index.
     ranges: Vec<Interval>,
     var_ranges: Vec<Interval>,
     /// Expressions that are not negative here.
     facts: Vec<Affine>,
-    /// Ranges that facts sharpen inside of each other: a fact may hold a quotient of what it bounds.
+    /// Ranges that facts sharpen inside of each other: a fact may hold a quotient of what it
+    /// bounds.
     sharpened: Cell<usize>,
     /// What integers reach at a launch.
     pub(crate) reach: Reach,

@@ -19,8 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The way from the tree to the source is one list, [`passes`]; [`PlacedKernel::source_after`] shows the code after
-//! each of them (`purlin print --after PASS`).
+//! The way from the tree to the source is one list, [`passes`]; [`PlacedKernel::source_after`]
+//! shows the code after each of them (`purlin print --after PASS`).
 //!
 //! - **Axes.** A hardware index is the iname minus the lower bound of its range. What an instruction
 //!   writes decides where it runs along an axis it is not on: everywhere if private (along groups also if

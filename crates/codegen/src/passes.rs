@@ -219,7 +219,8 @@ fn measure_stack(work: &mut Work<'_>) -> Result<(), CodegenError> {
     Ok(())
 }
 
-/// Names of values that all work-items along l.0 share: parameters, indices along other axes, and `scalars`.
+/// Names of values that all work-items along l.0 share: parameters, indices along other axes, and
+/// `scalars`.
 fn same_in_a_row(env: &Env<'_>, params: &[Param], scalars: Vec<Name>) -> BTreeSet<Name> {
     let values = params.iter().filter(|p| p.buffer.is_none()).map(|p| p.name.clone());
     let along = |group: bool, axes: std::ops::Range<u8>| {

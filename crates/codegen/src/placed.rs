@@ -19,8 +19,8 @@ impl<'k> PlacedKernel<'k> {
     /// Derives the dependences and checks the axis tags against them.
     ///
     /// # Errors
-    /// [`CodegenError::Refused`] with two instances that clash, [`CodegenError::Storage`] for temporaries that
-    /// share a buffer and must not; a failure of isl.
+    /// [`CodegenError::Refused`] with two instances that clash, [`CodegenError::Storage`] for
+    /// temporaries that share a buffer and must not; a failure of isl.
     pub fn new(kernel: &'k Kernel) -> Result<Self, CodegenError> {
         Self::of(&Analysis::of(kernel))
     }
@@ -39,8 +39,8 @@ impl<'k> PlacedKernel<'k> {
         }
     }
 
-    /// The kernel with a placement that was derived before. [`Analysis::place`] must have given it for this
-    /// kernel, else the code may have races.
+    /// The kernel with a placement that was derived before. [`Analysis::place`] must have given it
+    /// for this kernel, else the code may have races.
     pub fn with_placement(kernel: &'k Kernel, placement: Placement) -> Self {
         Self { kernel, placement }
     }
@@ -73,8 +73,8 @@ impl<'k> PlacedKernel<'k> {
         program::program(self, target, *contraction)
     }
 
-    /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it: for reading, as it
-    /// need not compile before the last one.
+    /// The code for a target after one of the [`passes`](crate::passes), as its printer writes it:
+    /// for reading, as it need not compile before the last one.
     ///
     /// # Errors
     /// As [`PlacedKernel::code`], as far as the passes up to this one refuse it.

@@ -22,8 +22,9 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether compilers may compute `a*b + c` with one rounding instead of two, as they do by themselves: NVRTC,
-    /// OpenCL C, and GCC outside of ISO modes. Without, all targets round each operation, as the interpreter does.
+    /// Whether compilers may compute `a*b + c` with one rounding instead of two, as they do by
+    /// themselves: NVRTC, OpenCL C, and GCC outside of ISO modes. Without, all targets round each
+    /// operation, as the interpreter does.
     pub contraction: bool,
 }
 
@@ -151,8 +152,8 @@ pub(crate) fn lower(
     Ok((Code { function, local_bytes, private_bytes, integers }, axes))
 }
 
-/// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same values flow, in the
-/// order that barriers keep.
+/// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same
+/// values flow, in the order that barriers keep.
 fn in_local_memory(placed: &PlacedKernel<'_>, target: Target) -> Option<(Kernel, Placement)> {
     let held = |var: &Variable| var.space == AddressSpace::SubGroup;
     if target == Target::Cuda || !placed.kernel.vars.values().any(held) {
@@ -196,7 +197,8 @@ fn name_after(env: &mut Env<'_>, axes: &Axes, index: purlin_ir::InameId, inames:
     }
 }
 
-/// Parameters of the function; `shared` are the variables between work-items that wait for each other.
+/// Parameters of the function; `shared` are the variables between work-items that wait for each
+/// other.
 fn parameters(
     kernel: &Kernel,
     names: &[Name],
@@ -236,7 +238,8 @@ fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<()
     if target != Target::C && found > limit {
         return Err(CodegenError::ConstantMemory { found, limit, target });
     }
-    // 227 KiB: the most a group may have on compute capability 9.0; the runtime compares with the card's own.
+    // 227 KiB: the most a group may have on compute capability 9.0; the runtime compares with the
+    // card's own.
     let limit = 227 * 1024;
     if target == Target::Cuda && local > limit {
         return Err(CodegenError::LocalMemory { found: local, limit, target });

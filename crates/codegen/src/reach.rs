@@ -1,10 +1,11 @@
 //! Integers that 64 bits may not hold: what they reach at a launch is checked there.
 //!
-//! The kernel's integers are unbounded, those of code have 64 bits at most. Where types, constant bounds and assumptions
-//! do not show that a product or a partial sum fits, the launch plan gets its largest and its smallest value as
-//! expressions of the parameters, made of the bounds of the loops around; a launch where one of them does not fit is
-//! refused. So an `i64` parameter needs no assumption. What memory holds is unknown at a launch: an `i64` that is read
-//! from there is taken as it is, and only those in 32 bits count with their ends.
+//! The kernel's integers are unbounded, those of code have 64 bits at most. Where types, constant
+//! bounds and assumptions do not show that a product or a partial sum fits, the launch plan gets
+//! its largest and its smallest value as expressions of the parameters, made of the bounds of the
+//! loops around; a launch where one of them does not fit is refused. So an
+//! `i64` parameter needs no assumption. What memory holds is unknown at a launch: an `i64` that is
+//! read from there is taken as it is, and only those in 32 bits count with their ends.
 
 use crate::env::Env;
 use crate::factors::Factor;
@@ -12,8 +13,8 @@ use crate::plan::{HostExpr, Precondition};
 use purlin_ir::{Affine, Atom, Id, InameId, ScalarType};
 use std::cell::RefCell;
 
-/// What bounds a loop: the iname is at least the largest of the first, below the smallest of the second; one list for
-/// each piece of its domain.
+/// What bounds a loop: the iname is at least the largest of the first, below the smallest of the
+/// second; one list for each piece of its domain.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopBounds {
     pub(crate) lower: Vec<Vec<Affine>>,
@@ -52,7 +53,8 @@ impl Reach {
 }
 
 impl Env<'_> {
-    /// Has a launch check that the terms, summed up in this order, and then the constant stay within 64 bits.
+    /// Has a launch check that the terms, summed up in this order, and then the constant stay
+    /// within 64 bits.
     pub(crate) fn check_at_launch(&self, terms: &[(Factor, i64)], constant: i64) {
         let whole =
             terms.iter().fold(Affine::constant(constant), |e, (f, c)| e.plus(&f.to_affine().times(*c)));

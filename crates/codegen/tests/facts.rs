@@ -6,7 +6,8 @@
 //! | `launch` and a target | the grid, the block, local memory and features |
 //! | `after PASS` and a target | the code after a pass, where it is other than after the one before |
 //!
-//! A line `# n = 0, 1; m = 3` of a fact's comment has the sizes at which its sources run (`crates/runtime/tests`).
+//! A line `# n = 0, 1; m = 3` of a fact's comment has the sizes at which its sources run
+//! (`crates/runtime/tests`).
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 use purlin_codegen::{Options, Pass, PlacedKernel, Program, Target, generate, passes};

@@ -60,7 +60,8 @@ fn refuses_a_feature_it_does_not_know() {
     );
 }
 
-/// A call of `add_up` whose second argument is `y`, in memory of this kind, of which every work-item holds an element.
+/// A call of `add_up` whose second argument is `y`, in memory of this kind, of which every
+/// work-item holds an element.
 fn in_registers(space: &str, code: &str) -> String {
     let call = format!(
         "temp r: f64[32] {space}\nfor i in 0..32 {{l.0}}\n  a: r[i] = x[i]\ncall add_up\n  for l in 0..32 {{l.0}}\n    \
@@ -98,7 +99,8 @@ fn refuses_code_that_names_registers_of_other_work_items() {
     );
 }
 
-/// A call of a callee that reads 64 or 32 elements of an array that the work-items of a sub-group hold.
+/// A call of a callee that reads 64 or 32 elements of an array that the work-items of a sub-group
+/// hold.
 fn reads_in_registers(lanes: i64, around: &str, code: &str) -> String {
     format!(
         "kernel k\nparam n: i32\narg x: f64[{lanes}] in\narg y: f64[{lanes}] inout\ntemp r: f64[{lanes}] subgroup\n\
@@ -140,7 +142,8 @@ fn refuses_a_shuffle_for_a_call_that_sends_work_items_apart() {
     );
 }
 
-/// Two work-groups meet on an element for values only that the parameter cannot have: of 32 bits, not of 64.
+/// Two work-groups meet on an element for values only that the parameter cannot have: of 32 bits,
+/// not of 64.
 #[test]
 fn clashes_need_values_of_the_types() {
     let text = |ty: &str| {

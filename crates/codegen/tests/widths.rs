@@ -1,5 +1,5 @@
-//! Integers of generated code at the ends of `i32`: a machine with C's types runs single work-items and
-//! stops at the first 32-bit operation that leaves 32 bits.
+//! Integers of generated code at the ends of `i32`: a machine with C's types runs single work-items
+//! and stops at the first 32-bit operation that leaves 32 bits.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -70,8 +70,8 @@ impl FactFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// The first line that is no heading, question or part of a program; names that stand twice, nowhere or for
-    /// nothing.
+    /// The first line that is no heading, question or part of a program; names that stand twice,
+    /// nowhere or for nothing.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let starts: Vec<usize> = (0..lines.len()).filter(|k| is_heading(&lines[*k])).collect();

@@ -1,6 +1,7 @@
 //! Facts as text: what becomes of a kernel, in files that tests run.
 //!
-//! A file of facts belongs to a folder, of a primitive or a pass, and holds programs and what is asked of them:
+//! A file of facts belongs to a folder, of a primitive or a pass, and holds programs and what is
+//! asked of them:
 //!
 //! ```text
 //! # Blocks of a constant length.
@@ -29,9 +30,11 @@
 //! | `> question` | a step, a target or whatever else the facts of the folder ask |
 //! | other lines | the answer to the question above them |
 //!
-//! A test program calls [`main`] with its folder and a function that answers. Tests are named `folder::file::fact`;
-//! under nextest, which starts a process for each test, one test runs all facts of a file. With `BLESS=1` in the
-//! environment the answers in the files become those that were found; comments and order stay.
+//! A test program calls
+//! [`main`] with its folder and a function that answers. Tests are named `folder::file::fact`;
+//! under nextest, which starts a process for each test, one test runs all facts of a file. With
+//! `BLESS=1` in the environment the answers in the files become those that were found; comments and
+//! order stay.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

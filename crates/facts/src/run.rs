@@ -28,7 +28,8 @@ struct Place {
 
 /// Runs the facts below a folder as the tests of a program: its `main`.
 ///
-/// `answer` says what becomes of a fact's program; an error, or a panic, fails the fact whatever is expected.
+/// `answer` says what becomes of a fact's program; an error, or a panic, fails the fact whatever is
+/// expected.
 pub fn main(root: &Path, answer: fn(&Fact) -> Result<Answers, String>) -> ExitCode {
     let arguments = Arguments::from_args();
     let trials = match places(root) {
@@ -79,7 +80,8 @@ fn places(root: &Path) -> Result<Vec<Place>, String> {
     Ok(found)
 }
 
-/// Whether facts of a file may be asked for; one whose name is given exactly saves reading the others.
+/// Whether facts of a file may be asked for; one whose name is given exactly saves reading the
+/// others.
 fn concerns(arguments: &Arguments, place: &Place) -> bool {
     match &arguments.filter {
         Some(filter) if arguments.exact => filter.starts_with(&place.name),

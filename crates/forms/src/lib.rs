@@ -1,5 +1,5 @@
-//! Variational forms, elements, quadrature, meshes, numberings, their lowering to kernels whose parts have roles, and
-//! strategies that map those.
+//! Variational forms, elements, quadrature, meshes, numberings, their lowering to kernels whose
+//! parts have roles, and strategies that map those.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

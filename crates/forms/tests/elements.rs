@@ -42,8 +42,8 @@ fn tables_are_those_of_basix() {
     }
 }
 
-/// The factor of one barycentric coordinate in an equispaced basis function: 1 at `count / degree`, 0 at the smaller
-/// multiples; with its derivative.
+/// The factor of one barycentric coordinate in an equispaced basis function: 1 at `count / degree`,
+/// 0 at the smaller multiples; with its derivative.
 fn factor(count: usize, degree: usize, x: f64) -> (f64, f64) {
     (0..count).fold((1.0, 0.0), |(value, slope), m| {
         let linear = (degree as f64 * x - m as f64) / (count - m) as f64;
@@ -139,7 +139,8 @@ fn recurrences_are_orthonormal() {
             for j in 0..n {
                 let rows = table.values.chunks(n).zip(&rule.weights);
                 let product: f64 = rows.map(|(row, w)| w * row[i] * row[j]).sum();
-                // 1e-12: functions reach sqrt(2 volume^-1) (degree + 1)^2, about 300, at the corners.
+                // 1e-12: functions reach sqrt(2 volume^-1) (degree + 1)^2, about 300, at the
+                // corners.
                 assert!((product - f64::from(u8::from(i == j))).abs() < 1e-12, "{shape} {i} {j}: {product}");
             }
         }

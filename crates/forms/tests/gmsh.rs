@@ -94,7 +94,8 @@ fn refuses_other_versions() {
     );
 }
 
-/// A file with the unit square in two triangles, numbered 11 and 12, on nodes 1, 2, 4, 8 (node 100 is in no cell).
+/// A file with the unit square in two triangles, numbered 11 and 12, on nodes 1, 2, 4, 8 (node 100
+/// is in no cell).
 fn square() -> String {
     "$MeshFormat\n4.1 0 8\n$EndMeshFormat\n$Comment\nnothing to see\n$EndComment\n$Nodes\n2 5 1 100\n2 1 0 4\n1\n2\n4\n8\n\
      0 0 0\n1 0 0\n1 1 0\n0 1 0\n0 1 0 1\n100\n5 5 5\n$EndNodes\n$Elements\n2 3 10 12\n1 1 1 1\n10 1 2\n2 1 2 2\n\

@@ -38,14 +38,16 @@ fn two_triangles(coordinates: [f64; 8], cells: [u32; 6]) -> Result<Mesh, MeshErr
 
 const SQUARE: [f64; 8] = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0];
 
-/// Every order of the vertices of every cell is the same mesh: as large, and with cells on the same sides of facets.
+/// Every order of the vertices of every cell is the same mesh: as large, and with cells on the same
+/// sides of facets.
 #[test]
 fn cells_list_their_vertices_in_any_order() {
     for mesh in [Mesh::unit_square(2).unwrap(), Mesh::unit_cube(2).unwrap()] {
         let corners = mesh.shape().n_vertices();
         let rebuilt = |cells: Vec<u32>| Mesh::new(mesh.shape(), mesh.coordinates().to_vec(), cells, None);
         for (a, b) in (0..corners).flat_map(|a| (0..a).map(move |b| (a, b))) {
-            // one cell in two is turned round, so that facets lie between cells of both orientations
+            // one cell in two is turned round, so that facets lie between cells of both
+            // orientations
             let turned = |(k, cell): (usize, &[u32])| {
                 let mut cell = cell.to_vec();
                 if k % 2 == 0 {

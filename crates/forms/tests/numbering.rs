@@ -45,7 +45,8 @@ impl Random {
     }
 }
 
-/// The mesh with its vertices renumbered and the vertices of each cell permuted evenly, all at random.
+/// The mesh with its vertices renumbered and the vertices of each cell permuted evenly, all at
+/// random.
 fn scrambled(mesh: &Mesh, random: &mut Random) -> Mesh {
     let dim = mesh.shape().dim();
     let order = random.shuffled(mesh.n_vertices());
@@ -72,8 +73,8 @@ fn meshes(random: &mut Random) -> Vec<Mesh> {
     unit.iter().flat_map(|mesh| [mesh.clone(), scrambled(mesh, random)]).collect()
 }
 
-/// The value at a point of a cell, given by barycentric coordinates of its vertices, of the function with these
-/// coefficients.
+/// The value at a point of a cell, given by barycentric coordinates of its vertices, of the
+/// function with these coefficients.
 fn evaluate(numbering: &Numbering, cell: usize, barycentric: &[f64], coefficients: &[f64]) -> f64 {
     let table = numbering.element().tabulate(&barycentric[1..]).unwrap();
     table.values.iter().zip(numbering.cell(cell)).map(|(v, dof)| v * coefficients[*dof as usize]).sum()

@@ -48,7 +48,8 @@ fn check(rule: &Rule, degree: usize) {
             rule.name
         );
     }
-    // Powers of each coordinate first: 1331 points times 6545 monomials leave no time for `powi` in a debug build.
+    // Powers of each coordinate first: 1331 points times 6545 monomials leave no time for `powi` in
+    // a debug build.
     let powers: Vec<Vec<f64>> = (0..dim)
         .flat_map(|axis| (0..=degree).map(move |e| (axis, e as i32)))
         .map(|(axis, e)| rule.points.iter().skip(axis).step_by(dim).map(|x| x.powi(e)).collect())
@@ -60,9 +61,9 @@ fn check(rule: &Rule, degree: usize) {
         }
         let found: f64 = terms.iter().sum();
         let expected = exact(&exponents);
-        // 1e-15 absolute: the weights sum to at most 1/2 and the monomials are at most 1, so the rounding of the
-        // table (1e-16 a point) and of a sum of a few thousand positive terms stay below. The relative part is that of
-        // a point's error raised to the power `degree`.
+        // 1e-15 absolute: the weights sum to at most 1/2 and the monomials are at most 1, so the
+        // rounding of the table (1e-16 a point) and of a sum of a few thousand positive terms stay
+        // below. The relative part is that of a point's error raised to the power `degree`.
         let tolerance = 1e-15 + 2e-14 * expected;
         assert!((found - expected).abs() < tolerance, "{} {exponents:?}: {found:e} {expected:e}", rule.name);
     }
@@ -71,7 +72,8 @@ fn check(rule: &Rule, degree: usize) {
 #[test]
 fn rules_integrate_every_monomial_of_their_degree() {
     for shape in SHAPES {
-        // Above degree 30 the collapsed rules take the place of tables; a few degrees stand for all.
+        // Above degree 30 the collapsed rules take the place of tables; a few degrees stand for
+        // all.
         for degree in (0..=31).chain([45, MAX_DEGREE]) {
             if shape == CellShape::Tetrahedron && degree > 22 {
                 continue; // thousands of points times thousands of monomials show nothing that degree 22 does not
@@ -143,9 +145,9 @@ fn sizes_are_the_published_ones() {
 
 /// The number of quadrature points that each published figure of local memory traffic implies.
 ///
-/// The figures are those of the data archived with Kulkarni & Klöckner 2025: local bytes per cell = 2 · 8 ·
-/// points · tables · n, with n basis functions and 1 (mass), dim (Laplace, elasticity, hyperelasticity) or
-/// dim + 1 (Helmholtz) tables.
+/// The figures are those of the data archived with Kulkarni & Klöckner 2025: local bytes per cell =
+/// 2 · 8 · points · tables · n, with n basis functions and 1 (mass), dim (Laplace, elasticity,
+/// hyperelasticity) or dim + 1 (Helmholtz) tables.
 #[test]
 fn the_published_scheme_has_the_published_points() {
     let rows = include_str!("data/published_points.csv").lines().skip(1);

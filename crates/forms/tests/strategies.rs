@@ -58,7 +58,8 @@ fn single_cell() {
     assert_snapshot!(story(ACTION, &SingleCell { work_group: 4, ..SingleCell::default() }));
 }
 
-/// The loop over cells is the one around the scatter, whatever its name; the new loops give way to what is there.
+/// The loop over cells is the one around the scatter, whatever its name; the new loops give way to
+/// what is there.
 #[test]
 fn finds_the_cells_by_the_scatter() {
     let text = ACTION.replace("cell", "c").replace(" u", " cell").replace("temp l", "temp c_item");

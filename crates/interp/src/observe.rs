@@ -34,8 +34,9 @@ pub trait Observer {
     /// Whether [`Observer::rounded`] is called.
     const PERTURBS: bool = false;
 
-    /// A floating-point operation had to round; what is returned takes the place of its result. Another rounding of
-    /// each operation shows how much of a result roundings decide (Parker 1997).
+    /// A floating-point operation had to round; what is returned takes the place of its result.
+    /// Another rounding of each operation shows how much of a result roundings decide (Parker
+    /// 1997).
     fn rounded(&mut self, value: f64, single: bool) -> f64 {
         let _ = single;
         value

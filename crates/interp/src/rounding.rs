@@ -3,8 +3,8 @@
 use super::node::RealOp;
 use purlin_ir::expr::MathFn;
 
-/// Whether `value` is `a op b` without a rounding error. The errors are computed by error-free transformations
-/// (Ogita et al. 2005, section 2).
+/// Whether `value` is `a op b` without a rounding error. The errors are computed by error-free
+/// transformations (Ogita et al. 2005, section 2).
 pub(super) fn exact(op: RealOp, a: f64, b: f64, value: f64) -> bool {
     match op {
         RealOp::Add => exact_sum(a, b, value),
@@ -21,8 +21,8 @@ fn exact_sum(a: f64, b: f64, value: f64) -> bool {
     sum == value && (a - (sum - part)) + (b - part) == 0.0
 }
 
-/// Whether `value`, that of a function at `x`, is exact; of transcendental functions that is supposed of integers,
-/// such as `exp(0)`.
+/// Whether `value`, that of a function at `x`, is exact; of transcendental functions that is
+/// supposed of integers, such as `exp(0)`.
 pub(super) fn exact_call(function: MathFn, x: f64, value: f64) -> bool {
     match function {
         MathFn::Fabs

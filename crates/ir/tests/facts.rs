@@ -1,4 +1,5 @@
-//! The facts of the text format: `facts/text/*.txt`; `> print` asks for the text that a program is printed as.
+//! The facts of the text format: `facts/text/*.txt`; `> print` asks for the text that a program is
+//! printed as.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 use purlin_facts::{Answers, Fact};

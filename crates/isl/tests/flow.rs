@@ -63,7 +63,8 @@ fn may_sources_hide_nothing_and_kills_do() {
     assert!(flow.must.is_empty(), "the may-source leaves no certain source");
     let killed = problem.kill(map("{ k[] -> x[] }")).compute().unwrap();
     assert!(killed.may.is_empty());
-    // A read of a killed value has no source, but it does not read a value from before the program either.
+    // A read of a killed value has no source, but it does not read a value from before the program
+    // either.
     assert!(killed.must_no_source.is_empty() && killed.may_no_source.is_empty());
 }
 

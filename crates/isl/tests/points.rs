@@ -31,7 +31,8 @@ fn witnesses_stay_in_the_ranges_of_parameters() {
     let smallest = |text: &str| set(text).lexmin_point_within(&ranges).unwrap();
     assert_eq!(smallest("[N] -> { [i] : 0 <= i < N }"), Some(point(&[("N", 1), ("i", 0)])));
     assert_eq!(smallest("[N] -> { [i] : N > 100 and 0 <= i < N }"), None);
-    // the smallest point lies below the range: the next one is not negative, or where there is none negative
+    // the smallest point lies below the range: the next one is not negative, or where there is none
+    // negative
     assert_eq!(smallest("[N] -> { [i] : -20 <= N and i = 3 }"), Some(point(&[("N", 0), ("i", 3)])));
     assert_eq!(smallest("[N] -> { [i] : -20 <= N <= -2 and i = 3 }"), Some(point(&[("N", -8), ("i", 3)])));
     assert_eq!(smallest("[N] -> { [i] : N = -20 or N = 20 }"), None);

@@ -1,8 +1,8 @@
 //! Compiles, allocates, launches and times generated programs on CUDA, OpenCL and host C.
 //!
 //! A [`Program`](purlin_codegen::Program) carries its source and its launch plan. [`open`] gives a
-//! [`Device`] by name; the device compiles the program, holds the arrays, checks every launch against
-//! the plan and runs it:
+//! [`Device`] by name; the device compiles the program, holds the arrays, checks every launch
+//! against the plan and runs it:
 //!
 //! ```no_run
 //! # fn demo(program: &purlin_codegen::Program) -> Result<(), purlin_runtime::RuntimeError> {
@@ -17,8 +17,8 @@
 //! ```
 //!
 //! What is missing on a machine is an [`Unavailable`] that says how to get it; [`devices`] lists
-//! everything. This crate and `purlin-isl` are the only ones with `unsafe` code: here it calls drivers
-//! and compiled kernels.
+//! everything. This crate and `purlin-isl` are the only ones with `unsafe` code: here it calls
+//! drivers and compiled kernels.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

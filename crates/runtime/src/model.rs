@@ -16,7 +16,8 @@ pub struct DeviceModel {
     pub clock_mhz: u32,
     /// Bytes a second to and from its memory.
     pub dram_bytes_per_s: f64,
-    /// Bytes a second of local memory, all work-groups together; none where local memory is ordinary memory.
+    /// Bytes a second of local memory, all work-groups together; none where local memory is
+    /// ordinary memory.
     pub local_bytes_per_s: Option<f64>,
     /// Double-precision operations a second, two for a fused multiply-add.
     pub fp64_flops_per_s: f64,
@@ -28,7 +29,8 @@ pub struct DeviceModel {
     pub occupancy: Option<Occupancy>,
 }
 
-/// What bounds the work that a multiprocessor (compute unit, core) has in flight, and how much of it it needs.
+/// What bounds the work that a multiprocessor (compute unit, core) has in flight, and how much of
+/// it it needs.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, Table 3 and equations (41), (42), (45).
@@ -44,7 +46,8 @@ pub struct Occupancy {
     pub local_bytes_per_unit: u64,
     /// Most work-groups on a multiprocessor at a time: `W_max`.
     pub groups_per_unit: u64,
-    /// Sub-groups on a multiprocessor from which on the bandwidth of memory is reached: `SG_sat,global`.
+    /// Sub-groups on a multiprocessor from which on the bandwidth of memory is reached:
+    /// `SG_sat,global`.
     pub sub_groups_to_saturate_global: f64,
     /// The same for local memory: `SG_sat,local`.
     pub sub_groups_to_saturate_local: f64,
@@ -53,9 +56,9 @@ pub struct Occupancy {
 impl Occupancy {
     /// What bounds the work in flight on a device of this machine.
     ///
-    /// A CPU core runs one work-group at a time, in vectors of eight numbers at most, and has nothing to
-    /// saturate. For a GPU, of which the driver says no more, the saturation is that of the Titan V (Kulkarni &
-    /// Klöckner 2025, Table 3).
+    /// A CPU core runs one work-group at a time, in vectors of eight numbers at most, and has
+    /// nothing to saturate. For a GPU, of which the driver says no more, the saturation is that of
+    /// the Titan V (Kulkarni & Klöckner 2025, Table 3).
     #[must_use]
     pub fn of(info: &DeviceInfo) -> Self {
         let gpu = match info.backend {

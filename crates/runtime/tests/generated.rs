@@ -1,5 +1,5 @@
-//! Generated C, OpenCL and, where there is a card, CUDA against the interpreter: the kernels of purlin-codegen's
-//! snapshots, and random programs.
+//! Generated C, OpenCL and, where there is a card, CUDA against the interpreter: the kernels of
+//! purlin-codegen's snapshots, and random programs.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -257,7 +257,8 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
     let mut failures = Vec::new();
     let oclgrind = devices.iter().any(|d| d.info().driver.contains("Oclgrind"));
     for fact in sources() {
-        // oclgrind 21.10 gives 3 for `min(0, 3) + max(1, 0)`, as comparisons and as built-in functions
+        // oclgrind 21.10 gives 3 for `min(0, 3) + max(1, 0)`, as comparisons and as built-in
+        // functions
         let left_out = ["integer_division_rounds_down", "sub_group_intrinsic"];
         if oclgrind && left_out.contains(&fact.name.as_str()) {
             continue;
@@ -277,7 +278,8 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
     assert!(failures.is_empty(), "seed {seed}\n{}", failures.join("\n"));
 }
 
-/// Temporaries need constant sizes, which no larger parameters may exceed; everything else stays parametric.
+/// Temporaries need constant sizes, which no larger parameters may exceed; everything else stays
+/// parametric.
 fn with_constant_temporaries(kernel: &Kernel, memory: &Memory) -> Kernel {
     let mut kernel = kernel.clone();
     let names: Vec<String> = kernel.vars.values().map(|v| v.name.clone()).collect();
@@ -408,12 +410,13 @@ fn child() {
     parallel_programs_agree(&*open("opencl").unwrap(), cases(200));
 }
 
-/// Random tagged programs run under oclgrind and not on pocl, whose version 3.1 runs an atomic update of
-/// work-item 0 twice in some of them (one in a few hundred; oclgrind and the C code agree with the
-/// interpreter there).
+/// Random tagged programs run under oclgrind and not on pocl, whose version 3.1 runs an atomic
+/// update of work-item 0 twice in some of them (one in a few hundred; oclgrind and the C code agree
+/// with the interpreter there).
 ///
-/// No data race, nothing uninitialised, nothing out of range, no divergent barrier. The compiler does not optimise:
-/// it would leave out accesses whose values are not used, and the races that they show.
+/// No data race, nothing uninitialised, nothing out of range, no divergent barrier. The compiler
+/// does not optimise: it would leave out accesses whose values are not used, and the races that
+/// they show.
 #[test]
 fn oclgrind_finds_nothing() {
     let dir = tempfile::tempdir().unwrap();

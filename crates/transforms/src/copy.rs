@@ -4,8 +4,8 @@ use crate::substitute::substitute_in_nodes;
 use crate::tree::inames_of;
 use purlin_ir::{Affine, Atom, Domain, Expr, Iname, InameId, Kernel, Node};
 
-/// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` behind their names (and
-/// a number where that is taken). The copy is not put into the tree.
+/// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` behind their
+/// names (and a number where that is taken). The copy is not put into the tree.
 pub(crate) fn copy_nodes(kernel: &mut Kernel, nodes: &[Node], suffix: &str) -> Vec<Node> {
     let inames: Vec<_> = inames_of(kernel, nodes)
         .into_iter()
@@ -22,7 +22,8 @@ pub(crate) fn copy_nodes(kernel: &mut Kernel, nodes: &[Node], suffix: &str) -> V
     copies
 }
 
-/// A copy of the loop over `iname` with `body` inside, named like those of [`copy_nodes`]: its iname and its node.
+/// A copy of the loop over `iname` with `body` inside, named like those of [`copy_nodes`]: its
+/// iname and its node.
 pub(crate) fn copy_nest(kernel: &mut Kernel, iname: InameId, body: &[Node], suffix: &str) -> (InameId, Node) {
     let name = kernel.fresh_name(&format!("{}_{suffix}", kernel.inames[iname].name));
     let copy = copy_loop(kernel, iname, name);
@@ -31,7 +32,8 @@ pub(crate) fn copy_nest(kernel: &mut Kernel, iname: InameId, body: &[Node], suff
     (copy, Node::Loop(copy, inside))
 }
 
-/// The nodes with new instructions, which still mention the old inames except where reductions begin.
+/// The nodes with new instructions, which still mention the old inames except where reductions
+/// begin.
 fn copy_insns(kernel: &mut Kernel, nodes: &[Node], suffix: &str, inames: &[(InameId, InameId)]) -> Vec<Node> {
     let renamed = |old: InameId| inames.iter().find(|(from, _)| *from == old).map_or(old, |(_, to)| *to);
     let mut reduction = |e: Expr| match e {

@@ -1,4 +1,5 @@
-//! Draws arguments of primitives that have a chance on a kernel: what random recipes and searches choose from.
+//! Draws arguments of primitives that have a chance on a kernel: what random recipes and searches
+//! choose from.
 
 use crate::primitive::Primitive;
 use purlin_ir::{Affine, Atom, InameId, Insn, Kernel, Node, TableData, VarId, VarKind, Variable};
@@ -13,7 +14,8 @@ pub trait Inputs {
     fn array(&self, name: &str) -> Option<TableData>;
 }
 
-/// Bytes that choose, one after the other; zeros, which choose what is simplest, when they are used up.
+/// Bytes that choose, one after the other; zeros, which choose what is simplest, when they are used
+/// up.
 pub struct Picks<'a> {
     bytes: std::slice::Iter<'a, u8>,
     inputs: &'a dyn Inputs,
@@ -214,7 +216,8 @@ pub fn read_inside(kernel: &Kernel, iname: &str) -> Vec<String> {
     found.into_iter().filter(array).map(|v| kernel.vars[v].name.clone()).collect()
 }
 
-/// Pairs of temporary arrays of one type in one memory, the last use of the first in front of the second.
+/// Pairs of temporary arrays of one type in one memory, the last use of the first in front of the
+/// second.
 pub fn one_after_the_other(kernel: &Kernel) -> Vec<(String, String)> {
     let mut uses = BTreeMap::<_, (usize, usize)>::new();
     for (k, (insn, _)) in kernel.schedule().into_iter().enumerate() {

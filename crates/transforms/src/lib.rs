@@ -1,4 +1,5 @@
-//! Primitives that transform kernels, each with its proof, schedules that compose them, and recipes.
+//! Primitives that transform kernels, each with its proof, schedules that compose them, and
+//! recipes.
 //!
 //! ```
 //! use purlin_transforms::{Recipe, primitives::SplitIname};

@@ -10,8 +10,8 @@ use std::fmt;
 /// Which instructions a primitive concerns. A selection that matches nothing is an error.
 ///
 /// In JSON: `{"insn": "scatter_*"}`, `{"tag": "scatter"}`, `{"writes": "y"}`, `{"reads": "x"}`,
-/// `{"inside": "cell"}`, `{"all": [{"tag": "scatter"}, {"inside": "cell"}]}`. In every name `*` stands for any
-/// number of letters.
+/// `{"inside": "cell"}`, `{"all": [{"tag": "scatter"}, {"inside": "cell"}]}`. In every name `*`
+/// stands for any number of letters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
@@ -21,7 +21,8 @@ pub enum Selection {
     Tag(String),
     /// Every instruction that writes this variable.
     Writes(String),
-    /// Every instruction that reads this variable: in its value, an index or its predicate, also through a rule.
+    /// Every instruction that reads this variable: in its value, an index or its predicate, also
+    /// through a rule.
     Reads(String),
     /// Every instruction inside the loop of this name.
     Inside(String),

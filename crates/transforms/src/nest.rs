@@ -10,8 +10,8 @@ pub(crate) fn new_loop(kernel: &mut Kernel, name: &str, extent: i64, tag: AxisTa
     iname
 }
 
-/// Copies of loops, outer first, over the same values and with the same tags, with `_{suffix}` behind their
-/// names; old and new inames. What they mention of other loops stays.
+/// Copies of loops, outer first, over the same values and with the same tags, with `_{suffix}`
+/// behind their names; old and new inames. What they mention of other loops stays.
 pub(crate) fn copy_loops(kernel: &mut Kernel, loops: &[InameId], suffix: &str) -> Vec<(InameId, InameId)> {
     let mut pairs = Vec::with_capacity(loops.len());
     for old in loops {

@@ -2,9 +2,9 @@
 
 use purlin_ir::{Expr, Real, ScalarType, UpdateOp};
 
-/// The value that changes no other one when an operator joins them, as partial values start that are joined to what
-/// was there before. Of a minimum or maximum of reals that is nan, the one value that both ignore: an infinity would
-/// replace a nan.
+/// The value that changes no other one when an operator joins them, as partial values start that
+/// are joined to what was there before. Of a minimum or maximum of reals that is nan, the one value
+/// that both ignore: an infinity would replace a nan.
 pub(crate) fn neutral(op: UpdateOp, ty: ScalarType) -> Expr {
     match op {
         UpdateOp::Min | UpdateOp::Max if ty.is_float() => Expr::from(f64::NAN),

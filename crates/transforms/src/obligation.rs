@@ -4,8 +4,8 @@ use crate::refusal::{Clash, NotProved, Refusal, Unmet};
 
 /// A condition that a check proves before a kernel is edited.
 ///
-/// Its id stands in the message of a refusal, in the documentation, in the facts that show the refusal, and is what
-/// `scripts/mutation_check.py` waives to see that a test notices.
+/// Its id stands in the message of a refusal, in the documentation, in the facts that show the
+/// refusal, and is what `scripts/mutation_check.py` waives to see that a test notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Obligation {
     id: &'static str,
@@ -13,7 +13,8 @@ pub struct Obligation {
 }
 
 impl Obligation {
-    /// The obligation of this id, `primitive.condition` or, where several primitives share it, `condition`.
+    /// The obligation of this id,
+    /// `primitive.condition` or, where several primitives share it, `condition`.
     pub const fn new(id: &'static str, says: &'static str) -> Self {
         Self { id, says }
     }
@@ -36,7 +37,8 @@ impl Obligation {
         if holds || self.is_waived() { Ok(()) } else { Err(self.unfit(why())) }
     }
 
-    /// Refuses unless it is known whether the condition holds; `why` says what is not known and what to try.
+    /// Refuses unless it is known whether the condition holds; `why` says what is not known and
+    /// what to try.
     ///
     /// # Errors
     /// [`Refusal::Undecided`].

@@ -8,9 +8,11 @@ use purlin_analysis::Analysis;
 use purlin_ir::Kernel;
 use std::fmt;
 
-/// A transformation of kernels: typed arguments, a check that yields a proof, an edit that relies on it.
+/// A transformation of kernels: typed arguments, a check that yields a proof, an edit that relies
+/// on it.
 ///
-/// [`Display`](fmt::Display) is the operation as error messages name it: ``split `i` by 4 into `i_o`, `i_i` ``.
+/// [`Display`](fmt::Display) is the operation as error messages name it: ``split
+/// `i` by 4 into `i_o`, `i_i` ``.
 ///
 /// ```
 /// use purlin_transforms::{Primitive, primitives::SplitIname};
@@ -28,35 +30,40 @@ pub trait Primitive: fmt::Display {
     /// Handles to what the edit makes.
     type Made: Handles;
 
-    /// What the check proves. Every refusal that is no matter of names and arguments names one of them.
+    /// What the check proves. Every refusal that is no matter of names and arguments names one of
+    /// them.
     const OBLIGATIONS: &'static [Obligation];
 
     /// Proves every obligation for the kernel of `analysis`.
     ///
     /// # Errors
-    /// The first obligation that is not met, with a counterexample where there is one; unknown names; arguments that
-    /// make no sense.
+    /// The first obligation that is not met, with a counterexample where there is one; unknown
+    /// names; arguments that make no sense.
     fn check(&self, analysis: &Analysis) -> Result<Self::Proof, Refusal>;
 
     /// Edits the kernel that was checked. The result need not be canonical.
     fn edit(&self, kernel: &mut Kernel, proof: &Self::Proof) -> Self::Made;
 
-    /// How often random recipes draw it, in proportion: more often what makes room for others or seldom finds a chance.
+    /// How often random recipes draw it, in proportion: more often what makes room for others or
+    /// seldom finds a chance.
     const WEIGHT: usize = 1;
 
-    /// Arguments that have a chance on a kernel; none where it has nothing that the primitive could be tried on.
+    /// Arguments that have a chance on a kernel; none where it has nothing that the primitive could
+    /// be tried on.
     fn draw(kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Self>
     where
         Self: Sized;
 
-    /// The kernel as the edit would leave it, for checks that compare both. Not canonical, and nothing is checked.
+    /// The kernel as the edit would leave it, for checks that compare both. Not canonical, and
+    /// nothing is checked.
     fn draft(&self, kernel: &Kernel, proof: &Self::Proof) -> Kernel {
         let mut draft = kernel.clone();
         self.edit(&mut draft, proof);
         draft
     }
 
-    /// Checks, edits, and checks what every result must keep; returns the result in canonical form, and handles.
+    /// Checks, edits, and checks what every result must keep; returns the result in canonical form,
+    /// and handles.
     ///
     /// # Errors
     /// The operation as the user wrote it, and why it is refused.
@@ -80,8 +87,8 @@ pub trait Primitive: fmt::Display {
     }
 }
 
-/// What every step keeps: the kernel is well formed, storage is shared by values that are not alive together, and the
-/// placement keeps every dependence.
+/// What every step keeps: the kernel is well formed, storage is shared by values that are not alive
+/// together, and the placement keeps every dependence.
 pub(crate) fn kept(after: &Analysis) -> Result<(), Refusal> {
     after.kernel().verify()?;
     after.check_storage()?;

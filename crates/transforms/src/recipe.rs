@@ -110,7 +110,8 @@ impl Recipe {
     }
 }
 
-/// JSON with a line for each element of the outermost array, so that recipes can be read and compared by lines.
+/// JSON with a line for each element of the outermost array, so that recipes can be read and
+/// compared by lines.
 #[derive(Default)]
 struct StepLines {
     /// Brackets that are open: the array of steps is the second one.

@@ -210,7 +210,8 @@ impl Refusal {
         self.obligation().map_or_else(String::new, |o| format!(" [{}]", o.id()))
     }
 
-    /// An argument that makes no sense: its name in recipes, what it is as a clause, and what it should be.
+    /// An argument that makes no sense: its name in recipes, what it is as a clause, and what it
+    /// should be.
     pub fn argument(argument: &'static str, found: impl Into<String>, needed: impl Into<String>) -> Self {
         Self::Argument(BadArgument { argument, found: found.into(), needed: needed.into() })
     }

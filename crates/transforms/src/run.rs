@@ -23,8 +23,8 @@ pub(crate) const NOT_CALLED: Obligation = Obligation::new("not_called", "no stat
 /// The statements (instructions, or loops with all they hold) of these names, in any order.
 ///
 /// # Errors
-/// No name, an unknown one, statements of different bodies or with others between them, a statement that
-/// belongs to a call.
+/// No name, an unknown one, statements of different bodies or with others between them, a statement
+/// that belongs to a call.
 pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>, Refusal> {
     let Some(first) = names.first() else {
         return Err(Refusal::argument("statements", "no statement is named", "instructions or loops"));
@@ -64,7 +64,8 @@ pub(crate) fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>,
 }
 
 impl Run<'_> {
-    /// Makes the statements a call of the callee, which comes last in the kernel's table if it is new.
+    /// Makes the statements a call of the callee, which comes last in the kernel's table if it is
+    /// new.
     pub(crate) fn mark(&self, kernel: &mut Kernel, callee: purlin_ir::CalleeId) {
         debug_assert!(callee.index() < kernel.callees.len());
         for insn in insns_of(self.nodes) {

@@ -4,7 +4,8 @@ use crate::obligation::Obligation;
 use purlin_ir::Kernel;
 use std::fmt;
 
-/// The rows of the table of primitives: `module::Type, further types: "what it does"`, in alphabetical order.
+/// The rows of the table of primitives: `module::Type, further types: "what it does"`, in
+/// alphabetical order.
 macro_rules! steps {
     ($($module:ident::$variant:ident $(, $more:ident)*: $summary:literal;)*) => {
         $(pub use $module::{$variant $(, $more)*};)*

@@ -20,7 +20,8 @@ pub(crate) fn substitute_iname(kernel: &mut Kernel, iname: InameId, value: &Affi
     }
 }
 
-/// Replaces `iname` by `value`, an expression of its own new value, everywhere: its domain included.
+/// Replaces `iname` by `value`, an expression of its own new value, everywhere: its domain
+/// included.
 pub(crate) fn remap_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {
     let replace = |atom: &Atom| (*atom == Atom::Iname(iname)).then(|| value.clone());
     kernel.inames[iname].domain = kernel.inames[iname].domain.substitute(&replace);
@@ -53,7 +54,8 @@ pub(crate) fn substitute_in_nodes(kernel: &mut Kernel, nodes: &[Node], iname: In
     }
 }
 
-/// Brings the quasi-affine indices of instructions to their normal form: `a[i + 2 - 2]` becomes `a[i]`.
+/// Brings the quasi-affine indices of instructions to their normal form: `a[i + 2 - 2]` becomes
+/// `a[i]`.
 pub(crate) fn simplify_indices(kernel: &mut Kernel, insns: &[InsnId]) {
     let simple = |e: &Expr| e.as_affine().map_or_else(|| e.clone(), |value| Expr::from_affine(&value));
     let mut rewrite = |e: Expr| match e {

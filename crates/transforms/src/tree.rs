@@ -52,7 +52,8 @@ pub(crate) fn edit_body(kernel: &mut Kernel, at: Option<InameId>, edit: &mut dyn
     }
 }
 
-/// Calls `edit` with the siblings among which a node that `wanted` accepts stands, first in textual order.
+/// Calls `edit` with the siblings among which a node that `wanted` accepts stands, first in textual
+/// order.
 pub(crate) fn edit_siblings(
     nodes: &mut Vec<Node>,
     wanted: &dyn Fn(&Node) -> bool,

@@ -1,7 +1,8 @@
 //! The facts of the primitives: `facts/PRIMITIVE/*.txt`, a step a question.
 //!
-//! The program is printed and read back. Each accepted step is run before and after by the interpreter; its answer is
-//! the step in words and the program it makes. The answer to a refused one is `refused: ` and the message.
+//! The program is printed and read back. Each accepted step is run before and after by the
+//! interpreter; its answer is the step in words and the program it makes. The answer to a refused
+//! one is `refused: ` and the message.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 #[path = "primitives/story.rs"]
@@ -19,7 +20,8 @@ fn main() -> ExitCode {
     purlin_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
 }
 
-/// The obligation that a refusal names is one that the primitive declares, or that the frame checks.
+/// The obligation that a refusal names is one that the primitive declares, or that the frame
+/// checks.
 fn declared(step: &str, refusal: &Refusal) -> Result<(), String> {
     let Some(obligation) = refusal.obligation() else { return Ok(()) };
     let name = step.split('(').next().unwrap_or_default().trim();

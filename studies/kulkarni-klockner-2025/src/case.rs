@@ -90,7 +90,8 @@ impl Case {
         FormCase::new(self.to_string(), lowered, CaseMesh::Unit(n))
     }
 
-    /// The cases that any of `parts` stands in as whole components of their names; `published` stands for all.
+    /// The cases that any of `parts` stands in as whole components of their names; `published`
+    /// stands for all.
     ///
     /// # Errors
     /// A part that stands in none.

@@ -4,14 +4,16 @@ use purlin::autotune::Tiling;
 
 /// What a tiling does beside what [`Tiling`] says of it.
 pub trait Algorithm4 {
-    /// Words of reference matrices that a work-group fetches from start to end: each matrix of a function once.
+    /// Words of reference matrices that a work-group fetches from start to end: each matrix of a
+    /// function once.
     ///
     /// # Source
-    /// Kulkarni & Klöckner 2025, Algorithm 4, lines 28–34 and 72–78; [`Tiling::modelled_reference_words`] is
-    /// what its cost model has instead.
+    /// Kulkarni & Klöckner 2025, Algorithm 4, lines 28–34 and 72–78;
+    /// [`Tiling::modelled_reference_words`] is what its cost model has instead.
     fn reference_words(&self) -> u64;
 
-    /// Words of local memory that a work-group writes while it fetches tiles, which equation (44) leaves out.
+    /// Words of local memory that a work-group writes while it fetches tiles, which equation (44)
+    /// leaves out.
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, Algorithm 4, lines 28–34 and 72–78.
@@ -22,8 +24,8 @@ pub trait Algorithm4 {
     /// Words of factors `e_k` that the quadrature of a cell reads: one for each entry of a matrix.
     ///
     /// # Source
-    /// Kulkarni & Klöckner 2025, Algorithm 4, lines 81–89. Equation (44) counts each factor once, as if a
-    /// work-item that has several rows, and all others of its cell, shared one load.
+    /// Kulkarni & Klöckner 2025, Algorithm 4, lines 81–89. Equation (44) counts each factor once,
+    /// as if a work-item that has several rows, and all others of its cell, shared one load.
     fn quadrature_factor_reads(&self) -> u64;
 }
 
@@ -43,7 +45,8 @@ mod tests {
     use super::*;
     use purlin::autotune::{SpaceSizes, TilingError, TilingParameters, TilingSizes};
 
-    /// 7 points, a vector function with 2 x 3 derivatives on 5 nodes, a scalar one on 4; 3 nodes of the test.
+    /// 7 points, a vector function with 2 x 3 derivatives on 5 nodes, a scalar one on 4; 3 nodes of
+    /// the test.
     #[test]
     fn quantities_by_hand() -> Result<(), TilingError> {
         let sizes = TilingSizes {

@@ -38,8 +38,8 @@ const HEADER: [&str; 10] = [
     "rank correlation",
 ];
 
-/// For each case of the records: how far the best of the ranked tilings is from the best seen, how far a tiling drawn at
-/// random is, and how well predicted times rank measured ones (Spearman).
+/// For each case of the records: how far the best of the ranked tilings is from the best seen, how
+/// far a tiling drawn at random is, and how well predicted times rank measured ones (Spearman).
 #[must_use]
 pub fn study_table(records: &[Record]) -> String {
     table(HEADER, rows(records))

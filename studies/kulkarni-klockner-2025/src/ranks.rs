@@ -8,7 +8,8 @@ use study_kulkarni_klockner_2025::tilings::{PublishedError, published_tilings};
 /// Arguments of `ranks`.
 #[derive(Args)]
 pub struct RanksArgs {
-    /// A device by its model (h200, h200_nvl, titan_v, k40c, ...) or a device of this machine (c, opencl, cuda)
+    /// A device by its model (h200, h200_nvl, titan_v, k40c, ...) or a device of this machine (c,
+    /// opencl, cuda)
     #[arg(long, default_value = "titan_v")]
     device: String,
     #[command(flatten)]

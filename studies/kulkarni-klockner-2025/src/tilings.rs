@@ -1,4 +1,5 @@
-//! The tilings that Kulkarni & Klöckner 2025 found best on a Titan V, and where the cost model ranks them.
+//! The tilings that Kulkarni & Klöckner 2025 found best on a Titan V, and where the cost model
+//! ranks them.
 
 use crate::case::Case;
 use purlin::autotune::{
@@ -61,8 +62,8 @@ pub enum PublishedError {
     Tiling(#[from] TilingError),
 }
 
-/// The multi-level tilings of Tables 5 and 7 of Kulkarni & Klöckner 2025; the other cases of the tables have
-/// a cell a work-item.
+/// The multi-level tilings of Tables 5 and 7 of Kulkarni & Klöckner 2025; the other cases of the
+/// tables have a cell a work-item.
 ///
 /// # Errors
 /// A row that is not of the table's form.
@@ -101,8 +102,8 @@ fn parse(row: &str) -> Option<PublishedTiling> {
 }
 
 impl PublishedTiling {
-    /// Ranks the tiling among the candidates of `bounds`. Sizes come from the lowered form; the number of points is
-    /// that of the tables, whose rules have changed since for some degrees.
+    /// Ranks the tiling among the candidates of `bounds`. Sizes come from the lowered form; the
+    /// number of points is that of the tables, whose rules have changed since for some degrees.
     ///
     /// # Errors
     /// A form that cannot be lowered, parameters that make no sense for it.
@@ -160,8 +161,8 @@ mod tests {
         let top = ranks.iter().filter(|r| r.share_faster() <= 0.1).count();
         assert!(10 * top >= 8 * ranks.len(), "{top} of {}", ranks.len());
     }
-    /// The published times reach half of the roofline with tables in local memory in 37 of 70 cases (53 %) on
-    /// the H200 NVL.
+    /// The published times reach half of the roofline with tables in local memory in 37 of 70 cases
+    /// (53 %) on the H200 NVL.
     #[test]
     fn published_times_reach_the_published_share_of_the_roofline() {
         let text = include_str!("../data/published_actions.csv");

@@ -1,8 +1,8 @@
 //! Algorithm 4 of Kulkarni & Klöckner 2025, executed loop by loop, against the formulas.
 //!
-//! Nothing here uses a formula of the source but the trip counts and addresses that the algorithm prints.
-//! Every work-item of a work-group takes every step; what it reads and writes in local memory is kept between
-//! two barriers, so that a barrier too few shows as a race.
+//! Nothing here uses a formula of the source but the trip counts and addresses that the algorithm
+//! prints. Every work-item of a work-group takes every step; what it reads and writes in local
+//! memory is kept between two barriers, so that a barrier too few shows as a race.
 
 #![allow(clippy::unwrap_used)]
 
@@ -104,8 +104,8 @@ impl WorkGroup<'_> {
         self.barrier();
     }
 
-    /// `f(self, cell, item, row)` for every slot of a loop whose rows are dealt out among the work-items of a
-    /// cell; `row` is none where the work-item is masked.
+    /// `f(self, cell, item, row)` for every slot of a loop whose rows are dealt out among the
+    /// work-items of a cell; `row` is none where the work-item is masked.
     fn slots(&mut self, rows: u64, mut f: impl FnMut(&mut Self, u64, u64, Option<u64>)) {
         let per_cell = self.p.work_items_per_cell;
         for step in 0..rows.div_ceil(per_cell) {

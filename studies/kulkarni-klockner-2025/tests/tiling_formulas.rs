@@ -1,6 +1,6 @@
-//! What the generated tilings execute, allocate and move, against the formulas of Kulkarni & Klöckner 2025
-//! (equations (22) to (25), (28), (43) and (44) as `purlin_autotune::Tiling` has them), for random parameters
-//! that need not divide.
+//! What the generated tilings execute, allocate and move, against the formulas of Kulkarni &
+//! Klöckner 2025 (equations (22) to (25), (28), (43) and (44) as `purlin_autotune::Tiling` has
+//! them), for random parameters that need not divide.
 //!
 //! 6 parameter sets a form in `make test`, 100 with `PURLIN_TEST_ALL`.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does

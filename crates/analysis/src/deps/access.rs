@@ -31,7 +31,8 @@ pub struct AccessSite {
     pub reduction: Vec<InameId>,
     /// The loop around the instruction whose bounds read it; none: the instruction itself does.
     pub bound_of: Option<InameId>,
-    /// How many parts of the instruction's condition, joined by `and`, hold where it happens; none: all of them.
+    /// How many parts of the instruction's condition, joined by `and`, hold where it happens; none:
+    /// all of them.
     pub conditions: Option<usize>,
     /// Each index as a quasi-affine value of loops and symbols, if it is one.
     pub index: Rc<[Option<Affine>]>,
@@ -49,7 +50,8 @@ impl AccessSite {
     }
 }
 
-/// The accesses of each variable in textual order; of one instruction the reads come before the write.
+/// The accesses of each variable in textual order; of one instruction the reads come before the
+/// write.
 pub fn access_sites(poly: &Polyhedral) -> Vec<Vec<AccessSite>> {
     let kernel = &*poly.kernel;
     let mut sites: Vec<Vec<AccessSite>> = vec![Vec::new(); kernel.vars.len()];
@@ -106,8 +108,8 @@ fn collect(
     reduction.truncate(depth);
 }
 
-/// Scalars in the bounds of the loops around an instruction count as read by it: the loop reads them
-/// on entry, which no write may overtake.
+/// Scalars in the bounds of the loops around an instruction count as read by it: the loop reads
+/// them on entry, which no write may overtake.
 fn collect_bounds(kernel: &Kernel, poly: &Polyhedral, insn: InsnId, sites: &mut [Vec<AccessSite>]) {
     let mut reduction = Vec::new();
     let stmt = &kernel.insns[insn];

@@ -1,7 +1,8 @@
 //! Loops that have one value at both ends of every pair, read off the indices without isl.
 //!
-//! Equal elements have equal indices, and an index such as `23*tile + 4*round + item` with `item` in `0..4` and
-//! `4*round + item` in `0..23` is a number of mixed radix, whose digits are equal if the numbers are.
+//! Equal elements have equal indices, and an index such as `23*tile + 4*round + item` with
+//! `item` in `0..4` and `4*round + item` in `0..23` is a number of mixed radix, whose digits are
+//! equal if the numbers are.
 
 use crate::polyhedral::Polyhedral;
 use purlin_ir::affine::{Affine, Atom};
@@ -10,10 +11,11 @@ use purlin_ir::ids::InameId;
 
 type Terms = Vec<(Atom, i64)>;
 
-/// Pairs `(i, j)` for which `i` at the source equals `j` at the sink wherever the values of `same` are equal.
+/// Pairs `(i, j)` for which `i` at the source equals `j` at the sink wherever the values of `same`
+/// are equal.
 ///
-/// Formula: from `c*i + l = c*j + m` and `|l - m| < |c|` follow `i = j` and `l = m`; the ranges of `l` and `m`
-/// are those that the constant bounds of their loops leave.
+/// Formula: from `c*i + l = c*j + m` and `|l - m| < |c|` follow `i = j` and `l = m`; the ranges of
+/// `l` and `m` are those that the constant bounds of their loops leave.
 pub fn agreeing(poly: &Polyhedral, same: &[(Affine, Affine)]) -> Vec<(InameId, InameId)> {
     let mut known: Vec<(Atom, Atom)> = Vec::new();
     // What one axis tells may settle terms of another: as often as there are axes.
@@ -54,7 +56,8 @@ fn split(poly: &Polyhedral, x: &Affine, y: &Affine, known: &mut Vec<(Atom, Atom)
     }
 }
 
-/// The terms of both sides less those that are known to be equal. Symbols are: they keep their value.
+/// The terms of both sides less those that are known to be equal. Symbols are: they keep their
+/// value.
 fn unsettled(x: &Affine, y: &Affine, known: &[(Atom, Atom)]) -> (Terms, Terms) {
     let (mut left, mut right): (Terms, Terms) = (Vec::new(), y.terms().to_vec());
     for (a, c) in x.terms() {

@@ -15,8 +15,8 @@ use purlin_isl as isl;
 /// Formula: with `C` the common loops and `W` the first access,
 /// `{ [C, e] : e touched in C }  subset of  { [C, e] : e written by W in C }`.
 ///
-/// Overwriting counts as touching: were `e` assigned later in `C` only, two iterations could clash on
-/// it without `W` between them. What is touched may be taken too large, what is written may not:
+/// Overwriting counts as touching: were `e` assigned later in `C` only, two iterations could clash
+/// on it without `W` between them. What is touched may be taken too large, what is written may not:
 /// hence a certain write.
 pub fn confining_loops(
     poly: &Polyhedral,
@@ -98,8 +98,8 @@ fn whole_array(poly: &Polyhedral, site: &AccessSite) -> Option<Vec<Index>> {
     Some(shape.iter().map(below).collect())
 }
 
-/// Whether different iterations of `common` touch different elements because every one of these loops
-/// is an index by itself.
+/// Whether different iterations of `common` touch different elements because every one of these
+/// loops is an index by itself.
 pub fn is_injective_on(common: &[InameId], site: &AccessSite) -> bool {
     common.iter().all(|l| site.index.iter().flatten().any(|i| i.as_iname() == Some(*l)))
 }

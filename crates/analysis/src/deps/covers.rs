@@ -1,7 +1,8 @@
 //! Whether a write has defined what an access touches, decided without isl in the common cases.
 //!
-//! A write such as `t[4*round + item] = ..` sweeps the axes of a temporary by loops of its own: along each axis one
-//! loop, or two that are the digits of the index. The instance that wrote the element is then known.
+//! A write such as `t[4*round + item] = ..` sweeps the axes of a temporary by loops of its own:
+//! along each axis one loop, or two that are the digits of the index. The instance that wrote the
+//! element is then known.
 
 use crate::deps::access::AccessSite;
 use crate::deps::agree::{bounds, bounds_of};
@@ -24,11 +25,13 @@ struct Value {
     range: Option<(i128, i128)>,
 }
 
-/// Whether every element that `site` touches is written by `write` in the same iteration of the loops `common`.
+/// Whether every element that `site` touches is written by `write` in the same iteration of the
+/// loops `common`.
 ///
-/// Formula: along an axis `w = s` or `k*w + v = s` with `0 <= v < k`, so that `w` is `s` or `floor(s/k)`, and `v` is
-/// `s mod k`. That instance of the write exists if the constraints on its loops, with these values put in, are among
-/// those on the loops of the access, or follow from constant bounds.
+/// Formula: along an axis `w = s` or `k*w + v = s` with `0 <= v < k`, so that `w` is `s` or
+/// `floor(s/k)`, and `v` is `s mod k`. That instance of the write exists if the constraints on its
+/// loops, with these values put in, are among those on the loops of the access, or follow from
+/// constant bounds.
 pub fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[InameId]) -> bool {
     let own = &poly.loops(write.insn)[common.len()..];
     let mut instance = Instance { poly, values: Vec::new() };

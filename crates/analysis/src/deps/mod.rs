@@ -2,18 +2,19 @@
 //!
 //! For every variable the pairs of instances that touch the same element, at least one of them
 //! writing, in textual order. A flow runs from a write to the reads that see it: pairs with another
-//! certain write of the element in between are subtracted, and so they are from the pairs of updates
-//! by one operator, of which the later one then adds to another value. Anti and output dependences keep
-//! every pair that no certain write makes redundant in an obvious way (a superset of the nearest ones
-//! with the same transitive closure). An access through an array is over-approximated by the whole axis,
-//! unless an assumption narrows it.
+//! certain write of the element in between are subtracted, and so they are from the pairs of
+//! updates by one operator, of which the later one then adds to another value. Anti and output
+//! dependences keep every pair that no certain write makes redundant in an obvious way (a superset
+//! of the nearest ones with the same transitive closure). An access through an array is
+//! over-approximated by the whole axis, unless an assumption narrows it.
 //!
 //! *Confined* variables take a shortcut. If in every iteration of the loops around all accesses the
-//! first thing that happens is a certain write of every element the iteration touches, no value lives
-//! from one iteration to another: flows stay inside, and across iterations there is only reuse of the
-//! memory. Most temporaries are confined, and most of their relations are never needed by anybody, so
-//! relations become isl objects on demand. *Straight* variables, which all instructions touch by one
-//! index in the same loops, need no pairs at all: one scan over the sequence of accesses finds the edges.
+//! first thing that happens is a certain write of every element the iteration touches, no value
+//! lives from one iteration to another: flows stay inside, and across iterations there is only
+//! reuse of the memory. Most temporaries are confined, and most of their relations are never needed
+//! by anybody, so relations become isl objects on demand. *Straight* variables, which all
+//! instructions touch by one index in the same loops, need no pairs at all: one scan over the
+//! sequence of accesses finds the edges.
 
 pub mod access;
 mod agree;
@@ -56,8 +57,8 @@ pub enum DependenceKind {
     Anti,
     /// Write after write.
     Output,
-    /// Update after update by the same commuting operator: the order does not matter, only that they
-    /// do not tear each other.
+    /// Update after update by the same commuting operator: the order does not matter, only that
+    /// they do not tear each other.
     Update,
 }
 
@@ -90,13 +91,15 @@ pub struct Dependence {
     pub reuse_across: Vec<InameId>,
     /// The array through which the element is found, if any.
     pub through: Option<VarId>,
-    /// Arrays through which both accesses find the element, and the entries that injectivity would make the same.
+    /// Arrays through which both accesses find the element, and the entries that injectivity would
+    /// make the same.
     maps: Vec<(VarId, Vec<(Affine, Affine)>)>,
     /// The indices of both accesses, as far as they are quasi-affine.
     indices: [Rc<[Option<Affine>]>; 2],
     /// Loops at the source that have the value of a loop at the sink.
     agreeing: Vec<(InameId, InameId)>,
-    /// All that isl is told of the pairs: those of two accesses, less those with a certain write in between.
+    /// All that isl is told of the pairs: those of two accesses, less those with a certain write in
+    /// between.
     relation: Arc<Relation>,
     labels: Rc<Labels>,
     map: OnceCell<isl::Map>,
@@ -120,15 +123,16 @@ impl Labels {
         }
     }
 
-    /// A map from instances to instances whose loops go by number, with the names of the kernel; those of the sink
-    /// end in `'`.
+    /// A map from instances to instances whose loops go by number, with the names of the kernel;
+    /// those of the sink end in `'`.
     pub(crate) fn name(&self, map: &isl::Map, insns: [InsnId; 2]) -> Result<isl::Map, isl::IslError> {
         let loops = |i: InsnId| self.loops[i.index()].iter().map(|l| self.inames[l.index()].as_str());
         named(map, insns.map(|i| (self.insns[i.index()].as_str(), loops(i).collect())))
     }
 }
 
-/// A map whose loops go by number, with names of the instructions and loops at both ends; those of the sink end in `'`.
+/// A map whose loops go by number, with names of the instructions and loops at both ends; those of
+/// the sink end in `'`.
 pub(crate) fn named(map: &isl::Map, ends: [(&str, Vec<&str>); 2]) -> Result<isl::Map, isl::IslError> {
     let [(source, outer), (sink, inner)] = ends;
     let primed: Vec<_> = inner.iter().map(|name| format!("{name}'")).collect();
@@ -147,13 +151,14 @@ impl Dependence {
         }
     }
 
-    /// Whether `i` at the source has the value of `j` at the sink in every pair, as far as the indices tell.
+    /// Whether `i` at the source has the value of `j` at the sink in every pair, as far as the
+    /// indices tell.
     pub fn agrees(&self, i: InameId, j: InameId) -> bool {
         (i == j && self.equal.contains(&i)) || self.agreeing.contains(&(i, j))
     }
 
-    /// Whether `x` at the source and `y` at the sink, which mention no scalar that may change, have one value in
-    /// every pair, as far as the indices tell.
+    /// Whether `x` at the source and `y` at the sink, which mention no scalar that may change, have
+    /// one value in every pair, as far as the indices tell.
     pub fn agree_on(&self, x: &Affine, y: &Affine) -> bool {
         if let (Some(i), Some(j)) = (x.as_iname(), y.as_iname()) {
             return self.agrees(i, j);
@@ -282,8 +287,8 @@ pub(crate) fn dependences_through(analysis: &Analysis, var: VarId) -> Result<Vec
     Ok(found)
 }
 
-/// Accesses whose constant indices differ never meet: where every access has a constant on some axis,
-/// such as the component of a vector, each constant is a variable of its own.
+/// Accesses whose constant indices differ never meet: where every access has a constant on some
+/// axis, such as the component of a vector, each constant is a variable of its own.
 fn by_constant_axes(sites: &[AccessSite]) -> Vec<Cow<'_, [AccessSite]>> {
     let constant = |s: &AccessSite, axis: usize| s.index[axis].as_ref().and_then(Affine::as_constant);
     let rank = sites.first().map_or(0, |s| s.index.len());
@@ -353,7 +358,8 @@ impl Collector<'_, '_> {
         }
     }
 
-    /// Every pair of accesses, at least one writing, with values that are overwritten on the way subtracted.
+    /// Every pair of accesses, at least one writing, with values that are overwritten on the way
+    /// subtracted.
     fn pairs(&mut self, order: Order, equal: &[InameId]) {
         let sites = self.sites;
         for a in sites {
@@ -387,8 +393,9 @@ impl Collector<'_, '_> {
     }
 
     /// The way from `a` over the certain write `w` to `b`, if `w` hides what `a` writes from `b`:
-    /// both parts are exact on a common element. That holds if the element of `a` is known, or if `b`
-    /// reads one known element; else `w` may overwrite another element than the one that flows.
+    /// both parts are exact on a common element. That holds if the element of
+    /// `a` is known, or if `b` reads one known element; else `w` may overwrite another element than
+    /// the one that flows.
     fn detour(
         &self,
         a: &AccessSite,

@@ -13,7 +13,8 @@ use purlin_isl as isl;
 
 /// A relation as plain data, not yet an isl object.
 ///
-/// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops projected out.
+/// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops
+/// projected out.
 #[derive(Clone, Debug)]
 pub struct PairRelation {
     /// The instructions at both ends.
@@ -24,7 +25,8 @@ pub struct PairRelation {
     agreeing: Vec<(InameId, InameId)>,
 }
 
-/// What decides the order: the first common loop of this range at which the two differ, or the text.
+/// What decides the order: the first common loop of this range at which the two differ, or the
+/// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// First of the common loops, counted from outside; on those before it both agree.
@@ -51,7 +53,8 @@ impl PairRelation {
         &self.pairs
     }
 
-    /// Pairs `(i, j)`: in every pair of instances `i` at the source has the value of `j` at the sink.
+    /// Pairs `(i, j)`: in every pair of instances `i` at the source has the value of `j` at the
+    /// sink.
     pub fn agreeing(&self) -> &[(InameId, InameId)] {
         &self.agreeing
     }
@@ -136,14 +139,15 @@ fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec
     Some(same)
 }
 
-/// If both indices are entries of the same injective array, equal values mean equal entries. An array
-/// that instructions write may hold other values at the second access.
+/// If both indices are entries of the same injective array, equal values mean equal entries. An
+/// array that instructions write may hold other values at the second access.
 fn same_map_entry(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<Vec<(Affine, Affine)>> {
     let (map, entries) = map_entries(poly, x, y)?;
     poly.kernel.assumptions.contains(&Assumption::Injective(map)).then_some(entries)
 }
 
-/// The array of which both indices are entries, if no instruction writes it, and where those are, as far as it is known.
+/// The array of which both indices are entries, if no instruction writes it, and where those are,
+/// as far as it is known.
 fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Affine, Affine)>)> {
     let (Expr::Load(p), Expr::Load(q)) = (x, y) else { return None };
     if p.var != q.var || poly.kernel.insns.values().any(|i| i.lhs.var == p.var) {
@@ -156,8 +160,8 @@ fn map_entries(poly: &Polyhedral, x: &Expr, y: &Expr) -> Option<(VarId, Vec<(Aff
     Some((p.var, entries.collect()))
 }
 
-/// Arrays that nobody writes and both accesses find their element through, on any axis, with the entries that would be
-/// the same if the array was injective.
+/// Arrays that nobody writes and both accesses find their element through, on any axis, with the
+/// entries that would be the same if the array was injective.
 pub(crate) fn common_maps(
     poly: &Polyhedral,
     a: &AccessSite,

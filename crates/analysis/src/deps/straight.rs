@@ -1,11 +1,11 @@
 //! Variables that all instructions touch by the same index, directly in the same loops.
 //!
-//! Within an iteration such a variable is one element, so its accesses are a sequence, and a scan of
-//! it gives the dependences without comparing every pair: a read follows the *run* of writes before
-//! it (one assignment, or updates by one operator with nothing in between), a write follows the reads
-//! since the last run, or that run. The number of relations grows with the number of accesses, not
-//! with its square. Every other conflicting pair follows by transitivity, and no path needs an update
-//! dependence, which orders nothing.
+//! Within an iteration such a variable is one element, so its accesses are a sequence, and a scan
+//! of it gives the dependences without comparing every pair: a read follows the *run* of writes
+//! before it (one assignment, or updates by one operator with nothing in between), a write follows
+//! the reads since the last run, or that run. The number of relations grows with the number of
+//! accesses, not with its square. Every other conflicting pair follows by transitivity, and no path
+//! needs an update dependence, which orders nothing.
 
 use crate::deps::access::{AccessSite, Mode};
 use crate::deps::confined::is_injective_on;
@@ -117,8 +117,8 @@ impl Scan {
         let earlier = std::mem::take(&mut self.run);
         let reads = std::mem::take(&mut self.reads);
         let commutes = op.is_some() && op == earlier.op;
-        // Reads follow the run before them, so that behind reads an overwritten run needs no edge; an
-        // update reads what the run leaves.
+        // Reads follow the run before them, so that behind reads an overwritten run needs no edge;
+        // an update reads what the run leaves.
         let seen = if commutes { earlier.members.len().saturating_sub(1) } else { 0 };
         if reads.is_empty() || op.is_some() {
             for m in &earlier.members[seen..] {
@@ -152,7 +152,8 @@ impl Scan {
                 self.across(r, first, None);
             }
         } else if self.run.members.len() == sites.len() {
-            // one run of updates: each meets itself, and the last writer of the next iteration's first
+            // one run of updates: each meets itself, and the last writer of the next iteration's
+            // first
             self.across(sites.len() - 1, 0, None);
             for k in 0..sites.len() - usize::from(sites.len() == 1) {
                 self.across(k, k, None);

@@ -1,15 +1,17 @@
 //! Whether accesses stay inside of their arrays.
 //!
-//! An access at quasi-affine indices is inside for all values that the assumptions leave to the parameters if,
-//! with `D` the instances of its loops under the conditions around it and `n` the extent of an axis,
+//! An access at quasi-affine indices is inside for all values that the assumptions leave to the
+//! parameters if, with `D` the instances of its loops under the conditions around it and `n` the
+//! extent of an axis,
 //!
 //! ```text
 //! { i in D : index(i) < 0  or  index(i) >= n }   is empty.
 //! ```
 //!
-//! Plain integers decide the usual cases (a loop over the extent, the blocks of a split), isl the rest; where the
-//! set is not empty its smallest point is the witness. An index that is read from memory, a condition or a bound
-//! that isl cannot see leave the question open until the values are known: [`Analysis::check_launch`].
+//! Plain integers decide the usual cases (a loop over the extent, the blocks of a split), isl the
+//! rest; where the set is not empty its smallest point is the witness. An index that is read from
+//! memory, a condition or a bound that isl cannot see leave the question open until the values are
+//! known: [`Analysis::check_launch`].
 //!
 //! ```
 //! use purlin_analysis::Analysis;

@@ -101,8 +101,8 @@ impl<'p, 'k> Proofs<'p, 'k> {
         implied(&known, distance)
     }
 
-    /// Why a point outside may be none that happens: isl does not see every condition, or a scalar is given at
-    /// launch of which nothing can be assumed.
+    /// Why a point outside may be none that happens: isl does not see every condition, or a scalar
+    /// is given at launch of which nothing can be assumed.
     fn unseen(&self, site: &Site<'_>) -> Option<Cause> {
         let seen = |d: &Domain| self.poly.domain(d, Side::Source).1;
         let domains =

@@ -42,8 +42,9 @@ pub fn axis_of(tag: AxisTag) -> Option<Axis> {
     }
 }
 
-/// The value of an iname at index 0 of its axis: the lower bound of a range, whatever the loops around say of it, else 0
-/// (the loops inside a block that a split makes start there). Code generation counts the same way.
+/// The value of an iname at index 0 of its axis: the lower bound of a range, whatever the loops
+/// around say of it, else 0 (the loops inside a block that a split makes start there). Code
+/// generation counts the same way.
 pub fn index_origin(domain: &Domain, iname: InameId) -> Affine {
     domain.as_guarded_range(iname).map_or_else(Affine::default, |range| range.lo)
 }

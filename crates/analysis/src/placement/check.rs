@@ -23,7 +23,8 @@ pub struct Barrier {
     /// The variable between them.
     pub var: VarId,
     /// `None`: within one iteration of their common sequential loops, `source` stands first in the
-    /// text. `Some(l)`: `source` in one iteration of the sequential loop `l`, `sink` in a later one.
+    /// text. `Some(l)`: `source` in one iteration of the sequential loop `l`, `sink` in a later
+    /// one.
     pub carrier: Option<InameId>,
 }
 
@@ -40,8 +41,8 @@ pub struct Placement {
     pub lanes: Vec<Option<(usize, i64)>>,
 }
 
-/// Checks every dependence against the axis tags, and the temporaries that share a buffer, and collects the
-/// barriers needed.
+/// Checks every dependence against the axis tags, and the temporaries that share a buffer, and
+/// collects the barriers needed.
 ///
 /// # Errors
 /// The first dependence that the placement breaks, with a witness.
@@ -67,8 +68,8 @@ pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
     Ok(placement)
 }
 
-/// The lane axes of the variables that the work-items of a sub-group hold; checks that every work-item writes only
-/// elements that it holds.
+/// The lane axes of the variables that the work-items of a sub-group hold; checks that every
+/// work-item writes only elements that it holds.
 fn lanes_of(
     poly: &Polyhedral,
     axes: &LaunchAxes,
@@ -203,7 +204,8 @@ impl Checker<'_, '_> {
         Ok(())
     }
 
-    /// Whether the loops along `l.0` are known to take no more than the work-items of one sub-group.
+    /// Whether the loops along `l.0` are known to take no more than the work-items of one
+    /// sub-group.
     fn is_one_sub_group(&self) -> bool {
         let mut along = self.poly.kernel.inames.iter().filter(|(_, i)| i.tag == AxisTag::Local(0));
         along.all(|(id, iname)| match iname.domain.as_guarded_range(id) {
@@ -266,8 +268,8 @@ impl Checker<'_, '_> {
         Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
     }
 
-    /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read wherever the loop
-    /// runs, and not only where something inside does.
+    /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read
+    /// wherever the loop runs, and not only where something inside does.
     fn coordinates(&self, d: &Dependence, axis: Axis) -> (Coordinate, Coordinate) {
         let at = |insn, reads: bool| match self.axes.coordinate(self.poly, insn, axis) {
             _ if reads && self.is_bound_everywhere(d.var, insn, axis) => Coordinate::Everywhere,

@@ -1,12 +1,12 @@
 //! Where instances run: work-groups, work-items, and what must be synchronised.
 //!
 //! An instance's work-group and work-item along an axis are the values of its inames with that tag,
-//! counted from the loop's lower bound. Along an axis the launch has but the instruction is not in, an
-//! instruction that writes only private variables runs everywhere; one that writes a local variable
-//! runs in every group, on work-item 0; any other runs at index 0.
+//! counted from the loop's lower bound. Along an axis the launch has but the instruction is not in,
+//! an instruction that writes only private variables runs everywhere; one that writes a local
+//! variable runs in every group, on work-item 0; any other runs at index 0.
 //!
-//! For each dependence whose ends run in different places (Kulkarni & Klöckner 2025, §4.2.3, and the project's
-//! own rules):
+//! For each dependence whose ends run in different places (Kulkarni & Klöckner 2025, §4.2.3, and
+//! the project's own rules):
 //!
 //! | through | different groups | same group, different work-items |
 //! |---|---|---|
@@ -17,15 +17,16 @@
 //!
 //! A scalar in the bounds of a loop is read wherever the loop runs, in front of everything inside.
 //!
-//! A sub-group's arrays are registers: every write goes to the element at the work-item's own index along `l.0`, and the
-//! others read it by a shuffle, which orders what it reads like a barrier would. A sub-group is 32 neighbours along
-//! `l.0`, or all of them where they are fewer.
+//! A sub-group's arrays are registers: every write goes to the element at the work-item's own index
+//! along
+//! `l.0`, and the others read it by a shuffle, which orders what it reads like a barrier would. A sub-group is 32 neighbours along `l.0`,
+//! or all of them where they are fewer.
 //!
-//! A barrier orders two instances only if the source comes strictly first once the parallel loops are
-//! left out of the loop tree.
+//! A barrier orders two instances only if the source comes strictly first once the parallel loops
+//! are left out of the loop tree.
 //!
-//! Lanes of a vector run together: between them nothing may flow or clash, and no private value but an
-//! array element of its own leaves a lane.
+//! Lanes of a vector run together: between them nothing may flow or clash, and no private value but
+//! an array element of its own leaves a lane.
 
 mod axes;
 mod check;

@@ -7,9 +7,10 @@ use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::VarId;
 use purlin_ir::kernel::{AddressSpace, VarKind};
 
-/// For each axis of a private array, or of one that a sub-group holds, whether every access indexes it by the same
-/// function of the work-item and work-group, or whether the lanes of the sub-group hold an element each, so that a work-item touches one value of it only: the axis disappears
-/// from the code. That no value crosses to another slice is for the flow check.
+/// For each axis of a private array, or of one that a sub-group holds, whether every access indexes
+/// it by the same function of the work-item and work-group, or whether the lanes of the sub-group
+/// hold an element each, so that a work-item touches one value of it only: the axis disappears from
+/// the code. That no value crosses to another slice is for the flow check.
 pub fn sliced_axes(poly: &Polyhedral, var: VarId, sites: &[AccessSite]) -> Vec<bool> {
     let variable = &poly.kernel.vars[var];
     let registers = matches!(variable.space, AddressSpace::Private | AddressSpace::SubGroup);
@@ -23,8 +24,10 @@ pub fn sliced_axes(poly: &Polyhedral, var: VarId, sites: &[AccessSite]) -> Vec<b
 /// Work-items of a sub-group, which are neighbours along `l.0`.
 pub const SUB_GROUP: i64 = 32;
 
-/// The axis of an array that the work-items of a sub-group hold, along which each holds the elements at its own index
-/// along `l.0`, and what is added to that index: in every write, whatever the reads. `None` if there is no such axis.
+/// The axis of an array that the work-items of a sub-group hold, along which each holds the
+/// elements at its own index along
+/// `l.0`, and what is added to that index: in every write, whatever the reads. `None` if there is
+/// no such axis.
 pub fn lane_axis(poly: &Polyhedral, var: VarId, sites: &[AccessSite]) -> Option<(usize, i64)> {
     let of_write = |site: &AccessSite, axis: usize| {
         let (terms, constant) = in_axes(poly, site.index[axis].as_ref()?)?;

@@ -1,7 +1,8 @@
-//! The proof that temporaries may share a buffer: while a value of one is alive, no other is written.
+//! The proof that temporaries may share a buffer: while a value of one is alive, no other is
+//! written.
 //!
-//! Dependences know variables, not buffers, so that any step could bring two lives together, and so can the
-//! text of a kernel: the proof is part of every placement, and of every step of a recipe.
+//! Dependences know variables, not buffers, so that any step could bring two lives together, and so
+//! can the text of a kernel: the proof is part of every placement, and of every step of a recipe.
 
 use crate::Analysis;
 use crate::deps::Dependence;
@@ -42,16 +43,16 @@ const HELP: &str = "give them storage of their own, or keep their uses apart";
 
 /// Checks every group of temporaries that share a buffer.
 ///
-/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u` and `X` the writes of `v`,
-/// `{ w -> r in D : exists x in X : w before x before r }` is empty. In private memory, "before" is the
-/// sequential order, of which every work-item runs a part. In local memory it leaves the loops on axes out
-/// (work-items run side by side; generated code separates accesses of different sharers by barriers, which
-/// keep what remains of the order), and instances of one instruction count as running at once; without loops
-/// on axes it is the sequential order.
+/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u` and
+/// `X` the writes of `v`, `{ w -> r in D : exists x in X : w before x before r }` is empty. In
+/// private memory, "before" is the sequential order, of which every work-item runs a part. In local
+/// memory it leaves the loops on axes out (work-items run side by side; generated code separates
+/// accesses of different sharers by barriers, which keep what remains of the order), and instances
+/// of one instruction count as running at once; without loops on axes it is the sequential order.
 ///
 /// # Errors
-/// Types or address spaces that differ, memory that cannot be shared, or two instances between which another
-/// sharer is written.
+/// Types or address spaces that differ, memory that cannot be shared, or two instances between
+/// which another sharer is written.
 pub(crate) fn check_storage(analysis: &Analysis) -> Result<(), StorageError> {
     let kernel = analysis.kernel();
     let sharers: Vec<_> = kernel.vars.ids().filter(|v| kernel.vars[*v].storage.is_some()).collect();
@@ -149,9 +150,9 @@ fn check_life(analysis: &Analysis, d: &Dependence, other: VarId) -> Result<(), S
 
 /// Whether the text decides that no instance of `x` runs between source and sink of a dependence.
 ///
-/// Formula: let source and sink agree on the first `n` of the loops that order them. What runs between them
-/// agrees with them on those that are around it, too. If these are all that order `x` and one end, the text
-/// does, and `x` must stand between them in the text.
+/// Formula: let source and sink agree on the first
+/// `n` of the loops that order them. What runs between them agrees with them on those that are around it, too. If these are all that order `x`
+/// and one end, the text does, and `x` must stand between them in the text.
 fn is_apart(poly: &Polyhedral, d: &Dependence, x: InsnId, at_once: bool) -> bool {
     let loops = |a, b| ordering_loops(poly, a, b, at_once);
     let agreed = loops(d.source, d.sink).iter().take_while(|l| d.agrees(**l, **l)).count();
@@ -175,7 +176,8 @@ fn ordering_loops(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Vec
     poly.common_loops(a, b).iter().copied().filter(|l| !runs_at_once(poly, *l, at_once)).collect()
 }
 
-/// The pairs of instances of `a` and `b`, `a` before `b`; `None` if the text decides that there are none.
+/// The pairs of instances of `a` and `b`, `a` before `b`; `None` if the text decides that there are
+/// none.
 fn before(poly: &Polyhedral, a: InsnId, b: InsnId, at_once: bool) -> Option<Pairs> {
     let common = poly.common_loops(a, b);
     let unordered: Vec<_> = (0..common.len()).filter(|k| runs_at_once(poly, common[*k], at_once)).collect();

@@ -4,9 +4,11 @@ use super::{Pairs, Question, Relation};
 use purlin_isl as isl;
 use std::sync::Arc;
 
-/// Whether nothing runs between the ends of a relation that comes after its source and before its sink.
+/// Whether nothing runs between the ends of a relation that comes after its source and before its
+/// sink.
 ///
-/// Formula: `{ w -> r in D : exists x : w before x before r }` is empty, for any values that the symbols can take.
+/// Formula: `{ w -> r in D : exists x : w before x before r }` is empty, for any values that the
+/// symbols can take.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NothingBetween {
     /// From the write of a value to its reads.

@@ -50,8 +50,8 @@ pub(crate) struct Instances {
 }
 
 impl Instances {
-    /// The instances of an instruction where the first parts of its condition hold, or all, and what stands in these
-    /// reductions. Constraints on scalars that may change are left out.
+    /// The instances of an instruction where the first parts of its condition hold, or all, and
+    /// what stands in these reductions. Constraints on scalars that may change are left out.
     pub(crate) fn of(
         poly: &Polyhedral,
         insn: InsnId,

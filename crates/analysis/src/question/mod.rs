@@ -1,8 +1,8 @@
-//! Questions to isl as plain values: what isl is asked is built from the value alone, and the value is the key under
-//! which the answer is kept, so that the two cannot differ.
+//! Questions to isl as plain values: what isl is asked is built from the value alone, and the value
+//! is the key under which the answer is kept, so that the two cannot differ.
 //!
-//! Loops go by number, outer first, so that the same question about another variable, or after loops were renamed, is
-//! the same value. Symbols go by name: witnesses hold their values.
+//! Loops go by number, outer first, so that the same question about another variable, or after
+//! loops were renamed, is the same value. Symbols go by name: witnesses hold their values.
 
 mod alive;
 mod covered;
@@ -98,7 +98,8 @@ enum Column {
 }
 
 impl Linear {
-    /// An expression at a place with these loops around; `None` if it mentions anything but them and symbols.
+    /// An expression at a place with these loops around; `None` if it mentions anything but them
+    /// and symbols.
     pub(crate) fn of(e: &Affine, scope: &[InameId], symbol: &dyn Fn(VarId) -> Option<usize>) -> Option<Self> {
         let term = |(atom, c): &(Atom, i64)| {
             let column = match atom {
@@ -142,7 +143,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A constraint at a place with these loops around; `None` if it mentions anything but them and symbols.
+    /// A constraint at a place with these loops around; `None` if it mentions anything but them and
+    /// symbols.
     pub(crate) fn of(
         c: &Constraint,
         scope: &[InameId],

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 /// The pairs of instances of two accesses that touch one element, one before the other.
 ///
-/// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops projected out.
+/// Formula: `{ i -> j : i in D_a, j in D_b, f_a(i) = f_b(j), i before j }`, reduction loops
+/// projected out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pairs {
     /// The domains `D_a` and `D_b`.
     pub(crate) ends: [Shared<Instances>; 2],
-    /// Values at the source that equal values at the sink: `f_a(i) = f_b(j)`, as far as both are known.
+    /// Values at the source that equal values at the sink: `f_a(i) = f_b(j)`, as far as both are
+    /// known.
     pub(crate) same: Vec<(Linear, Linear)>,
     /// Number of loops around both.
     pub(crate) common: usize,
@@ -74,7 +76,8 @@ impl Pairs {
     }
 }
 
-/// The pairs among which a value flows, or that touch one element: pairs, less those with a write in between.
+/// The pairs among which a value flows, or that touch one element: pairs, less those with a write
+/// in between.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Relation {
     /// The pairs.

@@ -18,7 +18,8 @@ pub(super) struct Image {
     pub(super) context: Rc<Context>,
     /// One value an axis; `None` if an index is not affine.
     pub(super) index: Option<Vec<Affine>>,
-    /// The elements as constraints on the axes, once they are needed; reads, writes and both use them.
+    /// The elements as constraints on the axes, once they are needed; reads, writes and both use
+    /// them.
     pub(super) elements: OnceCell<Option<Formula>>,
 }
 

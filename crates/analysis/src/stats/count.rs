@@ -101,7 +101,8 @@ impl Counter {
 
 /// Drops what the box decides and shrinks the box by constraints that are linear in a dimension.
 fn tighten(mut formula: Formula, region: &mut Region) -> Formula {
-    // each round may shrink the box; 8 are plenty for loop nests, and more would not be wrong to skip
+    // each round may shrink the box; 8 are plenty for loop nests, and more would not be wrong to
+    // skip
     for _ in 0..8 {
         formula = formula.simplify(region);
         let mut changed = false;

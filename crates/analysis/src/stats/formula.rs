@@ -226,7 +226,8 @@ impl Region {
         let c_abs = i128::from(coefficient).abs();
         let floor = |x: i128| x.div_euclid(c_abs);
         let ceil = |x: i128| -((-x).div_euclid(c_abs));
-        // c x + rest >= 0: x >= ceil(-rest / c) or x <= floor(rest / |c|), at the rest that allows most
+        // c x + rest >= 0: x >= ceil(-rest / c) or x <= floor(rest / |c|), at the rest that allows
+        // most
         match (c, coefficient > 0) {
             (Constraint::NonNegative(_), true) => (Some(ceil(-most)), None),
             (Constraint::NonNegative(_), false) => (None, Some(floor(most))),

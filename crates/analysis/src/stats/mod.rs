@@ -47,8 +47,8 @@ use std::collections::BTreeMap;
 /// Statistics of a kernel at these parameters.
 ///
 /// # Errors
-/// A kernel that is not well formed, a missing parameter; bounds that depend on data or are missing;
-/// counts beyond 64 bits; domains so intricate that counting them would take minutes.
+/// A kernel that is not well formed, a missing parameter; bounds that depend on data or are
+/// missing; counts beyond 64 bits; domains so intricate that counting them would take minutes.
 pub fn statistics(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Statistics, StatsError> {
     let program = lower(kernel, params)?;
     let value = |v: &purlin_ir::Variable| match v.kind {

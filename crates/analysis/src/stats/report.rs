@@ -89,7 +89,8 @@ impl VarStatistics {
 pub struct Statistics {
     /// Instructions by id, which is textual order in a canonical kernel.
     pub insns: Vec<InsnStatistics>,
-    /// Operations that occur, by kind and type; integer ones include those of indices and predicates.
+    /// Operations that occur, by kind and type; integer ones include those of indices and
+    /// predicates.
     pub ops: Vec<OpCount>,
     /// Whether `ops` is exact; conditions on data make it an upper bound.
     pub ops_exact: bool,

@@ -47,7 +47,8 @@ impl Best {
     }
 }
 
-/// A candidate in the order of ranks; that is total, since times are compared as `f64::total_cmp` does.
+/// A candidate in the order of ranks; that is total, since times are compared as `f64::total_cmp`
+/// does.
 struct ByRank(Ranked);
 
 impl Ord for ByRank {

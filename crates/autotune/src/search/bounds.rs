@@ -4,8 +4,8 @@ use crate::tiling::{MAX_WORK_GROUP, TilingSizes};
 use purlin_runtime::Occupancy;
 use serde::{Deserialize, Serialize};
 
-/// Bounds of the search space: the constraints of Kulkarni & Klöckner 2025, adjustable, and the limits of a
-/// device.
+/// Bounds of the search space: the constraints of Kulkarni & Klöckner 2025, adjustable, and the
+/// limits of a device.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, section 4.2.5.
@@ -23,13 +23,14 @@ pub struct SearchBounds {
     pub max_work_group: u64,
     /// Most bytes of local memory of a work-group.
     pub local_bytes: u64,
-    /// Most sums that a work-item keeps in registers at a time; Kulkarni & Klöckner 2025 has no such bound.
+    /// Most sums that a work-item keeps in registers at a time; Kulkarni & Klöckner 2025 has no
+    /// such bound.
     pub accumulators: Option<u64>,
 }
 
 impl Default for SearchBounds {
-    /// The bounds of Kulkarni & Klöckner 2025 on its devices: 0.8, 0.97, 256 work-items, and 48 KiB of local
-    /// memory.
+    /// The bounds of Kulkarni & Klöckner 2025 on its devices: 0.8, 0.97, 256 work-items, and 48 KiB
+    /// of local memory.
     ///
     /// It does not say that 48 KiB bound its configurations, but all of its tables lie below, seven
     /// cases within 2 % (3-D P6 hyperelasticity: 48,600 bytes), while its Titan V has 96 KiB.
@@ -58,7 +59,8 @@ impl SearchBounds {
         }
     }
 
-    /// Whether a work-item that does `eval_rows` and `quad_rows` rows of tiles has registers for their sums.
+    /// Whether a work-item that does `eval_rows` and `quad_rows` rows of tiles has registers for
+    /// their sums.
     pub(super) fn allow_rows(&self, sizes: &TilingSizes, eval_rows: u64, quad_rows: u64) -> bool {
         let values: u64 = sizes.trial.iter().map(|s| s.derivatives).sum();
         let components = sizes.test.derivatives / sizes.test.matrices.max(1);
@@ -71,7 +73,8 @@ impl SearchBounds {
         self.work_items.min(self.largest_of_device())
     }
 
-    /// Most work-items of a work-group by the device; four times what any GPU of today takes is enough.
+    /// Most work-items of a work-group by the device; four times what any GPU of today takes is
+    /// enough.
     pub(super) fn largest_of_device(&self) -> u64 {
         self.max_work_group.min(MAX_WORK_GROUP)
     }

@@ -83,14 +83,15 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// Work-groups on a multiprocessor are bounded by their local memory and by the device; as in the source,
-    /// a part of a work-group counts.
+    /// Work-groups on a multiprocessor are bounded by their local memory and by the device; as in
+    /// the source, a part of a work-group counts.
     fn resident(&self, demand: &Demand) -> f64 {
         let fitting = self.occupancy.local_bytes_per_unit as f64 / demand.allocated_bytes;
         demand.effective_sub_groups * fitting.min(self.occupancy.groups_per_unit as f64)
     }
 
-    /// Equations (40) to (42). It never falls when `allocated_bytes` grows: the search relies on that.
+    /// Equations (40) to (42). It never falls when `allocated_bytes` grows: the search relies on
+    /// that.
     pub(super) fn seconds(&self, demand: &Demand) -> f64 {
         let resident = self.resident(demand);
         let part = |saturating: f64| (resident / saturating).min(1.0);

@@ -5,7 +5,8 @@ use super::options::{Columns, Launch, tile_options};
 use super::space::SearchSpace;
 use crate::tiling::{Tiling, TilingParameters, TilingSizes};
 
-/// The remaining sizes of tiles: widths of the evaluation tiles, by their place, and of the quadrature tiles.
+/// The remaining sizes of tiles: widths of the evaluation tiles, by their place, and of the
+/// quadrature tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tile {
     /// Words of the buffer that the fetched tiles share.
@@ -96,7 +97,8 @@ impl<'a> Group<'a> {
         None
     }
 
-    /// For each launch its tiles and their times; within a launch no time is less than the one before it.
+    /// For each launch its tiles and their times; within a launch no time is less than the one
+    /// before it.
     pub(super) fn timed<'g>(&'g self, model: &'g CostModel<'_>) -> impl Iterator<Item = Timed<'g>> {
         self.space.launches().iter().filter_map(move |launch| {
             let tiles = self.fitting(*launch);

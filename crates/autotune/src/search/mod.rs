@@ -1,10 +1,11 @@
 //! The space of tiling parameters of a problem: counted, ranked, drawn from, never stored.
 //!
-//! Constraint 1 of Kulkarni & Klöckner 2025 leaves few values of each parameter, but their product has up to
-//! some hundred million candidates. They are visited in *groups* that share the tile of the quadrature loop
-//! and the heights of the other tiles. Inside a group the predicted time depends on the remaining tile sizes
-//! by the local memory alone, and never falls when that grows; so tiles in the order of their memory, the
-//! fastest candidates, and how many are faster than a given one are found without looking at most of them.
+//! Constraint 1 of Kulkarni & Klöckner 2025 leaves few values of each parameter, but their product
+//! has up to some hundred million candidates. They are visited in *groups* that share the tile of
+//! the quadrature loop and the heights of the other tiles. Inside a group the predicted time
+//! depends on the remaining tile sizes by the local memory alone, and never falls when that grows;
+//! so tiles in the order of their memory, the fastest candidates, and how many are faster than a
+//! given one are found without looking at most of them.
 
 mod best;
 mod bounds;

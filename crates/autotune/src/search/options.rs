@@ -48,7 +48,8 @@ pub(super) fn count_launches(most: u64) -> u64 {
     (1..=most).map(|cells| most / cells).sum()
 }
 
-/// A choice of widths of evaluation tiles, with the words of one row of the smallest and the largest tile.
+/// A choice of widths of evaluation tiles, with the words of one row of the smallest and the
+/// largest tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     pub(super) widths: Vec<u64>,

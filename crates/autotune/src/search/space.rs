@@ -42,8 +42,8 @@ pub struct Ranked {
 }
 
 impl Ranked {
-    /// By predicted time; candidates of the same time by barriers, local memory, and their parameters, so that
-    /// the order is the same on every machine.
+    /// By predicted time; candidates of the same time by barriers, local memory, and their
+    /// parameters, so that the order is the same on every machine.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let time = self.seconds_per_cell.total_cmp(&other.seconds_per_cell);
         let key = |r: &Self| (r.barriers, r.local_bytes);
@@ -142,8 +142,8 @@ impl SearchSpace {
             && tiling.local_bytes() <= self.bounds.local_bytes
     }
 
-    /// Counts the candidates, what the constraints cut, and finds the `b` best. `progress` is called with the
-    /// number of parts that are done and of all parts, from any thread.
+    /// Counts the candidates, what the constraints cut, and finds the `b` best. `progress` is
+    /// called with the number of parts that are done and of all parts, from any thread.
     pub fn survey(&self, model: &CostModel<'_>, b: usize, progress: impl Fn(usize, usize) + Sync) -> Survey {
         let bound = AtomicU64::new(f64::INFINITY.to_bits());
         let done = AtomicUsize::new(0);
@@ -231,8 +231,8 @@ impl SearchSpace {
         }))
     }
 
-    /// `count` different candidates, each as likely as any other, or all if there are fewer; `below(n)` draws a
-    /// number below `n`.
+    /// `count` different candidates, each as likely as any other, or all if there are fewer; `below(n)`
+    /// draws a number below `n`.
     pub fn sample(&self, count: usize, mut below: impl FnMut(u64) -> u64) -> Vec<TilingParameters> {
         let of = |points: &(u64, u64)| self.groups(*points).map(|g| g.count()).collect::<Vec<_>>();
         let counts: Vec<Vec<u64>> = self.points.par_iter().map(of).collect();
@@ -282,8 +282,8 @@ impl Part {
     }
 }
 
-/// Offers the best of a group to `best`. `bound` is a time that as many candidates as are kept do not exceed,
-/// somewhere; positive numbers are ordered as their bits are.
+/// Offers the best of a group to `best`. `bound` is a time that as many candidates as are kept do
+/// not exceed, somewhere; positive numbers are ordered as their bits are.
 fn best_of(group: &Group<'_>, model: &CostModel<'_>, bound: &AtomicU64, best: &mut Best) {
     for timed in group.timed(model) {
         for tile in timed.tiles {

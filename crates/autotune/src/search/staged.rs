@@ -2,23 +2,26 @@
 
 use crate::tiling::{SpaceSizes, TilingParameters, TilingSizes};
 
-/// Cells of a work-group and work-items of each, best first: with a sub-group of cells at a time, all its work-items
-/// read the same entries of the matrices; with few cells, several work-groups share a multiprocessor and hide each
-/// other's barriers. Of the 29 cases where a staged tiling is the fastest (`results/h200/tuned.jsonl`, 2026-11-21):
-/// 32 by 4 in 14, 64 by 3 in 5, 32 by 8 in 3, 64 by 4 in 2, 32 by 6 in 2, 16 by 16 in 2, 32 by 12 in 1.
+/// Cells of a work-group and work-items of each, best first: with a sub-group of cells at a time,
+/// all its work-items read the same entries of the matrices; with few cells, several work-groups
+/// share a multiprocessor and hide each other's barriers. Of the 29 cases where a staged tiling is
+/// the fastest (`results/h200/tuned.jsonl`, 2026-11-21): 32 by 4 in 14, 64 by 3 in 5, 32 by 8 in 3,
+/// 64 by 4 in 2, 32 by 6 in 2, 16 by 16 in 2, 32 by 12 in 1.
 const LAUNCHES: [(u64, u64); 11] =
     [(32, 4), (32, 6), (64, 3), (32, 8), (64, 4), (32, 12), (64, 6), (16, 16), (16, 12), (16, 8), (8, 16)];
 
-/// Most sums of a work-item: 80 still fit its registers where degrees of freedom are in local memory.
+/// Most sums of a work-item: 80 still fit its registers where degrees of freedom are in local
+/// memory.
 const SUMS: u64 = 80;
 
 /// Fewest points of a tile: below, one cell a work-item needs no tiles.
 const FEWEST_POINTS: u64 = 6;
 
-/// Staged tilings of a problem that fit `local_bytes` of local memory: each launch with the largest quadrature tile
-/// that it has room for, then each with the next smaller one. The sizes are those of functions that share their
-/// matrices. The other tiles are as large as the quadrature tile and the whole cell, so that every matrix is fetched
-/// once a quadrature tile; where local memory forbids that, a half or a third as wide.
+/// Staged tilings of a problem that fit `local_bytes` of local memory: each launch with the largest
+/// quadrature tile that it has room for, then each with the next smaller one. The sizes are those
+/// of functions that share their matrices. The other tiles are as large as the quadrature tile and
+/// the whole cell, so that every matrix is fetched once a quadrature tile; where local memory
+/// forbids that, a half or a third as wide.
 pub fn staged_tilings(sizes: &TilingSizes, local_bytes: u64) -> impl Iterator<Item = TilingParameters> {
     let points = sizes.quadrature_points;
     let mut tiles: Vec<u64> = (1..=points).map(|count| points.div_ceil(count)).collect();
@@ -57,8 +60,8 @@ fn fitting(
     tilings.into_iter().find(|p| local_words(sizes, p) * sizes.word_bytes <= local_bytes)
 }
 
-/// Words of local memory of a staged tiling: factors, degrees of freedom and results of all cells, each row of an odd
-/// length, and the largest tile.
+/// Words of local memory of a staged tiling: factors, degrees of freedom and results of all cells,
+/// each row of an odd length, and the largest tile.
 fn local_words(sizes: &TilingSizes, p: &TilingParameters) -> u64 {
     let row = |words: u64| words | 1;
     let tiles = sizes.trial.iter().zip(&p.eval_cols).map(|(s, cols)| s.matrices * p.eval_rows * cols);

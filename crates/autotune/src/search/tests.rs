@@ -35,7 +35,8 @@ fn ceilings(n: u64) -> BTreeSet<u64> {
     (1..=n).map(|k| n.div_ceil(k)).collect()
 }
 
-/// Every choice of parameters that satisfies the constraints as Kulkarni & Klöckner 2025 writes them.
+/// Every choice of parameters that satisfies the constraints as Kulkarni & Klöckner 2025 writes
+/// them.
 fn by_loops(sizes: &TilingSizes, bounds: &SearchBounds) -> BTreeSet<TilingParameters> {
     let mut found = BTreeSet::new();
     let mut tiles = Vec::new();
@@ -172,7 +173,8 @@ fn a_predicted_time_by_hand() {
     let device = titan();
     let model = CostModel::new(&device).unwrap();
     let tiling = Tiling::new(&sizes, &p).unwrap();
-    // 35 rows of the quadrature take 9 steps of 4 work-items, 36 slots; the evaluation's 24 rows are even.
+    // 35 rows of the quadrature take 9 steps of 4 work-items, 36 slots; the evaluation's 24 rows
+    // are even.
     let predication = (3 * 24 * 35 + 3 * 35 * 24) as f64 / (3 * 24 * 35 + 3 * 36 * 24) as f64;
     let local = ((3 * 35 * 5 + 64 * 24 * 3) * 8) as f64;
     let resident = predication * 8.0 * (98304.0 / local);

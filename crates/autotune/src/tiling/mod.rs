@@ -1,5 +1,5 @@
-//! The parametric multi-level tiling of Kulkarni & Klöckner 2025 in numbers: what it does with a problem's
-//! sizes.
+//! The parametric multi-level tiling of Kulkarni & Klöckner 2025 in numbers: what it does with a
+//! problem's sizes.
 //!
 //! ```
 //! use purlin_autotune::{SpaceSizes, Tiling, TilingParameters, TilingSizes};

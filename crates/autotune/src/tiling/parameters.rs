@@ -18,7 +18,8 @@ pub struct TilingParameters {
     pub quad_tile: u64,
     /// Points (rows) of a tile of the matrices of the evaluation, `T_e^r`.
     pub eval_rows: u64,
-    /// Nodes (columns) of a tile of the matrices of each evaluated function, `T_e^c`, in the order of the sizes.
+    /// Nodes (columns) of a tile of the matrices of each evaluated function, `T_e^c`, in the order
+    /// of the sizes.
     pub eval_cols: Vec<u64>,
     /// Nodes (rows) of a tile of the matrices of the test function, `T_q^r`.
     pub quad_rows: u64,
@@ -76,8 +77,8 @@ impl TilingSizes {
     /// Whether the sizes are those of a kernel.
     ///
     /// # Errors
-    /// No function, a size of zero or above 16,383 (so that no quantity leaves 64 bits), more matrices than
-    /// derivatives.
+    /// No function, a size of zero or above 16,383 (so that no quantity leaves 64 bits), more
+    /// matrices than derivatives.
     pub fn check(&self) -> Result<(), TilingError> {
         let within = |what: String, found: u64, min: u64, max: u64| match (min..=max).contains(&found) {
             true => Ok(()),
@@ -99,7 +100,8 @@ impl TilingSizes {
 }
 
 impl TilingParameters {
-    /// Whether the parameters make sense for a problem: no tile larger than what is tiled, none empty.
+    /// Whether the parameters make sense for a problem: no tile larger than what is tiled, none
+    /// empty.
     ///
     /// # Errors
     /// The parameter and the bound it breaks; sizes that [`TilingSizes::check`] refuses.
@@ -143,8 +145,9 @@ impl TilingParameters {
 }
 
 impl fmt::Display for TilingParameters {
-    /// `18x14 work-items, 112 points, tiles 112x3,3 and 42x8`: cells by work-items of each, the tile of the quadrature
-    /// loop, tiles of the evaluation with a width for each function, tiles of the quadrature.
+    /// `18x14 work-items, 112 points, tiles 112x3,3 and 42x8`: cells by work-items of each, the
+    /// tile of the quadrature loop, tiles of the evaluation with a width for each function, tiles
+    /// of the quadrature.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cells, work_items_per_cell, quad_tile, eval_rows, quad_rows, quad_cols, .. } = self;
         let widths: Vec<String> = self.eval_cols.iter().map(u64::to_string).collect();

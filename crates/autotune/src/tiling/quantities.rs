@@ -1,7 +1,8 @@
 //! What a tiled kernel executes, allocates and moves, as functions of sizes and parameters.
 //!
-//! Every function says where it stands in Kulkarni & Klöckner 2025. The text there is wrong in places; what
-//! stands here follows from its Algorithm 4, whose loops the study of it counts one by one.
+//! Every function says where it stands in Kulkarni & Klöckner 2025. The text there is wrong in
+//! places; what stands here follows from its Algorithm 4, whose loops the study of it counts one by
+//! one.
 
 use super::parameters::{TilingError, TilingParameters};
 use super::sizes::TilingSizes;
@@ -43,7 +44,8 @@ impl<'a> Tiling<'a> {
         self.parameters
     }
 
-    /// Sum of `f(points)` over the tiles of the quadrature loop: full ones and the rest, if there is one.
+    /// Sum of `f(points)` over the tiles of the quadrature loop: full ones and the rest, if there
+    /// is one.
     fn over_quad_tiles(&self, f: impl Fn(u64) -> u64) -> u64 {
         let (points, tile) = (self.sizes.quadrature_points, self.parameters.quad_tile);
         let rest = points % tile;
@@ -65,8 +67,8 @@ impl<'a> Tiling<'a> {
         self.over_quad_tiles(|q| q.div_ceil(self.parameters.eval_rows))
     }
 
-    /// Tiles of reference matrices that a work-group fetches while it evaluates, each of all matrices of one
-    /// function.
+    /// Tiles of reference matrices that a work-group fetches while it evaluates, each of all
+    /// matrices of one function.
     #[must_use]
     pub fn eval_tiles(&self) -> u64 {
         let widths = self.sizes.trial.iter().zip(&self.parameters.eval_cols);
@@ -84,10 +86,11 @@ impl<'a> Tiling<'a> {
 
     /// Barriers that a work-group executes from start to end, `N_sync`.
     ///
-    /// Two for each fetched tile (one before it is read, one before the next overwrites it) and two for each
-    /// tile of the quadrature loop: between evaluation and quadrature, and before the next tile. The source
-    /// multiplies the last two with the row tiles of the evaluation, `ceil(q / T_e^r)`, but both barriers of
-    /// Algorithm 4 (its lines 58 and 99) stand outside of that loop; the figures agree where `T_e^r = T^Q`.
+    /// Two for each fetched tile (one before it is read, one before the next overwrites it) and two
+    /// for each tile of the quadrature loop: between evaluation and quadrature, and before the next
+    /// tile. The source multiplies the last two with the row tiles of the evaluation,
+    /// `ceil(q / T_e^r)`, but both barriers of Algorithm 4 (its lines 58 and 99) stand outside of
+    /// that loop; the figures agree where `T_e^r = T^Q`.
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, equations (23) and (24).
@@ -98,9 +101,10 @@ impl<'a> Tiling<'a> {
 
     /// Barriers that Algorithm 4 needs: those around fetched tiles.
     ///
-    /// The first barrier around a tile of the test function's matrices already separates the factors `e_k` from
-    /// their use, and the last one their use from the next tile of the quadrature loop; so the other two of
-    /// [`Self::barriers`] order nothing that is not ordered.
+    /// The first barrier around a tile of the test function's matrices already separates the
+    /// factors
+    /// `e_k` from their use, and the last one their use from the next tile of the quadrature loop; so the other two of [`Self::barriers`]
+    /// order nothing that is not ordered.
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, terms 1 and 2 of equation (23).
@@ -109,7 +113,8 @@ impl<'a> Tiling<'a> {
         2 * (self.eval_tiles() + self.quadrature_tiles())
     }
 
-    /// Words of a tile of the matrices of each function: the evaluated ones, then the test function.
+    /// Words of a tile of the matrices of each function: the evaluated ones, then the test
+    /// function.
     fn tile_words(&self) -> impl Iterator<Item = u64> {
         let p = self.parameters;
         let widths = self.sizes.trial.iter().zip(&p.eval_cols);
@@ -120,13 +125,15 @@ impl<'a> Tiling<'a> {
     /// Words of the buffer that all fetched tiles share.
     ///
     /// # Source
-    /// Kulkarni & Klöckner 2025, equation (22) and term 1 of (25), with matrices where it has derivatives.
+    /// Kulkarni & Klöckner 2025, equation (22) and term 1 of (25), with matrices where it has
+    /// derivatives.
     #[must_use]
     pub fn buffer_words(&self) -> u64 {
         self.tile_words().max().unwrap_or(0)
     }
 
-    /// Words of the factors `e_k` of a tile of the quadrature loop, for all cells of the work-group.
+    /// Words of the factors `e_k` of a tile of the quadrature loop, for all cells of the
+    /// work-group.
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, term 2 of equation (25).
@@ -169,11 +176,12 @@ impl<'a> Tiling<'a> {
         self.parameters.work_group().div_ceil(sub_group.max(1))
     }
 
-    /// Operations for which the work-items of a cell have a slot while `points` points are evaluated: each of
-    /// them makes as many steps as the busiest.
+    /// Operations for which the work-items of a cell have a slot while `points` points are
+    /// evaluated: each of them makes as many steps as the busiest.
     ///
     /// # Source
-    /// Kulkarni & Klöckner 2025, equation (30); it leaves out the factor 2 that its equation (28) has.
+    /// Kulkarni & Klöckner 2025, equation (30); it leaves out the factor 2 that its equation (28)
+    /// has.
     fn eval_slots(&self, points: u64) -> u64 {
         let steps = self.steps(points, self.parameters.eval_rows);
         let per_row: u64 = self.sizes.trial.iter().map(|s| s.derivatives * s.nodes).sum();
@@ -183,21 +191,22 @@ impl<'a> Tiling<'a> {
     /// The same for the quadrature.
     ///
     /// # Source
-    /// Kulkarni & Klöckner 2025, equation (31); it leaves out the factor 2 and has `T_q^r` too often in its
-    /// first term.
+    /// Kulkarni & Klöckner 2025, equation (31); it leaves out the factor 2 and has `T_q^r` too
+    /// often in its first term.
     fn quadrature_slots(&self, points: u64) -> u64 {
         let steps = self.steps(self.sizes.test.nodes, self.parameters.quad_rows);
         2 * self.parameters.work_items_per_cell * steps * self.sizes.test.derivatives * points
     }
 
-    /// Steps of a work-item over `rows` rows in tiles of `tile` rows, dealt out among the work-items of a cell.
+    /// Steps of a work-item over `rows` rows in tiles of `tile` rows, dealt out among the
+    /// work-items of a cell.
     fn steps(&self, rows: u64, tile: u64) -> u64 {
         let items = self.parameters.work_items_per_cell;
         (rows / tile) * tile.div_ceil(items) + (rows % tile).div_ceil(items)
     }
 
-    /// Operations of a cell's small matrix–vector products, counted with those that masked work-items only wait
-    /// for, `Ops^performed`.
+    /// Operations of a cell's small matrix–vector products, counted with those that masked
+    /// work-items only wait for, `Ops^performed`.
     ///
     /// # Shapes and units
     /// FLOP per cell; a masked work-item counts as busy.
@@ -227,7 +236,8 @@ impl<'a> Tiling<'a> {
         self.tile_words().min().unwrap_or(0) as f64 / self.buffer_words() as f64
     }
 
-    /// Words of degrees of freedom that a work-item loads, `M_gather`: all of its cell, again for each row tile.
+    /// Words of degrees of freedom that a work-item loads, `M_gather`: all of its cell, again for
+    /// each row tile.
     ///
     /// The other work-items of the cell load the same words at the same time.
     ///
@@ -248,7 +258,8 @@ impl<'a> Tiling<'a> {
     }
 
     /// Words of reference data of a work-group in the cost model, `N_c M_ref`: one matrix of each
-    /// evaluated function and the weights. It leaves out the other derivatives and the test function.
+    /// evaluated function and the weights. It leaves out the other derivatives and the test
+    /// function.
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, equation (43).
@@ -313,7 +324,8 @@ mod tests {
     use super::*;
     use crate::tiling::SpaceSizes;
 
-    /// 7 points, a vector function with 2 x 3 derivatives on 5 nodes, a scalar one on 4; 3 nodes of the test.
+    /// 7 points, a vector function with 2 x 3 derivatives on 5 nodes, a scalar one on 4; 3 nodes of
+    /// the test.
     fn sizes() -> TilingSizes {
         TilingSizes {
             quadrature_points: 7,

@@ -5,8 +5,9 @@ use std::fmt;
 
 /// Sizes of one discrete function in the kernel of a form.
 ///
-/// Kulkarni & Klöckner 2025 has one reference matrix for each derivative. The components of a vector function
-/// share their matrices: 3-D elasticity evaluates nine derivatives with three matrices, and fetches three.
+/// Kulkarni & Klöckner 2025 has one reference matrix for each derivative. The components of a
+/// vector function share their matrices: 3-D elasticity evaluates nine derivatives with three
+/// matrices, and fetches three.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, equation (15) and Table 2.
@@ -18,8 +19,8 @@ pub struct SpaceSizes {
     pub nodes: u64,
     /// Components; 1 for a scalar function, `d` for a vector function.
     pub components: u64,
-    /// Derivatives of components (and components themselves) that are evaluated at a point, `N^deriv`; for the
-    /// test function the factors `e_k`.
+    /// Derivatives of components (and components themselves) that are evaluated at a point,
+    /// `N^deriv`; for the test function the factors `e_k`.
     pub derivatives: u64,
     /// Distinct reference matrices that they are evaluated with, at most `derivatives`.
     pub matrices: u64,
@@ -51,7 +52,8 @@ impl fmt::Display for SpaceSizes {
     }
 }
 
-/// Sizes of a kernel of Algorithm 2 of Kulkarni & Klöckner 2025, which the quantities of its tiling depend on.
+/// Sizes of a kernel of Algorithm 2 of Kulkarni & Klöckner 2025, which the quantities of its tiling
+/// depend on.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, Table 2 and section 4.2.4.
@@ -59,8 +61,8 @@ impl fmt::Display for SpaceSizes {
 pub struct TilingSizes {
     /// Points of the quadrature rule, `Q`.
     pub quadrature_points: u64,
-    /// Functions that are evaluated, scalar and vector ones, in the order of the kernel; coordinates are among
-    /// them only where the geometry is evaluated at each point.
+    /// Functions that are evaluated, scalar and vector ones, in the order of the kernel;
+    /// coordinates are among them only where the geometry is evaluated at each point.
     pub trial: Vec<SpaceSizes>,
     /// The test function, `W`.
     pub test: SpaceSizes,
@@ -69,15 +71,15 @@ pub struct TilingSizes {
 }
 
 impl TilingSizes {
-    /// Operations of all small matrix–vector products of a cell: a multiplication and an addition for each
-    /// entry of a matrix.
+    /// Operations of all small matrix–vector products of a cell: a multiplication and an addition
+    /// for each entry of a matrix.
     ///
     /// # Shapes and units
     /// FLOP per cell.
     ///
     /// # Source
-    /// Kulkarni & Klöckner 2025, equation (28); it has `n_U` where `n_V` is meant in the sum over vector
-    /// spaces.
+    /// Kulkarni & Klöckner 2025, equation (28); it has `n_U` where `n_V` is meant in the sum over
+    /// vector spaces.
     #[must_use]
     pub fn usable_ops(&self) -> u64 {
         self.spaces().map(|s| 2 * s.derivatives * s.nodes * self.quadrature_points).sum()

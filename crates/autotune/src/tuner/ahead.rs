@@ -11,8 +11,8 @@ pub(super) struct Ahead {
     pub threads: usize,
     /// Things made and not yet taken, at most.
     pub window: usize,
-    /// Whether the first is taken only when all are made: where maker and taker share the cores, timings
-    /// would suffer otherwise. The window is then as wide as the list.
+    /// Whether the first is taken only when all are made: where maker and taker share the cores,
+    /// timings would suffer otherwise. The window is then as wide as the list.
     pub all_first: bool,
 }
 

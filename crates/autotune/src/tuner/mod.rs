@@ -1,13 +1,14 @@
 //! The tuner: tries candidates on a device, keeps what it finds, chooses the fastest that is right.
 //!
-//! Code is generated and compiled ahead on many threads; one thread owns the device. A candidate that does
-//! not transform, compile, launch or agree with the reference is recorded with its reason and passed over.
-//! What the database holds already is not done again, so a run that was stopped goes on where it was.
+//! Code is generated and compiled ahead on many threads; one thread owns the device. A candidate
+//! that does not transform, compile, launch or agree with the reference is recorded with its reason
+//! and passed over. What the database holds already is not done again, so a run that was stopped
+//! goes on where it was.
 //!
 //! # Source
-//! Kulkarni & Klöckner 2025, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5 warm-ups,
-//! at least 15 runs or 0.2 s; here the median is kept with the shortest and the longest, by the device's own
-//! clock.
+//! Kulkarni & Klöckner 2025, §4.3 and §6.2: the b best ranked variants and the single-cell one, 5
+//! warm-ups, at least 15 runs or 0.2 s; here the median is kept with the shortest and the longest,
+//! by the device's own clock.
 
 mod ahead;
 mod trial;
@@ -69,8 +70,8 @@ pub trait Session {
     /// A compiled candidate.
     type Program;
 
-    /// Runs a candidate on fresh outputs and compares it with the reference. The first one that is right may
-    /// become the reference of those that follow.
+    /// Runs a candidate on fresh outputs and compares it with the reference. The first one that is
+    /// right may become the reference of those that follow.
     ///
     /// # Errors
     /// The launch failed, or the result is wrong.
@@ -95,8 +96,8 @@ pub struct TunerOptions {
     pub hopeless: f64,
     /// Threads that generate and compile.
     pub threads: usize,
-    /// Whether the device computes on the cores that compile: then all candidates of a case are compiled
-    /// before the first is timed.
+    /// Whether the device computes on the cores that compile: then all candidates of a case are
+    /// compiled before the first is timed.
     pub shares_cores: bool,
     /// No candidate is begun later than this after the start.
     pub time_limit: Option<Duration>,
@@ -162,8 +163,8 @@ pub trait Observer: Sync {
     fn event(&self, event: Event<'_>);
     /// Whether to stop before the next trial.
     fn wants_stop(&self) -> bool;
-    /// A candidate does not come back from the device; its record is kept. The thread that waits for it cannot
-    /// be freed: the process has to end.
+    /// A candidate does not come back from the device; its record is kept. The thread that waits
+    /// for it cannot be freed: the process has to end.
     fn hangs(&self, record: &Record);
 }
 
@@ -184,7 +185,8 @@ pub enum Ending {
     },
 }
 
-/// Tries the candidates of `tasks` that `database` does not hold, and keeps each result there at once.
+/// Tries the candidates of `tasks` that `database` does not hold, and keeps each result there at
+/// once.
 ///
 /// # Errors
 /// The database cannot be read or written.

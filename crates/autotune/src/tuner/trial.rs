@@ -87,7 +87,8 @@ fn hang(setting: Setting<'_>, workload: &Workload, candidate: &Candidate) {
     let patience = setting.options.patience.as_secs_f64();
     let refusal = Refusal::new(Stage::Hang, format!("no result within {patience:.0} s"));
     let record = record(setting, workload, candidate, Outcome::Refused(refusal));
-    // The process ends anyway; a database that cannot be written is no reason to wait for the device.
+    // The process ends anyway; a database that cannot be written is no reason to wait for the
+    // device.
     let _ = setting.database.append(&record);
     setting.observer.hangs(&record);
 }
@@ -168,8 +169,8 @@ impl<'t, S: Subject> Run<'t, S> {
         }
     }
 
-    /// Runs a candidate whose time is known, so that others can be compared with its result. If that fails,
-    /// the next one that is right takes its place.
+    /// Runs a candidate whose time is known, so that others can be compared with its result. If
+    /// that fails, the next one that is right takes its place.
     fn reference(
         &mut self,
         subject: &'t S,

@@ -39,8 +39,8 @@ impl<T: Clone> Watch<T> {
         self.set(|s| s.closed = true);
     }
 
-    /// Waits until something has been on the device for longer than `patience`, which it returns, or for
-    /// [`Watch::close`].
+    /// Waits until something has been on the device for longer than
+    /// `patience`, which it returns, or for [`Watch::close`].
     pub(super) fn overdue(&self, patience: Duration) -> Option<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

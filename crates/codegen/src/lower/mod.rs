@@ -89,8 +89,8 @@ impl<'k> Lower<'k> {
         self.nodes(None, &kernel.body, &[])
     }
 
-    /// Code of a list of siblings: the body of `list`, or the root. Each run of statements without a
-    /// barrier stands under the conditions in `pending`.
+    /// Code of a list of siblings: the body of
+    /// `list`, or the root. Each run of statements without a barrier stands under the conditions in `pending`.
     fn nodes(
         &mut self,
         list: Option<InameId>,
@@ -139,7 +139,8 @@ impl<'k> Lower<'k> {
         Ok(out)
     }
 
-    /// The labels of the instructions in a node, if all have the same and the last remark said others.
+    /// The labels of the instructions in a node, if all have the same and the last remark said
+    /// others.
     fn remark(&mut self, node: &Node) -> Option<String> {
         let label = self.label(node)?;
         if self.stage.as_deref() == Some(&label) {

@@ -5,8 +5,8 @@ use crate::ast::{Fence, For, LoopKind, Stmt};
 use crate::plan::Target;
 use purlin_ir::{MathFn, ScalarType};
 
-/// Infinity or not-a-number among the first values of a table. CUDA's functions and OpenCL's `NAN` are no constants
-/// there, a quotient is one everywhere.
+/// Infinity or not-a-number among the first values of a table. CUDA's functions and OpenCL's `NAN`
+/// are no constants there, a quotient is one everywhere.
 pub(crate) fn constant_special(v: f64, ty: ScalarType) -> &'static str {
     match (v.is_nan(), v.is_sign_negative(), ty) {
         (true, _, ScalarType::F32) => "0.0f/0.0f",
@@ -52,7 +52,8 @@ impl Dialect {
         }
     }
 
-    /// Where an array starts at a multiple of some bytes. OpenCL's loads of vectors do not ask for it, and C has none.
+    /// Where an array starts at a multiple of some bytes. OpenCL's loads of vectors do not ask for
+    /// it, and C has none.
     pub(crate) fn aligned(self, bytes: u64) -> Option<String> {
         match self.0 {
             Target::Cuda => Some(format!("__align__({bytes}) ")),
@@ -68,7 +69,8 @@ impl Dialect {
         }
     }
 
-    /// What a source says of contraction: OpenCL C by a pragma, the others by an option of their compilers.
+    /// What a source says of contraction: OpenCL C by a pragma, the others by an option of their
+    /// compilers.
     pub(crate) fn contraction(self, allowed: bool) -> &'static str {
         match (self.0, allowed) {
             (Target::OpenCl, false) => "#pragma OPENCL FP_CONTRACT OFF\n\n",
@@ -193,9 +195,10 @@ impl Dialect {
         if sign.is_empty() { format!("({value})") } else { format!("({sign}{value})") }
     }
 
-    /// What keeps a short loop of varying length rolled. NVVM (CUDA 13.0, before sm_100) unrolls the
-    /// inner loop of `for i in 0..3 for j in i..3` around a call, and then leaves the outer one after
-    /// its first iteration: `tests/compilers/nvvm_leaves_a_triangle.cu`; `tests/nvrtc.rs` shows it.
+    /// What keeps a short loop of varying length rolled. NVVM (CUDA 13.0, before sm_100) unrolls
+    /// the inner loop of `for i in 0..3 for j in i..3` around a call, and then leaves the outer one
+    /// after its first iteration: `tests/compilers/nvvm_leaves_a_triangle.cu`; `tests/nvrtc.rs`
+    /// shows it.
     pub(crate) fn rolled_pragma(self) -> Option<&'static str> {
         match self.0 {
             Target::Cuda => Some("#pragma unroll 1"),

@@ -28,7 +28,8 @@ pub struct Function {
     pub block: [u64; 3],
     /// Names of the extents of the axes of groups that the C code loops over, outermost first.
     pub grid: Vec<(u8, Name)>,
-    /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they are aligned.
+    /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they
+    /// are aligned.
     pub aligned: Vec<(Name, u64)>,
     /// Arrays of the C code that are too large for the stack.
     pub kept: Vec<Name>,
@@ -45,8 +46,8 @@ pub struct Param {
     pub ty: ScalarType,
     /// For a buffer: whether it is only read.
     pub buffer: Option<bool>,
-    /// Whether work-items tell each other something through it. Compilers may move accesses through a `restrict`
-    /// pointer past a barrier, since nobody else seems to have the pointer.
+    /// Whether work-items tell each other something through it. Compilers may move accesses through
+    /// a `restrict` pointer past a barrier, since nobody else seems to have the pointer.
     pub is_shared: bool,
     /// A remark behind it.
     pub remark: Option<String>,
@@ -366,7 +367,8 @@ impl Printer {
         self.braced(&f.body);
     }
 
-    /// Whether the iterations may run in lanes: see [`may_vectorise`]. Lanes have no copies of what outlives them.
+    /// Whether the iterations may run in lanes: see [`may_vectorise`]. Lanes have no copies of what
+    /// outlives them.
     fn may_vectorise(&self, body: &Block) -> bool {
         may_vectorise(body) && !declares(body, &self.kept)
     }
@@ -447,8 +449,8 @@ impl Printer {
         }
     }
 
-    /// `void entry_launch(void *const *args, const int64_t *grid)`: each argument points to a value, or
-    /// to the pointer of a buffer.
+    /// `void entry_launch(void *const *args, const int64_t *grid)`: each argument points to a
+    /// value, or to the pointer of a buffer.
     fn launcher(&mut self, function: &Function) {
         let head = format!(
             "void {}(void *const *args, const int64_t *grid)",
@@ -484,8 +486,8 @@ impl Printer {
     }
 }
 
-/// Whether the iterations may run in lanes: no atomics inside (OpenMP forbids them in `simd`), nothing
-/// stored to a scalar from outside.
+/// Whether the iterations may run in lanes: no atomics inside (OpenMP forbids them in `simd`),
+/// nothing stored to a scalar from outside.
 fn may_vectorise(body: &Block) -> bool {
     fn visit(block: &Block, declared: &mut BTreeSet<Name>) -> bool {
         block.iter().all(|stmt| {
@@ -536,8 +538,9 @@ pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
     }
 }
 
-/// A comment up to the end of its line, whatever the text: C joins a line that ends in a backslash, or in the trigraph
-/// of one, with the next, and other characters than a line feed may end a line or turn its direction.
+/// A comment up to the end of its line, whatever the text: C joins a line that ends in a backslash,
+/// or in the trigraph of one, with the next, and other characters than a line feed may end a line
+/// or turn its direction.
 fn comment(text: &str) -> String {
     let is_plain =
         |c: char| !c.is_control() && !matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

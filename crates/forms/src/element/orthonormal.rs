@@ -1,8 +1,10 @@
-//! The orthonormal (Proriol–Koornwinder–Dubiner) polynomials of the unit simplex and their gradients.
+//! The orthonormal (Proriol–Koornwinder–Dubiner) polynomials of the unit simplex and their
+//! gradients.
 //!
-//! The recurrences are those of Kirby, *Singularity-free evaluation of collapsed-coordinate orthogonal polynomials*
-//! (ACM TOMS 37, 2010): polynomial in the Cartesian coordinates, so there is no special case at the collapsed vertex.
-//! They are written once, over [`Jet`]s, which carry a value and its gradient.
+//! The recurrences are those of Kirby, *Singularity-free evaluation of collapsed-coordinate
+//! orthogonal polynomials* (ACM TOMS 37, 2010): polynomial in the Cartesian coordinates, so there
+//! is no special case at the collapsed vertex. They are written once, over [`Jet`]s, which carry a
+//! value and its gradient.
 
 use std::ops::{Add, Mul, Sub};
 
@@ -78,10 +80,12 @@ pub struct OrthonormalTable {
     pub gradients: Vec<Vec<f64>>,
 }
 
-/// Values and gradients of the polynomials of at most `degree` that are orthonormal on the unit simplex.
+/// Values and gradients of the polynomials of at most `degree` that are orthonormal on the unit
+/// simplex.
 ///
 /// # Shapes and units
-/// `points` is [points, dim] row-major, in reference coordinates; a trailing incomplete point is ignored.
+/// `points` is [points, dim] row-major, in reference coordinates; a trailing incomplete point is
+/// ignored.
 ///
 /// # Source
 /// Kirby 2010, figures 2 and 3.
@@ -111,7 +115,8 @@ pub(super) fn space_dimension(shape: CellShape, degree: usize) -> usize {
     }
 }
 
-/// The coefficients `(a, b, c)` of the Jacobi recurrence `P[n+1] = (a x + b) P[n] - c P[n-1]` for weights `(alpha, 0)`.
+/// The coefficients `(a, b, c)` of the Jacobi recurrence `P[n+1] = (a x + b) P[n] - c P[n-1]` for
+/// weights `(alpha, 0)`.
 fn jacobi(alpha: usize, n: usize) -> (f64, f64, f64) {
     let (alpha, n) = (alpha as f64, n as f64);
     let scale = 2.0 * (n + 1.0) * (n + 1.0 + alpha);
@@ -121,7 +126,8 @@ fn jacobi(alpha: usize, n: usize) -> (f64, f64, f64) {
     (a, b, c)
 }
 
-/// `P[0..=degree]` along the first direction: `P[p+1] = (2p+1)/(p+1) linear P[p] - p/(p+1) square P[p-1]`.
+/// `P[0..=degree]` along the first direction: `P[p+1] = (2p+1)/(p+1) linear P[p] - p/(p+1) square
+/// P[p-1]`.
 fn first_direction(degree: usize, linear: Jet, square: Jet) -> Vec<Jet> {
     let mut line = vec![Jet::constant(1.0)];
     for p in 0..degree {
@@ -135,8 +141,8 @@ fn first_direction(degree: usize, linear: Jet, square: Jet) -> Vec<Jet> {
     line
 }
 
-/// `Q[0..=top]` from `Q[0] = start`: `Q[q+1] = (a linear + b scale) Q[q] - c square Q[q-1]` with the Jacobi
-/// coefficients of weight `alpha`.
+/// `Q[0..=top]` from `Q[0] = start`: `Q[q+1] = (a linear + b scale) Q[q] - c square
+/// Q[q-1]` with the Jacobi coefficients of weight `alpha`.
 fn next_direction(start: Jet, top: usize, alpha: usize, forms: [Jet; 3]) -> Vec<Jet> {
     let [linear, scale, square] = forms;
     let mut line = vec![start];

@@ -27,14 +27,16 @@ pub struct ExpandedForm {
     pub trial: Option<FunctionSpace>,
 }
 
-/// Maximum number of operations of a form that is written out: each derivative of a product multiplies them. The linearised
-/// hyperelasticity of Kulkarni & Klöckner 2025 in three dimensions stays far below.
+/// Maximum number of operations of a form that is written out: each derivative of a product
+/// multiplies them. The linearised hyperelasticity of Kulkarni & Klöckner 2025 in three dimensions
+/// stays far below.
 const MAX_NODES: usize = 100_000;
 
 /// Writes a form out in scalars.
 ///
 /// # Errors
-/// Any mistake in the form; more than 100,000 operations; two test functions (or two trial functions) in different spaces.
+/// Any mistake in the form; more than 100,000 operations; two test functions (or two trial
+/// functions) in different spaces.
 pub fn expand(form: &Form) -> Result<ExpandedForm, FormError> {
     form.check()?;
     let cell = form.cell()?;

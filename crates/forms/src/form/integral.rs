@@ -204,7 +204,8 @@ pub fn gateaux(of: &Expr, by: &Expr, direction: &Expr) -> Expr {
     Expr::build(&[of, by, direction], shape, kind)
 }
 
-/// The linear form that a bilinear form becomes when its trial function is `replaced` by a coefficient.
+/// The linear form that a bilinear form becomes when its trial function is `replaced` by a
+/// coefficient.
 ///
 /// # Errors
 /// The form carries [`FormError::NoTrial`], or [`FormError::Shapes`] if the shapes differ.

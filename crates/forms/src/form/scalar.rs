@@ -165,7 +165,8 @@ impl ScalarGraph {
         &self.constants
     }
 
-    /// The nodes at and below some roots in ascending order, without those that are `known` (and what only they need).
+    /// The nodes at and below some roots in ascending order, without those that are `known` (and
+    /// what only they need).
     pub(crate) fn below(&self, roots: &[ScalarId], known: impl Fn(ScalarId) -> bool) -> Vec<ScalarId> {
         let mut seen = BTreeSet::new();
         let mut open = roots.to_vec();

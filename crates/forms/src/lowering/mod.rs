@@ -12,7 +12,8 @@
 //! ```
 //!
 //! With the kernel comes its [cell program](CellProgram). Instructions are tagged with their
-//! [stage](crate::program::stage), those that belong to one function also `of_<name>`, so that texts have it, too.
+//! [stage](crate::program::stage), those that belong to one function also `of_<name>`, so that
+//! texts have it, too.
 
 mod arguments;
 mod builder;
@@ -79,7 +80,8 @@ pub struct LoweredForm {
     pub form: Form,
     /// Quadrature points per cell, by integral.
     pub points: Vec<usize>,
-    /// The nodes of the kernel's tables, maps and arrays of degrees of freedom, by ascending degree.
+    /// The nodes of the kernel's tables, maps and arrays of degrees of freedom, by ascending
+    /// degree.
     pub nodes: Vec<Nodes>,
 }
 
@@ -108,8 +110,8 @@ impl CellKernel for LoweredForm {
 /// stand in a kernel.
 ///
 /// # Source
-/// Kulkarni & Klöckner 2025, Algorithm 2; derivatives are pulled back to the reference cell as in equation
-/// (12).
+/// Kulkarni & Klöckner 2025, Algorithm 2; derivatives are pulled back to the reference cell as in
+/// equation (12).
 pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, FormError> {
     let mut form = form.clone();
     if let Some(degree) = options.degree {

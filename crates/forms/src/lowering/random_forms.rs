@@ -126,8 +126,8 @@ proptest! {
         interpret(&lowered.kernel, &mut memory).unwrap();
         let size = expected.iter().fold(1.0_f64, |m, y| m.max(y.abs()));
         for (found, expected) in memory.f64s("y").unwrap().iter().zip(&expected) {
-            // Nested functions multiply rounding errors by their slopes, some hundred in all; a wrong rule
-            // is wrong in the first digits.
+            // Nested functions multiply rounding errors by their slopes, some hundred in all; a
+            // wrong rule is wrong in the first digits.
             prop_assert!((found - expected).abs() <= 1e-10 * size, "{found} instead of {expected}");
         }
     }

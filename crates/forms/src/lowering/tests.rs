@@ -167,7 +167,8 @@ fn names_of_the_form_win_over_those_of_the_kernel() {
     assert!(matches!(bad("k"), Err(FormError::Name { .. })));
 }
 
-/// Names of the loops, temporaries, tables and instructions of a kernel, of its stages, and of the targets' words.
+/// Names of the loops, temporaries, tables and instructions of a kernel, of its stages, and of the
+/// targets' words.
 #[test]
 fn functions_may_have_the_names_of_parts_of_the_kernel() {
     let mut random = Random::fresh();
@@ -263,7 +264,8 @@ fn the_kernel_is_that_of_algorithm_2() {
     assert_eq!(found, expected);
 }
 
-/// The form of the tests of inputs: fields of degrees 3 and 1, constants with and without a default.
+/// The form of the tests of inputs: fields of degrees 3 and 1, constants with and without a
+/// default.
 fn with_inputs() -> super::LoweredForm {
     let (cubic, linear) =
         (FunctionSpace::scalar(CellShape::Triangle, 3), FunctionSpace::scalar(CellShape::Triangle, 1));
@@ -313,8 +315,8 @@ fn inputs_of_other_names_are_refused_with_the_nearest() {
     }
 }
 
-/// From degree 3 on nodes of other variants lie elsewhere: given with the arrays they are refused, where the action
-/// would be wrong.
+/// From degree 3 on nodes of other variants lie elsewhere: given with the arrays they are refused,
+/// where the action would be wrong.
 #[test]
 fn nodes_of_another_variant_are_refused_with_the_first_that_differs() {
     let (lowered, mesh) = (with_inputs(), Mesh::unit_square(1).unwrap());

@@ -6,11 +6,11 @@ use super::Mesh;
 const BITS: u32 = 20;
 
 impl Mesh {
-    /// The same mesh with its cells along a Hilbert curve through their centroids, and its vertices in the order in
-    /// which those cells first touch them; vertices of no cell are dropped.
+    /// The same mesh with its cells along a Hilbert curve through their centroids, and its vertices
+    /// in the order in which those cells first touch them; vertices of no cell are dropped.
     ///
-    /// Numberings give numbers in the order of the cells, so gathers of nearby cells then share cache lines. The
-    /// vertices of a cell keep their order within it.
+    /// Numberings give numbers in the order of the cells, so gathers of nearby cells then share
+    /// cache lines. The vertices of a cell keep their order within it.
     #[must_use]
     pub fn reorder_for_locality(&self) -> Self {
         let keys = self.hilbert_keys();

@@ -20,13 +20,15 @@ impl Mesh {
         }
     }
 
-    /// The unit square: `n` × `n` squares, each cut along its diagonal from (0,0) to (1,1) into 2 triangles.
+    /// The unit square: `n` × `n` squares, each cut along its diagonal from (0,0) to (1,1) into 2
+    /// triangles.
     ///
-    /// Vertices are numbered with x fastest. In each row of squares along x the triangles below the diagonal come first, then
-    /// those above, so that consecutive cells have consecutive vertices.
+    /// Vertices are numbered with x fastest. In each row of squares along x the triangles below the
+    /// diagonal come first, then those above, so that consecutive cells have consecutive vertices.
     ///
     /// # Errors
-    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
+    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits;
+    /// [`MeshError::Memory`].
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, section 6.2: 2·n² triangles.
@@ -44,14 +46,15 @@ impl Mesh {
         Ok(Self { shape: CellShape::Triangle, coordinates, cells, tags: None })
     }
 
-    /// The unit cube: `n`³ cubes, each cut around its diagonal from (0,0,0) to (1,1,1) into 6 tetrahedra, one for each
-    /// order in which a path can step along the axes (Kuhn's subdivision).
+    /// The unit cube: `n`³ cubes, each cut around its diagonal from (0,0,0) to (1,1,1) into 6
+    /// tetrahedra, one for each order in which a path can step along the axes (Kuhn's subdivision).
     ///
-    /// Vertices are numbered with x fastest. In each row of cubes along x the tetrahedra of one kind follow each other, so
-    /// that consecutive cells have consecutive vertices.
+    /// Vertices are numbered with x fastest. In each row of cubes along x the tetrahedra of one
+    /// kind follow each other, so that consecutive cells have consecutive vertices.
     ///
     /// # Errors
-    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits; [`MeshError::Memory`].
+    /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits;
+    /// [`MeshError::Memory`].
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, section 6.2: 6·n³ tetrahedra.
@@ -95,8 +98,8 @@ fn lists(coordinates: usize, cells: usize, corners: usize) -> Result<(Vec<f64>, 
 /// The orders in which a path can step along the axes.
 const PATHS: [[usize; 3]; 6] = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [2, 1, 0], [1, 0, 2]];
 
-/// One of the six tetrahedra of the cube with lowest corner `corner`; odd paths have two vertices swapped, so that
-/// all are positively oriented.
+/// One of the six tetrahedra of the cube with lowest corner `corner`; odd paths have two vertices
+/// swapped, so that all are positively oriented.
 fn kuhn(corner: u32, steps: [u32; 3], number: usize) -> [u32; 4] {
     let path = PATHS[number];
     let last = corner + steps[0] + steps[1] + steps[2];

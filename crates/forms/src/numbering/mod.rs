@@ -47,14 +47,15 @@ pub enum NumberingError {
     },
 }
 
-/// The map from the basis functions of each cell to the global degrees of freedom of a continuous Lagrange space.
+/// The map from the basis functions of each cell to the global degrees of freedom of a continuous
+/// Lagrange space.
 ///
-/// Numbers are given in the order in which the cells first touch them, so a mesh in a local order (see
-/// [`Mesh::reorder_for_locality`]) has a local numbering. The nodes of an edge or face are numbered along its
-/// vertices' numbers, so both sides agree however their cells list them.
+/// Numbers are given in the order in which the cells first touch them, so a mesh in a local order
+/// (see [`Mesh::reorder_for_locality`]) has a local numbering. The nodes of an edge or face are
+/// numbered along its vertices' numbers, so both sides agree however their cells list them.
 ///
-/// A vector space numbers its nodes likewise, with components innermost: component `c` of `m` of degree of freedom
-/// `i` is entry `m i + c`, that is `u[i, c]` of an array [dofs, m].
+/// A vector space numbers its nodes likewise, with components innermost: component `c` of `m` of
+/// degree of freedom `i` is entry `m i + c`, that is `u[i, c]` of an array [dofs, m].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbering {
     element: LagrangeElement,
@@ -66,8 +67,8 @@ impl Numbering {
     /// Numbers the Lagrange space of `degree` on `mesh`.
     ///
     /// # Errors
-    /// [`NumberingError::Element`] if there is no such element, [`NumberingError::TooMany`] above `i32::MAX` numbers,
-    /// [`NumberingError::Memory`].
+    /// [`NumberingError::Element`] if there is no such element, [`NumberingError::TooMany`] above
+    /// `i32::MAX` numbers, [`NumberingError::Memory`].
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, section 2.1: the indirection map of a function space.
@@ -117,8 +118,9 @@ impl Numbering {
         self.dofs.get(cell * n..(cell + 1) * n).unwrap_or(&[])
     }
 
-    /// The nodes of the degrees of freedom, [dofs, dim] row-major, on the mesh that was numbered: a function is
-    /// interpolated by its values there. A node on a shared entity is computed from the first cell that has it.
+    /// The nodes of the degrees of freedom, [dofs, dim] row-major, on the mesh that was numbered: a
+    /// function is interpolated by its values there. A node on a shared entity is computed from the
+    /// first cell that has it.
     #[must_use]
     pub fn dof_points(&self, mesh: &Mesh) -> Vec<f64> {
         let dim = mesh.shape().dim();
@@ -239,7 +241,8 @@ fn take(next: &mut i32, size: usize) -> Option<i32> {
 mod tests {
     use super::*;
 
-    /// A mesh with 2³¹ degrees of freedom does not fit a test machine; the counter behind the error does.
+    /// A mesh with 2³¹ degrees of freedom does not fit a test machine; the counter behind the error
+    /// does.
     #[test]
     fn numbers_run_out_at_the_last_32_bit_one() {
         let mut next = i32::MAX - 3;

@@ -4,7 +4,8 @@ use super::{Block, CellLoop, CellProgram, ElementVector, Evaluation, Gather, Not
 use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind, Variable};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 
-/// Loops and instructions by role, as lowering writes them or the tags of a text say; each list in textual order.
+/// Loops and instructions by role, as lowering writes them or the tags of a text say; each list in
+/// textual order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roles {
     pub(crate) cell: String,
@@ -44,8 +45,8 @@ impl Roles {
     /// The cell program of these loops and instructions of a kernel.
     ///
     /// # Errors
-    /// A loop whose length is no constant, an evaluation that reads several arrays, products that are added to
-    /// several arrays.
+    /// A loop whose length is no constant, an evaluation that reads several arrays, products that
+    /// are added to several arrays.
     pub(crate) fn program(self, kernel: &Kernel) -> Found<CellProgram> {
         Deriving { kernel, schedule: kernel.schedule() }.program(self)
     }

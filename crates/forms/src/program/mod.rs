@@ -28,16 +28,17 @@ use purlin_ir::{Kernel, ScalarType};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
 
-/// An operator action by the roles of its parts, as Kulkarni & Klöckner 2025's Algorithm 2 has them: for each cell it gathers,
-/// computes the geometry, zeroes the element vector, runs a loop over the points of each quadrature rule, and
-/// scatters.
+/// An operator action by the roles of its parts, as Kulkarni & Klöckner 2025's Algorithm 2 has
+/// them: for each cell it gathers, computes the geometry, zeroes the element vector, runs a loop
+/// over the points of each quadrature rule, and scatters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellProgram {
     /// The loop over cells and what it adds to the result.
     pub cells: CellLoop,
     /// What is gathered and then evaluated at quadrature points, in textual order.
     pub gathers: Vec<Gather>,
-    /// Other temporaries of a cell that the loops over quadrature points read: Jacobian terms, coordinates.
+    /// Other temporaries of a cell that the loops over quadrature points read: Jacobian terms,
+    /// coordinates.
     pub per_cell: Vec<Array>,
     /// The local integrals.
     pub element: ElementVector,
@@ -45,7 +46,8 @@ pub struct CellProgram {
     pub blocks: Vec<Block>,
 }
 
-/// A loop over cells that adds to a result: all that a mapping of one cell to a work-item must know.
+/// A loop over cells that adds to a result: all that a mapping of one cell to a work-item must
+/// know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellLoop {
     /// The loop.
@@ -88,7 +90,8 @@ pub struct ElementVector {
     pub scatter: Loop,
 }
 
-/// A loop over quadrature points: evaluations, a pointwise group, products with the basis of the test function.
+/// A loop over quadrature points: evaluations, a pointwise group, products with the basis of the
+/// test function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The loop.
@@ -109,8 +112,8 @@ pub struct Block {
     pub tables: Vec<Array>,
 }
 
-/// Products of tables with gathered degrees of freedom in one loop: the values and derivatives of a function at a
-/// point, or those of several functions with the same tables.
+/// Products of tables with gathered degrees of freedom in one loop: the values and derivatives of a
+/// function at a point, or those of several functions with the same tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
     /// Name of the first function in the form.
@@ -193,7 +196,8 @@ impl CellProgram {
     }
 }
 
-/// A kernel whose parts have roles: those that lowering handed over, or those that the tags of a text say.
+/// A kernel whose parts have roles: those that lowering handed over, or those that the tags of a
+/// text say.
 pub trait CellKernel {
     /// The kernel.
     fn kernel(&self) -> &Kernel;

@@ -6,7 +6,8 @@ use purlin_ir::{InameId, Insn, InsnId, Kernel};
 use purlin_transforms::schedule::{Loop, Statement};
 
 impl CellProgram {
-    /// Reads the roles of a kernel's parts from the tags of its instructions ([`stage`]) and their accesses.
+    /// Reads the roles of a kernel's parts from the tags of its instructions ([`stage`]) and their
+    /// accesses.
     ///
     /// # Errors
     /// What is missing: an instruction of a stage, a loop of constant length, one element vector.

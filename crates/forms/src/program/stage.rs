@@ -1,6 +1,8 @@
-//! Tags of instructions: the stage of Kulkarni & Klöckner 2025's Algorithm 2 that an instruction belongs to.
+//! Tags of instructions: the stage of Kulkarni & Klöckner 2025's Algorithm 2 that an instruction
+//! belongs to.
 //!
-//! They are how the text of a kernel says its roles; instructions of one function also have `of_<name>`.
+//! They are how the text of a kernel says its roles; instructions of one function also have
+//! `of_<name>`.
 
 /// Coordinates and degrees of freedom of the cell are loaded (lines 3–13).
 pub const GATHER: &str = "gather";

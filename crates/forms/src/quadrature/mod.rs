@@ -50,12 +50,12 @@ impl Rule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuadratureScheme {
-    /// The rule of at least the degree with the fewest points: Xiao–Gimbutas, Jaśkowiec–Sukumar on tetrahedra,
-    /// collapsed Gauss–Jacobi above degree 30 on triangles and 20 on tetrahedra.
+    /// The rule of at least the degree with the fewest points: Xiao–Gimbutas, Jaśkowiec–Sukumar on
+    /// tetrahedra, collapsed Gauss–Jacobi above degree 30 on triangles and 20 on tetrahedra.
     #[default]
     Default,
-    /// Xiao–Gimbutas to degree 30 on triangles and 15 on tetrahedra, collapsed Gauss–Jacobi above: the rules of
-    /// Kulkarni & Klöckner 2025, point for point.
+    /// Xiao–Gimbutas to degree 30 on triangles and 15 on tetrahedra, collapsed Gauss–Jacobi above:
+    /// the rules of Kulkarni & Klöckner 2025, point for point.
     XiaoGimbutas,
     /// Collapsed Gauss–Jacobi at every degree: `floor(degree/2) + 1` points along each direction.
     CollapsedGaussJacobi,
@@ -106,8 +106,8 @@ pub const MAX_DEGREE: usize = 60;
 /// [`QuadratureError::Degree`] above [`MAX_DEGREE`].
 ///
 /// # Source
-/// Xiao & Gimbutas 2010; Jaśkowiec & Sukumar 2020. For the scheme `XiaoGimbutas`, the numbers of points that the
-/// data archived with Kulkarni & Klöckner 2025 (section 6.4) imply.
+/// Xiao & Gimbutas 2010; Jaśkowiec & Sukumar 2020. For the scheme `XiaoGimbutas`, the numbers of
+/// points that the data archived with Kulkarni & Klöckner 2025 (section 6.4) imply.
 pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result<Rule, QuadratureError> {
     if degree > MAX_DEGREE {
         return Err(QuadratureError::Degree { shape, degree });
@@ -124,8 +124,8 @@ pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result
     }
 }
 
-/// The table and degree with the fewest points among those of at least `degree`; on a tie the lower degree, then
-/// the earlier table.
+/// The table and degree with the fewest points among those of at least `degree`; on a tie the lower
+/// degree, then the earlier table.
 fn smallest(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> {
     let tables: &[&'static Table] = match shape {
         CellShape::Triangle => &[&XIAO_GIMBUTAS_TRIANGLE],

@@ -30,7 +30,8 @@ use crate::mesh::Mesh;
 use sum::Sum;
 use tables::Tables;
 
-/// Cells per block: their element vectors are held at once (at most 1,024 times 3 times 84 numbers, 2 MB).
+/// Cells per block: their element vectors are held at once (at most 1,024 times 3 times 84 numbers,
+/// 2 MB).
 const BLOCK: usize = 1024;
 
 /// Stack of a worker, in bytes: evaluation recurses into expressions, by at most 1,000 operations.

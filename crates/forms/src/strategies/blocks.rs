@@ -6,7 +6,8 @@ use purlin_transforms::primitives::MoveInsns;
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Schedule, TransformError};
 
-/// The statements of the loop over cells: those that gather what is evaluated, and the first one that does not.
+/// The statements of the loop over cells: those that gather what is evaluated, and the first one
+/// that does not.
 pub(super) struct Statements {
     /// Places of the gathers in [`CellProgram::gathers`], in textual order.
     pub(super) gathers: Vec<usize>,
@@ -14,7 +15,8 @@ pub(super) struct Statements {
     pub(super) first: String,
 }
 
-/// Moves the gathers of what is evaluated in front of all other statements of the loop `cell` over cells.
+/// Moves the gathers of what is evaluated in front of all other statements of the loop `cell` over
+/// cells.
 pub(super) fn gathers_first(
     s: &mut Schedule,
     cell: &Loop,

@@ -1,8 +1,9 @@
 //! Strategies of cell programs: functions that compose primitives on a [`Schedule`].
 //!
-//! Each takes a kernel and its [roles](crate::program::CellProgram), asks for one step after the other, and names
-//! what the steps before it made by the handles that they returned. A step that is refused ends the strategy where it
-//! was asked for. The result is the kernel and a recipe that replays.
+//! Each takes a kernel and its [roles](crate::program::CellProgram), asks for one step after the
+//! other, and names what the steps before it made by the handles that they returned. A step that is
+//! refused ends the strategy where it was asked for. The result is the kernel and a recipe that
+//! replays.
 
 mod blocks;
 mod multi_level_tiling;

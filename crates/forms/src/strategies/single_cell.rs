@@ -12,9 +12,9 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 pub struct SingleCell {
     /// Work-items of a group; 32 fills a sub-group of every NVIDIA device.
     pub work_group: i64,
-    /// Whether the tables go to constant memory: all work-items of a sub-group read the same entry, which constant
-    /// memory serves as fast as a register while its cache holds them (4 KB: 15 TFLOP/s, local memory 17, cached
-    /// global memory 8; H200, 2026-11-21).
+    /// Whether the tables go to constant memory: all work-items of a sub-group read the same entry,
+    /// which constant memory serves as fast as a register while its cache holds them (4 KB: 15
+    /// TFLOP/s, local memory 17, cached global memory 8; H200, 2026-11-21).
     pub constant_tables: bool,
 }
 
@@ -24,8 +24,8 @@ impl Default for SingleCell {
     }
 }
 
-/// Maps every cell to one work-item: temporaries private, the scatter atomic, cells in groups of 32 on
-/// g.0 × l.0.
+/// Maps every cell to one work-item: temporaries private, the scatter atomic, cells in groups of 32
+/// on g.0 × l.0.
 ///
 /// Returns the kernel and the recipe that made it.
 ///

@@ -1,4 +1,5 @@
-//! One cell a work-item, with gather and scatter by consecutive work-items along the degrees of freedom.
+//! One cell a work-item, with gather and scatter by consecutive work-items along the degrees of
+//! freedom.
 
 use super::blocks::gathers_first;
 use super::single_cell::make_atomic;
@@ -19,18 +20,19 @@ pub struct StagedCells {
     pub constant_tables: bool,
 }
 
-/// Maps every cell to one work-item, but gathers and scatters all degrees of freedom of the group's cells through
-/// local memory, one after the other along the work-items.
+/// Maps every cell to one work-item, but gathers and scatters all degrees of freedom of the group's
+/// cells through local memory, one after the other along the work-items.
 ///
-/// The single-cell strategy (Kulkarni & Klöckner 2025, §4.1) reads and updates with a stride of one cell between work-items,
-/// so that every work-item touches a memory segment of its own; here neighbours touch neighbours, as far as the
-/// numbering has them together. Arithmetic is the same.
+/// The single-cell strategy (Kulkarni & Klöckner 2025, §4.1) reads and updates with a stride of one
+/// cell between work-items, so that every work-item touches a memory segment of its own; here
+/// neighbours touch neighbours, as far as the numbering has them together. Arithmetic is the same.
 ///
 /// # Errors
 /// A group of no or more than 1024 work-items, or a step that was refused.
 ///
 /// # Source
-/// Kulkarni & Klöckner 2025, §6.3.1 names the layout of the degrees of freedom as what bounds low orders.
+/// Kulkarni & Klöckner 2025, §6.3.1 names the layout of the degrees of freedom as what bounds low
+/// orders.
 pub fn staged_cells(
     kernel: &Kernel,
     program: &CellProgram,

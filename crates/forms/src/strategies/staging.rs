@@ -25,8 +25,8 @@ pub(super) struct Staged {
     pub(super) commit: Statement,
 }
 
-/// The loop `scatter` stores what it adds, and a loop behind it commits that: all components of a degree of freedom
-/// in a loop.
+/// The loop `scatter` stores what it adds, and a loop behind it commits that: all components of a
+/// degree of freedom in a loop.
 pub(super) fn stage_results(
     s: &mut Schedule,
     commits: &[Statement],
@@ -98,8 +98,8 @@ pub(super) struct Flat {
     words: i64,
 }
 
-/// Deals a nest over cells out to the work-items of a group `[l.0, l.1]`, one element after the other, and keeps its
-/// array in local memory. Names begin with `stem`.
+/// Deals a nest over cells out to the work-items of a group `[l.0, l.1]`, one element after the
+/// other, and keeps its array in local memory. Names begin with `stem`.
 pub(super) fn flat(
     s: &mut Schedule,
     nest: &CellNest<'_>,
@@ -125,16 +125,16 @@ pub(super) fn flat(
 }
 
 impl Flat {
-    /// Whether the rounds of `cells` cells are few enough to be written out, so that the reads of a round need not
-    /// wait for those of the one before.
+    /// Whether the rounds of `cells` cells are few enough to be written out, so that the reads of a
+    /// round need not wait for those of the one before.
     pub(super) fn has_few_rounds(&self, cells: i64, group: [i64; 2]) -> bool {
         let items = group[0] * group[1];
         (cells * self.words + items - 1) / items <= MAX_ROUNDS
     }
 }
 
-/// An array of cells, each a row, to local memory. Work-items that read neighbouring cells would meet in the same
-/// banks if a row had an even number of words.
+/// An array of cells, each a row, to local memory. Work-items that read neighbouring cells would
+/// meet in the same banks if a row had an even number of words.
 pub(super) fn to_local(
     s: &mut Schedule,
     array: &Array,

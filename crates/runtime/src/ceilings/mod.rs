@@ -18,7 +18,8 @@ const VALID_S: u64 = 24 * 3600;
 /// Changes when the measuring programs do.
 const METHOD: &str = "ceilings 2";
 
-/// Bytes of one array on a device with its own memory; L2 caches of such devices hold up to 128 MiB.
+/// Bytes of one array on a device with its own memory; L2 caches of such devices hold up to 128
+/// MiB.
 const ARRAY_DEVICE: u64 = 512 << 20;
 
 /// Minimum and maximum bytes of one array in the memory of the host.
@@ -35,18 +36,20 @@ struct Stored {
     measured_unix_s: u64,
 }
 
-/// The ceilings of `device`: from `cache` if a measurement there is less than a day old, else measured.
+/// The ceilings of `device`: from `cache` if a measurement there is less than a day old, else
+/// measured.
 ///
-/// Memory: bytes a second of a triad `a = b + s*c` or of a sum, whichever is more, counting each element read or
-/// written once (a cache that reads a line before writing it moves a third more in a triad). Arithmetic: independent
-/// chains of fused multiply-adds on all cores, two operations each. Local memory: reads by all cores.
+/// Memory: bytes a second of a triad `a = b + s*c` or of a sum, whichever is more, counting each
+/// element read or written once (a cache that reads a line before writing it moves a third more in
+/// a triad). Arithmetic: independent chains of fused multiply-adds on all cores, two operations
+/// each. Local memory: reads by all cores.
 ///
-/// `remeasure` ignores what is stored. A measurement takes a few seconds and needs three arrays of at
-/// most 512 MiB; the device should be idle.
+/// `remeasure` ignores what is stored. A measurement takes a few seconds and needs three arrays of
+/// at most 512 MiB; the device should be idle.
 ///
 /// # Errors
-/// The device cannot run the measuring programs (no double precision, no compiler, too little memory), or
-/// is a checker for which time means nothing.
+/// The device cannot run the measuring programs (no double precision, no compiler, too little
+/// memory), or is a checker for which time means nothing.
 pub fn measure_ceilings(
     device: &dyn Device,
     cache: &Cache,

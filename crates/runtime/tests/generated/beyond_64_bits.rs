@@ -1,4 +1,5 @@
-//! Bounds and conditions that parameters may take beyond 64 bits: computed right, or refused at the launch.
+//! Bounds and conditions that parameters may take beyond 64 bits: computed right, or refused at the
+//! launch.
 
 use super::types::agree;
 use super::{devices, launched};
@@ -6,7 +7,8 @@ use purlin_codegen::{Options, Target, generate};
 use purlin_interp::Memory;
 use purlin_ir::text::parse;
 
-/// `y` counts the instances; parameters that work, and those that are refused with the part that does not fit.
+/// `y` counts the instances; parameters that work, and those that are refused with the part that
+/// does not fit.
 fn check(body: &str, works: &[(i64, i64)], refused: &[(i64, i64, &str)]) {
     let devices = devices();
     for tag in ["", " {g.0}"] {

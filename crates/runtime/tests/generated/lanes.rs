@@ -8,7 +8,8 @@ use purlin_ir::text::parse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Draws the text of a kernel: a few loops over lanes, sums and scalars of each lane, two small arrays.
+/// Draws the text of a kernel: a few loops over lanes, sums and scalars of each lane, two small
+/// arrays.
 struct Draw<'r> {
     random: &'r mut Random,
     lanes: u64,

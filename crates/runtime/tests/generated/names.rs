@@ -1,4 +1,5 @@
-//! Kernels whose names mean something to the compilers of the targets, and labels that would be code.
+//! Kernels whose names mean something to the compilers of the targets, and labels that would be
+//! code.
 
 use super::{Random, compare, devices, random_memory, run};
 use purlin_codegen::{Options, Target, generate};
@@ -10,8 +11,9 @@ use purlin_ir::verify::is_name;
 use purlin_runtime::{Cache, cuda::nvrtc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of each class that a target knows or that the printers use: macros of C and OpenCL, functions of OpenCL and
-/// C, keywords of C++, what CUDA declares, names of the printers, first letters that belong to the implementation.
+/// Names of each class that a target knows or that the printers use: macros of C and OpenCL,
+/// functions of OpenCL and C, keywords of C++, what CUDA declares, names of the printers, first
+/// letters that belong to the implementation.
 const NAMES: [&str; 44] = [
     "HUGE_VAL",
     "M_PI",

@@ -8,7 +8,8 @@ use purlin_ir::text::parse;
 use purlin_runtime::{RuntimeError, open};
 use std::collections::BTreeMap;
 
-/// A work-item's array `t` and a group's array `l`, of which few elements are used; `large` elements are 10 MB.
+/// A work-item's array `t` and a group's array `l`, of which few elements are used; `large`
+/// elements are 10 MB.
 fn text(private: u64, local: u64) -> String {
     format!(
         "kernel large
@@ -32,7 +33,8 @@ for g in 0..n {{g.0}}
     )
 }
 
-/// A thread of a test has 2 MiB of stack. The groups run on several threads, each with arrays of its own.
+/// A thread of a test has 2 MiB of stack. The groups run on several threads, each with arrays of
+/// its own.
 #[test]
 fn large_arrays_are_not_on_the_stack_of_c() {
     let device = open("c").unwrap();

@@ -7,7 +7,8 @@ use purlin_ir::{Kernel, ScalarType};
 use purlin_runtime::Device;
 use std::fmt::Write;
 
-/// Runs a kernel everywhere; the results must be equal to the bit, except that any nan is like any other.
+/// Runs a kernel everywhere; the results must be equal to the bit, except that any nan is like any
+/// other.
 pub fn agree(kernel: &Kernel, memory: &Memory, devices: &[Box<dyn Device>]) -> Memory {
     let mut expected = memory.clone();
     interpret(kernel, &mut expected).unwrap_or_else(|e| panic!("{e}\n{kernel}"));

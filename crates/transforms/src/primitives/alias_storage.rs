@@ -13,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Lets arrays whose values are never alive at the same time share one buffer, as large as the largest.
+/// Lets arrays whose values are never alive at the same time share one buffer, as large as the
+/// largest.
 ///
 /// # Rewrite
 /// ```text
@@ -23,15 +24,16 @@ use std::fmt;
 /// A name that is the storage of other temporaries already lets the new ones join them.
 ///
 /// # Precondition
-/// The arrays are temporaries of one type in local memory, or in private memory. While a value of one is alive, no
-/// other is written: with `D` the flow and update dependences through one and `X` the writes of another,
-/// `{ w -> r in D : exists x in X : w before x before r }` is empty. In local memory "before" leaves the loops on
-/// axes out, because work-items run side by side. Every later step proves this again.
+/// The arrays are temporaries of one type in local memory, or in private memory. While a value of
+/// one is alive, no other is written: with `D` the flow and update dependences through one and `X`
+/// the writes of another, `{ w -> r in D : exists x in X : w before x before r }` is empty. In
+/// local memory "before" leaves the loops on axes out, because work-items run side by side. Every
+/// later step proves this again.
 ///
 /// # Errors
-/// Lives that overlap, with the write and the read between which another sharer is written; types or
-/// address spaces that differ; scalars, globals, arguments, tables; use in the lanes of a vector; a storage name that
-/// is taken.
+/// Lives that overlap, with the write and the read between which another sharer is written; types
+/// or address spaces that differ; scalars, globals, arguments, tables; use in the lanes of a
+/// vector; a storage name that is taken.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, §4.2 (one buffer for all prefetched tiles).

@@ -21,8 +21,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Replaces a temporary that one instruction defines by a substitution rule of the same name; instruction and
-/// temporary are gone.
+/// Replaces a temporary that one instruction defines by a substitution rule of the same name;
+/// instruction and temporary are gone.
 ///
 /// # Rewrite
 /// ```text
@@ -31,20 +31,21 @@ use std::fmt;
 /// for j in 0..n                           s: y[j] = t(j) + t(n - 1 - j)
 ///   s: y[j] = t[j] + t[n - 1 - j]
 /// ```
-/// The parameters are the indices of the definition and the loops around it that its value mentions. A value of
-/// another type is cast to the type of the temporary; where that is `f32` and the value is made of literals, at a leaf,
-/// as the whole is computed in `f32`.
+/// The parameters are the indices of the definition and the loops around it that its value
+/// mentions. A value of another type is cast to the type of the temporary; where that is
+/// `f32` and the value is made of literals, at a leaf, as the whole is computed in `f32`.
 ///
 /// # Precondition
-/// One instruction `d` writes `t`: a plain store without condition, its indices different loops. With `F` the flow
-/// from `d` to a use `u`: (1) loops that the value mentions and the indices do not are around both and have equal
-/// values in all of `F`; (2) for every write `w` of an operand of `d`,
+/// One instruction `d` writes `t`: a plain store without condition, its indices different loops.
+/// With `F` the flow from `d` to a use
+/// `u`: (1) loops that the value mentions and the indices do not are around both and have equal values in all of `F`;
+/// (2) for every write `w` of an operand of `d`,
 /// `{ w -> u : d -> u in F, element(d) = element(w), d before w before u }` is empty.
 ///
 /// # Errors
-/// An unknown variable; no temporary; several definitions, an update, a condition, a reduction in the definition;
-/// indices that are no loops; reads in loop bounds or rules; shared storage; (1) broken; (2) broken, with two
-/// instances.
+/// An unknown variable; no temporary; several definitions, an update, a condition, a reduction in
+/// the definition; indices that are no loops; reads in loop bounds or rules; shared storage; (1)
+/// broken; (2) broken, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `assignment_to_subst`; Halide `compute_inline`; Exo `inline_assign`; TVM `compute_inline`.
@@ -176,7 +177,8 @@ impl Primitive for AssignToRule {
             insn.map_expressions(&mut rewrite);
         }
         prune_insn(&mut kernel.body, proof.insn);
-        // the definition is gone only from a canonical kernel; then nothing mentions the temporary, and this drops it
+        // the definition is gone only from a canonical kernel; then nothing mentions the temporary,
+        // and this drops it
         *kernel = kernel.clone().canonical().with_var_fixed(proof.var, 0);
         RuleHandle::named(&self.var)
     }

@@ -14,7 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Asserts something isl cannot see: the only way to widen what is legal, and visible in the recipe.
+/// Asserts something isl cannot see: the only way to widen what is legal, and visible in the
+/// recipe.
 ///
 /// # Rewrite
 /// ```text
@@ -24,10 +25,10 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// None to prove: conditions on parameters become preconditions of the launch, which is refused where
-/// they do not hold. A set of conditions `A` that no parameters satisfy, `{ params : A }` empty, is refused at once. That
-/// an array is injective, `a(i) = a(j)  =>  i = j`, is checked on the real one where a launch asks for it
-/// ([`purlin_analysis::Analysis::check_launch`]).
+/// None to prove: conditions on parameters become preconditions of the launch, which is refused
+/// where they do not hold. A set of conditions `A` that no parameters satisfy, `{ params : A
+/// }` empty, is refused at once. That an array is injective, `a(i) = a(j) => i =
+/// j`, is checked on the real one where a launch asks for it ([`purlin_analysis::Analysis::check_launch`]).
 ///
 /// # Errors
 /// Unknown names, a bound on what is no parameter or beyond 2^40, `injective` of what is no integer

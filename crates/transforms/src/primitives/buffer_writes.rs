@@ -31,12 +31,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Lets one iteration of the loop `at` write a temporary instead of `var`, from the first node of its body that
-/// writes `var` to the last one, and stores the temporary behind that.
+/// Lets one iteration of the loop `at` write a temporary instead of `var`, from the first node of
+/// its body that writes `var` to the last one, and stores the temporary behind that.
 ///
 /// # Rewrite
-/// Where `var` is only updated, by one operator, the temporary starts from the neutral element and is added (by
-/// that operator) at the end:
+/// Where `var` is only updated, by one operator, the temporary starts from the neutral element and
+/// is added (by that operator) at the end:
 /// ```text
 /// for i in 0..n                  =>   for i in 0..n
 ///   for k in 0..m                       start_y_buffer: y_buffer = 0.0
@@ -44,23 +44,24 @@ use std::fmt;
 ///                                         s: y_buffer += a[i, k]
 ///                                       store_y_buffer: y[i] += y_buffer
 /// ```
-/// Where every element of the box is assigned before anything else happens to it, the temporary starts undefined
-/// and is stored; else it starts as a copy of the box. The box is the smallest one found around everything the
-/// region touches; axes along which it has one element disappear. With `work_items` the loops that start and
-/// store it are flat loops over the work-items of a group, as those of `prefetch_array`.
+/// Where every element of the box is assigned before anything else happens to it, the temporary
+/// starts undefined and is stored; else it starts as a copy of the box. The box is the smallest one
+/// found around everything the region touches; axes along which it has one element disappear. With
+/// `work_items` the loops that start and store it are flat loops over the work-items of a group, as those of `prefetch_array`.
 ///
 /// # Precondition
-/// With `L` the loops around the temporary and `W` the writes of the region: (1) every access of the region is
-/// affine, or is a read `r` through a map with `{ w -> r : w in W, L = L', w before r }` empty for the elements they may
-/// share; (2) the box has constant extents; (3) what the start or the final update reads is defined: `var` is an
-/// `inout` argument, or the updates fill the box, `{ (L, e) : e in the box }` is a subset of
-/// `{ (L, e) : e is surely updated }`. Updates are reassociated, which they declare to allow. If loops are on axes, the
-/// placement must hold.
+/// With `L` the loops around the temporary and `W` the writes of the region: (1) every access of
+/// the region is affine, or is a read `r` through a map with `{ w -> r : w in W, L = L', w before r
+/// }` empty for the elements they may share; (2) the box has constant extents; (3) what the start or the final update reads is defined: `var`
+/// is an `inout` argument, or the updates fill the box, `{ (L, e) : e in the box
+/// }` is a subset of `{ (L, e) : e is surely updated }`. Updates are reassociated, which they
+/// declare to allow. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown variable or loop, something that is not written there, a write through a map, an access inside a rule,
-/// an extent that is not constant, elements that may be undefined, names that are taken; an array that somebody else
-/// reads through a map, with the write and the read; a store that the placement breaks.
+/// An unknown variable or loop, something that is not written there, a write through a map, an
+/// access inside a rule, an extent that is not constant, elements that may be undefined, names that
+/// are taken; an array that somebody else reads through a map, with the write and the read; a store
+/// that the placement breaks.
 ///
 /// # Elsewhere
 /// Loopy `buffer_array`; Halide `rfactor` and `store_in`; Exo `stage_mem`; TVM `cache_write`.
@@ -309,7 +310,8 @@ impl Region {
         Ok(Self { var, at, around, nodes: (first, last), insns })
     }
 
-    /// The affine accesses of the region; the others must be reads of what no write of the region has changed.
+    /// The affine accesses of the region; the others must be reads of what no write of the region
+    /// has changed.
     fn buffered<'s>(
         &self,
         poly: &Polyhedral,
@@ -359,7 +361,8 @@ impl Region {
         Ok(if assigned { Start::Undefined } else { Start::Copy })
     }
 
-    /// Whether an access surely comes after an assignment of its element in the same iteration of the loops around.
+    /// Whether an access surely comes after an assignment of its element in the same iteration of
+    /// the loops around.
     ///
     /// Formula: `instances(s)` is a subset of the range of the union of
     /// `{ w -> s : L = L', element(w) = element(s), w before s }` over the certain assignments `w`.

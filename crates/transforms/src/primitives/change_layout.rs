@@ -21,20 +21,24 @@ use std::fmt;
 /// arg x: f64[n, 3] in         =>   arg x: f64[n, 3] in strides(1, n)        (layout "strides(1, n)")
 /// temp t: f64[n, 4] local     =>   temp t: f64[n, 4] local vector(1)        (layout "vector(1)")
 /// ```
-/// The layout is written as in the text of kernels. Indices mean what they meant: an argument that is an array of
-/// structures (`strides(3, 1)`) becomes a structure of arrays (`strides(1, n)`) in one allocation; the caller passes it in
-/// that layout. The elements along a vector axis surely start where a vector may: a loop over it that is tagged `vector`
-/// loads and stores them at once (CUDA and OpenCL; C leaves vectors to its compiler).
+/// The layout is written as in the text of kernels. Indices mean what they meant: an argument that
+/// is an array of structures (`strides(3, 1)`) becomes a structure of arrays (`strides(1, n)`) in
+/// one allocation; the caller passes it in that layout. The elements along a vector axis surely
+/// start where a vector may: a loop over it that is tagged `vector` loads and stores them at once
+/// (CUDA and OpenCL; C leaves vectors to its compiler).
 ///
 /// # Precondition
-/// Different elements stay in different places, `{ (e, e') : address(e) = address(e'), e /= e' }` is empty: with the axes in some order every stride covers those inside it, which the
-/// verifier proves of every layout. It knows of the parameters what is assumed, and that the extents of this array are at
-/// least 1 where it has an element: `strides(n)` of four elements needs an assumption, `strides(n, 1)` of `[4, n]` none. A vector axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples
-/// of that number. No dependence changes.
+/// Different elements stay in different places, `{ (e, e') : address(e) = address(e'), e /= e' }`
+/// is empty: with the axes in some order every stride covers those inside it, which the verifier
+/// proves of every layout. It knows of the parameters what is assumed, and that the extents of this
+/// array are at least 1 where it has an element:
+/// `strides(n)` of four elements needs an assumption, `strides(n, 1)` of `[4, n]` none. A vector
+/// axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples of that number.
+/// No dependence changes.
 ///
 /// # Errors
-/// An unknown variable, a table, a parameter, a scalar; text that is no layout, or the one there is; strides that may put two
-/// elements in one place; a vector axis that holds no vectors.
+/// An unknown variable, a table, a parameter, a scalar; text that is no layout, or the one there
+/// is; strides that may put two elements in one place; a vector axis that holds no vectors.
 ///
 /// # Elsewhere
 /// Loopy `tag_array_axes`; Halide `Buffer::set_stride`, `reorder_storage`; Kokkos layouts; TVM

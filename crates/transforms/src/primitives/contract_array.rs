@@ -28,17 +28,20 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// In the contracted kernel every reader finds what it found before: with `D` its flow and update
-/// dependences through the variable and `k` the dropped index, `{ s -> t in D : k(s) /= k(t) }` is empty. (The
-/// last write of the remaining element then has the index that is read, so it was the last write of that
-/// element before.) If loops are on axes, the placement must still hold.
+/// In the contracted kernel every reader finds what it found before: with
+/// `D` its flow and update dependences through the variable and `k` the dropped index,
+/// `{ s -> t in D : k(s) /= k(t) }` is empty. (The last write of the remaining element then has the
+/// index that is read, so it was the last write of that element before.) If loops are on axes, the
+/// placement must still hold.
 ///
 /// # Errors
-/// A reader that would find another element, with two instances, also where the index is not affine or runs
-/// over a reduction; an axis there is not; a variable that is no temporary or is assumed injective.
+/// A reader that would find another element, with two instances, also where the index is not affine
+/// or runs over a reduction; an axis there is not; a variable that is no temporary or is assumed
+/// injective.
 ///
 /// # Elsewhere
-/// Array contraction in the polyhedral literature; Halide's storage folding; TVM `CompactBufferAllocation`.
+/// Array contraction in the polyhedral literature; Halide's storage folding; TVM
+/// `CompactBufferAllocation`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractArray {
@@ -206,7 +209,8 @@ fn different_elements(
     whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[vec![less], vec![more]])?).map(Some)
 }
 
-/// Whether an index has one value at both ends because it mentions nothing but loops that do not advance.
+/// Whether an index has one value at both ends because it mentions nothing but loops that do not
+/// advance.
 fn settled(d: &Dependence, index: &Affine) -> bool {
     let mut same = true;
     index.for_each_symbol(&mut |atom| match atom {

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Makes a store that adds to what it overwrites an update by a commuting operator, so that its instances may be
-/// reordered, reduced in parallel, or made atomic.
+/// Makes a store that adds to what it overwrites an update by a commuting operator, so that its
+/// instances may be reordered, reduced in parallel, or made atomic.
 ///
 /// # Rewrite
 /// ```text
@@ -23,14 +23,15 @@ use std::fmt;
 /// Terms keep their order and the type they are summed in: `b - c` is computed in the type of `z`.
 ///
 /// # Precondition
-/// The right-hand side, seen as a sum (product, minimum, maximum) of terms, has the stored element itself, by the
-/// same indices, as exactly one term with a positive sign, and no other term reads `z`. The value is
-/// `z op (rest)`: equal up to the reassociation that updates declare, exactly so with one other term.
-/// If loops are on axes, the placement must hold.
+/// The right-hand side, seen as a sum (product, minimum, maximum) of terms, has the stored element
+/// itself, by the same indices, as exactly one term with a positive sign, and no other term reads
+/// `z`. The value is `z op (rest)`: equal up to the reassociation that updates declare, exactly so
+/// with one other term. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// A selection that matches nothing; an instruction that is an update already, that does not accumulate, that
-/// subtracts the element, or that reads its variable elsewhere, also inside a rule.
+/// A selection that matches nothing; an instruction that is an update already, that does not
+/// accumulate, that subtracts the element, or that reads its variable elsewhere, also inside a
+/// rule.
 ///
 /// # Elsewhere
 /// Exo `fold_into_reduce`; Halide's update definitions; Loopy has none.
@@ -160,7 +161,8 @@ fn chain<'e>(rhs: &'e Expr, element: &Access) -> Option<(UpdateOp, Vec<Term<'e>>
     })
 }
 
-/// Only the left operand is opened: `z + (b + c)` has the terms `z` and `b + c`, in any nesting that holds `z`.
+/// Only the left operand is opened: `z + (b + c)` has the terms `z` and `b +
+/// c`, in any nesting that holds `z`.
 fn flatten<'e>(op: UpdateOp, e: &'e Expr, minus: bool, terms: &mut Vec<Term<'e>>) {
     match (op, e) {
         (UpdateOp::Add, Expr::Binary(BinaryOp::Sub, a, b)) => {
@@ -178,7 +180,8 @@ fn flatten<'e>(op: UpdateOp, e: &'e Expr, minus: bool, terms: &mut Vec<Term<'e>>
     }
 }
 
-/// Whether an expression is the element that an access stores: the same indices, literally or as affine values.
+/// Whether an expression is the element that an access stores: the same indices, literally or as
+/// affine values.
 fn is_element(e: &Expr, lhs: &Access) -> bool {
     let Expr::Load(access) = e else { return false };
     let same = |(a, b): (&Expr, &Expr)| a == b || (a.as_affine().is_some() && a.as_affine() == b.as_affine());

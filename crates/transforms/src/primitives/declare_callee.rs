@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Declares a callee: a kernel of parameters and arguments, with the code that targets have for it, if any.
+/// Declares a callee: a kernel of parameters and arguments, with the code that targets have for it,
+/// if any.
 ///
 /// # Rewrite
 /// ```text
@@ -27,12 +28,12 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// Nothing calls it yet, so the program stays as it is: `{ s : callee(s) = declared }` is empty. The callee is well
-/// formed by itself.
+/// Nothing calls it yet, so the program stays as it is: `{ s : callee(s) = declared }` is empty.
+/// The callee is well formed by itself.
 ///
 /// # Errors
-/// Text that is not one callee, with the first error and its place; a name that is taken; a kernel that cannot
-/// be called.
+/// Text that is not one callee, with the first error and its place; a name that is taken; a kernel
+/// that cannot be called.
 ///
 /// # Elsewhere
 /// Exo `@instr`.

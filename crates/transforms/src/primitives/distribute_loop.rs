@@ -28,22 +28,23 @@ use std::fmt;
 ///   T(i)                  for i_1 in 0..n
 ///                           T(i_1)
 /// ```
-/// A part is a statement of the body: an instruction, or a loop with all it holds; it is named by the loop
-/// or by any instruction in it. The first loop keeps its name; tags are copied.
+/// A part is a statement of the body: an instruction, or a loop with all it holds; it is named by
+/// the loop or by any instruction in it. The first loop keeps its name; tags are copied.
 ///
 /// # Precondition
-/// No dependence runs from an instance of a later part to one of an earlier part: with `o` the loops around,
-/// `{ s[o, i] -> t[o, i'] in D : part(s) > part(t) }` is empty for every flow, anti and output dependence
-/// `D`. Nothing inside writes a scalar in the bounds of the loop. If loops are on axes, the placement must
-/// still hold.
+/// No dependence runs from an instance of a later part to one of an earlier part: with
+/// `o` the loops around, `{ s[o, i] -> t[o, i'] in D : part(s) > part(t)
+/// }` is empty for every flow, anti and output dependence `D`. Nothing inside writes a scalar in
+/// the bounds of the loop. If loops are on axes, the placement must still hold.
 ///
 /// # Errors
-/// Unknown names, the iname of a reduction, a part that is not inside or is the first, names that are taken
-/// or too few, bounds that change, a dependence of that direction or that the placement breaks, with two
-/// instances.
+/// Unknown names, the iname of a reduction, a part that is not inside or is the first, names that
+/// are taken or too few, bounds that change, a dependence of that direction or that the placement
+/// breaks, with two instances.
 ///
 /// # Elsewhere
-/// Loop fission; Loopy `distribute_loops`; Exo `fission`; Halide `compute_root` of an inlined stage.
+/// Loop fission; Loopy `distribute_loops`; Exo `fission`; Halide `compute_root` of an inlined
+/// stage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DistributeLoop {

@@ -19,8 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Moves the chosen instructions of the loop `iname` to a new loop over the same values, right behind it or in
-/// front of it.
+/// Moves the chosen instructions of the loop `iname` to a new loop over the same values, right
+/// behind it or in front of it.
 ///
 /// # Rewrite
 /// ```text
@@ -33,20 +33,22 @@ use std::fmt;
 ///                               for j_dup in 0..m
 ///                                 U(i_dup, j_dup)
 /// ```
-/// One iname is one loop of the program, so that an iname of their own is a loop of their own: the instructions
-/// need not be neighbours, and a loop in between that holds others as well is duplicated with them. Every
-/// reduction has inames of its own already. The new loops have the tags of the old ones.
+/// One iname is one loop of the program, so that an iname of their own is a loop of their own: the
+/// instructions need not be neighbours, and a loop in between that holds others as well is
+/// duplicated with them. Every reduction has inames of its own already. The new loops have the tags
+/// of the old ones.
 ///
 /// # Precondition
-/// With `C` the chosen instructions and `o` the loops around, for every flow, anti and output dependence `D` no
-/// pair is turned around: behind the loop, `{ s[o, i] -> t[o, i'] in D : s in C, t not in C }` is empty; in front
-/// of it, `{ s[o, i] -> t[o, i'] in D : s not in C, t in C }`. Nothing inside writes a scalar in the bounds of a
-/// loop that is duplicated. If loops are on axes, the placement must still hold.
+/// With `C` the chosen instructions and `o` the loops around, for every flow, anti and output
+/// dependence `D` no pair is turned around: behind the loop, `{ s[o, i] -> t[o, i'] in D : s in C,
+/// t not in C }` is empty; in front of it, `{ s[o, i] -> t[o, i'] in D : s not in C, t in C }`.
+/// Nothing inside writes a scalar in the bounds of a loop that is duplicated. If loops are on axes,
+/// the placement must still hold.
 ///
 /// # Errors
-/// An unknown iname, the iname of a reduction, a selection with nothing in the loop or with all of it, a name
-/// that is taken, bounds that change, a dependence of that direction or that the placement breaks, with two
-/// instances.
+/// An unknown iname, the iname of a reduction, a selection with nothing in the loop or with all of
+/// it, a name that is taken, bounds that change, a dependence of that direction or that the
+/// placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `duplicate_inames` with `within`; loop fission.
@@ -57,7 +59,8 @@ pub struct DuplicateIname {
     pub iname: String,
     /// The instructions; those outside the loop stay as they are.
     pub insns: Selection,
-    /// Name of the new loop; `{iname}_dup` if absent. Loops in between get `_dup` behind their names.
+    /// Name of the new loop; `{iname}_dup` if absent. Loops in between get `_dup` behind their
+    /// names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Whether the new loop stands in front of the old one instead of behind it.
@@ -101,7 +104,8 @@ const NOT_ALL: Obligation =
 pub struct Separable {
     iname: InameId,
     insns: Vec<InsnId>,
-    /// The loops that are duplicated: the named one, and those in between that hold other instructions as well.
+    /// The loops that are duplicated: the named one, and those in between that hold other
+    /// instructions as well.
     loops: Vec<InameId>,
 }
 

@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-/// Computes subexpressions that occur several times in some instructions once, into private temporaries, as deep in
-/// the loops as their uses allow; the largest first, until none is left.
+/// Computes subexpressions that occur several times in some instructions once, into private
+/// temporaries, as deep in the loops as their uses allow; the largest first, until none is left.
 ///
 /// # Rewrite
 /// ```text
@@ -34,24 +34,26 @@ use std::fmt;
 ///     t: z[i, j] = (a[i] + 1.0)*c[j]            for j in 0..m
 ///                                                 t: z[i, j] = common*c[j]
 /// ```
-/// Subexpressions are equal if they are written alike. They are of type `f32` or `f64`, hold an operation and no
-/// reduction or rule, stand in no call, and count by their operations: `least_size` of them in `least_uses` places.
-/// Further temporaries are called `common_1`, `common_2`, …. A value that no loop changes leaves it by `hoist_insn`.
+/// Subexpressions are equal if they are written alike. They are of type `f32` or `f64`, hold an
+/// operation and no reduction or rule, stand in no call, and count by their operations:
+/// `least_size` of them in `least_uses` places. Further temporaries are called
+/// `common_1`, `common_2`, …. A value that no loop changes leaves it by `hoist_insn`.
 ///
 /// # Precondition
-/// With `L` the loops around all uses `U` of a temporary: (1) nothing writes an operand between the temporary and a use,
-/// `{ w -> u : u in U, L = L', element(w) = element(u), w before u }` is empty for writes behind the temporary; (2) one use is
-/// surely evaluated in every iteration of `L`: it stands under no condition, and the loops between `L` and it are not
-/// empty. The value is the same bit by bit. If loops are on axes, the placement must hold. Uses that a write
-/// separates get temporaries of their own, or stay.
+/// With `L` the loops around all uses `U` of a temporary: (1) nothing writes an operand between the
+/// temporary and a use, `{ w -> u : u in U, L = L', element(w) = element(u), w before u }` is empty
+/// for writes behind the temporary; (2) one use is surely evaluated in every iteration of
+/// `L`: it stands under no condition, and the loops between `L` and it are not empty. The value is
+/// the same bit by bit. If loops are on axes, the placement must hold. Uses that a write separates
+/// get temporaries of their own, or stay.
 ///
 /// # Errors
-/// A selection that matches nothing, sizes below 1, no subexpression that occurs often enough; a write between all there
-/// are, with the write and the use.
+/// A selection that matches nothing, sizes below 1, no subexpression that occurs often enough; a
+/// write between all there are, with the write and the use.
 ///
 /// # Elsewhere
-/// Loopy `collect_common_factors_on_increment` and pymbolic's `CommonSubexpression`; LLVM's GVN; Halide's CSE
-/// pass; MLIR `cse`.
+/// Loopy `collect_common_factors_on_increment` and pymbolic's `CommonSubexpression`; LLVM's GVN;
+/// Halide's CSE pass; MLIR `cse`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EliminateCommonSubexpressions {
@@ -187,7 +189,8 @@ impl EliminateCommonSubexpressions {
             Some(selection) => selection.resolve(kernel)?.into_iter().collect(),
             None => kernel.insns.ids().collect(),
         };
-        // what a call holds is what its kernel says; nothing is put between its instructions, as none is a use
+        // what a call holds is what its kernel says; nothing is put between its instructions, as
+        // none is a use
         let called = selected.iter().copied().find(|insn| kernel.insns[*insn].callee.is_some());
         selected.retain(|insn| kernel.insns[*insn].callee.is_none());
         let mut search =
@@ -400,7 +403,8 @@ fn check_unchanged_for(
 
 /// Whether one of the uses is evaluated in every iteration of the loops around them.
 ///
-/// Formula: `D(L)` is a subset of `D(L, M)` with the loops `M` between `L` and the use projected out.
+/// Formula: `D(L)` is a subset of `D(L, M)` with the loops `M` between `L` and the use projected
+/// out.
 fn is_surely_evaluated(poly: &Polyhedral, uses: &[Use]) -> Result<bool, isl::IslError> {
     let around = loops_around(poly, uses);
     for site in uses.iter().filter(|u| !u.conditional) {

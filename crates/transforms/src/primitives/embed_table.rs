@@ -21,8 +21,9 @@ use std::fmt;
 /// Loads at other indices stay; the table goes when nothing mentions it (`remove_unused_vars`).
 ///
 /// # Precondition
-/// The index is constant and inside the table: `t[c]  =>  v` with `v = table(c)`, `0 <= c < extent`. The literal is cast where single precision occurs in the
-/// kernel, also to `i32` in a minimum or maximum that has that type from it, so that the type stays.
+/// The index is constant and inside the table: `t[c]  =>  v` with `v = table(c)`,
+/// `0 <= c < extent`. The literal is cast where single precision occurs in the kernel, also to
+/// `i32` in a minimum or maximum that has that type from it, so that the type stays.
 ///
 /// # Errors
 /// An unknown variable, one that is no table, or a table that nothing loads at a constant index.

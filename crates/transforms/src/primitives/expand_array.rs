@@ -21,8 +21,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Gives a temporary a leading axis for each of `inames`, so that every iteration of them has elements of its
-/// own; the index is the loop's value, counted from its lower bound.
+/// Gives a temporary a leading axis for each of `inames`, so that every iteration of them has
+/// elements of its own; the index is the loop's value, counted from its lower bound.
 ///
 /// # Rewrite
 /// ```text
@@ -31,25 +31,26 @@ use std::fmt;
 ///   s: t = a[i]                      s: t[i] = a[i]
 ///   r: b[i] = t*t                    r: b[i] = t[i]*t[i]
 /// ```
-/// The extent is the largest the loop can take, constant if there is a constant bound (4 for the inner loop of
-/// a split by 4).
+/// The extent is the largest the loop can take, constant if there is a constant bound (4 for the
+/// inner loop of a split by 4).
 ///
 /// # Precondition
-/// Every access lies inside the loops, and no value goes from one iteration to another: with `D` the
-/// flow and update dependences through the variable, `{ s -> t in D : i(s) /= i(t) }` is empty for each of
-/// `inames`. The range of each loop is affine in the parameters. If loops are on axes, the placement must
-/// still hold.
+/// Every access lies inside the loops, and no value goes from one iteration to another: with
+/// `D` the flow and update dependences through the variable, `{ s -> t in D : i(s) /= i(t)
+/// }` is empty for each of `inames`. The range of each loop is affine in the parameters. If loops
+/// are on axes, the placement must still hold.
 ///
 /// # Errors
-/// A value that an iteration takes from another one, with two instances; an access outside; a reduction's
-/// iname; a variable that is no temporary, has strides, or is mentioned by a bound, an assumption or a rule; a
-/// loop whose length is read from memory.
+/// A value that an iteration takes from another one, with two instances; an access outside; a
+/// reduction's iname; a variable that is no temporary, has strides, or is mentioned by a bound, an
+/// assumption or a rule; a loop whose length is read from memory.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, §4.2 (evaluation results over the quadrature loop).
 ///
 /// # Elsewhere
-/// Loopy `privatize_temporaries_with_inames`; Exo `expand_dim`; array expansion in the polyhedral literature.
+/// Loopy `privatize_temporaries_with_inames`; Exo `expand_dim`; array expansion in the polyhedral
+/// literature.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpandArray {

@@ -20,8 +20,8 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// That is what a rule means: `r(e) = body[x := e]` for every use. A reduction among the arguments must stay one loop, so a parameter it stands
-/// for occurs once in the body.
+/// That is what a rule means: `r(e) = body[x := e]` for every use. A reduction among the arguments
+/// must stay one loop, so a parameter it stands for occurs once in the body.
 ///
 /// # Errors
 /// An unknown rule; an argument that is a reduction and would be repeated or lost.

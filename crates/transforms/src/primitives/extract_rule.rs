@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Makes a rule of a template and replaces every subexpression that the template matches by a use of it. The
-/// parameters of the template match any subexpression, the same one everywhere.
+/// Makes a rule of a template and replaces every subexpression that the template matches by a use
+/// of it. The parameters of the template match any subexpression, the same one everywhere.
 ///
 /// # Rewrite
 /// ```text
@@ -23,12 +23,13 @@ use std::fmt;
 /// Innermost matches are replaced first.
 ///
 /// # Precondition
-/// With the arguments `e` that unification finds put into the template `b(x)`, every use expands to what stood there:
-/// `s = b[x := e]`.
+/// With the arguments `e` that unification finds put into the template `b(x)`, every use expands to
+/// what stood there: `s = b[x := e]`.
 ///
 /// # Errors
-/// A template that does not parse, that is a parameter only, that mentions a loop which is no parameter, or that
-/// lacks a parameter; a template that matches nothing in the selection; a name that is taken.
+/// A template that does not parse, that is a parameter only, that mentions a loop which is no
+/// parameter, or that lacks a parameter; a template that matches nothing in the selection; a name
+/// that is taken.
 ///
 /// # Elsewhere
 /// Loopy `extract_subst`.

@@ -29,8 +29,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Lets an update accumulate into a partial value for each iteration of some loops, and adds the partial values
-/// behind the outermost of them.
+/// Lets an update accumulate into a partial value for each iteration of some loops, and adds the
+/// partial values behind the outermost of them.
 ///
 /// # Rewrite
 /// ```text
@@ -42,32 +42,33 @@ use std::fmt;
 ///                                  for k_o_sum in 0..n_o
 ///                                    s_part_sum: y += s_part[k_o_sum]
 /// ```
-/// The partial values have an axis for each named loop, and for each loop inside that the element's index mentions:
-/// with `y[dof[c, j]] += …` over `q` inside `c` and `j`, they are what cell `c` adds to its `j`-th degree of
-/// freedom. They are private; new loops have the tags of those they copy; an atomic update leaves its atomicity to
-/// the sum. A predicate that says which elements are updated holds for the sum, too, if its operands surely have values
-/// there.
+/// The partial values have an axis for each named loop, and for each loop inside that the element's
+/// index mentions: with `y[dof[c, j]] += …` over `q` inside `c` and `j`, they are what cell `c`
+/// adds to its `j`-th degree of freedom. They are private; new loops have the tags of those they
+/// copy; an atomic update leaves its atomicity to the sum. A predicate that says which elements are
+/// updated holds for the sum, too, if its operands surely have values there.
 ///
 /// # Precondition
-/// The instruction is an update, so that its terms may be regrouped. With `o` the loops around the outermost named
-/// one, nobody sees the element between a term and the sum:
-/// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every access `t` inside the outermost
-/// named loop that is no update by the same operator. What the element's index reads stays until the sum. Where no
-/// term is, the element lies in the array and, of a temporary or output, has surely been written. The bounds of the
-/// new loops mention only loops that the partial values have an axis for, and do not change; those read from memory
-/// are inside of no loop that is summed over and may be empty. If loops are on axes, the placement must hold.
+/// The instruction is an update, so that its terms may be regrouped. With
+/// `o` the loops around the outermost named one, nobody sees the element between a term and the sum: `{
+/// s -> t : o = o', element(s) = element(t), s before t }` is empty for every access `t` inside the
+/// outermost named loop that is no update by the same operator. What the element's index reads
+/// stays until the sum. Where no term is, the element lies in the array and, of a temporary or
+/// output, has surely been written. The bounds of the new loops mention only loops that the partial
+/// values have an axis for, and do not change; those read from memory are inside of no loop that is
+/// summed over and may be empty. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An element that somebody sees, or an index that changes before the sum, with two instances; an element that may
-/// not exist or have no value, with the sizes; a plain store; loops that are not around the instruction; bounds on other loops; a
-/// loop of unknown length; names that are taken.
+/// An element that somebody sees, or an index that changes before the sum, with two instances; an
+/// element that may not exist or have no value, with the sizes; a plain store; loops that are not
+/// around the instruction; bounds on other loops; a loop of unknown length; names that are taken.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, §4.2 (partial sums of work-items); the step `rfactor` of Halide.
 ///
 /// # Elsewhere
-/// Halide `rfactor`; Loopy `split_reduction_outward` with `realize_reduction`; Exo `stage_mem` with `accum`;
-/// TVM `rfactor`; MLIR `transform.structured.split_reduction`.
+/// Halide `rfactor`; Loopy `split_reduction_outward` with `realize_reduction`; Exo `stage_mem` with
+/// `accum`; TVM `rfactor`; MLIR `transform.structured.split_reduction`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FactorUpdate {
@@ -340,7 +341,8 @@ impl FactorUpdate {
 }
 
 impl PartialSums {
-    /// How deep the first values are set: below the outermost named loop as long as the nest is perfect.
+    /// How deep the first values are set: below the outermost named loop as long as the nest is
+    /// perfect.
     fn depth(&self, kernel: &Kernel) -> usize {
         let mut depth = self.outer;
         while let Some(next) = self.loops.get(depth + 1).filter(|l| self.axes.contains(l)) {

@@ -24,18 +24,21 @@ use std::fmt;
 /// s: y[0] = c*w[0]                 s: y[0] = 3.0*w[0]
 ///                                  table w = [0.25, 0.75]
 /// ```
-/// Values are row-major. `set_address_space` moves the table to constant memory, `embed_table` writes its values
-/// into the code.
+/// Values are row-major. `set_address_space` moves the table to constant memory, `embed_table`
+/// writes its values into the code.
 ///
 /// # Precondition
-/// The argument is an input of constant shape, of the type and number of the values, dense in memory; what is
-/// assumed of it holds: `shape(a) = dims(v)`, and for `injective(a)`, `{ (i, j) : v(i) = v(j), i /= j }` is empty. The kernel computes what it computed for these values. A literal is cast where single precision
-/// occurs in the kernel, also to `i32` in a minimum or maximum that has that type from it, so that the type of an
-/// expression stays. If loops are on axes, the placement must hold.
+/// The argument is an input of constant shape, of the type and number of the values, dense in
+/// memory; what is assumed of it holds: `shape(a) = dims(v)`, and for `injective(a)`, `{ (i, j) :
+/// v(i) = v(j), i /= j
+/// }` is empty. The kernel computes what it computed for these values. A literal is cast where single precision occurs in the kernel, also to `i32`
+/// in a minimum or maximum that has that type from it, so that the type of an expression stays. If
+/// loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown variable, one that is no input, a shape that is not constant, strides, values that are not finite, do not
-/// fit the type or are not as many as the elements; values that repeat where the array is assumed injective.
+/// An unknown variable, one that is no input, a shape that is not constant, strides, values that
+/// are not finite, do not fit the type or are not as many as the elements; values that repeat where
+/// the array is assumed injective.
 ///
 /// # Elsewhere
 /// Loopy `fix_parameters`; partial evaluation; the inverse of `pass_table`.

@@ -24,8 +24,9 @@ use std::fmt;
 ///
 /// # Precondition
 /// The value `v` fits the parameter's type, and the assumptions `A` together still have a solution:
-/// `{ params : A, n = v }` is not empty. No extent becomes a negative constant. In a minimum or maximum
-/// that has the type `i32` from it, the literal is cast: over nothing it is an end of its type.
+/// `{ params : A, n = v }` is not empty. No extent becomes a negative constant. In a minimum or
+/// maximum that has the type `i32` from it, the literal is cast: over nothing it is an end of its
+/// type.
 ///
 /// # Errors
 /// An unknown variable, one that is no parameter, a value that does not fit, that an assumption

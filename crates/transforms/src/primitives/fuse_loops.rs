@@ -19,7 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Fuses `first` and the loop `second` directly after it into one loop, which keeps the name `first`.
+/// Fuses `first` and the loop `second` directly after it into one loop, which keeps the name
+/// `first`.
 ///
 /// # Rewrite
 /// ```text
@@ -30,18 +31,20 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// Both run over the same values after a shift `j = i + c`, `c` affine in parameters and loops around, and
-/// have the same tag. No dependence runs from an iteration of the first to one of the second that would
-/// come earlier: with `o` the loops around, `{ s[o, i] -> t[o, j] in D : j - c < i }` is empty for every
-/// flow, anti and output dependence `D`. Nothing in the first loop writes a scalar in the bounds of the
-/// second. If loops are on axes, the placement must still hold.
+/// Both run over the same values after a shift `j = i + c`,
+/// `c` affine in parameters and loops around, and have the same tag. No dependence runs from an iteration of the first to one of the second that would come earlier: with `o`
+/// the loops around, `{ s[o, i] -> t[o, j] in D : j - c < i }` is empty for every flow, anti and
+/// output dependence `D`. Nothing in the first loop writes a scalar in the bounds of the second. If
+/// loops are on axes, the placement must still hold.
 ///
 /// # Errors
-/// Unknown inames, the iname of a reduction, loops that are no neighbours, other values or tags, bounds
-/// that change, a dependence of that direction or that the placement breaks, with two instances.
+/// Unknown inames, the iname of a reduction, loops that are no neighbours, other values or tags,
+/// bounds that change, a dependence of that direction or that the placement breaks, with two
+/// instances.
 ///
 /// # Elsewhere
-/// Loopy `rename_iname` with `existing_ok`; Exo `fuse`; Halide `compute_with`; MLIR `affine-loop-fusion`.
+/// Loopy `rename_iname` with `existing_ok`; Exo `fuse`; Halide `compute_with`; MLIR
+/// `affine-loop-fusion`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FuseLoops {
@@ -75,7 +78,8 @@ const SAME_TAG: Obligation = Obligation::new("fuse_loops.same_tag", "both loops 
 const SAME_VALUES: Obligation =
     Obligation::new("fuse_loops.same_values", "both loops run over the same values after a shift");
 
-/// Two neighbours, and how far the second one runs ahead: `c` with `domain(second) = domain(first) + c`.
+/// Two neighbours, and how far the second one runs ahead: `c` with `domain(second) = domain(first)
+/// + c`.
 pub struct SameValues {
     first: InameId,
     second: InameId,
@@ -199,8 +203,9 @@ fn is_loop(node: &Node, iname: InameId) -> bool {
     matches!(node, Node::Loop(found, _) if *found == iname)
 }
 
-/// Whether two domains of `iname` hold the same values in every iteration of the loops around, under the
-/// assumptions; `None` if values from memory decide.
+/// Whether two domains of
+/// `iname` hold the same values in every iteration of the loops around, under the assumptions; `None`
+/// if values from memory decide.
 fn same_values(analysis: &Analysis, iname: InameId, a: &Domain, b: &Domain) -> Result<Option<bool>, Refusal> {
     let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));

@@ -26,19 +26,21 @@ use std::fmt;
 ///   s: t = 2.0*a[0]           for i in 0..n
 ///   u: y[i] = t                 u: y[i] = t
 /// ```
-/// It runs once instead of once an iteration: fewer instances are counted. If the loop may be empty, the
-/// instruction gets its bounds as a condition.
+/// It runs once instead of once an iteration: fewer instances are counted. If the loop may be
+/// empty, the instruction gets its bounds as a condition.
 ///
 /// # Precondition
-/// The instruction is a store directly in the loop and does not mention its iname. With `L` the loops around the
-/// loop: (1) no write inside the loop reaches an operand,
-/// `{ w -> s : L = L', element(w) = element(s), w before s }` is empty; (2) nobody inside the loop needs an older
-/// value: no other access textually before `s` touches what `s` writes, in the same iteration of `L`; (3) nobody
-/// else inside the loop writes what `s` writes. If loops are on axes, the placement must hold.
+/// The instruction is a store directly in the loop and does not mention its iname. With
+/// `L` the loops around the loop: (1) no write inside the loop reaches an operand, `{ w -> s : L =
+/// L', element(w) = element(s), w before s
+/// }` is empty; (2) nobody inside the loop needs an older value: no other access textually before `s`
+/// touches what `s` writes, in the same iteration of `L`; (3) nobody else inside the loop writes
+/// what `s` writes. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown instruction, one outside all loops, an update, an instruction that mentions the loop, a reduction; a
-/// loop that may be empty and has no two bounds; shared storage; (1), (2) or (3) broken, with two instances.
+/// An unknown instruction, one outside all loops, an update, an instruction that mentions the loop,
+/// a reduction; a loop that may be empty and has no two bounds; shared storage; (1), (2) or (3)
+/// broken, with two instances.
 ///
 /// # Elsewhere
 /// Exo `lift_alloc` with `fission`; LLVM's loop-invariant code motion; Loopy has none; MLIR
@@ -84,7 +86,8 @@ const SAME: Obligation = Obligation::new("hoist_insn.same", "the instruction doe
 const NO_REDUCTION: Obligation =
     Obligation::new("hoist_insn.no_reduction", "the instruction holds no reduction");
 
-/// `{ a -> s : L = L', element(a) = element(s), a before s }` is empty for what else accesses what `s` writes.
+/// `{ a -> s : L = L', element(a) = element(s), a before s }` is empty for what else accesses what
+/// `s` writes.
 const UNSEEN: Obligation = Obligation::new(
     "hoist_insn.unseen",
     "no other instruction in the loop reads what stands there before the instruction",
@@ -193,7 +196,8 @@ impl HoistInsn {
     }
 }
 
-/// Nothing that accesses what the instruction reads and writes stands between the start of the innermost of `loops` and it.
+/// Nothing that accesses what the instruction reads and writes stands between the start of the
+/// innermost of `loops` and it.
 fn check_accesses(analysis: &Analysis, id: InsnId, loops: &[InameId]) -> Result<(), Refusal> {
     let Some((iname, around)) = loops.split_last() else { return Ok(()) };
     let (kernel, poly, sites) = (analysis.expanded(), analysis.polyhedral(), analysis.all_sites());

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Makes the calls of a callee, or the one that an instruction belongs to, ordinary statements again, which
-/// further steps may transform. A callee that nothing calls any more is gone.
+/// Makes the calls of a callee, or the one that an instruction belongs to, ordinary statements
+/// again, which further steps may transform. A callee that nothing calls any more is gone.
 ///
 /// # Rewrite
 /// ```text
@@ -21,8 +21,9 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// That is what a call means: `call f(w)` is the body of `f` with the windows `w` for its arguments, which the tree holds
-/// already. Its instances, `{ s : callee(s) = f }`, stay as they are.
+/// That is what a call means: `call f(w)` is the body of `f` with the windows `w` for its
+/// arguments, which the tree holds already. Its instances, `{ s : callee(s) = f }`, stay as they
+/// are.
 ///
 /// # Errors
 /// An unknown callee; no call of it, or an instruction that belongs to none.

@@ -18,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Swaps two loops of which one is directly around the other; bounds that depend on the outer loop are
-/// projected.
+/// Swaps two loops of which one is directly around the other; bounds that depend on the outer loop
+/// are projected.
 ///
 /// # Rewrite
 /// ```text
@@ -29,17 +29,17 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// No dependence has direction `(<, >)`: with `o` the loops around both,
-/// `{ s -> t in D : o = o', i < i', j > j' }` is empty for every flow, anti and output dependence `D`
-/// between instructions inside. Commuting updates may be reordered; the reuse of a temporary whose
-/// values stay inside one iteration of both loops does not count, because iterations move as a whole.
-/// If loops are on axes, the placement must still hold. Nothing inside writes a scalar in the bounds of the two. If
-/// those of the inner one are read from memory, the outer one surely has an iteration: outside they would be
-/// evaluated in any case.
+/// No dependence has direction `(<, >)`: with `o` the loops around both, `{ s -> t in D : o = o', i
+/// < i', j > j' }` is empty for every flow, anti and output dependence `D` between instructions
+/// inside. Commuting updates may be reordered; the reuse of a temporary whose values stay inside
+/// one iteration of both loops does not count, because iterations move as a whole. If loops are on
+/// axes, the placement must still hold. Nothing inside writes a scalar in the bounds of the two. If
+/// those of the inner one are read from memory, the outer one surely has an iteration: outside they
+/// would be evaluated in any case.
 ///
 /// # Errors
-/// Unknown inames, loops that are not directly nested, bounds read from memory, a dependence of that
-/// direction or that the placement breaks, with two instances.
+/// Unknown inames, loops that are not directly nested, bounds read from memory, a dependence of
+/// that direction or that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `prioritize_loops`; Halide `reorder`; Exo `reorder_loops`; TVM `reorder`; MLIR
@@ -96,8 +96,8 @@ pub struct Interchangeable {
     for_outer: Domain,
 }
 
-/// Checks that the bounds of both loops say the same when the inner one is outside: evaluated once, and also where the
-/// other loop holds nothing, they must have values there.
+/// Checks that the bounds of both loops say the same when the inner one is outside: evaluated once,
+/// and also where the other loop holds nothing, they must have values there.
 fn check_bounds(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<(), Refusal> {
     let kernel = analysis.kernel();
     let body = loop_body(&kernel.body, outer).unwrap_or_default();
@@ -233,8 +233,8 @@ impl InterchangeInames {
     }
 }
 
-/// Whether every disjunct bounds the iname from both sides by constraints without floors of it: a loop
-/// needs them, and the projection of strided bounds may leave only quotients.
+/// Whether every disjunct bounds the iname from both sides by constraints without floors of it: a
+/// loop needs them, and the projection of strided bounds may leave only quotients.
 pub(super) fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
     let side = |c: &Constraint, sign: i64| {
         let factor = c.expr().coefficient(&Atom::Iname(iname));

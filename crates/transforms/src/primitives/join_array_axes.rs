@@ -23,13 +23,13 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The extent `m` of the second axis is a constant, and accesses lie inside the array: then
-/// `(i, j) -> m*i + j` keeps different elements different, so that no dependence changes. If loops are on axes,
-/// the placement must still hold.
+/// The extent `m` of the second axis is a constant, and accesses lie inside the array: then `(i, j)
+/// -> m*i + j` keeps different elements different, so that no dependence changes. If loops are on
+/// axes, the placement must still hold.
 ///
 /// # Errors
-/// An axis that has no next one, a second extent that is no constant, strides that do not fit one axis; a variable that
-/// is no temporary or is assumed injective.
+/// An axis that has no next one, a second extent that is no constant, strides that do not fit one
+/// axis; a variable that is no temporary or is assumed injective.
 ///
 /// # Elsewhere
 /// Exo `mult_dim`.

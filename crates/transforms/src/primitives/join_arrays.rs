@@ -15,8 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Joins temporaries of one shape into one array with an axis of components: the first axis keeps them apart (a
-/// structure of arrays), the last one puts the components of an element beside each other (an array of structures).
+/// Joins temporaries of one shape into one array with an axis of components: the first axis keeps
+/// them apart (a structure of arrays), the last one puts the components of an element beside each
+/// other (an array of structures).
 ///
 /// # Rewrite
 /// ```text
@@ -25,17 +26,17 @@ use std::fmt;
 ///   s: u[i] = a[i]                   s: p[i, 0] = a[i]
 ///   t: v[i] = 2.0*u[i]               t: p[i, 1] = 2.0*p[i, 0]
 /// ```
-/// Component `k` is the `k`-th of `vars`. `separate_array` is the way back. The axes of an argument that has its
-/// components in one array already change places by `change_layout`.
+/// Component `k` is the `k`-th of `vars`. `separate_array` is the way back. The axes of an argument
+/// that has its components in one array already change places by `change_layout`.
 ///
 /// # Precondition
-/// Equal types, shapes and address spaces; `(k, e) -> e with k inserted` keeps different elements different, so that no
-/// dependence changes. If loops are on axes, the placement must hold.
+/// Equal types, shapes and address spaces; `(k, e) -> e with k inserted` keeps different elements
+/// different, so that no dependence changes. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// Fewer than two arrays, one named twice, one that is no temporary, has a layout or shared storage of its own, or is
-/// mentioned by a bound or an assumption; types, shapes or address spaces that differ; an axis beyond the last; a name
-/// that is taken.
+/// Fewer than two arrays, one named twice, one that is no temporary, has a layout or shared storage
+/// of its own, or is mentioned by a bound or an assumption; types, shapes or address spaces that
+/// differ; an axis beyond the last; a name that is taken.
 ///
 /// # Elsewhere
 /// Loopy `concatenate_arrays`; array of structures.
@@ -144,7 +145,8 @@ impl Primitive for JoinArrays {
     }
 }
 
-/// Temporaries with a row-major buffer of their own, at least two and different ones: the first, and all.
+/// Temporaries with a row-major buffer of their own, at least two and different ones: the first,
+/// and all.
 ///
 /// # Errors
 /// The first that is something else.

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Joins `outer` and the loop `inner` directly inside it, of constant length, into one loop: the inverse of
-/// a split.
+/// Joins `outer` and the loop `inner` directly inside it, of constant length, into one loop: the
+/// inverse of a split.
 ///
 /// # Rewrite
 /// ```text
@@ -27,14 +27,15 @@ use std::fmt;
 /// Neighbouring inames of a reduction are joined likewise.
 ///
 /// # Precondition
-/// `outer` is a range `lo..hi`, of which either end may be the tightest of several, and holds `inner` and nothing
-/// else; `inner` is a range `start..start + c` with a constant `c >= 1`, of which more bounds may leave out a part,
-/// which the joined loop leaves out as well; conditions on the loops around and on parameters stay; and neither has a tag. The order of the instances stays:
-/// `(i, j) < (i', j')  <=>  c*i + j - start < c*i' + j' - start'` lexicographically.
+/// `outer` is a range `lo..hi`, of which either end may be the tightest of several, and holds
+/// `inner` and nothing else; `inner` is a range `start..start + c` with a constant `c >= 1`, of
+/// which more bounds may leave out a part, which the joined loop leaves out as well; conditions on
+/// the loops around and on parameters stay; and neither has a tag. The order of the instances
+/// stays: `(i, j) < (i', j')  <=>  c*i + j - start < c*i' + j' - start'` lexicographically.
 ///
 /// # Errors
-/// Unknown or tagged inames, loops that are not directly nested, values that are no range, a length that
-/// is not constant or not positive, bounds of `inner` read from memory, a name that is taken.
+/// Unknown or tagged inames, loops that are not directly nested, values that are no range, a length
+/// that is not constant or not positive, bounds of `inner` read from memory, a name that is taken.
 ///
 /// # Elsewhere
 /// Loopy `join_inames`; Halide `fuse`; Exo `mult_loops`; OpenMP `collapse`; TVM `fuse`; MLIR
@@ -94,8 +95,8 @@ pub struct Nest {
     ranges: Ranges,
 }
 
-/// The constraints on `outer`, each as `(a, e)` for `a*outer + e >= 0` with `a` 1 or -1; `inner in start..start + length`;
-/// and all else that both domains say.
+/// The constraints on `outer`, each as `(a, e)` for `a*outer + e >= 0` with `a` 1 or -1;
+/// `inner in start..start + length`; and all else that both domains say.
 struct Ranges {
     bounds: Vec<(i64, Affine)>,
     start: Affine,
@@ -204,7 +205,8 @@ fn ranges(kernel: &Kernel, outer: InameId, inner: InameId) -> Result<Ranges, Ref
     )))
 }
 
-/// The shortest range of constant length, at least 1, that two bounds of a loop make, and its other constraints.
+/// The shortest range of constant length, at least 1, that two bounds of a loop make, and its other
+/// constraints.
 fn bounded_range(domain: &Domain, iname: InameId) -> Option<(Affine, i64, Vec<Constraint>)> {
     let Bounds { bounds, guard } = bounds_of(domain, iname)?;
     let ends = |sign| bounds.iter().enumerate().filter(move |(_, (a, _))| *a == sign);
@@ -221,14 +223,15 @@ fn bounded_range(domain: &Domain, iname: InameId) -> Option<(Affine, i64, Vec<Co
     Some((start, length, others.chain(guard).collect()))
 }
 
-/// The constraints of a conjunction: bounds of one iname, each as `(a, e)` for `a*iname + e >= 0` with `a` 1 or -1, and
-/// conditions that do not mention it.
+/// The constraints of a conjunction: bounds of one iname, each as `(a, e)` for `a*iname + e >= 0`
+/// with `a` 1 or -1, and conditions that do not mention it.
 struct Bounds {
     bounds: Vec<(i64, Affine)>,
     guard: Vec<Constraint>,
 }
 
-/// The lower and upper bounds of a loop, at least one of each, if nothing else is said of its values.
+/// The lower and upper bounds of a loop, at least one of each, if nothing else is said of its
+/// values.
 fn bounds_of(domain: &Domain, iname: InameId) -> Option<Bounds> {
     let (of_iname, guard): (Vec<_>, Vec<_>) =
         domain.as_conjunction()?.iter().cloned().partition(|c| c.expr().mentions(iname));

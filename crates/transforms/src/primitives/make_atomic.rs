@@ -19,8 +19,8 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// Every selected instruction is an update (`+=`, `*=`, `min=`, `max=`) of a global or local variable.
-/// A plain store never becomes an update.
+/// Every selected instruction is an update (`+=`, `*=`, `min=`, `max=`) of a global or local
+/// variable. A plain store never becomes an update.
 ///
 /// # Errors
 /// An empty selection, a plain store, a private variable.

@@ -26,7 +26,8 @@ const MAX_ENTRY: i64 = 1 << 20;
 /// Most loops that are mapped together.
 const MAX_LOOPS: usize = 8;
 
-/// Replaces the loops of a perfect nest by those over `matrix * inames + offset`, the first row outermost.
+/// Replaces the loops of a perfect nest by those over `matrix * inames + offset`, the first row
+/// outermost.
 ///
 /// # Rewrite
 /// With the matrix `[[1, 1], [0, 1]]`:
@@ -35,20 +36,22 @@ const MAX_LOOPS: usize = 8;
 ///   for i in 0..n               for i in max(0, t - m + 1)..min(t + 1, n)
 ///     S(t, i)                     S(t - i, i)
 /// ```
-/// Interchange, reversal, skew and shift are maps of this kind; a map does several of them at once, where no
-/// order of single steps may be legal. Bounds are projected; conditions on loops around and parameters stay.
+/// Interchange, reversal, skew and shift are maps of this kind; a map does several of them at once,
+/// where no order of single steps may be legal. Bounds are projected; conditions on loops around
+/// and parameters stay.
 ///
 /// # Precondition
-/// The matrix `M` is square and unimodular, `det M = 1` or `-1`, so that integer points are mapped onto integer
-/// points. No dependence is turned around: with `o` the loops around,
-/// `{ s[o, x] -> t[o, x'] in D : M*x' lexicographically before M*x }` is empty for every flow, anti and output
-/// dependence `D` inside. The reuse of a temporary whose values stay inside one iteration of all the loops
-/// does not count. If other loops are on axes, the placement must still hold.
+/// The matrix `M` is square and unimodular, `det M = 1` or `-1`, so that integer points are mapped
+/// onto integer points. No dependence is turned around: with `o` the loops around, `{ s[o, x] ->
+/// t[o, x'] in D : M*x' lexicographically before M*x
+/// }` is empty for every flow, anti and output dependence `D` inside. The reuse of a temporary
+/// whose values stay inside one iteration of all the loops does not count. If other loops are on
+/// axes, the placement must still hold.
 ///
 /// # Errors
-/// Unknown inames, those of a reduction, a nest that is not perfect or has tags, a matrix of another shape,
-/// coefficients beyond 2^20, another determinant, bounds read from memory or without closed form, a
-/// dependence of that direction or that the placement breaks, with two instances.
+/// Unknown inames, those of a reduction, a nest that is not perfect or has tags, a matrix of
+/// another shape, coefficients beyond 2^20, another determinant, bounds read from memory or without
+/// closed form, a dependence of that direction or that the placement breaks, with two instances.
 ///
 /// # Source
 /// Banerjee 1993, on unimodular maps.
@@ -284,8 +287,9 @@ impl MapInames {
     }
 }
 
-/// Domains of the new loops: each one the projection onto it and those around, given those around. What no loop says,
-/// because it is about the loops around and parameters alone, the outermost one says.
+/// Domains of the new loops: each one the projection onto it and those around, given those around.
+/// What no loop says, because it is about the loops around and parameters alone, the outermost one
+/// says.
 fn domains(
     analysis: &Analysis,
     old: &[InameId],
@@ -342,8 +346,8 @@ fn domains(
 
 /// The inverse of a square matrix of integers.
 ///
-/// Row operations bring `[M | I]` to `[I | M^-1]`; the pivots that Euclid's algorithm leaves are 1 only if `M` is
-/// unimodular.
+/// Row operations bring `[M | I]` to `[I | M^-1]`; the pivots that Euclid's algorithm leaves are 1
+/// only if `M` is unimodular.
 ///
 /// # Errors
 /// [`Refusal::Argument`] with the determinant if it is not 1 or -1; coefficients beyond 64 bits.

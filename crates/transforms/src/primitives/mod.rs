@@ -1,7 +1,8 @@
 //! The primitives, one a file, and their table.
 //!
-//! A primitive is its file, its row here, and its folder of facts. The row gives the variant of [`Step`], the name in
-//! recipes, the entry in the page of primitives, the schema of the arguments, and the place in random recipes.
+//! A primitive is its file, its row here, and its folder of facts. The row gives the variant of
+//! [`Step`], the name in recipes, the entry in the page of primitives, the schema of the arguments,
+//! and the place in random recipes.
 
 pub mod alias_storage;
 pub mod assign_to_rule;

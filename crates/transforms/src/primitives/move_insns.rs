@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Moves statements (instructions, or loops with all they hold) before or after another one of the same
-/// body; those moved keep their order among each other.
+/// Moves statements (instructions, or loops with all they hold) before or after another one of the
+/// same body; those moved keep their order among each other.
 ///
 /// # Rewrite
 /// ```text
@@ -27,13 +27,14 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// No dependence is turned around: with `o` the loops around, `{ s[o, ..] -> t[o, ..] in D : s then after t }`
-/// is empty for every flow, anti and output dependence `D`. Commuting updates may be reordered. If loops
-/// are on axes, the placement must still hold. A loop reads its bounds when it is entered, also if it holds no instance.
+/// No dependence is turned around: with `o` the loops around, `{ s[o, ..] -> t[o, ..] in D : s then
+/// after t }` is empty for every flow, anti and output dependence `D`. Commuting updates may be
+/// reordered. If loops are on axes, the placement must still hold. A loop reads its bounds when it
+/// is entered, also if it holds no instance.
 ///
 /// # Errors
-/// Unknown names, nothing to move, statements of different bodies, a statement moved before or after
-/// itself, a dependence of that direction or that the placement breaks, with two instances.
+/// Unknown names, nothing to move, statements of different bodies, a statement moved before or
+/// after itself, a dependence of that direction or that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `add_dependency` and its scheduler; Exo `reorder_stmts`.

@@ -22,9 +22,10 @@ use std::fmt;
 
 /// Makes a callee of neighbouring statements, and a call of it where they stand.
 ///
-/// What the statements touch of an array becomes an argument: a window that starts where they start, if that is an
-/// affine function of the loops around and the window's extent is one of the parameters, else the whole axis. What
-/// they read of loops around, parameters and integer scalars becomes parameters, other scalars become values.
+/// What the statements touch of an array becomes an argument: a window that starts where they
+/// start, if that is an affine function of the loops around and the window's extent is one of the
+/// parameters, else the whole axis. What they read of loops around, parameters and integer scalars
+/// becomes parameters, other scalars become values.
 ///
 /// # Rewrite
 /// ```text
@@ -42,12 +43,12 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// With its arguments put in, the callee has the same instances and accesses: shown by unifying the statements with
-/// it ([`purlin_ir::calls::unify`]).
+/// With its arguments put in, the callee has the same instances and accesses: shown by unifying the
+/// statements with it ([`purlin_ir::calls::unify`]).
 ///
 /// # Errors
-/// Unknown names, statements that are no run, a name that is taken, statements that belong to a call, bounds from
-/// which no parameter can be told.
+/// Unknown names, statements that are no run, a name that is taken, statements that belong to a
+/// call, bounds from which no parameter can be told.
 ///
 /// # Elsewhere
 /// Exo `extract_subproc`; Loopy's callable kernels; MLIR `transform.loop.outline`.

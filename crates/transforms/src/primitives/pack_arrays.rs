@@ -25,19 +25,19 @@ use std::fmt;
 ///   s: t[i] = a[i]                   s: pool[i] = a[i]
 ///   r: b[k] = u[k, j]                r: b[k] = pool[3*k + j + 8]
 /// ```
-/// `alias_storage` lays arrays over each other where their lives do not meet; packed arrays may be alive together, and
-/// their pool may in turn share its storage with another array. An access through a map stands for any element of the pool
-/// from then on.
+/// `alias_storage` lays arrays over each other where their lives do not meet; packed arrays may be
+/// alive together, and their pool may in turn share its storage with another array. An access
+/// through a map stands for any element of the pool from then on.
 ///
 /// # Precondition
 /// Equal types and address spaces, constant shapes, accesses inside the arrays: then
-/// `e -> offset + row-major position of e` keeps different elements different, so that no dependence changes. If loops are
-/// on axes, the placement must hold.
+/// `e -> offset + row-major position of e` keeps different elements different, so that no
+/// dependence changes. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// Fewer than two arrays, one named twice, one that is no temporary, has a layout or shared storage of its own, or is
-/// mentioned by a bound or an assumption; types or address spaces that differ; a shape that is not constant; a name that
-/// is taken.
+/// Fewer than two arrays, one named twice, one that is no temporary, has a layout or shared storage
+/// of its own, or is mentioned by a bound or an assumption; types or address spaces that differ; a
+/// shape that is not constant; a name that is taken.
 ///
 /// # Elsewhere
 /// Loopy `alias_temporaries` and `set_temporary_scope` with base storage; Exo has none.

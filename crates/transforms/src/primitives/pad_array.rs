@@ -15,23 +15,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Leaves room for `by` elements behind the last one along an axis, so that its rows start farther apart
-/// (against bank conflicts, or for alignment).
+/// Leaves room for `by` elements behind the last one along an axis, so that its rows start farther
+/// apart (against bank conflicts, or for alignment).
 ///
 /// # Rewrite
 /// ```text
 /// temp t: f64[8, 8] local     =>   temp t: f64[8, 8] local strides(9, 1)     (axis 1, by 1)
 /// ```
-/// The strides of the axes outside the padded one grow; shape and indices stay. An array given by the caller has
-/// the new strides, too: its layout in memory is part of what the kernel asks for.
+/// The strides of the axes outside the padded one grow; shape and indices stay. An array given by
+/// the caller has the new strides, too: its layout in memory is part of what the kernel asks for.
 ///
 /// # Precondition
-/// `1 <= by`, and a stride outside the axis is a multiple of the room its rows take now; elements then stay
-/// apart (the verifier proves that of every layout).
+/// `1 <= by`, and a stride outside the axis is a multiple of the room its rows take now; elements
+/// then stay apart (the verifier proves that of every layout).
 ///
 /// # Errors
-/// An unknown variable, a table, a parameter or a scalar; an axis there is not, or that is outside all others, so that
-/// nothing would move; padding below 1; extents whose products are not affine in the parameters.
+/// An unknown variable, a table, a parameter or a scalar; an axis there is not, or that is outside
+/// all others, so that nothing would move; padding below 1; extents whose products are not affine
+/// in the parameters.
 ///
 /// # Elsewhere
 /// Loopy `add_padding`; Halide `align_storage`; TVM `storage_align`.
@@ -117,7 +118,8 @@ impl Primitive for PadArray {
 }
 
 impl PadArray {
-    /// New strides, and whether any differs: `m` rows of `s*n` elements become `m` rows of `s*(n + by)`.
+    /// New strides, and whether any differs: `m` rows of `s*n` elements become `m` rows of `s*(n +
+    /// by)`.
     fn padded(&self, shape: &[Affine], old: Vec<Affine>, axis: usize) -> Option<(Vec<Affine>, bool)> {
         let row = product(&old[axis], &shape[axis])?;
         let room = old[axis].times(self.by);

@@ -1,4 +1,5 @@
-//! Lets the iterations of a loop with a running total start from totals that a scan over the work-items gives.
+//! Lets the iterations of a loop with a running total start from totals that a scan over the
+//! work-items gives.
 
 use super::reduce_in_tree::{Values, work_item_tag};
 use crate::draw::{self, Picks};
@@ -31,8 +32,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Takes the running total of a scalar out of a loop of constant length: the terms of each iteration are summed by
-/// themselves, the sums are scanned in local memory, and every iteration starts from the total of those before it.
+/// Takes the running total of a scalar out of a loop of constant length: the terms of each
+/// iteration are summed by themselves, the sums are scanned in local memory, and every iteration
+/// starts from the total of those before it.
 ///
 /// # Rewrite
 /// ```text
@@ -55,28 +57,30 @@ use std::fmt;
 ///                                  s: y[c, j] = t_run
 ///                              t_scan_total: t += t_scan[0, 3]
 /// ```
-/// That is the second level of a scan whose first one is the sequential loop inside; a sequential loop around carries
-/// the total on. Inclusive or exclusive is for the order of `u` and `s` to say. The terms are computed twice. The scan
-/// takes `ceil(log2 n)` steps (Hillis and Steele); the barriers between them are derived like all others.
+/// That is the second level of a scan whose first one is the sequential loop inside; a sequential
+/// loop around carries the total on. Inclusive or exclusive is for the order of `u` and `s` to say.
+/// The terms are computed twice. The scan takes `ceil(log2 n)` steps (Hillis and Steele); the
+/// barriers between them are derived like all others.
 ///
 /// # Precondition
-/// `t` is a scalar temporary that one update alone writes inside the loop, so that its terms may be regrouped, and
-/// the terms do not mention it. What they read is there before the loop starts: with `o` the loops around, for every
-/// read `r` of the update and every write `w` inside the loop,
-/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. The bounds of the loops around the update do
-/// not change inside. The total has a value when the loop starts: in every iteration `o` something in front has surely
-/// written it, or the update surely runs. Where that holds only under the predicate of the update, which then mentions
-/// no loop of the nest, reads scalar inputs only and holds for all who read the total inside, the new reads of the
-/// total are under it, too: `t_scan_start: t_run = select(p, t, 0.0)` and `t_scan_total: t += … if p`. The length of the loop has a constant bound. If loops are on axes, the placement
-/// must hold.
+/// `t` is a scalar temporary that one update alone writes inside the loop, so that its terms may be regrouped, and the terms do not mention it. What they read is there before the loop starts: with `o`
+/// the loops around, for every read `r` of the update and every write `w` inside the loop,
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. The bounds of the loops
+/// around the update do not change inside. The total has a value when the loop starts: in every
+/// iteration
+/// `o` something in front has surely written it, or the update surely runs. Where that holds only under the predicate of the update, which then mentions no loop of the nest, reads scalar inputs only and holds for all who read the total inside, the new reads of the total are under it, too: `t_scan_start:
+/// t_run = select(p, t, 0.0)` and `t_scan_total: t += … if p`. The length of the loop has a
+/// constant bound. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// A term that the loop writes, with two instances; a total that others write or terms read, or that may have no
-/// value, with the iteration; a total that is no scalar temporary; a loop of unknown length, or not around the update;
-/// a tag that is no axis of work-items; names that are taken.
+/// A term that the loop writes, with two instances; a total that others write or terms read, or
+/// that may have no value, with the iteration; a total that is no scalar temporary; a loop of
+/// unknown length, or not around the update; a tag that is no axis of work-items; names that are
+/// taken.
 ///
 /// # Elsewhere
-/// Loopy's parallel scans; CUB `BlockScan`; Halide leaves it to `rfactor` on associative definitions.
+/// Loopy's parallel scans; CUB `BlockScan`; Halide leaves it to `rfactor` on associative
+/// definitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParalleliseScan {
@@ -84,7 +88,8 @@ pub struct ParalleliseScan {
     pub iname: String,
     /// The update of the running total.
     pub insn: String,
-    /// Name of the scanned sums; `{total}_scan` if absent. Loops and instructions are named after it.
+    /// Name of the scanned sums; `{total}_scan` if absent. Loops and instructions are named after
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<String>,
     /// `l.0`, `l.1` or `l.2`, for the loop itself as well; the tag of the loop if absent.
@@ -232,7 +237,8 @@ impl Primitive for ParalleliseScan {
     }
 }
 
-/// The total is a scalar temporary that inside the loop only the update writes, and that its terms do not read.
+/// The total is a scalar temporary that inside the loop only the update writes, and that its terms
+/// do not read.
 fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refusal> {
     let kernel = &*poly.kernel;
     let insn = &kernel.insns[id];
@@ -296,15 +302,16 @@ fn check_terms(
     Ok(())
 }
 
-/// Whether the total has a value at the start of the loop in every iteration of those around, or in those in which
-/// the predicate of the update holds.
+/// Whether the total has a value at the start of the loop in every iteration of those around, or in
+/// those in which the predicate of the update holds.
 enum HasValue {
     Always,
     UnderPredicate,
 }
 
-/// The total has a value at the start of the loop: with `U` the iterations of the loops around in which the update
-/// surely runs, which reads it, and `W` those in which something in front surely writes it, `{ o } \ U \ W` is empty.
+/// The total has a value at the start of the loop: with
+/// `U` the iterations of the loops around in which the update surely runs, which reads it, and `W`
+/// those in which something in front surely writes it, `{ o } \ U \ W` is empty.
 fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) -> Result<HasValue, Refusal> {
     let kernel = &*poly.kernel;
     let (loops, nest) = poly.loops(id).split_at(outer);
@@ -338,7 +345,8 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
     Ok(HasValue::Always)
 }
 
-/// Whether a condition is the same throughout some loops, and can be evaluated where they are empty.
+/// Whether a condition is the same throughout some loops, and can be evaluated where they are
+/// empty.
 fn is_scalar_condition(kernel: &Kernel, p: &Expr, loops: &[InameId]) -> bool {
     let mut scalars = reads_constants(kernel, p) && !loops.iter().any(|l| mentions(p, *l));
     p.for_each(&mut |e| scalars &= !matches!(e, Expr::Load(access) if !access.index.is_empty()));

@@ -18,12 +18,12 @@ use std::fmt;
 /// table w: f64[2] constant    =>   arg w: f64[2] in
 /// table w = [0.25, 0.75]
 /// ```
-/// One kernel then serves several tables of the same shape. The argument is row-major, in global memory; one without axes
-/// is passed by value.
+/// One kernel then serves several tables of the same shape. The argument is row-major, in global
+/// memory; one without axes is passed by value.
 ///
 /// # Precondition
-/// Nothing to prove: with the table's values as the argument, `a(i) = table(i)`, every load finds what it found. An assumption that the table is
-/// injective stays, and is checked at launch.
+/// Nothing to prove: with the table's values as the argument, `a(i) = table(i)`, every load finds
+/// what it found. An assumption that the table is injective stays, and is checked at launch.
 ///
 /// # Errors
 /// An unknown variable, or one that is no table.

@@ -25,21 +25,23 @@ use std::fmt;
 ///                         for i in 1..n
 ///                           s: S(i)
 /// ```
-/// Loops and instructions of the copy get new names, with `_first` or `_last` behind them; everything else
-/// of them is copied.
+/// Loops and instructions of the copy get new names, with `_first` or `_last` behind them;
+/// everything else of them is copied.
 ///
 /// # Precondition
-/// The loop is a range, perhaps under conditions that do not mention it, which both parts keep, and on no axis, `count >= 1`, and nothing inside writes a scalar in its bounds. The order of the
-/// instances stays: both loops together run `lo..hi` in ascending order. If other loops are on axes, the
-/// placement must still hold.
+/// The loop is a range, perhaps under conditions that do not mention it, which both parts keep, and
+/// on no axis, `count >= 1`, and nothing inside writes a scalar in its bounds. The order of the
+/// instances stays: both loops together run `lo..hi` in ascending order. If other loops are on
+/// axes, the placement must still hold.
 ///
 /// # Errors
-/// An unknown iname, the iname of a reduction, a loop on an axis, a count below 1 or beyond 2^31, values that are no range,
-/// bounds that change, and a dependence that the placement breaks, with two instances.
+/// An unknown iname, the iname of a reduction, a loop on an axis, a count below 1 or beyond 2^31,
+/// values that are no range, bounds that change, and a dependence that the placement breaks, with
+/// two instances.
 ///
 /// # Elsewhere
-/// Loop peeling; Exo `cut_loop`; Halide `partition`; Loopy `split_iname` with slabs; TVM `loop_partition`;
-/// MLIR `transform.loop.peel`.
+/// Loop peeling; Exo `cut_loop`; Halide `partition`; Loopy
+/// `split_iname` with slabs; TVM `loop_partition`; MLIR `transform.loop.peel`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PeelIname {

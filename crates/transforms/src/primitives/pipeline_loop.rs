@@ -33,8 +33,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Lets the statements that fill the temporaries `vars` in an iteration of a loop run `buffers - 1` iterations
-/// ahead of those that use them (software pipelining; double buffering with two buffers).
+/// Lets the statements that fill the temporaries `vars` in an iteration of a loop run `buffers - 1`
+/// iterations ahead of those that use them (software pipelining; double buffering with two
+/// buffers).
 ///
 /// # Rewrite
 /// ```text
@@ -47,26 +48,29 @@ use std::fmt;
 ///                                      for k in 0..8
 ///                                        s: S(tile[(t - lo) mod 2, k])
 /// ```
-/// With the tile in local memory an iteration needs one barrier instead of two: what is fetched and what is used lie
-/// in different buffers.
+/// With the tile in local memory an iteration needs one barrier instead of two: what is fetched and
+/// what is used lie in different buffers.
 ///
 /// # Precondition
-/// The loop is a range, perhaps under conditions that do not mention it, on no axis; every write of `vars` stands in it, in statements that write nothing else. With `F` the
-/// instances of these, `R` the others of the loop, `o` the loops around, `n` the number of buffers: (1) no value of `vars`
-/// leaves an iteration, `{ w -> r in D through vars : (o, t)(w) /= (o, t)(r) }` is empty; (2) nothing that is fetched depends
-/// on an iteration that then runs later, `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty for every flow, anti and
-/// output dependence `D` from `R` to `F`, with `a = 0` through `vars` (an iteration fills them before it uses them) and
-/// `a = n - 1` through other variables. A buffer is written again `n` iterations later, which then run at `t + 1`, behind
-/// the last use. If loops are on axes, the placement must hold.
+/// The loop is a range, perhaps under conditions that do not mention it, on no axis; every write of
+/// `vars` stands in it, in statements that write nothing else. With `F` the instances of these,
+/// `R` the others of the loop, `o` the loops around,
+/// `n` the number of buffers: (1) no value of `vars` leaves an iteration,
+/// `{ w -> r in D through vars : (o, t)(w) /= (o, t)(r) }` is empty; (2) nothing that is fetched
+/// depends on an iteration that then runs later, `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }`
+/// is empty for every flow, anti and output dependence `D` from `R` to `F`, with `a =
+/// 0` through `vars` (an iteration fills them before it uses them) and `a = n - 1` through other
+/// variables. A buffer is written again `n` iterations later, which then run at `t + 1`, behind the
+/// last use. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown loop or variable, a loop on an axis or without bounds, a number of buffers that is not 2 to 16; variables
-/// that are no temporaries, share their storage, are used outside the loop, or are filled by statements that do more;
-/// (1) or (2) broken, with two instances.
+/// An unknown loop or variable, a loop on an axis or without bounds, a number of buffers that is
+/// not 2 to 16; variables that are no temporaries, share their storage, are used outside the loop,
+/// or are filled by statements that do more; (1) or (2) broken, with two instances.
 ///
 /// # Elsewhere
-/// Halide `fold_storage` with `async`; TVM `double_buffer` and `software_pipeline`; Exo's `stage_mem` with
-/// manual copies; MLIR `transform.loop.pipeline`.
+/// Halide `fold_storage` with `async`; TVM `double_buffer` and `software_pipeline`; Exo's
+/// `stage_mem` with manual copies; MLIR `transform.loop.pipeline`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineLoop {
@@ -335,7 +339,8 @@ fn buffer_stride(variable: &Variable) -> Result<Option<Affine>, Refusal> {
     Ok(room.map(Affine::constant))
 }
 
-/// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with `a` zero through what has buffers, else `ahead`.
+/// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with
+/// `a` zero through what has buffers, else `ahead`.
 fn check_ahead(analysis: &Analysis, stages: &Stages, ahead: i64) -> Result<(), Refusal> {
     let (fetch, rest) = (insns_of(&stages.fetch), insns_of(&stages.rest));
     analysis.with_entries(|analysis, entries| {

@@ -26,8 +26,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Stores the values of `rule` that one iteration of the loop `at` uses in a temporary, right before the first node
-/// of its body that uses them, and reads the temporary instead.
+/// Stores the values of `rule` that one iteration of the loop `at` uses in a temporary, right
+/// before the first node of its body that uses them, and reads the temporary instead.
 ///
 /// # Rewrite
 /// ```text
@@ -39,24 +39,27 @@ use std::fmt;
 ///                                            for l in 0..8
 ///                                              S(r_values[k]*r_values[l])
 /// ```
-/// The temporary has an axis for each parameter of the rule along which more than one value is used. `work_items`
-/// makes one flat loop over the work-items of a group of the loops that compute, `footprint` chooses the box
-/// around the arguments or exactly those that are used; see `prefetch_array`. Uses inside other rules stay. Values of
-/// type `i32` that are more than loads are kept in 64 bits, and cast where they are stored: `y[i] = i32(r_values[k])`.
+/// The temporary has an axis for each parameter of the rule along which more than one value is
+/// used.
+/// `work_items` makes one flat loop over the work-items of a group of the loops that compute, `footprint`
+/// chooses the box around the arguments or exactly those that are used; see
+/// `prefetch_array`. Uses inside other rules stay. Values of type `i32` that are more than loads
+/// are kept in 64 bits, and cast where they are stored: `y[i] = i32(r_values[k])`.
 ///
 /// # Precondition
-/// All arguments are affine in loops and parameters, and the box around them has constant extents. With `L` the loops
-/// around the new instruction, for every operand `x` of the rule, every write `w` of it after that place and every
-/// use `u`, `{ w -> u : L = L', element(w) = element(u), w before u }` is empty. The rule is evaluated for arguments
-/// that are surely used, or else reads nothing outside of its arrays and nothing that may be undefined there, divides
-/// integers only by constants or `max(…, 1)`, and casts no number to an integer type that it may not fit.
-/// If loops are on axes, the placement must hold.
+/// All arguments are affine in loops and parameters, and the box around them has constant extents.
+/// With `L` the loops around the new instruction, for every operand `x` of the rule, every write
+/// `w` of it after that place and every use `u`,
+/// `{ w -> u : L = L', element(w) = element(u), w before u }` is empty. The rule is evaluated for
+/// arguments that are surely used, or else reads nothing outside of its arrays and nothing that may
+/// be undefined there, divides integers only by constants or `max(…, 1)`, and casts no number to an
+/// integer type that it may not fit. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown rule or loop, no use, arguments that are not affine, values without a type of their own, an update of an
-/// `i32` by values in 64 bits, an extent that is not a constant, taken names; a write between the computation and a
-/// use, with two instances; an element outside, or an operation that some values do not allow; a computation that the
-/// placement breaks.
+/// An unknown rule or loop, no use, arguments that are not affine, values without a type of their
+/// own, an update of an `i32` by values in 64 bits, an extent that is not a constant, taken names;
+/// a write between the computation and a use, with two instances; an element outside, or an
+/// operation that some values do not allow; a computation that the placement breaks.
 ///
 /// # Elsewhere
 /// Loopy `precompute`; Halide `compute_at`; Exo `bind_expr` with `stage_mem`; TVM `compute_at`.
@@ -70,10 +73,12 @@ pub struct PrecomputeRule {
     pub at: Option<String>,
     /// `global`, `local` or `private`.
     pub space: String,
-    /// Name of the temporary; `{rule}_values` if absent. Loops and the instruction are named after it.
+    /// Name of the temporary; `{rule}_values` if absent. Loops and the instruction are named after
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<String>,
-    /// Names of the loops that compute, one for each axis of the temporary; `{temporary}_0`, … if absent.
+    /// Names of the loops that compute, one for each axis of the temporary; `{temporary}_0`, … if
+    /// absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inames: Vec<String>,
     /// Work-items along `l.0`, `l.1`, `l.2` that share one flat loop; none: loops over the axes.
@@ -345,8 +350,8 @@ fn reads(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
     kernel.insns[insn].reads().iter().any(|access| access.var == var)
 }
 
-/// A kernel in which an array stands where a rule is used: to the analysis a rule is an array that is indexed by its
-/// arguments.
+/// A kernel in which an array stands where a rule is used: to the analysis a rule is an array that
+/// is indexed by its arguments.
 struct StandIn {
     kernel: Kernel,
     /// The last variable of the kernel.

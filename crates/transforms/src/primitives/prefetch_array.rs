@@ -18,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Copies the box of elements of `var` that one iteration of the loop `at` reads to a temporary, right before
-/// the first node of its body that reads them, and reads the temporary instead.
+/// Copies the box of elements of `var` that one iteration of the loop `at` reads to a temporary,
+/// right before the first node of its body that reads them, and reads the temporary instead.
 ///
 /// # Rewrite
 /// ```text
@@ -29,35 +29,35 @@ use std::fmt;
 ///                                             for k_i in 0..8
 ///                                               S(a_tile[k_i])
 /// ```
-/// Axes along which the box has one element disappear. Elements of the box that are not in the array are left
-/// out by the bounds of the copy loops. With `work_items` the copy is one flat loop of constant length, in
-/// rounds of a work-group, the last entry outermost:
+/// Axes along which the box has one element disappear. Elements of the box that are not in the
+/// array are left out by the bounds of the copy loops. With `work_items` the copy is one flat loop
+/// of constant length, in rounds of a work-group, the last entry outermost:
 /// ```text
 /// for t_o in 0..2
 ///   for t_l1 in 0..4 {l.1}
 ///     for t_l0 in 0..32 {l.0} where 128*t_o + 32*t_l1 + t_l0 < 192
 /// ```
-/// With the footprint `exact` the copy loops run for the elements that are read and no others: of a triangle a
-/// triangle. The temporary stays as large as the box. Conditions on values from memory narrow nothing.
-/// The copy is an instruction of its own; the instances of the others stay.
+/// With the footprint `exact` the copy loops run for the elements that are read and no others: of a
+/// triangle a triangle. The temporary stays as large as the box. Conditions on values from memory
+/// narrow nothing. The copy is an instruction of its own; the instances of the others stay.
 ///
 /// # Precondition
 /// With `L` the loops around the copy, for every write `w` of `var` after it and every read `r`:
-/// `{ w -> r : L = L', element(w) = element(r), w before r }` is empty. The box has constant extents. What may be
-/// undefined (temporaries and `out` arguments) is copied only if nothing is copied but what is surely read.
-/// If loops are on axes, the placement must hold.
+/// `{ w -> r : L = L', element(w) = element(r), w before r }` is empty. The box has constant
+/// extents. What may be undefined (temporaries and `out` arguments) is copied only if nothing is
+/// copied but what is surely read. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown variable or loop, a scalar, an array that the region does not read, an index that is not affine, reads
-/// inside a rule, an extent that is not a constant, taken names; a write between the copy and a read, with two
-/// instances; a copy that the placement breaks.
+/// An unknown variable or loop, a scalar, an array that the region does not read, an index that is
+/// not affine, reads inside a rule, an extent that is not a constant, taken names; a write between
+/// the copy and a read, with two instances; a copy that the placement breaks.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, section 4.2.2.
 ///
 /// # Elsewhere
-/// Loopy `add_prefetch`; Halide `compute_at` with `store_in`; Exo `stage_mem`; TVM `cache_read`; MLIR
-/// `affine-data-copy-generate`.
+/// Loopy `add_prefetch`; Halide `compute_at` with `store_in`; Exo `stage_mem`; TVM
+/// `cache_read`; MLIR `affine-data-copy-generate`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchArray {
@@ -74,7 +74,8 @@ pub struct PrefetchArray {
     /// Names of the copy loops, one for each axis of the temporary; `{temporary}_0`, … if absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inames: Vec<String>,
-    /// Work-items along `l.0`, `l.1`, `l.2` that share one flat copy loop; none: loops over the axes.
+    /// Work-items along `l.0`, `l.1`, `l.2` that share one flat copy loop; none: loops over the
+    /// axes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_items: Vec<i64>,
     /// Which elements are copied: the `box` around what is read, or `exact`ly that.

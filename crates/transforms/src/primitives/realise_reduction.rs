@@ -27,23 +27,27 @@ use std::fmt;
 ///                                                s_update: s_acc += a[i, k]
 ///                                              s: y[i] = 2.0*s_acc
 /// ```
-/// The accumulator is private and has the type of the reduction; `i64` if values of type `i32` may not fit one, as a sum
-/// in `y[i] = floor_div(sum(…), 8)`, whose value is then cast to the type of `y`. Several inames become loops in their order. A
-/// predicate of `s` holds for all three. Tags of the instruction are kept by all three.
+/// The accumulator is private and has the type of the reduction; `i64` if values of type `i32` may
+/// not fit one, as a sum in `y[i] = floor_div(sum(…), 8)`, whose value is then cast to the type of
+/// `y`. Several inames become loops in their order. A predicate of `s` holds for all three. Tags of
+/// the instruction are kept by all three.
 ///
 /// # Precondition
-/// The reduction is evaluated whenever the instruction runs: it stands under no condition, and inside no other
-/// reduction or use of a rule. The loop runs right before `s`, through the same points in the same order, from
-/// the value of nothing: the result is the same bit by bit. No update of an `i32` takes a value that may not fit one,
-/// other than to add or multiply a whole sum or product, which is the same modulo 2^32. If loops are on axes, the placement must hold.
+/// The reduction is evaluated whenever the instruction runs: it stands under no condition, and
+/// inside no other reduction or use of a rule. The loop runs right before
+/// `s`, through the same points in the same order, from the value of nothing: the result is the same bit by bit. No update of an `i32`
+/// takes a value that may not fit one, other than to add or multiply a whole sum or product, which
+/// is the same modulo 2^32. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown iname, one of a loop, a reduction inside another, under a condition, in a predicate, or among the
-/// arguments of a rule, one without a type of its own; an update of an `i32` by a sum in 64 bits; names that are taken.
+/// An unknown iname, one of a loop, a reduction inside another, under a condition, in a predicate,
+/// or among the arguments of a rule, one without a type of its own; an update of an `i32` by a sum
+/// in 64 bits; names that are taken.
 ///
 /// # Elsewhere
-/// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops; TVM `decompose_reduction`. The
-/// update that this makes is what `factor_update`, `reduce_in_tree` and `make_atomic` take further.
+/// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops; TVM
+/// `decompose_reduction`. The update that this makes is what `factor_update`,
+/// `reduce_in_tree` and `make_atomic` take further.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RealiseReduction {
@@ -198,7 +202,8 @@ impl RealiseReduction {
     }
 }
 
-/// The reduction over an iname, and what keeps it from being evaluated once whenever the expression is.
+/// The reduction over an iname, and what keeps it from being evaluated once whenever the expression
+/// is.
 pub(super) fn search<'e>(
     e: &'e Expr,
     iname: InameId,

@@ -31,8 +31,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Computes prefix sums in one pass: a reduction whose range grows by one with every iteration of the loop around, or
-/// a recurrence, becomes a running total.
+/// Computes prefix sums in one pass: a reduction whose range grows by one with every iteration of
+/// the loop around, or a recurrence, becomes a running total.
 ///
 /// # Rewrite
 /// ```text
@@ -47,34 +47,35 @@ use std::fmt;
 ///   s: y[i] = y[i - 1] + a[i]                         s_acc_update: s_acc += a[i]
 ///                                                     s: y[i] = s_acc
 /// ```
-/// An exclusive sum (`j in 0..i`) adds `a[i - 1] if i >= 1`; a range that starts with several terms gets a loop in
-/// front that adds all but the last of them. The total is private and has the type of the reduction or of `y`; `i64` if
-/// a sum of type `i32` may not fit one, as in `realise_reduction`.
+/// An exclusive sum (`j in 0..i`) adds `a[i - 1] if i >= 1`; a range that starts with several terms
+/// gets a loop in front that adds all but the last of them. The total is private and has the type
+/// of the reduction or of `y`; `i64` if a sum of type `i32` may not fit one, as in
+/// `realise_reduction`.
 ///
 /// # Precondition
 /// The loop `i` is a plain range `i0..i1` directly around the instruction, which has no predicate.
 ///
-/// A reduction: its range is `lo..i + c` with neither `lo` nor the body mentioning `i`, and it is evaluated whenever
-/// the instruction runs. Its terms come in the same order from the value of nothing, so that the result is the same
-/// bit by bit. A term is read once and earlier: with `o` the loops around `i`, for every read `r` of the new update
-/// and every write `w` inside `i`, `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
+/// A reduction: its range is `lo..i + c`, neither `lo` nor the body mentions `i`, and it is evaluated
+/// whenever the instruction runs. Its terms come in the same order, so that the result is the same
+/// bit by bit. A term is read once and earlier: with `o` the loops around `i`, no write `w` inside
+/// `i` follows a read `r` of the new update: `{ r -> w : o = o', element(r) = element(w) }` is empty.
 ///
-/// A recurrence: seen as a sum (product, minimum, maximum), the right-hand side has exactly one term `y[f(i - 1)]`
-/// where `y[f(i)]` is stored; nothing inside `i` writes what `f` reads, `reads(f) ∩ written(i) = {}`; and no other
-/// instruction inside `i` writes what is read there:
-/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. Equal up to the reassociation that updates
-/// declare, exactly so with one other term.
+/// A recurrence: seen as a sum (product, minimum, maximum), the right-hand side has exactly one
+/// term `y[f(i - 1)]` where `y[f(i)]` is stored; nothing inside `i` writes what `f` reads,
+/// `reads(f) ∩ written(i) = {}`; and no other instruction inside `i` writes what is read there:
+/// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty. Equal up to the
+/// reassociation that updates declare, exactly so with one other term.
 ///
 /// If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// A term that is written after it is read, or an element of the recurrence that somebody else writes, with two
-/// instances; an index of the recurrence that changes inside the loop; an instruction that is neither; a range that does not grow by one; a reduction under a condition;
-/// an
-/// update of an `i32` by a sum in 64 bits; names that are taken.
+/// A term that is written after it is read, or an element of the recurrence that somebody else
+/// writes, with two instances; an index of the recurrence that changes inside the loop; an
+/// instruction that is neither; a range that does not grow by one; a reduction under a condition;
+/// an update of an `i32` by a sum in 64 bits; names that are taken.
 ///
 /// # Elsewhere
-/// Loopy realises prefix sums as scans; Halide's update definitions; the "scan detection" of ppcg's successors.
+/// Loopy realises prefix sums as scans; Halide has update definitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RealiseScan {
@@ -368,7 +369,8 @@ impl RealiseScan {
         vec![init, update]
     }
 
-    /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates read.
+    /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty for what the new updates
+    /// read.
     fn check_terms(&self, realised: &Analysis, scan: &Scan) -> Result<(), Refusal> {
         let (expanded, poly) = (realised.expanded(), realised.polyhedral());
         let names = ["_first", "_update"].map(|end| format!("{}{end}", self.name()));
@@ -546,8 +548,8 @@ fn check_own_element(analysis: &Analysis, scan: &Scan, step: &Recurrence) -> Res
     Ok(())
 }
 
-/// Values of the term's iname in front of the loop: all but the newest of the first iteration, if it runs; `None` if
-/// there are none.
+/// Values of the term's iname in front of the loop: all but the newest of the first iteration, if
+/// it runs; `None` if there are none.
 fn first_terms(poly: &Polyhedral, scan: &Scan, prefix: &Prefix) -> Result<Option<Domain>, Refusal> {
     let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| scan.range.lo.clone());
     let last = prefix.end.substitute(&replace).plus_constant(-1);

@@ -28,8 +28,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Stores the terms of an update over `iname` in local memory and joins them in a tree: in every step the upper half
-/// of what is left is joined to the lower half, on the work-items of a group.
+/// Stores the terms of an update over `iname` in local memory and joins them in a tree: in every
+/// step the upper half of what is left is joined to the lower half, on the work-items of a group.
 ///
 /// # Rewrite
 /// ```text
@@ -44,12 +44,12 @@ use std::fmt;
 ///                         s_tree_join_2: s_tree[s_tree_2] += s_tree[s_tree_2 + 1]
 ///                       s: y += s_tree[0]
 /// ```
-/// Any constant length is halved, rounding up. Where the loop is shorter than its largest length, or a predicate
-/// leaves terms out, every leaf is set to the neutral element first: the sum over nothing changes nothing. The
-/// barriers between the steps are derived like all others.
+/// Any constant length is halved, rounding up. Where the loop is shorter than its largest length,
+/// or a predicate leaves terms out, every leaf is set to the neutral element first: the sum over
+/// nothing changes nothing. The barriers between the steps are derived like all others.
 ///
-/// By shuffles, the work-items of a sub-group hold the terms and add what another one holds, in as many steps and
-/// without a barrier; each of them has the sum in the end:
+/// By shuffles, the work-items of a sub-group hold the terms and add what another one holds, in as
+/// many steps and without a barrier; each of them has the sum in the end:
 /// ```text
 ///                       temp s_tree: f64[8] subgroup
 ///                       temp s_tree_sum_0: f64[8] subgroup
@@ -61,27 +61,29 @@ use std::fmt;
 ///                       ...
 ///                       s: y += s_tree_sum_2[0]
 /// ```
-/// CUDA reads by `__shfl_sync`. OpenCL leaves the size and the shape of sub-groups to the device, so that there, and in
-/// C, which has none, the terms are in local memory with a barrier before every step.
+/// CUDA reads by `__shfl_sync`. OpenCL leaves the size and the shape of sub-groups to the device,
+/// so that there, and in C, which has none, the terms are in local memory with a barrier before
+/// every step.
 ///
 /// # Precondition
-/// The loop holds nothing but an update, so that its terms may be regrouped. The element is the same in all
-/// iterations, and the update reads its variable nowhere else: with `o` the loops around,
-/// `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every read `t` of it. Where no term is, the
-/// element lies in the array and, of a temporary or output, has surely been written. Terms of an `i32` extremum fit an
-/// `i32`. The length of the loop has a constant bound. If loops are on axes, the placement must hold. By shuffles, the
-/// length is a power of two of at most 32, on `l.0`; that all work-items of the sub-group take part is for code
-/// generation to prove.
+/// The loop holds nothing but an update, so that its terms may be regrouped. The element is the
+/// same in all iterations, and the update reads its variable nowhere else: with
+/// `o` the loops around, `{ s -> t : o = o', element(s) = element(t), s before t
+/// }` is empty for every read `t` of it. Where no term is, the element lies in the array and, of a
+/// temporary or output, has surely been written. Terms of an `i32` extremum fit an `i32`. The
+/// length of the loop has a constant bound. If loops are on axes, the placement must hold. By
+/// shuffles, the length is a power of two of at most 32, on `l.0`; that all work-items of the
+/// sub-group take part is for code generation to prove.
 ///
 /// # Errors
-/// An element that the update reads, with two instances; one that may not exist or have no value, with the sizes; a
-/// loop of more than an update, of a plain store, of unknown length, for shuffles of another length or axis, of
-/// integers that may not fit; an element that the loop selects; a tag that is no axis of work-items; names that are
-/// taken.
+/// An element that the update reads, with two instances; one that may not exist or have no value,
+/// with the sizes; a loop of more than an update, of a plain store, of unknown length, for shuffles
+/// of another length or axis, of integers that may not fit; an element that the loop selects; a tag
+/// that is no axis of work-items; names that are taken.
 ///
 /// # Elsewhere
-/// Loopy realises reductions over `l.0` like this; CUB `BlockReduce`, by shuffles `WarpReduce`; Halide `rfactor` with `gpu_threads` and
-/// `in`.
+/// Loopy realises reductions over `l.0` like this; CUB `BlockReduce`, by shuffles
+/// `WarpReduce`; Halide `rfactor` with `gpu_threads` and `in`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReduceInTree {
@@ -300,7 +302,8 @@ impl Values {
     /// The values of a loop.
     ///
     /// # Errors
-    /// [`LARGEST_LENGTH`] for a loop without a constant bound, [`SOME_ITERATION`] for one that never runs.
+    /// [`LARGEST_LENGTH`] for a loop without a constant bound, [`SOME_ITERATION`] for one that
+    /// never runs.
     pub(super) fn of(kernel: &Kernel, iname: InameId) -> Result<Self, Refusal> {
         let name = &kernel.inames[iname].name;
         let known = parametric_extent(Analysis::of(kernel).polyhedral(), iname)?;

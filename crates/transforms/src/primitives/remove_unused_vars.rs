@@ -19,8 +19,9 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// No instruction, rule, bound or assumption mentions the variable: `{ a in accesses : var(a) = v }` is empty. Parameters and arguments are the kernel's
-/// signature and stay.
+/// No instruction, rule, bound or assumption mentions the variable:
+/// `{ a in accesses : var(a) = v }` is empty. Parameters and arguments are the kernel's signature
+/// and stay.
 ///
 /// # Errors
 /// If there is no such variable.

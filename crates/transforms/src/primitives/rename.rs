@@ -21,8 +21,8 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The new name is free: `name(x) = to  =>  x = renamed`. What is given at launch keeps its name, by which
-/// the caller knows it.
+/// The new name is free: `name(x) = to  =>  x = renamed`. What is given at launch keeps its name,
+/// by which the caller knows it.
 ///
 /// # Errors
 /// An unknown name, a parameter or argument, a new name that is taken or is no name.

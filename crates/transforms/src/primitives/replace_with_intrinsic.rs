@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Makes neighbouring statements a call of a declared callee whose meaning they are. Generated code then holds
-/// what the callee's code says for the target, such as a hardware instruction, or the meaning where it says
-/// nothing.
+/// Makes neighbouring statements a call of a declared callee whose meaning they are. Generated code
+/// then holds what the callee's code says for the target, such as a hardware instruction, or the
+/// meaning where it says nothing.
 ///
 /// # Rewrite
 /// ```text
@@ -30,15 +30,16 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// There are parameters `p`, values and windows `w(f) = o + M f`, found by unification, with which the callee has
-/// exactly the instances and accesses of the statements: loops are equal up to shifts, operations up to
-/// commutativity, and for every access `A[f(l)]` of the callee the statements access `B[o + M f(l)]`. If it has
-/// code: what it writes is one argument only, and a window whose address the code takes lies in memory as the
-/// argument is declared. Instances keep their order, so that no dependence changes; code may round differently
+/// There are parameters `p`, values and windows `w(f) = o + M
+/// f`, found by unification, with which the callee has exactly the instances and accesses of the statements: loops are equal up to shifts, operations up to commutativity, and for every access `A[f(l)]`
+/// of the callee the statements access `B[o + M f(l)]`. If it has code: what it writes is one
+/// argument only, and a window whose address the code takes lies in memory as the argument is
+/// declared. Instances keep their order, so that no dependence changes; code may round differently
 /// within one instance and within a reduction. From then on every step must keep the call one.
 ///
 /// # Errors
-/// Unknown names, statements that are no run, and the first difference between the statements and the callee.
+/// Unknown names, statements that are no run, and the first difference between the statements and
+/// the callee.
 ///
 /// # Elsewhere
 /// Exo `replace`; Halide and TVM `tensorize`; Loopy `match_instruction`-style library calls.

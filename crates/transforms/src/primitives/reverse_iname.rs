@@ -25,14 +25,16 @@ use std::fmt;
 /// The iname of a reduction is reversed likewise; reductions may be reassociated.
 ///
 /// # Precondition
-/// The loop is a range `lo..hi`, perhaps under conditions that do not mention it, and it carries no dependence: with `o` the loops around,
-/// `{ s[o, i] -> t[o, i'] in D : i < i' }` is empty for every flow, anti and output dependence `D` between
-/// instructions inside. Commuting updates may be reordered; the reuse of a temporary whose values stay
-/// inside one iteration does not count. If loops are on axes, the placement must still hold.
+/// The loop is a range
+/// `lo..hi`, perhaps under conditions that do not mention it, and it carries no dependence: with `o`
+/// the loops around, `{ s[o, i] -> t[o, i'] in D : i < i' }` is empty for every flow, anti and
+/// output dependence `D` between instructions inside. Commuting updates may be reordered; the reuse
+/// of a temporary whose values stay inside one iteration does not count. If loops are on axes, the
+/// placement must still hold.
 ///
 /// # Errors
-/// An unknown iname, values that are no range or whose bounds are read from memory, a dependence the loop
-/// carries or that the placement breaks, with two instances.
+/// An unknown iname, values that are no range or whose bounds are read from memory, a dependence
+/// the loop carries or that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loop reversal (Wolfe 1989); Loopy `affine_map_inames`.

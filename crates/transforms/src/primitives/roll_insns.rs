@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Makes one statement in a loop of statements that differ in constants of their indices only: the inverse of
-/// unrolling.
+/// Makes one statement in a loop of statements that differ in constants of their indices only: the
+/// inverse of unrolling.
 ///
 /// # Rewrite
 /// ```text
@@ -24,17 +24,18 @@ use std::fmt;
 ///   s1: y[2*i + 1] += a[i, 1]           s0: y[2*i + c] += a[i, c]
 ///   s2: y[2*i + 2] += a[i, 2]
 /// ```
-/// The statement keeps the name and the tags of the first. The loop can then be tagged, joined or split like any other:
-/// the components of a vector along the work-items, say.
+/// The statement keeps the name and the tags of the first. The loop can then be tagged, joined or
+/// split like any other: the components of a vector along the work-items, say.
 ///
 /// # Precondition
-/// The statements stand one behind the other, in the order given. With `S_k` the `k`-th of them, there is a statement
-/// `S(c)` with `S(k) = S_k` for all `k`: same operator, same expressions, and indices that grow by the same constant
-/// from each statement to the next. The instances and their order are then the same: `S_k(x)` is `S(x, k)`.
+/// The statements stand one behind the other, in the order given. With `S_k` the `k`-th of them,
+/// there is a statement `S(c)` with `S(k) = S_k` for all `k`: same operator, same expressions, and
+/// indices that grow by the same constant from each statement to the next. The instances and their
+/// order are then the same: `S_k(x)` is `S(x, k)`.
 ///
 /// # Errors
-/// Fewer than two statements, one that is unknown or a call; statements that are apart or in another order; two that
-/// differ in more than such constants, with both; a name that is taken.
+/// Fewer than two statements, one that is unknown or a call; statements that are apart or in
+/// another order; two that differ in more than such constants, with both; a name that is taken.
 ///
 /// # Elsewhere
 /// LLVM's loop rerolling; the inverse of Loopy's tag `unr` and of Exo's `unroll_loop`.

@@ -16,8 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Replaces a temporary by one array for each index along `axis`: an array of structures becomes a structure of
-/// arrays.
+/// Replaces a temporary by one array for each index along `axis`: an array of structures becomes a
+/// structure of arrays.
 ///
 /// # Rewrite
 /// ```text
@@ -28,12 +28,14 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// Every access has a constant index `c` along the axis, `0 <= c < extent`, and the extent is a constant of at
-/// most 64: `(c, e) -> t_c[e]` keeps different elements different, so that no dependence changes.
+/// Every access has a constant index `c` along the axis, `0 <= c <
+/// extent`, and the extent is a constant of at most 64: `(c, e) -> t_c[e]` keeps different elements
+/// different, so that no dependence changes.
 ///
 /// # Errors
-/// An access whose index along the axis is no constant; an extent that is none; a variable that is no temporary,
-/// has strides or shared storage, or is mentioned by a bound or an assumption; taken names.
+/// An access whose index along the axis is no constant; an extent that is none; a variable that is
+/// no temporary, has strides or shared storage, or is mentioned by a bound or an assumption; taken
+/// names.
 ///
 /// # Elsewhere
 /// Loopy `tag_array_axes` with `sep`; structure of arrays.

@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Moves a temporary to private, local or global memory or to the registers of sub-groups, or a table to global or constant memory.
+/// Moves a temporary to private, local or global memory or to the registers of sub-groups, or a
+/// table to global or constant memory.
 ///
 /// # Rewrite
 /// ```text
@@ -19,8 +20,8 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// With the tags as they are, every value that flows through the variable stays where its reader sees
-/// it (the table of [`purlin_analysis::placement`]); no atomic update of it becomes private.
+/// With the tags as they are, every value that flows through the variable stays where its reader
+/// sees it (the table of [`purlin_analysis::placement`]); no atomic update of it becomes private.
 ///
 /// # Errors
 /// An unknown variable or address space, an argument or parameter, memory that does not suit the

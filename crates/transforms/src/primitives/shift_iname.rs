@@ -24,12 +24,12 @@ use std::fmt;
 /// The iname of a reduction is shifted likewise.
 ///
 /// # Precondition
-/// None to prove: the order of the instances stays, `i < i'  <=>  i + c < i' + c`. If the loop is on an
-/// axis, it is a plain range, whose places count from its lower bound, so that they stay.
+/// None to prove: the order of the instances stays, `i < i'  <=>  i + c < i' + c`. If the loop is
+/// on an axis, it is a plain range, whose places count from its lower bound, so that they stay.
 ///
 /// # Errors
-/// Unknown inames or parameters, numbers beyond 2^40, a loop on an axis that is no range, and a dependence
-/// that the placement breaks, with two instances.
+/// Unknown inames or parameters, numbers beyond 2^40, a loop on an axis that is no range, and a
+/// dependence that the placement breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `affine_map_inames`; Exo `shift_loop`.

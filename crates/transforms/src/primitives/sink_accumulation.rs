@@ -22,8 +22,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Moves the statement that sets an accumulator to the neutral element and the one that adds it to its
-/// destination into the loop `into` between them: every iteration accumulates a part of its own and commits it.
+/// Moves the statement that sets an accumulator to the neutral element and the one that adds it to
+/// its destination into the loop `into` between them: every iteration accumulates a part of its own
+/// and commits it.
 ///
 /// # Rewrite
 /// ```text
@@ -36,15 +37,18 @@ use std::fmt;
 /// Equal up to the order of the operations of the declared update; `c` runs once an iteration.
 ///
 /// # Precondition
-/// `t` is accessed only by one statement before the loop, which assigns the neutral element of `op`, or the infinity
-/// that an extremum of nothing is if the loop runs at least once; inside, by updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With `c` the commits and
-/// `s` the instructions from the loop to them, no dependence orders `s` before or behind `c` other than through
-/// `t`, except updates `y op= …`, which commute: `{ s -> c in D } = { c -> s in D } = {}` within the same iteration
-/// of the loops around. If loops are on axes, the placement must hold.
+/// `t` is accessed only by one statement before the loop, which assigns the neutral element of `op`,
+/// or the infinity that an extremum of nothing is if the loop runs at least once; inside, by
+/// updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With
+/// `c` the commits and `s` the instructions from the loop to them, no dependence orders
+/// `s` before or behind `c` other than through `t`, except updates `y op= …`, which commute: `{ s
+/// -> c in D } = { c -> s in D } = {}` within the same iteration of the loops around. If loops are
+/// on axes, the placement must hold.
 ///
 /// # Errors
-/// Another access of the accumulator, a start that is not neutral, a commit of another form or operator; a
-/// dependence between the loop and the commit, with two instances; bounds read from memory.
+/// Another access of the accumulator, a start that is not neutral, a commit of another form or
+/// operator; a dependence between the loop and the commit, with two instances; bounds read from
+/// memory.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, Algorithm 4 (the scatter of every quadrature tile).
@@ -145,7 +149,8 @@ impl Primitive for SinkAccumulation {
         let parts = self.parts(kernel, var, into)?;
         let op = self.check_loop(kernel, &parts)?;
         let accumulator = Accumulator { kernel, var: parts.var, op };
-        // a commit of nothing replaces a nan, and where the loop does not run, no other one does so any more
+        // a commit of nothing replaces a nan, and where the loop does not run, no other one does so
+        // any more
         accumulator.check_start(&parts.start, runs(analysis, &parts)?, NEUTRAL_START)?;
         accumulator.check_commit(&parts.commit, COMMIT, SAME_TYPE)?;
         self.check_bounds(kernel, &parts)?;

@@ -24,17 +24,19 @@ use std::fmt;
 ///   for i in 0..n               for i in t..t + n
 ///     S(t, i)                     S(t, -t + i)
 /// ```
-/// After it a dependence `(1, -1)` has become `(1, 0)`, so that the loops may be interchanged. The inverse is
-/// a skew by `-factor`.
+/// After it a dependence `(1, -1)` has become `(1, 0)`, so that the loops may be interchanged. The
+/// inverse is a skew by `-factor`.
 ///
 /// # Precondition
-/// `outer` is around `iname`. Nothing to prove about the order: for every value of `outer` it stays. If the
-/// loop is on an axis, it is a plain range, whose places count from its lower bound, so that they stay, and that bound
-/// mentions no loop after it: the places of a launch are counted from one value.
+/// `outer` is around `iname`. Nothing to prove about the order: for every value of `outer` it
+/// stays. If the loop is on an axis, it is a plain range, whose places count from its lower bound,
+/// so that they stay, and that bound mentions no loop after it: the places of a launch are counted
+/// from one value.
 ///
 /// # Errors
-/// Unknown inames, an `outer` that is not around, a factor of 0 or beyond 2^40, a loop on an axis that
-/// is no range or would start at a value of another loop, and a dependence that the placement breaks, with two instances.
+/// Unknown inames, an `outer` that is not around, a factor of 0 or beyond 2^40, a loop on an axis
+/// that is no range or would start at a value of another loop, and a dependence that the placement
+/// breaks, with two instances.
 ///
 /// # Elsewhere
 /// Loop skewing (Wolfe 1986); Loopy `affine_map_inames`.

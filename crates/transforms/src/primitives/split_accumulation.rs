@@ -22,8 +22,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Commits what `var` has accumulated before the statement `before`, and accumulates what that and later statements
-/// add in a temporary of its own.
+/// Commits what `var` has accumulated before the statement `before`, and accumulates what that and
+/// later statements add in a temporary of its own.
 ///
 /// # Rewrite
 /// ```text
@@ -39,15 +39,18 @@ use std::fmt;
 /// Equal up to the order of the operations of the declared update; `c` runs once more.
 ///
 /// # Precondition
-/// `t` is accessed only by statements of one body: the first assigns the neutral element of `op`; then come updates
-/// `t op= …`, some of them before `before` and some from there on; the last one's instructions are `y[f] op= t[g]`.
-/// With `c` the commits and `s` the instructions from `before` to them, no dependence orders `s` before `c` other than
-/// through `t`, except updates `y op= …`, which commute: `{ s -> c in D } = {}` within the same iteration of the loops
-/// around. The bounds of copied loops are not read from memory. If loops are on axes, the placement must hold.
+/// `t` is accessed only by statements of one body: the first assigns the neutral element of `op`;
+/// then come updates `t op= …`, some of them before
+/// `before` and some from there on; the last one's instructions are `y[f] op= t[g]`. With `c` the
+/// commits and `s` the instructions from `before` to them, no dependence orders `s` before `c`
+/// other than through `t`, except updates `y op= …`, which commute: `{ s -> c in D } = {}` within
+/// the same iteration of the loops around. The bounds of copied loops are not read from memory. If
+/// loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// Another access of the accumulator, a start that is not neutral, a commit of another form or operator; a
-/// dependence between the later statements and the commit, with two instances; bounds read from memory.
+/// Another access of the accumulator, a start that is not neutral, a commit of another form or
+/// operator; a dependence between the later statements and the commit, with two instances; bounds
+/// read from memory.
 ///
 /// # Elsewhere
 /// Partial sums; loop distribution of a Halide `Func` with several updates by `rfactor`.

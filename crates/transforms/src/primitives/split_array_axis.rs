@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Splits an axis of a temporary into blocks of `factor` elements: an axis over blocks, and one inside a block.
+/// Splits an axis of a temporary into blocks of `factor` elements: an axis over blocks, and one
+/// inside a block.
 ///
 /// # Rewrite
 /// ```text
@@ -30,8 +31,9 @@ use std::fmt;
 /// Quotients that the bounds of the loops decide are left out.
 ///
 /// # Precondition
-/// `factor >= 1`. `e -> (floor(e/f), e mod f)` keeps different elements different, so that no dependence changes;
-/// the last block may be larger than what is used of it. If loops are on axes, the placement must still hold.
+/// `factor >= 1`. `e -> (floor(e/f), e mod f)` keeps different elements different, so that no
+/// dependence changes; the last block may be larger than what is used of it. If loops are on axes,
+/// the placement must still hold.
 ///
 /// # Errors
 /// A factor below 1, an axis there is not, a variable that is no temporary or is assumed injective.
@@ -66,7 +68,8 @@ impl fmt::Display for SplitArrayAxis {
 pub struct Blocks {
     var: VarId,
     axis: usize,
-    /// Indices `f*q + r` with `0 <= r < f` for all values of the loops, where `q` has every multiple of `f`.
+    /// Indices `f*q + r` with `0 <= r < f` for all values of the loops, where
+    /// `q` has every multiple of `f`.
     decided: BTreeSet<Affine>,
 }
 

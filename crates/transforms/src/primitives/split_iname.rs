@@ -31,8 +31,8 @@ use std::fmt;
 /// ```
 /// Bounds that hold for every block are dropped. The iname of a reduction is split likewise.
 ///
-/// With the tail strategy `peel` the blocks are full and the remainder has a nest of its own behind them;
-/// everything in it is copied:
+/// With the tail strategy `peel` the blocks are full and the remainder has a nest of its own behind
+/// them; everything in it is copied:
 /// ```text
 /// for i in 0..n      =>   for i_o in 0..floor_div(n, 4)
 ///   s: S(i)                 for i_i in 0..4
@@ -43,20 +43,22 @@ use std::fmt;
 /// With `exact` there are full blocks only.
 ///
 /// # Precondition
-/// `factor >= 1`, and the loop has no tag. Nothing inside writes a scalar in its bounds, which are evaluated again for
-/// each block. The order of the instances stays: `(floor(i/f), i mod f)` ascends with `i`, and the tail comes after all
-/// full blocks. `peel` and `exact` need a range `lo..hi`, perhaps under
-/// conditions `C` that do not mention the loop; `exact` proves
+/// `factor >= 1`, and the loop has no tag. Nothing inside writes a scalar in its bounds, which are
+/// evaluated again for each block. The order of the instances stays: `(floor(i/f), i mod f)`
+/// ascends with `i`, and the tail comes after all full blocks. `peel` and
+/// `exact` need a range `lo..hi`, perhaps under conditions
+/// `C` that do not mention the loop; `exact` proves
 /// `{ params, outer : C, lo < hi, (hi - lo) mod f != 0 }` empty under the assumptions.
 ///
 /// # Errors
-/// A factor below 1, an unknown or tagged iname, names that are taken, bounds changed inside. `peel`, `exact`: no plain
-/// range, bounds read from memory; `peel`: the iname of a reduction, a copy that the placement breaks, with
-/// two instances; `exact`: parameters with which blocks of that size do not fill the loop, with their values.
+/// A factor below 1, an unknown or tagged iname, names that are taken, bounds changed inside.
+/// `peel`, `exact`: no plain range, bounds read from memory;
+/// `peel`: the iname of a reduction, a copy that the placement breaks, with two instances; `exact`:
+/// parameters with which blocks of that size do not fill the loop, with their values.
 ///
 /// # Elsewhere
-/// Loopy `split_iname` (with slabs); Halide `split` with `TailStrategy`; Exo `divide_loop` with `tail`; TVM
-/// `split`; MLIR `affine-loop-tile`.
+/// Loopy `split_iname` (with slabs); Halide `split` with `TailStrategy`; Exo `divide_loop` with
+/// `tail`; TVM `split`; MLIR `affine-loop-tile`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SplitIname {
@@ -171,7 +173,8 @@ struct Remainder {
 
 impl Primitive for SplitIname {
     type Proof = Blocks;
-    /// The loop over blocks and the one inside a block. That over what remains has its name behind `_tail`.
+    /// The loop over blocks and the one inside a block. That over what remains has its name behind
+    /// `_tail`.
     type Made = [Loop; 2];
 
     const OBLIGATIONS: &'static [Obligation] =
@@ -293,8 +296,8 @@ impl SplitIname {
         Ok(iname)
     }
 
-    /// Blocks that are full, from the lower bound on; the same values as with a guard where it is a multiple of
-    /// the factor.
+    /// Blocks that are full, from the lower bound on; the same values as with a guard where it is a
+    /// multiple of the factor.
     fn full_blocks(&self, of: &RangeOf, (outer, inner): (InameId, InameId)) -> Blocks {
         let (f, range) = (self.factor, &of.range);
         let inside = Domain::range(inner, &Affine::default(), &Affine::constant(f));
@@ -336,8 +339,8 @@ impl SplitIname {
         Ok(Remainder { start, range: range.clone(), backward: of.may_run_backward()? })
     }
 
-    /// Domains of both loops. The outer one holds every block with a point (and, for domains that are
-    /// no plain range, perhaps an empty one); the inner one is exact.
+    /// Domains of both loops. The outer one holds every block with a point (and, for domains that
+    /// are no plain range, perhaps an empty one); the inner one is exact.
     fn domains(&self, domain: &Domain, iname: InameId, outer: InameId, inner: InameId) -> (Domain, Domain) {
         let f = self.factor;
         let (o, r) = (Affine::iname(outer), Affine::iname(inner));
@@ -371,8 +374,8 @@ impl SplitIname {
     }
 }
 
-/// What a constraint on `i` says of the block `o` that holds it: `c*i + e >= 0` holds somewhere in the
-/// block only if it holds at the end of the block where `c*i` is largest.
+/// What a constraint on `i` says of the block `o` that holds it: `c*i + e >= 0` holds somewhere in
+/// the block only if it holds at the end of the block where `c*i` is largest.
 fn relax(constraint: &Constraint, iname: InameId, o: &Affine, f: i64) -> Vec<Constraint> {
     let relaxed = |e: &Affine| {
         let c = e.coefficient(&Atom::Iname(iname));

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Computes the right-hand side of an instruction into a private scalar right before it: so that the value can be
-/// expanded, kept elsewhere, and used by other loops.
+/// Computes the right-hand side of an instruction into a private scalar right before it: so that
+/// the value can be expanded, kept elsewhere, and used by other loops.
 ///
 /// # Rewrite
 /// ```text
@@ -29,13 +29,13 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The value has the type of what the instruction `s` writes, and no name is taken; if `s` updates an `i32`, the value
-/// surely fits one. Nothing runs between the two, `{ w : set before w before s }` is empty, so every operand is the
-/// same. If loops are on axes, the placement must hold.
+/// The value has the type of what the instruction `s` writes, and no name is taken; if `s` updates
+/// an `i32`, the value surely fits one. Nothing runs between the two, `{ w : set before w before s
+/// }` is empty, so every operand is the same. If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// An unknown instruction, a value of another type, an update of an `i32` by a value that may not fit one, a condition,
-/// a taken name; a placement that breaks a dependence.
+/// An unknown instruction, a value of another type, an update of an `i32` by a value that may not
+/// fit one, a condition, a taken name; a placement that breaks a dependence.
 ///
 /// # Elsewhere
 /// Loopy `assignment` of a subexpression; Exo `bind_expr`; Halide a `Func` of its own.
@@ -69,7 +69,8 @@ const UNCONDITIONAL: Obligation =
 const SAME_TYPE: Obligation =
     Obligation::new("stage_value.same_type", "the value has the type of what the instruction writes");
 
-/// An integer is as wide as its operands make it until it is stored; an update joins it before it stores.
+/// An integer is as wide as its operands make it until it is stored; an update joins it before it
+/// stores.
 const FITS: Obligation =
     Obligation::new("stage_value.fits", "what an update of an `i32` takes surely fits one");
 

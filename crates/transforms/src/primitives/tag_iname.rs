@@ -23,17 +23,17 @@ use std::fmt;
 ///
 /// # Precondition
 /// For every dependence `(i, j)` whose ends run in different places, the table of
-/// [`purlin_analysis::placement`] holds: no value flows through memory that the sink cannot see, updates
-/// across places commute and are atomic, and within a group the source comes strictly first once the
-/// parallel loops are left out, so that a barrier can stand between.
+/// [`purlin_analysis::placement`] holds: no value flows through memory that the sink cannot see,
+/// updates across places commute and are atomic, and within a group the source comes strictly first
+/// once the parallel loops are left out, so that a barrier can stand between.
 ///
 /// # Errors
 /// An unknown iname, the iname of a reduction, an axis that a loop around or inside has, and a
 /// dependence that the placement breaks, with two instances.
 ///
 /// # Elsewhere
-/// Loopy `tag_inames`; Halide `gpu_blocks`, `gpu_threads`, `vectorize`; Exo `parallelize_loop`; TVM `bind`,
-/// `parallel`; MLIR `convert-affine-for-to-gpu`.
+/// Loopy `tag_inames`; Halide `gpu_blocks`, `gpu_threads`, `vectorize`; Exo
+/// `parallelize_loop`; TVM `bind`, `parallel`; MLIR `convert-affine-for-to-gpu`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagIname {
@@ -95,7 +95,8 @@ impl Primitive for TagIname {
 /// The tag of a text, if the loop may have it as far as its own form goes.
 ///
 /// # Errors
-/// [`Refusal::Argument`]: no tag, or `unroll`. [`Refusal::Unfit`]: a parallel tag for the iname of a reduction.
+/// [`Refusal::Argument`]: no tag, or `unroll`. [`Refusal::Unfit`]: a parallel tag for the iname of
+/// a reduction.
 pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Result<AxisTag, Refusal> {
     let tag = AxisTag::parse(text).ok_or_else(|| {
         let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Tags several loops alike in one step: what flows from one of them to another stays on its work-item only once
-/// both are on the axis.
+/// Tags several loops alike in one step: what flows from one of them to another stays on its
+/// work-item only once both are on the axis.
 ///
 /// # Rewrite
 /// ```text
@@ -25,8 +25,8 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// That of [`TagIname`](super::TagIname), or for `unroll` of [`UnrollIname`](super::UnrollIname), for the kernel
-/// with all tags.
+/// That of [`TagIname`](super::TagIname), or for `unroll` of [`UnrollIname`](super::UnrollIname),
+/// for the kernel with all tags.
 ///
 /// # Errors
 /// No inames; otherwise as the two.

@@ -21,18 +21,22 @@ use std::fmt;
 /// temp t: f64[n, 4]           =>   temp t: f64[4, n]                 (order 1, 0)
 ///   s: t[i, j] = a[i, j]             s: t[j, i] = a[i, j]
 /// ```
-/// Axis `k` of the new order is axis `order[k]` of the old one, the outermost first. Of an argument the indices
-/// mean what they meant to the caller: only the strides change, and the caller passes the array in that layout.
+/// Axis `k` of the new order is axis `order[k]` of the old one, the outermost first. Of an argument
+/// the indices mean what they meant to the caller: only the strides change, and the caller passes
+/// the array in that layout.
 ///
 /// # Precondition
-/// `order` is a permutation of the axes, so that different elements stay different and no dependence changes.
+/// `order` is a permutation of the axes, so that different elements stay different and no
+/// dependence changes.
 ///
 /// # Errors
-/// An unknown variable, a table, a parameter, a scalar; an order that is no permutation, or the one there is; an
-/// array that has strides already; an argument whose strides would be products of parameters.
+/// An unknown variable, a table, a parameter, a scalar; an order that is no permutation, or the one
+/// there is; an array that has strides already; an argument whose strides would be products of
+/// parameters.
 ///
 /// # Elsewhere
-/// Loopy layout tags (`N0,N1`); Halide `reorder_storage`; Exo `rearrange_dim`; TVM `transform_layout`.
+/// Loopy layout tags (`N0,N1`); Halide `reorder_storage`; Exo
+/// `rearrange_dim`; TVM `transform_layout`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransposeArrayAxes {

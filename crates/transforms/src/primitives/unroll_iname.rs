@@ -25,8 +25,9 @@ pub const MAX_TRIP_COUNT: i64 = 4096;
 /// The loop of a reduction is written out likewise: the accumulator is updated once for each value.
 ///
 /// # Precondition
-/// The loop has no axis, and its length is a constant of at most [`MAX_TRIP_COUNT`], or its values lie between
-/// constants that far apart: then every copy is guarded. The order of the instances stays.
+/// The loop has no axis, and its length is a constant of at most [`MAX_TRIP_COUNT`], or its values
+/// lie between constants that far apart: then every copy is guarded. The order of the instances
+/// stays.
 ///
 /// # Errors
 /// An unknown or tagged iname, values without constant bounds or too many.

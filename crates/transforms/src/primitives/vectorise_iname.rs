@@ -23,21 +23,23 @@ pub const MAX_LANES: i64 = 64;
 /// for i in 0..8      =>   for i in 0..8 {vector}
 ///   S(i)                    S(i)
 /// ```
-/// C code asks the compiler for vector instructions (`omp simd`). In CUDA and OpenCL neighbours in memory are loaded and
-/// stored at once (`double2`, `float4`; in OpenCL up to 16 elements), in OpenCL calculated with as vectors, too; what
-/// differs among lanes in another way is done for one lane after the other. CUDA needs first elements at multiples of
-/// the vector's size: rows of 4 or 8, say, rather than of a parametric length. A loop of parametric length is first
-/// split, with its remainder peeled.
+/// C code asks the compiler for vector instructions (`omp simd`). In CUDA and OpenCL neighbours in
+/// memory are loaded and stored at once (`double2`, `float4`; in OpenCL up to 16 elements), in
+/// OpenCL calculated with as vectors, too; what differs among lanes in another way is done for one
+/// lane after the other. CUDA needs first elements at multiples of the vector's size: rows of 4 or
+/// 8, say, rather than of a parametric length. A loop of parametric length is first split, with its
+/// remainder peeled.
 ///
 /// # Precondition
-/// The loop is a range, perhaps under conditions that do not mention it, of a constant length of 2, 4, 8, … at most [`MAX_LANES`], holds no loop and no
-/// reduction, and has no axis. Lanes run together: for every dependence `D` through memory that they share,
-/// `{ s -> t in D : o = o', i /= i' }` is empty, and no private value but an element of a lane's own leaves
-/// the loop.
+/// The loop is a range, perhaps under conditions that do not mention it, of a constant length of 2,
+/// 4, 8, … at most
+/// [`MAX_LANES`], holds no loop and no reduction, and has no axis. Lanes run together: for every dependence `D`
+/// through memory that they share, `{ s -> t in D : o = o', i /= i' }` is empty, and no private
+/// value but an element of a lane's own leaves the loop.
 ///
 /// # Errors
-/// An unknown iname, one of a reduction, a loop inside, a length that is none of these, an axis, and a
-/// dependence between lanes, with two instances.
+/// An unknown iname, one of a reduction, a loop inside, a length that is none of these, an axis,
+/// and a dependence between lanes, with two instances.
 ///
 /// # Elsewhere
 /// Loopy tag `vec`; Halide `vectorize`; OpenMP `simd`; Exo `replace` with vector instructions; TVM

@@ -1,5 +1,5 @@
-//! What primitives that regroup the terms of an update must know: that nobody sees the element in between, that it
-//! is found by the same way later, and that there is one where no term is.
+//! What primitives that regroup the terms of an update must know: that nobody sees the element in
+//! between, that it is found by the same way later, and that there is one where no term is.
 
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -53,7 +53,8 @@ pub(crate) fn mentions(e: &Expr, iname: InameId) -> bool {
     found
 }
 
-/// Refuses a reduction in expressions that will stand in two places: its loop can stand in one only.
+/// Refuses a reduction in expressions that will stand in two places: its loop can stand in one
+/// only.
 ///
 /// # Errors
 /// [`Refusal::Argument`] with the reduction.
@@ -105,8 +106,9 @@ impl Delayed<'_, '_> {
 
     /// Checks that nobody inside the loop sees the element after the update.
     ///
-    /// Formula: with `o` the loops around, for every access `s` inside the loop to the variable that is no update by
-    /// the same operator, `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
+    /// Formula: with `o` the loops around, for every access `s` inside the loop to the variable
+    /// that is no update by the same operator,
+    /// `{ u -> s : o = o', element(u) = element(s), u before s }` is empty.
     ///
     /// # Errors
     /// [`ORDER`] not proved, with the smallest pair of that set, or a failure of isl.
@@ -136,7 +138,8 @@ impl Delayed<'_, '_> {
     /// `{ r -> w : o = o', element(r) = element(w), r before w }` is empty.
     ///
     /// # Errors
-    /// [`VALUES`](super::VALUES) not proved, with the smallest pair of that set, or a failure of isl.
+    /// [`VALUES`](super::VALUES) not proved, with the smallest pair of that set, or a failure of
+    /// isl.
     pub(crate) fn check_operands_stay(&self, operands: &[&Expr]) -> Result<(), Refusal> {
         for read in self.analysis.all_sites().iter().flatten().filter(|s| self.is_among(s, operands)) {
             for write in
@@ -174,12 +177,13 @@ impl Delayed<'_, '_> {
         found && site.insn == self.id
     }
 
-    /// Checks that the element exists and has a value wherever it will be updated: where at least one term is, or where
-    /// the index is inside the array by itself and something in front of the loop has surely written it.
+    /// Checks that the element exists and has a value wherever it will be updated: where at least
+    /// one term is, or where the index is inside the array by itself and something in front of the
+    /// loop has surely written it.
     ///
-    /// Formula: with `D` the values of `loops` (under `condition`), `I` those at which the update runs, and `W` those
-    /// at which something in front has written the element, `{ x in D \ I : element(x) outside the shape }` is empty,
-    /// and for temporaries and outputs `D \ I \ W`, too.
+    /// Formula: with `D` the values of `loops` (under `condition`), `I` those at which the update
+    /// runs, and `W` those at which something in front has written the element, `{ x in D \ I :
+    /// element(x) outside the shape }` is empty, and for temporaries and outputs `D \ I \ W`, too.
     ///
     /// # Errors
     /// [`Refusal::Argument`] with the smallest point of one of these sets, or a failure of isl.

@@ -1,7 +1,7 @@
 //! Extremes by intervals that a concrete point attains: the usual box, decided without isl.
 //!
-//! An interval bound holds for every point of the loops, and a point that satisfies all constraints and reaches it
-//! shows that it is the best one. What neither decides is left to isl.
+//! An interval bound holds for every point of the loops, and a point that satisfies all constraints
+//! and reaches it shows that it is the best one. What neither decides is left to isl.
 
 use purlin_analysis::polyhedral::{Polyhedral, is_symbol};
 use purlin_ir::{Affine, Assumption, Atom, Constraint, InameId};
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// Values of the symbols that are tried: large, so that no block is partial; then some, and one.
 const SYMBOLS: [i64; 3] = [1 << 20, 64, 1];
 
-/// Smallest and largest value of `e` over the points of `loops` (outer first) and all values of the symbols.
-/// `None`: not decided.
+/// Smallest and largest value of `e` over the points of `loops` (outer first) and all values of the
+/// symbols. `None`: not decided.
 pub fn bounds(poly: &Polyhedral, e: &Affine, loops: &[InameId]) -> Option<(i64, i64)> {
     let (mut low, mut high) = (e.constant_term(), e.constant_term());
     let (mut at_low, mut at_high) = (BTreeMap::new(), BTreeMap::new());
@@ -82,7 +82,8 @@ fn limits(poly: &Polyhedral, iname: InameId) -> impl Iterator<Item = (i64, Affin
     })
 }
 
-/// A point of the loops with some values given and the others as small as they can be, all symbols being `n`.
+/// A point of the loops with some values given and the others as small as they can be, all symbols
+/// being `n`.
 fn point(
     poly: &Polyhedral,
     loops: &[InameId],

@@ -23,8 +23,8 @@ pub const PLACES_FOLLOW: Obligation =
 
 /// Checks that no instruction in `nodes` writes a scalar in the bounds of `iname`.
 ///
-/// Formula: `vars(domain(iname)) ∩ written(nodes) = {}`. Then the bounds have the same value before and
-/// after `nodes`.
+/// Formula: `vars(domain(iname)) ∩ written(nodes) = {}`. Then the bounds have the same value before
+/// and after `nodes`.
 ///
 /// # Errors
 /// [`Refusal::Argument`] with the instruction and the scalar.
@@ -56,8 +56,8 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
     )))
 }
 
-/// Checks that the places of a loop's iterations follow when its values move: it is sequential, or a
-/// range, whose places count from its lower bound.
+/// Checks that the places of a loop's iterations follow when its values move: it is sequential, or
+/// a range, whose places count from its lower bound.
 ///
 /// # Errors
 /// [`Refusal::Argument`] with the loop and its tag.

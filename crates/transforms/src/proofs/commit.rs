@@ -14,7 +14,8 @@ pub(crate) struct Accumulator<'k> {
 }
 
 impl Accumulator<'_> {
-    /// `start` sets it to the neutral element; with `of_nothing` also to what a reduction of nothing is.
+    /// `start` sets it to the neutral element; with `of_nothing` also to what a reduction of
+    /// nothing is.
     ///
     /// # Errors
     /// `neutral_start`.

@@ -194,8 +194,8 @@ pub(crate) fn product(a: &Affine, b: &Affine) -> Option<Affine> {
     }
 }
 
-/// Strides of a dense array whose axes lie in memory in this order, outermost first; `None` for a product of
-/// parameters, which is not affine.
+/// Strides of a dense array whose axes lie in memory in this order, outermost first; `None` for a
+/// product of parameters, which is not affine.
 pub(crate) fn dense_strides(shape: &[Affine], order: &[usize]) -> Option<Vec<Affine>> {
     let mut strides = vec![Affine::constant(1); shape.len()];
     let mut stride = Some(Affine::constant(1));

@@ -26,8 +26,8 @@ pub(crate) fn with_outer_inames(kernel: &Kernel, inames: &[InameId]) -> Vec<Inam
     found
 }
 
-/// The points that inames take together wherever they are in scope, taken too large where bounds are read from
-/// memory; dimensions are named after the inames.
+/// The points that inames take together wherever they are in scope, taken too large where bounds
+/// are read from memory; dimensions are named after the inames.
 ///
 /// # Errors
 /// A failure of isl.
@@ -38,7 +38,8 @@ pub(crate) fn points_of(poly: &Polyhedral, inames: &[InameId]) -> Result<isl::Se
     isl::Set::from_disjuncts(&space, &poly.in_context(disjuncts))
 }
 
-/// `(lo, extent)` such that `lo <= iname < lo + extent` and `0 <= extent`, both affine in the parameters.
+/// `(lo, extent)` such that `lo <= iname < lo + extent` and `0 <= extent`, both affine in the
+/// parameters.
 ///
 /// The bounds are constant where they can be. An extent that could fall below zero is larger by the
 /// constant that prevents it. `None` if there are no such bounds.
@@ -137,8 +138,8 @@ fn best(
     Ok(found)
 }
 
-/// The least value of an expression of the parameters, given the assumptions and that no array has a negative
-/// extent; `None` if there is none.
+/// The least value of an expression of the parameters, given the assumptions and that no array has
+/// a negative extent; `None` if there is none.
 fn smallest(poly: &Polyhedral, e: &Affine) -> Result<Option<i64>, isl::IslError> {
     let Some(value) = poly.affine(e, Side::Source) else { return Ok(None) };
     let mut all: Vec<_> = vec![isl::Constraint::zero(isl::Affine::name(EXTENT).add_scaled(-1, &value))];

@@ -28,8 +28,8 @@ pub struct Span {
 
 /// The smallest span found along one axis; `None` if no access ever happens.
 ///
-/// Formula: with `x` the loops around and `y` those inside, a lower corner `c(x)` such that
-/// `{ f(x, y) - c(x) : (x, y) in the domain }` has constant bounds over all reads `f`. Corners are the
+/// Formula: with `x` the loops around and `y` those inside, a lower corner `c(x)` such that `{ f(x,
+/// y) - c(x) : (x, y) in the domain }` has constant bounds over all reads `f`. Corners are the
 /// indices with every loop inside at zero or at one of its lower bounds.
 ///
 /// # Errors
@@ -164,8 +164,9 @@ pub fn element_names(rank: usize) -> Vec<String> {
     (0..rank).map(|k| format!("#{k}")).collect()
 }
 
-/// The elements that accesses surely touch in every iteration of the loops around them, as a set over those
-/// loops and the axes ([`element_names`]): accesses under a condition or with inexact bounds do not count.
+/// The elements that accesses surely touch in every iteration of the loops around them, as a set
+/// over those loops and the axes ([`element_names`]): accesses under a condition or with inexact
+/// bounds do not count.
 ///
 /// # Errors
 /// A failure of isl.
@@ -231,7 +232,8 @@ fn elements(
     Ok(all)
 }
 
-/// Whether an access may not happen although its loops run: its instruction has a condition somewhere.
+/// Whether an access may not happen although its loops run: its instruction has a condition
+/// somewhere.
 fn is_conditional(poly: &Polyhedral, site: &AccessSite) -> bool {
     use purlin_ir::{BinaryOp, Expr};
     let insn = &poly.kernel.insns[site.insn];

@@ -1,4 +1,5 @@
-//! The proof of every primitive that evaluates something where nothing did before: it reads what there is.
+//! The proof of every primitive that evaluates something where nothing did before: it reads what
+//! there is.
 
 use crate::obligation::Obligation;
 use crate::proofs::width::fits_i32;
@@ -19,16 +20,16 @@ pub(crate) const INSIDE: Obligation = Obligation::new(
 pub(crate) const NO_FAULT: Obligation =
     Obligation::new("no_fault", "no division or cast is computed besides that some values do not allow");
 
-/// Checks that an instruction, wherever it runs, reads defined elements inside of their arrays, and computes what all
-/// values allow.
+/// Checks that an instruction, wherever it runs, reads defined elements inside of their arrays, and
+/// computes what all values allow.
 ///
-/// Formula: for every read `r` along an axis of extent `n`, `{ i in D : r(i) < 0 or r(i) >= n }` is empty; every divisor
-/// of integers is a constant other than 0 and -1, or at least 1.
+/// Formula: for every read `r` along an axis of extent `n`, `{ i in D : r(i) < 0 or r(i) >= n }` is
+/// empty; every divisor of integers is a constant other than 0 and -1, or at least 1.
 ///
 /// # Errors
-/// [`Refusal::Argument`] with the smallest element outside, or with what cannot be known: an index that is not
-/// affine, a bound that is read from memory, an element that may be undefined, a division of integers or a cast to
-/// them that some values do not allow.
+/// [`Refusal::Argument`] with the smallest element outside, or with what cannot be known: an index
+/// that is not affine, a bound that is read from memory, an element that may be undefined, a
+/// division of integers or a cast to them that some values do not allow.
 pub(crate) fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Result<(), Refusal> {
     let (kernel, expanded) = (analysis.kernel(), analysis.expanded());
     let refuse = |what: &str| {

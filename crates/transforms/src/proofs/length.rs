@@ -42,7 +42,8 @@ pub(crate) fn always(poly: &Polyhedral, loops: &[InameId], condition: &Constrain
     Ok(all.is_subset(&isl::Set::from_constraints(&space, &[condition])?)?)
 }
 
-/// The range `lo..hi` of a loop, in the context of the loops around it, of its guard and of what is assumed.
+/// The range `lo..hi` of a loop, in the context of the loops around it, of its guard and of what is
+/// assumed.
 pub(crate) struct RangeOf<'a, 'k> {
     pub(crate) analysis: &'a Analysis<'k>,
     pub(crate) iname: InameId,
@@ -50,10 +51,11 @@ pub(crate) struct RangeOf<'a, 'k> {
 }
 
 impl RangeOf<'_, '_> {
-    /// Loops and parameters at which `lo..hi` is not empty and has a length that `factor` does not divide, as
-    /// `(name, value)`, and that length.
+    /// Loops and parameters at which `lo..hi` is not empty and has a length that `factor` does not
+    /// divide, as `(name, value)`, and that length.
     ///
-    /// Formula: the smallest point of `{ (params, outer) : guard, lo < hi, (hi - lo) mod factor >= 1 }`.
+    /// Formula: the smallest point of
+    /// `{ (params, outer) : guard, lo < hi, (hi - lo) mod factor >= 1 }`.
     ///
     /// # Errors
     /// [`Refusal::Argument`] if the bounds are read from memory, or a failure of isl.
@@ -90,8 +92,8 @@ impl RangeOf<'_, '_> {
             || self.point(&[backward])?.is_some())
     }
 
-    /// The smallest point of the parameters and of the loops that the bounds mention where the guard, as far as it is
-    /// known, and all of this holds.
+    /// The smallest point of the parameters and of the loops that the bounds mention where the
+    /// guard, as far as it is known, and all of this holds.
     fn point(&self, conditions: &[Constraint]) -> Result<Option<isl::Point>, Refusal> {
         let (kernel, poly) = (self.analysis.kernel(), self.analysis.polyhedral());
         let mut outer = with_outer_inames(kernel, &[self.iname]);

@@ -15,23 +15,25 @@ pub struct Reordering<'a, 'k> {
     pub before: &'a Analysis<'k>,
     /// The kernel after: the same instructions by name, canonical ids not needed.
     pub after: &'a Kernel,
-    /// The value of a loop of `after` at an instance of an instruction of `before`, in terms of the loops
-    /// around it there. `None`: the loop of the same name has the same value.
+    /// The value of a loop of `after` at an instance of an instruction of `before`, in terms of the
+    /// loops around it there. `None`: the loop of the same name has the same value.
     pub value: &'a dyn Fn(InsnId, InameId) -> Option<Affine>,
-    /// Loops of `before` whose iterations move as a whole, bodies intact: reuse of memory across iterations
-    /// of all of them does not count.
+    /// Loops of `before` whose iterations move as a whole, bodies intact: reuse of memory across
+    /// iterations of all of them does not count.
     pub whole: &'a [InameId],
 }
 
 /// Checks that every dependence still runs forward.
 ///
-/// Formula: with `T` the place of an instance in the new order, for every flow, anti and output dependence
-/// `D` the set `{ s -> t in D : T(t) <= T(s) }` is empty. Updates that commute may be reordered. A loop reads its
-/// bounds when it is entered, also if it holds no instance; loops of `before` and `after` are the same by name.
+/// Formula: with
+/// `T` the place of an instance in the new order, for every flow, anti and output dependence `D`
+/// the set `{ s -> t in D : T(t) <= T(s) }` is empty. Updates that commute may be reordered. A loop
+/// reads its bounds when it is entered, also if it holds no instance; loops of `before` and `after`
+/// are the same by name.
 ///
 /// # Errors
-/// [`ORDER`] not proved, with the smallest pair of that set and what `help` says of its source and sink, or a
-/// failure of isl.
+/// [`ORDER`] not proved, with the smallest pair of that set and what `help` says of its source and
+/// sink, or a failure of isl.
 pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Refusal> {
     let after = Entries::of(reordering.after);
     reordering.before.with_entries(|before, entries| {
@@ -98,8 +100,8 @@ impl<'a, 'k> Orders<'a, 'k> {
         }
     }
 
-    /// Whether instances of two instructions may run in another order than before: the common loops are others, or
-    /// have other values, or the text is another way round. Symmetric.
+    /// Whether instances of two instructions may run in another order than before: the common loops
+    /// are others, or have other values, or the text is another way round. Symmetric.
     fn changes(&self, a: InsnId, b: InsnId) -> bool {
         let (Some(p), Some(q)) = (self.insns[a.index()], self.insns[b.index()]) else { return true };
         let (old, new) = (self.old.common_loops(a, b), self.new.common_loops(p, q));
@@ -111,7 +113,8 @@ impl<'a, 'k> Orders<'a, 'k> {
             || text != self.new.position(p).cmp(&self.new.position(q))
     }
 
-    /// The pairs of a dependence that would run backward; `None` if the new order decides that there are none.
+    /// The pairs of a dependence that would run backward; `None` if the new order decides that
+    /// there are none.
     fn backward(&self, d: &Dependence) -> Result<Option<isl::Map>, Refusal> {
         let (Some(source), Some(sink)) = (self.insns[d.source.index()], self.insns[d.sink.index()]) else {
             return Ok(None);
@@ -159,13 +162,14 @@ impl<'a, 'k> Orders<'a, 'k> {
         })
     }
 
-    /// Whether the loops that may advance from source to sink are in the new order those of the old one, or
-    /// the outermost of them: what came first there comes first here, decided without isl.
+    /// Whether the loops that may advance from source to sink are in the new order those of the old
+    /// one, or the outermost of them: what came first there comes first here, decided without isl.
     ///
-    /// Formula: with `s` the steps of the old loops, not known to be zero, and `t` those of the new ones, a
-    /// dependence has `s > 0`, or `s = 0` and the text decides. If `t = s`, then `t > 0`, or the text decides. If
-    /// `t` is a prefix of `s`, then `t >= 0`, and where it is zero the new text decides. If `s` is a prefix of `t`
-    /// and the text decides nothing, then `s > 0` and so is `t`.
+    /// Formula: with `s` the steps of the old loops, not known to be zero, and `t` those of the new
+    /// ones, a dependence has `s > 0`, or `s = 0` and the text decides. If `t = s`, then `t > 0`,
+    /// or the text decides. If `t` is a prefix of `s`, then `t >= 0`, and where it is zero the new
+    /// text decides. If `s` is a prefix of `t` and the text decides nothing, then `s > 0` and so is
+    /// `t`.
     fn keeps_order(&self, d: &Dependence, advances: &[Advance], forward: bool) -> bool {
         let span = d.span();
         let common = self.old.common_loops(d.source, d.sink);

@@ -1,4 +1,5 @@
-//! The proof of every primitive that takes a value earlier or later than its use: nothing writes it in between.
+//! The proof of every primitive that takes a value earlier or later than its use: nothing writes it
+//! in between.
 
 use crate::refusal::{Refusal, StaleValue};
 use purlin_analysis::deps::AccessSite;
@@ -8,8 +9,8 @@ use purlin_analysis::{Instance, Witness};
 use purlin_ir::{Affine, Atom, InameId, Kernel};
 use purlin_isl as isl;
 
-/// A point of the program: in every iteration of `loops`, before the instruction at `position`, which stands
-/// with those loops around it.
+/// A point of the program: in every iteration of `loops`, before the instruction at `position`,
+/// which stands with those loops around it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The loops around the point, outer first.
@@ -20,10 +21,12 @@ pub struct Place<'a> {
     pub what: &'a str,
 }
 
-/// Checks that what some accesses read is the same at an earlier point of the same iteration of its loops.
+/// Checks that what some accesses read is the same at an earlier point of the same iteration of its
+/// loops.
 ///
-/// Formula: with `L` the loops around the point, for every access `w` that writes textually after the point and
-/// every access `r` of `uses`, `{ w -> r : L = L', element(w) = element(r), w before r }` is empty.
+/// Formula: with `L` the loops around the point, for every access `w` that writes textually after
+/// the point and every access `r` of `uses`,
+/// `{ w -> r : L = L', element(w) = element(r), w before r }` is empty.
 ///
 /// # Errors
 /// [`CURRENT`](super::CURRENT) not proved, with the smallest pair of that set, or a failure of isl.
@@ -73,7 +76,8 @@ pub fn witness(
     }))
 }
 
-/// The element an access touches at a point, if its indices are quasi-affine and no reduction moves them.
+/// The element an access touches at a point, if its indices are quasi-affine and no reduction moves
+/// them.
 fn element(
     kernel: &Kernel,
     site: &AccessSite,

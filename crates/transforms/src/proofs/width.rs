@@ -1,5 +1,5 @@
-//! What every primitive that stores an integer that was only computed must know: integers are unbounded until they
-//! are stored.
+//! What every primitive that stores an integer that was only computed must know: integers are
+//! unbounded until they are stored.
 
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
@@ -9,7 +9,8 @@ use purlin_ir::{BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, Reduction, Scala
 pub(crate) const NO_WIDE_UPDATE: Obligation =
     Obligation::new("no_wide_update", "no update of an `i32` gets a value in 64 bits that had 32 before");
 
-/// Whether an integer surely fits an `i32`: what is loaded from one, cast to one or written out does.
+/// Whether an integer surely fits an `i32`: what is loaded from one, cast to one or written out
+/// does.
 pub(crate) fn fits_i32(kernel: &Kernel, e: &Expr) -> bool {
     match e {
         Expr::Int(value) => i32::try_from(*value).is_ok(),
@@ -31,9 +32,10 @@ pub(crate) fn fits_i32(kernel: &Kernel, e: &Expr) -> bool {
 
 /// The type of an accumulator for a reduction of type `ty` in an instruction.
 ///
-/// An `i32` is kept where every value fits one, and where the instruction does nothing but to store the value into
-/// one, or to add or multiply it: then sums and products are the same modulo 2^32, whatever they were in between, and
-/// an extremum that does not fit has no value in the end. Elsewhere the value is computed in 64 bits.
+/// An `i32` is kept where every value fits one, and where the instruction does nothing but to store
+/// the value into one, or to add or multiply it: then sums and products are the same modulo 2^32,
+/// whatever they were in between, and an extremum that does not fit has no value in the end.
+/// Elsewhere the value is computed in 64 bits.
 pub(crate) fn accumulator_type(kernel: &Kernel, insn: &Insn, r: &Reduction, ty: ScalarType) -> ScalarType {
     let is_sum = |op: UpdateOp| matches!(op, UpdateOp::Add | UpdateOp::Mul);
     let fits = !is_sum(r.op) && fits_i32(kernel, &r.body);
@@ -46,7 +48,8 @@ pub(crate) fn accumulator_type(kernel: &Kernel, insn: &Insn, r: &Reduction, ty: 
     if ty != ScalarType::I32 || fits || (stored && whole && narrow) { ty } else { ScalarType::I64 }
 }
 
-/// Whether an instruction stores 64 bits into an `i32` by now, so that its value must be cast: what a store does anyhow.
+/// Whether an instruction stores 64 bits into an `i32` by now, so that its value must be cast: what
+/// a store does anyhow.
 ///
 /// # Errors
 /// [`NO_WIDE_UPDATE`] for an update, which joins the value before it stores.

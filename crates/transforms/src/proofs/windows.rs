@@ -56,7 +56,8 @@ pub(crate) fn axes_of(
         Ok(window.unwrap_or_else(|| ArgAxis::Whole { extent: extent.clone() }))
     });
     let axes: Vec<ArgAxis> = axes.collect::<Result<_, isl::IslError>>()?;
-    // An axis that values index is passed whole, and then all are: the same axis of both stands at the same place.
+    // An axis that values index is passed whole, and then all are: the same axis of both stands at
+    // the same place.
     let by_value = accesses.iter().any(|a| a.index.iter().any(|e| e.as_affine().is_none()));
     if by_value {
         return Ok(shape.iter().map(|extent| ArgAxis::Whole { extent: extent.clone() }).collect());

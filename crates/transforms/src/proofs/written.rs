@@ -1,4 +1,5 @@
-//! The proof of every primitive that adds a read of what may have no value yet: something has written it before.
+//! The proof of every primitive that adds a read of what may have no value yet: something has
+//! written it before.
 
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
@@ -39,8 +40,8 @@ pub(crate) struct NewRead<'a, 'k> {
     pub id: InsnId,
     /// The loop.
     pub iname: InameId,
-    /// The loops whose values say when it runs and which element it reads: those around the loop, and perhaps some
-    /// inside.
+    /// The loops whose values say when it runs and which element it reads: those around the loop,
+    /// and perhaps some inside.
     pub loops: &'a [InameId],
     /// The condition under which it runs.
     pub condition: Option<&'a Expr>,
@@ -66,7 +67,8 @@ impl NewRead<'_, '_> {
         })
     }
 
-    /// Those among some values of its loops at which nothing in front of the loop has surely written the element.
+    /// Those among some values of its loops at which nothing in front of the loop has surely
+    /// written the element.
     ///
     /// Formula: `points` without the union, over the writes `w` in front of the loop, of
     /// `{ x : w runs surely in the iteration x of the common loops, element(w) = element(x) }`.
@@ -100,8 +102,8 @@ impl NewRead<'_, '_> {
         insn.lhs.index.iter().zip(write.index.iter()).map(equal).collect()
     }
 
-    /// The values of the loops at which an instruction surely runs in the same iteration of those it shares, with
-    /// some constraints; `None` if nobody knows of any.
+    /// The values of the loops at which an instruction surely runs in the same iteration of those
+    /// it shares, with some constraints; `None` if nobody knows of any.
     fn surely(&self, insn: InsnId, more: Vec<isl::Constraint>) -> Result<Option<isl::Set>, Refusal> {
         let poly = self.poly;
         let around = poly.loops(insn).iter();

@@ -88,7 +88,8 @@ impl Made {
         }
     }
 
-    /// The handles of a step first, then everything else in `after` whose name `before` does not have.
+    /// The handles of a step first, then everything else in `after` whose name `before` does not
+    /// have.
     pub fn of(handles: &impl Handles, before: &Kernel, after: &Kernel) -> Self {
         fn rest<T: PartialEq>(first: &mut Vec<T>, new: Vec<T>) {
             for handle in new {

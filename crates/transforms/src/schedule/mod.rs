@@ -1,4 +1,5 @@
-//! Schedules: steps that apply as they are asked for, return handles to what they made, and are recorded.
+//! Schedules: steps that apply as they are asked for, return handles to what they made, and are
+//! recorded.
 //!
 //! ```
 //! use purlin_transforms::Schedule;
@@ -16,7 +17,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A step that is refused leaves the schedule as it was. The text form of a schedule is that of [`Script`].
+//! A step that is refused leaves the schedule as it was. The text form of a schedule is that of
+//! [`Script`].
 
 mod made;
 mod named;
@@ -121,7 +123,8 @@ impl Schedule {
         recipe.steps.iter().try_for_each(|step| self.apply(step.clone()).map(|_| ()))
     }
 
-    /// Splits a loop into blocks of `factor` iterations: the loop over blocks, and the loop inside a block.
+    /// Splits a loop into blocks of `factor` iterations: the loop over blocks, and the loop inside
+    /// a block.
     ///
     /// # Errors
     /// Those of [`SplitIname`].
@@ -231,7 +234,8 @@ impl Schedule {
         self.apply(ExpandArray::new(array, loops)).map(|_| ())
     }
 
-    /// Distributes a loop over the parts of its body; a part begins before each of the named statements or loops.
+    /// Distributes a loop over the parts of its body; a part begins before each of the named
+    /// statements or loops.
     ///
     /// # Errors
     /// Those of [`DistributeLoop`].
@@ -264,7 +268,8 @@ impl Schedule {
     }
 }
 
-/// The loop in `nodes` that belongs to a nest; everywhere below while none has been found, else directly inside.
+/// The loop in `nodes` that belongs to a nest; everywhere below while none has been found, else
+/// directly inside.
 fn next_loop<'k>(nodes: &'k [Node], wanted: &[InameId], first: bool) -> Option<(InameId, &'k [Node])> {
     let loops = nodes.iter().filter_map(|node| match node {
         Node::Loop(l, body) => Some((*l, body.as_slice())),

@@ -56,7 +56,8 @@ impl Schedule {
         self.make(SplitIname { outer: names.next(), inner: names.next(), ..SplitIname::new(iname, factor) })
     }
 
-    /// [`Schedule::distribute`] into loops with names from stems, one for each part behind the first.
+    /// [`Schedule::distribute`] into loops with names from stems, one for each part behind the
+    /// first.
     ///
     /// # Errors
     /// Those of [`DistributeLoop`].
@@ -134,9 +135,9 @@ impl Schedule {
         self.make(SeparateArray::new(array, axis))
     }
 
-    /// Commits an accumulator that is started and committed in a loop each before the statement `before`, too, and
-    /// accumulates the rest in a temporary of its own: returns that, the loops of the new commit and of the new start,
-    /// and their instructions, those of the commit first.
+    /// Commits an accumulator that is started and committed in a loop each before the statement
+    /// `before`, too, and accumulates the rest in a temporary of its own: returns that, the loops
+    /// of the new commit and of the new start, and their instructions, those of the commit first.
     ///
     /// # Errors
     /// Those of [`SplitAccumulation`].
@@ -157,8 +158,8 @@ impl Schedule {
         Ok((array, loops, insns))
     }
 
-    /// Computes the value of an instruction into a temporary with a name from `stem` first; returns it and the
-    /// instruction that sets it.
+    /// Computes the value of an instruction into a temporary with a name from `stem` first; returns
+    /// it and the instruction that sets it.
     ///
     /// # Errors
     /// Those of [`StageValue`].

@@ -22,7 +22,8 @@ pub(crate) struct Filling {
     region: Region,
     tile: Tile,
     temporary: Variable,
-    /// They mention one another, and the instruction and the nest them, by the next ids of the kernel's tables.
+    /// They mention one another, and the instruction and the nest them, by the next ids of the
+    /// kernel's tables.
     inames: Vec<Iname>,
     insn: Insn,
     nest: Vec<Node>,
@@ -107,8 +108,8 @@ impl Filling {
     }
 }
 
-/// Leaves out the elements that do not satisfy the conditions: by the bounds of the innermost loop, or by the
-/// predicate that is returned where there is no loop.
+/// Leaves out the elements that do not satisfy the conditions: by the bounds of the innermost loop,
+/// or by the predicate that is returned where there is no loop.
 fn restrict(
     kernel: &mut Kernel,
     poly: &Polyhedral,

@@ -1,4 +1,5 @@
-//! Quotients and remainders of flat positions, without those that the lengths of the loops make needless.
+//! Quotients and remainders of flat positions, without those that the lengths of the loops make
+//! needless.
 
 use purlin_ir::affine::gcd;
 use purlin_ir::{Affine, Atom, InameId, Kernel};
@@ -17,7 +18,8 @@ impl Sizes {
         Self(inames.iter().filter_map(size).collect())
     }
 
-    /// `floor(e/d)`: with `m < 4` and `l < 32`, that of `32*m + l` is `m` for 32 and `floor(m/2)` for 64.
+    /// `floor(e/d)`: with `m < 4` and `l < 32`, that of `32*m + l` is `m` for 32 and `floor(m/2)`
+    /// for 64.
     pub(crate) fn quotient(&self, e: &Affine, d: i64) -> Affine {
         let divisors = e.terms().iter().map(|(_, c)| gcd(*c, d)).filter(|g| *g > 1);
         // floor((g*m + r)/d) is floor(m/(d/g)) for 0 <= r < g

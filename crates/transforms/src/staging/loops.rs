@@ -51,7 +51,8 @@ impl Tile {
         Ok(loops)
     }
 
-    /// Rounds of a work-group over the elements of the box in row-major order, by loops `{stem}_o`, `{stem}_l0`, …
+    /// Rounds of a work-group over the elements of the box in row-major order, by loops
+    /// `{stem}_o`, `{stem}_l0`, …
     ///
     /// # Errors
     /// A name that is taken.

@@ -1,4 +1,5 @@
-//! A part of an array in a temporary: which elements, where it is filled or stored, and by which loops.
+//! A part of an array in a temporary: which elements, where it is filled or stored, and by which
+//! loops.
 
 mod fill;
 mod flat;
@@ -52,8 +53,8 @@ pub enum Footprint {
     /// All of the smallest box around what is read.
     #[default]
     Box,
-    /// Those that are read, as far as indices, bounds and conditions are affine; the temporary is as large as the
-    /// box.
+    /// Those that are read, as far as indices, bounds and conditions are affine; the temporary is
+    /// as large as the box.
     Exact,
 }
 

@@ -96,10 +96,12 @@ impl Region {
         }
     }
 
-    /// Undefined elements must not be read: of what may hold some, the copy reads what was read anyway.
+    /// Undefined elements must not be read: of what may hold some, the copy reads what was read
+    /// anyway.
     ///
     /// # Errors
-    /// [`DEFINED_BOX`] if the array may hold undefined elements that nothing reads; a failure of isl.
+    /// [`DEFINED_BOX`] if the array may hold undefined elements that nothing reads; a failure of
+    /// isl.
     pub(crate) fn check_defined(
         &self,
         poly: &Polyhedral,

@@ -13,7 +13,8 @@ use purlin_isl as isl;
 #[derive(Debug)]
 pub(crate) struct Tile {
     pub(crate) axes: Vec<Axis>,
-    /// What its elements satisfy besides, by the names of the loops around and of [`element_names`].
+    /// What its elements satisfy besides, by the names of the loops around and of
+    /// [`element_names`].
     pub(crate) conditions: Disjuncts,
 }
 
@@ -30,11 +31,12 @@ pub(crate) struct Axis {
 }
 
 impl Tile {
-    /// The box around what affine accesses of `var` touch in one iteration of `around`; without a shape the array
-    /// ends nowhere.
+    /// The box around what affine accesses of `var` touch in one iteration of `around`; without a
+    /// shape the array ends nowhere.
     ///
     /// # Errors
-    /// Loops that are empty, extents that are no constants, more than 2^31 elements; a failure of isl.
+    /// Loops that are empty, extents that are no constants, more than 2^31 elements; a failure of
+    /// isl.
     pub(crate) fn around(
         poly: &Polyhedral,
         var: VarId,
@@ -56,7 +58,8 @@ impl Tile {
         }
     }
 
-    /// Leaves out what the accesses, as far as indices, bounds and conditions are affine, do not touch.
+    /// Leaves out what the accesses, as far as indices, bounds and conditions are affine, do not
+    /// touch.
     ///
     /// # Errors
     /// Nothing that is touched; a failure of isl.
@@ -91,7 +94,8 @@ impl Tile {
 
     /// Whether accesses surely touch all that the temporary holds.
     ///
-    /// Formula: `{ (L, e) : e in the temporary }` is a subset of `{ (L, e) : e is surely touched }`.
+    /// Formula: `{ (L, e) : e in the temporary }` is a subset of
+    /// `{ (L, e) : e is surely touched }`.
     ///
     /// # Errors
     /// A failure of isl.

@@ -1,8 +1,8 @@
-//! What the documentation of a primitive shows under `# Rewrite` is what it does: each block `before => after` is a fact
-//! `documented…` in the primitive's folder.
+//! What the documentation of a primitive shows under `# Rewrite` is what it does: each block
+//! `before => after` is a fact `documented…` in the primitive's folder.
 //!
-//! The lines of a block stand in the program and in the last answer, in their order. A block may leave lines out, and
-//! show less of a line:
+//! The lines of a block stand in the program and in the last answer, in their order. A block may
+//! leave lines out, and show less of a line:
 //!
 //! | in the block | in the fact |
 //! |---|---|

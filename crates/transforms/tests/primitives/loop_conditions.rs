@@ -1,12 +1,14 @@
-//! Loops that run only under a condition on the loops around them, or on parameters: what a primitive makes of them
-//! runs under it as well. A story is run at sizes with and without the condition.
+//! Loops that run only under a condition on the loops around them, or on parameters: what a
+//! primitive makes of them runs under it as well. A story is run at sizes with and without the
+//! condition.
 
 use crate::story::story;
 use purlin_ir::AddressSpace::{Local, Private};
 use purlin_transforms::primitives::*;
 use purlin_transforms::{Selection, Step};
 
-/// Conditions on a loop around, on parameters, with remainders, on both; each is false at some size.
+/// Conditions on a loop around, on parameters, with remainders, on both; each is false at some
+/// size.
 const CONDITIONS: [&str; 6] = [
     "i + 2 < n",
     "n <= 3",
@@ -19,7 +21,8 @@ const CONDITIONS: [&str; 6] = [
 /// Conditions of the outermost loop, which can only be on parameters.
 const OF_PARAMETERS: [&str; 4] = ["n <= 3", "n mod 2 == 1", "floor_div(n, 2) >= 2", "n >= 1 and n <= 3"];
 
-/// Runs steps on a program in which `WHERE` stands for each of the conditions; all must be accepted.
+/// Runs steps on a program in which `WHERE` stands for each of the conditions; all must be
+/// accepted.
 #[track_caller]
 fn keeps(conditions: &[&str], program: &str, steps: &[Step]) {
     for condition in conditions {

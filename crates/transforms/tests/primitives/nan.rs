@@ -1,4 +1,5 @@
-//! Minima and maxima with nans: what was there before is joined to partial values that may be of nothing.
+//! Minima and maxima with nans: what was there before is joined to partial values that may be of
+//! nothing.
 
 use crate::story::{compare_from, kernel, story};
 use purlin_interp::Value;
@@ -12,8 +13,9 @@ use purlin_transforms::primitives::{
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
-/// Compares before and after at every operator and type, for values with nans and infinities in all places; the text
-/// has parameters of value 4, `OP` for the update, `REDUCE` for the reduction, `REAL` for the type.
+/// Compares before and after at every operator and type, for values with nans and infinities in all
+/// places; the text has parameters of value 4, `OP` for the update, `REDUCE` for the reduction,
+/// `REAL` for the type.
 fn check(text: &str, steps: &[Step]) {
     for (op, reduce, nothing) in [("min=", "minimum", "inf"), ("max=", "maximum", "-inf")] {
         for ty in ["f64", "f32"] {

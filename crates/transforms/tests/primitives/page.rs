@@ -151,8 +151,8 @@ fn page_of_primitives_is_up_to_date() {
     assert!(found == page, "docs/primitives.md is not up to date ({differs:?}); run {COMMAND}");
 }
 
-/// Every primitive says what becomes of a program, what it proves (as a formula), what it refuses, and what others
-/// call it; and tests show both what it does and what it refuses.
+/// Every primitive says what becomes of a program, what it proves (as a formula), what it refuses,
+/// and what others call it; and tests show both what it does and what it refuses.
 #[test]
 fn page_lacks_nothing() {
     let mut missing = BTreeSet::new();

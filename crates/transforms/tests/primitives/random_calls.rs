@@ -1,4 +1,5 @@
-//! Random programs outlined: the callee, run by itself on the windows that its call has, does what the program does.
+//! Random programs outlined: the callee, run by itself on the windows that its call has, does what
+//! the program does.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -58,7 +59,8 @@ fn positions(kernel: &Kernel, memory: &Memory, window: &Window, extents_of: &[i6
     points(extents_of).into_iter().map(position).collect()
 }
 
-/// What the arrays of the program hold before and after the callee has run on the windows of its call.
+/// What the arrays of the program hold before and after the callee has run on the windows of its
+/// call.
 fn run_alone(kernel: &Kernel, call: &Call, memory: &Memory) -> Option<Memory> {
     let callee = &kernel.callees[call.callee].kernel;
     let mut arrays = memory.clone();

@@ -133,7 +133,8 @@ fn table_of_primitives() {
     assert_snapshot!(rows.collect::<String>());
 }
 
-/// Each primitive has a file and a folder of facts of its name, and there are no others but the corpus.
+/// Each primitive has a file and a folder of facts of its name, and there are no others but the
+/// corpus.
 #[test]
 fn every_primitive_has_its_file_and_its_facts() {
     let expected: BTreeSet<_> = primitives().iter().map(|p| p.step_name.to_owned()).collect();

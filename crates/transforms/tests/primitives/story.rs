@@ -1,4 +1,5 @@
-//! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and after.
+//! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and
+//! after.
 
 use purlin_analysis::Analysis;
 use purlin_interp::{InterpError, Memory, Run, Value, interpret};
@@ -72,8 +73,8 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
     assert!(runs > 0, "{step} ran at no size\n{before}");
 }
 
-/// Instructions of both programs of which not as many instances run: what a step adds or removes does not
-/// count, and a hoisted instruction runs less often.
+/// Instructions of both programs of which not as many instances run: what a step adds or removes
+/// does not count, and a hoisted instruction runs less often.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
     let copies = match step {
         Step::PeelIname(_) | Step::PipelineLoop(_) | Step::RollInsns(_) => true,
@@ -126,7 +127,8 @@ fn values<'m>(kernel: &Kernel, memory: &'m Memory) -> Vec<(&'m String, &'m Value
     memory.values().iter().filter(|(name, _)| written(name)).collect()
 }
 
-/// Small integers for every argument; `n` for every parameter. Integer arrays hold indices below `n`.
+/// Small integers for every argument;
+/// `n` for every parameter. Integer arrays hold indices below `n`.
 fn memory(kernel: &Kernel, n: i64) -> Memory {
     let mut memory = Memory::new();
     let params = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
@@ -152,7 +154,8 @@ fn memory(kernel: &Kernel, n: i64) -> Memory {
     memory
 }
 
-/// Runs a program before and after some steps at size 4 with some values given, and compares what it writes.
+/// Runs a program before and after some steps at size 4 with some values given, and compares what
+/// it writes.
 pub fn compare_from(text: &str, steps: &[Step], given: &[(&str, Value)]) {
     let before = kernel(text);
     let after = steps.iter().fold(before.clone(), |kernel, step| step.apply(&kernel).unwrap());

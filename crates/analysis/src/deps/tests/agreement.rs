@@ -124,8 +124,8 @@ fn check_sound(kernel: &Kernel, memory: &Memory) -> Result<(), String> {
     Ok(())
 }
 
-/// Every flow, also from update to update, is of a value that arrives: no assignment of the element stands
-/// between.
+/// Every flow, also from update to update, is of a value that arrives: no assignment of the element
+/// stands between.
 fn check_precise(kernel: &Kernel, memory: &Memory) -> Result<(), String> {
     let trace = Trace::of(kernel, memory);
     for (var, of_var) in pairs(kernel, memory, &trace)? {

@@ -7,8 +7,8 @@ use crate::program::CellProgram;
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Schedule, TransformError};
 
-/// Gathered degrees of freedom as they are kept, for each of [`CellProgram::gathers`]: one array a component in
-/// registers, else one.
+/// Gathered degrees of freedom as they are kept, for each of [`CellProgram::gathers`]: one array a
+/// component in registers, else one.
 pub(super) fn gathered_parts(
     s: &mut Schedule,
     args: &MultiLevelTiling,

@@ -92,7 +92,8 @@ pub(super) fn to_registers(
         let evaluation = &stages.tiles.sizes.block.evaluations[e];
         axes.cells.push(s.distribute_one(cell, col, &named("eval_cell", evaluation))?);
         if stages.tiles.sizes.eval_cols[e] > 1 {
-            // registers have no addresses: a column of a run-time number would send the tile to memory
+            // registers have no addresses: a column of a run-time number would send the tile to
+            // memory
             axes.unrolled.push(col.clone());
         }
     }
@@ -125,8 +126,8 @@ pub(super) fn factors_to_local(
     Ok(())
 }
 
-/// §4.2.2: tiles of the matrices to local memory, all in the same memory (equation (22)). Behind the tags: the
-/// placement of every prefetch is that of the result, and no step of placing follows.
+/// §4.2.2: tiles of the matrices to local memory, all in the same memory (equation (22)). Behind
+/// the tags: the placement of every prefetch is that of the result, and no step of placing follows.
 pub(super) fn prefetch(
     s: &mut Schedule,
     args: &MultiLevelTiling,
@@ -177,7 +178,8 @@ fn shared_by_stages(program: &CellProgram, blocks: &[Stages<'_>]) -> Vec<Vec<Arr
     if let ([only], [_]) = (blocks, &staged[..])
         && only.tiles.sizes.quad_tile == only.tiles.sizes.block.points
     {
-        // with one quadrature tile the degrees of freedom are not needed any more when results are staged
+        // with one quadrature tile the degrees of freedom are not needed any more when results are
+        // staged
         let first = program.evaluated().into_iter().take(1).map(|k| program.gathers[k].array.clone());
         shared.push(first.chain(staged).collect());
     } else if blocks.len() > 1 {

@@ -16,7 +16,8 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`multi_level_tiling`], with the document's symbols.
 ///
-/// Sizes of tiles are those of every quadrature loop; one with fewer points than a tile has them all in one.
+/// Sizes of tiles are those of every quadrature loop; one with fewer points than a tile has them
+/// all in one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MultiLevelTiling {
     /// Cells of a work-group (*N*_c), on `l.0`.
@@ -27,33 +28,36 @@ pub struct MultiLevelTiling {
     pub quad_tile: i64,
     /// Rows, which are quadrature points, of a tile of the evaluation stage (*T*_e^r).
     pub eval_rows: i64,
-    /// Columns, which are degrees of freedom, of a tile of the evaluation stage (*T*_e^c), one for each evaluation of
-    /// a function in textual order; if `staged`, one for all functions of a quadrature loop with the same matrices.
+    /// Columns, which are degrees of freedom, of a tile of the evaluation stage (*T*_e^c), one for
+    /// each evaluation of a function in textual order; if `staged`, one for all functions of a
+    /// quadrature loop with the same matrices.
     pub eval_cols: Vec<i64>,
     /// Rows, which are test functions, of a tile of the quadrature stage (*T*_q^r).
     pub quad_rows: i64,
     /// Columns, which are quadrature points, of a tile of the quadrature stage (*T*_q^c).
     pub quad_cols: i64,
-    /// Beyond the document: degrees of freedom of the cells of a group, and what is added to the result, go through
-    /// local memory, read and updated by consecutive work-items; functions with the same matrices share their tiles
-    /// (and one of `eval_cols`); rows of local arrays have an odd number of words.
+    /// Beyond the document: degrees of freedom of the cells of a group, and what is added to the
+    /// result, go through local memory, read and updated by consecutive work-items; functions with
+    /// the same matrices share their tiles (and one of `eval_cols`); rows of local arrays have an
+    /// odd number of words.
     pub staged: bool,
 }
 
-/// Most sums and degrees of freedom of a column tile that a work-item keeps in registers together; beyond, degrees of
-/// freedom are read when their column's turn comes. A work-item has 127 registers for doubles. With 79 in registers
-/// the 3-D P4 Helmholtz takes 3.48 ms, and 4.94 ms with the degrees of freedom read late; with 141 the 3-D P4
-/// elasticity takes 4.20 ms, and 4.18 ms read late (H200, 2026-11-21).
+/// Most sums and degrees of freedom of a column tile that a work-item keeps in registers together;
+/// beyond, degrees of freedom are read when their column's turn comes. A work-item has 127
+/// registers for doubles. With 79 in registers the 3-D P4 Helmholtz takes 3.48 ms, and 4.94 ms with
+/// the degrees of freedom read late; with 141 the 3-D P4 elasticity takes 4.20 ms, and 4.18 ms read
+/// late (H200, 2026-11-21).
 pub const MAX_KEPT: i64 = 100;
 
 /// Most multiplications of a column tile that are written out.
 const MAX_UNROLLED: i64 = 2048;
 
-/// Tiles the small matrix-vector products of an operator action and maps cells and rows onto a group of
-/// `cells × work_items_per_cell` work-items.
+/// Tiles the small matrix-vector products of an operator action and maps cells and rows onto a
+/// group of `cells × work_items_per_cell` work-items.
 ///
-/// Every quadrature loop is tiled by itself, with an element vector of its own; geometry and gathered degrees of
-/// freedom are shared. Returns the kernel and the recipe that made it.
+/// Every quadrature loop is tiled by itself, with an element vector of its own; geometry and
+/// gathered degrees of freedom are shared. Returns the kernel and the recipe that made it.
 ///
 /// # Errors
 /// A parameter out of its bounds, or a step that was refused.
@@ -153,7 +157,8 @@ impl<'p> BlockSizes<'p> {
         }
     }
 
-    /// Whether the degrees of freedom of a column tile are read before it is multiplied, into registers.
+    /// Whether the degrees of freedom of a column tile are read before it is multiplied, into
+    /// registers.
     fn keeps_columns(&self, args: &MultiLevelTiling, program: &CellProgram, e: usize) -> bool {
         let rounds = (self.eval_rows + args.work_items_per_cell - 1) / args.work_items_per_cell;
         let outputs = |e: &Evaluation| e.outputs.len() as i64;

@@ -41,8 +41,9 @@ pub(super) struct Tiles<'p> {
     pub(super) staged: Option<Staged>,
 }
 
-/// §4.2.1: the quadrature loop is tiled, and each tile evaluates, then multiplies, then scatters. §4.2.2, equations
-/// (16) to (20): tiles of the matrices, and the rows of a tile by the work-items of a cell.
+/// §4.2.1: the quadrature loop is tiled, and each tile evaluates, then multiplies, then scatters.
+/// §4.2.2, equations (16) to (20): tiles of the matrices, and the rows of a tile by the work-items
+/// of a cell.
 pub(super) fn matrices<'p>(
     s: &mut Schedule,
     args: &MultiLevelTiling,
@@ -131,8 +132,8 @@ pub(super) struct Stages<'p> {
     pub(super) commit_cells: Option<Loop>,
 }
 
-/// The evaluation stage: one nest for each function, its column tiles outermost. The quadrature stage: zero, accumulate
-/// over column tiles, scatter.
+/// The evaluation stage: one nest for each function, its column tiles outermost. The quadrature
+/// stage: zero, accumulate over column tiles, scatter.
 pub(super) fn stages<'p>(
     s: &mut Schedule,
     tiles: Tiles<'p>,

@@ -14,7 +14,8 @@ pub(crate) struct Arguments {
     pub(crate) alternatives: bool,
 }
 
-/// The names of the fields of a struct, or of the variants of an enum, as its `Deserialize` asks for them.
+/// The names of the fields of a struct, or of the variants of an enum, as its `Deserialize` asks
+/// for them.
 pub(crate) fn of<'de, T: Deserialize<'de>>() -> Arguments {
     let mut arguments = Arguments::default();
     // It ends with an error by design: what is asked for is all that is wanted.

@@ -1,4 +1,5 @@
-//! Holes of a schedule: values that are searched, values derived from them, and what they must satisfy.
+//! Holes of a schedule: values that are searched, values derived from them, and what they must
+//! satisfy.
 
 use super::value::{Kind, Span, Value};
 use serde_json::Value as Json;

@@ -43,9 +43,9 @@ use value::Span;
 /// | derived value | `threads = tile*tile`: an integer made of holes by `+`, `-`, `*`, `/` (rounded down) and `mod` |
 /// | constraint | `require threads <= 1024`: combinations that break it are not tried |
 ///
-/// A word that names a handle stands for the handle from there on, and so does one that names a hole; text in quotes never does. Arguments have the names
-/// and the order of the fields of the step's type. A line that starts with `#` is a comment, and so is the rest of a
-/// line after `#`.
+/// A word that names a handle stands for the handle from there on, and so does one that names a
+/// hole; text in quotes never does. Arguments have the names and the order of the fields of the
+/// step's type. A line that starts with `#` is a comment, and so is the rest of a line after `#`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     text: String,
@@ -112,8 +112,8 @@ impl Script {
     /// Reads a schedule, and checks the names of its steps and arguments.
     ///
     /// # Errors
-    /// Every line that is no step, unknown steps and arguments with the nearest names, values that the argument does
-    /// not take; each with its place.
+    /// Every line that is no step, unknown steps and arguments with the nearest names, values that
+    /// the argument does not take; each with its place.
     pub fn parse(text: &str) -> Result<Self, ParseErrors> {
         Self::parse_from(text, 0)
     }
@@ -137,7 +137,8 @@ impl Script {
         if errors.is_empty() { Ok(script) } else { Err(ParseErrors::new(errors, text)) }
     }
 
-    /// Adds a line; `words` are the names so far, with a value each so that the kinds of arguments can be checked.
+    /// Adds a line; `words` are the names so far, with a value each so that the kinds of arguments
+    /// can be checked.
     fn add(&mut self, line: Line, words: &mut Words) -> Result<(), ParseError> {
         match line {
             Line::Hole(hole) => {
@@ -181,7 +182,8 @@ impl Script {
     /// A value of a hole, checked against its list: `tile=16`.
     ///
     /// # Errors
-    /// No hole of that name, or a value that its list does not have; the message says what there is.
+    /// No hole of that name, or a value that its list does not have; the message says what there
+    /// is.
     pub fn value_of(&self, hole: &str, text: &str) -> Result<Json, String> {
         let Some(found) = self.holes.iter().find(|h| h.name.0 == hole) else {
             let names: Vec<_> = self.holes.iter().map(|h| h.name.0.as_str()).collect();
@@ -194,7 +196,8 @@ impl Script {
         })
     }
 
-    /// The combinations of values for the holes that satisfy the constraints, in the order of the text.
+    /// The combinations of values for the holes that satisfy the constraints, in the order of the
+    /// text.
     pub fn choices(&self) -> impl Iterator<Item = Choice> + '_ {
         let lists = self.holes.iter().map(|h| (h.name.0.clone(), h.json())).collect();
         Combinations::of(lists).filter(|chosen| self.words(chosen).is_some()).map(Choice)
