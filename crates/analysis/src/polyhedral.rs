@@ -222,10 +222,10 @@ impl<'k> Polyhedral<'k> {
         (all, exact && predicate.is_none_or(|p| affine_condition(p).is_some()))
     }
 
-    /// The points of an instruction's loops where the first
-    /// `conditions` parts of its condition hold, joined by `and`, as far as they are known; all
-    /// parts if there is no number. Whether what is known is exact.
-    pub(crate) fn instances_under(
+    /// The points of an instruction's loops where the first `conditions` parts of its condition
+    /// hold, joined by `and`, as far as they are known; all parts if there is no number. Whether
+    /// what is known is exact.
+    pub fn instances_under(
         &self,
         insn: InsnId,
         conditions: Option<usize>,
