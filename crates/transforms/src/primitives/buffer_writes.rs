@@ -389,7 +389,7 @@ impl Region {
             });
         }
         let Some(covered) = covered else { return Ok(false) };
-        let (domain, _) = poly.instances(site.insn, Side::Sink);
+        let (domain, _) = poly.instances_under(site.insn, site.conditions, Side::Sink);
         isl::Set::from_disjuncts(&covered.space()?, &poly.in_context(domain))?.is_subset(&covered)
     }
 }
