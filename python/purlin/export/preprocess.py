@@ -1,0 +1,157 @@
+"""UFL's passes: from a form as written to integrands that only the lowering has to read.
+
+UFL lowers tensor algebra, takes derivatives and estimates degrees. Pull-backs, geometry and the
+scaling of integrals are left to the lowering, which is faster than UFL's passes. Shape
+derivatives need them before they are taken: such forms go through all of UFL's passes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import ufl
+import ufl.classes as uc
+from ufl.algorithms import compute_form_data
+from ufl.algorithms.apply_algebra_lowering import apply_algebra_lowering
+from ufl.algorithms.apply_derivatives import apply_derivatives
+from ufl.algorithms.apply_integral_scaling import compute_integrand_scaling_factor
+from ufl.algorithms.compute_form_data import attach_estimated_degrees
+from ufl.algorithms.domain_analysis import build_integral_data, group_form_integrals
+from ufl.algorithms.remove_complex_nodes import remove_complex_nodes
+from ufl.corealg.traversal import unique_pre_traversal
+
+from .elements import CELLS, check_element
+from .errors import FormError, UnsupportedForm
+from .rules import Rule, rule_of
+
+KINDS = ("cell", "exterior_facet", "interior_facet")
+
+
+class Piece(NamedTuple):
+    """One integrand with its rule; `scale` multiplies it if it is not None."""
+
+    kind: str
+    subdomains: tuple[int, ...]
+    rule: Rule
+    integrand: Any
+    scale: Any | None
+
+
+def check_form(form: Any) -> None:
+    """Refuses what is no form, and what the tabulated form cannot say."""
+    if isinstance(form, ufl.equation.Equation):
+        raise FormError("found an equation; export `lhs(F)` and `rhs(F)`, or the residual")
+    if not isinstance(form, ufl.Form):
+        raise FormError(
+            f"found a `{type(form).__name__}`, needed a `ufl.Form`; for an `Action` or a sum of "
+            "assembled parts use `ufl.algorithms.expand_derivatives` first"
+        )
+    if any(argument.part() is not None for argument in form.arguments()):
+        raise UnsupportedForm(
+            "arguments of a `MixedFunctionSpace`",
+            "export the list that `ufl.extract_blocks(form)` returns",
+        )
+    for function in (*form.arguments(), *form.coefficients()):
+        check_element(function.ufl_element())
+    for integral in form.integrals():
+        _check_integral(integral)
+
+
+def _check_integral(integral: Any) -> None:
+    kind = integral.integral_type()
+    if kind not in KINDS:
+        names = {"vertex": "dP", "ridge": "dr"}
+        raise UnsupportedForm(
+            f"integrals of type `{kind}` (`{names.get(kind, kind)}`)", "use `dx`, `ds` or `dS`"
+        )
+    for node in unique_pre_traversal(integral.integrand()):
+        if isinstance(node, uc.ComplexValue | uc.Imag):
+            raise UnsupportedForm(
+                f"complex numbers (`{node}`)",
+                "write the real and the imaginary part as two forms",
+            )
+
+
+def check_domain(form: Any) -> Any:
+    """The one mesh of a form."""
+    domains = form.ufl_domains()
+    if len(domains) != 1:
+        raise UnsupportedForm(
+            f"a form on {len(domains)} meshes", "interpolate the functions to one mesh"
+        )
+    (domain,) = domains
+    if not isinstance(domain, ufl.Mesh):
+        raise UnsupportedForm(f"a `{type(domain).__name__}`", "use a `ufl.Mesh`")
+    cell = domain.ufl_cell().cellname
+    if cell not in CELLS:
+        raise UnsupportedForm(f"cells of type `{cell}`", f"use one of {', '.join(CELLS)}")
+    check_element(domain.ufl_coordinate_element())
+    return domain
+
+
+def _has_shape_derivative(form: Any) -> bool:
+    return any(
+        isinstance(node, uc.CoordinateDerivative)
+        for integral in form.integrals()
+        for node in unique_pre_traversal(integral.integrand())
+    )
+
+
+def _derived(form: Any) -> Any:
+    """Algebra lowered, derivatives taken, integrals grouped, degrees estimated."""
+    lowered = remove_complex_nodes(apply_algebra_lowering(form))
+    grouped = group_form_integrals(
+        apply_derivatives(lowered), form.ufl_domains(), do_append_everywhere_integrals=False
+    )
+    return attach_estimated_degrees(grouped)
+
+
+def _fully_lowered(form: Any) -> list[Any]:
+    return compute_form_data(
+        form,
+        do_apply_function_pullbacks=True,
+        do_apply_integral_scaling=True,
+        do_apply_geometry_lowering=True,
+        preserve_geometry_types=(uc.Jacobian,),
+        do_apply_restrictions=True,
+        do_append_everywhere_integrals=False,
+        complex_mode=False,
+    ).integral_data
+
+
+@lru_cache(maxsize=64)
+def _scaling(domain: Any, kind: str) -> tuple[Any, int]:
+    unit = uc.Integral(uc.IntValue(1), kind, domain, "everywhere", {}, None)
+    return compute_integrand_scaling_factor(unit)
+
+
+def pieces(form: Any) -> Iterator[Piece]:
+    """Integrands of a checked form, one a measure, subdomain and rule."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shape = _has_shape_derivative(form)
+        groups = _fully_lowered(form) if shape else build_integral_data(_derived(form).integrals())
+    arguments = [argument.ufl_element() for argument in form.arguments()]
+    for group in groups:
+        kind = group.integral_type
+        cell = group.domain.ufl_cell().cellname
+        for integral in group.integrals:
+            scale, extra = (None, 0) if shape else _scaling(group.domain, kind)
+            degree = _degree(integral.metadata()["estimated_polynomial_degree"]) + _degree(extra)
+            rule = rule_of(integral, cell, kind, degree, arguments)
+            for subdomains in _subdomains(group.subdomain_id):
+                yield Piece(kind, subdomains, rule, integral.integrand(), scale)
+
+
+def _degree(estimate: Any) -> int:
+    return max(estimate) if isinstance(estimate, tuple) else int(estimate)
+
+
+def _subdomains(ids: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    """Everywhere is (); numbered subdomains stay together."""
+    numbered = tuple(sorted(int(i) for i in ids if not isinstance(i, str)))
+    named = [i for i in ids if isinstance(i, str)]
+    return ([()] if named else []) + ([numbered] if numbered else [])
