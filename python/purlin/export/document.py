@@ -31,7 +31,7 @@ class Group:
         self.terms: list[tuple[int, list[Any], Linear]] = []
         self._lowerings: dict[int, Lowering] = {}
 
-    def add(self, output: int, arguments: list[Any], piece: Piece) -> None:
+    def add(self, output: int, arguments: tuple[Any, ...], piece: Piece) -> None:
         """Lowers one integrand."""
         lowering = self._lowerings.get(output)
         if lowering is None:
@@ -44,7 +44,7 @@ class Group:
         if lowering.values.is_zero(value):
             return
         linear = value if isinstance(value, dict) else {(): value}
-        self.terms.append((output, arguments, linear))
+        self.terms.append((output, lowering.scope.arguments, linear))
 
 
 class TableSet:
@@ -232,9 +232,10 @@ class Document:
 
     def add(self, form: Any, output: str) -> None:
         """Lowers a form; its result is the output of that name."""
-        arguments = [argument.ufl_element() for argument in form.arguments()]
+        arguments = form.arguments()
         position = len(self.outputs)
-        self.outputs.append((self.names.unique(output), arguments))
+        elements = [argument.ufl_element() for argument in arguments]
+        self.outputs.append((self.names.unique(output), elements))
         for coefficient in form.coefficients():
             self.functions.coefficient(coefficient)
         for constant in form.constants():

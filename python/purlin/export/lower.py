@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Any
 
 import ufl.classes as uc
+from ufl.pullback import IdentityPullback
 from ufl.sobolevspace import H1
 
 from .derivative import ReferenceDerivative
@@ -240,7 +241,7 @@ class Lowering:
     def _function(self, e: Any, component: Component, side: str | None) -> Value:
         """The value in physical space: the pull-back of the reference value."""
         element = e.ufl_element()
-        if element.pullback.is_identity and not element.is_mixed:
+        if isinstance(element.pullback, IdentityPullback):
             return self._reference_value(e, component, side)
         pulled = self._pulled.get(e)
         if pulled is None:
@@ -257,7 +258,7 @@ class Lowering:
             flat = flat * size + position
         zero = (0,) * self.scope.frame.tdim
         if isinstance(f, uc.Argument):
-            field = Field(f.number(), flat, zero, side)
+            field = Field(self.scope.numbers[f.number()], flat, zero, side)
             return {(field,): self.graph.one}
         side = self._coefficient_side(f, side)
         return self.scope.field_node(Field(self.scope.functions.coefficient(f), flat, zero, side))
@@ -307,8 +308,6 @@ class Lowering:
             if side is None and isinstance(e, _EITHER_SIDE):
                 side = "+"
             self._needs_side(e, side)
-            if isinstance(e, uc.FacetNormal) and side == "-" and self._opposite_normals():
-                return self.values.negate(self._geometric(e, component, "+"))
         node = self.geometry.terminal(e, component, side)
         if node is not None:
             return node
@@ -316,11 +315,6 @@ class Lowering:
         if simpler == e:
             return self._size(e, side)
         return self.value(simpler, component, None, side)
-
-    def _opposite_normals(self) -> bool:
-        element = self.geometry.element
-        flat = element.embedded_superdegree <= 1 and element in H1
-        return flat and self.geometry.square
 
     def _size(self, e: Any, side: str | None) -> Value:
         raise self.geometry.unsupported(e)

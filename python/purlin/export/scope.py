@@ -42,15 +42,17 @@ class Functions:
 
 
 class Scope:
-    """Fields and their tables in one frame; `arguments` are the elements of one form."""
+    """Fields and their tables in one frame; `arguments` are those of one form."""
 
     def __init__(
-        self, graph: Graph, frame: Frame, functions: Functions, arguments: list[Element]
+        self, graph: Graph, frame: Frame, functions: Functions, arguments: tuple[Any, ...]
     ) -> None:
         self.graph = graph
         self.frame = frame
         self.functions = functions
-        self.arguments = arguments
+        # A form may have a trial function alone: its number is 1, its position 0.
+        self.numbers = {argument.number(): i for i, argument in enumerate(arguments)}
+        self.arguments: list[Element] = [argument.ufl_element() for argument in arguments]
 
     def table(self, element: Element, field: Field) -> Array:
         """The table of a field on `element`."""
