@@ -84,11 +84,12 @@ class Integral:
     def table(self, position: int, local: Local, side: int) -> Array:
         """The table [points, dofs] that holds for one facet in one orientation."""
         table = self.tables[position]
-        if self.kind == "cell":
-            return table
-        if self.permuted[position]:
-            table = table[local.permutations[side]]
-        return table[local.facets[side]]
+        if self.kind != "cell":
+            if self.permuted[position]:
+                table = table[local.permutations[side]]
+            table = table[local.facets[side]]
+        # One row stands for all points.
+        return np.broadcast_to(table, (len(self.weights), table.shape[1]))
 
     def nodes(self, local: Local) -> list[Array]:
         """Values of all nodes [points]."""

@@ -15,8 +15,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from .document import documents
 from .elements import states
 from .errors import FormError, UnsupportedForm
@@ -67,7 +65,7 @@ def export_form(
     _check_together([f for f, _ in kept])
     domain = check_domain(kept[0][0])
     document = documents([f for f, _ in kept], domain, [t for _, t in kept], names)
-    return _plain(document.write(name, scalar))
+    return document.write(name, scalar)
 
 
 def _default_outputs(count: int) -> list[str]:
@@ -85,17 +83,6 @@ def _check_together(forms: list[Any]) -> None:
         raise UnsupportedForm("forms on several meshes", "export the forms of each mesh apart")
 
 
-def _plain(value: Any) -> Any:
-    """Nested lists for arrays."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
-
-
 def dumps(document: dict[str, Any]) -> str:
-    """JSON of a document: a line for each integral's table, evaluation, node and term."""
+    """JSON of a document."""
     return json.dumps(document, allow_nan=False, separators=(",", ":"))

@@ -37,9 +37,9 @@ class Group:
         if lowering is None:
             scope = Scope(self.graph, self.frame, self.functions, arguments)
             lowering = self._lowerings[output] = Lowering(scope)
-        value = lowering.value(piece.integrand)
+        value = lowering.integrand(piece.integrand)
         if piece.scale is not None and not isinstance(piece.scale, int):
-            scale = lowering.values.scalar(lowering.value(piece.scale), "scale")
+            scale = lowering.values.scalar(lowering.integrand(piece.scale), "scale")
             value = lowering.values.multiply(value, scale)
         if lowering.values.is_zero(value):
             return
@@ -54,21 +54,29 @@ class TableSet:
         self.interior = interior
         self.tables: list[Json] = []
         self._known: dict[Any, int] = {}
+        self._seen: dict[int, tuple[int, Array]] = {}
 
     def position(self, values: Array, name: str) -> int:
-        """The position of a table; permutations that are all equal are dropped."""
+        """The position of a table; equal permutations and equal rows are written once."""
+        known = self._seen.get(id(values))
+        if known is None:
+            # The array is kept, so that its identity stays its own.
+            known = self._seen[id(values)] = (self._position(values, name), values)
+        return known[0]
+
+    def _position(self, values: Array, name: str) -> int:
         permutations = values.shape[0] if self.interior else 1
-        if self.interior:
-            same = permutations == 1 or bool(np.all(values == values[:1]))
-            if same:
-                values, permutations = values[0], 1
+        if self.interior and bool(np.all(values == values[:1])):
+            values, permutations = values[0], 1
+        if bool(np.all(values == values[..., :1, :])):
+            values = values[..., :1, :]
         largest = float(np.max(np.abs(values))) or 1.0
         # Tables that differ in the 15th digit come from different elements that agree.
         key = (values.shape, np.round(values / largest, 14).tobytes(), round(largest, 13))
         position = self._known.get(key)
         if position is None:
             position = self._known[key] = len(self.tables)
-            table: Json = {"name": name, "values": values}
+            table: Json = {"name": name, "values": values.tolist()}
             if permutations > 1:
                 table["permutations"] = permutations
             self.tables.append(table)
@@ -114,8 +122,8 @@ class IntegralWriter:
             "subdomains": list(self.group.piece.subdomains),
             "degree": rule.degree,
             "scheme": rule.scheme,
-            "points": rule.points,
-            "weights": rule.weights,
+            "points": rule.points.tolist(),
+            "weights": rule.weights.tolist(),
             "tables": self.tables.tables,
             "evaluations": self.evaluations,
             "nodes": self.nodes,
@@ -249,7 +257,7 @@ class Document:
                 group.add(position, arguments, piece)
 
     def write(self, name: str, scalar: str) -> Json:
-        """The tabulated form; arrays are NumPy arrays, everything else is plain data."""
+        """The tabulated form as plain data."""
         function_names = [self.names.unique("x")] + [
             self.names.of(coefficient, f"w{i}")
             for i, coefficient in enumerate(self.functions.coefficients[1:])

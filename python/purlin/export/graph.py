@@ -48,6 +48,7 @@ class Graph:
         self._index: dict[Node, int] = {}
         self.zero = self.literal(0.0)
         self.one = self.literal(1.0)
+        self.minus = self.literal(-1.0)
 
     def intern(self, *node: object) -> int:
         """Returns the position of `node`, appending it if it is new."""
@@ -116,16 +117,19 @@ class Graph:
         """a b, with signs moved outwards."""
         if a > b:
             a, b = b, a
-        if a == self.zero or b == self.zero:
-            return self.zero
+        if a <= self.one:
+            # 0 and 1 are the first two nodes.
+            return self.zero if a == self.zero else b
+        if a == self.minus:
+            return self.negate(b)
+        known = self._index.get(("multiply", a, b))
+        if known is not None:
+            return known
         x, y = self.nodes[a], self.nodes[b]
-        for p, other in ((x, b), (y, a)):
-            if p[0] == "literal" and p[1] == 1.0:
-                return other
-            if p[0] == "literal" and p[1] == -1.0:
-                return self.negate(other)
         if x[0] == "literal" and y[0] == "literal":
             return self.literal(x[1] * y[1])
+        if b == self.minus:
+            return self.negate(a)
         if x[0] == "negate":
             return self.negate(self.multiply(x[1], b))
         if y[0] == "negate":

@@ -7,8 +7,6 @@ distribute, so an integrand comes out factorised over its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .errors import FormError
 from .graph import Field, Graph
 
@@ -55,14 +53,17 @@ class Values:
             total[key] = factor if known is None else self.graph.add(known, factor)
         return {key: factor for key, factor in total.items() if factor != self.graph.zero}
 
-    def scale(self, a: Linear, factor: Callable[[int], int]) -> Linear:
-        """`a` with each factor replaced; zeros are dropped."""
-        scaled = ((key, factor(value)) for key, value in a.items())
-        return {key: value for key, value in scaled if value != self.graph.zero}
+    def scale(self, a: Linear, factor: int) -> Linear:
+        """`a` times a node; zeros are dropped."""
+        zero, multiply = self.graph.zero, self.graph.multiply
+        scaled = {key: multiply(value, factor) for key, value in a.items()}
+        return {key: value for key, value in scaled.items() if value != zero}
 
     def negate(self, a: Value) -> Value:
         """-a."""
-        return self.scale(a, self.graph.negate) if isinstance(a, dict) else self.graph.negate(a)
+        if isinstance(a, dict):
+            return {key: self.graph.negate(value) for key, value in a.items()}
+        return self.graph.negate(a)
 
     def multiply(self, a: Value, b: Value) -> Value:
         """a b; both may depend on arguments, but not on the same one."""
@@ -74,7 +75,7 @@ class Values:
             a, b = b, a
         assert isinstance(a, dict)
         if isinstance(b, int):
-            return self.scale(a, lambda value: self.graph.multiply(value, b))
+            return self.scale(a, b)
         return self._product(a, b)
 
     def _product(self, a: Linear, b: Linear) -> Linear:

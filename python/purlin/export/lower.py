@@ -25,6 +25,7 @@ from .scope import Scope
 
 Component = tuple[int, ...]
 Bound = dict[int, int]
+_UNBOUND: Bound = {}
 
 _MATH = {
     "Sqrt": "sqrt", "Exp": "exp", "Ln": "ln", "Sin": "sin", "Cos": "cos", "Tan": "tan",
@@ -67,26 +68,36 @@ class Lowering:
         self.geometry = Geometry(scope)
         self.reference = ReferenceDerivative(self.values, scope)
         self._known: dict[Any, Value] = {}
-        # Keeps lowered expressions alive: `_known` is keyed by their identity.
+        self._handlers: dict[type, Callable[..., Value]] = {}
+        # `_known` is keyed by identity, so what was lowered has to stay alive.
         self._alive: list[Any] = []
         self._pulled: dict[Any, Any] = {}
+        self._simpler: dict[Any, Any] = {}
 
-    def value(self, expression: Any, component: Component = (), bound: Bound | None = None,
-              side: str | None = None) -> Value:
+    def value(
+        self, expression: Any, component: Component = (), bound: Bound = _UNBOUND,
+        side: str | None = None,
+    ) -> Value:  # fmt: skip
         """The value of one component of `expression` with its free indices bound."""
-        bound = bound or {}
-        key = (
-            id(expression), component,
-            tuple(bound[index] for index in expression.ufl_free_indices), side,
-        )  # fmt: skip
+        free = expression.ufl_free_indices
+        if free:
+            key = (id(expression), component, side, *[bound[index] for index in free])
+        else:
+            key = (id(expression), component, side)
         known = self._known.get(key)
         if known is None:
-            name = type(expression).__name__
-            handler: Callable[..., Value] = getattr(self, f"_{name}", self._other)
-            known = handler(expression, component, bound, side)
-            self._known[key] = known
-            self._alive.append(expression)
+            kind = type(expression)
+            handler = self._handlers.get(kind)
+            if handler is None:
+                handler = getattr(self, f"_{kind.__name__}", self._other)
+                self._handlers[kind] = handler
+            known = self._known[key] = handler(expression, component, bound, side)
         return known
+
+    def integrand(self, expression: Any) -> Value:
+        """The value of a whole integrand, which is kept alive for the keys of its parts."""
+        self._alive.append(expression)
+        return self.value(expression)
 
     def _scalar(self, expression: Any, bound: Bound, side: str | None, name: str) -> int:
         return self.values.scalar(self.value(expression, (), bound, side), name)
@@ -96,7 +107,7 @@ class Lowering:
     def _Indexed(self, e: Any, _: Component, bound: Bound, side: str | None) -> Value:
         tensor, indices = e.ufl_operands
         chosen = tuple(
-            int(i) if isinstance(i, uc.FixedIndex) else bound[i.count()] for i in indices
+            [int(i) if isinstance(i, uc.FixedIndex) else bound[i.count()] for i in indices]
         )
         return self.value(tensor, chosen, bound, side)
 
@@ -246,7 +257,7 @@ class Lowering:
         pulled = self._pulled.get(e)
         if pulled is None:
             pulled = self._pulled[e] = element.pullback.apply(uc.ReferenceValue(e))
-        return self.value(pulled, component, None, side)
+        return self.value(pulled, component, _UNBOUND, side)
 
     def _ReferenceValue(self, e: Any, component: Component, _: Bound, side: str | None) -> Value:
         return self._reference_value(e.ufl_operands[0], component, side)
@@ -301,7 +312,7 @@ class Lowering:
         if self.geometry.square:
             return self.geometry.inverse(side)[0][k][j]
         quantity = uc.JacobianInverse(self.scope.functions.domain)
-        return self.value(lowered(quantity, False), (k, j), None, side)
+        return self.value(self._lowered(quantity), (k, j), _UNBOUND, side)
 
     def _geometric(self, e: Any, component: Component, side: str | None) -> Value:
         if self.scope.frame.kind == "interior_facet" and not isinstance(e, _NO_SIDE):
@@ -311,10 +322,16 @@ class Lowering:
         node = self.geometry.terminal(e, component, side)
         if node is not None:
             return node
-        simpler = lowered(e, self.geometry.square)
+        simpler = self._lowered(e)
         if simpler == e:
             return self._size(e, side)
-        return self.value(simpler, component, None, side)
+        return self.value(simpler, component, _UNBOUND, side)
+
+    def _lowered(self, quantity: Any) -> Any:
+        simpler = self._simpler.get(quantity)
+        if simpler is None:
+            simpler = self._simpler[quantity] = lowered(quantity, self.geometry.square)
+        return simpler
 
     def _size(self, e: Any, side: str | None) -> Value:
         raise self.geometry.unsupported(e)
