@@ -144,8 +144,11 @@ class Integral:
         size = space["columns"] * space["block"]
         return table, side * size + columns * space["block"] + access["component"]
 
-    def tensors(self, local: Local) -> list[Array]:
-        """Local tensors, one an output; in interior facets both sides, "+" first."""
+    def tensors(self, local: Local, magnitude: bool = False) -> list[Array]:
+        """Local tensors, one an output; in interior facets both sides, "+" first.
+
+        With `magnitude`, absolute values are summed: the scale of rounding errors.
+        """
         sides = 2 if self.kind == "interior_facet" else 1
         spaces = self.form["spaces"]
         results = [
@@ -157,7 +160,11 @@ class Integral:
             own = self.form["outputs"][term["output"]]["spaces"]
             pairs = zip(term["arguments"], own, strict=True)
             parts = [self._slots(access, spaces[s], local) for access, s in pairs]
-            self._scatter(results[term["output"]], values[term["factor"]], parts)
+            factor = values[term["factor"]]
+            if magnitude:
+                factor = np.abs(factor)
+                parts = [(np.abs(table), places) for table, places in parts]
+            self._scatter(results[term["output"]], factor, parts)
         return results
 
     @staticmethod
