@@ -175,7 +175,8 @@ class NotFinite(Exception):
 def compare(document: dict[str, Any], form: Any, seed: int) -> float:
     """The largest difference of local tensors from FFCx's, relative to each tensor's largest entry.
 
-    Where a tensor cancels to rounding errors, the scale is that of the sums of absolute values.
+    Where a tensor cancels to rounding errors (below 1e-10 of the sums of absolute values, or below
+    1e-12 for data of order 1), the scale is that of these sums, and 1.
 
     Raises:
         OracleRefusal: FFCx does not compile the form.
@@ -227,6 +228,6 @@ def _difference(
         size = size + integral.tensors(local, magnitude=True)[0]
     scale = float(np.max(np.abs(expected), initial=0.0))
     total = float(np.max(size, initial=0.0))
-    if scale <= 1e-10 * total:
-        scale = total
-    return float(np.max(np.abs(found - expected), initial=0.0)) / (scale or 1.0)
+    if scale <= max(1e-10 * total, 1e-12):
+        scale = max(total, 1.0)
+    return float(np.max(np.abs(found - expected), initial=0.0)) / scale

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import lru_cache
+from math import comb
 from typing import Any
 
 import basix
@@ -24,15 +25,16 @@ _tabulated: OrderedDict[Any, Array] = OrderedDict()
 _TABULATED_ENTRIES = 1024
 
 
-def clean(values: Array) -> Array:
+def clean(values: Array, scale: float = 1.0) -> Array:
     """`values` [..., points, dofs] with exact zeros and ones, and with exactly equal rows.
 
     Entries below 1e-14 of the largest become 0, those within 1e-14 of +-1 become +-1. Rows that
-    differ by less than 1e-13 of the largest become the first row.
+    differ by less than 1e-13 of the largest become the first row. The largest is at least `scale`:
+    a bubble's gradient in the midpoint, and its values in the vertices, are zero.
     """
     if values.size == 0:
         return values
-    largest = max(float(np.max(np.abs(values))), 1e-300)
+    largest = max(float(np.max(np.abs(values))), scale)
     if values.shape[-2] > 1:
         first = values[..., :1, :]
         if np.max(np.abs(values - first)) <= _CONSTANT * largest:
@@ -130,7 +132,8 @@ class Frame:
             return self._averaged(element, average)
         if element.is_quadrature:
             return self._quadrature(element, derivatives)
-        return clean(self._raw(element, sum(derivatives), derivatives))
+        order = sum(derivatives)
+        return clean(self._raw(element, order, derivatives), _scale(element, self.type, order))
 
     def _raw(self, element: Element, order: int, derivatives: tuple[int, ...]) -> Array:
         key = (repr(element), order, self.key)
@@ -196,6 +199,22 @@ class Frame:
                 values[row, dof] += factor
         spread = values[0] if len(rows) == 1 else values[:, None, :]
         return np.broadcast_to(spread, (*self.lead, dofs))
+
+
+@lru_cache(maxsize=512)
+def _scale(element: Element, cell: basix.CellType, order: int) -> float:
+    """The largest derivative of an order inside of the reference cell, from six points."""
+    if element.is_real:
+        return 1.0
+    tdim = len(basix.topology(cell)) - 1
+    points = np.random.default_rng(1).uniform(0.05, 0.3, (6, tdim))
+    tables = np.asarray(element.tabulate(order, points))
+    return float(np.max(np.abs(tables[-_count(order, tdim) :]), initial=1e-3))
+
+
+def _count(order: int, tdim: int) -> int:
+    """Partial derivatives of an order."""
+    return comb(order + tdim - 1, order)
 
 
 @lru_cache(maxsize=64)
