@@ -9,6 +9,7 @@ from typing import Any
 import basix
 import numpy as np
 from purlin.export.elements import _leaves, states
+from purlin.export.tables import permute_face_points
 from tabulated import Mesh
 
 SYMMETRIES = {
@@ -55,16 +56,21 @@ class CellMesh:
         return found
 
     def _state(self, cell: np.ndarray, dim: int, local: int) -> int:
-        """An entity's state: its reflection, plus twice its rotations (DOLFINx's rules)."""
+        """An entity's state, reflected + 2 * rotations: what turns it to the frame that all share.
+
+        In that frame the first vertex has the lowest number, and the second a lower one than the
+        third. The turns are those of points in tables and of basix's transforms alike.
+        """
         v = cell[list(self.topology[dim][local])].tolist()
         if len(v) == 2:
             return int(v[0] > v[1])
-        low = int(np.argmin(v))
-        if len(v) == 3:
-            before, after = v[low - 1], v[(low + 1) % 3]
-            return 2 * low + int(after > before)
-        rotations, before, after = [(0, 2, 1), (1, 0, 3), (3, 3, 0), (2, 1, 2)][low]
-        return 2 * rotations + int(v[after] > v[before])
+        corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]][: len(v)], dtype=float)
+        for state in range(2 * len(v)):
+            turned = np.rint(permute_face_points(corners, len(v), state)).astype(int)
+            seen = [v[x + 2 * y] for x, y in turned]
+            if seen[0] == min(v) and seen[1] < seen[2]:
+                return state
+        raise AssertionError("no state turns the face to the common frame")
 
     @cached_property
     def cell_info(self) -> np.ndarray:

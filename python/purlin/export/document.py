@@ -243,7 +243,7 @@ class Document:
         arguments = form.arguments()
         position = len(self.outputs)
         elements = [argument.ufl_element() for argument in arguments]
-        self.outputs.append((self.names.unique(output), elements))
+        self.outputs.append((output, elements))
         for coefficient in form.coefficients():
             self.functions.coefficient(coefficient)
         for constant in form.constants():
@@ -266,6 +266,7 @@ class Document:
             {"name": self.names.of(c, f"c{i}"), "shape": list(c.ufl_shape)}
             for i, c in enumerate(self.functions.constants)
         ]
+        titles = [self.names.unique(title) for title, _ in self.outputs]
         spaces = Spaces(self.functions.elements[0], self.names)
         functions = [{"name": function_names[0], "role": "coordinates", "space": 0}]
         for title, element in zip(function_names[1:], self.functions.elements[1:], strict=True):
@@ -273,7 +274,7 @@ class Document:
             functions.append({"name": title, "role": "coefficient", "space": space})
         outputs = [
             {"name": title, "spaces": [spaces.position(e) for e in elements]}
-            for title, elements in self.outputs
+            for title, (_, elements) in zip(titles, self.outputs, strict=True)
         ]
         written = (IntegralWriter(g, function_names).write() for g in self.groups.values())
         return {
