@@ -47,14 +47,17 @@ def compile_forms(forms: list[Any]) -> tuple[list[Any], Any]:
 
 
 def parts_of(form: Any) -> list[Any]:
-    """The form by integrals where two of them stand in one kernel.
+    """The form by rules where two of them stand in one kernel.
 
     FFCx 0.11 takes values of a rule with one point for those of another rule of the same kernel.
     """
-    keys = [(i.integral_type(), i.subdomain_id()) for i in form.integrals()]
-    if len(set(keys)) == len(keys):
+    rules: dict[Any, dict[str, list[Any]]] = {}
+    for integral in form.integrals():
+        kernel = rules.setdefault((integral.integral_type(), integral.subdomain_id()), {})
+        kernel.setdefault(repr(integral.metadata()), []).append(integral)
+    if all(len(kernel) == 1 for kernel in rules.values()):
         return [form]
-    parts = [ufl.Form([integral]) for integral in form.integrals()]
+    parts = [ufl.Form(group) for kernel in rules.values() for group in kernel.values()]
     return [part for part in parts if not ufl.algorithms.expand_derivatives(part).empty()]
 
 
