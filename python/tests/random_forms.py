@@ -158,9 +158,9 @@ class Builder:
             lambda: f, lambda: f * g + c, lambda: f**2 / (1 + g**2), lambda: ufl.sqrt(2 + f**2),
             lambda: ufl.exp(0.1 * f) * ufl.sin(g), lambda: ufl.ln(2 + f**2),
             lambda: ufl.conditional(ufl.lt(f, g), f, g * c), lambda: ufl.max_value(f, c),
-            lambda: ufl.min_value(f, g), lambda: abs(f) + ufl.sign(g) * c,
+            lambda: ufl.min_value(f, g), lambda: abs(f) + ufl.sign(g + 0.01) * c,
             lambda: ufl.tanh(f) + ufl.atan(g) + ufl.cosh(0.1 * g) + ufl.sinh(0.1 * f),
-            lambda: ufl.atan2(f, 2 + g**2) + ufl.erf(f), lambda: ufl.bessel_J(1, 1 + 0.1 * ufl.tanh(f)),
+            lambda: ufl.atan2(f, 2 + g**2) + ufl.erf(f), lambda: ufl.bessel_J(1, 1.1 + 0.1 * ufl.tanh(f)),
             lambda: ufl.tan(0.5 * ufl.tanh(f)) + ufl.acos(0.5 * ufl.tanh(g)) + ufl.asin(0.3 * ufl.tanh(f)),
             lambda: (2 + f**2) ** c, lambda: self.variable(f, g),
             lambda: ufl.conditional(

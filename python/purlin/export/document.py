@@ -89,6 +89,7 @@ class IntegralWriter:
     def __init__(self, group: Group, function_names: list[str]) -> None:
         self.group = group
         self.graph = group.graph
+        self.terms = group.terms
         self.names = function_names
         self.interior = group.piece.kind == "interior_facet"
         self.tables = TableSet(self.interior)
@@ -100,9 +101,12 @@ class IntegralWriter:
 
     def write(self) -> Json | None:
         """The integral, or None if nothing is left of it."""
+        self._drop_vanishing()
         merged: dict[Any, int] = {}
-        for output, arguments, linear in self.group.terms:
+        for output, arguments, linear in self.terms:
             for key, factor in linear.items():
+                if any(not np.any(self._values(arguments[f.source], f)) for f in key):
+                    continue
                 accesses = tuple(self._argument(arguments[f.source], f) for f in key)
                 known = merged.get((output, accesses))
                 merged[output, accesses] = (
@@ -130,13 +134,33 @@ class IntegralWriter:
             "terms": terms,
         }
 
+    def _values(self, element: Any, field: Field) -> Array:
+        """The table of a field on `element`."""
+        part = component_access(element, field.component)[0]
+        if field.rows is not None:
+            return self.group.frame.rows(field.rows, part.dim)
+        return self.group.frame.table(part, field.derivatives, field.average)
+
+    def _drop_vanishing(self) -> None:
+        """Replaces fields that vanish in all points by zero (a bubble in vertices)."""
+        elements = self.group.functions.elements
+        vanishing = {
+            position
+            for position, node in enumerate(self.graph.nodes)
+            if node[0] == "field" and not np.any(self._values(elements[node[1].source], node[1]))
+        }
+        if not vanishing:
+            return
+        self.graph, places = self.graph.without(vanishing)
+        self.terms = [
+            (output, arguments, {key: places[factor] for key, factor in linear.items()})
+            for output, arguments, linear in self.terms
+        ]
+
     def _access(self, element: Any, field: Field, name: str) -> Json:
         """Table, columns and side of a field on `element`."""
-        part, offset, stride, component = component_access(element, field.component)
-        if field.rows is not None:
-            values = self.group.frame.rows(field.rows, part.dim)
-        else:
-            values = self.group.frame.table(part, field.derivatives, field.average)
+        _, offset, stride, component = component_access(element, field.component)
+        values = self._values(element, field)
         access = {
             "table": self.tables.position(values, name),
             "offset": offset,

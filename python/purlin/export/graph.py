@@ -209,3 +209,26 @@ class Graph:
         if node[0] == "not":
             return self.select(node[1], b, a)
         return self.intern("select", condition, a, b)
+
+    def without(self, vanishing: set[int]) -> tuple[Graph, list[int]]:
+        """The graph with some nodes replaced by zero, simplified, and the new places of all."""
+        result = Graph()
+        places: list[int] = []
+        for position, node in enumerate(self.nodes):
+            if position in vanishing:
+                places.append(result.zero)
+                continue
+            match node:
+                case ("field" | "reference" | "literal" | "constant" | "weight", *_):
+                    places.append(result.intern(*node))
+                case ("math" | "compare", name, *operands):
+                    method = result.math if node[0] == "math" else result.compare
+                    places.append(method(name, *(places[o] for o in operands)))
+                case ("bessel", kind, order, operand):
+                    places.append(result.intern("bessel", kind, order, places[operand]))
+                case ("and" | "or" | "not", *operands):
+                    places.append(result.intern(node[0], *(places[o] for o in operands)))
+                case (operation, *operands):
+                    method = getattr(result, operation)
+                    places.append(method(*(places[o] for o in operands)))
+        return result, places

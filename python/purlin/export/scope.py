@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .elements import Element, component_access
 from .graph import Field, Graph
-from .tables import Array, Frame
+from .tables import Frame
 
 
 class Functions:
@@ -42,7 +40,7 @@ class Functions:
 
 
 class Scope:
-    """Fields and their tables in one frame; `arguments` are those of one form."""
+    """Fields in one frame; `arguments` are those of one form."""
 
     def __init__(
         self, graph: Graph, frame: Frame, functions: Functions, arguments: tuple[Any, ...]
@@ -54,23 +52,25 @@ class Scope:
         self.numbers = {argument.number(): i for i, argument in enumerate(arguments)}
         self.arguments: list[Element] = [argument.ufl_element() for argument in arguments]
 
-    def table(self, element: Element, field: Field) -> Array:
-        """The table of a field on `element`."""
-        part = component_access(element, field.component)[0]
-        if field.rows is not None:
-            return self.frame.rows(field.rows, part.dim)
-        return self.frame.table(part, field.derivatives, field.average)
-
     def field_node(self, field: Field) -> int:
-        """The node of a function's field, zero if its table vanishes."""
+        """The node of a function's field; zero if the derivative is the zero function.
+
+        A function that vanishes only in the rule's points keeps its node, for its derivatives
+        need not vanish there.
+        """
         position = self.graph.find("field", field)
         if position is not None:
             return position
-        table = self.table(self.functions.elements[field.source], field)
-        if not np.any(table):
+        if self._is_zero(self.functions.elements[field.source], field):
             return self.graph.zero
         return self.graph.intern("field", field)
 
     def argument_vanishes(self, field: Field) -> bool:
-        """Whether the table of an argument's field is zero."""
-        return not np.any(self.table(self.arguments[field.source], field))
+        """Whether an argument's field is the zero function."""
+        return self._is_zero(self.arguments[field.source], field)
+
+    def _is_zero(self, element: Element, field: Field) -> bool:
+        if field.rows is not None or field.average is not None or not any(field.derivatives):
+            return False
+        part = component_access(element, field.component)[0]
+        return self.frame.is_zero_function(part, field.derivatives)

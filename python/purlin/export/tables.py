@@ -179,6 +179,12 @@ class Frame:
         spread = table[0] if self.kind == "cell" else table[:, None, :]
         return clean(np.broadcast_to(spread, shape))
 
+    def is_zero_function(self, element: Element, derivatives: tuple[int, ...]) -> bool:
+        """Whether a derivative of an element's functions is zero in the whole cell."""
+        if element.is_quadrature:
+            return False
+        return _is_zero_function(element, self.type, derivatives)
+
     def facet_values(self, by_facet: Array) -> Array:
         """A number a facet [facets] as a table without dofs."""
         return np.broadcast_to(by_facet[:, None, None], (*self.lead, 1))
@@ -202,14 +208,32 @@ class Frame:
 
 
 @lru_cache(maxsize=512)
+def _inside(element: Element, cell: basix.CellType, order: int) -> Array:
+    """All derivatives up to an order in six points inside of the reference cell."""
+    tdim = len(basix.topology(cell)) - 1
+    points = np.random.default_rng(1).uniform(0.05, 0.3, (6, tdim))
+    return np.asarray(element.tabulate(order, points))
+
+
+@lru_cache(maxsize=512)
 def _scale(element: Element, cell: basix.CellType, order: int) -> float:
-    """The largest derivative of an order inside of the reference cell, from six points."""
+    """The largest derivative of an order inside of the reference cell."""
     if element.is_real:
         return 1.0
     tdim = len(basix.topology(cell)) - 1
-    points = np.random.default_rng(1).uniform(0.05, 0.3, (6, tdim))
-    tables = np.asarray(element.tabulate(order, points))
+    tables = _inside(element, cell, order)
     return float(np.max(np.abs(tables[-_count(order, tdim) :]), initial=1e-3))
+
+
+@lru_cache(maxsize=1024)
+def _is_zero_function(element: Element, cell: basix.CellType, derivatives: tuple[int, ...]) -> bool:
+    """Whether a derivative of all basis functions is zero everywhere, and not only in points."""
+    if element.is_real:
+        return True
+    tables = _inside(element, cell, sum(derivatives))
+    # The scale of the values: a derivative of rounding errors is one too.
+    bound = _SNAP * max(1.0, *(_scale(element, cell, n) for n in range(sum(derivatives))))
+    return bool(np.max(np.abs(tables[basix.index(*derivatives)])) <= bound)
 
 
 def _count(order: int, tdim: int) -> int:
