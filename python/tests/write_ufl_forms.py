@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,14 +82,23 @@ def demo_rows() -> list[Row]:
     return rows
 
 
-def random_rows(first: int, count: int) -> list[Row]:
+def random_row(seed: int, deadline: float) -> Row | None:
+    """The random form of a seed; None after the deadline."""
+    if time.time() > deadline:
+        return None
+    warnings.simplefilter("ignore")
+    drawn = random_form(seed)
+    row = check(f"seed {seed}: {drawn.title}", drawn.form, seed)
+    print(row.name, row.outcome, row.difference, file=sys.stderr, flush=True)
+    return row
+
+
+def random_rows(first: int, count: int, jobs: int, seconds: float) -> list[Row]:
     """Random forms by seed."""
-    rows = []
-    for seed in range(first, first + count):
-        drawn = random_form(seed)
-        rows.append(check(f"seed {seed}: {drawn.title}", drawn.form, seed))
-        print(rows[-1].name, rows[-1].outcome, rows[-1].difference, file=sys.stderr, flush=True)
-    return rows
+    deadlines = [time.time() + seconds] * count
+    with ProcessPoolExecutor(jobs) as pool:
+        rows = pool.map(random_row, range(first, first + count), deadlines, chunksize=4)
+        return [row for row in rows if row is not None]
 
 
 def table(rows: list[Row]) -> list[str]:
@@ -130,7 +140,7 @@ def random_section(rows: list[Row], first: int) -> list[str]:
     other = [row for row in rows if row.outcome != "equal"]
     return [
         "## Random forms", "",
-        f"Seeds {first} to {first + len(rows) - 1} of `python/tests/random_forms.py`: random cells,",
+        f"{len(rows)} forms, seeds from {first} on, of `python/tests/random_forms.py`: random cells,",
         "elements, operators, ranks and measures. "
         + ", ".join(f"{n} {o}" for o, n in sorted(counts.items()))
         + f"; the largest relative difference is {worst:.1e}.", "",
@@ -143,12 +153,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=1000, help="how many random forms")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=2, help="processes for the random forms")
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no random form later")
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     demo = demo_rows()
-    drawn = random_rows(options.first, options.random)
+    drawn = random_rows(options.first, options.random, options.jobs, options.seconds)
     wrong = [row for row in (*demo, *drawn) if row.outcome == "DIFFERENT"]
     for row in wrong:
         print(f"different: {row.name} by {row.difference}", file=sys.stderr)

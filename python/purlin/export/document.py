@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .elements import columns, component_access, describe, nodes, transforms
+from .elements import cell_name, columns, component_access, describe, nodes, transforms
 from .geometry import reference_values
 from .graph import Field, Graph
 from .linear import Linear
@@ -98,6 +98,7 @@ class IntegralWriter:
         self._evaluation: dict[Any, int] = {}
         self._node: dict[Any, int] = {}
         self._place: dict[int, int] = {}
+        self._accesses: dict[Any, tuple[tuple[str, Any], ...]] = {}
 
     def write(self) -> Json | None:
         """The integral, or None if nothing is left of it."""
@@ -170,8 +171,12 @@ class IntegralWriter:
         return access | ({"side": field.side} if self.interior else {})
 
     def _argument(self, element: Any, field: Field) -> tuple[tuple[str, Any], ...]:
-        name = f"{space_name(element)}_c{field.component}{_suffix(field)}"
-        return tuple(self._access(element, field, name).items())
+        key = (id(element), field)
+        access = self._accesses.get(key)
+        if access is None:
+            name = f"{space_name(element)}_c{field.component}{_suffix(field)}"
+            access = self._accesses[key] = tuple(self._access(element, field, name).items())
+        return access
 
     def _emit_reachable(self, roots: list[int]) -> None:
         """Writes every node that a factor needs, operands first."""
@@ -188,20 +193,19 @@ class IntegralWriter:
     def _emit(self, node: tuple) -> int:
         """Appends one node with renumbered operands."""
         written: tuple[Any, ...]
-        match node:
-            case ("field", field):
-                written = ("evaluation", self._evaluate(field))
-            case ("reference", name, component, side):
-                table = self.tables.position(self._reference_table(name, component), name)
-                written = ("table", table, side) if self.interior and side else ("table", table)
-            case ("literal" | "constant" | "weight", *_):
-                written = node
-            case ("math" | "compare", name, *operands):
-                written = (node[0], name, *(self._place[o] for o in operands))
-            case ("bessel", kind, order, operand):
-                written = ("bessel", kind, order, self._place[operand])
-            case (operation, *operands):
-                written = (operation, *(self._place[o] for o in operands))
+        operation = node[0]
+        if operation == "field":
+            written = ("evaluation", self._evaluate(node[1]))
+        elif operation == "reference":
+            _, name, component, side = node
+            table = self.tables.position(self._reference_table(name, component), name)
+            written = ("table", table, side) if self.interior and side else ("table", table)
+        elif operation in _LEAVES:
+            written = node
+        else:
+            # The names of a function, or a kind and an order, stand before the operands.
+            first = _FIRST_OPERAND.get(operation, 1)
+            written = (*node[:first], *[self._place[o] for o in node[first:]])
         position = self._node.get(written)
         if position is None:
             position = self._node[written] = len(self.nodes)
@@ -240,15 +244,12 @@ def _suffix(field: Field) -> str:
     return suffix
 
 
+_LEAVES = frozenset(("literal", "constant", "field", "reference", "weight"))
+_FIRST_OPERAND = {"math": 2, "compare": 2, "bessel": 3}
+
+
 def _operands(node: tuple) -> tuple[int, ...]:
-    match node[0]:
-        case "literal" | "constant" | "field" | "reference" | "weight":
-            return ()
-        case "math" | "compare":
-            return node[2:]
-        case "bessel":
-            return node[3:]
-    return node[1:]
+    return () if node[0] in _LEAVES else node[_FIRST_OPERAND.get(node[0], 1) :]
 
 
 class Document:
@@ -256,7 +257,7 @@ class Document:
 
     def __init__(self, domain: Any, names: Mapping[int, str] | None) -> None:
         self.domain = domain
-        self.cell = domain.ufl_cell().cellname
+        self.cell = cell_name(domain.ufl_coordinate_element())
         self.functions = Functions(domain)
         self.names = Names(names)
         self.groups: dict[Any, Group] = {}

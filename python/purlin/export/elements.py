@@ -26,10 +26,14 @@ def check_element(element: Element) -> None:
             f"element `{element}` is not an element of basix.ufl",
             "make it with `basix.ufl.element` or wrap it with `basix.ufl.wrap_element`",
         )
-    if element.cell.cellname not in CELLS:
-        raise UnsupportedForm(
-            f"elements on a `{element.cell.cellname}`", f"use one of {', '.join(CELLS)}"
-        )
+    cell = cell_name(element)
+    if cell not in CELLS:
+        raise UnsupportedForm(f"elements on a `{cell}`", f"use one of {', '.join(CELLS)}")
+
+
+def cell_name(element: Element) -> str:
+    """The cell's name; `element.cell` makes all sub-entities anew, which takes 0.3 ms."""
+    return str(element.cell_type.name)
 
 
 def component_access(element: Element, component: int) -> tuple[Element, int, int, int]:

@@ -23,7 +23,7 @@ from ufl.algorithms.domain_analysis import build_integral_data, group_form_integ
 from ufl.algorithms.remove_complex_nodes import remove_complex_nodes
 from ufl.corealg.traversal import unique_pre_traversal
 
-from .elements import CELLS, check_element
+from .elements import cell_name, check_element
 from .errors import FormError, UnsupportedForm
 from .rules import Rule, rule_of
 
@@ -85,9 +85,6 @@ def check_domain(form: Any) -> Any:
     (domain,) = domains
     if not isinstance(domain, ufl.Mesh):
         raise UnsupportedForm(f"a `{type(domain).__name__}`", "use a `ufl.Mesh`")
-    cell = domain.ufl_cell().cellname
-    if cell not in CELLS:
-        raise UnsupportedForm(f"cells of type `{cell}`", f"use one of {', '.join(CELLS)}")
     check_element(domain.ufl_coordinate_element())
     return domain
 
@@ -100,17 +97,62 @@ def _has_shape_derivative(form: Any) -> bool:
     )
 
 
-def _derived(form: Any) -> Any:
+class Group(NamedTuple):
+    """Integrals of one type on the same subdomains."""
+
+    kind: str
+    subdomain_id: tuple[Any, ...]
+    integrals: list[Any]
+
+
+def _derived(form: Any) -> list[Group]:
     """Algebra lowered, derivatives taken, integrals grouped, degrees estimated."""
-    lowered = remove_complex_nodes(apply_algebra_lowering(form))
-    grouped = group_form_integrals(
-        apply_derivatives(lowered), form.ufl_domains(), do_append_everywhere_integrals=False
-    )
-    return attach_estimated_degrees(grouped)
+    derived = apply_derivatives(remove_complex_nodes(apply_algebra_lowering(form)))
+    groups = _grouped(derived)
+    if groups is None:
+        grouped = group_form_integrals(
+            derived, form.ufl_domains(), do_append_everywhere_integrals=False
+        )
+        return _data(build_integral_data(attach_estimated_degrees(grouped).integrals()))
+    for group in groups:
+        group.integrals[:] = attach_estimated_degrees(ufl.Form(group.integrals)).integrals()
+    return groups
 
 
-def _fully_lowered(form: Any) -> list[Any]:
-    return compute_form_data(
+def _grouped(form: Any) -> list[Group] | None:
+    """Groups where no two sets of subdomains overlap in part; None where UFL has to split them.
+
+    UFL's grouping renumbers all indices, which takes longer than all derivatives of most forms.
+    """
+    sums: dict[Any, dict[Any, Any]] = {}
+    for integral in form.integrals():
+        ids = integral.subdomain_id()
+        ids = ids if isinstance(ids, tuple) else (ids,)
+        same = sums.setdefault((integral.integral_type(), ids), {})
+        key = tuple(sorted((k, _hashable(v)) for k, v in integral.metadata().items()))
+        known = same.get(key)
+        if known is not None:
+            integral = known.reconstruct(known.integrand() + integral.integrand())
+        same[key] = integral
+    seen: set[Any] = set()
+    for kind, ids in sums:
+        entries = {(kind, i) for i in ids}
+        if seen & entries or len(entries) < len(ids):
+            return None
+        seen |= entries
+    return [Group(kind, ids, list(same.values())) for (kind, ids), same in sums.items()]
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else id(value)
+
+
+def _data(integral_data: list[Any]) -> list[Group]:
+    return [Group(d.integral_type, tuple(d.subdomain_id), list(d.integrals)) for d in integral_data]
+
+
+def _fully_lowered(form: Any) -> list[Group]:
+    data = compute_form_data(
         form,
         do_apply_function_pullbacks=True,
         do_apply_integral_scaling=True,
@@ -119,7 +161,8 @@ def _fully_lowered(form: Any) -> list[Any]:
         do_apply_restrictions=True,
         do_append_everywhere_integrals=False,
         complex_mode=False,
-    ).integral_data
+    )
+    return _data(data.integral_data)
 
 
 @lru_cache(maxsize=64)
@@ -133,16 +176,16 @@ def pieces(form: Any) -> Iterator[Piece]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         shape = _has_shape_derivative(form)
-        groups = _fully_lowered(form) if shape else build_integral_data(_derived(form).integrals())
+        groups = _fully_lowered(form) if shape else _derived(form)
     arguments = [argument.ufl_element() for argument in form.arguments()]
-    for group in groups:
-        kind = group.integral_type
-        cell = group.domain.ufl_cell().cellname
-        for integral in group.integrals:
-            scale, extra = (None, 0) if shape else _scaling(group.domain, kind)
+    (domain,) = form.ufl_domains()
+    cell = cell_name(domain.ufl_coordinate_element())
+    for kind, ids, integrals in groups:
+        for integral in integrals:
+            scale, extra = (None, 0) if shape else _scaling(domain, kind)
             degree = _degree(integral.metadata()["estimated_polynomial_degree"]) + _degree(extra)
             rule = rule_of(integral, cell, kind, degree, arguments)
-            for subdomains in _subdomains(group.subdomain_id):
+            for subdomains in _subdomains(ids):
                 yield Piece(kind, subdomains, rule, integral.integrand(), scale)
 
 
