@@ -59,7 +59,9 @@ def _basix_utils() -> types.ModuleType:
         return made
 
     module = types.ModuleType("utils")
-    module.FiniteElement = lambda family, cell, degree, shape, *_: plain(family, cell, degree, shape)
+    module.FiniteElement = lambda family, cell, degree, shape, *_: plain(
+        family, cell, degree, shape
+    )
     module.LagrangeElement = lambda cell, degree, shape=(): plain("P", cell, degree, shape)
     module.MixedElement = lambda parts: basix.ufl.mixed_element(
         [basix.ufl.mixed_element(p) if isinstance(p, list) else p for p in parts]

@@ -13,7 +13,9 @@ from purlin.export.tables import permute_face_points
 from tabulated import Mesh
 
 SYMMETRIES = {
-    "quadrilateral": [[0, 1, 2, 3], [1, 3, 0, 2], [3, 2, 1, 0], [2, 0, 3, 1], [0, 2, 1, 3], [1, 0, 3, 2]],
+    "quadrilateral": [
+        [0, 1, 2, 3], [1, 3, 0, 2], [3, 2, 1, 0], [2, 0, 3, 1], [0, 2, 1, 3], [1, 0, 3, 2],
+    ],
     "hexahedron": [
         [0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 0, 2, 5, 7, 4, 6], [4, 5, 6, 7, 0, 1, 2, 3],
         [0, 2, 4, 6, 1, 3, 5, 7], [2, 3, 6, 7, 0, 1, 4, 5],
@@ -133,8 +135,12 @@ def _grid(counts: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return vertices, np.array(cells)
 
 
-def make_mesh(cell: str, rng: np.random.Generator, counts: tuple[int, ...] | None = None,
-              gdim: int | None = None) -> CellMesh:
+def make_mesh(
+    cell: str,
+    rng: np.random.Generator,
+    counts: tuple[int, ...] | None = None,
+    gdim: int | None = None,
+) -> CellMesh:
     """A perturbed mesh of a few cells with random numbering and cells of both orientations."""
     tdim = len(basix.topology(basix.CellType[cell])) - 1
     vertices, boxes = _grid(counts or {1: (4,), 2: (2, 2), 3: (1, 1, 1)}[tdim])
@@ -191,7 +197,9 @@ def _keys(mesh: CellMesh, leaf: Any, c: int) -> list[Any]:
     return keys
 
 
-def bind(form: dict[str, Any], mesh: CellMesh, elements: list[Any], rng: np.random.Generator) -> Mesh:
+def bind(
+    form: dict[str, Any], mesh: CellMesh, elements: list[Any], rng: np.random.Generator
+) -> Mesh:
     """Random data for a document; `elements` are those of its spaces, in order."""
     maps = [number(mesh, element, rng) for element in elements]
     geometry = form["spaces"][0]

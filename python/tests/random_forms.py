@@ -136,12 +136,18 @@ class Builder:
         rank = len(expression.ufl_shape)
         if self.draw.pick([True, False]) and rank < 3 and not self.is_constant(expression):
             expression = ufl.grad(expression)
-            if rank == 0 and not self.is_constant(expression) and self.draw.pick([True, False, False]):
+            if (
+                rank == 0
+                and not self.is_constant(expression)
+                and self.draw.pick([True, False, False])
+            ):
                 expression = ufl.grad(expression)
         shape = expression.ufl_shape
         if len(shape) == 2 and shape[0] == shape[1] > 1 and self.draw.pick([True, False]):
             expression = self.draw.pick([ufl.tr, lambda e: ufl.dev(e)[0, 0],
-                                         lambda e: ufl.inner(self.matrix, ufl.sym(e))])(expression)  # fmt: skip
+                                         lambda e: ufl.inner(self.matrix, ufl.sym(e))])(
+                expression
+            )  # fmt: skip
             return self.at(expression)
         if len(shape) == 1 and shape[0] == self.gdim and self.draw.pick([True, False]):
             return self.at(ufl.dot(self.x, expression))
@@ -160,8 +166,10 @@ class Builder:
             lambda: ufl.conditional(ufl.lt(f, g), f, g * c), lambda: ufl.max_value(f, c),
             lambda: ufl.min_value(f, g), lambda: abs(f) + ufl.sign(g + 0.01) * c,
             lambda: ufl.tanh(f) + ufl.atan(g) + ufl.cosh(0.1 * g) + ufl.sinh(0.1 * f),
-            lambda: ufl.atan2(f, 2 + g**2) + ufl.erf(f), lambda: ufl.bessel_J(1, 1.1 + 0.1 * ufl.tanh(f)),
-            lambda: ufl.tan(0.5 * ufl.tanh(f)) + ufl.acos(0.5 * ufl.tanh(g)) + ufl.asin(0.3 * ufl.tanh(f)),
+            lambda: ufl.atan2(f, 2 + g**2) + ufl.erf(f),
+            lambda: ufl.bessel_J(1, 1.1 + 0.1 * ufl.tanh(f)),
+            lambda: ufl.tan(0.5 * ufl.tanh(f)) + ufl.acos(0.5 * ufl.tanh(g)),
+            lambda: ufl.asin(0.3 * ufl.tanh(f)) * g,
             lambda: (2 + f**2) ** c, lambda: self.variable(f, g),
             lambda: ufl.conditional(
                 ufl.And(ufl.gt(f, 0), ufl.Not(ufl.ge(g, c))), f, ufl.cos(g)),
@@ -178,7 +186,9 @@ class Builder:
         m = self.matrix + ufl.Identity(self.gdim) * 3 + ufl.outer(self.x, self.x)
         i, j = ufl.indices(2)
         choices = [
-            lambda: ufl.det(m), lambda: ufl.inv(m)[0, self.gdim - 1], lambda: ufl.tr(m * m.T),
+            lambda: ufl.det(m),
+            lambda: ufl.inv(m)[0, self.gdim - 1],
+            lambda: ufl.tr(m * m.T),
             lambda: ufl.inner(ufl.sym(m), ufl.skew(m) + m) + m[i, j] * m[j, i],
             lambda: ufl.as_tensor(m[i, j] * self.x[j], (i,))[0],
         ]
@@ -242,7 +252,9 @@ class Builder:
         if choice == "GLL" and self.cell not in SIMPLICES and kind == "dx":
             metadata = {"quadrature_rule": "GLL", "quadrature_degree": 3}
         measure = measure(metadata=metadata)
-        return measure(int(self.draw.rng.integers(0, 3))) if self.draw.pick([True, False]) else measure
+        return (
+            measure(int(self.draw.rng.integers(0, 3))) if self.draw.pick([True, False]) else measure
+        )
 
     def build(self) -> RandomForm:
         """The form."""

@@ -238,7 +238,9 @@ def _entities(integral: Integral, mesh: Mesh) -> list[tuple[list[int], list[int]
     return found
 
 
-def _gather(form: Json, mesh: Mesh, cells: list[int], facets: list[int], states: list[int]) -> Local:
+def _gather(
+    form: Json, mesh: Mesh, cells: list[int], facets: list[int], states: list[int]
+) -> Local:
     functions = []
     for cell in cells:
         side = []
@@ -250,7 +252,9 @@ def _gather(form: Json, mesh: Mesh, cells: list[int], facets: list[int], states:
     return Local(functions, mesh.constants, facets, states)
 
 
-def _add(form: Json, mesh: Mesh, output: Json, cells: list[int], tensor: Array, result: Array) -> None:
+def _add(
+    form: Json, mesh: Mesh, output: Json, cells: list[int], tensor: Array, result: Array
+) -> None:
     """Transforms a local tensor and scatters it."""
     places = []
     for axis, s in enumerate(output["spaces"]):
@@ -260,7 +264,10 @@ def _add(form: Json, mesh: Mesh, output: Json, cells: list[int], tensor: Array, 
         shape = moved.shape
         moved = moved.reshape(len(cells), size, block, *shape[1:])
         moved = np.stack(
-            [transform(space, m, mesh.states[s][c], True) for m, c in zip(moved, cells, strict=True)]
+            [
+                transform(space, m, mesh.states[s][c], True)
+                for m, c in zip(moved, cells, strict=True)
+            ]
         )
         tensor = np.moveaxis(moved.reshape(shape), 0, axis)
         dofs = mesh.maps[s][cells][:, :, None] * block + np.arange(block)

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import ufl
 from basix.ufl import element, mixed_element, quadrature_element, real_element
-from meshes import bind, make_mesh
 from oracle import OracleRefusal, compare
 from purlin.export import FormError, UnsupportedForm, dumps, export_form, states
 from random_forms import random_form
 from tabulated import assemble
 from write_samples import GOLDEN, SAMPLES, domain_of, space_elements, write
+
+from meshes import bind, make_mesh
 
 # Sums of up to a few hundred terms in f64, in a different order than FFCx's.
 EQUAL = 1e-12
@@ -83,7 +84,10 @@ def surface() -> ufl.Form:
     """A form on a curved surface with its normal."""
     space = space_of("triangle", 3, element("P", "triangle", 2), 2)
     u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
-    return ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx + ufl.CellNormal(space.ufl_domain())[2] * v * u * ufl.dx
+    return (
+        ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx
+        + ufl.CellNormal(space.ufl_domain())[2] * v * u * ufl.dx
+    )
 
 
 def shape_derivative() -> ufl.Form:
@@ -109,7 +113,9 @@ def piola_gradients() -> ufl.Form:
     space = space_of("tetrahedron", 3, e, 2)
     (s, t), w = ufl.TestFunctions(space), ufl.Coefficient(space)
     a, b = ufl.split(w)
-    return (ufl.inner(ufl.grad(a), ufl.grad(s)) + ufl.inner(ufl.curl(b), ufl.curl(t))) * ufl.dx(degree=3)
+    return (ufl.inner(ufl.grad(a), ufl.grad(s)) + ufl.inner(ufl.curl(b), ufl.curl(t))) * ufl.dx(
+        degree=3
+    )
 
 
 def real_multiplier() -> ufl.Form:
@@ -117,7 +123,10 @@ def real_multiplier() -> ufl.Form:
     domain = domain_of("triangle", 2)
     number = ufl.FunctionSpace(domain, real_element("triangle", ()))
     u = ufl.Coefficient(ufl.FunctionSpace(domain, element("P", "triangle", 2)))
-    return u * ufl.TestFunction(number) * ufl.dx + ufl.Coefficient(number) * ufl.TestFunction(number) * ufl.ds
+    return (
+        u * ufl.TestFunction(number) * ufl.dx
+        + ufl.Coefficient(number) * ufl.TestFunction(number) * ufl.ds
+    )
 
 
 def quadrature_state() -> ufl.Form:
@@ -179,7 +188,9 @@ def test_averages_of_cells() -> None:
     u = ufl.Coefficient(space_of("triangle", 2, element("P", "triangle", 2)))
     plain, mean = assembled(u * ufl.dx)[0], assembled(ufl.cell_avg(u) * ufl.dx)[0]
     assert np.isclose(plain, mean, rtol=1e-13)
-    assert not np.isclose(assembled(ufl.cell_avg(u) ** 2 * ufl.dx)[0], assembled(u**2 * ufl.dx)[0], rtol=1e-6)
+    assert not np.isclose(
+        assembled(ufl.cell_avg(u) ** 2 * ufl.dx)[0], assembled(u**2 * ufl.dx)[0], rtol=1e-6
+    )
 
 
 def test_block_system_shares_evaluations() -> None:
@@ -199,7 +210,9 @@ def test_tables_are_exact() -> None:
     """Constant tables have one row; gradients of P1 are exactly -1, 0 and 1."""
     space = space_of("tetrahedron", 3, element("P", "tetrahedron", 1))
     u, v = ufl.Coefficient(space), ufl.TestFunction(space)
-    (integral,) = export_form((u**2 + 1) * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx)["integrals"]
+    (integral,) = export_form((u**2 + 1) * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx)[
+        "integrals"
+    ]
     gradients = [t["values"] for t in integral["tables"] if "_d" in t["name"]]
     assert gradients == [[[-1, 1, 0, 0]], [[-1, 0, 1, 0]], [[-1, 0, 0, 1]]]
 
@@ -270,8 +283,10 @@ def mixed_space_arguments() -> ufl.Form:
 
 
 REFUSED = [
-    (complex_form, "complex numbers (`(1+2j)`); write the real and the imaginary part as two forms"),
-    (prism_form, "elements on a `prism`; use one of interval, triangle, tetrahedron, quadrilateral, hexahedron"),
+    (complex_form, "complex numbers (`(1+2j)`); write the real and the imaginary part as two "
+     "forms"),
+    (prism_form, "elements on a `prism`; use one of interval, triangle, tetrahedron, "
+     "quadrilateral, hexahedron"),
     (vertex_form, "integrals of type `vertex` (`dP`); use `dx`, `ds` or `dS`"),
     (curved_volume, "`CellVolume` on cells of `triangle` with a coordinate element of degree 2; "
      "pass it as a coefficient on a discontinuous space of degree 0"),
@@ -363,7 +378,9 @@ def test_command_line(tmp_path: Path) -> None:
     )
     failed = run()
     assert failed.returncode == 1
-    expected = f"error: {script}: found the forms `F`, `M`, needed one; name it with `--form NAME`\n"
+    expected = (
+        f"error: {script}: found the forms `F`, `M`, needed one; name it with `--form NAME`\n"
+    )
     assert failed.stderr == expected
     assert run("--form", "F", "-o", str(out)).returncode == 0
     document = json.loads(out.read_text())

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 import ufl
 from basix.ufl import element, mixed_element
-from meshes import bind, make_mesh
 from purlin.export import export_form
 from tabulated import assemble
 from write_samples import domain_of, space_elements
 
+from meshes import bind, make_mesh
+
 CELLS = {"triangle": 2, "tetrahedron": 3, "quadrilateral": 2, "hexahedron": 3}
+
+SIMPLICES = ("triangle", "tetrahedron")
 
 
 def jump_of(kind: str, u: ufl.Coefficient, n: ufl.FacetNormal, gdim: int) -> ufl.core.expr.Expr:
@@ -39,8 +42,8 @@ def jump_of(kind: str, u: ufl.Coefficient, n: ufl.FacetNormal, gdim: int) -> ufl
 CASES = [
     *[("P", cell, degree, "value") for cell in CELLS for degree in (1, 3)],
     ("P", "tetrahedron", 4, "value"),
-    *[(f, c, k, "normal") for f in ("RT", "BDM") for c in ("triangle", "tetrahedron") for k in (1, 2, 3)],
-    *[(f, c, k, "tangent") for f in ("N1curl", "N2curl") for c in ("triangle", "tetrahedron") for k in (1, 2, 3)],
+    *[(f, c, k, "normal") for f in ("RT", "BDM") for c in SIMPLICES for k in (1, 2, 3)],
+    *[(f, c, k, "tangent") for f in ("N1curl", "N2curl") for c in SIMPLICES for k in (1, 2, 3)],
     ("RTCF", "quadrilateral", 2, "normal"), ("RTCE", "quadrilateral", 2, "tangent"),
     ("NCF", "hexahedron", 2, "normal"), ("NCE", "hexahedron", 2, "tangent"),
     ("Regge", "triangle", 1, "tangent-tangent"), ("Regge", "tetrahedron", 1, "tangent-tangent"),

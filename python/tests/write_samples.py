@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import ufl
 from basix.ufl import element, mixed_element
-from meshes import bind, make_mesh
 from purlin.export import dumps, export_form
 from tabulated import Mesh, assemble
+
+from meshes import bind, make_mesh
 
 HERE = Path(__file__).resolve().parent
 GOLDEN = HERE.parents[1] / "crates" / "forms" / "tests" / "tabulated"
@@ -160,9 +161,7 @@ def check_data(form: dict[str, Any], mesh: Mesh, results: list[np.ndarray]) -> d
     return {
         "n_cells": mesh.n_cells,
         "maps": plain(dict(zip(spaces, mesh.maps, strict=True))),
-        "states": plain(
-            {n: s for n, s in zip(spaces, mesh.states, strict=True) if s.shape[1] > 0}
-        ),
+        "states": plain({n: s for n, s in zip(spaces, mesh.states, strict=True) if s.shape[1] > 0}),
         "arrays": plain(
             dict(zip([f["name"] for f in form["functions"]], mesh.arrays, strict=True))
         ),
@@ -171,9 +170,7 @@ def check_data(form: dict[str, Any], mesh: Mesh, results: list[np.ndarray]) -> d
         ),
         "cells": {str(i): cells.tolist() for i, cells in mesh.cells.items()},
         "facets": {kind: plain(data) for kind, data in mesh.facets.items()},
-        "results": plain(
-            dict(zip([o["name"] for o in form["outputs"]], results, strict=True))
-        ),
+        "results": plain(dict(zip([o["name"] for o in form["outputs"]], results, strict=True))),
     }
 
 

@@ -117,7 +117,7 @@ def nodes(element: Element) -> list[list[float] | None] | None:
 def _entity_matrices(
     plain: basix.finite_element.FiniteElement,
 ) -> list[tuple[int, int, list[int], list[list[list[float]]]]]:
-    """Transforms of a plain element: dimension, entity, its degrees of freedom, a matrix a state."""
+    """Transforms of a plain element: dimension, entity, degrees of freedom, a matrix a state."""
     if plain.dof_transformations_are_identity or plain.dof_transformations_are_permutations:
         return []
     topology = basix.topology(plain.cell_type)
@@ -170,9 +170,7 @@ def transforms(element: Element) -> list[dict[str, Any]]:
     return found
 
 
-def states(
-    space: dict[str, Any], cell: str, cell_info: npt.ArrayLike
-) -> npt.NDArray[np.int32]:
+def states(space: dict[str, Any], cell: str, cell_info: npt.ArrayLike) -> npt.NDArray[np.int32]:
     """States of a space's transforms from basix's (DOLFINx's) cell permutation info.
 
     Args:

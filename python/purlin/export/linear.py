@@ -110,7 +110,9 @@ class Values:
             raise FormError("conditional: one case has an argument and the other has none")
         zero = self.graph.zero
         keys = list(left) + [key for key in right if key not in left]
-        chosen = {k: self.graph.select(condition, left.get(k, zero), right.get(k, zero)) for k in keys}
+        chosen = {
+            k: self.graph.select(condition, left.get(k, zero), right.get(k, zero)) for k in keys
+        }
         return {key: factor for key, factor in chosen.items() if factor != zero}
 
     def scalar(self, a: Value, operation: str) -> int:

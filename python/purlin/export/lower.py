@@ -111,7 +111,9 @@ class Lowering:
         )
         return self.value(tensor, chosen, bound, side)
 
-    def _ComponentTensor(self, e: Any, component: Component, bound: Bound, side: str | None) -> Value:
+    def _ComponentTensor(
+        self, e: Any, component: Component, bound: Bound, side: str | None
+    ) -> Value:
         body, indices = e.ufl_operands
         inner = dict(bound)
         for index, position in zip(indices, component, strict=True):
@@ -235,9 +237,7 @@ class Lowering:
 
     def _needs_side(self, e: Any, side: str | None) -> None:
         if self.scope.frame.kind == "interior_facet" and side is None:
-            raise FormError(
-                f"`{e}` in `dS` has no side; write `('+')` or `('-')`, `avg` or `jump`"
-            )
+            raise FormError(f"`{e}` in `dS` has no side; write `('+')` or `('-')`, `avg` or `jump`")
 
     def _coefficient_side(self, e: Any, side: str | None) -> str | None:
         if side is None and self.scope.frame.kind == "interior_facet" and e.ufl_element() in H1:
@@ -279,7 +279,8 @@ class Lowering:
         inner = self.value(e.ufl_operands[0], component, bound, side)
         if isinstance(inner, dict) and all(self.graph.value(f) is not None for f in inner.values()):
             return {
-                tuple(f._replace(average=kind) for f in key): factor for key, factor in inner.items()
+                tuple(f._replace(average=kind) for f in key): factor
+                for key, factor in inner.items()
             }
         if isinstance(inner, int) and self.graph.nodes[inner][0] == "field":
             field = self.graph.nodes[inner][1]

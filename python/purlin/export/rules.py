@@ -59,14 +59,14 @@ def _of_elements(integral: Any, dim: int) -> Rule | None:
             raise UnsupportedForm(
                 f"`{element}` in an integral over facets", "evaluate it on a space of the cells"
             )
-        if found and not (
-            found.points.shape == points.shape and np.allclose(found.points, points)
-        ):
+        if found and not (found.points.shape == points.shape and np.allclose(found.points, points)):
             raise FormError(
                 "quadrature elements with different points in one integral; use one rule, or "
                 "split the integral"
             )
-        found = Rule(np.asarray(points), np.asarray(weights), element.embedded_superdegree, "custom")
+        found = Rule(
+            np.asarray(points), np.asarray(weights), element.embedded_superdegree, "custom"
+        )
     return found
 
 

@@ -116,7 +116,7 @@ class Frame:
         """Points of the reference facet [points, tdim - 1] in the cell's coordinates."""
         corners = self.geometry[self.topology[self.tdim - 1][facet]]
         # A quadrilateral's fourth vertex is not an axis of its reference.
-        axes = corners[1:self.tdim] - corners[0]
+        axes = corners[1 : self.tdim] - corners[0]
         return corners[0] + points @ axes
 
     def table(self, element: Element, derivatives: tuple[int, ...], average: str | None) -> Array:
