@@ -168,8 +168,8 @@ class Builder:
             lambda: ufl.tanh(f) + ufl.atan(g) + ufl.cosh(0.1 * g) + ufl.sinh(0.1 * f),
             lambda: ufl.atan2(f, 2 + g**2) + ufl.erf(f),
             lambda: ufl.bessel_J(1, 1.1 + 0.1 * ufl.tanh(f)),
-            lambda: ufl.tan(0.5 * ufl.tanh(f)) + ufl.acos(0.5 * ufl.tanh(g)),
-            lambda: ufl.asin(0.3 * ufl.tanh(f)) * g,
+            lambda: ufl.tan(0.5 * ufl.tanh(f))
+            + ufl.acos(0.5 * ufl.tanh(g)) + ufl.asin(0.3 * ufl.tanh(f)),
             lambda: (2 + f**2) ** c, lambda: self.variable(f, g),
             lambda: ufl.conditional(
                 ufl.And(ufl.gt(f, 0), ufl.Not(ufl.ge(g, c))), f, ufl.cos(g)),
