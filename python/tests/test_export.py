@@ -290,8 +290,8 @@ REFUSED = [
     (vertex_form, "integrals of type `vertex` (`dP`); use `dx`, `ds` or `dS`"),
     (curved_volume, "`CellVolume` on cells of `triangle` with a coordinate element of degree 2; "
      "pass it as a coefficient on a discontinuous space of degree 0"),
-    (mixed_space_arguments, "arguments of a `MixedFunctionSpace`; export the list that "
-     "`ufl.extract_blocks(form)` returns"),
+    (mixed_space_arguments, "several parts of a `MixedFunctionSpace` in one form; export the list "
+     "that `ufl.extract_blocks(form)` returns"),
 ]  # fmt: skip
 
 
@@ -301,6 +301,14 @@ def test_unsupported_forms_are_named(make: Any, message: str) -> None:
     with pytest.raises(UnsupportedForm) as caught:
         export_form(make())
     assert str(caught.value) == message
+
+
+def test_blocks_of_a_form() -> None:
+    """What a refused form of a `MixedFunctionSpace` is to be replaced by, is exported."""
+    blocks = ufl.extract_blocks(mixed_space_arguments())
+    document = export_form(blocks)
+    assert [output["name"] for output in document["outputs"]] == ["y0", "y2"]
+    assert len(document["integrals"]) == 1
 
 
 def test_wrong_forms_are_named() -> None:

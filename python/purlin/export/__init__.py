@@ -35,7 +35,7 @@ def export_form(
 
     Args:
         form: A `ufl.Form` of rank 0, 1 or 2 over `basix.ufl` elements, or a list of forms of one
-            rank on one mesh. Integrals of equal type, subdomains and rule are merged.
+            rank on one mesh; None in a list stands for an empty form. Integrals of equal type, subdomains and rule are merged.
         name: The kernel's name.
         scalar: `f64` or `f32`, the type of arguments and temporaries.
         names: Names of coefficients and constants by `id(object)`; else their attribute `name`,
@@ -49,7 +49,7 @@ def export_form(
         UnsupportedForm: A valid form with something that a tabulated form does not have.
         FormError: A form that is wrong, or no form.
     """
-    forms = list(form) if isinstance(form, list | tuple) else [form]
+    forms = _flat(form)
     titles = list(outputs) if outputs else _default_outputs(len(forms))
     kept = [(f, t) for f, t in zip(forms, titles, strict=True) if f is not None]
     if scalar not in ("f64", "f32"):
@@ -66,6 +66,13 @@ def export_form(
     domain = check_domain(kept[0][0])
     document = documents([f for f, _ in kept], domain, [t for _, t in kept], names)
     return document.write(name, scalar)
+
+
+def _flat(form: Any) -> list[Any]:
+    """Forms of nested lists, as `ufl.extract_blocks` makes them."""
+    if isinstance(form, list | tuple):
+        return [item for part in form for item in _flat(part)]
+    return [form]
 
 
 def _default_outputs(count: int) -> list[str]:

@@ -49,9 +49,10 @@ def check_form(form: Any) -> None:
             f"found a `{type(form).__name__}`, needed a `ufl.Form`; for an `Action` or a sum of "
             "assembled parts use `ufl.algorithms.expand_derivatives` first"
         )
-    if any(argument.part() is not None for argument in form.arguments()):
+    numbers = [argument.number() for argument in form.arguments()]
+    if len(set(numbers)) < len(numbers):
         raise UnsupportedForm(
-            "arguments of a `MixedFunctionSpace`",
+            "several parts of a `MixedFunctionSpace` in one form",
             "export the list that `ufl.extract_blocks(form)` returns",
         )
     for function in (*form.arguments(), *form.coefficients()):
