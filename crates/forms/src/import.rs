@@ -24,8 +24,12 @@
 //! ```
 
 mod bind;
+mod sparse;
+mod unit;
 
 pub use bind::{Array, Given};
+pub use sparse::CsrPattern;
+pub use unit::UnitInputs;
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};
@@ -62,6 +66,12 @@ impl Imported {
     /// As [`from_json`].
     pub fn new(form: TabulatedForm, options: &TabulatedOptions) -> Result<Self, TabulatedError> {
         form.validate()?;
+        if let Some(width) = options.position_width
+            && width < form.gdim
+        {
+            let needed = format!("at least {}, the dimension of space", form.gdim);
+            return Err(TabulatedError::invalid("position_width", width, needed));
+        }
         let kernels = lower_tabulated(&form, options)?;
         Ok(Self { form, kernels })
     }

@@ -3,10 +3,10 @@
 //! `tests/tabulated` holds forms with arrays on small meshes and the results of FFCx's kernels.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin_forms::import::{Array, Imported};
+use purlin_forms::import::{Array, CsrPattern, Imported};
 use purlin_forms::lowering::{LoweredKernel, LoweredRole, MatrixResult, TabulatedOptions};
-use purlin_forms::tabulated::{IntegralType, TabulatedForm};
-use purlin_interp::{Memory, interpret};
+use purlin_forms::tabulated::{IntegralType, Precision, TabulatedForm};
+use purlin_interp::{Memory, Value, interpret};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -218,5 +218,140 @@ fn outputs_of_kernels_have_roles() {
     assert_eq!(names.len(), 3);
     for kernel in &imported.kernels {
         assert!(kernel.arguments.iter().any(|a| a.role == LoweredRole::Output { output: 0 }));
+    }
+}
+
+#[test]
+fn a_sparse_matrix_is_assembled_in_place() {
+    for name in ["laplace_matrix", "stokes"] {
+        let sample = Sample::read(name);
+        let imported = sample.lowered(MatrixResult::Sparse);
+        let lowered = &imported.kernels[0];
+        let space = &sample.form.spaces[sample.form.outputs[0].spaces[0]];
+        let map = integers(&sample.check["maps"][&space.name]);
+        let expected = numbers(&sample.check["results"]["y"]);
+        let n = shape(&sample.check["results"]["y"])[0];
+        let pattern = CsrPattern::of_cells(&sample.form, 0, [&map, &map], [n, n]).unwrap();
+        let mut arrays = sample.arrays(lowered);
+        arrays.insert("y_positions".into(), pattern.positions_array());
+        arrays.insert("y".into(), Array::new([pattern.columns.len()], vec![0.0; pattern.columns.len()]));
+        let mut memory = imported.bind(0, &arrays).unwrap_or_else(|e| panic!("{e}"));
+        interpret(&lowered.kernel, &mut memory).unwrap();
+        let values = memory.get("y").unwrap().to_f64();
+        let mut dense = vec![0.0; n * n];
+        for row in 0..n {
+            for k in pattern.row_starts[row] as usize..pattern.row_starts[row + 1] as usize {
+                dense[row * n + pattern.columns[k] as usize] = values[k];
+            }
+        }
+        let error = sample.error(&BTreeMap::from([("y".to_owned(), dense)]));
+        assert!(error <= TOLERANCE && expected.len() == n * n, "{name}: {error}");
+    }
+}
+
+#[test]
+fn positions_may_lie_in_wider_rows() {
+    let sample = Sample::read("laplace");
+    let options = TabulatedOptions { position_width: Some(3), ..TabulatedOptions::default() };
+    let imported = Imported::new(sample.form.clone(), &options).unwrap();
+    let mut arrays = sample.arrays(&imported.kernels[0]);
+    let x = arrays["x"].values.to_f64();
+    let wide: Vec<f64> = x.chunks_exact(2).flat_map(|p| [p[0], p[1], f64::NAN]).collect();
+    arrays.insert("x".into(), Array::new([x.len() / 2, 3], wide));
+    let mut memory = imported.bind(0, &arrays).unwrap();
+    interpret(&imported.kernels[0].kernel, &mut memory).unwrap();
+    let error = sample.error(&BTreeMap::from([("y".to_owned(), memory.get("y").unwrap().to_f64())]));
+    assert!(error <= TOLERANCE, "{error}");
+    let options = TabulatedOptions { position_width: Some(1), ..TabulatedOptions::default() };
+    let error = Imported::new(sample.form, &options).unwrap_err().to_string();
+    assert_eq!(error, "`position_width`: found 1, needed at least 2, the dimension of space");
+}
+
+#[test]
+fn single_precision_has_its_own_arrays() {
+    let mut sample = Sample::read("laplace");
+    sample.form.scalar = Precision::F32;
+    let imported = sample.lowered(MatrixResult::Cells);
+    let lowered = &imported.kernels[0];
+    let narrow = |array: Array| match array.values {
+        Value::F64(list) => Array::new(array.shape, list.into_iter().map(|v| v as f32).collect::<Vec<f32>>()),
+        values => Array { shape: array.shape, values },
+    };
+    let wide = sample.arrays(lowered);
+    let error = imported.bind(0, &wide).unwrap_err().to_string();
+    assert_eq!(error, "argument `x`: found elements of type `f64`, needed `f32`");
+    let arrays: BTreeMap<String, Array> = wide.into_iter().map(|(name, a)| (name, narrow(a))).collect();
+    let mut memory = imported.bind(0, &arrays).unwrap();
+    interpret(&lowered.kernel, &mut memory).unwrap();
+    let error = sample.error(&BTreeMap::from([("y".to_owned(), memory.get("y").unwrap().to_f64())]));
+    // 1e-5: sums of some dozen products in f32
+    assert!(error <= 1e-5 && error > 1e-12, "{error}");
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_named() {
+    let sample = Sample::read("laplace");
+    let imported = sample.lowered(MatrixResult::Cells);
+    let refused = |name: &str, array: Option<Array>| {
+        let mut arrays = sample.arrays(&imported.kernels[0]);
+        match array {
+            Some(array) => arrays.insert(name.into(), array),
+            None => arrays.remove(name),
+        };
+        imported.bind(0, &arrays).unwrap_err().to_string()
+    };
+    let cases = [
+        (refused("u", None), "argument `u`: found no array, needed `f64` of shape [n_p2]"),
+        (
+            refused("u", Some(Array::new([5, 5], vec![0.0; 25]))),
+            "argument `u`: found the shape [5, 5], needed `f64` of shape [n_p2]",
+        ),
+        (
+            refused("p2_dofs", Some(Array::new([7, 6], vec![0; 42]))),
+            "argument `p2_dofs`: found the shape [7, 6], needed `i32` of shape [n_cells, 6], where `x_dofs` says that \
+             n_cells is 8",
+        ),
+        (refused("kappa", None), "argument `kappa`: found no value, needed 1 numbers of shape []"),
+    ];
+    for (found, expected) in cases {
+        assert_eq!(found, expected);
+    }
+    let unknown = refused("uu", Some(Array::new([1], vec![0.0])));
+    assert!(
+        unknown.starts_with("argument `uu`: found a name that the form does not have, needed one of"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn parts_that_do_not_fit_are_named() {
+    let text = read("laplace.json");
+    let refused = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        TabulatedForm::from_json(&text.replacen(from, to, 1)).unwrap_err().to_string()
+    };
+    let cases = [
+        (
+            refused("\"purlin_form\":1", "\"purlin_form\":2"),
+            "`purlin_form`: found version 2, needed 1; export the form again",
+        ),
+        (refused("\"gdim\":2", "\"gdim\":1"), "`gdim`: found 1, needed 2 to 3 for cells of a triangle"),
+        (
+            refused("\"rank\":1", "\"rank\":2"),
+            "`outputs[0].spaces`: found 1 spaces, needed 2, the rank of the form",
+        ),
+        (refused("[\"weight\"]", "[\"wait\"]"), "found the node `wait`"),
+        (
+            refused("\"name\":\"kappa\"", "\"name\":\"u\""),
+            "`constants[0].name`: found `u` a second time, needed different names",
+        ),
+        (
+            refused("\"block\":2", "\"block\":3"),
+            "`functions[0].space`: found a space of 3 components, needed 2 components, those of a position",
+        ),
+        (refused("\"functions\"", "\"function\""), "unknown field `function`"),
+    ];
+    for (found, expected) in cases {
+        assert!(found.contains(expected), "{found}");
     }
 }

@@ -55,6 +55,10 @@ impl Imported {
         let spaces = form.spaces.iter();
         let own: Vec<String> = spaces.flat_map(|s| [s.map_name(), s.states_name(), s.count_name()]).collect();
         known.extend(own.iter().map(String::as_str));
+        // orientations are given with facets, whether tables need them or not
+        if known.contains("facet_cells") {
+            known.insert("facet_states");
+        }
         for name in names {
             if !known.contains(name) {
                 let hint = suggestion(name, known.iter().copied());

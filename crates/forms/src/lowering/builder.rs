@@ -7,7 +7,7 @@ use super::names::Names;
 use super::pointwise::{Known, Sink, emit, unknown};
 use super::signature::{Needed, Signature, Vars, used_constants};
 use super::tables::Tables;
-use super::{LoweredArgument, LoweredKernel, MatrixResult, result};
+use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, result};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, EvaluationRoles, NotAnAction, Roles, stage};
 use crate::tabulated::{Evaluation, Integral, IntegralType, Precision, Role, Side, Table, TabulatedForm};
@@ -20,8 +20,9 @@ pub(super) fn build(
     form: &TabulatedForm,
     name: &str,
     integrals: &[&Integral],
-    matrix: MatrixResult,
+    options: &TabulatedOptions,
 ) -> Result<LoweredKernel, FormError> {
+    let matrix = options.matrix;
     let graph = Graph::new(form, integrals);
     let roots: Vec<usize> = (0..integrals.len()).flat_map(|k| factors(&graph, integrals, k)).collect();
     let uses = Uses::new(&graph, &roots);
@@ -34,6 +35,7 @@ pub(super) fn build(
         constants: used_constants(&graph, &uses),
         oriented: integrals.iter().flat_map(|i| &i.tables).any(|t| t.permutations.is_some()),
         matrix,
+        position_width: options.position_width,
     };
     let mut builder = Builder::new(form, name, integrals, &graph, &needed)?;
     builder.roles.cell = builder.names.fresh(entities.loop_name());
@@ -79,6 +81,7 @@ pub(super) struct Builder<'a> {
     pub(super) integrals: &'a [&'a Integral],
     graph: &'a Graph,
     pub(super) matrix: MatrixResult,
+    position_width: Option<usize>,
     pub(super) b: KernelBuilder,
     pub(super) names: Names,
     arguments: Vec<LoweredArgument>,
@@ -126,6 +129,7 @@ impl<'a> Builder<'a> {
             integrals,
             graph,
             matrix: needed.matrix,
+            position_width: needed.position_width,
             b,
             names,
             arguments,
@@ -146,7 +150,10 @@ impl<'a> Builder<'a> {
         let statements = self.roles.commits.iter().map(Statement::named).collect();
         let cells = CellLoop { cell: Loop::named(&self.roles.cell), commits: statements };
         let program = match self.no_program {
-            Some(found) => Err(NotAnAction { kernel: kernel.name.clone(), found }),
+            Some(found) => {
+                let found = format!("{found}, which the strategy `single_cell` takes");
+                Err(NotAnAction { kernel: kernel.name.clone(), found })
+            }
             None => self.roles.program(&kernel),
         };
         Ok(LoweredKernel {
@@ -157,6 +164,7 @@ impl<'a> Builder<'a> {
             over: integral.over,
             subdomains: integral.subdomains.clone(),
             points,
+            matrix: self.matrix,
         })
     }
 
@@ -250,7 +258,10 @@ impl<'a> Builder<'a> {
         let number = Expr::load(self.vars.maps[&data.space], [cell, data.columns.column(node.clone())]);
         for component in local.components() {
             let argument = self.vars.functions[&data.of];
-            let value = Expr::load(argument, with_component(number.clone(), component));
+            // an entry of a wider array has an axis of components also where one is read
+            let wide = function.role == Role::Coordinates && self.position_width.is_some_and(|w| w > 1);
+            let given = component.or(wide.then_some(0));
+            let value = Expr::load(argument, with_component(number.clone(), given));
             let lhs = Access::new(local.var, with_component(node.clone(), component));
             let insn = self.assign(&numbered("gather_", &data.stem, component), lhs, value);
             let insn = self.label(insn, stage::GATHER, Some(&data.stem));

@@ -3,7 +3,7 @@
 use super::builder;
 use crate::form::FormError;
 use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
-use crate::tabulated::{Integral, IntegralType, TabulatedForm};
+use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term};
 use purlin_ir::Kernel;
 use std::borrow::Cow;
 
@@ -26,6 +26,12 @@ pub struct TabulatedOptions {
     pub name: Option<String>,
     /// What a bilinear form becomes.
     pub matrix: MatrixResult,
+    /// Components of an entry of the array of the position, if it has more than space has
+    /// dimensions: those of DOLFINx are 3.
+    pub position_width: Option<usize>,
+    /// Whether each sub-element of a result has a kernel of its own. Each then has one element
+    /// vector, so that all strategies take it, and evaluates again what it shares with others.
+    pub split_results: bool,
 }
 
 /// An argument of a kernel.
@@ -113,6 +119,20 @@ pub struct LoweredKernel {
     pub subdomains: Vec<i64>,
     /// Quadrature points per entity, by integral.
     pub points: Vec<usize>,
+    /// What a bilinear form became.
+    pub matrix: MatrixResult,
+}
+
+impl LoweredKernel {
+    /// The space whose degrees of freedom an output has one entry each for, if it does.
+    #[must_use]
+    pub fn result_space(&self, form: &TabulatedForm, output: usize) -> Option<usize> {
+        match form.outputs.get(output)?.spaces[..] {
+            [test] => Some(test),
+            [test, _] if self.matrix == MatrixResult::Diagonal => Some(test),
+            _ => None,
+        }
+    }
 }
 
 impl CellKernel for LoweredKernel {
@@ -151,8 +171,45 @@ pub fn lower_tabulated(
         }
     }
     let stem = options.name.as_deref().unwrap_or(&form.name);
-    let kernels = groups.iter().map(|g| builder::build(form, &kernel_name(stem, g), g, options.matrix));
-    kernels.collect()
+    let mut kernels = Vec::new();
+    for group in &groups {
+        let name = kernel_name(stem, group);
+        let parts = if options.split_results { split(group) } else { Vec::new() };
+        if parts.len() < 2 {
+            kernels.push(builder::build(form, &name, group, options)?);
+            continue;
+        }
+        for (k, part) in parts.iter().enumerate() {
+            let part: Vec<&Integral> = part.iter().collect();
+            kernels.push(builder::build(form, &format!("{name}_{k}"), &part, options)?);
+        }
+    }
+    Ok(kernels)
+}
+
+/// The integrals with the terms of one sub-element of a result each.
+fn split(integrals: &[&Integral]) -> Vec<Vec<Integral>> {
+    let key = |integral: &Integral, term: &Term| {
+        let test = term.arguments.first();
+        let columns = test.map(|t| (t.offset, t.stride, integral.tables[t.table].dofs(), t.side));
+        (term.output, columns)
+    };
+    let mut keys = Vec::new();
+    for (integral, term) in integrals.iter().flat_map(|i| i.terms.iter().map(move |t| (i, t))) {
+        let key = key(integral, term);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let part = |wanted: &_| -> Vec<Integral> {
+        let with_own = |integral: &&Integral| {
+            let mut own = Integral::clone(integral);
+            own.terms.retain(|term| key(integral, term) == *wanted);
+            own
+        };
+        integrals.iter().map(with_own).filter(|i| !i.terms.is_empty()).collect()
+    };
+    keys.iter().map(part).collect()
 }
 
 /// `poisson`, `poisson_exterior_facets`, `poisson_cells_1_2`.

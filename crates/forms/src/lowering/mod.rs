@@ -127,7 +127,7 @@ impl CellKernel for LoweredForm {
 pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, FormError> {
     let (form, pulled, tabulated) = tabulated_of(form, options)?;
     let integrals: Vec<&Integral> = tabulated.form.integrals.iter().collect();
-    let lowered = builder::build(&tabulated.form, &options.name, &integrals, MatrixResult::Cells)?;
+    let lowered = builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default())?;
     let program = lowered.program.map_err(|e| FormError::Bug(e.to_string()))?;
     let coefficients = pulled.graph.coefficients();
     let role = |role: &LoweredRole| {

@@ -21,6 +21,7 @@ pub(super) struct Needed {
     /// Whether tables have an axis for the orientation of a facet.
     pub(super) oriented: bool,
     pub(super) matrix: MatrixResult,
+    pub(super) position_width: Option<usize>,
 }
 
 /// The variables that a kernel starts with.
@@ -103,7 +104,8 @@ impl Signature<'_> {
             functions.iter().copied().partition(is_position);
         let mut arrays = BTreeMap::new();
         for k in positions_of_mesh {
-            arrays.insert(k, self.function(form, k, &counts));
+            let width = needed.position_width.filter(|w| *w > 1);
+            arrays.insert(k, self.function(form, k, &counts, width));
         }
         let mut maps = BTreeMap::new();
         let mut states = BTreeMap::new();
@@ -130,7 +132,7 @@ impl Signature<'_> {
         }
         let entities = EntityVars::declare(self, needed.entities, entity_params, needed.oriented);
         for k in others {
-            arrays.insert(k, self.function(form, k, &counts));
+            arrays.insert(k, self.function(form, k, &counts, None));
         }
         let mut constants = BTreeMap::new();
         for ((place, component), name) in constant_names {
@@ -180,10 +182,20 @@ impl Signature<'_> {
         (outputs, positions)
     }
 
-    fn function(&mut self, form: &TabulatedForm, place: usize, counts: &BTreeMap<usize, VarId>) -> VarId {
+    fn function(
+        &mut self,
+        form: &TabulatedForm,
+        place: usize,
+        counts: &BTreeMap<usize, VarId>,
+        width: Option<usize>,
+    ) -> VarId {
         let function = &form.functions[place];
-        let (role, shape) =
-            (LoweredRole::Function { function: place }, global_shape(form, function.space, counts));
+        let role = LoweredRole::Function { function: place };
+        let mut shape = global_shape(form, function.space, counts);
+        if let Some(width) = width {
+            shape.truncate(1);
+            shape.push(Affine::constant(width as i64));
+        }
         // names of coefficients were reserved
         let name = match function.role {
             Role::Coordinates => self.names.fresh(function.argument_name()),
