@@ -123,6 +123,12 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     let expanded = expand(&form)?;
     let coefficients = expanded.graph.coefficients().iter().map(|c| c.space);
     for space in coefficients.chain(expanded.test).chain(expanded.trial) {
+        match space.cell() {
+            CellShape::Triangle | CellShape::Tetrahedron => {}
+            CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
+                return Err(FormError::Cells { place: "the form" });
+            }
+        }
         // Before sizes are computed from the degree.
         let max = LagrangeElement::max_degree(space.cell());
         if !(1..=max).contains(&space.degree()) {

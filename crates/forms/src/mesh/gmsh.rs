@@ -344,14 +344,16 @@ impl File {
         let tag = |cell: &Cell| *self.groups.get(&(shape.dim(), cell.entity)).unwrap_or(&cell.entity);
         let tags = cells.iter().map(tag).collect();
         Mesh::new(shape, coordinates, vertices, Some(tags)).map_err(|source| match source {
-            MeshError::Degenerate { cell, .. } | MeshError::Overlap { cell, .. } => {
-                GmshError::Cell { element: cells[cell].element, source }
-            }
+            MeshError::Degenerate { cell, .. }
+            | MeshError::Overlap { cell, .. }
+            | MeshError::InsideOut { cell }
+            | MeshError::Corner { cell, .. } => GmshError::Cell { element: cells[cell].element, source },
             MeshError::Rows { .. }
             | MeshError::Empty
             | MeshError::Tags { .. }
             | MeshError::NotFinite { .. }
             | MeshError::NoSuchVertex { .. }
+            | MeshError::Geometry { .. }
             | MeshError::Divisions { .. }
             | MeshError::Memory { .. } => GmshError::Mesh(source),
         })
