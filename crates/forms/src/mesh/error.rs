@@ -1,6 +1,6 @@
 //! Why a mesh was refused.
 
-use crate::element::{CellShape, ElementFamily};
+use crate::element::{CellShape, ElementError, ElementFamily};
 use thiserror::Error;
 
 /// Why a mesh was refused. Cells are counted from 0; messages about files also give the file's own
@@ -75,6 +75,9 @@ pub enum MeshError {
         /// The family of the element given.
         element: ElementFamily,
     },
+    /// The element of the cells' maps does not exist.
+    #[error(transparent)]
+    Element(#[from] ElementError),
     /// A node at a corner is not where the vertex is.
     #[error(
         "cell {cell} has node {node} at its vertex {vertex}, and they are different points; needed the same"

@@ -10,7 +10,6 @@
 //! ```
 
 mod check;
-mod cursor;
 mod error;
 mod facets;
 mod geometry;
@@ -18,10 +17,9 @@ mod gmsh;
 mod locality;
 mod unit;
 
-pub use cursor::Place;
 pub use error::MeshError;
 pub use facets::{Facet, FacetSide, FacetTag};
-pub use gmsh::GmshError;
+pub use gmsh::{GmshError, Place};
 
 use crate::element::CellShape;
 use geometry::Curved;
