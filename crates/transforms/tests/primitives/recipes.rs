@@ -52,12 +52,47 @@ fn saved_as_json() {
 
 #[test]
 fn no_steps_as_json() {
-    assert_eq!(Recipe::default().to_json().unwrap(), "{\n  \"steps\": []\n}");
+    assert_eq!(Recipe::default().to_json().unwrap(), "{\n  \"purlin_recipe\": 1,\n  \"steps\": []\n}");
 }
 
 #[test]
 fn printed_as_a_list() {
     assert_snapshot!(one_of_each().to_string());
+}
+
+/// A file from before recipes had a version. It must load for ever.
+const WITHOUT_VERSION: &str = include_str!("recipe_without_version.json");
+
+#[test]
+fn reads_a_file_without_a_version() {
+    assert_eq!(Recipe::from_json(WITHOUT_VERSION).unwrap(), one_of_each());
+}
+
+#[test]
+fn reads_a_list_of_steps() {
+    let (_, list) = WITHOUT_VERSION.split_once(':').unwrap();
+    let (list, _) = list.rsplit_once('}').unwrap();
+    assert_eq!(Recipe::from_json(list).unwrap(), one_of_each());
+}
+
+#[test]
+fn refuses_an_unknown_version() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 2, "steps": [{"splat_iname": {"iname": "i"}}]}"#));
+}
+
+#[test]
+fn refuses_two_versions() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 1, "purlin_recipe": 1, "steps": []}"#));
+}
+
+#[test]
+fn refuses_an_object_without_steps() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 1}"#));
+}
+
+#[test]
+fn refuses_an_unknown_key() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 1, "stages": []}"#));
 }
 
 fn refusal(json: &str) -> String {
