@@ -141,7 +141,7 @@ impl Schedule {
             AxisTag::Unrolled => self.apply(UnrollIname::new(iname)),
             AxisTag::Vector => self.apply(VectoriseIname::new(iname)),
             AxisTag::Sequential | AxisTag::Group(_) | AxisTag::Local(_) => {
-                self.apply(TagIname::new(iname, tag.to_string()))
+                self.apply(TagIname::new(iname, tag))
             }
         }
         .map(|_| ())

@@ -183,6 +183,6 @@ impl Schedule {
         if loops.is_empty() {
             return Ok(());
         }
-        self.apply(TagInames::new(loops, tag.to_string())).map(|_| ())
+        self.apply(TagInames::new(loops, tag)).map(|_| ())
     }
 }
