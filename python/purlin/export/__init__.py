@@ -35,7 +35,8 @@ def export_form(
 
     Args:
         form: A `ufl.Form` of rank 0, 1 or 2 over `basix.ufl` elements, or a list of forms of one
-            rank on one mesh; None in a list stands for an empty form. Integrals of equal type, subdomains and rule are merged.
+            rank on one mesh; None in a list stands for an empty form. Integrals of equal type,
+            subdomains and rule are merged.
         name: The kernel's name.
         scalar: `f64` or `f32`, the type of arguments and temporaries.
         names: Names of coefficients and constants by `id(object)`; else their attribute `name`,
