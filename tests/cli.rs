@@ -1122,6 +1122,12 @@ fn exported_forms_run_against_the_interpreter() {
     let facets = format!("{penalty}#interior_penalty_interior_facets");
     let text = good(&["print", &facets, "--strategy", "none"]);
     assert!(text.contains("for facet in 0..n_facets"), "{text}");
+    let stokes = sample("stokes");
+    let sparse =
+        ["run", &stokes, "--matrix", "sparse", "--cells", "2", "--device", "c", "--no-time", "--seed", "1"];
+    assert!(good(&sparse).contains("│ compared   `y`: "));
+    let split = good(&["print", &format!("{}#block_stokes_1", sample("block_stokes")), "--split-results"]);
+    assert!(split.starts_with("kernel block_stokes_1"), "{split}");
     let unknown = bad(&["print", &format!("{poisson}#mass")], 2);
     assert!(unknown.contains(&format!("`{poisson}` has no kernel `mass`; it has `laplace`")), "{unknown}");
     let wrong = bad(&["run", &poisson, "--param", "n=3"], 2);
