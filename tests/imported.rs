@@ -151,3 +151,12 @@ fn each_sub_element_has_a_kernel_that_is_tiled() {
     let names: Vec<&str> = split.kernels.iter().map(|k| k.kernel.name.as_str()).collect();
     assert_eq!(names, ["block_stokes_0", "block_stokes_1"]);
 }
+
+#[test]
+fn sparse_matrices_are_assembled_by_atomics() {
+    for name in ["laplace_matrix", "stokes"] {
+        let options = TabulatedOptions { matrix: MatrixResult::Sparse, ..TabulatedOptions::default() };
+        let imported = from_json_with(&read(name), &options).unwrap();
+        assert_eq!(check(name, &imported, true).len(), 1);
+    }
+}

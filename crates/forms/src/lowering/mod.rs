@@ -26,6 +26,7 @@ mod pointwise;
 mod pull;
 mod result;
 mod signature;
+mod sink;
 mod states;
 mod tables;
 mod tabulate;
