@@ -140,7 +140,7 @@ fn residual(
 fn spans_hold_their_polynomials_and_are_independent() {
     for shape in [CellShape::Triangle, CellShape::Tetrahedron] {
         for (family, full) in VECTORS.into_iter().zip([1, 0, 1, 0]) {
-            for degree in 5..=6 {
+            for degree in 5..=family.degrees(shape).unwrap().1 {
                 let element = FiniteElement::new(shape, family, degree).unwrap();
                 let points = rule(shape, 2 * degree, QuadratureScheme::Default).unwrap().points;
                 let table = element.tabulate(&points, 0).unwrap();
