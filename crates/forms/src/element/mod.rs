@@ -14,6 +14,7 @@
 //! ```
 
 mod cell;
+mod composed;
 mod error;
 mod family;
 mod finite_element;
@@ -27,6 +28,7 @@ mod space;
 mod transformations;
 
 pub use cell::CellShape;
+pub use composed::{ComposedElement, ElementPart};
 pub use error::ElementError;
 pub use family::{ElementFamily, LagrangeVariant, Pullback};
 pub use finite_element::{ElementTable, FiniteElement};

@@ -182,7 +182,7 @@ impl Mesh {
     }
 
     /// The same at one of the tabulated points.
-    fn jacobian_at(&self, cell: usize, table: &ElementTable, point: usize) -> [[f64; 3]; 3] {
+    pub(super) fn jacobian_at(&self, cell: usize, table: &ElementTable, point: usize) -> [[f64; 3]; 3] {
         let mut jacobian = [[0.0; 3]; 3];
         for (dof, node) in self.cell_nodes(cell).iter().enumerate() {
             for (row, x) in jacobian.iter_mut().zip(self.node(*node)) {

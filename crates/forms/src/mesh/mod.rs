@@ -16,10 +16,12 @@ mod geometry;
 mod gmsh;
 mod locality;
 mod unit;
+mod vtu;
 
 pub use error::MeshError;
 pub use facets::{Facet, FacetSide, FacetTag};
 pub use gmsh::{GmshError, Place};
+pub use vtu::{Vtu, VtuEncoding, VtuError};
 
 use crate::element::CellShape;
 use geometry::Curved;
