@@ -106,7 +106,7 @@ const MAX_INNER_DIVISOR: i64 = 1 << 12;
 /// then their cofactors.
 fn inner_divisors(d: i64) -> impl Iterator<Item = i64> {
     let small: Vec<i64> = (1..MAX_INNER_DIVISOR).take_while(|a| *a <= d / a).filter(|a| d % a == 0).collect();
-    let large: Vec<i64> = small.iter().rev().map(|a| d / a).filter(|b| b * b > d).collect();
+    let large: Vec<i64> = small.iter().rev().map(|a| d / a).filter(|b| *b > d / b).collect();
     small.into_iter().chain(large).take_while(move |a| *a < d.min(MAX_INNER_DIVISOR))
 }
 
