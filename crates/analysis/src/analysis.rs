@@ -42,12 +42,59 @@ pub struct Analysis<'k> {
     kernel: &'k Kernel,
     answers: Arc<Answers>,
     polyhedral: OnceCell<Polyhedral<'k>>,
+    facts: Rc<Facts>,
+}
+
+/// The facts of a kernel that outlive an analysis of it.
+#[derive(Debug, Default)]
+struct Facts {
     sites: OnceCell<Vec<Vec<AccessSite>>>,
     labels: OnceCell<Rc<Labels>>,
     /// By variable.
     dependences: OnceCell<Vec<OnceCell<Vec<Dependence>>>>,
     placement: OnceCell<Placement>,
     storage: OnceCell<()>,
+}
+
+/// A kernel and what has been found out of it: every analysis of it goes on where those before it
+/// stopped. Nothing lets the kernel change, so that the facts stay its own.
+#[derive(Clone, Debug)]
+pub struct Known {
+    kernel: Kernel,
+    answers: Arc<Answers>,
+    facts: Rc<Facts>,
+}
+
+impl Known {
+    /// A kernel of which nothing is known.
+    pub fn of(kernel: Kernel) -> Self {
+        Self::with_answers(kernel, Answers::shared())
+    }
+
+    /// A kernel of which nothing is known but what isl has answered before.
+    pub fn with_answers(kernel: Kernel, answers: Arc<Answers>) -> Self {
+        Self { kernel, answers, facts: Rc::default() }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The kernel alone.
+    pub fn into_kernel(self) -> Kernel {
+        self.kernel
+    }
+
+    /// The analysis of the kernel.
+    pub fn analysis(&self) -> Analysis<'_> {
+        Analysis {
+            kernel: &self.kernel,
+            answers: Arc::clone(&self.answers),
+            polyhedral: OnceCell::new(),
+            facts: Rc::clone(&self.facts),
+        }
+    }
 }
 
 impl<'k> Analysis<'k> {
@@ -58,16 +105,7 @@ impl<'k> Analysis<'k> {
 
     /// The analysis of a kernel with what isl has answered before.
     pub fn with_answers(kernel: &'k Kernel, answers: Arc<Answers>) -> Self {
-        Self {
-            kernel,
-            answers,
-            polyhedral: OnceCell::new(),
-            sites: OnceCell::new(),
-            labels: OnceCell::new(),
-            dependences: OnceCell::new(),
-            placement: OnceCell::new(),
-            storage: OnceCell::new(),
-        }
+        Self { kernel, answers, polyhedral: OnceCell::new(), facts: Rc::default() }
     }
 
     /// The analysis of the kernel that a step made of this one: what isl has answered is not asked
@@ -114,7 +152,7 @@ impl<'k> Analysis<'k> {
     /// The accesses of each variable in textual order; of one instruction the reads come before the
     /// write.
     pub fn all_sites(&self) -> &[Vec<AccessSite>] {
-        self.sites.get_or_init(|| access_sites(self.polyhedral()))
+        self.facts.sites.get_or_init(|| access_sites(self.polyhedral()))
     }
 
     /// The accesses of a variable in textual order.
@@ -161,7 +199,7 @@ impl<'k> Analysis<'k> {
         &self,
         wanted: &dyn Fn(VarId, &[AccessSite]) -> bool,
     ) -> Result<Vec<&Dependence>, IslError> {
-        let cells = self.dependences.get_or_init(|| vec![OnceCell::new(); self.kernel.vars.len()]);
+        let cells = self.facts.dependences.get_or_init(|| vec![OnceCell::new(); self.kernel.vars.len()]);
         let mut found = Vec::new();
         for ((var, sites), cell) in self.kernel.vars.ids().zip(self.all_sites()).zip(cells) {
             let constant = is_symbol(self.kernel, var) || !sites.iter().any(AccessSite::writes);
@@ -192,7 +230,7 @@ impl<'k> Analysis<'k> {
 
     /// The names that the dependences share.
     pub(crate) fn labels(&self) -> &Rc<Labels> {
-        self.labels.get_or_init(|| Rc::new(Labels::of(self.polyhedral())))
+        self.facts.labels.get_or_init(|| Rc::new(Labels::of(self.polyhedral())))
     }
 
     /// The dependences as a graph: nodes in order of ids, edges in order of variables and text.
@@ -209,11 +247,11 @@ impl<'k> Analysis<'k> {
     /// # Errors
     /// The first dependence that the placement breaks, with a witness.
     pub fn place(&self) -> Result<&Placement, PlacementError> {
-        if let Some(known) = self.placement.get() {
+        if let Some(known) = self.facts.placement.get() {
             return Ok(known);
         }
         let placement = placement::place(self)?;
-        Ok(self.placement.get_or_init(|| placement))
+        Ok(self.facts.placement.get_or_init(|| placement))
     }
 
     /// Checks that the tags of the loops keep every dependence; without parallel loops they do.
@@ -238,9 +276,9 @@ impl<'k> Analysis<'k> {
     /// Types or address spaces that differ, memory that cannot be shared, or two instances between
     /// which another sharer is written.
     pub fn check_storage(&self) -> Result<(), StorageError> {
-        if self.storage.get().is_none() {
+        if self.facts.storage.get().is_none() {
             placement::check_storage(self)?;
-            self.storage.get_or_init(|| ());
+            self.facts.storage.get_or_init(|| ());
         }
         Ok(())
     }

@@ -3,10 +3,9 @@
 use crate::primitive::Primitive;
 use crate::primitives::Step;
 use crate::refusal::TransformError;
-use purlin_analysis::Analysis;
+use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::fmt;
 
 mod json;
@@ -62,11 +61,12 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
-        let mut met = Cow::Borrowed(kernel);
+        let mut met: Option<Known> = None;
         for k in 0..self.steps.len() {
-            met = Cow::Owned(self.step(k, &Analysis::of(&met))?);
+            let analysis = met.as_ref().map_or_else(|| Analysis::of(kernel), Known::analysis);
+            met = Some(self.step(k, &analysis)?);
         }
-        Ok(met.into_owned())
+        Ok(met.map_or_else(|| kernel.clone(), Known::into_kernel))
     }
 
     /// The kernel after each step.
@@ -77,13 +77,13 @@ impl Recipe {
         let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
         for (k, step) in self.steps.iter().enumerate() {
             let met = trace.last().map_or(kernel, |(_, result)| result);
-            trace.push((step.clone(), self.step(k, &Analysis::of(met))?));
+            trace.push((step.clone(), self.step(k, &Analysis::of(met))?.into_kernel()));
         }
         Ok(trace)
     }
 
     /// The kernel that it met after the `k`-th step.
-    fn step(&self, k: usize, met: &Analysis) -> Result<Kernel, RecipeError> {
+    fn step(&self, k: usize, met: &Analysis) -> Result<Known, RecipeError> {
         self.steps[k].apply_to(met).map(|(after, _)| after).map_err(|source| RecipeError {
             number: k + 1,
             total: self.steps.len(),
