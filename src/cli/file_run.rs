@@ -2,6 +2,7 @@
 
 use super::blame::{Accused, Blame};
 use super::failure::Failure;
+use super::imported::imported_inputs;
 use super::inputs::{Inputs, index_bound, inputs};
 use super::judge::{Comparison, Expected, STEPS, results, with_tables};
 use super::out;
@@ -23,13 +24,16 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let kernel = &file.kernel;
     let seed = args.seed();
     let arrays = args.arrays()?;
-    let Inputs { memory, origin } = inputs(&args.wanted(), kernel, seed)?;
+    let Inputs { memory, origin } = match &file.form {
+        Some(of) => imported_inputs(&args.wanted(), of, seed)?,
+        None => inputs(&args.wanted(), kernel, seed)?,
+    };
     let progress = Progress::new();
     // Before any device sees them: inputs that lead out of an array end here, not in a crash.
     progress.stage("interpreting");
     let expected = interpreted(args, kernel, &memory)?;
     progress.stage("transforming");
-    let transformed = args.transform.apply(source, kernel)?;
+    let transformed = args.transform.apply(source, &source.lower()?)?;
     let device = args.open()?;
     let program = generate(&transformed.kernel, device.info().backend.target(), &args.options())?;
     progress.stage(format!("compiling for {}", device.info().name));

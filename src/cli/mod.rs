@@ -12,6 +12,7 @@ mod diff;
 mod failure;
 mod file_run;
 mod form_run;
+mod imported;
 mod inputs;
 mod judge;
 mod lists;

@@ -82,7 +82,7 @@ pub fn run(args: &PrintArgs) -> Result<(), Failure> {
     let kernel = args.transform.apply(&source, &form)?.kernel;
     let nodes = match form {
         Lowered::Form(form) => form.nodes,
-        Lowered::File(_) => Vec::new(),
+        Lowered::File(_) | Lowered::Imported(_) => Vec::new(),
     };
     let target = match args.target {
         PrintTarget::Kernel => None,

@@ -2,6 +2,7 @@
 
 use super::arrays::Arrays;
 use super::failure::Failure;
+use super::imported::kernels_of;
 use super::inputs::Wanted;
 use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
@@ -29,6 +30,7 @@ Examples:
   purlin run laplace --device cuda                             on the first CUDA card
   purlin run axpy.purlin --param n=1000 --device c
   purlin run axpy.purlin --param n=1000 --save-arrays out      out/y.npy, for NumPy
+  purlin run poisson.json --cells 16                           a form that was exported from UFL, on a unit mesh
   purlin run laplace --mesh meshes/bracket.msh --check         also what the recipe assumes, on the real maps
 
 Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is compiled again
@@ -100,10 +102,11 @@ pub const TOLERANCE: f64 = 1e-12;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    match args.source.source()? {
-        source @ Source::Form(_) => form_run::run(args, &source),
-        source @ Source::File(_) => file_run::run(args, &source),
-    }
+    let sources = kernels_of(args.source.source()?, &args.source.what);
+    sources.iter().try_for_each(|source| match source {
+        Source::Form(_) => form_run::run(args, source),
+        Source::File(_) => file_run::run(args, source),
+    })
 }
 
 impl RunArgs {

@@ -2,9 +2,11 @@
 
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
-use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use purlin::forms::import::{self, Imported};
+use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, lower};
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::tabulated::TabulatedError;
 use purlin::ir::{Kernel, text};
 use purlin::kernels::Operator;
 use purlin::transforms::Script;
@@ -15,8 +17,9 @@ use std::path::Path;
 /// A form or a file.
 #[derive(Args, Clone)]
 pub struct SourceArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file,
-    /// which may end with its schedule
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), a .purlin file,
+    /// which may end with its schedule, or the .json file of an exported form (`FORM.json#KERNEL`
+    /// for one of its kernels)
     #[arg(value_name = "WHAT")]
     pub what: String,
     #[command(flatten)]
@@ -79,6 +82,17 @@ pub struct FileSource {
     pub kernel: Kernel,
     /// Its schedule, if the file has one.
     pub script: Option<Script>,
+    /// The form that the kernel is of, if the file holds one.
+    pub form: Option<ImportedKernel>,
+}
+
+/// A kernel of an imported form.
+#[derive(Clone)]
+pub struct ImportedKernel {
+    /// The form.
+    pub form: Imported,
+    /// Place of the kernel.
+    pub place: usize,
 }
 
 /// A form with its discretisation.
@@ -105,7 +119,8 @@ impl FormOptions {
     /// The form of that name, or the kernel of that file.
     pub fn source(&self, what: &str) -> Result<Source, Failure> {
         if is_file(what) {
-            return Ok(Source::File(Box::new(read_file(Path::new(what))?)));
+            let file = if is_json(what) { read_form(what)? } else { read_file(Path::new(what))? };
+            return Ok(Source::File(Box::new(file)));
         }
         Ok(Source::Form(self.form(what)?))
     }
@@ -131,6 +146,8 @@ pub enum Lowered {
     Form(Box<LoweredForm>),
     /// Of a file: roles as its tags say.
     File(Kernel),
+    /// Of an imported form: roles as lowering handed them over.
+    Imported(Box<LoweredKernel>),
 }
 
 impl CellKernel for Lowered {
@@ -138,6 +155,7 @@ impl CellKernel for Lowered {
         match self {
             Self::Form(form) => form.kernel(),
             Self::File(kernel) => kernel,
+            Self::Imported(lowered) => lowered.kernel(),
         }
     }
 
@@ -145,6 +163,7 @@ impl CellKernel for Lowered {
         match self {
             Self::Form(form) => form.cell_loop(),
             Self::File(kernel) => kernel.cell_loop(),
+            Self::Imported(lowered) => lowered.cell_loop(),
         }
     }
 
@@ -152,6 +171,7 @@ impl CellKernel for Lowered {
         match self {
             Self::Form(form) => form.program(),
             Self::File(kernel) => kernel.program(),
+            Self::Imported(lowered) => lowered.program(),
         }
     }
 }
@@ -166,7 +186,10 @@ impl Source {
     pub fn lower(&self) -> Result<Lowered, Failure> {
         match self {
             Self::Form(form) => Ok(Lowered::Form(Box::new(form.lower()?))),
-            Self::File(file) => Ok(Lowered::File(file.kernel.clone())),
+            Self::File(file) => Ok(match &file.form {
+                Some(of) => Lowered::Imported(Box::new(of.form.kernels[of.place].clone())),
+                None => Lowered::File(file.kernel.clone()),
+            }),
         }
     }
 }
@@ -182,7 +205,34 @@ impl FormSource {
 
 /// Whether a name is that of a file, and not of a form.
 pub fn is_file(what: &str) -> bool {
-    what.ends_with(".purlin") || what.contains(['/', '\\'])
+    what.ends_with(".purlin") || is_json(what) || what.contains(['/', '\\'])
+}
+
+/// Whether a name is that of an exported form, or of one of its kernels.
+pub fn is_json(what: &str) -> bool {
+    what.ends_with(".json") || what.contains(".json#")
+}
+
+/// Reads an exported form; `FORM.json#KERNEL` is one of its kernels, else the first.
+fn read_form(what: &str) -> Result<FileSource, Failure> {
+    let (path, name) = what.split_once('#').map_or((what, None), |(path, name)| (path, Some(name)));
+    let refused = |e: TabulatedError| Failure::Usage(format!("`{path}`: {e}"));
+    let form = import::from_json(&read(Path::new(path))?).map_err(refused)?;
+    let names: Vec<&str> = form.kernels.iter().map(|k| k.kernel.name.as_str()).collect();
+    let place = match name {
+        None if names.is_empty() => {
+            return Err(Failure::Usage(format!(
+                "`{path}`: found a form without integrals, needed at least one"
+            )));
+        }
+        None => 0,
+        Some(name) => names.iter().position(|n| *n == name).ok_or_else(|| {
+            let list = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+            Failure::Usage(format!("`{path}` has no kernel `{name}`; it has {list}"))
+        })?,
+    };
+    let kernel = form.kernels[place].kernel.clone();
+    Ok(FileSource { kernel, script: None, form: Some(ImportedKernel { form, place }) })
 }
 
 /// Reads and parses a kernel, and the schedule that may stand behind it.
@@ -193,7 +243,7 @@ fn read_file(path: &Path) -> Result<FileSource, Failure> {
         source,
         errors,
     })?;
-    Ok(FileSource { kernel, script })
+    Ok(FileSource { kernel, script, form: None })
 }
 
 /// Reads a text file.

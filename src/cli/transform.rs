@@ -78,6 +78,7 @@ impl TransformArgs {
         match (&self.strategy, source) {
             (Some(strategy), _) => strategy.clone(),
             (None, Source::Form(_)) => Mapping::SINGLE_CELL,
+            (None, Source::File(file)) if file.form.is_some() => Mapping::SINGLE_CELL,
             (None, Source::File(_)) => Mapping::Sequential,
         }
     }

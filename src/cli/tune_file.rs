@@ -2,13 +2,14 @@
 //! of a form.
 
 use super::failure::Failure;
+use super::imported::{imported_inputs, single_cells};
 use super::inputs::{Wanted, inputs};
 use super::judge::{Expected, STEPS, results, with_tables};
 use super::mesh_inputs::LoweredArrays;
 use super::out;
 use super::progress::Progress;
 use super::results::{mapping_json, trials_table};
-use super::source::FileSource;
+use super::source::{FileSource, is_json};
 use super::table::{facts, figure, seconds};
 use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, say};
 use super::trials::Trials;
@@ -46,7 +47,7 @@ struct Candidated {
 
 /// Runs the command.
 pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure> {
-    let FileSource { kernel, script } = file;
+    let FileSource { kernel, script, form } = file;
     let script = script.filter(Script::has_holes).filter(|_| args.trials.mapping.is_empty());
     if args.trials.compile_only {
         let model = model_of_arch(&args.trials.arch)?;
@@ -62,7 +63,10 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
         param: &args.param,
         values: args.values.as_deref(),
     };
-    let memory = inputs(&wanted, &kernel, seed)?.memory;
+    let memory = match &form {
+        Some(of) => imported_inputs(&wanted, of, seed)?.memory,
+        None => inputs(&wanted, &kernel, seed)?.memory,
+    };
     let workload = workload(args, what, &kernel, &memory)?;
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
@@ -93,6 +97,9 @@ fn choose(
     }
     let Some(script) = script else {
         let found = candidates(kernel, cells, model, local_bytes, args.trials.budget);
+        if found.is_err() && is_json(what) {
+            return Ok(single_cells());
+        }
         return found.map_err(|error| {
             Failure::Usage(format!(
                 "`{what}` has no schedule with holes, so there is nothing to search; end it with a line `schedule` \
@@ -295,6 +302,7 @@ fn finish(
     let sizes: String = match (&args.mesh, args.cells) {
         (Some(path), _) => format!(" --mesh {}", path.display()),
         (None, Some(cells)) => format!(" --cells {cells}"),
+        (None, None) if is_json(what) => String::new(),
         (None, None) => params.map(|(name, v)| format!(" --param {name}={v}")).collect(),
     };
     let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));

@@ -6,6 +6,7 @@
 
 pub mod element;
 pub mod form;
+pub mod import;
 pub mod lowering;
 pub mod mesh;
 pub mod numbering;
@@ -13,3 +14,4 @@ pub mod program;
 pub mod quadrature;
 pub mod reference;
 pub mod strategies;
+pub mod tabulated;

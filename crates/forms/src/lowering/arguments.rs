@@ -49,6 +49,23 @@ pub enum ArgumentRole {
     Output(FunctionSpace),
 }
 
+impl ArgumentRole {
+    /// The polynomial degree of a map.
+    pub(super) fn dof_map_degree(&self) -> Option<usize> {
+        match self {
+            Self::DofMap { degree } => Some(*degree),
+            Self::CellCount
+            | Self::VertexCount
+            | Self::DofCount { .. }
+            | Self::Coordinates
+            | Self::CellVertices
+            | Self::Coefficient(_)
+            | Self::Constant(..)
+            | Self::Output(_) => None,
+        }
+    }
+}
+
 impl LoweredForm {
     /// The values of all parameters and arguments on a mesh; the output is zero.
     ///

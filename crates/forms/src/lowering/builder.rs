@@ -1,104 +1,185 @@
 //! Writing the kernel, stage by stage.
 
-use super::LoweredForm;
-use super::arguments::Argument;
+use super::entity::{Entities, side_suffix};
+use super::graph::{CellValue, Graph, Level, Op, Uses};
+use super::locals::{Columns, LocalVar, Used, holding, locals, numbered, used_columns, with_component};
 use super::names::Names;
-use super::pointwise::{Known, Level, Sink, Uses, emit, unknown};
-use super::pull::{PulledForm, Symbol, Term};
-use super::shapes::{components, jet_name, n_dofs, numbered, with_component};
-use super::signature::{FieldVars, Signature, Vars, used_functions};
-use super::tables::{RuleTables, TableNames};
-use crate::element::Nodes;
-use crate::form::{Form, FormError, Jet, Scalar, ScalarId};
-use crate::program::{BlockRoles, EvaluationRoles, Roles, stage};
-use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, MathFn, ScalarType, UpdateOp, VarId};
+use super::pointwise::{Known, Sink, emit, unknown};
+use super::signature::{Needed, Signature, Vars, used_constants};
+use super::tables::Tables;
+use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, result};
+use crate::form::FormError;
+use crate::program::{BlockRoles, CellLoop, EvaluationRoles, NotAnAction, Roles, stage};
+use crate::tabulated::{Evaluation, Integral, IntegralType, Precision, Role, Side, Table, TabulatedForm};
+use purlin_ir::{Access, Affine, Expr, InameId, InsnId, KernelBuilder, ScalarType, UpdateOp, VarId};
+use purlin_transforms::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Writes the kernel of a form that was pulled back.
-pub(super) fn build(form: PulledForm, name: &str, written: Form) -> Result<LoweredForm, FormError> {
-    let dim = form.cell.dim();
-    let mut roots: Vec<ScalarId> =
-        form.integrals.iter().flat_map(|i| i.terms.iter().map(|t| t.factor)).collect();
-    roots.push(form.determinant);
-    let weight = |place: usize| Symbol::from_place(place, dim) == Symbol::Weight;
-    let uses = Uses::new(&form.graph, &roots, weight);
-    let mut builder = Builder::new(&form, name, &uses)?;
-    builder.roles.cell = builder.names.fresh("cell");
-    let end = Affine::var(builder.vars.n_cells);
-    let cell = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), end);
-    builder.gather(cell);
+/// Writes the kernel of integrals over the same entities.
+pub(super) fn build(
+    form: &TabulatedForm,
+    name: &str,
+    integrals: &[&Integral],
+    options: &TabulatedOptions,
+) -> Result<LoweredKernel, FormError> {
+    let matrix = options.matrix;
+    let graph = Graph::new(form, integrals);
+    let roots: Vec<usize> = (0..integrals.len()).flat_map(|k| factors(&graph, integrals, k)).collect();
+    let uses = Uses::new(&graph, &roots);
+    let entities = integrals.first().map(|i| Entities::of(i)).ok_or(FormError::Empty)?;
+    let needed = Needed {
+        entities,
+        inputs: input_locals(form, integrals, &graph, &uses),
+        results: result::locals_of(form, integrals, matrix)?,
+        outputs: result::outputs_of(form, integrals),
+        constants: used_constants(&graph, &uses),
+        oriented: integrals.iter().flat_map(|i| &i.tables).any(|t| t.permutations.is_some()),
+        matrix,
+        position_width: options.position_width,
+    };
+    let mut builder = Builder::new(form, name, integrals, &graph, &needed)?;
+    builder.roles.cell = builder.names.fresh(entities.loop_name());
+    let end = Affine::var(builder.vars.entities.count);
+    let entity = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), end);
+    builder.entity = Some(entity);
+    builder.gathers()?;
     builder.geometry(&uses)?;
-    builder.zero();
+    result::zero(&mut builder);
     let mut points = Vec::new();
-    for place in 0..form.integrals.len() {
+    for place in 0..integrals.len() {
         points.push(builder.integral(&uses, place)?);
     }
-    builder.scatter(cell);
+    result::scatter(&mut builder)?;
     builder.b.close_loop();
-    let vars = builder.vars;
-    let kernel = builder.b.finish().map_err(|e| FormError::Bug(e.to_string()))?;
-    let program = builder.roles.program(&kernel).map_err(|e| FormError::Bug(e.to_string()))?;
-    let arguments = builder.arguments;
-    let nodes = vars.maps.keys().map(|degree| Nodes::new(form.cell, *degree));
-    let nodes = nodes.collect::<Result<_, _>>().map_err(|e| FormError::Bug(e.to_string()))?;
-    Ok(LoweredForm {
-        kernel,
-        program,
-        arguments,
-        cell: form.cell,
-        test: form.test,
-        form: written,
-        points,
-        nodes,
-    })
+    builder.finish(integrals[0], points)
 }
 
-struct Builder<'a> {
-    form: &'a PulledForm,
-    b: KernelBuilder,
-    names: Names,
-    arguments: Vec<Argument>,
-    vars: Vars,
-    fields: Vec<FieldVars>,
-    tables: TableNames,
+fn factors(graph: &Graph, integrals: &[&Integral], k: usize) -> Vec<usize> {
+    integrals[k].terms.iter().map(|t| graph.places[k][t.factor]).collect()
+}
+
+fn input_locals(
+    form: &TabulatedForm,
+    integrals: &[&Integral],
+    graph: &Graph,
+    uses: &Uses,
+) -> Vec<super::locals::Local> {
+    let mut used = used_columns(form, integrals, graph, uses);
+    let position = form.functions.iter().position(|f| f.role == Role::Coordinates);
+    used.dedup();
+    locals(
+        form,
+        &used,
+        |k| form.functions[k].name.clone(),
+        |k| form.functions[k].space,
+        |k| Some(k) == position,
+    )
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) form: &'a TabulatedForm,
+    pub(super) integrals: &'a [&'a Integral],
+    graph: &'a Graph,
+    pub(super) matrix: MatrixResult,
+    position_width: Option<usize>,
+    pub(super) b: KernelBuilder,
+    pub(super) names: Names,
+    arguments: Vec<LoweredArgument>,
+    pub(super) vars: Vars,
+    tables: Tables,
+    /// The outermost loop, once it is open.
+    entity: Option<InameId>,
     /// What was written, by role.
-    roles: Roles,
+    pub(super) roles: Roles,
+    /// Why the kernel has no cell program, if so.
+    pub(super) no_program: Option<String>,
     /// Values that are the same at all points of a cell.
     known: Known,
+    /// Results that are no vectors, by output.
+    sums: BTreeMap<usize, VarId>,
+    /// Points of the integral that is being written; 1 outside of them.
+    points: usize,
+    ty: ScalarType,
 }
 
 impl<'a> Builder<'a> {
-    fn new(form: &'a PulledForm, name: &str, uses: &Uses) -> Result<Self, FormError> {
+    fn new(
+        form: &'a TabulatedForm,
+        name: &str,
+        integrals: &'a [&'a Integral],
+        graph: &'a Graph,
+        needed: &Needed,
+    ) -> Result<Self, FormError> {
         let mut names = Names::default();
         names.reserve(name)?;
-        let used = used_functions(form, uses);
-        let user_names = used.coefficients.keys().map(|k| &form.graph.coefficients()[*k].name);
-        for name in user_names {
-            names.reserve(name)?;
-        }
         let mut b = KernelBuilder::new(name);
-        let mut signature = Signature { b: &mut b, names: &mut names, arguments: Vec::new() };
-        let (vars, fields) = signature.declare(form, &used)?;
+        let ty = match form.scalar {
+            Precision::F32 => ScalarType::F32,
+            Precision::F64 => ScalarType::F64,
+        };
+        let mut signature = Signature { b: &mut b, names: &mut names, arguments: Vec::new(), ty };
+        let vars = signature.declare(form, needed)?;
         let arguments = signature.arguments;
+        let no_program = match needed.entities {
+            Entities { over: IntegralType::Cell, listed: false } => None,
+            Entities { .. } => Some("its loop is not over all cells".into()),
+        };
         Ok(Self {
             form,
+            integrals,
+            graph,
+            matrix: needed.matrix,
+            position_width: needed.position_width,
             b,
             names,
             arguments,
             vars,
-            fields,
-            tables: TableNames::default(),
+            tables: Tables::new(ty),
+            entity: None,
             roles: Roles::default(),
+            no_program,
             known: Known::new(),
+            sums: BTreeMap::new(),
+            points: 1,
+            ty,
         })
     }
 
-    fn dim(&self) -> usize {
-        self.form.cell.dim()
+    fn finish(self, integral: &Integral, points: Vec<usize>) -> Result<LoweredKernel, FormError> {
+        let kernel = self.b.finish().map_err(|e| FormError::Bug(e.to_string()))?;
+        let statements = self.roles.commits.iter().map(Statement::named).collect();
+        let cells = CellLoop { cell: Loop::named(&self.roles.cell), commits: statements };
+        let program = match self.no_program {
+            Some(found) => {
+                let found = format!("{found}, which the strategy `single_cell` takes");
+                Err(NotAnAction { kernel: kernel.name.clone(), found })
+            }
+            None => self.roles.program(&kernel),
+        };
+        Ok(LoweredKernel {
+            kernel,
+            program,
+            cells,
+            arguments: self.arguments,
+            over: integral.over,
+            subdomains: integral.subdomains.clone(),
+            points,
+            matrix: self.matrix,
+        })
+    }
+
+    /// The counter of the outermost loop.
+    pub(super) fn entity(&self) -> Expr {
+        self.entity.map_or(Expr::Int(0), Expr::from)
+    }
+
+    /// The cell of a side.
+    pub(super) fn cell(&self, side: Option<Side>) -> Expr {
+        self.entity.map_or(Expr::Int(0), |entity| self.vars.entities.cell(entity, side))
     }
 
     /// Tags an instruction with its stage and function; returns its name.
-    fn label(&mut self, insn: InsnId, stage: &str, function: Option<&str>) -> String {
+    pub(super) fn label(&mut self, insn: InsnId, stage: &str, function: Option<&str>) -> String {
         self.b.label(insn, stage);
         if let Some(name) = function {
             self.b.label(insn, format!("{}{name}", stage::OF));
@@ -107,14 +188,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Opens a loop over `n` values; returns its name and its counter.
-    fn loop_over(&mut self, stem: &str, n: usize) -> (String, Expr) {
+    pub(super) fn loop_over(&mut self, stem: &str, n: usize) -> (String, Expr) {
         let name = self.names.fresh(stem);
         let iname = self.b.open_loop(&name, Affine::constant(0), Affine::constant(n as i64));
         (name, Expr::from(iname))
     }
 
     /// The roles of the quadrature loop that is being written.
-    fn block(&mut self) -> &mut BlockRoles {
+    pub(super) fn block(&mut self) -> &mut BlockRoles {
         if self.roles.blocks.is_empty() {
             self.roles.blocks.push(BlockRoles::default());
         }
@@ -122,44 +203,68 @@ impl<'a> Builder<'a> {
         &mut self.roles.blocks[last]
     }
 
-    fn assign(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
+    pub(super) fn assign(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
         let name = self.names.fresh(stem);
         self.b.assign(name, lhs, rhs)
     }
 
-    fn add_to(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
+    pub(super) fn add_to(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
         let name = self.names.fresh(stem);
         self.b.update(name, lhs, UpdateOp::Add, rhs)
     }
 
-    fn gather(&mut self, cell: purlin_ir::InameId) {
-        let (coordinates, map, vertices) =
-            (self.vars.coordinates, self.vars.cell_vertices, self.vars.vertices);
-        let (_, vertex) = self.loop_over("i_vertex", self.dim() + 1);
-        for axis in 0..self.dim() {
-            let number = Expr::load(map, [cell.into(), vertex.clone()]);
-            let value = Expr::load(coordinates, [number, Expr::Int(axis as i64)]);
-            let lhs = Access::new(vertices, [vertex.clone(), Expr::Int(axis as i64)]);
-            let insn = self.assign(&format!("gather_x{axis}"), lhs, value);
-            let insn = self.label(insn, stage::GATHER, Some("x"));
-            self.roles.gathers.push(insn);
-        }
-        self.b.close_loop();
-        for k in 0..self.fields.len() {
-            self.gather_field(cell, k);
-        }
+    /// A new temporary of reals.
+    pub(super) fn scalar(&mut self, stem: &str) -> VarId {
+        let name = self.names.fresh(stem);
+        self.b.temporary(name, self.ty, [])
     }
 
-    fn gather_field(&mut self, cell: purlin_ir::InameId, k: usize) {
-        let FieldVars { name, space, argument, local, .. } = &self.fields[k];
-        let (name, space, argument, local) = (name.clone(), *space, *argument, *local);
-        let (_, node) = self.loop_over(&format!("i_gather_{name}"), n_dofs(&space));
-        let number = Expr::load(self.vars.maps[&space.degree()], [cell.into(), node.clone()]);
-        for component in components(&space) {
-            let value = Expr::load(argument, with_component(number.clone(), component));
-            let lhs = Access::new(local, with_component(node.clone(), component));
-            let insn = self.assign(&numbered("gather_", &name, component), lhs, value);
-            let insn = self.label(insn, stage::GATHER, Some(&name));
+    /// A new result of an entity that is no vector.
+    pub(super) fn sum(&mut self, output: usize, stem: &str, shape: &[usize]) -> VarId {
+        let name = self.names.fresh(stem);
+        let var = self.b.temporary(name, self.ty, result::extents(shape));
+        self.sums.insert(output, var);
+        var
+    }
+
+    /// The result of an entity that is no vector.
+    pub(super) fn sum_of(&self, output: usize) -> Result<VarId, FormError> {
+        self.sums.get(&output).copied().ok_or_else(|| FormError::Internal("a term adds to no result".into()))
+    }
+
+    fn gathers(&mut self) -> Result<(), FormError> {
+        for local in self.vars.inputs.clone() {
+            self.gather(&local);
+            if !self.form.spaces[local.local.space].transforms.is_empty() {
+                super::states::transform_input(self, &local)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, local: &LocalVar) {
+        let (data, form) = (&local.local, self.form);
+        let function = &form.functions[data.of];
+        let space = &form.spaces[data.space];
+        let are_vertices = function.role == Role::Coordinates
+            && form.cell.is_simplex()
+            && space.columns == form.cell.vertices();
+        let stem = match are_vertices {
+            true => format!("i_vertex{}", side_suffix(data.side)),
+            false => format!("i_gather_{}", data.stem),
+        };
+        let cell = self.cell(data.side);
+        let (_, node) = self.loop_over(&stem, data.columns.count);
+        let number = Expr::load(self.vars.maps[&data.space], [cell, data.columns.column(node.clone())]);
+        for component in local.components() {
+            let argument = self.vars.functions[&data.of];
+            // an entry of a wider array has an axis of components also where one is read
+            let wide = function.role == Role::Coordinates && self.position_width.is_some_and(|w| w > 1);
+            let given = component.or(wide.then_some(0));
+            let value = Expr::load(argument, with_component(number.clone(), given));
+            let lhs = Access::new(local.var, with_component(node.clone(), component));
+            let insn = self.assign(&numbered("gather_", &data.stem, component), lhs, value);
+            let insn = self.label(insn, stage::GATHER, Some(&data.stem));
             self.roles.gathers.push(insn);
         }
         self.b.close_loop();
@@ -168,149 +273,184 @@ impl<'a> Builder<'a> {
     /// Everything that is the same at all points of a cell.
     fn geometry(&mut self, uses: &Uses) -> Result<(), FormError> {
         let mut known = std::mem::take(&mut self.known);
-        let form = self.form;
-        // |det J| is a symbol of the graph but is computed from a node of it: first what the node needs.
-        let needed = below(form, &[form.determinant]);
-        let determinant = uses.restricted(|k| needed.contains(&k));
-        let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
-        emit(&form.graph, &determinant, Level::Cell, &form.named, &mut known, &mut sink)?;
-        let written = sink.written;
-        self.roles.geometry.extend(written);
-        let value = value_of(form, &known, "the determinant", form.determinant)?;
-        let lhs = Access::scalar(self.vars.abs_det);
-        let insn = self.assign("set_abs_det", lhs, Expr::call(MathFn::Fabs, [value]));
-        let insn = self.label(insn, stage::GEOMETRY, None);
-        self.roles.geometry.push(insn);
-        let mut sink = self.sink(stage::GEOMETRY, BTreeMap::new());
-        emit(&form.graph, uses, Level::Cell, &form.named, &mut known, &mut sink)?;
+        let graph = self.graph;
+        let terminals = self.table_entries(uses, Level::Cell, None)?;
+        let mut sink = self.sink(stage::GEOMETRY, terminals);
+        emit(graph, uses, Level::Cell, &graph.names, &mut known, &mut sink)?;
         let written = sink.written;
         self.roles.geometry.extend(written);
         self.known = known;
         Ok(())
     }
 
-    fn zero(&mut self) {
-        let test = self.form.test;
-        let (zero, node) = self.loop_over("i_zero", n_dofs(&test));
-        self.roles.zero = zero;
-        for component in components(&test) {
-            let lhs = Access::new(self.vars.local_output, with_component(node.clone(), component));
-            let insn = self.assign(&numbered("zero_", "y", component), lhs, Expr::from(0.0));
-            self.b.label(insn, stage::INIT);
-            let insn = self.label(insn, stage::QUADRATURE, None);
-            self.roles.zeroes.push(insn);
+    /// Entries of tables without degrees of freedom, by node.
+    fn table_entries(
+        &mut self,
+        uses: &Uses,
+        level: Level,
+        q: Option<&Expr>,
+    ) -> Result<BTreeMap<usize, Expr>, FormError> {
+        let mut entries = BTreeMap::new();
+        let (graph, integrals) = (self.graph, self.integrals);
+        for (k, node) in graph.nodes.iter().enumerate() {
+            if !uses.is_needed(k) || graph.level[k] != level {
+                continue;
+            }
+            if let Op::Table(integral, place, side) = node.op {
+                let table = &integrals[integral].tables[place];
+                let point = q.cloned().unwrap_or(Expr::Int(0));
+                entries.insert(k, self.entry(table, side, point, Expr::Int(0)));
+            }
+            if let Op::FacetValue(integral, place) = node.op {
+                entries.insert(k, self.facet_value(integrals[integral], place)?);
+            }
         }
-        self.b.close_loop();
+        Ok(entries)
+    }
+
+    /// A sum of degrees of freedom times entries of a table that has one row a facet.
+    fn facet_value(&mut self, integral: &Integral, place: usize) -> Result<Expr, FormError> {
+        let e = &integral.evaluations[place];
+        let table = &integral.tables[e.table];
+        let columns = Columns::new(e.offset, e.stride, table.dofs());
+        let local = holding(&self.vars.inputs, e.function, e.side, columns).cloned();
+        let local = local.ok_or_else(|| FormError::Internal("a facet's value reads no array".into()))?;
+        let mut sum: Option<Expr> = None;
+        let entries = table.values.entries();
+        for i in
+            (0..table.dofs()).filter(|i| entries.iter().skip(*i).step_by(table.dofs()).any(|v| *v != 0.0))
+        {
+            let index = local.index(columns, Expr::Int(i as i64));
+            let index = if columns == local.local.columns {
+                index
+            } else {
+                Expr::Int((e.offset + e.stride * i) as i64)
+            };
+            let load = Expr::load(local.var, with_component(index, local.component(e.component)));
+            let product = self.entry(table, e.side, Expr::Int(0), Expr::Int(i as i64)) * load;
+            sum = Some(sum.map_or(product.clone(), |s| s + product));
+        }
+        Ok(sum.unwrap_or(Expr::from(0.0)))
+    }
+
+    /// An entry of a table at a point of the entity.
+    pub(super) fn entry(&mut self, table: &Table, side: Option<Side>, q: Expr, dof: Expr) -> Expr {
+        let oriented = table.permutations.is_some();
+        // without a side, any facet serves: all are equal
+        let side = side.or(self.vars.entities.kind.sides()[0]);
+        let leading = self.entity.map(|e| self.vars.entities.leading(e, side, oriented));
+        let [.., n, dofs] = *table.values.shape() else { return Expr::from(0.0) };
+        let (points, entries) = (self.points, table.values.entries());
+        let repeated = n == 1 && points > 1 && self.vars.entities.kind.over == IntegralType::Cell;
+        let var = match repeated {
+            // strategies cut tables in tiles of points
+            true => self.table(&table.name, &[points, dofs], &entries.repeat(points)),
+            false => self.table(&table.name, table.values.shape(), entries),
+        };
+        let q = if n == 1 && !repeated { Expr::Int(0) } else { q };
+        let index: Vec<Expr> = leading.unwrap_or_default().into_iter().chain([q, dof]).collect();
+        Expr::load(var, index)
+    }
+
+    /// A table by its entries.
+    pub(super) fn table(&mut self, stem: &str, shape: &[usize], entries: &[f64]) -> VarId {
+        self.tables.table(&mut self.b, &mut self.names, stem, shape, entries)
     }
 
     /// The loop over the quadrature points of an integral; gives their number.
     fn integral(&mut self, uses: &Uses, place: usize) -> Result<usize, FormError> {
-        let form = self.form;
-        let integral = &form.integrals[place];
+        let (graph, integral) = (self.graph, self.integrals[place]);
         if integral.terms.is_empty() {
             return Ok(0);
         }
-        let scheme = integral.measure.scheme().unwrap_or_default();
-        let mut tables = RuleTables::new(form.cell, integral.degree, scheme)?;
-        let roots: Vec<ScalarId> = integral.terms.iter().map(|t| t.factor).collect();
-        let needed: BTreeSet<usize> = below(form, &roots);
-        let (quad, q) = self.loop_over("q", tables.n_points());
+        let roots = factors(graph, self.integrals, place);
+        let needed: BTreeSet<usize> = graph.below(&roots);
+        let own = uses.restricted(|k| needed.contains(&k));
+        let n_points = integral.weights.len();
+        self.points = n_points;
+        let (quad, q) = self.loop_over("q", n_points);
         self.roles.blocks.push(BlockRoles { quad, ..BlockRoles::default() });
-        let mut terminals = BTreeMap::new();
-        self.position(&needed, &mut tables, &q, &mut terminals)?;
-        for k in 0..self.fields.len() {
-            self.evaluate(k, &needed, &mut tables, &q, &mut terminals)?;
+        let mut terminals = self.evaluate(place, &own, &q)?;
+        let weights = self.table("weights", &[n_points], &integral.weights);
+        terminals.extend(self.table_entries(&own, Level::Point, Some(&q))?);
+        if let Some(k) = graph.nodes.iter().position(|n| n.op == Op::Weight(place)) {
+            terminals.insert(k, Expr::load(weights, [q.clone()]));
         }
-        let weights = self.tables.weights(&mut self.b, &mut self.names, &tables);
-        let weight = Scalar::Symbol(Symbol::Weight.place(self.dim()));
-        if let Some(id) = form.graph.find(&weight) {
-            terminals.insert(id, Expr::load(weights, [q.clone()]));
-        }
-        let factors = self.pointwise(uses, &integral.terms, &needed, terminals)?;
-        self.accumulate(&integral.terms, &factors, &mut tables, &q)?;
+        let factors = self.pointwise(&own, &roots, terminals)?;
+        result::accumulate(self, integral, &factors, &q)?;
         self.b.close_loop();
-        Ok(tables.n_points())
-    }
-
-    /// The position at a point, from the vertices and the P1 basis.
-    fn position(
-        &mut self,
-        needed: &BTreeSet<usize>,
-        tables: &mut RuleTables,
-        q: &Expr,
-        terminals: &mut BTreeMap<ScalarId, Expr>,
-    ) -> Result<(), FormError> {
-        let dim = self.dim();
-        let find = |axis: usize| {
-            self.form.graph.find(&Scalar::Coordinate(axis)).filter(|id| needed.contains(&id.index()))
-        };
-        let axes: Vec<(usize, ScalarId)> = (0..dim).filter_map(|axis| Some((axis, find(axis)?))).collect();
-        if axes.is_empty() {
-            return Ok(());
-        }
-        let basis = self.tables.basis(&mut self.b, &mut self.names, tables, 1, None)?;
-        let mut roles = EvaluationRoles { function: "x".into(), ..EvaluationRoles::default() };
-        let vars: Vec<VarId> =
-            axes.iter().map(|(axis, _)| self.accumulator(&format!("x{axis}"), &mut roles)).collect();
-        let (dofs, vertex) = self.loop_over("j_x", dim + 1);
-        roles.dofs = dofs;
-        for ((axis, id), var) in axes.into_iter().zip(vars) {
-            let table = Expr::load(basis, [q.clone(), vertex.clone()]);
-            let value = Expr::load(self.vars.vertices, [vertex.clone(), Expr::Int(axis as i64)]);
-            let insn = self.add_to(&format!("eval_x{axis}"), Access::scalar(var), table * value);
-            roles.products.push(self.label(insn, stage::EVALUATION, Some("x")));
-            terminals.insert(id, Expr::scalar(var));
-        }
-        self.b.close_loop();
-        self.block().evaluations.push(roles);
-        Ok(())
+        Ok(n_points)
     }
 
     /// A scalar temporary set to zero.
     fn accumulator(&mut self, stem: &str, roles: &mut EvaluationRoles) -> VarId {
         let name = self.names.fresh(stem);
         let insn_name = self.names.fresh(&format!("init_{name}"));
-        let var = self.b.temporary(name, ScalarType::F64, []);
+        let var = self.b.temporary(name, self.ty, []);
         let insn = self.b.assign(insn_name, Access::scalar(var), Expr::from(0.0));
         roles.inits.push(self.label(insn, stage::EVALUATION, Some(&roles.function)));
         self.b.label(insn, stage::INIT);
         var
     }
 
-    /// The jets of a function that the integral needs, in one loop over its nodes.
+    /// The evaluations that an integral needs, those of the same columns in one loop.
     fn evaluate(
         &mut self,
-        k: usize,
-        needed: &BTreeSet<usize>,
-        tables: &mut RuleTables,
+        place: usize,
+        needed: &Uses,
         q: &Expr,
-        terminals: &mut BTreeMap<ScalarId, Expr>,
+    ) -> Result<BTreeMap<usize, Expr>, FormError> {
+        let integral = self.integrals[place];
+        let mut terminals = BTreeMap::new();
+        let mut groups: Vec<(Used, Vec<(usize, &Evaluation)>)> = Vec::new();
+        for (k, e) in integral.evaluations.iter().enumerate() {
+            let Some(node) = self.graph.nodes.iter().position(|n| n.op == Op::Evaluation(place, k)) else {
+                continue;
+            };
+            if !needed.is_needed(node) {
+                continue;
+            }
+            let columns = Columns::new(e.offset, e.stride, integral.tables[e.table].dofs());
+            let used = Used { of: e.function, side: e.side, columns };
+            match groups.iter_mut().find(|(u, _)| *u == used) {
+                Some((_, list)) => list.push((node, e)),
+                None => groups.push((used, vec![(node, e)])),
+            }
+        }
+        for (used, list) in groups {
+            self.evaluate_columns(integral, used, &list, q, &mut terminals)?;
+        }
+        Ok(terminals)
+    }
+
+    fn evaluate_columns(
+        &mut self,
+        integral: &Integral,
+        used: Used,
+        list: &[(usize, &Evaluation)],
+        q: &Expr,
+        terminals: &mut BTreeMap<usize, Expr>,
     ) -> Result<(), FormError> {
-        let FieldVars { name, space, local, jets, .. } = &self.fields[k];
-        let (name, space, local) = (name.clone(), *space, *local);
-        let find =
-            |jet: &Jet| self.form.graph.find(&Scalar::Jet(*jet)).filter(|id| needed.contains(&id.index()));
-        let jets: Vec<(Jet, ScalarId)> = jets.iter().filter_map(|jet| Some((*jet, find(jet)?))).collect();
-        if jets.is_empty() {
-            return Ok(());
-        }
+        let local = holding(&self.vars.inputs, used.of, used.side, used.columns).cloned();
+        let local = local.ok_or_else(|| FormError::Internal("an evaluation reads no array".into()))?;
+        let stem = local.local.stem.clone();
+        let mut roles = EvaluationRoles { function: stem.clone(), ..EvaluationRoles::default() };
         let mut vars = Vec::new();
-        let mut roles = EvaluationRoles { function: name.clone(), ..EvaluationRoles::default() };
-        for (jet, _) in &jets {
-            let basis =
-                self.tables.basis(&mut self.b, &mut self.names, tables, space.degree(), jet.axis())?;
-            vars.push((self.accumulator(&jet_name(&name, &space, jet), &mut roles), basis));
+        for (_, e) in list {
+            // declared before the loop opens
+            self.entry(&integral.tables[e.table], e.side, Expr::Int(0), Expr::Int(0));
+            let name = evaluation_name(&stem, &local, e);
+            vars.push((self.accumulator(&name, &mut roles), name));
         }
-        let (dofs, node) = self.loop_over(&format!("j_{name}"), n_dofs(&space));
+        let (dofs, node) = self.loop_over(&format!("j_{stem}"), used.columns.count);
         roles.dofs = dofs;
-        for ((jet, id), (var, basis)) in jets.into_iter().zip(vars) {
-            let component = space.is_vector().then_some(jet.component);
-            let value = Expr::load(local, with_component(node.clone(), component));
-            let table = Expr::load(basis, [q.clone(), node.clone()]);
-            let stem = format!("eval_{}", jet_name(&name, &space, &jet));
-            let insn = self.add_to(&stem, Access::scalar(var), table * value);
-            roles.products.push(self.label(insn, stage::EVALUATION, Some(&name)));
-            terminals.insert(id, Expr::scalar(var));
+        for ((id, e), (var, name)) in list.iter().zip(vars) {
+            let index = with_component(local.index(used.columns, node.clone()), local.component(e.component));
+            let value = Expr::load(local.var, index);
+            let table = self.entry(&integral.tables[e.table], e.side, q.clone(), node.clone());
+            let insn = self.add_to(&format!("eval_{name}"), Access::scalar(var), table * value);
+            roles.products.push(self.label(insn, stage::EVALUATION, Some(&stem)));
+            terminals.insert(*id, Expr::scalar(var));
         }
         self.b.close_loop();
         self.block().evaluations.push(roles);
@@ -321,72 +461,32 @@ impl<'a> Builder<'a> {
     fn pointwise(
         &mut self,
         uses: &Uses,
-        terms: &[Term],
-        needed: &BTreeSet<usize>,
-        terminals: BTreeMap<ScalarId, Expr>,
+        roots: &[usize],
+        terminals: BTreeMap<usize, Expr>,
     ) -> Result<Vec<Expr>, FormError> {
         let mut known = self.known.clone();
-        let form = self.form;
-        let mut named = form.named.clone();
-        for (k, term) in terms.iter().enumerate() {
-            named.entry(term.factor).or_insert_with(|| format!("e{k}"));
+        let graph = self.graph;
+        let mut named = graph.names.clone();
+        for (k, root) in roots.iter().enumerate() {
+            named.entry(*root).or_insert_with(|| format!("e{k}"));
         }
-        let uses = uses.restricted(|k| needed.contains(&k));
         let mut sink = self.sink(stage::POINTWISE, terminals);
-        emit(&form.graph, &uses, Level::Point, &named, &mut known, &mut sink)?;
+        emit(graph, uses, Level::Point, &named, &mut known, &mut sink)?;
         let written = sink.written;
         self.block().pointwise = written;
-        terms.iter().map(|term| value_of(form, &known, "a factor", term.factor)).collect()
+        let value = |root: &usize| match known.get(root) {
+            Some((value, _)) => Ok(value.clone()),
+            None => Err(unknown("a factor", &graph.nodes[*root].op)),
+        };
+        roots.iter().map(value).collect()
     }
 
-    fn accumulate(
-        &mut self,
-        terms: &[Term],
-        factors: &[Expr],
-        tables: &mut RuleTables,
-        q: &Expr,
-    ) -> Result<(), FormError> {
-        let test = self.form.test;
-        let mut bases = Vec::new();
-        for term in terms {
-            bases.push(self.tables.basis(&mut self.b, &mut self.names, tables, test.degree(), term.axis)?);
-        }
-        let (rows, node) = self.loop_over("i", n_dofs(&test));
-        self.block().rows = rows;
-        for ((term, factor), basis) in terms.iter().zip(factors).zip(bases) {
-            let component = test.is_vector().then_some(term.component);
-            let lhs = Access::new(self.vars.local_output, with_component(node.clone(), component));
-            let stem = numbered("quad_", "y", component);
-            let stem = term.axis.map_or(stem.clone(), |axis| format!("{stem}_d{axis}"));
-            let insn = self.add_to(&stem, lhs, Expr::load(basis, [q.clone(), node.clone()]) * factor.clone());
-            let insn = self.label(insn, stage::QUADRATURE, None);
-            self.block().products.push(insn);
-        }
-        self.b.close_loop();
-        Ok(())
-    }
-
-    fn scatter(&mut self, cell: purlin_ir::InameId) {
-        let test = self.form.test;
-        let (scatter, node) = self.loop_over("i_scatter", n_dofs(&test));
-        self.roles.scatter = scatter;
-        let number = Expr::load(self.vars.maps[&test.degree()], [cell.into(), node.clone()]);
-        for component in components(&test) {
-            let value = Expr::load(self.vars.local_output, with_component(node.clone(), component));
-            let lhs = Access::new(self.vars.output, with_component(number.clone(), component));
-            let insn = self.add_to(&numbered("scatter_", "y", component), lhs, value);
-            let insn = self.label(insn, stage::SCATTER, None);
-            self.roles.commits.push(insn);
-        }
-        self.b.close_loop();
-    }
-
-    fn sink(&mut self, stage: &'static str, terminals: BTreeMap<ScalarId, Expr>) -> StageSink<'_> {
+    fn sink(&mut self, stage: &'static str, terminals: BTreeMap<usize, Expr>) -> StageSink<'_> {
         StageSink {
-            form: self.form,
             b: &mut self.b,
             names: &mut self.names,
             vars: &self.vars,
+            ty: self.ty,
             stage,
             terminals,
             written: Vec::new(),
@@ -394,72 +494,95 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The value of a node that was emitted.
-fn value_of(form: &PulledForm, known: &Known, what: &str, node: ScalarId) -> Result<Expr, FormError> {
-    match known.get(&node) {
-        Some((value, _)) => Ok(value.clone()),
-        None => Err(unknown(what, &form.graph.node(node))),
+/// The name that was given, or else one of the function, its component and its place.
+fn evaluation_name(stem: &str, local: &LocalVar, e: &Evaluation) -> String {
+    let side = side_suffix(e.side);
+    match &e.name {
+        Some(name) => format!("{name}{side}"),
+        None => numbered("", stem, local.component(e.component)) + "_q",
     }
 }
 
 /// Writes the instructions of the geometry and pointwise stages.
 struct StageSink<'b> {
-    form: &'b PulledForm,
     b: &'b mut KernelBuilder,
     names: &'b mut Names,
     vars: &'b Vars,
+    ty: ScalarType,
     stage: &'static str,
-    terminals: BTreeMap<ScalarId, Expr>,
+    terminals: BTreeMap<usize, Expr>,
     /// The instructions.
     written: Vec<String>,
 }
 
+impl StageSink<'_> {
+    /// A sum of degrees of freedom times numbers, what is added before what is subtracted.
+    fn cell_value(&self, v: &CellValue) -> Option<Expr> {
+        let whole = |(column, _): &(usize, u64)| Columns::new(*column, 1, 1);
+        let single = v.terms.len() == 1;
+        let mut sum: Option<Expr> = None;
+        let (added, subtracted): (Vec<_>, Vec<_>) =
+            v.terms.iter().partition(|(_, bits)| f64::from_bits(*bits) > 0.0);
+        for term in added.into_iter().chain(subtracted) {
+            let columns = whole(term);
+            let locals = &self.vars.inputs;
+            let local = holding(locals, v.function, v.side, columns)?;
+            let index = if single && local.local.columns == columns {
+                Expr::Int(0)
+            } else {
+                Expr::Int(term.0 as i64)
+            };
+            let load = Expr::load(local.var, with_component(index, local.component(v.component)));
+            let factor = f64::from_bits(term.1);
+            let size = if factor.abs() == 1.0 { load } else { Expr::from(factor.abs()) * load };
+            sum = Some(match (sum, factor > 0.0) {
+                (None, true) => size,
+                (None, false) => -size,
+                (Some(sum), true) => sum + size,
+                (Some(sum), false) => sum - size,
+            });
+        }
+        sum
+    }
+}
+
 impl Sink for StageSink<'_> {
-    fn terminal(&mut self, node: &Scalar) -> Result<Expr, FormError> {
-        if let Some(value) = self.form.graph.find(node).and_then(|id| self.terminals.get(&id)) {
+    fn terminal(&mut self, place: usize, op: &Op) -> Result<Expr, FormError> {
+        if let Some(value) = self.terminals.get(&place) {
             return Ok(value.clone());
         }
-        let none = || unknown("a terminal", node);
-        let dim = self.form.cell.dim();
-        Ok(match node {
-            Scalar::Literal(bits) => Expr::from(bits.value()),
-            Scalar::Constant(place, component) => {
-                Expr::scalar(*self.vars.constants.get(&(*place, *component)).ok_or_else(none)?)
+        let none = || unknown("a terminal", op);
+        match op {
+            Op::Literal(bits) => Ok(Expr::from(f64::from_bits(*bits))),
+            Op::Constant(place, component) => {
+                let var = self.vars.constants.get(&(*place, *component));
+                Ok(Expr::scalar(*var.ok_or_else(none)?))
             }
-            Scalar::Symbol(place) => match Symbol::from_place(*place, dim) {
-                Symbol::Vertex(vertex, axis) => {
-                    Expr::load(self.vars.vertices, [Expr::Int(vertex as i64), Expr::Int(axis as i64)])
-                }
-                Symbol::Measure => Expr::scalar(self.vars.abs_det),
-                Symbol::Weight => return Err(none()),
-            },
-            // Jets, coordinates and weights are among the terminals of their stage.
-            Scalar::Coordinate(_)
-            | Scalar::Jet(_)
-            | Scalar::Variable(..)
-            | Scalar::Negate(_)
-            | Scalar::Add(..)
-            | Scalar::Subtract(..)
-            | Scalar::Multiply(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Conditional(..) => return Err(none()),
-        })
+            Op::CellValue(value) => self.cell_value(value).ok_or_else(none),
+            // Evaluations, weights and tables are among the terminals of their stage.
+            Op::Evaluation(..)
+            | Op::FacetValue(..)
+            | Op::Weight(_)
+            | Op::Table(..)
+            | Op::Negate
+            | Op::Arithmetic(_)
+            | Op::Math(_)
+            | Op::Bessel(..)
+            | Op::Compare(_)
+            | Op::And
+            | Op::Or
+            | Op::Not
+            | Op::Select => Err(none()),
+        }
     }
 
     fn assign(&mut self, name: Option<&str>, value: Expr) -> Expr {
         let name = self.names.fresh(name.unwrap_or("t"));
         let insn_name = self.names.fresh(&format!("set_{name}"));
-        let var = self.b.temporary(name, ScalarType::F64, []);
+        let var = self.b.temporary(name, self.ty, []);
         let insn = self.b.assign(&insn_name, Access::scalar(var), value);
         self.b.label(insn, self.stage);
         self.written.push(insn_name);
         Expr::scalar(var)
     }
-}
-
-/// The places of the nodes at and below some roots.
-fn below(form: &PulledForm, roots: &[ScalarId]) -> BTreeSet<usize> {
-    form.graph.below(roots, |_| false).into_iter().map(ScalarId::index).collect()
 }

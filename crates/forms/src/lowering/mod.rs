@@ -17,21 +17,33 @@
 
 mod arguments;
 mod builder;
+mod entity;
+mod graph;
+mod kernel;
+mod locals;
 mod names;
 mod pointwise;
 mod pull;
-mod shapes;
+mod result;
 mod signature;
+mod states;
 mod tables;
+mod tabulate;
 
 pub use arguments::{Argument, ArgumentRole};
+pub use kernel::{
+    LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, TabulatedOptions, lower_tabulated,
+};
 
 use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
 use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use crate::quadrature::QuadratureScheme;
+use crate::tabulated::{Integral, TabulatedForm};
+use pull::PulledForm;
 use purlin_ir::Kernel;
 use std::borrow::Cow;
+use tabulate::Tabulated;
 
 /// How a form is lowered.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,6 +125,66 @@ impl CellKernel for LoweredForm {
 /// Kulkarni & Klöckner 2025, Algorithm 2; derivatives are pulled back to the reference cell as in
 /// equation (12).
 pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, FormError> {
+    let (form, pulled, tabulated) = tabulated_of(form, options)?;
+    let integrals: Vec<&Integral> = tabulated.form.integrals.iter().collect();
+    let lowered = builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default())?;
+    let program = lowered.program.map_err(|e| FormError::Bug(e.to_string()))?;
+    let coefficients = pulled.graph.coefficients();
+    let role = |role: &LoweredRole| {
+        Some(match role {
+            LoweredRole::CellCount => ArgumentRole::CellCount,
+            LoweredRole::DofCount { space: 0 } => ArgumentRole::VertexCount,
+            LoweredRole::DofCount { space } => ArgumentRole::DofCount { degree: tabulated.degrees[*space] },
+            LoweredRole::Map { space: 0 } => ArgumentRole::CellVertices,
+            LoweredRole::Map { space } => ArgumentRole::DofMap { degree: tabulated.degrees[*space] },
+            LoweredRole::Function { function: 0 } => ArgumentRole::Coordinates,
+            LoweredRole::Function { function } => {
+                ArgumentRole::Coefficient(coefficients[function - 1].clone())
+            }
+            LoweredRole::Constant { constant, component } => {
+                ArgumentRole::Constant(pulled.graph.constants()[*constant].clone(), *component)
+            }
+            LoweredRole::Output { .. } => ArgumentRole::Output(pulled.test),
+            LoweredRole::EntityCount
+            | LoweredRole::NonzeroCount { .. }
+            | LoweredRole::States { .. }
+            | LoweredRole::EntityCells
+            | LoweredRole::LocalFacets
+            | LoweredRole::FacetStates
+            | LoweredRole::Positions { .. } => return None,
+        })
+    };
+    let argument = |a: &LoweredArgument| {
+        let none = || FormError::Bug(format!("`{}` stands for nothing of a linear form over cells", a.name));
+        Ok(Argument { name: a.name.clone(), role: role(&a.role).ok_or_else(none)? })
+    };
+    let arguments: Vec<Argument> =
+        lowered.arguments.iter().map(argument).collect::<Result<_, FormError>>()?;
+    let degrees = arguments.iter().filter_map(|a| a.role.dof_map_degree());
+    let nodes = degrees.map(|degree| Nodes::new(pulled.cell, degree));
+    let nodes = nodes.collect::<Result<_, _>>().map_err(|e| FormError::Bug(e.to_string()))?;
+    Ok(LoweredForm {
+        kernel: lowered.kernel,
+        program,
+        arguments,
+        cell: pulled.cell,
+        test: pulled.test,
+        form,
+        points: lowered.points,
+        nodes,
+    })
+}
+
+/// The tabulated form of a linear form: what [`lower`] lowers.
+///
+/// # Errors
+/// As [`lower`].
+pub fn tabulate(form: &Form, options: &LoweringOptions) -> Result<TabulatedForm, FormError> {
+    Ok(tabulated_of(form, options)?.2.form)
+}
+
+/// The form with the measures of the options, pulled back, and tabulated.
+fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledForm, Tabulated), FormError> {
     let mut form = form.clone();
     if let Some(degree) = options.degree {
         form = form.with_degree(degree);
@@ -130,7 +202,9 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
             return Err(FormError::Discretisation(message));
         }
     }
-    builder::build(pull::pull(expanded)?, &options.name, form)
+    let pulled = pull::pull(expanded)?;
+    let tabulated = tabulate::tabulate(&pulled, &options.name)?;
+    Ok((form, pulled, tabulated))
 }
 
 #[cfg(test)]

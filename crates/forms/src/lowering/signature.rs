@@ -1,230 +1,275 @@
 //! The signature of the kernel: what the form needs becomes parameters, arguments and temporaries.
 
-use super::arguments::{Argument, ArgumentRole};
+use super::entity::{Entities, EntityVars};
+use super::graph::{Graph, Op, Uses};
+use super::locals::{Local, LocalVar, local_shape};
 use super::names::Names;
-use super::pointwise::Uses;
-use super::pull::PulledForm;
-use super::shapes::{extents, local_shape, n_dofs};
-use crate::form::{Field, FormError, FunctionSpace, Jet, Scalar};
+use super::{LoweredArgument, LoweredRole, MatrixResult};
+use crate::form::FormError;
+use crate::tabulated::{Role, TabulatedForm};
 use purlin_ir::{Affine, Direction, KernelBuilder, ScalarType, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function that is evaluated.
-pub(super) struct FieldVars {
-    pub(super) name: String,
-    pub(super) space: FunctionSpace,
-    pub(super) argument: VarId,
-    /// Its degrees of freedom on the cell, [dofs] or [dofs, components].
-    pub(super) local: VarId,
-    pub(super) jets: Vec<Jet>,
-}
-
-pub(super) struct Vars {
-    pub(super) n_cells: VarId,
-    pub(super) coordinates: VarId,
-    pub(super) cell_vertices: VarId,
-    /// Degree-of-freedom maps by polynomial degree.
-    pub(super) maps: BTreeMap<usize, VarId>,
-    pub(super) output: VarId,
-    pub(super) local_output: VarId,
-    /// Coordinates of the cell's vertices, [vertices, dim].
-    pub(super) vertices: VarId,
-    pub(super) abs_det: VarId,
-    pub(super) constants: BTreeMap<(usize, usize), VarId>,
-}
-
-/// The jets and constants that the kernel needs.
-pub(super) struct Used {
-    pub(super) coefficients: BTreeMap<usize, Vec<Jet>>,
+/// What a kernel needs of a form.
+pub(super) struct Needed {
+    pub(super) entities: Entities,
+    pub(super) inputs: Vec<Local>,
+    pub(super) results: Vec<Local>,
+    /// Places of the outputs.
+    pub(super) outputs: BTreeSet<usize>,
     pub(super) constants: BTreeSet<(usize, usize)>,
+    /// Whether tables have an axis for the orientation of a facet.
+    pub(super) oriented: bool,
+    pub(super) matrix: MatrixResult,
+    pub(super) position_width: Option<usize>,
 }
 
-impl Used {
-    /// Polynomial degrees of the spaces, with what stands behind names that are one per degree.
-    fn degrees(&self, form: &PulledForm) -> BTreeMap<usize, String> {
-        let coefficients = self.coefficients.keys().map(|k| form.graph.coefficients()[*k].space.degree());
-        let degrees: BTreeSet<usize> = coefficients.chain([form.test.degree()]).collect();
-        // One space needs no degree in its names.
-        let several = degrees.len() > 1;
-        degrees.into_iter().map(|p| (p, if several { format!("_p{p}") } else { String::new() })).collect()
-    }
+/// The variables that a kernel starts with.
+pub(super) struct Vars {
+    pub(super) entities: EntityVars,
+    /// By place of the space.
+    pub(super) maps: BTreeMap<usize, VarId>,
+    pub(super) states: BTreeMap<usize, VarId>,
+    /// By place of the function.
+    pub(super) functions: BTreeMap<usize, VarId>,
+    /// By place of the output.
+    pub(super) outputs: BTreeMap<usize, VarId>,
+    pub(super) positions: BTreeMap<usize, VarId>,
+    pub(super) constants: BTreeMap<(usize, usize), VarId>,
+    pub(super) inputs: Vec<LocalVar>,
+    pub(super) results: Vec<LocalVar>,
 }
 
-/// Shape of a function's degrees of freedom on the mesh: [dofs] or [dofs, components].
-fn global_shape(space: &FunctionSpace, counts: &BTreeMap<usize, VarId>) -> Vec<Affine> {
-    let width = space.is_vector().then(|| Affine::constant(space.dim() as i64));
-    std::iter::once(Affine::var(counts[&space.degree()])).chain(width).collect()
-}
-
-/// The coefficients, derivatives and constants below the roots.
-pub(super) fn used_functions(form: &PulledForm, uses: &Uses) -> Used {
-    let mut used = Used { coefficients: BTreeMap::new(), constants: BTreeSet::new() };
-    for k in uses.needed() {
-        match form.graph.nodes()[k] {
-            Scalar::Jet(jet) => {
-                if let Field::Coefficient(place) = jet.field {
-                    used.coefficients.entry(place).or_default().push(jet);
-                }
-            }
-            Scalar::Constant(place, component) => {
-                used.constants.insert((place, component));
-            }
-            Scalar::Literal(_)
-            | Scalar::Coordinate(_)
-            | Scalar::Symbol(_)
-            | Scalar::Variable(..)
-            | Scalar::Negate(_)
-            | Scalar::Add(..)
-            | Scalar::Subtract(..)
-            | Scalar::Multiply(..)
-            | Scalar::Divide(..)
-            | Scalar::Power(..)
-            | Scalar::Math(..)
-            | Scalar::Conditional(..) => {}
-        }
-    }
-    used.coefficients.values_mut().for_each(|jets| jets.sort_by_key(|j| (j.component, j.order(), j.axis())));
-    used
+/// The components of constants below the roots.
+pub(super) fn used_constants(graph: &Graph, uses: &Uses) -> BTreeSet<(usize, usize)> {
+    let needed = graph.nodes.iter().enumerate().filter(|(k, _)| uses.is_needed(*k));
+    let constant = |op: &Op| match op {
+        Op::Constant(place, component) => Some((*place, *component)),
+        Op::Literal(_)
+        | Op::CellValue(_)
+        | Op::FacetValue(..)
+        | Op::Evaluation(..)
+        | Op::Weight(_)
+        | Op::Table(..)
+        | Op::Negate
+        | Op::Arithmetic(_)
+        | Op::Math(_)
+        | Op::Bessel(..)
+        | Op::Compare(_)
+        | Op::And
+        | Op::Or
+        | Op::Not
+        | Op::Select => None,
+    };
+    needed.filter_map(|(_, node)| constant(&node.op)).collect()
 }
 
 /// Declares the parameters and arguments, in order.
 pub(super) struct Signature<'b> {
     pub(super) b: &'b mut KernelBuilder,
     pub(super) names: &'b mut Names,
-    pub(super) arguments: Vec<Argument>,
+    pub(super) arguments: Vec<LoweredArgument>,
+    /// Type of reals.
+    pub(super) ty: ScalarType,
 }
 
 impl Signature<'_> {
-    /// Declares everything: parameters, the output, the mesh, the maps, the form's functions and
+    /// Declares everything: parameters, the results, the mesh, the maps, the form's functions and
     /// constants, then what a cell holds of them.
-    pub(super) fn declare(
-        &mut self,
-        form: &PulledForm,
-        used: &Used,
-    ) -> Result<(Vars, Vec<FieldVars>), FormError> {
-        let (dim, test) = (form.cell.dim(), form.test);
-        let constant_names = self.constant_names(form, used)?;
-        let degrees = used.degrees(form);
-        let n_cells = self.param("n_cells", ArgumentRole::CellCount);
-        let n_vertices = self.param("n_vertices", ArgumentRole::VertexCount);
+    pub(super) fn declare(&mut self, form: &TabulatedForm, needed: &Needed) -> Result<Vars, FormError> {
+        let functions: BTreeSet<usize> = needed.inputs.iter().map(|l| l.of).collect();
+        let is_position = |k: &usize| form.functions[*k].role == Role::Coordinates;
+        for k in functions.iter().filter(|k| !is_position(k)) {
+            self.names.reserve(form.functions[*k].argument_name())?;
+        }
+        let mut constant_names = BTreeMap::new();
+        for (place, component) in &needed.constants {
+            let name = form.constants[*place].component_name(*component);
+            constant_names.insert((*place, *component), self.names.reserve(&name)?);
+        }
+        let entity_params = EntityVars::params(self, needed.entities);
+        let spaces = used_spaces(form, needed, &functions);
         let mut counts = BTreeMap::new();
-        for (degree, suffix) in &degrees {
-            let role = ArgumentRole::DofCount { degree: *degree };
-            counts.insert(*degree, self.param(&format!("n_dofs{suffix}"), role));
+        for space in &spaces {
+            let name = form.spaces[*space].count_name();
+            let same = spaces.range(..space).find(|s| form.spaces[**s].count_name() == name);
+            let count = match same {
+                Some(other) => counts[other],
+                None => self.param(&name, LoweredRole::DofCount { space: *space }),
+            };
+            counts.insert(*space, count);
         }
-        let output = self.array("y", global_shape(&test, &counts), ArgumentRole::Output(test));
-        let shape = vec![Affine::var(n_vertices), Affine::constant(dim as i64)];
-        let coordinates = self.array("coords", shape, ArgumentRole::Coordinates);
-        let shape = vec![Affine::var(n_cells), Affine::constant(dim as i64 + 1)];
-        let cell_vertices = self.array("cell_vertices", shape, ArgumentRole::CellVertices);
+        let (outputs, positions) = self.outputs(form, needed, &counts, entity_params);
+        let (positions_of_mesh, others): (Vec<usize>, Vec<usize>) =
+            functions.iter().copied().partition(is_position);
+        let mut arrays = BTreeMap::new();
+        for k in positions_of_mesh {
+            let width = needed.position_width.filter(|w| *w > 1);
+            arrays.insert(k, self.function(form, k, &counts, width));
+        }
         let mut maps = BTreeMap::new();
-        for (degree, suffix) in &degrees {
-            let n = n_dofs(&FunctionSpace::scalar(form.cell, *degree));
-            let shape = vec![Affine::var(n_cells), Affine::constant(n as i64)];
-            let role = ArgumentRole::DofMap { degree: *degree };
-            maps.insert(*degree, self.array(&format!("dofs{suffix}"), shape, role));
+        let mut states = BTreeMap::new();
+        for space in 0..form.spaces.len() {
+            let data = &form.spaces[space];
+            let shape = |n: usize| vec![Affine::var(entity_params.0), Affine::constant(n as i64)];
+            if spaces.contains(&space) {
+                let name = data.map_name();
+                let same = spaces.range(..space).find(|s| form.spaces[**s].map_name() == name);
+                let map = match same {
+                    Some(other) => maps[other],
+                    None => {
+                        let role = LoweredRole::Map { space };
+                        self.array(&name, ScalarType::I32, shape(data.columns), role)
+                    }
+                };
+                maps.insert(space, map);
+            }
+            let is_result = needed.outputs.iter().any(|k| form.outputs[*k].spaces.contains(&space));
+            if !data.transforms.is_empty() && (spaces.contains(&space) || is_result) {
+                let (shape, role) = (shape(data.transforms.len()), LoweredRole::States { space });
+                states.insert(space, self.array(&data.states_name(), ScalarType::I32, shape, role));
+            }
         }
-        let given = self.coefficients(form, used, &counts);
-        let constants = self.constants(form, constant_names);
-        let vertices = self.temporary("x_cell", extents([dim + 1, dim]));
-        let fields = given.into_iter().map(|(place, var)| self.field(form, used, place, var)).collect();
-        let local_output = self.temporary("y_cell", local_shape(&test));
-        let abs_det = self.temporary("abs_det", Vec::new());
-        let vars = Vars {
-            n_cells,
-            coordinates,
-            cell_vertices,
-            maps,
-            output,
-            local_output,
-            vertices,
-            abs_det,
-            constants,
-        };
-        Ok((vars, fields))
-    }
-
-    fn coefficients(
-        &mut self,
-        form: &PulledForm,
-        used: &Used,
-        counts: &BTreeMap<usize, VarId>,
-    ) -> Vec<(usize, VarId)> {
-        let mut given = Vec::new();
-        for place in used.coefficients.keys() {
-            let coefficient = form.graph.coefficients()[*place].clone();
-            let shape = global_shape(&coefficient.space, counts);
-            let var = self.b.argument(&coefficient.name, ScalarType::F64, shape, Direction::In);
-            let name = coefficient.name.clone();
-            self.arguments.push(Argument { name, role: ArgumentRole::Coefficient(coefficient) });
-            given.push((*place, var));
+        let entities = EntityVars::declare(self, needed.entities, entity_params, needed.oriented);
+        for k in others {
+            arrays.insert(k, self.function(form, k, &counts, None));
         }
-        given
-    }
-
-    fn constants(
-        &mut self,
-        form: &PulledForm,
-        names: BTreeMap<(usize, usize), String>,
-    ) -> BTreeMap<(usize, usize), VarId> {
         let mut constants = BTreeMap::new();
-        for ((place, component), name) in names {
-            let role = ArgumentRole::Constant(form.graph.constants()[place].clone(), component);
-            let var = self.b.argument(&name, ScalarType::F64, [], Direction::In);
-            self.arguments.push(Argument { name, role });
+        for ((place, component), name) in constant_names {
+            let role = LoweredRole::Constant { constant: place, component };
+            let var = self.b.argument(&name, self.ty, [], Direction::In);
+            self.arguments.push(LoweredArgument { name, role });
             constants.insert((place, component), var);
         }
-        constants
+        let inputs = needed.inputs.iter().map(|l| self.local(form, l)).collect();
+        let results = needed.results.iter().map(|l| self.local(form, l)).collect();
+        Ok(Vars { entities, maps, states, functions: arrays, outputs, positions, constants, inputs, results })
     }
 
-    fn field(&mut self, form: &PulledForm, used: &Used, place: usize, argument: VarId) -> FieldVars {
-        let coefficient = &form.graph.coefficients()[place];
-        let (name, space) = (coefficient.name.clone(), coefficient.space);
-        let local = self.temporary(&format!("{name}_cell"), local_shape(&space));
-        FieldVars { name, space, argument, local, jets: used.coefficients[&place].clone() }
-    }
-
-    fn constant_names(
+    /// The results, and where their entries stand if they are sparse matrices.
+    fn outputs(
         &mut self,
-        form: &PulledForm,
-        used: &Used,
-    ) -> Result<BTreeMap<(usize, usize), String>, FormError> {
-        let mut names = BTreeMap::new();
-        for (place, component) in &used.constants {
-            let constant = &form.graph.constants()[*place];
-            let name = match constant.shape.rank() {
-                0 => constant.name.clone(),
-                _ => format!("{}_{component}", constant.name),
+        form: &TabulatedForm,
+        needed: &Needed,
+        counts: &BTreeMap<usize, VarId>,
+        (_, entities): (VarId, VarId),
+    ) -> (BTreeMap<usize, VarId>, BTreeMap<usize, VarId>) {
+        let (mut outputs, mut positions) = (BTreeMap::new(), BTreeMap::new());
+        for place in &needed.outputs {
+            let (output, role) = (&form.outputs[*place], LoweredRole::Output { output: *place });
+            let local = || -> Vec<Affine> {
+                let sizes = matrix_extents(form, *place, needed.entities);
+                std::iter::once(Affine::var(entities))
+                    .chain(sizes.map(|n| Affine::constant(n as i64)))
+                    .collect()
             };
-            names.insert((*place, *component), self.names.reserve(&name)?);
+            let shape = match (&output.spaces[..], needed.matrix) {
+                ([], _) => vec![Affine::constant(1)],
+                ([test], _) | ([test, ..], MatrixResult::Diagonal) => global_shape(form, *test, counts),
+                (_, MatrixResult::Cells) => local(),
+                (_, MatrixResult::Sparse) => {
+                    let role = LoweredRole::NonzeroCount { output: *place };
+                    vec![Affine::var(self.param(&format!("n_{}", output.name), role))]
+                }
+            };
+            outputs.insert(*place, self.array(&output.name, self.ty, shape, role));
+            if needed.matrix == MatrixResult::Sparse && output.spaces.len() == 2 {
+                let role = LoweredRole::Positions { output: *place };
+                let name = format!("{}_positions", output.name);
+                positions.insert(*place, self.array(&name, ScalarType::I32, local(), role));
+            }
         }
-        Ok(names)
+        (outputs, positions)
     }
 
-    fn param(&mut self, stem: &str, role: ArgumentRole) -> VarId {
+    fn function(
+        &mut self,
+        form: &TabulatedForm,
+        place: usize,
+        counts: &BTreeMap<usize, VarId>,
+        width: Option<usize>,
+    ) -> VarId {
+        let function = &form.functions[place];
+        let role = LoweredRole::Function { function: place };
+        let mut shape = global_shape(form, function.space, counts);
+        if let Some(width) = width {
+            shape.truncate(1);
+            shape.push(Affine::constant(width as i64));
+        }
+        // names of coefficients were reserved
+        let name = match function.role {
+            Role::Coordinates => self.names.fresh(function.argument_name()),
+            Role::Coefficient => function.argument_name().to_owned(),
+        };
+        self.arguments.push(LoweredArgument { name: name.clone(), role });
+        self.b.argument(name, self.ty, shape, Direction::In)
+    }
+
+    /// The array of a local.
+    fn local(&mut self, form: &TabulatedForm, local: &Local) -> LocalVar {
+        let block = form.spaces[local.space].block;
+        let name = self.names.fresh(&format!("{}_cell", local.stem));
+        let var = self.b.temporary(name, self.ty, local_shape(local.columns, block));
+        LocalVar { local: local.clone(), var, block: (block > 1).then_some(block) }
+    }
+
+    pub(super) fn param(&mut self, stem: &str, role: LoweredRole) -> VarId {
         let name = self.names.fresh(stem);
-        self.arguments.push(Argument { name: name.clone(), role });
+        self.arguments.push(LoweredArgument { name: name.clone(), role });
         self.b.param(name, ScalarType::I32)
     }
 
-    fn array(&mut self, stem: &str, shape: Vec<Affine>, role: ArgumentRole) -> VarId {
-        let (ty, direction) = match role {
-            ArgumentRole::Output(_) => (ScalarType::F64, Direction::InOut),
-            ArgumentRole::CellVertices | ArgumentRole::DofMap { .. } => (ScalarType::I32, Direction::In),
-            ArgumentRole::CellCount
-            | ArgumentRole::VertexCount
-            | ArgumentRole::DofCount { .. }
-            | ArgumentRole::Coordinates
-            | ArgumentRole::Coefficient(_)
-            | ArgumentRole::Constant(..) => (ScalarType::F64, Direction::In),
+    pub(super) fn array(
+        &mut self,
+        stem: &str,
+        ty: ScalarType,
+        shape: Vec<Affine>,
+        role: LoweredRole,
+    ) -> VarId {
+        let direction = match role {
+            LoweredRole::Output { .. } => Direction::InOut,
+            LoweredRole::CellCount
+            | LoweredRole::EntityCount
+            | LoweredRole::DofCount { .. }
+            | LoweredRole::NonzeroCount { .. }
+            | LoweredRole::Map { .. }
+            | LoweredRole::States { .. }
+            | LoweredRole::Function { .. }
+            | LoweredRole::Constant { .. }
+            | LoweredRole::EntityCells
+            | LoweredRole::LocalFacets
+            | LoweredRole::FacetStates
+            | LoweredRole::Positions { .. } => Direction::In,
         };
         let name = self.names.fresh(stem);
-        self.arguments.push(Argument { name: name.clone(), role });
+        self.arguments.push(LoweredArgument { name: name.clone(), role });
         self.b.argument(name, ty, shape, direction)
     }
+}
 
-    fn temporary(&mut self, stem: &str, shape: Vec<Affine>) -> VarId {
-        let name = self.names.fresh(stem);
-        self.b.temporary(name, ScalarType::F64, shape)
-    }
+/// The spaces whose maps the kernel reads.
+fn used_spaces(form: &TabulatedForm, needed: &Needed, functions: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let scattered = needed.outputs.iter().filter_map(|place| match &form.outputs[*place].spaces[..] {
+        [test] => Some(*test),
+        [test, _] if needed.matrix == MatrixResult::Diagonal => Some(*test),
+        _ => None,
+    });
+    functions.iter().map(|k| form.functions[*k].space).chain(scattered).collect()
+}
+
+/// Shape of a function's degrees of freedom on the mesh: [dofs] or [dofs, components].
+fn global_shape(form: &TabulatedForm, space: usize, counts: &BTreeMap<usize, VarId>) -> Vec<Affine> {
+    let block = form.spaces[space].block;
+    let width = (block > 1).then(|| Affine::constant(block as i64));
+    std::iter::once(Affine::var(counts[&space])).chain(width).collect()
+}
+
+/// Rows and columns of the matrix of an entity.
+pub(super) fn matrix_extents(
+    form: &TabulatedForm,
+    output: usize,
+    entities: Entities,
+) -> impl Iterator<Item = usize> {
+    let sides = entities.sides().len();
+    form.outputs[output].spaces.iter().map(move |s| sides * form.spaces[*s].columns * form.spaces[*s].block)
 }

@@ -1,0 +1,129 @@
+//! What the outermost loop of a kernel runs over, and the cells of each of its iterations.
+
+use super::LoweredRole;
+use super::signature::Signature;
+use crate::tabulated::{Integral, IntegralType, Side};
+use purlin_ir::{Affine, Expr, InameId, ScalarType, VarId};
+
+/// The outermost loop of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entities {
+    pub(super) over: IntegralType,
+    /// Whether the cells are listed.
+    pub(super) listed: bool,
+}
+
+impl Entities {
+    pub(super) fn of(integral: &Integral) -> Self {
+        Self { over: integral.over, listed: !integral.subdomains.is_empty() }
+    }
+
+    /// Name of the loop.
+    pub(super) fn loop_name(self) -> &'static str {
+        match (self.over, self.listed) {
+            (IntegralType::Cell, false) => "cell",
+            (IntegralType::Cell, true) => "listed_cell",
+            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, _) => "facet",
+        }
+    }
+
+    /// The sides of an entity, each with a cell.
+    pub(super) fn sides(self) -> &'static [Option<Side>] {
+        match self.over {
+            IntegralType::Cell | IntegralType::ExteriorFacet => &[None],
+            IntegralType::InteriorFacet => &[Some(Side::Plus), Some(Side::Minus)],
+        }
+    }
+}
+
+/// Place of a side among those of its entity.
+pub(super) fn side_index(side: Option<Side>) -> usize {
+    match side {
+        None | Some(Side::Plus) => 0,
+        Some(Side::Minus) => 1,
+    }
+}
+
+/// What names end with that belong to a side.
+pub(super) fn side_suffix(side: Option<Side>) -> &'static str {
+    match side {
+        None => "",
+        Some(Side::Plus) => "_plus",
+        Some(Side::Minus) => "_minus",
+    }
+}
+
+/// The parameters and arguments that say which entities there are.
+#[derive(Clone, Copy)]
+pub(super) struct EntityVars {
+    pub(super) kind: Entities,
+    /// Number of entities.
+    pub(super) count: VarId,
+    /// The cells of each entity, unless entities are all cells.
+    cells: Option<VarId>,
+    local_facets: Option<VarId>,
+    /// The orientations of an interior facet in its cells.
+    states: Option<VarId>,
+}
+
+impl EntityVars {
+    /// Declares the parameters.
+    pub(super) fn params(signature: &mut Signature<'_>, kind: Entities) -> (VarId, VarId) {
+        let n_cells = signature.param("n_cells", LoweredRole::CellCount);
+        let count = match (kind.over, kind.listed) {
+            (IntegralType::Cell, false) => n_cells,
+            (IntegralType::Cell, true) => signature.param("n_listed_cells", LoweredRole::EntityCount),
+            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, _) => {
+                signature.param("n_facets", LoweredRole::EntityCount)
+            }
+        };
+        (n_cells, count)
+    }
+
+    /// Declares the arguments.
+    pub(super) fn declare(
+        signature: &mut Signature<'_>,
+        kind: Entities,
+        (_, count): (VarId, VarId),
+        oriented: bool,
+    ) -> Self {
+        let mut vars = Self { kind, count, cells: None, local_facets: None, states: None };
+        let mut shape = vec![Affine::var(count)];
+        if kind.over == IntegralType::InteriorFacet {
+            shape.push(Affine::constant(2));
+        }
+        let mut list = |stem: &str, role| signature.array(stem, ScalarType::I32, shape.clone(), role);
+        match (kind.over, kind.listed) {
+            (IntegralType::Cell, false) => {}
+            (IntegralType::Cell, true) => vars.cells = Some(list("listed_cells", LoweredRole::EntityCells)),
+            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, _) => {
+                vars.cells = Some(list("facet_cells", LoweredRole::EntityCells));
+                vars.local_facets = Some(list("local_facets", LoweredRole::LocalFacets));
+                if oriented {
+                    vars.states = Some(list("facet_states", LoweredRole::FacetStates));
+                }
+            }
+        }
+        vars
+    }
+
+    fn at(&self, entity: InameId, side: Option<Side>) -> Vec<Expr> {
+        let side = side.map(|_| Expr::Int(side_index(side) as i64));
+        std::iter::once(Expr::from(entity)).chain(side).collect()
+    }
+
+    /// The cell of a side.
+    pub(super) fn cell(&self, entity: InameId, side: Option<Side>) -> Expr {
+        match self.cells {
+            None => entity.into(),
+            Some(cells) => Expr::load(cells, self.at(entity, side)),
+        }
+    }
+
+    /// The leading indices of tables: of the orientation, if they have some, and of the facet.
+    pub(super) fn leading(&self, entity: InameId, side: Option<Side>, oriented: bool) -> Vec<Expr> {
+        let states = self.states.filter(|_| oriented);
+        let lists = states.into_iter().chain(self.local_facets);
+        lists.map(|list| Expr::load(list, self.at(entity, side))).collect()
+    }
+}

@@ -1,0 +1,226 @@
+//! Kernels of tabulated forms and what their arguments stand for.
+
+use super::builder;
+use crate::form::FormError;
+use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
+use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term};
+use purlin_ir::Kernel;
+use std::borrow::Cow;
+
+/// What a bilinear form is lowered to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MatrixResult {
+    /// The matrix of each entity, `[entities, rows, columns]`.
+    #[default]
+    Cells,
+    /// The diagonal of the assembled matrix, an array of the test space.
+    Diagonal,
+    /// The entries of a sparse matrix, at places that an argument `[entities, rows, columns]` says.
+    Sparse,
+}
+
+/// How a tabulated form is lowered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TabulatedOptions {
+    /// Name of the kernels, instead of that of the form.
+    pub name: Option<String>,
+    /// What a bilinear form becomes.
+    pub matrix: MatrixResult,
+    /// Components of an entry of the array of the position, if it has more than space has
+    /// dimensions: those of DOLFINx are 3.
+    pub position_width: Option<usize>,
+    /// Whether each sub-element of a result has a kernel of its own. Each then has one element
+    /// vector, so that all strategies take it, and evaluates again what it shares with others.
+    pub split_results: bool,
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoweredArgument {
+    /// Its name in the kernel.
+    pub name: String,
+    /// What it stands for.
+    pub role: LoweredRole,
+}
+
+/// What an argument stands for; places are those of the form's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoweredRole {
+    /// Parameter: number of cells.
+    CellCount,
+    /// Parameter: number of facets, or of listed cells.
+    EntityCount,
+    /// Parameter: number of entries of the arrays of a space.
+    DofCount {
+        /// The space.
+        space: usize,
+    },
+    /// Parameter: number of stored entries of a sparse matrix.
+    NonzeroCount {
+        /// The output.
+        output: usize,
+    },
+    /// Degrees of freedom of the cells, i32 `[cells, columns]`.
+    Map {
+        /// The space.
+        space: usize,
+    },
+    /// States of the transforms of a space, i32 `[cells, transforms]`.
+    States {
+        /// The space.
+        space: usize,
+    },
+    /// A function, `[n]` or `[n, block]`.
+    Function {
+        /// The function.
+        function: usize,
+    },
+    /// A component of a constant, passed by value.
+    Constant {
+        /// The constant.
+        constant: usize,
+        /// The component.
+        component: usize,
+    },
+    /// A result, added to: `[1]` of a functional, `[n]` or `[n, block]` of a linear form, for
+    /// bilinear forms as [`MatrixResult`] says.
+    Output {
+        /// The output.
+        output: usize,
+    },
+    /// The cells of the entities, i32 `[entities]`, of interior facets `[facets, 2]`.
+    EntityCells,
+    /// The numbers of facets in their cells, of the same shape.
+    LocalFacets,
+    /// The orientations of facets in their cells, i32 `[facets, 2]`.
+    FacetStates,
+    /// Where the entries of an entity's matrix stand, i32 `[entities, rows, columns]`.
+    Positions {
+        /// The output.
+        output: usize,
+    },
+}
+
+/// A kernel of integrals over the same entities, and what it computes.
+#[derive(Clone, Debug)]
+pub struct LoweredKernel {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The roles of its parts, or why strategies that need them do not take it.
+    pub program: Result<CellProgram, NotAnAction>,
+    /// Its outermost loop, and what it adds to the result: all that a mapping of one entity to a
+    /// work-item needs.
+    pub cells: CellLoop,
+    /// Its parameters and arguments, in the order of its signature.
+    pub arguments: Vec<LoweredArgument>,
+    /// What the outermost loop runs over.
+    pub over: IntegralType,
+    /// The parts of the mesh that the entities are of; none for all of it.
+    pub subdomains: Vec<i64>,
+    /// Quadrature points per entity, by integral.
+    pub points: Vec<usize>,
+    /// What a bilinear form became.
+    pub matrix: MatrixResult,
+}
+
+impl LoweredKernel {
+    /// The space whose degrees of freedom an output has one entry each for, if it does.
+    #[must_use]
+    pub fn result_space(&self, form: &TabulatedForm, output: usize) -> Option<usize> {
+        match form.outputs.get(output)?.spaces[..] {
+            [test] => Some(test),
+            [test, _] if self.matrix == MatrixResult::Diagonal => Some(test),
+            _ => None,
+        }
+    }
+}
+
+impl CellKernel for LoweredKernel {
+    fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
+        Ok(Cow::Borrowed(&self.cells))
+    }
+
+    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
+        self.program.as_ref().map(Cow::Borrowed).map_err(Clone::clone)
+    }
+}
+
+/// Lowers a tabulated form: one kernel for the integrals over the same kind of entity and the same
+/// parts of the mesh, in the order in which they first occur.
+///
+/// One kernel a kind lets the caller launch each on the entities it has, and overlap them; integrals
+/// that share entities share what they gather.
+///
+/// # Errors
+/// What has no kernel: a function that no target has, a diagonal that is none.
+pub fn lower_tabulated(
+    form: &TabulatedForm,
+    options: &TabulatedOptions,
+) -> Result<Vec<LoweredKernel>, FormError> {
+    let mut groups: Vec<Vec<&Integral>> = Vec::new();
+    for integral in &form.integrals {
+        let same =
+            |first: &&Integral| (first.over, &first.subdomains) == (integral.over, &integral.subdomains);
+        match groups.iter_mut().find(|g| g.first().is_some_and(same)) {
+            Some(group) => group.push(integral),
+            None => groups.push(vec![integral]),
+        }
+    }
+    let stem = options.name.as_deref().unwrap_or(&form.name);
+    let mut kernels = Vec::new();
+    for group in &groups {
+        let name = kernel_name(stem, group);
+        let parts = if options.split_results { split(group) } else { Vec::new() };
+        if parts.len() < 2 {
+            kernels.push(builder::build(form, &name, group, options)?);
+            continue;
+        }
+        for (k, part) in parts.iter().enumerate() {
+            let part: Vec<&Integral> = part.iter().collect();
+            kernels.push(builder::build(form, &format!("{name}_{k}"), &part, options)?);
+        }
+    }
+    Ok(kernels)
+}
+
+/// The integrals with the terms of one sub-element of a result each.
+fn split(integrals: &[&Integral]) -> Vec<Vec<Integral>> {
+    let key = |integral: &Integral, term: &Term| {
+        let test = term.arguments.first();
+        let columns = test.map(|t| (t.offset, t.stride, integral.tables[t.table].dofs(), t.side));
+        (term.output, columns)
+    };
+    let mut keys = Vec::new();
+    for (integral, term) in integrals.iter().flat_map(|i| i.terms.iter().map(move |t| (i, t))) {
+        let key = key(integral, term);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let part = |wanted: &_| -> Vec<Integral> {
+        let with_own = |integral: &&Integral| {
+            let mut own = Integral::clone(integral);
+            own.terms.retain(|term| key(integral, term) == *wanted);
+            own
+        };
+        integrals.iter().map(with_own).filter(|i| !i.terms.is_empty()).collect()
+    };
+    keys.iter().map(part).collect()
+}
+
+/// `poisson`, `poisson_exterior_facets`, `poisson_cells_1_2`.
+fn kernel_name(stem: &str, integrals: &[&Integral]) -> String {
+    let Some(first) = integrals.first() else { return stem.to_owned() };
+    let ids = first.subdomains.iter().map(|id| format!("_{}", id.to_string().replace('-', "m")));
+    let ids: String = ids.collect();
+    match first.over {
+        IntegralType::Cell if ids.is_empty() => stem.to_owned(),
+        IntegralType::Cell => format!("{stem}_cells{ids}"),
+        IntegralType::ExteriorFacet => format!("{stem}_exterior_facets{ids}"),
+        IntegralType::InteriorFacet => format!("{stem}_interior_facets{ids}"),
+    }
+}

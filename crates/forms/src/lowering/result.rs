@@ -1,0 +1,346 @@
+//! The results of an entity: set to zero, added to at each point, and added to the output.
+//!
+//! A functional is a number, a linear form a vector for each group of columns, and a bilinear form
+//! a matrix whose rows and columns are those of all sides of the entity.
+
+use super::MatrixResult;
+use super::builder::Builder;
+use super::entity::{Entities, side_index};
+use super::locals::{Columns, Local, LocalVar, Used, holding, locals, numbered, with_component};
+use super::signature::matrix_extents;
+use super::states;
+use crate::form::FormError;
+use crate::program::stage;
+use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term, TermArgument};
+use purlin_ir::{Access, Affine, Expr, VarId};
+use std::collections::BTreeSet;
+
+/// The columns of an argument of a term.
+fn columns(integral: &Integral, argument: &TermArgument) -> Columns {
+    Columns::new(argument.offset, argument.stride, integral.tables[argument.table].dofs())
+}
+
+/// Whether results are vectors.
+fn are_vectors(form: &TabulatedForm, matrix: MatrixResult) -> bool {
+    match form.rank {
+        1 => true,
+        2 => matrix == MatrixResult::Diagonal,
+        _ => false,
+    }
+}
+
+/// Whether a term adds to the diagonal.
+fn is_on_diagonal(form: &TabulatedForm, integral: &Integral, term: &Term) -> Result<bool, FormError> {
+    let [test, trial] = &term.arguments[..] else { return Ok(true) };
+    let (rows, cols) = (columns(integral, test), columns(integral, trial));
+    let set = |c: Columns| (0..c.count).map(move |i| c.offset + c.stride * i);
+    if rows == cols && test.component == trial.component {
+        return Ok(true);
+    }
+    if test.component != trial.component || !set(rows).any(|r| set(cols).any(|c| r == c)) {
+        return Ok(false);
+    }
+    let name = &form.outputs[term.output].name;
+    Err(FormError::Discretisation(format!(
+        "the diagonal of `{name}`: found test and trial functions that share some columns, needed all or none; \
+         ask for the matrices of cells"
+    )))
+}
+
+/// Places of the outputs that integrals add to; of integrals that add nothing, all of them.
+pub(super) fn outputs_of(form: &TabulatedForm, integrals: &[&Integral]) -> BTreeSet<usize> {
+    let outputs: BTreeSet<usize> = integrals.iter().flat_map(|i| i.terms.iter().map(|t| t.output)).collect();
+    if outputs.is_empty() { (0..form.outputs.len()).collect() } else { outputs }
+}
+
+/// The vectors of an entity.
+pub(super) fn locals_of(
+    form: &TabulatedForm,
+    integrals: &[&Integral],
+    matrix: MatrixResult,
+) -> Result<Vec<Local>, FormError> {
+    let mut used: Vec<Used> = Vec::new();
+    let space = |k: usize| form.outputs[k].spaces.first().copied().unwrap_or(0);
+    if form.rank == 2 && matrix == MatrixResult::Diagonal {
+        check_diagonal(form, integrals)?;
+    }
+    if are_vectors(form, matrix) {
+        for (integral, term) in integrals.iter().flat_map(|i| i.terms.iter().map(move |t| (i, t))) {
+            let test = &term.arguments[0];
+            let u = Used { of: term.output, side: test.side, columns: columns(integral, test) };
+            if is_on_diagonal(form, integral, term)? && !used.contains(&u) {
+                used.push(u);
+            }
+        }
+        if used.is_empty() {
+            let sides = integrals.first().map_or(&[None][..], |i| Entities::of(i).sides());
+            let whole = |k: usize| Columns::all(&form.spaces[space(k)]);
+            used.extend(outputs_of(form, integrals).into_iter().map(|of| Used {
+                of,
+                side: sides[0],
+                columns: whole(of),
+            }));
+        }
+        used.sort_by_key(|u| (u.of, u.side));
+    }
+    Ok(locals(form, &used, |k| form.outputs[k].name.clone(), space, |_| false))
+}
+
+fn check_diagonal(form: &TabulatedForm, integrals: &[&Integral]) -> Result<(), FormError> {
+    if let Some(output) = form.outputs.iter().find(|o| o.spaces[0] != o.spaces[1]) {
+        let message = format!(
+            "the diagonal of `{}`: found two spaces, needed one for test and trial functions",
+            output.name
+        );
+        return Err(FormError::Discretisation(message));
+    }
+    if integrals.iter().any(|i| i.over == IntegralType::InteriorFacet) {
+        let message = "the diagonal over interior facets: entries of both sides may be one degree of freedom, \
+                       needed the matrices of facets or a sparse matrix";
+        return Err(FormError::Discretisation(message.into()));
+    }
+    Ok(())
+}
+
+/// Sets the results of an entity to zero.
+pub(super) fn zero(w: &mut Builder<'_>) {
+    if are_vectors(w.form, w.matrix) {
+        for local in w.vars.results.clone() {
+            zero_vector(w, &local);
+        }
+        if w.vars.results.len() != 1 {
+            let n = w.vars.results.len();
+            w.no_program.get_or_insert(format!("it has {n} element vectors"));
+        }
+        return;
+    }
+    w.no_program.get_or_insert("its result is no vector".into());
+    let outputs: Vec<usize> = w.vars.outputs.keys().copied().collect();
+    for output in outputs {
+        let name = w.form.outputs[output].name.clone();
+        let extents: Vec<usize> = matrix_extents(w.form, output, w.vars.entities.kind).collect();
+        let var = w.sum(output, &format!("{name}_cell"), &extents);
+        let index: Vec<Expr> = extents.iter().map(|n| w.loop_over("i_zero", *n).1).collect();
+        let insn = w.assign(&format!("zero_{name}"), Access::new(var, index), Expr::from(0.0));
+        w.b.label(insn, stage::INIT);
+        w.label(insn, stage::QUADRATURE, None);
+        extents.iter().for_each(|_| w.b.close_loop());
+    }
+}
+
+fn zero_vector(w: &mut Builder<'_>, local: &LocalVar) {
+    let (zero, node) = w.loop_over("i_zero", local.local.columns.count);
+    w.roles.zero = zero;
+    for component in local.components() {
+        let lhs = Access::new(local.var, with_component(node.clone(), component));
+        let insn = w.assign(&numbered("zero_", &local.local.stem, component), lhs, Expr::from(0.0));
+        w.b.label(insn, stage::INIT);
+        let insn = w.label(insn, stage::QUADRATURE, None);
+        w.roles.zeroes.push(insn);
+    }
+    w.b.close_loop();
+}
+
+/// Adds the products of basis functions and factors at a point.
+pub(super) fn accumulate(
+    w: &mut Builder<'_>,
+    integral: &Integral,
+    factors: &[Expr],
+    q: &Expr,
+) -> Result<(), FormError> {
+    match (w.form.rank, are_vectors(w.form, w.matrix)) {
+        (_, true) => vectors(w, integral, factors, q),
+        (0, false) => {
+            for (term, factor) in integral.terms.iter().zip(factors) {
+                let lhs = Access::scalar(w.sum_of(term.output)?);
+                let insn =
+                    w.add_to(&format!("quad_{}", w.form.outputs[term.output].name), lhs, factor.clone());
+                w.label(insn, stage::QUADRATURE, None);
+            }
+            Ok(())
+        }
+        (_, false) => matrices(w, integral, factors, q),
+    }
+}
+
+/// Items by key, keys in the order of their first item.
+fn grouped<K: PartialEq, T>(items: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for (key, item) in items {
+        match groups.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, list)) => list.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}
+
+fn vectors(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr) -> Result<(), FormError> {
+    let mut terms = Vec::new();
+    for (term, factor) in integral.terms.iter().zip(factors) {
+        if is_on_diagonal(w.form, integral, term)? {
+            let test = &term.arguments[0];
+            let used = Used { of: term.output, side: test.side, columns: columns(integral, test) };
+            terms.push((used, (term, factor)));
+        }
+    }
+    for argument in terms.iter().flat_map(|(_, (term, _))| &term.arguments) {
+        // declared before the loop opens
+        w.entry(&integral.tables[argument.table], argument.side, Expr::Int(0), Expr::Int(0));
+    }
+    let groups = grouped(terms);
+    if groups.len() != 1 {
+        w.no_program.get_or_insert(format!("a quadrature loop adds to {} groups of columns", groups.len()));
+    }
+    for (used, list) in groups {
+        let local = holding(&w.vars.results, used.of, used.side, used.columns).cloned();
+        let local = local.ok_or_else(|| FormError::Internal("a term adds to no array".into()))?;
+        let (rows, node) = w.loop_over("i", used.columns.count);
+        w.block().rows = rows;
+        for (term, factor) in list {
+            let test = &term.arguments[0];
+            let component = local.component(test.component);
+            let index = with_component(local.index(used.columns, node.clone()), component);
+            let stem = numbered("quad_", &local.local.stem, component);
+            let stem = stem + derivative_suffix(&integral.tables[test.table].name);
+            let tables = term
+                .arguments
+                .iter()
+                .map(|a| w.entry(&integral.tables[a.table], a.side, q.clone(), node.clone()));
+            let product = tables.collect::<Vec<_>>().into_iter().reduce(|a, b| a * b);
+            let product = product.map_or(factor.clone(), |table| table * factor.clone());
+            let insn = w.add_to(&stem, Access::new(local.var, index), product);
+            let insn = w.label(insn, stage::QUADRATURE, None);
+            w.block().products.push(insn);
+        }
+        w.b.close_loop();
+    }
+    Ok(())
+}
+
+/// `_d0` of a table of derivatives, which names of instructions repeat.
+fn derivative_suffix(table: &str) -> &str {
+    let place = table.rfind("_d").unwrap_or(table.len());
+    let digits = table.get(place + 2..).unwrap_or_default();
+    let is_derivative = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if is_derivative { &table[place..] } else { "" }
+}
+
+/// Row or column of the matrix of an entity.
+fn matrix_index(form: &TabulatedForm, space: usize, a: &TermArgument, columns: Columns, i: Expr) -> Expr {
+    let (n, block) = (form.spaces[space].columns, form.spaces[space].block);
+    let start = (side_index(a.side) * n * block + a.component) as i64;
+    let column = columns.column(i);
+    let row = if block == 1 { column } else { Expr::Int(block as i64) * column };
+    if start == 0 { row } else { row + Expr::Int(start) }
+}
+
+fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr) -> Result<(), FormError> {
+    let terms = integral.terms.iter().zip(factors).filter_map(|(term, factor)| match &term.arguments[..] {
+        [test, trial] => {
+            let rows = (test.side, columns(integral, test));
+            let cols = (trial.side, columns(integral, trial));
+            Some(((term.output, rows, cols), (test, trial, factor)))
+        }
+        _ => None,
+    });
+    for ((output, (_, rows), (_, cols)), list) in grouped(terms) {
+        let (_, i) = w.loop_over("i", rows.count);
+        // sums over test functions first: one product for each table of the trial function
+        let by_trial = list.iter().map(|(test, trial, factor)| ((test.component, *trial), (*test, *factor)));
+        let mut partial = Vec::new();
+        for ((component, trial), list) in grouped(by_trial) {
+            let products = list.iter().map(|(test, factor)| {
+                w.entry(&integral.tables[test.table], test.side, q.clone(), i.clone()) * (*factor).clone()
+            });
+            let sum =
+                products.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
+            let var = w.scalar("row");
+            let insn = w.assign("set_row", Access::scalar(var), sum);
+            w.label(insn, stage::QUADRATURE, None);
+            partial.push(((component, trial.component), (list[0].0, trial, var)));
+        }
+        let (_, j) = w.loop_over("j", cols.count);
+        let name = w.form.outputs[output].name.clone();
+        for (_, list) in grouped(partial) {
+            let products = list.iter().map(|(_, trial, var)| {
+                w.entry(&integral.tables[trial.table], trial.side, q.clone(), j.clone()) * Expr::scalar(*var)
+            });
+            let sum =
+                products.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
+            let (test, trial, _) = list[0];
+            let spaces = &w.form.outputs[output].spaces;
+            let row = matrix_index(w.form, spaces[0], test, rows, i.clone());
+            let col = matrix_index(w.form, spaces[1], trial, cols, j.clone());
+            let lhs = Access::new(w.sum_of(output)?, [row, col]);
+            let insn = w.add_to(&format!("quad_{name}"), lhs, sum);
+            w.label(insn, stage::QUADRATURE, None);
+        }
+        w.b.close_loop();
+        w.b.close_loop();
+    }
+    Ok(())
+}
+
+/// Adds the results of an entity to the outputs.
+pub(super) fn scatter(w: &mut Builder<'_>) -> Result<(), FormError> {
+    if are_vectors(w.form, w.matrix) {
+        for local in w.vars.results.clone() {
+            if !w.form.spaces[local.local.space].transforms.is_empty() {
+                states::transform_result(w, &local)?;
+            }
+            scatter_vector(w, &local);
+        }
+        return Ok(());
+    }
+    let outputs: Vec<(usize, VarId)> = w.vars.outputs.iter().map(|(k, v)| (*k, *v)).collect();
+    for (output, var) in outputs {
+        let local = w.sum_of(output)?;
+        if w.form.rank == 2 {
+            states::transform_matrix(w, output, local)?;
+        }
+        let name = w.form.outputs[output].name.clone();
+        let extents: Vec<usize> = matrix_extents(w.form, output, w.vars.entities.kind).collect();
+        let index: Vec<Expr> = ["i_scatter", "j_scatter"]
+            .iter()
+            .zip(&extents)
+            .map(|(stem, n)| w.loop_over(stem, *n).1)
+            .collect();
+        let value = Expr::load(local, index.clone());
+        let own: Vec<Expr> = std::iter::once(w.entity()).chain(index).collect();
+        let place = match w.vars.positions.get(&output) {
+            Some(positions) => vec![Expr::load(*positions, own)],
+            None if extents.is_empty() => vec![Expr::Int(0)],
+            None => own,
+        };
+        let insn = w.add_to(&format!("scatter_{name}"), Access::new(var, place), value);
+        let insn = w.label(insn, stage::SCATTER, None);
+        // each entity has a matrix of its own
+        if w.matrix != MatrixResult::Cells || extents.is_empty() {
+            w.roles.commits.push(insn);
+        }
+        extents.iter().for_each(|_| w.b.close_loop());
+    }
+    Ok(())
+}
+
+fn scatter_vector(w: &mut Builder<'_>, local: &LocalVar) {
+    let data = &local.local;
+    let cell = w.cell(data.side);
+    let (scatter, node) = w.loop_over("i_scatter", data.columns.count);
+    w.roles.scatter = scatter;
+    let number = Expr::load(w.vars.maps[&data.space], [cell, data.columns.column(node.clone())]);
+    for component in local.components() {
+        let value = Expr::load(local.var, with_component(node.clone(), component));
+        let lhs = Access::new(w.vars.outputs[&data.of], with_component(number.clone(), component));
+        let insn = w.add_to(&numbered("scatter_", &data.stem, component), lhs, value);
+        let insn = w.label(insn, stage::SCATTER, None);
+        w.roles.commits.push(insn);
+    }
+    w.b.close_loop();
+}
+
+/// Constant extents.
+pub(super) fn extents(list: &[usize]) -> Vec<Affine> {
+    list.iter().map(|n| Affine::constant(*n as i64)).collect()
+}

@@ -1,0 +1,357 @@
+//! Forms of this crate's language as tabulated forms: Lagrange elements on affine simplices.
+//!
+//! The vertices of a cell are values of the position: tables of one 1 a row, the same at all
+//! points. Jacobian, determinant and inverse are operations on them.
+
+use super::pull::{PulledForm, PulledIntegral, Symbol};
+use crate::element::{CellShape, LagrangeElement, Tabulation};
+use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Scalar, ScalarId};
+use crate::quadrature::{Rule, rule};
+use crate::tabulated::{
+    Arithmetic, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
+    Precision, ReferenceCell, Relation, Role, Space, Table, TabulatedForm, Term, TermArgument, VERSION,
+    Values,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A tabulated form, and what its spaces and functions were.
+pub(super) struct Tabulated {
+    pub(super) form: TabulatedForm,
+    /// Polynomial degree of each space; that of the position is the first.
+    pub(super) degrees: Vec<usize>,
+}
+
+fn discretisation(error: impl std::fmt::Display) -> FormError {
+    FormError::Discretisation(error.to_string())
+}
+
+/// Number of basis functions of a degree: the binomial of (degree + dim, dim).
+fn n_dofs(dim: usize, degree: usize) -> usize {
+    (1..=dim).fold(1, |n, k| n * (degree + k) / k)
+}
+
+/// `u_q`, `u_d0`, `u1_q`, `u1_d0`.
+fn jet_name(coefficient: &Coefficient, jet: &Jet) -> String {
+    let component = if coefficient.space.is_vector() { jet.component.to_string() } else { String::new() };
+    let name = format!("{}{component}", coefficient.name);
+    jet.axis().map_or(format!("{name}_q"), |axis| format!("{name}_d{axis}"))
+}
+
+/// The tabulated form of a form that was pulled back.
+pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormError> {
+    let dim = form.cell.dim();
+    let kinds = spaces(form);
+    let several = kinds.iter().map(|(degree, _)| degree).collect::<BTreeSet<_>>().len() > 1;
+    let mut spaces = vec![space("x", dim, 1, dim, "cell_vertices".into(), "n_vertices".into())];
+    for (degree, block) in &kinds {
+        let suffix = if several { format!("_p{degree}") } else { String::new() };
+        let name = format!("p{degree}{}", if *block > 1 { "_vector" } else { "" });
+        spaces.push(space(&name, dim, *degree, *block, format!("dofs{suffix}"), format!("n_dofs{suffix}")));
+    }
+    let place = |space: &FunctionSpace| {
+        let kind = (space.degree(), space.components());
+        1 + kinds.iter().position(|k| *k == kind).unwrap_or(0)
+    };
+    let position =
+        Function { name: "x".into(), role: Role::Coordinates, space: 0, argument: Some("coords".into()) };
+    let coefficients = form.graph.coefficients().iter().map(|c| Function {
+        name: c.name.clone(),
+        role: Role::Coefficient,
+        space: place(&c.space),
+        argument: None,
+    });
+    let constants = form.graph.constants().iter().map(|c| {
+        // components are numbered along one axis, as the names of their arguments have them
+        let shape = if c.shape.rank() == 0 { Vec::new() } else { vec![c.shape.size()] };
+        Constant { name: c.name.clone(), shape }
+    });
+    let mut integrals = Vec::new();
+    for integral in &form.integrals {
+        integrals.push(Tabulating::new(form, integral)?.integral()?);
+    }
+    let tabulated = TabulatedForm {
+        purlin_form: VERSION,
+        name: name.into(),
+        cell: match form.cell {
+            CellShape::Triangle => ReferenceCell::Triangle,
+            CellShape::Tetrahedron => ReferenceCell::Tetrahedron,
+        },
+        gdim: dim,
+        rank: 1,
+        scalar: Precision::F64,
+        functions: std::iter::once(position).chain(coefficients).collect(),
+        constants: constants.collect(),
+        outputs: vec![Output { name: "y".into(), spaces: vec![place(&form.test)] }],
+        spaces,
+        integrals,
+    };
+    let degrees = std::iter::once(1).chain(kinds.iter().map(|(degree, _)| *degree)).collect();
+    Ok(Tabulated { form: tabulated, degrees })
+}
+
+fn space(name: &str, dim: usize, degree: usize, block: usize, map: String, count: String) -> Space {
+    Space {
+        name: name.into(),
+        columns: n_dofs(dim, degree),
+        block,
+        description: format!("Lagrange {degree}"),
+        nodes: None,
+        transforms: Vec::new(),
+        map: Some(map),
+        count: Some(count),
+    }
+}
+
+/// Degrees and components of the spaces that the kernel needs, ascending.
+fn spaces(form: &PulledForm) -> Vec<(usize, usize)> {
+    let roots: Vec<ScalarId> = form.integrals.iter().flat_map(|i| i.terms.iter().map(|t| t.factor)).collect();
+    let mut kinds = BTreeSet::from([(form.test.degree(), form.test.components())]);
+    for id in form.graph.below(&roots, |_| false) {
+        if let Scalar::Jet(Jet { field: Field::Coefficient(k), .. }) = form.graph.node(id) {
+            let space = &form.graph.coefficients()[k].space;
+            kinds.insert((space.degree(), space.components()));
+        }
+    }
+    kinds.into_iter().collect()
+}
+
+/// An integral that is being written.
+struct Tabulating<'f> {
+    form: &'f PulledForm,
+    integral: &'f PulledIntegral,
+    rule: Rule,
+    /// By polynomial degree.
+    tabulations: BTreeMap<usize, Tabulation>,
+    tables: Vec<Table>,
+    evaluations: Vec<Evaluation>,
+    nodes: Vec<Node>,
+    names: BTreeMap<usize, String>,
+    moved: BTreeMap<ScalarId, usize>,
+}
+
+impl<'f> Tabulating<'f> {
+    fn new(form: &'f PulledForm, integral: &'f PulledIntegral) -> Result<Self, FormError> {
+        let scheme = integral.measure.scheme().unwrap_or_default();
+        Ok(Self {
+            form,
+            integral,
+            rule: rule(form.cell, integral.degree, scheme).map_err(discretisation)?,
+            tabulations: BTreeMap::new(),
+            tables: Vec::new(),
+            evaluations: Vec::new(),
+            nodes: Vec::new(),
+            names: BTreeMap::new(),
+            moved: BTreeMap::new(),
+        })
+    }
+
+    fn integral(mut self) -> Result<Integral, FormError> {
+        let form = self.form;
+        let roots: Vec<ScalarId> = self.integral.terms.iter().map(|t| t.factor).collect();
+        let needed = form.graph.below(&roots, |_| false);
+        let evaluations = self.evaluations(&needed)?;
+        // |det J| is a symbol of the graph: what it is computed from comes first
+        let measure = Scalar::Symbol(Symbol::Measure.place(form.cell.dim()));
+        let measure = form.graph.find(&measure).filter(|id| needed.contains(id));
+        if let Some(id) = measure {
+            for node in form.graph.below(&[form.determinant], |_| false) {
+                self.node(node, &evaluations)?;
+            }
+            let place = self.push(Node::Math(MathFunction::Abs, vec![self.place(form.determinant)?]));
+            self.names.insert(place, "abs_det".into());
+            self.moved.insert(id, place);
+        }
+        for node in needed {
+            self.node(node, &evaluations)?;
+        }
+        let mut terms = Vec::new();
+        for term in &self.integral.terms {
+            let table = self.basis(form.test.degree(), term.axis)?;
+            let (component, factor) = (term.component, self.place(term.factor)?);
+            let argument = TermArgument { table, offset: 0, stride: 1, component, side: None };
+            terms.push(Term { output: 0, factor, arguments: vec![argument] });
+        }
+        Ok(Integral {
+            over: IntegralType::Cell,
+            subdomains: Vec::new(),
+            degree: i64::try_from(self.integral.degree).ok(),
+            scheme: Some(self.integral.measure.scheme().unwrap_or_default().to_string()),
+            points: self.rule.points.chunks_exact(form.cell.dim()).map(<[f64]>::to_vec).collect(),
+            weights: self.rule.weights.clone(),
+            tables: self.tables,
+            evaluations: self.evaluations,
+            nodes: self.nodes,
+            names: self.names,
+            terms,
+        })
+    }
+
+    /// The table of a basis: values (axis none) or derivatives by a reference axis.
+    fn basis(&mut self, degree: usize, axis: Option<usize>) -> Result<usize, FormError> {
+        let name = axis.map_or(format!("phi_p{degree}"), |k| format!("phi_p{degree}_d{k}"));
+        if let Some(place) = self.tables.iter().position(|t| t.name == name) {
+            return Ok(place);
+        }
+        if !self.tabulations.contains_key(&degree) {
+            let element = LagrangeElement::new(self.form.cell, degree).map_err(discretisation)?;
+            let table = element.tabulate(&self.rule.points).map_err(discretisation)?;
+            self.tabulations.insert(degree, table);
+        }
+        let table = &self.tabulations[&degree];
+        let entries = axis.map_or(&table.values, |k| &table.gradients[k]).clone();
+        let n_dofs = table.n_dofs;
+        self.push_table(name, n_dofs, entries)
+    }
+
+    /// The table that picks a vertex.
+    fn vertex(&mut self, vertex: usize) -> Result<usize, FormError> {
+        let name = format!("vertex_{vertex}");
+        if let Some(place) = self.tables.iter().position(|t| t.name == name) {
+            return Ok(place);
+        }
+        let n = self.form.cell.dim() + 1;
+        let row = (0..n).map(|k| if k == vertex { 1.0 } else { 0.0 });
+        let entries = (0..self.rule.n_points()).flat_map(|_| row.clone()).collect();
+        self.push_table(name, n, entries)
+    }
+
+    fn push_table(&mut self, name: String, n_dofs: usize, entries: Vec<f64>) -> Result<usize, FormError> {
+        let values = Values::new(vec![self.rule.n_points(), n_dofs], entries);
+        let values = values.ok_or_else(|| FormError::Internal(format!("the table `{name}` has gaps")))?;
+        self.tables.push(Table { name, permutations: None, values });
+        Ok(self.tables.len() - 1)
+    }
+
+    fn push(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// The evaluations of the nodes that are needed, in order: of the position, then of each
+    /// function by component, order and axis.
+    fn evaluations(&mut self, needed: &[ScalarId]) -> Result<BTreeMap<ScalarId, usize>, FormError> {
+        let form = self.form;
+        let mut jets: Vec<(usize, Jet, ScalarId)> = Vec::new();
+        let mut positions: Vec<(usize, ScalarId)> = Vec::new();
+        for id in needed {
+            match form.graph.node(*id) {
+                Scalar::Coordinate(axis) => positions.push((axis, *id)),
+                Scalar::Jet(jet) => {
+                    if let Field::Coefficient(k) = jet.field {
+                        jets.push((k, jet, *id));
+                    }
+                }
+                Scalar::Literal(_)
+                | Scalar::Constant(..)
+                | Scalar::Symbol(_)
+                | Scalar::Variable(..)
+                | Scalar::Negate(_)
+                | Scalar::Add(..)
+                | Scalar::Subtract(..)
+                | Scalar::Multiply(..)
+                | Scalar::Divide(..)
+                | Scalar::Power(..)
+                | Scalar::Math(..)
+                | Scalar::Conditional(..) => {}
+            }
+        }
+        positions.sort_unstable();
+        jets.sort_by_key(|(k, jet, _)| (*k, jet.component, jet.order(), jet.axis()));
+        let mut places = BTreeMap::new();
+        for (axis, id) in positions {
+            let table = self.basis(1, None)?;
+            places.insert(id, self.evaluation(0, table, axis, Some(format!("x{axis}"))));
+        }
+        for (k, jet, id) in jets {
+            let coefficient = &form.graph.coefficients()[k];
+            let table = self.basis(coefficient.space.degree(), jet.axis())?;
+            let name = Some(jet_name(coefficient, &jet));
+            places.insert(id, self.evaluation(k + 1, table, jet.component, name));
+        }
+        Ok(places)
+    }
+
+    fn evaluation(&mut self, function: usize, table: usize, component: usize, name: Option<String>) -> usize {
+        let (offset, stride, side) = (0, 1, None);
+        self.evaluations.push(Evaluation { function, table, offset, stride, component, name, side });
+        self.evaluations.len() - 1
+    }
+
+    /// The place of a node that was moved.
+    fn place(&self, id: ScalarId) -> Result<usize, FormError> {
+        let missing =
+            || FormError::Internal(format!("{:?} was used before it was moved", self.form.graph.node(id)));
+        self.moved.get(&id).copied().ok_or_else(missing)
+    }
+
+    fn node(&mut self, id: ScalarId, evaluations: &BTreeMap<ScalarId, usize>) -> Result<(), FormError> {
+        if self.moved.contains_key(&id) {
+            return Ok(());
+        }
+        let node = self.form.graph.node(id);
+        let internal = || FormError::Internal(format!("{node:?} is left in a form that was pulled back"));
+        let arithmetic = |op, a, b| -> Result<Node, FormError> {
+            Ok(Node::Arithmetic(op, self.place(a)?, self.place(b)?))
+        };
+        let moved = match node {
+            Scalar::Literal(bits) => Node::Literal(bits.value()),
+            Scalar::Constant(place, component) => Node::Constant(place, component),
+            Scalar::Coordinate(_) | Scalar::Jet(_) => {
+                Node::Evaluation(*evaluations.get(&id).ok_or_else(internal)?)
+            }
+            Scalar::Symbol(place) => match Symbol::from_place(place, self.form.cell.dim()) {
+                Symbol::Vertex(vertex, axis) => {
+                    let table = self.vertex(vertex)?;
+                    Node::Evaluation(self.evaluation(0, table, axis, None))
+                }
+                Symbol::Weight => Node::Weight,
+                Symbol::Measure => return Err(internal()),
+            },
+            Scalar::Variable(_, _, a) => {
+                let place = self.place(a)?;
+                self.moved.insert(id, place);
+                return Ok(());
+            }
+            Scalar::Negate(a) => Node::Negate(self.place(a)?),
+            Scalar::Add(a, b) => arithmetic(Arithmetic::Add, a, b)?,
+            Scalar::Subtract(a, b) => arithmetic(Arithmetic::Subtract, a, b)?,
+            Scalar::Multiply(a, b) => arithmetic(Arithmetic::Multiply, a, b)?,
+            Scalar::Divide(a, b) => arithmetic(Arithmetic::Divide, a, b)?,
+            Scalar::Power(a, b) => arithmetic(Arithmetic::Power, a, b)?,
+            Scalar::Math(function, a) => Node::Math(math(function), vec![self.place(a)?]),
+            Scalar::Conditional(comparison, [left, right, a, b]) => {
+                let compare = Node::Compare(relation(comparison), self.place(left)?, self.place(right)?);
+                let (a, b) = (self.place(a)?, self.place(b)?);
+                Node::Select(self.push(compare), a, b)
+            }
+        };
+        let place = self.push(moved);
+        if let Some(name) = self.form.named.get(&id) {
+            self.names.insert(place, name.clone());
+        }
+        self.moved.insert(id, place);
+        Ok(())
+    }
+}
+
+fn math(function: crate::form::MathFunction) -> MathFunction {
+    use crate::form::MathFunction as Own;
+    match function {
+        Own::Exp => MathFunction::Exp,
+        Own::Ln => MathFunction::Ln,
+        Own::Sqrt => MathFunction::Sqrt,
+        Own::Sin => MathFunction::Sin,
+        Own::Cos => MathFunction::Cos,
+    }
+}
+
+fn relation(comparison: Comparison) -> Relation {
+    match comparison {
+        Comparison::Less => Relation::Less,
+        Comparison::LessEqual => Relation::LessEqual,
+        Comparison::Greater => Relation::Greater,
+        Comparison::GreaterEqual => Relation::GreaterEqual,
+        Comparison::Equal => Relation::Equal,
+        Comparison::NotEqual => Relation::NotEqual,
+    }
+}

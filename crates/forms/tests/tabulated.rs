@@ -1,0 +1,357 @@
+//! Forms exported from UFL, lowered and interpreted, against results of another assembler.
+//!
+//! `tests/tabulated` holds forms with arrays on small meshes and the results of FFCx's kernels.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+use purlin_forms::import::{Array, CsrPattern, Imported};
+use purlin_forms::lowering::{LoweredKernel, LoweredRole, MatrixResult, TabulatedOptions};
+use purlin_forms::tabulated::{IntegralType, Precision, TabulatedForm};
+use purlin_interp::{Memory, Value, interpret};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn read(name: &str) -> String {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tabulated");
+    std::fs::read_to_string(dir.join(name)).unwrap()
+}
+
+fn flat(value: &Json, list: &mut Vec<f64>) {
+    match value {
+        Json::Array(parts) => parts.iter().for_each(|p| flat(p, list)),
+        number => list.push(number.as_f64().unwrap()),
+    }
+}
+
+fn numbers(value: &Json) -> Vec<f64> {
+    let mut list = Vec::new();
+    flat(value, &mut list);
+    list
+}
+
+fn integers(value: &Json) -> Vec<i32> {
+    numbers(value).into_iter().map(|v| v as i32).collect()
+}
+
+fn shape(value: &Json) -> Vec<usize> {
+    match value.as_array() {
+        Some(list) => std::iter::once(list.len()).chain(list.first().map_or(vec![], shape)).collect(),
+        None => vec![],
+    }
+}
+
+/// A form with its arrays and the expected results.
+struct Sample {
+    form: TabulatedForm,
+    check: Json,
+}
+
+impl Sample {
+    fn read(name: &str) -> Self {
+        let form = TabulatedForm::from_json(&read(&format!("{name}.json"))).unwrap();
+        Self { form, check: serde_json::from_str(&read(&format!("{name}.check.json"))).unwrap() }
+    }
+
+    fn lowered(&self, matrix: MatrixResult) -> Imported {
+        Imported::new(self.form.clone(), &TabulatedOptions { matrix, ..TabulatedOptions::default() }).unwrap()
+    }
+
+    /// The arrays of a kernel, without its outputs.
+    fn arrays(&self, lowered: &LoweredKernel) -> BTreeMap<String, Array> {
+        let (form, check) = (&self.form, &self.check);
+        let mut arrays = BTreeMap::new();
+        for space in &form.spaces {
+            for (kind, name) in [("maps", space.map_name()), ("states", space.states_name())] {
+                if let Some(map) = check[kind].get(&space.name) {
+                    arrays.insert(name, Array::new(shape(map), integers(map)));
+                }
+            }
+        }
+        for function in &form.functions {
+            let array = &check["arrays"][&function.name];
+            arrays.insert(function.name.clone(), Array::new(shape(array), numbers(array)));
+        }
+        for constant in &form.constants {
+            let values = &check["constants"][&constant.name];
+            arrays.insert(constant.name.clone(), Array::new(constant.shape.clone(), numbers(values)));
+        }
+        arrays.extend(self.entities(lowered));
+        arrays
+    }
+
+    /// The cells or facets of a kernel.
+    fn entities(&self, lowered: &LoweredKernel) -> Vec<(String, Array)> {
+        let kind = match lowered.over {
+            IntegralType::Cell => {
+                let ids = lowered.subdomains.iter().map(i64::to_string);
+                let cells: Vec<i32> = ids.flat_map(|id| integers(&self.check["cells"][id])).collect();
+                return vec![("listed_cells".into(), Array::new([cells.len()], cells))]
+                    .into_iter()
+                    .filter(|_| !lowered.subdomains.is_empty())
+                    .collect();
+            }
+            IntegralType::ExteriorFacet => "exterior_facet",
+            IntegralType::InteriorFacet => "interior_facet",
+        };
+        let facets = &self.check["facets"][kind];
+        let tags = integers(&facets["tags"]);
+        let ids = &lowered.subdomains;
+        let is_in = |f: &usize| ids.is_empty() || ids.contains(&i64::from(tags[*f]));
+        let chosen: Vec<usize> = (0..tags.len()).filter(is_in).collect();
+        let list = |name: &str| {
+            let all = integers(&facets[name]);
+            let width = all.len() / tags.len();
+            let values: Vec<i32> =
+                chosen.iter().flat_map(|f| all[f * width..(f + 1) * width].to_vec()).collect();
+            let shape = if width == 1 { vec![chosen.len()] } else { vec![chosen.len(), width] };
+            (name.to_owned(), Array::new(shape, values))
+        };
+        let names = ["facet_cells", "local_facets", "facet_states"];
+        let has = |name: &&str| lowered.arguments.iter().any(|a| a.name == **name);
+        names.into_iter().filter(has).map(list).collect()
+    }
+
+    /// The results of all kernels, each output as a flat array (matrices dense).
+    fn results(&self, matrix: MatrixResult) -> BTreeMap<String, Vec<f64>> {
+        let imported = self.lowered(matrix);
+        let mut results: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for (k, lowered) in imported.kernels.iter().enumerate() {
+            let mut memory = imported.bind(k, &self.arrays(lowered)).unwrap_or_else(|e| panic!("{e}"));
+            interpret(&lowered.kernel, &mut memory).unwrap();
+            for (place, output) in self.form.outputs.iter().enumerate() {
+                let Some(found) = memory.get(&output.name) else { continue };
+                let found = found.to_f64();
+                let found = match self.form.rank == 2 && matrix == MatrixResult::Cells {
+                    true => self.assembled(lowered, place, &found, &memory),
+                    false => found,
+                };
+                let sum = results.entry(output.name.clone()).or_insert_with(|| vec![0.0; found.len()]);
+                sum.iter_mut().zip(found).for_each(|(s, v)| *s += v);
+            }
+        }
+        results
+    }
+
+    /// The dense matrix of matrices of entities.
+    fn assembled(&self, lowered: &LoweredKernel, output: usize, found: &[f64], memory: &Memory) -> Vec<f64> {
+        let n_entities = match lowered.over {
+            IntegralType::Cell => self.check["n_cells"].as_u64().unwrap() as usize,
+            IntegralType::ExteriorFacet | IntegralType::InteriorFacet => {
+                memory.get("facet_cells").unwrap().len()
+                    / if lowered.over == IntegralType::InteriorFacet { 2 } else { 1 }
+            }
+        };
+        let sides = if lowered.over == IntegralType::InteriorFacet { 2 } else { 1 };
+        let rows = |space: usize, entity: usize| -> Vec<usize> {
+            let space = &self.form.spaces[space];
+            let map = integers(&self.check["maps"][&space.name]);
+            let cells = match lowered.over {
+                IntegralType::Cell => vec![entity],
+                IntegralType::ExteriorFacet | IntegralType::InteriorFacet => {
+                    let cells = memory.get("facet_cells").unwrap().to_f64();
+                    (0..sides).map(|s| cells[entity * sides + s] as usize).collect()
+                }
+            };
+            let dofs = cells.iter().flat_map(|c| map[c * space.columns..(c + 1) * space.columns].to_vec());
+            dofs.flat_map(|d| (0..space.block).map(move |b| d as usize * space.block + b)).collect()
+        };
+        let spaces = &self.form.outputs[output].spaces;
+        let size = shape(&self.check["results"][&self.form.outputs[output].name]);
+        let mut dense = vec![0.0; size[0] * size[1]];
+        let (n, m) = (rows(spaces[0], 0).len(), rows(spaces[1], 0).len());
+        for entity in 0..n_entities {
+            let (r, c) = (rows(spaces[0], entity), rows(spaces[1], entity));
+            for (i, row) in r.iter().enumerate() {
+                for (j, col) in c.iter().enumerate() {
+                    dense[row * size[1] + col] += found[(entity * n + i) * m + j];
+                }
+            }
+        }
+        dense
+    }
+
+    /// Largest error relative to the largest entry.
+    fn error(&self, results: &BTreeMap<String, Vec<f64>>) -> f64 {
+        let mut error = 0.0_f64;
+        for output in &self.form.outputs {
+            let (found, expected) = (&results[&output.name], numbers(&self.check["results"][&output.name]));
+            assert_eq!(found.len(), expected.len());
+            let size = expected.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+            assert!(size > 1e-8);
+            let far = found.iter().zip(&expected).fold(0.0_f64, |m, (a, b)| m.max((a - b).abs()));
+            error = error.max(if far.is_nan() { f64::INFINITY } else { far / size });
+        }
+        error
+    }
+}
+
+/// Sums of some hundred products of numbers of size 1 in f64.
+const TOLERANCE: f64 = 1e-12;
+
+fn agrees(name: &str) {
+    let sample = Sample::read(name);
+    let error = sample.error(&sample.results(MatrixResult::Cells));
+    assert!(error <= TOLERANCE, "{name}: {error}");
+}
+
+macro_rules! samples {
+    ($($name:ident),* $(,)?) => { $(#[test] fn $name() { agrees(stringify!($name)); })* };
+}
+
+samples! {
+    block_stokes, curl_curl, energy, face_penalty, hyperelasticity, interior_penalty, laplace, laplace_matrix,
+    mixed_poisson, stokes, vector_mass,
+}
+
+#[test]
+fn a_form_survives_its_text() {
+    for name in ["laplace", "interior_penalty", "mixed_poisson"] {
+        let form = Sample::read(name).form;
+        assert_eq!(TabulatedForm::from_json(&form.to_json().unwrap()).unwrap(), form);
+    }
+}
+
+#[test]
+fn outputs_of_kernels_have_roles() {
+    let imported = Sample::read("interior_penalty").lowered(MatrixResult::Cells);
+    let names: Vec<&str> = imported.kernels.iter().map(|k| k.kernel.name.as_str()).collect();
+    assert_eq!(names.len(), 3);
+    for kernel in &imported.kernels {
+        assert!(kernel.arguments.iter().any(|a| a.role == LoweredRole::Output { output: 0 }));
+    }
+}
+
+#[test]
+fn a_sparse_matrix_is_assembled_in_place() {
+    for name in ["laplace_matrix", "stokes"] {
+        let sample = Sample::read(name);
+        let imported = sample.lowered(MatrixResult::Sparse);
+        let lowered = &imported.kernels[0];
+        let space = &sample.form.spaces[sample.form.outputs[0].spaces[0]];
+        let map = integers(&sample.check["maps"][&space.name]);
+        let expected = numbers(&sample.check["results"]["y"]);
+        let n = shape(&sample.check["results"]["y"])[0];
+        let pattern = CsrPattern::of_cells(&sample.form, 0, [&map, &map], [n, n]).unwrap();
+        let mut arrays = sample.arrays(lowered);
+        arrays.insert("y_positions".into(), pattern.positions_array());
+        arrays.insert("y".into(), Array::new([pattern.columns.len()], vec![0.0; pattern.columns.len()]));
+        let mut memory = imported.bind(0, &arrays).unwrap_or_else(|e| panic!("{e}"));
+        interpret(&lowered.kernel, &mut memory).unwrap();
+        let values = memory.get("y").unwrap().to_f64();
+        let mut dense = vec![0.0; n * n];
+        for row in 0..n {
+            for k in pattern.row_starts[row] as usize..pattern.row_starts[row + 1] as usize {
+                dense[row * n + pattern.columns[k] as usize] = values[k];
+            }
+        }
+        let error = sample.error(&BTreeMap::from([("y".to_owned(), dense)]));
+        assert!(error <= TOLERANCE && expected.len() == n * n, "{name}: {error}");
+    }
+}
+
+#[test]
+fn positions_may_lie_in_wider_rows() {
+    let sample = Sample::read("laplace");
+    let options = TabulatedOptions { position_width: Some(3), ..TabulatedOptions::default() };
+    let imported = Imported::new(sample.form.clone(), &options).unwrap();
+    let mut arrays = sample.arrays(&imported.kernels[0]);
+    let x = arrays["x"].values.to_f64();
+    let wide: Vec<f64> = x.chunks_exact(2).flat_map(|p| [p[0], p[1], f64::NAN]).collect();
+    arrays.insert("x".into(), Array::new([x.len() / 2, 3], wide));
+    let mut memory = imported.bind(0, &arrays).unwrap();
+    interpret(&imported.kernels[0].kernel, &mut memory).unwrap();
+    let error = sample.error(&BTreeMap::from([("y".to_owned(), memory.get("y").unwrap().to_f64())]));
+    assert!(error <= TOLERANCE, "{error}");
+    let options = TabulatedOptions { position_width: Some(1), ..TabulatedOptions::default() };
+    let error = Imported::new(sample.form, &options).unwrap_err().to_string();
+    assert_eq!(error, "`position_width`: found 1, needed at least 2, the dimension of space");
+}
+
+#[test]
+fn single_precision_has_its_own_arrays() {
+    let mut sample = Sample::read("laplace");
+    sample.form.scalar = Precision::F32;
+    let imported = sample.lowered(MatrixResult::Cells);
+    let lowered = &imported.kernels[0];
+    let narrow = |array: Array| match array.values {
+        Value::F64(list) => Array::new(array.shape, list.into_iter().map(|v| v as f32).collect::<Vec<f32>>()),
+        values => Array { shape: array.shape, values },
+    };
+    let wide = sample.arrays(lowered);
+    let error = imported.bind(0, &wide).unwrap_err().to_string();
+    assert_eq!(error, "argument `x`: found elements of type `f64`, needed `f32`");
+    let arrays: BTreeMap<String, Array> = wide.into_iter().map(|(name, a)| (name, narrow(a))).collect();
+    let mut memory = imported.bind(0, &arrays).unwrap();
+    interpret(&lowered.kernel, &mut memory).unwrap();
+    let error = sample.error(&BTreeMap::from([("y".to_owned(), memory.get("y").unwrap().to_f64())]));
+    // 1e-5: sums of some dozen products in f32
+    assert!(error <= 1e-5 && error > 1e-12, "{error}");
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_named() {
+    let sample = Sample::read("laplace");
+    let imported = sample.lowered(MatrixResult::Cells);
+    let refused = |name: &str, array: Option<Array>| {
+        let mut arrays = sample.arrays(&imported.kernels[0]);
+        match array {
+            Some(array) => arrays.insert(name.into(), array),
+            None => arrays.remove(name),
+        };
+        imported.bind(0, &arrays).unwrap_err().to_string()
+    };
+    let cases = [
+        (refused("u", None), "argument `u`: found no array, needed `f64` of shape [n_p2]"),
+        (
+            refused("u", Some(Array::new([5, 5], vec![0.0; 25]))),
+            "argument `u`: found the shape [5, 5], needed `f64` of shape [n_p2]",
+        ),
+        (
+            refused("p2_dofs", Some(Array::new([7, 6], vec![0; 42]))),
+            "argument `p2_dofs`: found the shape [7, 6], needed `i32` of shape [n_cells, 6], where `x_dofs` says that \
+             n_cells is 8",
+        ),
+        (refused("kappa", None), "argument `kappa`: found no value, needed 1 numbers of shape []"),
+    ];
+    for (found, expected) in cases {
+        assert_eq!(found, expected);
+    }
+    let unknown = refused("uu", Some(Array::new([1], vec![0.0])));
+    assert!(
+        unknown.starts_with("argument `uu`: found a name that the form does not have, needed one of"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn parts_that_do_not_fit_are_named() {
+    let text = read("laplace.json");
+    let refused = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        TabulatedForm::from_json(&text.replacen(from, to, 1)).unwrap_err().to_string()
+    };
+    let cases = [
+        (
+            refused("\"purlin_form\":1", "\"purlin_form\":2"),
+            "`purlin_form`: found version 2, needed 1; export the form again",
+        ),
+        (refused("\"gdim\":2", "\"gdim\":1"), "`gdim`: found 1, needed 2 to 3 for cells of a triangle"),
+        (
+            refused("\"rank\":1", "\"rank\":2"),
+            "`outputs[0].spaces`: found 1 spaces, needed 2, the rank of the form",
+        ),
+        (refused("[\"weight\"]", "[\"wait\"]"), "found the node `wait`"),
+        (
+            refused("\"name\":\"kappa\"", "\"name\":\"u\""),
+            "`constants[0].name`: found `u` a second time, needed different names",
+        ),
+        (
+            refused("\"block\":2", "\"block\":3"),
+            "`functions[0].space`: found a space of 3 components, needed 2 components, those of a position",
+        ),
+        (refused("\"functions\"", "\"function\""), "unknown field `function`"),
+    ];
+    for (found, expected) in cases {
+        assert!(found.contains(expected), "{found}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Imported forms under the strategies that take them, in C and OpenCL, against the interpreter.
+//!
+//! The forms are those of `crates/forms/tests/tabulated`, on unit meshes.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+use purlin::autotune::{Mapping, TilingParameters, TilingSizes};
+use purlin::codegen::{Options, generate};
+use purlin::forms::import::{Imported, from_json, from_json_with};
+use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
+use purlin::forms::program::CellKernel;
+use purlin::interp::{Memory, interpret};
+use purlin::ir::Kernel;
+use purlin::runtime::open;
+use purlin::tuning::transform;
+use purlin::{Loaded, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
+
+/// Sums of some hundred products in f64 in another order.
+const TOLERANCE: f64 = 1e-11;
+
+fn read(name: &str) -> String {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/forms/tests/tabulated/");
+    std::fs::read_to_string(format!("{dir}{name}.json")).unwrap()
+}
+
+fn memory(imported: &Imported, kernel: usize, divisions: usize) -> Memory {
+    let mut random = Random::new(7);
+    // small values keep the determinants of deformation gradients positive
+    let mut draw = || 0.05 * random.numbers(1)[0];
+    let unit = imported.unit_inputs(divisions, &mut draw).unwrap();
+    imported.bind(kernel, &unit.of(kernel)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn outputs(imported: &Imported, kernel: usize) -> Vec<String> {
+    let arguments = imported.kernels[kernel].arguments.iter();
+    let outputs = arguments.filter(|a| matches!(a.role, LoweredRole::Output { .. }));
+    outputs.map(|a| a.name.clone()).collect()
+}
+
+fn found(kernel: &Kernel, memory: &Memory, outputs: &[String], place: &str) -> Vec<f64> {
+    let device = open(place).unwrap();
+    let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
+    let loaded = Loaded::new(&*device, &program, &laid_out(kernel, memory)).unwrap();
+    loaded.launch().unwrap();
+    outputs.iter().flat_map(|name| loaded.f64s(name).unwrap()).collect()
+}
+
+/// Tiles of about half of each size.
+fn tiling(sizes: &TilingSizes) -> TilingParameters {
+    let half = |n: u64| n.div_ceil(2);
+    let quad_tile = half(sizes.quadrature_points);
+    TilingParameters {
+        cells: 4,
+        work_items_per_cell: 2,
+        quad_tile,
+        eval_rows: half(quad_tile),
+        eval_cols: sizes.trial.iter().map(|s| half(s.nodes)).collect(),
+        quad_rows: half(sizes.test.nodes),
+        quad_cols: half(quad_tile),
+    }
+}
+
+/// Mappings that take a kernel: of one with a cell program all kinds, or else two of them.
+fn mappings(kernel: &impl CellKernel, all_kinds: bool) -> Vec<Mapping> {
+    let mut all = vec![Mapping::SingleCell { cells: 8 }];
+    if kernel.program().is_ok() {
+        all.push(Mapping::StagedTiling(tiling(&staged_tiling_sizes(kernel).unwrap())));
+        if all_kinds {
+            all.push(Mapping::StagedCells { cells: 8, constant_tables: false });
+            all.push(Mapping::Tiling(tiling(&tiling_sizes(kernel).unwrap())));
+        }
+    }
+    all
+}
+
+/// Each kernel of a form under each mapping that takes it; their names.
+fn check(name: &str, imported: &Imported, all_kinds: bool) -> Vec<String> {
+    let divisions = [5, 3, 2][imported.form.cell.dim() - 1];
+    let mut done = Vec::new();
+    for (k, lowered) in imported.kernels.iter().enumerate() {
+        let memory = memory(imported, k, divisions);
+        let outputs = outputs(imported, k);
+        let mut expected = memory.clone();
+        interpret(&lowered.kernel, &mut expected).unwrap();
+        let expected: Vec<f64> =
+            outputs.iter().flat_map(|name| expected.get(name).unwrap().to_f64()).collect();
+        assert!(expected.iter().any(|v| v.abs() > 1e-9), "{name}");
+        for mapping in mappings(lowered, all_kinds) {
+            let (kernel, _) = transform(lowered, &mapping)
+                .unwrap_or_else(|e| panic!("{name}, kernel `{}`, {mapping}: {e}", lowered.kernel.name));
+            for place in ["c", "opencl"] {
+                let error = RelativeError::between(&found(&kernel, &memory, &outputs, place), &expected);
+                assert!(error.is_within(TOLERANCE), "{name}, {mapping}, {place}: {error:?}");
+            }
+            done.push(format!("{} {mapping}", lowered.kernel.name));
+        }
+    }
+    done
+}
+
+macro_rules! samples {
+    ($($name:ident $mappings:literal),* $(,)?) => {
+        $(#[test] fn $name() {
+            let imported = from_json(&read(stringify!($name))).unwrap();
+            let done = check(stringify!($name), &imported, $mappings > 2);
+            assert_eq!(done.len(), $mappings, "{done:?}");
+        })*
+    };
+}
+
+samples! {
+    block_stokes 1, curl_curl 1, energy 2, face_penalty 1, hyperelasticity 2, interior_penalty 6, laplace 4,
+    laplace_matrix 1, mixed_poisson 1, stokes 1, vector_mass 4,
+}
+
+#[test]
+fn a_strategy_says_why_it_does_not_take_a_kernel() {
+    let imported = from_json(&read("stokes")).unwrap();
+    let mapping = Mapping::StagedCells { cells: 8, constant_tables: false };
+    let error = transform(&imported.kernels[0], &mapping).unwrap_err().to_string();
+    let expected = "transform: the kernel `stokes` is no operator action of known stages: its result is no vector, which \
+                    the strategy `single_cell` takes; kernels of forms have them, with the tags of lowering";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_diagonal_is_that_of_the_matrices() {
+    let options = TabulatedOptions { matrix: MatrixResult::Diagonal, ..TabulatedOptions::default() };
+    let text = read("laplace_matrix");
+    let (diagonal, matrices) = (from_json_with(&text, &options).unwrap(), from_json(&text).unwrap());
+    let run = |imported: &Imported| {
+        let mut memory = memory(imported, 0, 2);
+        interpret(&imported.kernels[0].kernel, &mut memory).unwrap();
+        memory
+    };
+    let (found, all) = (run(&diagonal), run(&matrices));
+    let map = found.get("p2_dofs").unwrap().to_f64();
+    let found = found.get("y").unwrap().to_f64();
+    let mut expected = vec![0.0; found.len()];
+    for (k, dof) in map.iter().enumerate() {
+        expected[*dof as usize] += all.get("y").unwrap().to_f64()[k * 10 + k % 10];
+    }
+    assert!(RelativeError::between(&found, &expected).is_within(TOLERANCE));
+}
+
+#[test]
+fn each_sub_element_has_a_kernel_that_is_tiled() {
+    let options = TabulatedOptions { split_results: true, ..TabulatedOptions::default() };
+    let split = from_json_with(&read("block_stokes"), &options).unwrap();
+    let done = check("block_stokes", &split, true);
+    assert_eq!(done.len(), 8, "{done:?}");
+    let names: Vec<&str> = split.kernels.iter().map(|k| k.kernel.name.as_str()).collect();
+    assert_eq!(names, ["block_stokes_0", "block_stokes_1"]);
+}
