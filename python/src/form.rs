@@ -4,7 +4,8 @@ use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::program::device;
 use purlin::autotune::Candidate;
-use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use purlin::forms::import::from_json;
+use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, lower};
 use purlin::ir;
 use purlin::kernels::Operator;
 use purlin::runtime::DeviceInfo;
@@ -14,12 +15,27 @@ use purlin::{Mapping, transform};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// A form after lowering: a kernel and the roles of its parts.
+/// A kernel of a form after lowering, with the roles of its parts.
 #[pyclass(frozen, module = "purlin._purlin")]
 pub(crate) struct Form {
-    lowered: LoweredForm,
-    /// The name under which known mappings are found.
+    lowered: Lowered,
+    /// The name under which known mappings are found; none for imported forms.
     case: String,
+}
+
+/// A kernel of a form that is known by name, or of one that was imported.
+enum Lowered {
+    Named(Box<LoweredForm>),
+    Imported(Box<LoweredKernel>),
+}
+
+impl Lowered {
+    fn kernel(&self) -> &ir::Kernel {
+        match self {
+            Self::Named(form) => &form.kernel,
+            Self::Imported(kernel) => &kernel.kernel,
+        }
+    }
 }
 
 /// The names of the forms that this package knows.
@@ -42,14 +58,24 @@ impl Form {
             let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
             let options = LoweringOptions::new(operator.kernel_name(dim, degree));
             let lowered = lower(&form, &options).map_err(|e| refused(&e))?;
-            Ok(Self { lowered, case: operator.action_name(dim, degree) })
+            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case: operator.action_name(dim, degree) })
+        })
+    }
+
+    /// The kernels of a form in JSON: one a kind of entity and part of the mesh.
+    #[staticmethod]
+    fn json(py: Python<'_>, text: &str) -> PyResult<Vec<Self>> {
+        failure::run(py, || {
+            let form = from_json(text).map_err(|e| Failure::new("FormError", e.to_string()))?;
+            let kernels = form.kernels.into_iter();
+            Ok(kernels.map(|k| Self { lowered: Lowered::Imported(Box::new(k)), case: String::new() }).collect())
         })
     }
 
     /// The kernel before any step.
     #[getter]
     fn kernel(&self) -> Kernel {
-        Kernel::new(self.lowered.kernel.clone())
+        Kernel::new(self.lowered.kernel().clone())
     }
 
     /// Mapped as asked for, or else by the first known mapping that the device can hold.
@@ -73,7 +99,7 @@ impl Form {
             device(device_name)?;
             let all = [Candidate::single_cell()]
                 .into_iter()
-                .chain(Candidate::beyond_single_cell(table_bytes(&self.lowered.kernel)));
+                .chain(Candidate::beyond_single_cell(table_bytes(self.lowered.kernel())));
             let json = |c: Candidate| serde_json::to_string(&c.parameters).ok();
             let mut all: Vec<String> = all.filter_map(json).collect();
             all.dedup();
@@ -97,8 +123,11 @@ fn table_bytes(kernel: &ir::Kernel) -> u64 {
 
 impl Form {
     fn mapped(&self, mapping: &Mapping, words: String) -> Result<Mapped, Failure> {
-        let (kernel, recipe) =
-            transform(&self.lowered, mapping).map_err(|e| Failure::new("MappingError", e.to_string()))?;
+        let mapped = match &self.lowered {
+            Lowered::Named(form) => transform(&**form, mapping),
+            Lowered::Imported(kernel) => transform(&**kernel, mapping),
+        };
+        let (kernel, recipe) = mapped.map_err(|e| Failure::new("MappingError", e.to_string()))?;
         let json =
             serde_json::to_string(mapping).map_err(|e| Failure::new("InternalError", e.to_string()))?;
         Ok((Kernel(Arc::new(kernel)), print(&recipe), json, words))
@@ -106,7 +135,7 @@ impl Form {
 
     fn best_known(&self, info: &DeviceInfo) -> Result<Mapped, Failure> {
         let mut refused = Failure::new("InternalError", "this is a bug of purlin: no mapping to try");
-        for Known { mapping, source } in known(&self.case, &self.lowered.kernel, info, &[]) {
+        for Known { mapping, source } in known(&self.case, self.lowered.kernel(), info, &[]) {
             match self.mapped(&mapping, format!("{mapping} ({source})")) {
                 Ok(mapped) => return Ok(mapped),
                 Err(why) => refused = why,

@@ -1,0 +1,96 @@
+"""Export of UFL forms to tabulated forms: plain data that the engine reads.
+
+    >>> import purlin.export
+    >>> text = purlin.export.dumps(purlin.export.export_form(form))
+
+A tabulated form has for each integral a rule, tables of reference derivatives, evaluations of
+functions by tables, a graph of scalar operations, and terms (tables of arguments times a factor).
+No element is known to its reader. Needs fenics-ufl, fenics-basix and NumPy, no compiled module.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .document import documents
+from .elements import states
+from .errors import FormError, UnsupportedForm
+from .preprocess import check_domain, check_form
+
+__all__ = ["FormError", "UnsupportedForm", "dumps", "export_form", "states"]
+
+
+def export_form(
+    form: Any,
+    *,
+    name: str = "form",
+    scalar: str = "f64",
+    names: Mapping[int, str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Writes a UFL form, or a list of forms that share functions, as a tabulated form.
+
+    Args:
+        form: A `ufl.Form` of rank 0, 1 or 2 over `basix.ufl` elements, or a list of forms of one
+            rank on one mesh; None in a list stands for an empty form. Integrals of equal type,
+            subdomains and rule are merged.
+        name: The kernel's name.
+        scalar: `f64` or `f32`, the type of arguments and temporaries.
+        names: Names of coefficients and constants by `id(object)`; else their attribute `name`,
+            else `w0`, `w1`, ... and `c0`, `c1`, ... in the order of `form.coefficients()`.
+        outputs: A name for each form; `y`, or `y0`, `y1`, ... where there are several.
+
+    Returns:
+        The document as plain data, all arrays nested lists.
+
+    Raises:
+        UnsupportedForm: A valid form with something that a tabulated form does not have.
+        FormError: A form that is wrong, or no form.
+    """
+    forms = _flat(form)
+    titles = list(outputs) if outputs else _default_outputs(len(forms))
+    kept = [(f, t) for f, t in zip(forms, titles, strict=True) if f is not None]
+    if scalar not in ("f64", "f32"):
+        hint = "write the real and the imaginary part as two forms" if "c" in scalar else None
+        raise UnsupportedForm(f"scalar type `{scalar}`; needed `f64` or `f32`", hint)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise FormError(f"name `{name}` is not an identifier; use letters, digits and `_`")
+    for one, _ in kept:
+        check_form(one)
+    kept = [(f, t) for f, t in kept if not f.empty()]
+    if not kept:
+        raise FormError("the form is empty: nothing is left after simplification")
+    _check_together([f for f, _ in kept])
+    domain = check_domain(kept[0][0])
+    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names)
+    return document.write(name, scalar)
+
+
+def _flat(form: Any) -> list[Any]:
+    """Forms of nested lists, as `ufl.extract_blocks` makes them."""
+    if isinstance(form, list | tuple):
+        return [item for part in form for item in _flat(part)]
+    return [form]
+
+
+def _default_outputs(count: int) -> list[str]:
+    return ["y"] if count == 1 else [f"y{i}" for i in range(count)]
+
+
+def _check_together(forms: list[Any]) -> None:
+    ranks = sorted({len(form.arguments()) for form in forms})
+    if len(ranks) > 1:
+        raise FormError(f"the forms have ranks {ranks}; export forms of each rank apart")
+    if ranks[0] > 2:
+        raise UnsupportedForm(f"a form of rank {ranks[0]}", "replace an argument by a coefficient")
+    domains = {domain for form in forms for domain in form.ufl_domains()}
+    if len(domains) > 1:
+        raise UnsupportedForm("forms on several meshes", "export the forms of each mesh apart")
+
+
+def dumps(document: dict[str, Any]) -> str:
+    """JSON of a document."""
+    return json.dumps(document, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,97 @@
+"""Quadrature rules as measures name them: degree, scheme, custom points, quadrature elements."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import basix
+import numpy as np
+from ufl.algorithms import extract_elements
+
+from .errors import FormError, UnsupportedForm
+from .tables import Array
+
+
+class Rule(NamedTuple):
+    """Points [points][dim] and weights [points] on the reference cell or facet."""
+
+    points: Array
+    weights: Array
+    degree: int
+    scheme: str
+
+    @property
+    def key(self) -> tuple[bytes, bytes]:
+        """Equal for equal rules."""
+        return self.points.tobytes(), self.weights.tobytes()
+
+
+def _entity(cell: str, kind: str) -> basix.CellType:
+    whole = basix.CellType[cell]
+    return whole if kind == "cell" else basix.cell.subentity_types(whole)[-2][0]
+
+
+@lru_cache(maxsize=256)
+def _named(entity: basix.CellType, degree: int, scheme: str, polyset: basix.PolysetType) -> Rule:
+    if entity == basix.CellType.point:
+        return Rule(np.ones((1, 0)), np.ones(1), degree, scheme)
+    if scheme == "vertex":
+        points = np.asarray(basix.cell.geometry(entity))
+        weight = basix.cell.volume(entity) / len(points)
+        return Rule(points, np.full(len(points), weight), degree, scheme)
+    try:
+        kind = basix.quadrature.string_to_type(scheme)
+    except KeyError as error:
+        raise FormError(f"quadrature rule `{scheme}`: basix has no such rule") from error
+    points, weights = basix.make_quadrature(entity, degree, rule=kind, polyset_type=polyset)
+    return Rule(np.asarray(points), np.asarray(weights), degree, scheme)
+
+
+def _of_elements(integral: Any, dim: int) -> Rule | None:
+    """The rule of the quadrature elements in an integral."""
+    found: Rule | None = None
+    for element in extract_elements(integral):
+        if not element.has_custom_quadrature:
+            continue
+        points, weights = element.custom_quadrature()
+        if points.shape[1] != dim:
+            raise UnsupportedForm(
+                f"`{element}` in an integral over facets", "evaluate it on a space of the cells"
+            )
+        if found and not (found.points.shape == points.shape and np.allclose(found.points, points)):
+            raise FormError(
+                "quadrature elements with different points in one integral; use one rule, or "
+                "split the integral"
+            )
+        found = Rule(
+            np.asarray(points), np.asarray(weights), element.embedded_superdegree, "custom"
+        )
+    return found
+
+
+def rule_of(integral: Any, cell: str, kind: str, degree: int, arguments: list[Any]) -> Rule:
+    """The rule of an integral; `degree` is the estimate where the measure gives none."""
+    metadata = integral.metadata() or {}
+    entity = _entity(cell, kind)
+    dim = len(basix.topology(entity)) - 1
+    own = _of_elements(integral, dim)
+    if own is not None:
+        return own
+    scheme = metadata.get("quadrature_rule", "default")
+    if scheme == "custom":
+        points = np.asarray(metadata["quadrature_points"], dtype=np.float64)
+        weights = np.asarray(metadata["quadrature_weights"], dtype=np.float64)
+        if points.shape != (len(weights), dim):
+            raise FormError(
+                f"custom rule: points have shape {list(points.shape)}; needed "
+                f"[{len(weights)}, {dim}] on the reference {entity.name}"
+            )
+        return Rule(points, weights, -1, "custom")
+    given = metadata.get("quadrature_degree", -1)
+    chosen = int(given) if given is not None and int(given) >= 0 else degree
+    polyset = basix.PolysetType.standard
+    for element in arguments:
+        if entity != basix.CellType.point:
+            polyset = basix.polyset_superset(entity, polyset, element.polyset_type)
+    return _named(entity, chosen, scheme, polyset)

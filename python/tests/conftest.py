@@ -1,0 +1,24 @@
+"""Makes the package in this folder's parent importable, and adds the options of the tests."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--random-forms N` and `--first-seed SEED`."""
+    parser.addoption("--random-forms", type=int, default=50, help="random UFL forms to compare")
+    parser.addoption("--first-seed", type=int, default=0, help="the first seed")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    """UFL warns of geometry that it does not lower; the exporter refuses it or does it itself."""
+    warnings.filterwarnings("ignore", message="Only know how to compute")
