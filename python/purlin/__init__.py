@@ -50,7 +50,7 @@ from purlin.errors import (
     UnknownArgument,
     Witness,
 )
-from purlin.operator import Operator, Trial, jit
+from purlin.operator import Operator, Part, Trial, jit
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
 
 
@@ -78,6 +78,7 @@ __all__ = [
     "MappingError",
     "MissingArgument",
     "Operator",
+    "Part",
     "Primitive",
     "ReadOnlyError",
     "Refusal",

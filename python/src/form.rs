@@ -6,6 +6,7 @@ use crate::program::device;
 use purlin::autotune::Candidate;
 use purlin::forms::import::from_json;
 use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, lower};
+use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
 use purlin::runtime::DeviceInfo;
@@ -68,8 +69,22 @@ impl Form {
         failure::run(py, || {
             let form = from_json(text).map_err(|e| Failure::new("FormError", e.to_string()))?;
             let kernels = form.kernels.into_iter();
-            Ok(kernels.map(|k| Self { lowered: Lowered::Imported(Box::new(k)), case: String::new() }).collect())
+            Ok(kernels
+                .map(|k| Self { lowered: Lowered::Imported(Box::new(k)), case: String::new() })
+                .collect())
         })
+    }
+
+    /// What it runs over, and the numbers of its parts of the mesh.
+    #[getter]
+    fn name(&self) -> String {
+        let Lowered::Imported(kernel) = &self.lowered else { return "cells".into() };
+        let over = match kernel.over {
+            IntegralType::Cell => "cells",
+            IntegralType::ExteriorFacet => "exterior_facets",
+            IntegralType::InteriorFacet => "interior_facets",
+        };
+        kernel.subdomains.iter().fold(over.to_owned(), |name, number| format!("{name}_{number}"))
     }
 
     /// The kernel before any step.
