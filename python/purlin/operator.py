@@ -230,23 +230,25 @@ def jit(
     dim: int = 2,
     degree: int = 1,
     mapping: Optional[dict[str, Any]] = None,
+    position_width: Optional[int] = None,
     **export: Any,
 ) -> Operator:
     """Compiles a variational form for a device.
 
     ``form`` is a form of UFL or a list of them, the JSON of one (text, or a path that ends in ``.json``), or a name of
     :func:`purlin.forms`, to which ``dim`` and ``degree`` belong. Further arguments go to
-    :func:`purlin.export.export_form`. Without ``mapping`` it takes the best one that is known for the device. An
+    :func:`purlin.export.export_form`. ``position_width`` is the number of components of a position, if it
+    is more than space has dimensions. Without ``mapping`` it takes the best one that is known for the device. An
     operator that was made before is taken from memory; if it was tuned, it stays so.
     """
     chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
     text = _text(form, export)
-    key = (text, dim, degree, device, chosen)
+    key = (text, dim, degree, device, chosen, position_width)
     with _lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    operator = Operator(_forms(text, dim, degree), device, chosen)
+    operator = Operator(_forms(text, dim, degree, position_width), device, chosen)
     with _lock:
         _cache[key] = operator
         while len(_cache) > CACHE_SIZE:
@@ -270,7 +272,7 @@ def _text(form: Any, export: dict[str, Any]) -> str:
     )
 
 
-def _forms(text: str, dim: int, degree: int) -> list[_purlin.Form]:
+def _forms(text: str, dim: int, degree: int, position_width: Optional[int]) -> list[_purlin.Form]:
     if text.lstrip().startswith("{"):
-        return _purlin.Form.json(text)
+        return _purlin.Form.json(text, position_width)
     return [_purlin.Form.named(text, dim, degree)]

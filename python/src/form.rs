@@ -4,8 +4,8 @@ use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::program::device;
 use purlin::autotune::Candidate;
-use purlin::forms::import::from_json;
-use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, lower};
+use purlin::forms::import::from_json_with;
+use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, TabulatedOptions, lower};
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
@@ -64,10 +64,15 @@ impl Form {
     }
 
     /// The kernels of a form in JSON: one a kind of entity and part of the mesh.
+    /// `position_width` is the number of components of an entry of the positions, if it has more
+    /// than space has dimensions.
     #[staticmethod]
-    fn json(py: Python<'_>, text: &str) -> PyResult<Vec<Self>> {
+    #[pyo3(signature = (text, position_width=None))]
+    fn json(py: Python<'_>, text: &str, position_width: Option<usize>) -> PyResult<Vec<Self>> {
         failure::run(py, || {
-            let form = from_json(text).map_err(|e| Failure::new("FormError", e.to_string()))?;
+            let options = TabulatedOptions { position_width, ..TabulatedOptions::default() };
+            let form =
+                from_json_with(text, &options).map_err(|e| Failure::new("FormError", e.to_string()))?;
             let kernels = form.kernels.into_iter();
             Ok(kernels
                 .map(|k| Self { lowered: Lowered::Imported(Box::new(k)), case: String::new() })
