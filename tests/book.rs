@@ -7,7 +7,7 @@
 //! | `purlin` | the kernel parses; with `print`, the text is its canonical print; with `broken`, it must not parse |
 //! | `json` | it is JSON; with `recipe`, `selection` or `mapping`, it deserialises to that type |
 //! | `console` | each `$ command` runs in a shell and prints what follows it; `exit=N` is the last one's status |
-//! | `rust`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
+//! | `rust`, `python`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
 //! | `ebnf` | it mentions every keyword, type, function, address space and loop tag of the text format, and is closed |
 //!
 //! `file=NAME` also writes a block to the directory in which the commands of all chapters run, beside the kernels and recipes of `examples`.
@@ -120,7 +120,7 @@ fn check(block: &Block, dir: &Path) -> Result<(), Difference> {
         "purlin" => kernel(block),
         "json" => parsed(json(block)),
         "console" => console(block, dir),
-        "rust" | "facts" => parsed(excerpt(block)),
+        "rust" | "python" | "facts" => parsed(excerpt(block)),
         "ebnf" => parsed(grammar(&block.body)),
         other => Err(Difference::new(format!("`{other}` is not a kind of block that is run"))),
     }

@@ -1,4 +1,4 @@
-"""Makes the package in this folder's parent importable, and adds the options of the tests."""
+"""Makes the modules of the tests importable, and adds the options of the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE)]  # the package is the installed one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -117,6 +117,7 @@ fn describe_given(arg: &Arg<'_>) -> String {
         Arg::I32(v) => format!("`i32` {v}"),
         Arg::I64(v) => format!("`i64` {v}"),
         Arg::Buffer(b) => format!("a buffer of {} bytes", b.bytes()),
+        Arg::Foreign(f) => format!("a buffer of {} bytes", f.bytes()),
     }
 }
 
@@ -242,33 +243,39 @@ fn check_buffer(
     Ok(())
 }
 
-/// No buffer is passed twice if one of the two arguments is written.
+/// No memory is passed twice if one of the two arguments is written.
 fn check_aliases(exe: &Shared, given: &Given<'_>) -> Result<(), RuntimeError> {
-    let mut seen: BTreeMap<u64, (&ArgSpec, BufferAccess)> = BTreeMap::new();
+    let mut seen: Vec<(&ArgSpec, BufferAccess, &Buffer)> = Vec::new();
     for spec in &exe.plan.args {
-        let (ArgKind::Buffer { access, .. }, Some(Arg::Buffer(b))) =
+        let (ArgKind::Buffer { access, .. }, Some(Arg::Buffer(buffer))) =
             (&spec.kind, given.get(spec.name.as_str()))
         else {
             continue;
         };
-        // The written argument stays in the map, so that a third use of the buffer is seen too.
-        let Some((first, earlier)) = seen.get(&b.id).copied() else {
-            seen.insert(b.id, (spec, *access));
-            continue;
-        };
-        let written = match (earlier, access) {
-            (BufferAccess::In, BufferAccess::In) => continue,
-            (BufferAccess::Out | BufferAccess::InOut, _) => first,
-            (BufferAccess::In, BufferAccess::Out | BufferAccess::InOut) => spec,
-        };
-        return Err(RuntimeError::Aliased {
-            entry: exe.entry.clone(),
-            first: first.name.clone(),
-            second: spec.name.clone(),
-            written: written.name.clone(),
-        });
+        for &(first, earlier, _) in seen.iter().filter(|(_, _, other)| overlap(buffer, other)) {
+            let written = match (earlier, access) {
+                (BufferAccess::In, BufferAccess::In) => continue,
+                (BufferAccess::Out | BufferAccess::InOut, _) => first,
+                (BufferAccess::In, BufferAccess::Out | BufferAccess::InOut) => spec,
+            };
+            return Err(RuntimeError::Aliased {
+                entry: exe.entry.clone(),
+                first: first.name.clone(),
+                second: spec.name.clone(),
+                written: written.name.clone(),
+            });
+        }
+        seen.push((spec, *access, buffer));
     }
     Ok(())
+}
+
+/// Whether two buffers have an element in common.
+fn overlap(a: &Buffer, b: &Buffer) -> bool {
+    match (&a.region, &b.region) {
+        (Some(a), Some(b)) => a.start < b.end && b.start < a.end,
+        (Some(_), None) | (None, Some(_)) | (None, None) => a.id == b.id,
+    }
 }
 
 fn check_preconditions(exe: &Shared, params: &Params) -> Result<(), RuntimeError> {

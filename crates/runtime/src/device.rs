@@ -2,6 +2,7 @@
 
 use crate::cuda::ptxas::Resources;
 use crate::error::RuntimeError;
+use crate::foreign::{Foreign, Place};
 use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::{LaunchPlan, Program, Target};
 use serde::{Deserialize, Serialize};
@@ -129,6 +130,8 @@ pub struct Buffer {
     pub(crate) id: u64,
     pub(crate) device: u64,
     pub(crate) bytes: u64,
+    /// Where it lies, if it is somebody else's.
+    pub(crate) region: Option<std::ops::Range<u64>>,
     pub(crate) memory: Box<dyn Any + Send + Sync>,
 }
 
@@ -203,6 +206,20 @@ impl fmt::Debug for Executable {
     }
 }
 
+/// A stream of CUDA's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream(pub(crate) u64);
+
+impl Stream {
+    /// The stream of this handle; 1 and 2 stand for the default streams of the driver.
+    ///
+    /// # Safety
+    /// It is a stream of the card of the launches that get it, and outlives them.
+    pub unsafe fn new(handle: u64) -> Self {
+        Self(handle)
+    }
+}
+
 /// The value of one argument.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
@@ -218,6 +235,8 @@ pub enum Arg<'a> {
     I64(i64),
     /// An array.
     Buffer(&'a Buffer),
+    /// An array in memory that is not the device's own.
+    Foreign(Foreign<'a>),
 }
 
 /// A device that compiles and runs programs of one target.
@@ -280,7 +299,24 @@ pub trait Device: Send + Sync {
     /// An argument that is missing, unknown, given twice, of another type or out of range; a buffer
     /// that is too small, aliased while written, or of another device; a broken precondition; a
     /// grid beyond the device's limits; a failing driver.
-    fn launch(&self, executable: &Executable, args: &[(&str, Arg<'_>)]) -> Result<(), RuntimeError>;
+    fn launch(&self, executable: &Executable, args: &[(&str, Arg<'_>)]) -> Result<(), RuntimeError> {
+        self.launch_on(executable, args, None)
+    }
+
+    /// As [`Device::launch`]. On a stream of CUDA's it does not wait for the kernel, unless memory
+    /// is allocated or copied for the launch; other devices have no streams.
+    ///
+    /// # Errors
+    /// As [`Device::launch`], and a stream for a device without streams.
+    fn launch_on(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'_>)],
+        stream: Option<Stream>,
+    ) -> Result<(), RuntimeError>;
+
+    /// Whether a launch uses foreign memory of this place without a copy.
+    fn shares(&self, place: Place) -> bool;
 
     /// Runs `executable` repeatedly and times each run by the device's clock, in seconds.
     ///

@@ -2,8 +2,10 @@
 
 use crate::arguments::{Bound, Value, bind, scratch};
 use crate::cuda::ptxas::Resources;
-use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Optimisation, Origin, Shared};
+use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Optimisation, Origin, Shared, Stream};
 use crate::error::RuntimeError;
+use crate::foreign::{Foreign, Place};
+use crate::guests::{Guest, admit, leave};
 use crate::timing::{Timing, TimingOptions, sample};
 use purlin_codegen::{ArgKind, Feature, Program};
 use std::any::Any;
@@ -58,6 +60,28 @@ pub(crate) trait Driver: Send + Sync {
     fn read(&self, memory: &Self::Memory, out: &mut [u8]) -> Result<(), RuntimeError>;
     fn fill(&self, memory: &Self::Memory, byte: u8, bytes: u64) -> Result<(), RuntimeError>;
     fn copy(&self, from: &Self::Memory, to: &Self::Memory, bytes: u64) -> Result<(), RuntimeError>;
+    /// Whether kernels can use foreign memory of this place as it lies.
+    fn shares(&self, place: Place) -> bool;
+    /// Foreign memory as it lies; only of a place that is shared.
+    fn adopt(&self, memory: &Foreign<'_>) -> Result<Self::Memory, RuntimeError>;
+    /// Makes what kernels wrote to adopted memory visible to its owner.
+    fn settle(&self, _memory: &Self::Memory) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+    /// Waits for the work on a stream of a foreign array.
+    fn wait(&self, _stream: u64) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+    /// Runs on a stream, to the end only if `wait` says so.
+    fn enqueue(
+        &self,
+        _code: &Self::Code,
+        _call: &Call<'_, Self::Memory>,
+        _stream: Stream,
+        _wait: bool,
+    ) -> Result<(), RuntimeError> {
+        Err(RuntimeError::NoStreams { device: self.info().name.clone() })
+    }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;
 }
@@ -65,7 +89,7 @@ pub(crate) trait Driver: Send + Sync {
 /// A device that checks everything before its driver sees it.
 pub(crate) struct Checked<D: Driver> {
     id: u64,
-    driver: D,
+    pub(crate) driver: D,
     /// Held by every operation: kernels keep their arguments between calls in OpenCL.
     queue: Arc<Mutex<()>>,
     compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
@@ -87,11 +111,21 @@ impl<D: Driver> Checked<D> {
         Self { id: next_id(), queue: driver.queue(), driver, compiled: Mutex::new(HashMap::new()) }
     }
 
-    fn device_name(&self) -> String {
+    pub(crate) fn device_name(&self) -> String {
         self.driver.info().name.clone()
     }
 
-    fn memory<'a>(&self, buffer: &'a Buffer) -> Result<&'a D::Memory, RuntimeError> {
+    /// A buffer of this device.
+    pub(crate) fn buffer(
+        &self,
+        bytes: u64,
+        memory: D::Memory,
+        region: Option<std::ops::Range<u64>>,
+    ) -> Buffer {
+        Buffer { id: next_id(), device: self.id, bytes, region, memory: Box::new(memory) }
+    }
+
+    pub(crate) fn memory<'a>(&self, buffer: &'a Buffer) -> Result<&'a D::Memory, RuntimeError> {
         let memory = if buffer.device == self.id { buffer.memory.downcast_ref() } else { None };
         memory.ok_or_else(|| RuntimeError::OtherDevice {
             what: format!("a buffer of {} bytes", buffer.bytes),
@@ -190,7 +224,7 @@ impl<D: Driver> Device for Checked<D> {
         if !self.driver.is_checker() {
             self.driver.fill(&memory, 0xFF, real)?;
         }
-        Ok(Buffer { id: next_id(), device: self.id, bytes, memory: Box::new(memory) })
+        Ok(self.buffer(bytes, memory, None))
     }
 
     fn upload(&self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
@@ -229,17 +263,37 @@ impl<D: Driver> Device for Checked<D> {
         self.driver.copy(source, target, from.bytes)
     }
 
-    fn launch(&self, executable: &Executable, args: &[(&str, Arg<'_>)]) -> Result<(), RuntimeError> {
+    fn launch_on(
+        &self,
+        executable: &Executable,
+        args: &[(&str, Arg<'_>)],
+        stream: Option<Stream>,
+    ) -> Result<(), RuntimeError> {
         let exe = &*executable.shared;
         let code = self.code(exe)?;
-        let scratch = self.allocate_scratch(exe, args)?;
-        let bound = bind(exe, args, &scratch, self.info())?;
+        let guests = admit(self, exe, args, stream)?;
+        let args = Guest::among(args, &guests);
+        let scratch = self.allocate_scratch(exe, &args)?;
+        let bound = bind(exe, &args, &scratch, self.info())?;
         if bound.grid.contains(&0) {
             return Ok(());
         }
         let call = self.call(exe, &bound)?;
-        let _queue = lock(&self.queue);
-        self.driver.run(code, &call).map(drop)
+        {
+            let _queue = lock(&self.queue);
+            match stream {
+                Some(stream) => {
+                    let wait = scratch.iter().any(Option::is_some) || guests.iter().any(Guest::is_copy);
+                    self.driver.enqueue(code, &call, stream, wait)?;
+                }
+                None => self.driver.run(code, &call).map(drop)?,
+            }
+        }
+        leave(self, exe, &guests)
+    }
+
+    fn shares(&self, place: Place) -> bool {
+        self.driver.shares(place)
     }
 
     fn time(
@@ -250,14 +304,20 @@ impl<D: Driver> Device for Checked<D> {
     ) -> Result<Timing, RuntimeError> {
         let exe = &*executable.shared;
         let code = self.code(exe)?;
-        let scratch = self.allocate_scratch(exe, args)?;
-        let bound = bind(exe, args, &scratch, self.info())?;
+        let guests = admit(self, exe, args, None)?;
+        let args = Guest::among(args, &guests);
+        let scratch = self.allocate_scratch(exe, &args)?;
+        let bound = bind(exe, &args, &scratch, self.info())?;
         if bound.grid.contains(&0) {
             return Err(RuntimeError::NothingToTime { entry: exe.entry.clone() });
         }
         let call = self.call(exe, &bound)?;
-        let _queue = lock(&self.queue);
-        sample(options, || self.driver.run(code, &call))
+        let timing = {
+            let _queue = lock(&self.queue);
+            sample(options, || self.driver.run(code, &call))?
+        };
+        leave(self, exe, &guests)?;
+        Ok(timing)
     }
 }
 

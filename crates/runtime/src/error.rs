@@ -322,6 +322,48 @@ pub enum RuntimeError {
         /// The written one.
         written: String,
     },
+    /// Memory that may not be written.
+    #[error("argument `{name}` of `{entry}` is written, and its memory is read-only; pass a writable array")]
+    ReadOnly {
+        /// The program.
+        entry: String,
+        /// The argument.
+        name: String,
+    },
+    /// Memory that the device cannot reach.
+    #[error(
+        "argument `{name}` of `{entry}` lies in {found}, which `{device}` cannot reach; move it to the host, or run on that card"
+    )]
+    Unreachable {
+        /// The program.
+        entry: String,
+        /// The argument.
+        name: String,
+        /// Where it lies.
+        found: String,
+        /// The device.
+        device: String,
+    },
+    /// Memory that does not start where vectors may.
+    #[error(
+        "argument `{name}` of `{entry}` starts at address {address:#x}, needed a multiple of {needed}; pass a copy of the array"
+    )]
+    Misaligned {
+        /// The program.
+        entry: String,
+        /// The argument.
+        name: String,
+        /// Its first byte.
+        address: u64,
+        /// What has to divide the address.
+        needed: u64,
+    },
+    /// A stream for a device that has none.
+    #[error("`{device}` has no streams; leave out the stream")]
+    NoStreams {
+        /// The device.
+        device: String,
+    },
     /// A buffer or executable of another device.
     #[error("{what} belongs to another device than `{device}`; make it with this one")]
     OtherDevice {

@@ -90,6 +90,7 @@ macro_rules! steps {
 pub(crate) use steps;
 
 use crate::primitive::Primitive;
+use crate::primitives::argument_names;
 use crate::refusal::Refusal;
 use crate::schedule::{Handles, Made};
 use purlin_analysis::Analysis;
@@ -109,6 +110,18 @@ pub struct PrimitiveInfo {
     pub obligations: &'static [Obligation],
     /// The JSON schema of its arguments; its description is the documentation of the type.
     pub schema: fn() -> Schema,
+}
+
+impl PrimitiveInfo {
+    /// The names of its arguments in the order in which a schedule takes them.
+    pub fn arguments(&self) -> &'static [&'static str] {
+        argument_names(self.step_name).unwrap_or_default().names
+    }
+
+    /// Whether its arguments are alternatives, of which one is given by its name.
+    pub fn takes_one_of(&self) -> bool {
+        argument_names(self.step_name).unwrap_or_default().alternatives
+    }
 }
 
 type Edit = dyn Fn(&mut Kernel) -> Made;

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from purlin import errors
 
-class FormError(ValueError):
+
+class FormError(errors.FormError):
     """A form that is wrong: not linear in an argument, not restricted, not a form."""
 
 

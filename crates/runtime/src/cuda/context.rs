@@ -5,10 +5,11 @@ use crate::error::{RuntimeError, Unavailable};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing
 /// one.
-const SYMBOLS: [&str; 26] = [
+const SYMBOLS: [&str; 29] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGet",
@@ -25,6 +26,9 @@ const SYMBOLS: [&str; 26] = [
     "cuMemcpyHtoD_v2",
     "cuMemcpyDtoH_v2",
     "cuMemcpyDtoD_v2",
+    "cuPointerGetAttribute",
+    "cuStreamSynchronize",
+    "cuCtxSynchronize",
     "cuModuleLoadData",
     "cuModuleGetFunction",
     "cuModuleUnload",
@@ -105,7 +109,8 @@ pub(crate) fn driver_error(device: &str, call: &'static str, error: DriverError)
 /// Device memory.
 pub(crate) struct CudaMemory {
     pub(crate) pointer: sys::CUdeviceptr,
-    context: Arc<Context>,
+    /// None if the memory is somebody else's.
+    owner: Option<Arc<Context>>,
 }
 
 impl CudaMemory {
@@ -116,13 +121,26 @@ impl CudaMemory {
         context.enter()?;
         // SAFETY: the context is current; nothing reads the memory before it is filled.
         let pointer = unsafe { result::malloc_sync(size) }.map_err(|e| failed(format!("{:?}", e.0)))?;
-        Ok(Self { pointer, context: Arc::clone(context) })
+        Ok(Self { pointer, owner: Some(Arc::clone(context)) })
+    }
+
+    /// Memory that somebody else owns, if it is memory of this card.
+    pub(crate) fn lent(context: &Context, address: u64) -> Result<Option<Self>, RuntimeError> {
+        context.enter()?;
+        let mut ordinal: i32 = -1;
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: the attribute is an `int`; the driver takes any address and refuses one that it
+        // does not know.
+        let found =
+            unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) }.result();
+        let ours = found.is_ok() && ordinal == context.device;
+        Ok(ours.then_some(Self { pointer: address, owner: None }))
     }
 }
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        if self.context.enter().is_ok() {
+        if self.owner.as_ref().is_some_and(|context| context.enter().is_ok()) {
             // SAFETY: allocated in `new`, freed once; every launch was waited for.
             let _ = unsafe { result::free_sync(self.pointer) };
         }
@@ -137,6 +155,8 @@ pub(crate) struct CudaCode {
     /// The compiler's report.
     pub(crate) resources: Option<Resources>,
     module: sys::CUmodule,
+    /// Whether a launch may not have ended.
+    pub(crate) running: AtomicBool,
     context: Arc<Context>,
 }
 
@@ -159,6 +179,7 @@ impl CudaCode {
             local_bytes: 0,
             resources: None,
             module,
+            running: AtomicBool::new(false),
             context: Arc::clone(context),
         };
         let name = std::ffi::CString::new(entry).map_err(|e| no_entry(e.to_string()))?;
@@ -186,6 +207,10 @@ impl CudaCode {
 impl Drop for CudaCode {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
+            if self.running.load(Ordering::Relaxed) {
+                // SAFETY: the context is current.
+                let _ = unsafe { sys::cuCtxSynchronize() };
+            }
             // SAFETY: loaded in `new`, unloaded once; every launch was waited for.
             let _ = unsafe { result::module::unload(self.module) };
         }

@@ -6,15 +6,17 @@ pub mod ptxas;
 mod toolkit;
 
 use crate::cache::Cache;
-use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
+use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Stream};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
+use crate::foreign::{Foreign, Place};
 use context::{Context, CudaCode, CudaMemory, Stopwatch, driver_error};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use purlin_codegen::Program;
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One card.
 pub(crate) struct CudaDriver {
@@ -165,7 +167,50 @@ impl Driver for CudaDriver {
             .map_err(self.context.failed("cuMemcpyDtoD"))
     }
 
+    fn shares(&self, place: Place) -> bool {
+        place == Place::Cuda
+    }
+
+    fn adopt(&self, memory: &Foreign<'_>) -> Result<CudaMemory, RuntimeError> {
+        CudaMemory::lent(&self.context, memory.address)?.ok_or_else(|| RuntimeError::OtherDevice {
+            what: format!("an array of {} bytes", memory.bytes),
+            device: self.info.name.clone(),
+        })
+    }
+
+    fn wait(&self, stream: u64) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        // SAFETY: `Foreign::after` and `Stream::new` promise that it is a stream of this card.
+        unsafe { result::stream::synchronize(stream as sys::CUstream) }
+            .map_err(self.context.failed("cuStreamSynchronize"))
+    }
+
+    fn enqueue(
+        &self,
+        code: &CudaCode,
+        call: &Call<'_, CudaMemory>,
+        stream: Stream,
+        wait: bool,
+    ) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        code.running.store(true, Ordering::Relaxed);
+        self.launch(code, call, stream.0 as sys::CUstream)?;
+        if wait { self.wait(stream.0) } else { Ok(()) }
+    }
+
     fn run(&self, code: &CudaCode, call: &Call<'_, CudaMemory>) -> Result<f64, RuntimeError> {
+        self.stopwatch.measure(|| self.launch(code, call, result::stream::null()))
+    }
+}
+
+impl CudaDriver {
+    /// Puts a launch on a stream; the context is current.
+    fn launch(
+        &self,
+        code: &CudaCode,
+        call: &Call<'_, CudaMemory>,
+        stream: sys::CUstream,
+    ) -> Result<(), RuntimeError> {
         let mut arguments: Vec<*mut c_void> = call
             .values
             .iter()
@@ -177,15 +222,10 @@ impl Driver for CudaDriver {
                 CallValue::Memory(m) => std::ptr::from_ref(&m.pointer).cast_mut().cast(),
             })
             .collect();
-        self.stopwatch.measure(|| {
-            let (grid, block) = (dimensions(call.grid), dimensions(call.block));
-            // SAFETY: the arguments match the plan, which is the source's own; the driver only
-            // reads them.
-            unsafe {
-                let stream = result::stream::null();
-                result::launch_kernel(code.function, grid, block, code.local_bytes, stream, &mut arguments)
-            }
+        let (grid, block) = (dimensions(call.grid), dimensions(call.block));
+        // SAFETY: the arguments match the plan, which is the source's own; the driver only reads
+        // them, before it returns.
+        unsafe { result::launch_kernel(code.function, grid, block, code.local_bytes, stream, &mut arguments) }
             .map_err(self.context.failed("cuLaunchKernel"))
-        })
     }
 }

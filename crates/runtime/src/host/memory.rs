@@ -9,10 +9,12 @@ const ALIGNMENT: usize = 64;
 /// A block of host memory that kernels write through a raw pointer.
 pub(crate) struct HostMemory {
     pointer: NonNull<u8>,
-    layout: Layout,
+    bytes: usize,
+    /// How it was allocated; none if it is somebody else's.
+    layout: Option<Layout>,
 }
 
-// SAFETY: the block is owned, and every access goes through `Checked`, which runs one at a time.
+// SAFETY: the block is owned or lent for the time of a launch, and every access goes through `Checked`, which runs one at a time.
 unsafe impl Send for HostMemory {}
 // SAFETY: as above: shared references give no access outside the device's queue lock.
 unsafe impl Sync for HostMemory {}
@@ -23,7 +25,13 @@ impl HostMemory {
         let layout = Layout::from_size_align(usize::try_from(bytes).ok()?.max(1), ALIGNMENT).ok()?;
         // SAFETY: the layout has a non-zero size.
         let pointer = NonNull::new(unsafe { alloc(layout) })?;
-        Some(Self { pointer, layout })
+        Some(Self { pointer, bytes: layout.size(), layout: Some(layout) })
+    }
+
+    /// Memory that somebody else owns.
+    pub(crate) fn lent(address: u64, bytes: u64) -> Option<Self> {
+        let pointer = NonNull::new(address as *mut u8)?;
+        Some(Self { pointer, bytes: usize::try_from(bytes).ok()?, layout: None })
     }
 
     /// Start of the block.
@@ -33,13 +41,15 @@ impl HostMemory {
 
     /// Size in bytes.
     pub(crate) fn len(&self) -> usize {
-        self.layout.size()
+        self.bytes
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout and freed once.
-        unsafe { dealloc(self.pointer.as_ptr(), self.layout) }
+        if let Some(layout) = self.layout {
+            // SAFETY: allocated in `new` with this layout and freed once.
+            unsafe { dealloc(self.pointer.as_ptr(), layout) }
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
+use crate::foreign::{Foreign, Place};
 use compiler::{Compiler, Object};
 use memory::HostMemory;
 use purlin_codegen::Program;
@@ -190,6 +191,18 @@ impl Driver for HostDriver {
         // SAFETY: `n` is within both blocks, which are distinct allocations (`Checked::copy`).
         unsafe { std::ptr::copy_nonoverlapping(from.pointer(), to.pointer(), n) }
         Ok(())
+    }
+
+    fn shares(&self, place: Place) -> bool {
+        place == Place::Host
+    }
+
+    fn adopt(&self, memory: &Foreign<'_>) -> Result<HostMemory, RuntimeError> {
+        HostMemory::lent(memory.address, memory.bytes).ok_or_else(|| RuntimeError::Allocation {
+            bytes: memory.bytes,
+            device: self.info.name.clone(),
+            reason: "the given array has no address".into(),
+        })
     }
 
     fn run(&self, code: &HostCode, call: &Call<'_, HostMemory>) -> Result<f64, RuntimeError> {

@@ -7,11 +7,13 @@ pub(crate) use enumerate::list;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::RuntimeError;
+use crate::foreign::{Foreign, Place};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
+use opencl3::device::CL_DEVICE_TYPE_CPU;
 use opencl3::error_codes::ClError;
 use opencl3::kernel::Kernel;
-use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
+use opencl3::memory::{Buffer, CL_MAP_READ, CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR, ClMem};
 use opencl3::types::{CL_BLOCKING, cl_mem, cl_uint};
 use purlin_codegen::Program;
 use std::ffi::c_void;
@@ -180,6 +182,37 @@ impl Driver for OpenClDriver {
         unsafe { self.queue.enqueue_copy_buffer(&from.get(), &mut to.get(), 0, 0, size, &[]) }
             .and_then(|event| event.wait())
             .map_err(self.failed("clEnqueueCopyBuffer"))
+    }
+
+    fn shares(&self, place: Place) -> bool {
+        // a checker sees only what lies in its own memory
+        let is_host = self.device.dev_type().is_ok_and(|kind| kind & CL_DEVICE_TYPE_CPU != 0);
+        place == Place::Host && is_host && !self.is_checker()
+    }
+
+    fn adopt(&self, memory: &Foreign<'_>) -> Result<OpenClMemory, RuntimeError> {
+        let size = usize::try_from(memory.bytes).unwrap_or(usize::MAX);
+        let (flags, address) = (CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory.address as *mut c_void);
+        // SAFETY: the block is there and unused by others during the launch, for which the buffer
+        // lives (`Foreign::new`); what is read-only is only read, which `admit` checks.
+        let buffer = unsafe { Buffer::<u8>::create(&self.context, flags, size, address) };
+        Ok(OpenClMemory(Mutex::new(buffer.map_err(self.failed("clCreateBuffer"))?)))
+    }
+
+    fn settle(&self, memory: &OpenClMemory) -> Result<(), RuntimeError> {
+        // Mapping a buffer that uses host memory brings that memory up to date.
+        let buffer = memory.get();
+        let bytes = buffer.size().map_err(self.failed("clGetMemObjectInfo"))?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: the range is the whole buffer, and the call blocks.
+        unsafe {
+            self.queue.enqueue_map_buffer(&buffer, CL_BLOCKING, CL_MAP_READ, 0, bytes, &mut address, &[])
+        }
+        .map_err(self.failed("clEnqueueMapBuffer"))?;
+        // SAFETY: mapped just now.
+        unsafe { self.queue.enqueue_unmap_mem_object(buffer.get(), address, &[]) }
+            .and_then(|event| event.wait())
+            .map_err(self.failed("clEnqueueUnmapMemObject"))
     }
 
     fn run(&self, code: &OpenClCode, call: &Call<'_, OpenClMemory>) -> Result<f64, RuntimeError> {

@@ -5,6 +5,7 @@ mod arguments;
 mod cache;
 mod ceilings;
 mod cuda;
+mod foreign;
 mod launch;
 mod missing;
 mod oclgrind;

@@ -1,0 +1,102 @@
+//! Memory that somebody else owns, lent for one launch.
+//!
+//! An array of another library is passed as it lies: the host backend takes host memory and the
+//! CUDA backend memory of its card without a copy. OpenCL shares host memory where its device is
+//! the host's processor. What a device cannot reach is copied to it and, if it is written, back.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Where foreign memory lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The host's memory.
+    Host,
+    /// The memory of a CUDA card.
+    Cuda,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host memory",
+            Self::Cuda => "the memory of a CUDA card",
+        })
+    }
+}
+
+/// A block of memory that somebody else owns.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign<'a> {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) place: Place,
+    pub(crate) writable: bool,
+    pub(crate) ready: Option<u64>,
+    owner: PhantomData<&'a ()>,
+}
+
+impl<'a> Foreign<'a> {
+    /// `bytes` bytes from `address` on, which only are read.
+    ///
+    /// # Safety
+    /// During `'a` the block is allocated at that place, and nothing writes to it while a launch
+    /// that got it runs.
+    pub unsafe fn new(place: Place, address: u64, bytes: u64) -> Self {
+        Self { address, bytes, place, writable: false, ready: None, owner: PhantomData }
+    }
+
+    /// The same block, which may be written, too.
+    ///
+    /// # Safety
+    /// Nothing else reads or writes the block while a launch that got it runs.
+    #[must_use]
+    pub unsafe fn writable(self) -> Self {
+        Self { writable: true, ..self }
+    }
+
+    /// The values are there when the work on a CUDA stream has ended, which a launch on another
+    /// stream waits for.
+    ///
+    /// # Safety
+    /// The number is the handle of a stream of the same card.
+    #[must_use]
+    pub unsafe fn after(self, stream: u64) -> Self {
+        Self { ready: Some(stream), ..self }
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The addresses, of which none may be written by one argument and used by another.
+    pub(crate) fn region(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.bytes)
+    }
+
+    /// The bytes, if they lie on the host.
+    pub(crate) fn host(&self) -> Option<&'a [u8]> {
+        let bytes = usize::try_from(self.bytes).ok()?;
+        if bytes == 0 {
+            return Some(&[]);
+        }
+        let pointer =
+            (self.place == Place::Host && self.address != 0).then_some(self.address as *const u8)?;
+        // SAFETY: `new` promises that the block is there during `'a` and not written in a launch.
+        Some(unsafe { std::slice::from_raw_parts(pointer, bytes) })
+    }
+
+    /// The bytes to be written, if they lie on the host and may be.
+    pub(crate) fn host_mut(&self) -> Option<&'a mut [u8]> {
+        let bytes = usize::try_from(self.bytes).ok()?;
+        if bytes == 0 {
+            return Some(&mut []);
+        }
+        let usable = self.writable && self.place == Place::Host && self.address != 0;
+        let pointer = usable.then_some(self.address as *mut u8)?;
+        // SAFETY: `new` promises that the block is there during `'a`, `writable` that nothing else
+        // uses it; a launch takes this reference once, when its kernel has ended.
+        Some(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) })
+    }
+}

@@ -1,0 +1,105 @@
+//! Memory of somebody else's.
+#![allow(unsafe_code)]
+
+use crate::programs::*;
+use purlin_runtime::{Arg, Foreign, Place, RuntimeError, Stream, TimingOptions};
+
+fn lent(values: &[f64]) -> Foreign<'_> {
+    // SAFETY: the slice outlives the reference.
+    unsafe { Foreign::new(Place::Host, values.as_ptr() as u64, size_of_val(values) as u64) }
+}
+
+fn lent_mut(values: &mut [f64]) -> Foreign<'_> {
+    // SAFETY: the slice outlives the reference and is borrowed for as long.
+    unsafe { Foreign::new(Place::Host, values.as_mut_ptr() as u64, size_of_val(values) as u64).writable() }
+}
+
+fn args<'a>(n: usize, x: Foreign<'a>, y: Foreign<'a>) -> [(&'a str, Arg<'a>); 4] {
+    [("n", Arg::Param(n as i64)), ("a", Arg::F64(2.0)), ("x", Arg::Foreign(x)), ("y", Arg::Foreign(y))]
+}
+
+#[test]
+fn results_are_where_their_owner_has_them() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        for n in [0usize, 1, 65, 5000] {
+            let (x, before) = (fresh(n), fresh(n));
+            let mut y = before.clone();
+            device.launch(&exe, &args(n, lent(&x), lent_mut(&mut y))).unwrap();
+            for i in 0..n {
+                let want = before[i] + (2.0 * x[i] + SHIFT[i % 4]);
+                // 4 roundings of values below 8, contracted or not: 4 * 8 * 2^-53
+                assert!((y[i] - want).abs() < 4e-15, "{target} n={n} i={i}: {} {want}", y[i]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_device_says_what_it_shares() {
+    each_device(|device, target| {
+        let host = device.shares(Place::Host);
+        match target {
+            purlin_codegen::Target::C => assert!(host),
+            purlin_codegen::Target::Cuda => assert!(!host && device.shares(Place::Cuda)),
+            purlin_codegen::Target::OpenCl => assert!(!device.shares(Place::Cuda)),
+        }
+    });
+}
+
+#[test]
+fn timing_runs_on_foreign_memory() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        let (x, mut y) = (vec![0.0; 64], vec![0.0; 64]);
+        let options = TimingOptions { warm_up: 1, min_runs: 3, min_seconds: 0.0, max_runs: 3 };
+        let timing = device.time(&exe, &args(64, lent(&x), lent_mut(&mut y)), &options).unwrap();
+        assert_eq!(timing.runs, 3, "{target}");
+        assert_eq!(y[1], 4.0 * SHIFT[1], "{target}");
+    });
+}
+
+#[test]
+fn what_may_not_be_used_is_refused() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        let (x, mut y) = (vec![0.0; 64], vec![0.0; 130]);
+        let run = |args: &[(&str, Arg<'_>)]| device.launch(&exe, args).unwrap_err();
+        let error = run(&args(64, lent(&x), lent(&x)));
+        assert_eq!(
+            error.to_string(),
+            "argument `y` of `axpy` is written, and its memory is read-only; pass a writable array"
+        );
+        let error = run(&args(64, lent(&x), lent_mut(&mut y[..63])));
+        assert!(matches!(error, RuntimeError::BufferTooSmall { found: 504, .. }), "{target}: {error}");
+
+        // SAFETY: both lie in `y`; the launch is refused before it runs.
+        let (low, high, odd, card) = unsafe {
+            let at = y.as_mut_ptr() as u64;
+            (
+                Foreign::new(Place::Host, at, 64 * 8),
+                Foreign::new(Place::Host, at + 63 * 8, 64 * 8).writable(),
+                Foreign::new(Place::Host, at + 4, 64 * 8),
+                Foreign::new(Place::Cuda, at & !15, 64 * 8),
+            )
+        };
+        assert_eq!(low.bytes(), 64 * 8);
+        let error = run(&args(64, low, high));
+        assert!(matches!(error, RuntimeError::Aliased { .. }), "{target}: {error}");
+        let error = run(&args(64, odd, high));
+        assert!(matches!(error, RuntimeError::Misaligned { needed: 8, .. }), "{target}: {error}");
+        if target != purlin_codegen::Target::Cuda {
+            let error = run(&args(64, card, high));
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("argument `x` of `axpy` lies in the memory of a CUDA card, which `"),
+                "{error}"
+            );
+            // SAFETY: the device has no streams, so that nothing uses it.
+            let stream = Some(unsafe { Stream::new(1) });
+            let error = device.launch_on(&exe, &args(64, lent(&x), high), stream).unwrap_err();
+            assert!(matches!(error, RuntimeError::NoStreams { .. }), "{target}: {error}");
+        }
+    });
+}

@@ -1,0 +1,103 @@
+"""Purlin: variational forms and loop programs to CUDA, OpenCL and C.
+
+A :class:`Kernel` is a loop program. A :class:`Schedule` transforms it by steps, each of which is
+proved legal before it is applied. :func:`compile` makes a function on arrays of it, and
+:func:`jit` does the same with a variational form.
+
+>>> import purlin
+>>> kernel = purlin.Kernel.parse('''
+... kernel scale
+... param n: i32
+... arg y: f64[n] inout
+...
+... for i in 0..n
+...   s: y[i] = 2.0*y[i]
+... ''')
+>>> s = purlin.Schedule(kernel)
+>>> block, item = s.split("i", 128)
+>>> s.tag(block, "g.0")
+>>> s.tag(item, "l.0")
+>>> print(s.recipe, end="")
+split_iname(i, factor: 128)
+tag_iname(i_o, tag: g.0)
+tag_iname(i_i, tag: l.0)
+"""
+
+from purlin._purlin import Kernel, __version__
+from purlin._purlin import forms as _forms
+from purlin.compiled import Argument, Compiled, Roofline, compile, devices, source
+from purlin.errors import (
+    AliasError,
+    ArgumentError,
+    CodegenError,
+    CopyWarning,
+    DeviceError,
+    DeviceMismatchError,
+    DtypeError,
+    Error,
+    FormError,
+    InternalError,
+    LayoutError,
+    MappingError,
+    MissingArgument,
+    ReadOnlyError,
+    Refusal,
+    ScheduleError,
+    ShapeError,
+    SolverError,
+    TextError,
+    Unavailable,
+    UnknownArgument,
+    Witness,
+)
+from purlin.operator import Operator, Part, Trial, jit
+from purlin.schedule import Made, Primitive, Schedule, Step, primitives
+
+
+def forms():
+    """The names of the forms that :func:`jit` knows without UFL."""
+    return _forms()
+
+
+__all__ = [
+    "AliasError",
+    "Argument",
+    "ArgumentError",
+    "CodegenError",
+    "Compiled",
+    "CopyWarning",
+    "DeviceError",
+    "DeviceMismatchError",
+    "DtypeError",
+    "Error",
+    "FormError",
+    "InternalError",
+    "Kernel",
+    "LayoutError",
+    "Made",
+    "MappingError",
+    "MissingArgument",
+    "Operator",
+    "Part",
+    "Primitive",
+    "ReadOnlyError",
+    "Refusal",
+    "Roofline",
+    "Schedule",
+    "ScheduleError",
+    "ShapeError",
+    "SolverError",
+    "Step",
+    "TextError",
+    "Trial",
+    "Unavailable",
+    "UnknownArgument",
+    "Witness",
+    "__version__",
+    "compile",
+    "devices",
+    "forms",
+    "jit",
+    "primitives",
+    "source",
+]

@@ -1,0 +1,132 @@
+"""Arrays of any library, as an address with a type, a shape and strides."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from purlin import dlpack
+from purlin.errors import DeviceMismatchError, DtypeError
+
+#: Types of elements by the kind and size that the array interfaces write.
+TYPES = {"f8": "f64", "f4": "f32", "i4": "i32", "i8": "i64"}
+#: The same by the letters of :pep:`3118`, which depend on the platform for ``l``.
+FORMATS = {"d": "f64", "f": "f32", "i": "i32", "q": "i64", "l": f"i{8 * ctypes.sizeof(ctypes.c_long)}"}
+
+
+@dataclass(frozen=True)
+class View:
+    """An array as it lies in memory; ``strides`` in bytes are absent if it lies row by row."""
+
+    address: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: Optional[tuple[int, ...]]
+    writable: bool
+    place: str
+    stream: Optional[int]
+    #: What keeps the memory alive.
+    owner: Any
+
+    def lent(self, name: str) -> tuple:
+        """What the engine takes."""
+        shape, strides = list(self.shape), None if self.strides is None else list(self.strides)
+        return (name, self.address, self.dtype, shape, strides, self.writable, self.place, self.stream)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value has one of the protocols of arrays."""
+    if any(hasattr(value, p) for p in ("__cuda_array_interface__", "__array_interface__", "__dlpack__")):
+        return True
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
+def view(name: str, value: Any, stream: Optional[int] = None) -> View:
+    """The memory of an array that is given for an argument.
+
+    ``__cuda_array_interface__`` comes first, then ``__array_interface__``, DLPack and the buffer
+    protocol. Nothing is copied.
+    """
+    if (interface := _interface(value, "__cuda_array_interface__")) is not None:
+        return _from_interface(name, value, interface, "cuda")
+    if (interface := _interface(value, "__array_interface__")) is not None:
+        return _from_interface(name, value, interface, "host")
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(name, value, stream)
+    try:
+        return _from_buffer(name, value)
+    except TypeError:
+        message = (
+            f"argument `{name}` is a {type(value).__name__}, needed an array; give one with "
+            "`__array_interface__`, `__cuda_array_interface__`, DLPack or the buffer protocol"
+        )
+        raise _about(DtypeError, name, message) from None
+
+
+def _interface(value: Any, protocol: str) -> Optional[dict]:
+    # PyTorch raises for tensors of another device, where `hasattr` is false
+    return getattr(value, protocol, None)
+
+
+def _about(cls, name: str, message: str):
+    error = cls(message)
+    error.argument = name
+    return error
+
+
+def _wrong_type(name: str, found: str) -> DtypeError:
+    needed = ", ".join(sorted(TYPES.values()))
+    return _about(DtypeError, name, f"argument `{name}` has elements of type {found}, needed one of {needed}")
+
+
+def _from_interface(name: str, value: Any, interface: dict, place: str) -> View:
+    typestr = interface["typestr"]
+    order, kind = typestr[0], typestr[1:]
+    native = "<" if sys.byteorder == "little" else ">"
+    if kind not in TYPES or order not in (native, "|", "="):
+        raise _wrong_type(name, f"`{typestr}`")
+    data = interface.get("data")
+    if data is None:  # the interface may leave the address to the buffer protocol
+        return _from_buffer(name, value)
+    address, read_only = data
+    strides = interface.get("strides")
+    strides = None if strides is None else tuple(strides)
+    stream = interface.get("stream")
+    shape = tuple(interface["shape"])
+    return View(address or 0, TYPES[kind], shape, strides, not read_only, place, stream, value)
+
+
+def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:
+    kind, _ = value.__dlpack_device__()
+    if kind in dlpack.HOST:
+        tensor = dlpack.Tensor(value.__dlpack__())
+        place = "host"
+    elif kind in dlpack.CUDA:
+        # 1 is the legacy default stream, on which launches without a stream run
+        tensor = dlpack.Tensor(value.__dlpack__(stream=1 if stream is None else stream))
+        place = "cuda"
+    else:
+        message = f"argument `{name}` lies on a device of DLPack's kind {int(kind)}, needed the host or CUDA"
+        raise _about(DeviceMismatchError, name, message)
+    code = {(2, 64): "f64", (2, 32): "f32", (0, 32): "i32", (0, 64): "i64"}.get(tensor.dtype)
+    if code is None:
+        raise _wrong_type(name, f"{tensor.dtype} of DLPack")
+    size = int(code[1:]) // 8
+    strides = None if tensor.strides is None else tuple(s * size for s in tensor.strides)
+    return View(tensor.address, code, tensor.shape, strides, not tensor.read_only, place, None, tensor)
+
+
+def _from_buffer(name: str, value: Any) -> View:
+    buffer = memoryview(value)
+    code = FORMATS.get(buffer.format.lstrip("@=<" if sys.byteorder == "little" else "@=>"))
+    if code is None or buffer.itemsize * 8 != int(code[1:]):
+        raise _wrong_type(name, f"`{buffer.format}`")
+    return View(
+        dlpack.address_of(buffer), code, buffer.shape, buffer.strides, not buffer.readonly, "host", None, buffer
+    )

@@ -1,0 +1,275 @@
+"""Kernels as functions on arrays."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from purlin import _purlin
+from purlin._purlin import Kernel
+from purlin.arrays import View, is_array, view
+from purlin.errors import ArgumentError, CopyWarning, UnknownArgument
+from purlin.schedule import Schedule
+from purlin.show import LANGUAGES, highlighted
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a compiled kernel takes."""
+
+    name: str
+    #: ``parameter``, ``number`` or ``array``.
+    kind: str
+    #: ``f64``, ``f32``, ``i32`` or ``i64``.
+    dtype: str
+    #: The extents in terms of the parameters.
+    shape: tuple[str, ...]
+    is_read: bool
+    is_written: bool
+
+    def __str__(self) -> str:
+        shape = f"[{', '.join(self.shape)}]" if self.kind == "array" else ""
+        access = {(True, True): " inout", (False, True): " out"}.get((self.is_read, self.is_written), "")
+        return f"{self.name}: {self.dtype}{shape}{access}"
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Times of repeated runs, and the roofline of the device.
+
+    Operations and bytes are those of the kernel before any step, so that doing less work never
+    looks slower. Units: seconds, FLOP, bytes, FLOP/s.
+    """
+
+    seconds: float
+    shortest: float
+    longest: float
+    runs: int
+    flops: int
+    memory_bytes: int
+    table_bytes: int
+    #: The highest rate by memory and arithmetic alone.
+    roof: float
+    #: The highest rate with tables from local memory (Kulkarni & Klöckner 2025, section 6).
+    table_roof: float
+    limit: str
+    device: str
+    svg: str
+
+    @property
+    def flops_per_s(self) -> float:
+        """Operations a second."""
+        return self.flops / self.seconds
+
+    @property
+    def fraction(self) -> float:
+        """Share of :attr:`roof`."""
+        return self.flops_per_s / self.roof
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds * 1e3:.4g} ms (median of {self.runs}) on {self.device}: "
+            f"{self.flops_per_s * 1e-9:.4g} GFLOP/s, {100 * self.fraction:.3g} % of the roofline ({self.limit})"
+        )
+
+    def _repr_svg_(self) -> Optional[str]:
+        return self.svg or None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The arguments of a call as the engine takes them; ``views`` keep the arrays alive."""
+
+    arrays: list[tuple]
+    numbers: dict[str, Union[int, float]]
+    views: list[View]
+
+
+class Compiled:
+    """A kernel compiled for a device: a function on arrays.
+
+    Arrays are given by name, or by position in the order of :attr:`arguments` without those that
+    shapes determine. They may be anything with ``__array_interface__``,
+    ``__cuda_array_interface__``, DLPack or the buffer protocol. Results are written in place.
+    Parameters follow from shapes, or are given by name.
+
+    During a call, nothing else may write to its arrays. Calls release the interpreter's lock; those
+    of several threads run one after the other on a device.
+    """
+
+    def __init__(self, program: _purlin.Program, schedule: Optional[Schedule] = None) -> None:
+        self._program = program
+        self._schedule = schedule
+        self.arguments = tuple(
+            Argument(name, kind, dtype, tuple(shape), read, written)
+            for name, kind, dtype, shape, read, written in program.arguments
+        )
+        self._positions = [a.name for a in self.arguments if a.kind != "parameter"]
+
+    @property
+    def source(self) -> str:
+        """The source that was compiled."""
+        return self._program.source
+
+    @property
+    def target(self) -> str:
+        """Its language: ``c``, ``opencl`` or ``cuda``."""
+        return self._program.target
+
+    @property
+    def device(self) -> str:
+        """The device, as :func:`purlin.compile` takes it."""
+        return self._program.device[0]
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self._program.kernel
+
+    @property
+    def schedule(self) -> Optional[Schedule]:
+        """The schedule that made it, if it was compiled from one."""
+        return self._schedule
+
+    @property
+    def recipe(self) -> str:
+        """The steps that made it, as text; empty if it was compiled from a kernel."""
+        return self._schedule.recipe if self._schedule is not None else ""
+
+    @property
+    def resources(self) -> Optional[str]:
+        """Registers and spills of a CUDA kernel."""
+        return self._program.resources
+
+    def steps(self):
+        """Each step that made it, with the kernel after it."""
+        return self._schedule.steps() if self._schedule is not None else []
+
+    def __call__(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
+        """Runs once, and waits for the result unless a CUDA ``stream`` is given.
+
+        ``stream`` is an integer, or an object with a handle (CuPy's ``ptr``, PyTorch's
+        ``cuda_stream``, the protocol ``__cuda_stream__``). The call then returns early, and the
+        arrays have to live until the stream has come so far.
+        """
+        handle = _stream(stream)
+        bound = self._bind(args, kwargs, handle)
+        self._program.launch(bound.arrays, bound.numbers, handle)
+
+    def roofline(self, *args: Any, work: Optional[Kernel] = None, **kwargs: Any) -> Roofline:
+        """Times runs with these arguments, of which those that are written are left alone."""
+        bound = self._bind(args, kwargs, None)
+        kernel = work or (self._schedule.start if self._schedule is not None else self.kernel)
+        times, runs, work_done, roofs, limit, device, svg = self._program.measure(
+            bound.arrays, bound.numbers, kernel, kernel.name
+        )
+        return Roofline(*times, runs, *work_done, *roofs, limit, device, svg)
+
+    def seconds(self, *args: Any, **kwargs: Any) -> float:
+        """The median time of runs with these arguments, of which those written are left alone."""
+        bound = self._bind(args, kwargs, None)
+        return self._program.seconds(bound.arrays, bound.numbers)
+
+    def _bind(self, args: tuple, kwargs: dict[str, Any], stream: Optional[int]) -> Bound:
+        given = self._named(args, kwargs)
+        kinds = {a.name: a.kind for a in self.arguments}
+        arrays, numbers, views = [], {}, []
+        for name, value in given.items():
+            if kinds.get(name) in ("parameter", "number") or not is_array(value):
+                numbers[name] = _number(name, value)
+                continue
+            found = view(name, value, stream)
+            views.append(found)
+            arrays.append(found.lent(name))
+        self._warn_of_copies(given, views)
+        return Bound(arrays, numbers, views)
+
+    def _named(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        if len(args) > len(self._positions):
+            names = ", ".join(f"`{name}`" for name in self._positions)
+            raise UnknownArgument(
+                f"`{self.kernel.name}` takes {len(self._positions)} arguments by position ({names}), "
+                f"{len(args)} were given"
+            )
+        given = dict(zip(self._positions, args))
+        for name, value in kwargs.items():
+            if name in given:
+                error = ArgumentError(f"argument `{name}` of `{self.kernel.name}` was given twice; give it once")
+                error.argument = name
+                raise error
+            given[name] = value
+        return given
+
+    def _warn_of_copies(self, given: dict[str, Any], views: list[View]) -> None:
+        host, _ = self._program.shares
+        if host:
+            return
+        for name, found in zip((n for n in given if is_array(given[n])), views):
+            if found.place == "host":
+                message = f"argument `{name}` is copied to `{self.device}`, because it lies in host memory"
+                warnings.warn(message, CopyWarning, stacklevel=4)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(map(str, self.arguments))
+        return f"<purlin.Compiled {self.kernel.name}({arguments}) for {self.device}>"
+
+    def _repr_html_(self) -> str:
+        return highlighted(self.source, LANGUAGES[self.target])
+
+
+def _number(name: str, value: Any) -> Union[int, float]:
+    try:
+        return value.__index__() if hasattr(value, "__index__") else float(value)
+    except (TypeError, ValueError):  # NumPy's arrays have `__index__`, and refuse
+        pass
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        pass
+    found = view(name, value)  # raises what says what it is, if it is no array either
+    error = ArgumentError(f"argument `{name}` is an array of shape {found.shape}, needed a number")
+    error.argument = name
+    raise error
+
+
+def _stream(stream: Any) -> Optional[int]:
+    if stream is None:
+        return None
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("ptr", "cuda_stream", "handle"):
+        if hasattr(stream, attribute):
+            return int(getattr(stream, attribute))
+    return int(stream)
+
+
+def compile(  # noqa: A001 (the name says what it does)
+    kernel: Union[Kernel, Schedule, str], device: str = "c", *, contraction: bool = True
+) -> Compiled:
+    """Compiles a kernel, or the kernel of a schedule, for a device.
+
+    ``device`` is ``c``, ``opencl``, ``opencl:1``, ``cuda``, ``cuda:0`` and so on;
+    :func:`purlin.devices` lists what this machine has. ``contraction=False`` rounds each operation
+    by itself.
+    """
+    schedule = None
+    if isinstance(kernel, Schedule):
+        schedule, kernel = kernel.copy(), kernel.kernel
+    elif isinstance(kernel, str):
+        kernel = Kernel.parse(kernel)
+    return Compiled(_purlin.Program(kernel, device, contraction), schedule)
+
+
+def source(kernel: Union[Kernel, Schedule, str], target: str) -> str:
+    """The source of a kernel for ``c``, ``opencl`` or ``cuda``; no device is needed."""
+    if isinstance(kernel, Schedule):
+        kernel = kernel.kernel
+    elif isinstance(kernel, str):
+        kernel = Kernel.parse(kernel)
+    return _purlin.Program.generate(kernel, target)
+
+
+def devices() -> dict[str, str]:
+    """The devices of this machine: what :func:`compile` takes, and the name of the device."""
+    return {selector: name for selector, name, is_there in _purlin.devices() if is_there}

@@ -1,0 +1,92 @@
+"""DLPack and the buffer protocol by ``ctypes``: addresses of arrays without a copy.
+
+The structures are those of DLPack 0.8 (``dlpack.h``), in which capsules are called ``dltensor``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Optional
+
+#: Kinds of devices whose memory the host reaches: the CPU, and pinned memory of CUDA and ROCm.
+HOST = (1, 3, 11)
+#: Kinds of devices of CUDA: its own memory, and managed memory.
+CUDA = (2, 13)
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("id", ctypes.c_int)]
+
+
+class _Dtype(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _Dtype),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Buffer(ctypes.Structure):
+    """``Py_buffer`` of the stable ABI."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int]
+_release = ctypes.pythonapi.PyBuffer_Release
+_release.argtypes = [ctypes.POINTER(_Buffer)]
+_release.restype = None
+
+_FULL_READ_ONLY = 0x011C  # PyBUF_FULL_RO: strides, format and suboffsets as they are
+
+
+class Tensor:
+    """A tensor of a capsule, which it keeps: the memory lives as long as this object.
+
+    The capsule is not renamed, so that its own destructor frees the tensor.
+    """
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
+        n = tensor.ndim
+        self.address: int = (tensor.data or 0) + tensor.byte_offset
+        self.dtype = (tensor.dtype.code, tensor.dtype.bits) if tensor.dtype.lanes == 1 else None
+        self.shape: tuple[int, ...] = tuple(tensor.shape[:n])
+        self.strides: Optional[tuple[int, ...]] = tuple(tensor.strides[:n]) if tensor.strides else None
+        #: Capsules of this version say nothing of it; libraries refuse to export what is read-only.
+        self.read_only = False
+
+
+def address_of(buffer: memoryview) -> int:
+    """The address of the first element. The memory view keeps it."""
+    found = _Buffer()
+    _get_buffer(buffer, ctypes.byref(found), _FULL_READ_ONLY)
+    try:
+        return found.buf or 0
+    finally:
+        _release(ctypes.byref(found))

@@ -1,0 +1,278 @@
+"""Variational forms as functions on arrays."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from purlin import _purlin
+from purlin._purlin import Kernel
+from purlin.compiled import Argument, Compiled, Roofline, compile
+from purlin.errors import CodegenError, DeviceError, FormError, MappingError, Refusal, UnknownArgument
+from purlin.schedule import Schedule, Step
+
+#: Operators that :func:`jit` keeps.
+CACHE_SIZE = 128
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A mapping that was tried: seconds, or why it was refused."""
+
+    mapping: dict[str, Any]
+    seconds: Optional[float]
+    reason: Optional[str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kernel of a form, compiled: one a kind of entity and part of the mesh."""
+
+    form: _purlin.Form
+    compiled: Compiled
+    #: How it is mapped to the device, as ``--mapping`` of the command line takes it.
+    mapping: dict[str, Any]
+    #: The mapping in words, and where it is known from.
+    words: str
+    #: What it runs over, and the number of its part of the mesh: ``cells``, ``exterior_facets_1``.
+    name: str
+
+
+class Operator:
+    """A form compiled for a device: a function on arrays.
+
+    ``op(y, u=u, kappa=2.0)`` adds the result to ``y``; positions are those of the results. Names
+    are those of :attr:`arguments`, and parameters follow from the shapes of arrays. A form with
+    integrals over several kinds of entities has several :attr:`parts`, which run in turn. What only
+    one of them gets stands in a dictionary under its name:
+    ``op(y, u=u, interior_facets={"facet_cells": ...})``.
+    """
+
+    def __init__(self, forms: list[_purlin.Form], device: str, mapping: Optional[str]) -> None:
+        self._device = device
+        # one assignment: calls of other threads see the old code or the new one
+        self.parts = tuple(self._part(form, mapping) for form in forms)
+
+    def _part(self, form: _purlin.Form, mapping: Optional[str]) -> Part:
+        _, recipe, found, words = form.map(self._device, mapping)
+        schedule = Schedule(form.kernel).run(recipe)
+        return Part(form, compile(schedule, self._device), json.loads(found), words, form.name)
+
+    def _only(self) -> Part:
+        if len(self.parts) == 1:
+            return self.parts[0]
+        names = ", ".join(f"`{part.form.kernel.name}`" for part in self.parts)
+        raise FormError(f"the form has {len(self.parts)} kernels ({names}); take them from `parts`")
+
+    @property
+    def compiled(self) -> Compiled:
+        """The compiled kernel of a form that has one."""
+        return self._only().compiled
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """The mapping of a form that has one kernel."""
+        return self._only().mapping
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What a call takes: the arguments of all parts."""
+        found = {a.name: a for part in self.parts for a in part.compiled.arguments}
+        return tuple(found.values())
+
+    @property
+    def source(self) -> str:
+        """The source that was compiled, of all parts."""
+        return "\n".join(part.compiled.source for part in self.parts)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel that was compiled, of a form that has one."""
+        return self.compiled.kernel
+
+    @property
+    def recipe(self) -> str:
+        """The steps from the form's kernel to it, as text."""
+        return self.compiled.recipe
+
+    @property
+    def schedule(self) -> Schedule:
+        """A schedule with these steps, to go on by hand; :func:`purlin.compile` takes it."""
+        schedule = self.compiled.schedule
+        assert schedule is not None
+        return schedule.copy()
+
+    def steps(self) -> list[Step]:
+        """Each step with the kernel after it, of all parts."""
+        return [step for part in self.parts for step in part.compiled.steps()]
+
+    def __call__(self, *outputs: Any, stream: Any = None, **kwargs: Any) -> None:
+        """Adds the form's result to the arrays ``outputs``; as :meth:`purlin.Compiled.__call__`."""
+        given = self._named(outputs, kwargs)
+        for part in self.parts:
+            part.compiled(stream=stream, **_of(part, given))
+
+    def roofline(self, *outputs: Any, **kwargs: Any) -> Roofline:
+        """Times runs with these arguments, of a form that has one kernel; outputs are left alone."""
+        part = self._only()
+        return part.compiled.roofline(work=part.form.kernel, **self._named(outputs, kwargs))
+
+    def tune(self, *outputs: Any, tolerance: float = 1e-10, **kwargs: Any) -> list[Trial]:
+        """Tries mappings with these arguments and keeps the fastest that is right, part by part.
+
+        A mapping is right if its result agrees with that of one cell a work-item, to ``tolerance``
+        relative to its largest entry. The outputs are left alone. Needs NumPy.
+        """
+        given = self._named(outputs, kwargs)
+        trials: list[Trial] = []
+        self.parts = tuple(self._tuned(part, _of(part, given), tolerance, trials) for part in self.parts)
+        return trials
+
+    def _tuned(self, part: Part, given: dict[str, Any], tolerance: float, trials: list[Trial]) -> Part:
+        written = [a.name for a in part.compiled.arguments if a.is_written]
+        best, expected = None, None
+        for mapping in part.form.candidates(self._device):
+            plain = json.loads(mapping)
+            try:
+                tried = self._part(part.form, mapping)
+                found = _results(tried.compiled, given, written)
+                expected = found if expected is None else expected
+                if not _agree(found, expected, tolerance):
+                    raise MappingError("its result differs")
+                seconds = tried.compiled.seconds(**given)
+            except (MappingError, Refusal, CodegenError, DeviceError) as why:
+                trials.append(Trial(plain, None, str(why)))
+                continue
+            trials.append(Trial(plain, seconds, None))
+            if best is None or seconds < best[0]:
+                best = (seconds, tried)
+        return part if best is None else best[1]
+
+    def _named(self, outputs: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        written = [a.name for a in self.arguments if a.is_written]
+        if len(outputs) > len(written):
+            names = ", ".join(f"`{name}`" for name in written)
+            raise FormError(
+                f"{len(outputs)} arrays by position, needed at most {len(written)}: the results {names}; "
+                "give inputs by name"
+            )
+        given = dict(zip(written, outputs))
+        if twice := given.keys() & kwargs.keys():
+            raise FormError(f"argument `{min(twice)}` was given twice; give it once")
+        parts = [part.name for part in self.parts] if len(self.parts) > 1 else []
+        known = [*(a.name for a in self.arguments), *parts]
+        if unknown := [name for name in kwargs if name not in known]:
+            near = difflib.get_close_matches(unknown[0], known, 1)
+            help_ = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(f'`{n}`' for n in known)}"
+            error = UnknownArgument(f"the form takes no argument `{unknown[0]}`; {help_}")
+            error.argument = unknown[0]
+            raise error
+        return {**given, **kwargs}
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(str(a) for a in self.arguments if a.kind != "parameter")
+        names = "+".join(part.form.kernel.name for part in self.parts)
+        words = "; ".join(part.words for part in self.parts)
+        return f"<purlin.Operator {names}({arguments}) for {self._device}, {words}>"
+
+    def _repr_html_(self) -> str:
+        return "".join(part.compiled._repr_html_() for part in self.parts)
+
+
+def _of(part: Part, given: dict[str, Any]) -> dict[str, Any]:
+    """Those of the arguments that a part takes."""
+    own = {a.name for a in part.compiled.arguments}
+    return {**{name: value for name, value in given.items() if name in own}, **given.get(part.name, {})}
+
+
+def _results(compiled: Compiled, given: dict[str, Any], written: list[str]) -> list[Any]:
+    import numpy
+
+    fresh = {name: _like(given[name]) for name in written}
+    compiled(**{**given, **fresh})
+    host = [value.get() if hasattr(value, "get") else value for value in fresh.values()]
+    return [numpy.asarray(value.cpu() if hasattr(value, "cpu") else value) for value in host]
+
+
+def _like(array: Any) -> Any:
+    """An array of zeros of the same library, type, shape and place."""
+    import numpy
+
+    if hasattr(array, "new_zeros"):  # PyTorch
+        return array.new_zeros(array.shape)
+    if hasattr(array, "__cuda_array_interface__"):
+        import cupy
+
+        return cupy.zeros_like(cupy.asarray(array))
+    return numpy.zeros_like(numpy.asarray(array))
+
+
+def _agree(found: list[Any], expected: list[Any], tolerance: float) -> bool:
+    return all(
+        abs(a - b).max(initial=0.0) <= tolerance * abs(b).max(initial=0.0) for a, b in zip(found, expected)
+    )
+
+
+_cache: OrderedDict[tuple, Operator] = OrderedDict()
+_lock = threading.Lock()
+
+
+def jit(
+    form: Any,
+    device: str = "c",
+    *,
+    dim: int = 2,
+    degree: int = 1,
+    mapping: Optional[dict[str, Any]] = None,
+    position_width: Optional[int] = None,
+    **export: Any,
+) -> Operator:
+    """Compiles a variational form for a device.
+
+    ``form`` is a form of UFL or a list of them, the JSON of one (text, or a path that ends in ``.json``), or a name of
+    :func:`purlin.forms`, to which ``dim`` and ``degree`` belong. Further arguments go to
+    :func:`purlin.export.export_form`. ``position_width`` is the number of components of a position, if it
+    is more than space has dimensions. Without ``mapping`` it takes the best one that is known for the device. An
+    operator that was made before is taken from memory; if it was tuned, it stays so.
+    """
+    chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
+    text = _text(form, export)
+    key = (text, dim, degree, device, chosen, position_width)
+    with _lock:
+        if key in _cache:
+            _cache.move_to_end(key)
+            return _cache[key]
+    operator = Operator(_forms(text, dim, degree, position_width), device, chosen)
+    with _lock:
+        _cache[key] = operator
+        while len(_cache) > CACHE_SIZE:
+            _cache.popitem(last=False)
+    return operator
+
+
+def _text(form: Any, export: dict[str, Any]) -> str:
+    """A name, or the JSON of the form."""
+    if isinstance(form, os.PathLike) or (isinstance(form, str) and form.endswith(".json")):
+        return Path(form).read_text()
+    if isinstance(form, str):
+        return form
+    parts = form if isinstance(form, (list, tuple)) else [form]
+    if parts and all(hasattr(part, "ufl_domains") for part in parts):
+        from purlin import export as exporter
+
+        return exporter.dumps(exporter.export_form(form, **export))
+    raise FormError(
+        f"a {type(form).__name__}, needed a form of UFL, its JSON (text or path), or one of {', '.join(_purlin.forms())}"
+    )
+
+
+def _forms(text: str, dim: int, degree: int, position_width: Optional[int]) -> list[_purlin.Form]:
+    if text.lstrip().startswith("{"):
+        return _purlin.Form.json(text, position_width)
+    return [_purlin.Form.named(text, dim, degree)]

@@ -1,0 +1,245 @@
+//! Arguments of a call, checked against the launch plan.
+
+use crate::failure::Failure;
+use crate::lend::lend;
+use crate::shapes::{Given, parameters, strides};
+use purlin::codegen::{ArgKind, ArgSpec, BufferAccess, Program};
+use purlin::ir::text::suggestion;
+use purlin::ir::{Kernel, ScalarType};
+use purlin::runtime::Arg;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+
+/// An array of Python's: name of the argument, address, type of the elements, shape, strides in
+/// bytes (absent: row by row), whether it may be written, place (`host` or `cuda`), the stream
+/// that makes its values.
+#[derive(FromPyObject)]
+pub(crate) struct Array(String, u64, String, Vec<i64>, Option<Vec<i64>>, bool, String, Option<u64>);
+
+impl Array {
+    pub(crate) fn address(&self) -> u64 {
+        self.1
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.5
+    }
+
+    pub(crate) fn is_cuda(&self) -> bool {
+        self.6 == "cuda"
+    }
+
+    pub(crate) fn stream(&self) -> Option<u64> {
+        self.7
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A number of Python's.
+#[derive(FromPyObject, Clone, Copy, Debug)]
+pub(crate) enum Number {
+    /// An integer.
+    Int(i64),
+    /// Any other real.
+    Real(f64),
+}
+
+/// The arguments of a call, in terms of the runtime.
+pub(crate) struct Call<'a> {
+    pub(crate) args: Vec<(&'a str, Arg<'a>)>,
+    pub(crate) params: BTreeMap<String, i64>,
+}
+
+/// Whether the caller gives an argument.
+pub(crate) fn is_given(spec: &ArgSpec) -> bool {
+    match spec.kind {
+        ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } => true,
+        ArgKind::Table(_) | ArgKind::Scratch { .. } => false,
+    }
+}
+
+/// Checks names, types, shapes and layouts, and finds the parameters.
+pub(crate) fn bind<'a>(
+    kernel: &Kernel,
+    program: &'a Program,
+    arrays: &'a [Array],
+    numbers: &BTreeMap<String, Number>,
+) -> Result<Call<'a>, Failure> {
+    let specs: Vec<&ArgSpec> = program.plan.args.iter().filter(|spec| is_given(spec)).collect();
+    check_names(kernel, &specs, arrays, numbers)?;
+    let params = parameters(kernel, given_parameters(kernel, numbers)?, &shapes(arrays))?;
+    let mut args = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let array = arrays.iter().find(|array| array.0 == spec.name);
+        let arg = match (&spec.kind, array, numbers.get(&spec.name)) {
+            (ArgKind::Param, None, _) => match params.get(&spec.name) {
+                Some(value) => Arg::Param(*value),
+                None => return Err(missing(kernel, spec)),
+            },
+            (ArgKind::Scalar, None, Some(number)) => scalar(kernel, spec, *number)?,
+            (ArgKind::Buffer { access, .. }, Some(array), None) => {
+                Arg::Foreign(lend(array, check(kernel, spec, *access, array, &params)?))
+            }
+            (_, Some(array), _) => {
+                let found = format!("an array of shape {:?}", array.3);
+                return Err(wrong_kind(kernel, spec, &found));
+            }
+            (_, None, Some(_)) => return Err(wrong_kind(kernel, spec, "a number")),
+            (_, None, None) => return Err(missing(kernel, spec)),
+        };
+        args.push((spec.name.as_str(), arg));
+    }
+    Ok(Call { args, params })
+}
+
+fn shapes(arrays: &[Array]) -> Vec<Given<'_>> {
+    arrays.iter().map(|array| Given { name: &array.0, shape: &array.3 }).collect()
+}
+
+fn given_parameters(
+    kernel: &Kernel,
+    numbers: &BTreeMap<String, Number>,
+) -> Result<BTreeMap<String, i64>, Failure> {
+    let is_param =
+        |name: &str| kernel.var(name).is_some_and(|v| kernel.vars[v].kind == purlin::ir::VarKind::Param);
+    let mut given = BTreeMap::new();
+    for (name, number) in numbers.iter().filter(|(name, _)| is_param(name)) {
+        match number {
+            Number::Int(value) => given.insert(name.clone(), *value),
+            Number::Real(value) => {
+                let message =
+                    format!("parameter `{name}` of `{}` is {value}, needed an integer", kernel.name);
+                return Err(Failure::about("DtypeError", name, message));
+            }
+        };
+    }
+    Ok(given)
+}
+
+/// Every name is that of an argument; parameters that the code does not need may be given, too.
+fn check_names(
+    kernel: &Kernel,
+    specs: &[&ArgSpec],
+    arrays: &[Array],
+    numbers: &BTreeMap<String, Number>,
+) -> Result<(), Failure> {
+    let is_known = |name: &str| {
+        let param = || kernel.var(name).is_some_and(|v| kernel.vars[v].kind == purlin::ir::VarKind::Param);
+        specs.iter().any(|spec| spec.name == name) || param()
+    };
+    let mut given = arrays.iter().map(Array::name).chain(numbers.keys().map(String::as_str));
+    match given.find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let known = specs.iter().map(|spec| spec.name.as_str());
+            let help = suggestion(name, known.clone())
+                .unwrap_or_else(|| format!("it takes {}", known.map(quoted).collect::<Vec<_>>().join(", ")));
+            let message = format!("`{}` takes no argument `{name}`; {help}", kernel.name);
+            Err(Failure::about("UnknownArgument", name, message))
+        }
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{name}`")
+}
+
+/// What an argument is, for messages.
+fn describe(kernel: &Kernel, spec: &ArgSpec) -> String {
+    let shape = || {
+        let var = kernel.var(&spec.name).map(|v| &kernel.vars[v]);
+        let extents =
+            var.map(|v| v.shape.iter().map(|e| kernel.show_affine(e).to_string()).collect::<Vec<_>>());
+        extents.unwrap_or_default().join(", ")
+    };
+    match spec.kind {
+        ArgKind::Param => "an integer".into(),
+        ArgKind::Scalar => format!("a number of type {}", spec.ty),
+        ArgKind::Buffer { .. } | ArgKind::Table(_) | ArgKind::Scratch { .. } => {
+            format!("an array of {} and shape [{}]", spec.ty, shape())
+        }
+    }
+}
+
+fn missing(kernel: &Kernel, spec: &ArgSpec) -> Failure {
+    let (name, what) = (&spec.name, describe(kernel, spec));
+    let message = format!("`{}` needs argument `{name}`, {what}; give {name}=", kernel.name);
+    Failure::about("MissingArgument", name, message)
+}
+
+fn wrong_kind(kernel: &Kernel, spec: &ArgSpec, found: &str) -> Failure {
+    let what = describe(kernel, spec);
+    let message = format!("argument `{}` of `{}` is {found}, needed {what}", spec.name, kernel.name);
+    Failure::about("DtypeError", &spec.name, message)
+}
+
+fn scalar(kernel: &Kernel, spec: &ArgSpec, number: Number) -> Result<Arg<'static>, Failure> {
+    match (spec.ty, number) {
+        (ScalarType::F64, Number::Int(v)) => Ok(Arg::F64(v as f64)),
+        (ScalarType::F64, Number::Real(v)) => Ok(Arg::F64(v)),
+        (ScalarType::F32, Number::Int(v)) => Ok(Arg::F32(v as f32)),
+        (ScalarType::F32, Number::Real(v)) => Ok(Arg::F32(v as f32)),
+        (ScalarType::I64, Number::Int(v)) => Ok(Arg::I64(v)),
+        (ScalarType::I32, Number::Int(v)) => {
+            let narrow = i32::try_from(v).map_err(|_| wrong_kind(kernel, spec, &v.to_string()))?;
+            Ok(Arg::I32(narrow))
+        }
+        (ScalarType::I32 | ScalarType::I64, Number::Real(v)) => Err(wrong_kind(kernel, spec, &v.to_string())),
+    }
+}
+
+/// Checks type and layout of an array; returns the bytes from its first to its last element.
+fn check(
+    kernel: &Kernel,
+    spec: &ArgSpec,
+    access: BufferAccess,
+    array: &Array,
+    params: &BTreeMap<String, i64>,
+) -> Result<u64, Failure> {
+    let (name, entry) = (&spec.name, &kernel.name);
+    if array.2 != spec.ty.to_string() {
+        let message =
+            format!("argument `{name}` of `{entry}` has elements of type {}, needed {}", array.2, spec.ty);
+        return Err(Failure::about("DtypeError", name, message));
+    }
+    if access != BufferAccess::In && !array.is_writable() {
+        let message = format!(
+            "argument `{name}` of `{entry}` is written, and the array is read-only; pass a writable array"
+        );
+        return Err(Failure::about("ReadOnlyError", name, message));
+    }
+    let Some(var) = kernel.var(name).map(|v| &kernel.vars[v]) else {
+        return Err(Failure::new("InternalError", format!("bug of purlin: `{name}` is no variable")));
+    };
+    let size = spec.ty.bytes() as i64;
+    let needed = strides(kernel, var, params).unwrap_or_default();
+    let counts = |axis: &usize| array.3[*axis] > 1;
+    let empty = array.3.contains(&0);
+    if let Some(found) = &array.4
+        && !empty
+        && needed.len() == found.len()
+        && (0..needed.len()).filter(counts).any(|axis| found[axis] != needed[axis] * size)
+    {
+        let needed: Vec<i64> = needed.iter().map(|s| s * size).collect();
+        let message = format!(
+            "argument `{name}` of `{entry}` has strides {found:?} in bytes, needed {needed:?}; pass a contiguous copy"
+        );
+        return Err(Failure::about("LayoutError", name, message));
+    }
+    if array.4.is_none() && var.layout.strides.is_some() && !empty {
+        let dense =
+            array.3.iter().rev().scan(1, |step, extent| Some(std::mem::replace(step, *step * extent)));
+        let dense: Vec<i64> = dense.collect::<Vec<_>>().into_iter().rev().collect();
+        if (0..needed.len()).filter(counts).any(|axis| dense[axis] != needed[axis]) {
+            let message = format!(
+                "argument `{name}` of `{entry}` lies row by row, needed strides {needed:?} in elements"
+            );
+            return Err(Failure::about("LayoutError", name, message));
+        }
+    }
+    let last: i64 = array.3.iter().zip(&needed).map(|(extent, stride)| (extent - 1).max(0) * stride).sum();
+    Ok(if empty { 0 } else { ((last + 1) * size) as u64 })
+}

@@ -1,0 +1,227 @@
+//! What goes wrong, as an exception of the package.
+
+use purlin::LoadError;
+use purlin::analysis::witness::{Instance, Witness};
+use purlin::codegen::CodegenError;
+use purlin::ir::text::ParseErrors;
+use purlin::runtime::RuntimeError;
+use purlin::transforms::schedule::ScriptProblem;
+use purlin::transforms::{RecipeError, Refusal, ScriptError, TransformError};
+use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// An exception of the module `purlin.errors`, to be raised where the interpreter is at hand.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    class: &'static str,
+    message: String,
+    fields: Vec<(&'static str, Field)>,
+}
+
+/// The value of an attribute of an exception.
+#[derive(Debug)]
+enum Field {
+    Text(String),
+    Number(usize),
+    Witness(Box<Witness>),
+    Mistakes(Vec<(String, Option<String>, usize, usize)>),
+}
+
+impl Failure {
+    /// An exception of this class.
+    pub(crate) fn new(class: &'static str, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), fields: Vec::new() }
+    }
+
+    /// An exception about one argument of a call.
+    pub(crate) fn about(class: &'static str, argument: &str, message: impl Into<String>) -> Self {
+        Self::new(class, message).with("argument", Field::Text(argument.into()))
+    }
+
+    fn with(mut self, name: &'static str, value: Field) -> Self {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// The message, with words in front.
+    pub(crate) fn within(mut self, place: impl std::fmt::Display) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    fn raise(&self, py: Python<'_>) -> PyResult<PyErr> {
+        let errors = py.import("purlin.errors")?;
+        let exception = errors.getattr(self.class)?.call1((self.message.as_str(),))?;
+        for (name, value) in &self.fields {
+            match value {
+                Field::Text(text) => exception.setattr(*name, text)?,
+                Field::Number(number) => exception.setattr(*name, number)?,
+                Field::Witness(w) => {
+                    let instance = |i: &Instance| (i.insn.clone(), i.point.clone());
+                    let params = w.params.clone();
+                    let parts = (
+                        instance(&w.source),
+                        instance(&w.sink),
+                        w.element.clone(),
+                        w.through.clone(),
+                        params,
+                    );
+                    exception.setattr(*name, errors.getattr("Witness")?.call_method1("of", parts)?)?;
+                }
+                Field::Mistakes(all) => exception.setattr(*name, all.clone())?,
+            }
+        }
+        Ok(PyErr::from_value(exception))
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        Python::attach(|py| failure.raise(py).unwrap_or_else(|error| error))
+    }
+}
+
+/// Runs a piece of the engine without the interpreter's lock; a panic is a bug of ours, with its
+/// own exception.
+pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Failure> + Send) -> PyResult<T> {
+    // what a panic leaves behind is not used again: kernels and schedules change at the end only
+    let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+    let done = done.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(Failure::new("InternalError", format!("this is a bug of purlin, please report it: {text}")))
+    });
+    Ok(done?)
+}
+
+impl From<ParseErrors> for Failure {
+    fn from(errors: ParseErrors) -> Self {
+        let all = errors.errors().iter();
+        let mistakes = all.map(|e| (e.message.clone(), e.help.clone(), e.line, e.column)).collect();
+        Self::new("TextError", errors.to_string()).with("mistakes", Field::Mistakes(mistakes))
+    }
+}
+
+impl From<TransformError> for Failure {
+    fn from(error: TransformError) -> Self {
+        let class = match &error.cause {
+            Refusal::Solver(_) => "SolverError",
+            Refusal::Internal(_) => "InternalError",
+            Refusal::Unknown { .. }
+            | Refusal::EmptySelection { .. }
+            | Refusal::Taken { .. }
+            | Refusal::Argument(_)
+            | Refusal::Arguments(_)
+            | Refusal::Unfit(_)
+            | Refusal::Undecided(_)
+            | Refusal::NotProved(_)
+            | Refusal::Malformed(_) => "Refusal",
+        };
+        let mut failure = Self::new(class, error.to_string());
+        failure = failure.with("operation", Field::Text(error.operation));
+        if let Some(obligation) = error.cause.obligation() {
+            failure = failure.with("obligation", Field::Text(obligation.id().into()));
+            failure = failure.with("needed", Field::Text(obligation.says().into()));
+        }
+        match error.cause.witness() {
+            Some(witness) => failure.with("witness", Field::Witness(Box::new(witness.clone()))),
+            None => failure,
+        }
+    }
+}
+
+impl From<RecipeError> for Failure {
+    fn from(error: RecipeError) -> Self {
+        let place = format!("step {} of {}", error.number, error.total);
+        Self::from(*error.source)
+            .within(place)
+            .with("step", Field::Number(error.number))
+            .with("kernel_text", Field::Text(error.kernel.to_string()))
+    }
+}
+
+impl From<ScriptError> for Failure {
+    fn from(error: ScriptError) -> Self {
+        let failure = match error.problem {
+            ScriptProblem::Refused(refused) => Self::from(*refused),
+            problem @ (ScriptProblem::Hole { .. }
+            | ScriptProblem::Choice { .. }
+            | ScriptProblem::Handles { .. }) => Self::new("ScheduleError", problem.to_string()),
+        };
+        failure
+            .within(format!("line {}", error.line))
+            .with("line", Field::Number(error.line))
+            .with("kernel_text", Field::Text(error.kernel.to_string()))
+    }
+}
+
+impl From<CodegenError> for Failure {
+    fn from(error: CodegenError) -> Self {
+        Self::new("CodegenError", error.to_string())
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Runtime(error) => error.into(),
+            LoadError::Values(_)
+            | LoadError::Size(_)
+            | LoadError::Memory { .. }
+            | LoadError::Missing(_)
+            | LoadError::Misfit { .. } => Self::new("ArgumentError", error.to_string()),
+        }
+    }
+}
+
+impl From<RuntimeError> for Failure {
+    fn from(error: RuntimeError) -> Self {
+        let message = error.to_string();
+        let (class, argument) = class(&error);
+        match argument {
+            Some(name) => Self::about(class, name, message),
+            None => Self::new(class, message),
+        }
+    }
+}
+
+/// The class of an error of the runtime, and the argument that it is about.
+fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
+    match error {
+        RuntimeError::MissingArgument { name, .. } => ("MissingArgument", Some(name)),
+        RuntimeError::UnknownArgument { name, .. } => ("UnknownArgument", Some(name)),
+        RuntimeError::ArgumentType { name, .. } => ("DtypeError", Some(name)),
+        RuntimeError::ReadOnly { name, .. } => ("ReadOnlyError", Some(name)),
+        RuntimeError::Unreachable { name, .. } => ("DeviceMismatchError", Some(name)),
+        RuntimeError::BufferTooSmall { name, .. } => ("ShapeError", Some(name)),
+        RuntimeError::Misaligned { name, .. } => ("LayoutError", Some(name)),
+        RuntimeError::Aliased { second, .. } => ("AliasError", Some(second)),
+        RuntimeError::ParameterRange { name, .. } | RuntimeError::RepeatedArgument { name, .. } => {
+            ("ArgumentError", Some(name))
+        }
+        RuntimeError::BadExtent { .. }
+        | RuntimeError::Expression { .. }
+        | RuntimeError::Precondition { .. }
+        | RuntimeError::GridTooLarge { .. }
+        | RuntimeError::NothingToTime { .. } => ("ArgumentError", None),
+        RuntimeError::Unavailable(_) | RuntimeError::UnknownDevice { .. } => ("Unavailable", None),
+        RuntimeError::OtherDevice { .. } => ("DeviceMismatchError", None),
+        RuntimeError::Compile { .. } | RuntimeError::NoEntry { .. } | RuntimeError::WrongTarget { .. } => {
+            ("InternalError", None)
+        }
+        RuntimeError::MissingFeature { .. }
+        | RuntimeError::GroupTooLarge { .. }
+        | RuntimeError::GroupAxis { .. }
+        | RuntimeError::LocalMemory { .. }
+        | RuntimeError::PrivateMemory { .. }
+        | RuntimeError::TableType { .. }
+        | RuntimeError::Load { .. }
+        | RuntimeError::NoStreams { .. }
+        | RuntimeError::NotMeasurable { .. }
+        | RuntimeError::TransferSize { .. }
+        | RuntimeError::Allocation { .. }
+        | RuntimeError::Driver { .. }
+        | RuntimeError::Io { .. }
+        | RuntimeError::ToolOutput { .. } => ("DeviceError", None),
+    }
+}

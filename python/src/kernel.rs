@@ -1,0 +1,91 @@
+//! Kernels.
+
+use crate::failure::{self, Failure};
+use purlin::ir;
+use pyo3::prelude::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// A kernel: one complete loop program with one meaning. It never changes.
+#[pyclass(frozen, module = "purlin")]
+#[derive(Clone)]
+pub(crate) struct Kernel(pub(crate) Arc<ir::Kernel>);
+
+impl Kernel {
+    pub(crate) fn new(kernel: ir::Kernel) -> Self {
+        Self(Arc::new(kernel))
+    }
+}
+
+#[pymethods]
+impl Kernel {
+    /// Reads the text of a kernel.
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
+        failure::run(py, || Ok(Self::new(ir::text::parse(text)?)))
+    }
+
+    /// The name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// A hash of the content, the same in every process.
+    #[getter]
+    fn content_hash(&self) -> String {
+        self.0.content_hash()
+    }
+
+    /// The loops, in the order of their declaration.
+    #[getter]
+    fn loops(&self) -> Vec<&str> {
+        self.0.inames.values().map(|iname| iname.name.as_str()).collect()
+    }
+
+    /// The instructions, in the order of their declaration.
+    #[getter]
+    fn statements(&self) -> Vec<&str> {
+        self.0.insns.values().map(|insn| insn.name.as_str()).collect()
+    }
+
+    /// The parameters, arguments, temporaries and tables.
+    #[getter]
+    fn variables(&self) -> Vec<&str> {
+        self.0.vars.values().map(|var| var.name.as_str()).collect()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<purlin.Kernel {}>", self.0.name)
+    }
+
+    /// For notebooks.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        py.import("purlin.show")?.call_method1("highlighted", (self.0.to_string(), "purlin"))?.extract()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String,))> {
+        let parse = py.get_type::<Self>().getattr("parse")?;
+        Ok((parse.unbind(), (self.0.to_string(),)))
+    }
+}
+
+impl From<ir::KernelError> for Failure {
+    fn from(error: ir::KernelError) -> Self {
+        Self::new("TextError", error.to_string())
+    }
+}

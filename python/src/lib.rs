@@ -1,0 +1,32 @@
+//! The engine for the Python package `purlin`: kernels, schedules, compiled programs, forms.
+//!
+//! This crate holds what touches the engine; the package around it, in `python/purlin`, is what
+//! users see. Everything that may take time runs without the interpreter's lock, and a panic
+//! becomes the package's `InternalError` ([`failure::run`]).
+
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
+mod bind;
+mod failure;
+mod form;
+mod kernel;
+mod lend;
+mod program;
+mod schedule;
+mod shapes;
+
+use pyo3::prelude::*;
+
+/// The native part of the package `purlin`.
+#[pymodule]
+fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<kernel::Kernel>()?;
+    m.add_class::<schedule::Engine>()?;
+    m.add_class::<program::Program>()?;
+    m.add_class::<form::Form>()?;
+    m.add_function(wrap_pyfunction!(schedule::primitives, m)?)?;
+    m.add_function(wrap_pyfunction!(program::devices, m)?)?;
+    m.add_function(wrap_pyfunction!(form::forms, m)?)
+}

@@ -1,0 +1,243 @@
+//! Compiled programs on devices.
+
+use crate::bind::{Array, Call, Number, bind, is_given};
+use crate::failure::{self, Failure};
+use crate::kernel::Kernel;
+use crate::lend;
+use purlin::autotune::{Point, roofline_svg};
+use purlin::codegen::{self, ArgKind, BufferAccess, Options, Target, generate};
+use purlin::ir;
+use purlin::kernel_work;
+use purlin::runtime::{Arg, Buffer, Cache, Device, Executable, Place, TimingOptions, measure_ceilings, open};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// A kernel compiled for a device; `purlin.Compiled` is what users see of it.
+#[pyclass(frozen, module = "purlin._purlin")]
+pub(crate) struct Program {
+    kernel: Arc<ir::Kernel>,
+    program: codegen::Program,
+    device: Arc<dyn Device>,
+    executable: Executable,
+}
+
+type Devices = BTreeMap<String, Arc<dyn Device>>;
+
+/// The device of this name, opened once in a process.
+pub(crate) fn device(name: &str) -> Result<Arc<dyn Device>, Failure> {
+    static OPEN: LazyLock<Mutex<Devices>> = LazyLock::new(Mutex::default);
+    let mut devices = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(device) = devices.get(name) {
+        return Ok(Arc::clone(device));
+    }
+    let device: Arc<dyn Device> = Arc::from(open(name)?);
+    devices.insert(name.to_owned(), Arc::clone(&device));
+    Ok(device)
+}
+
+/// The devices of this machine: what `compile` takes, the name of the device, and why there is
+/// none where there is none.
+#[pyfunction]
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<(String, String, bool)>> {
+    failure::run(py, || {
+        let entries = purlin::runtime::devices().into_iter();
+        Ok(entries
+            .map(|entry| match entry.device {
+                Ok(info) => (info.selector(), info.name, true),
+                Err(why) => (entry.backend.to_string(), why.to_string(), false),
+            })
+            .collect())
+    })
+}
+
+/// An argument: name, kind (`parameter`, `number`, `array`), type, shape as text, whether it is
+/// read and whether it is written.
+type Argument = (String, &'static str, String, Vec<String>, bool, bool);
+
+/// Times and rooflines: seconds (median, shortest, longest), runs, FLOP, bytes of memory, bytes of
+/// tables, the roofs by memory and arithmetic alone and with tables in local memory in FLOP/s, the
+/// ceiling that is met, the device, the picture.
+type Measured = ((f64, f64, f64), usize, (u64, u64, u64), (f64, f64), String, String, String);
+
+fn target(name: &str) -> Result<Target, Failure> {
+    let all = [Target::C, Target::OpenCl, Target::Cuda];
+    all.into_iter().find(|target| target.to_string() == name).ok_or_else(|| {
+        Failure::new("Unavailable", format!("no target `{name}`; there are `c`, `opencl`, `cuda`"))
+    })
+}
+
+#[pymethods]
+impl Program {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        kernel: &Bound<'_, Kernel>,
+        device_name: &str,
+        contraction: bool,
+    ) -> PyResult<Self> {
+        let kernel = Arc::clone(&kernel.get().0);
+        failure::run(py, || {
+            let device = device(device_name)?;
+            let options = Options::default().with_contraction(contraction);
+            let program = generate(&kernel, device.info().backend.target(), &options)?;
+            let executable = device.compile(&program)?;
+            Ok(Self { kernel, program, device, executable })
+        })
+    }
+
+    /// The source of a kernel for a target, for which no device is needed.
+    #[staticmethod]
+    fn generate(py: Python<'_>, kernel: &Bound<'_, Kernel>, name: &str) -> PyResult<String> {
+        let kernel = Arc::clone(&kernel.get().0);
+        failure::run(py, || Ok(generate(&kernel, target(name)?, &Options::default())?.source))
+    }
+
+    #[getter]
+    fn source(&self) -> &str {
+        &self.program.source
+    }
+
+    #[getter]
+    fn target(&self) -> String {
+        self.program.target.to_string()
+    }
+
+    #[getter]
+    fn device(&self) -> (String, String) {
+        (self.device.info().selector(), self.device.info().name.clone())
+    }
+
+    #[getter]
+    fn kernel(&self) -> Kernel {
+        Kernel(Arc::clone(&self.kernel))
+    }
+
+    /// Whether arrays on the host, and those of a CUDA card, are used without a copy.
+    #[getter]
+    fn shares(&self) -> (bool, bool) {
+        (self.device.shares(Place::Host), self.device.shares(Place::Cuda))
+    }
+
+    /// What a call takes, in the order of the kernel.
+    #[getter]
+    fn arguments(&self) -> Vec<Argument> {
+        let specs = self.program.plan.args.iter().filter(|spec| is_given(spec));
+        specs
+            .map(|spec| {
+                let var = self.kernel.var(&spec.name).map(|v| &self.kernel.vars[v]);
+                let shape =
+                    var.map(|v| v.shape.iter().map(|e| self.kernel.show_affine(e).to_string()).collect());
+                let (kind, read, written) = match spec.kind {
+                    ArgKind::Param => ("parameter", true, false),
+                    ArgKind::Scalar => ("number", true, false),
+                    ArgKind::Buffer { access, .. } => {
+                        ("array", access != BufferAccess::Out, access != BufferAccess::In)
+                    }
+                    ArgKind::Table(_) | ArgKind::Scratch { .. } => ("array", false, false),
+                };
+                (spec.name.clone(), kind, spec.ty.to_string(), shape.unwrap_or_default(), read, written)
+            })
+            .collect()
+    }
+
+    /// Registers and bytes of spills of a CUDA kernel, as its compiler reports them.
+    #[getter]
+    fn resources(&self) -> Option<String> {
+        self.executable.resources().map(|resources| format!("{resources:?}"))
+    }
+
+    /// Runs once. On a stream it returns before the kernel has ended.
+    #[pyo3(signature = (arrays, numbers, stream=None))]
+    fn launch(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Array>,
+        numbers: BTreeMap<String, Number>,
+        stream: Option<u64>,
+    ) -> PyResult<()> {
+        failure::run(py, || {
+            let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
+            Ok(self.device.launch_on(&self.executable, &bound.args, stream.map(lend::stream))?)
+        })
+    }
+
+    /// Runs repeatedly on copies of what is written; `work` is the kernel whose operations count.
+    fn measure(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Array>,
+        numbers: BTreeMap<String, Number>,
+        work: &Bound<'_, Kernel>,
+        label: &str,
+    ) -> PyResult<Measured> {
+        let work = Arc::clone(&work.get().0);
+        failure::run(py, || {
+            let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
+            let timing = self.time(&bound)?;
+            let model = measure_ceilings(&*self.device, &Cache::from_environment(), false)?;
+            let unknown =
+                |e: purlin::analysis::stats::StatsError| Failure::new("StatisticsError", e.to_string());
+            let work = kernel_work(&work, &bound.params).map_err(unknown)?;
+            let flops_per_s = work.flops as f64 / timing.median_s;
+            let point = Point { label: label.to_owned(), work, flops_per_s };
+            let svg = roofline_svg(&model, &[point]).unwrap_or_default(); // a kernel without operations has none
+            Ok((
+                (timing.median_s, timing.min_s, timing.max_s),
+                timing.runs,
+                (work.flops, work.dram_bytes, work.table_bytes),
+                (work.true_roofline(&model), work.table_roofline(&model)),
+                work.limit(&model).to_string(),
+                self.device.info().name.clone(),
+                svg,
+            ))
+        })
+    }
+
+    /// The median of repeated runs on copies of what is written, in seconds.
+    fn seconds(
+        &self,
+        py: Python<'_>,
+        arrays: Vec<Array>,
+        numbers: BTreeMap<String, Number>,
+    ) -> PyResult<f64> {
+        failure::run(py, || {
+            let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
+            Ok(self.time(&bound)?.median_s)
+        })
+    }
+}
+
+impl Program {
+    fn time(&self, bound: &Call<'_>) -> Result<purlin::runtime::Timing, Failure> {
+        let is_written = |name: &str| {
+            let spec = self.program.plan.args.iter().find(|spec| spec.name == name);
+            spec.is_some_and(|spec| match spec.kind {
+                ArgKind::Buffer { access, .. } => access != BufferAccess::In,
+                ArgKind::Param | ArgKind::Scalar | ArgKind::Table(_) | ArgKind::Scratch { .. } => false,
+            })
+        };
+        let copy = |(name, arg): &(&str, Arg<'_>)| match arg {
+            Arg::Foreign(array) if is_written(name) => {
+                let buffer = self.device.allocate(array.bytes())?;
+                self.device.fill(&buffer, 0)?;
+                Ok(Some(buffer))
+            }
+            Arg::Foreign(_)
+            | Arg::Buffer(_)
+            | Arg::Param(_)
+            | Arg::F32(_)
+            | Arg::F64(_)
+            | Arg::I32(_)
+            | Arg::I64(_) => Ok::<_, Failure>(None),
+        };
+        let copies: Vec<Option<Buffer>> = bound.args.iter().map(copy).collect::<Result<_, _>>()?;
+        let args: Vec<(&str, Arg<'_>)> = bound
+            .args
+            .iter()
+            .zip(&copies)
+            .map(|((name, arg), copy)| (*name, copy.as_ref().map_or(*arg, Arg::Buffer)))
+            .collect();
+        Ok(self.device.time(&self.executable, &args, &TimingOptions::default())?)
+    }
+}

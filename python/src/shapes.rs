@@ -1,0 +1,149 @@
+//! Shapes of arrays against those of a kernel's arguments; parameters that follow from them.
+
+use crate::failure::Failure;
+use purlin::ir::{Affine, Atom, Kernel, VarId, VarKind, Variable};
+use std::collections::BTreeMap;
+
+/// A parameter's value, and the argument that says it; none if the user does.
+type Known = BTreeMap<String, (i64, Option<String>)>;
+
+/// The shape of an array that is given for an argument.
+pub(crate) struct Given<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) shape: &'a [i64],
+}
+
+/// The values of all parameters: those that are given, and those that follow from the shapes of
+/// arrays.
+///
+/// # Errors
+/// A parameter without a value, a shape that does not fit.
+pub(crate) fn parameters(
+    kernel: &Kernel,
+    given: BTreeMap<String, i64>,
+    arrays: &[Given<'_>],
+) -> Result<BTreeMap<String, i64>, Failure> {
+    let mut known: Known = given.into_iter().map(|(name, value)| (name, (value, None))).collect();
+    let mut pairs = Vec::new();
+    for array in arrays {
+        let Some(var) = kernel.var(array.name).map(|v| &kernel.vars[v]) else { continue };
+        if is_one_element(var, array.shape) {
+            continue;
+        }
+        if var.shape.len() != array.shape.len() {
+            return Err(misfit(kernel, var, array, &known));
+        }
+        pairs.extend(var.shape.iter().zip(array.shape).map(|(extent, found)| (array.name, extent, *found)));
+    }
+    // each round finds a parameter or ends
+    while let Some((name, value, from)) = pairs.iter().find_map(|pair| solve(kernel, &known, pair)) {
+        known.insert(name, (value, Some(from)));
+    }
+    for array in arrays {
+        let Some(var) = kernel.var(array.name).map(|v| &kernel.vars[v]) else { continue };
+        let extents = var.shape.iter().map(|extent| evaluate(kernel, extent, &known));
+        let fits = extents.zip(array.shape).all(|(extent, found)| extent.is_none_or(|e| e == *found));
+        if !fits && !is_one_element(var, array.shape) {
+            return Err(misfit(kernel, var, array, &known));
+        }
+    }
+    if let Some(var) = kernel.vars.values().find(|v| v.kind == VarKind::Param && !known.contains_key(&v.name))
+    {
+        let name = &var.name;
+        let message = format!(
+            "parameter `{name}` of `{}` has no value, and no shape of an array says it; give {name}=",
+            kernel.name
+        );
+        return Err(Failure::about("MissingArgument", name, message));
+    }
+    Ok(known.into_iter().map(|(name, (value, _))| (name, value)).collect())
+}
+
+/// The elements between neighbours along each axis, as the kernel wants them.
+pub(crate) fn strides(kernel: &Kernel, var: &Variable, params: &BTreeMap<String, i64>) -> Option<Vec<i64>> {
+    let value =
+        |e: &Affine| evaluate(kernel, e, &params.iter().map(|(n, v)| (n.clone(), (*v, None))).collect());
+    if let Some(strides) = &var.layout.strides {
+        return strides.iter().map(value).collect();
+    }
+    let mut strides = Vec::new();
+    let mut step = 1_i64;
+    for extent in var.shape.iter().rev() {
+        strides.push(step);
+        step = step.checked_mul(value(extent)?)?;
+    }
+    strides.reverse();
+    Some(strides)
+}
+
+/// A number of the kernel's that is passed by address may come as an array of one element.
+fn is_one_element(var: &Variable, shape: &[i64]) -> bool {
+    var.shape.is_empty() && shape.iter().all(|extent| *extent == 1)
+}
+
+/// A parameter that one extent determines.
+fn solve(
+    kernel: &Kernel,
+    known: &Known,
+    (array, extent, found): &(&str, &Affine, i64),
+) -> Option<(String, i64, String)> {
+    let extent = substituted(kernel, extent, known);
+    let [(Atom::Var(var), factor)] = extent.terms() else { return None };
+    let rest = found.checked_sub(extent.constant_term())?;
+    if kernel.vars[*var].kind != VarKind::Param || *factor == 0 || rest % factor != 0 {
+        return None;
+    }
+    Some((kernel.vars[*var].name.clone(), rest / factor, (*array).to_owned()))
+}
+
+fn substituted(kernel: &Kernel, e: &Affine, known: &Known) -> Affine {
+    let value = |v: &VarId| known.get(&kernel.vars[*v].name).map(|(value, _)| Affine::constant(*value));
+    e.substitute(&|atom: &Atom| match atom {
+        Atom::Var(v) => value(v),
+        Atom::Iname(_) | Atom::Floor(..) => None,
+    })
+}
+
+fn evaluate(kernel: &Kernel, e: &Affine, known: &Known) -> Option<i64> {
+    substituted(kernel, e, known).as_constant()
+}
+
+fn misfit(kernel: &Kernel, var: &Variable, array: &Given<'_>, known: &Known) -> Failure {
+    let needed = var.shape.iter().map(|e| match evaluate(kernel, e, known) {
+        Some(value) => value.to_string(),
+        None => kernel.show_affine(e).to_string(),
+    });
+    let mut mentioned = Vec::new();
+    for extent in &var.shape {
+        extent.for_each_symbol(&mut |atom| {
+            if let Atom::Var(v) = atom {
+                let name = &kernel.vars[*v].name;
+                if let Some((value, from)) = known.get(name) {
+                    let from = from.as_ref().map_or(" as given".into(), |a| format!(", as `{a}` says"));
+                    let text = format!("{name} = {value}{from}");
+                    if !mentioned.contains(&text) {
+                        mentioned.push(text);
+                    }
+                }
+            }
+        });
+    }
+    let params = if mentioned.is_empty() { String::new() } else { format!(" ({})", mentioned.join("; ")) };
+    let message = format!(
+        "argument `{}` of `{}` has shape {}, needed {}{params}",
+        array.name,
+        kernel.name,
+        tuple(array.shape.iter().map(i64::to_string)),
+        tuple(needed),
+    );
+    Failure::about("ShapeError", array.name, message)
+}
+
+/// A shape as Python prints it.
+fn tuple(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    match items.as_slice() {
+        [one] => format!("({one},)"),
+        all => format!("({})", all.join(", ")),
+    }
+}

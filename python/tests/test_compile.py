@@ -1,0 +1,278 @@
+"""Compiled kernels on arrays of several kinds."""
+
+import array
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import purlin
+
+AXPY = """kernel axpy
+param n: i32
+arg a: f64 in
+arg x: f64[n] in
+arg y: f64[n] inout
+
+for i in 0..n
+  s: y[i] += a*x[i]
+"""
+
+ROWS = """kernel rows
+param n: i32
+param m: i32
+arg x: f32[n, m] in
+arg map: i32[n] in
+arg y: f32[n] out
+
+for i in 0..n
+  z: y[i] = 0.0
+  for j in 0..m
+    s: y[i] += x[map[i], j]
+"""
+
+DEVICES = [name for name in ("c", "opencl", "cuda") if any(d.split(":")[0] == name for d in purlin.devices())]
+
+
+def scheduled(device):
+    s = purlin.Schedule(AXPY)
+    i_o, i_i = s.split("i", 64)
+    s.tag(i_o, "g.0")
+    s.tag(i_i, "l.0")
+    return purlin.compile(s, device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_are_written_in_place(device):
+    axpy = scheduled(device)
+    x, y = np.arange(1000.0) / 8, np.arange(1000.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", purlin.CopyWarning)
+        assert axpy(a=2.5, x=x, y=y) is None
+        axpy(1, x, y)
+    assert np.array_equal(y, (np.arange(1000.0) + 2.5 * x) + x)
+
+
+@pytest.mark.parametrize("device", [d for d in DEVICES if d != "cuda"])
+def test_nothing_is_copied_on_the_host(device):
+    axpy = scheduled(device)
+    x, y = np.ones(10), np.zeros(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", purlin.CopyWarning)
+        axpy(a=1.0, x=x, y=y)
+    assert y.sum() == 10
+
+
+def test_a_compiled_kernel_says_what_it_is():
+    axpy = scheduled("c")
+    assert axpy.target == "c" and axpy.device == "c"
+    assert "axpy_launch" in axpy.source
+    assert axpy.recipe.splitlines()[0] == "split_iname(i, factor: 64)"
+    assert axpy.kernel == axpy.steps()[-1].kernel
+    assert [str(a) for a in axpy.arguments] == ["n: i32", "a: f64", "x: f64[n]", "y: f64[n] inout"]
+    assert repr(axpy) == "<purlin.Compiled axpy(n: i32, a: f64, x: f64[n], y: f64[n] inout) for c>"
+    assert "axpy" in axpy._repr_html_()
+    assert "__global__" in purlin.source(AXPY, "cuda")
+    with pytest.raises(purlin.Unavailable, match="no target `metal`; there are `c`, `opencl`, `cuda`"):
+        purlin.source(AXPY, "metal")
+    with pytest.raises(purlin.Unavailable, match="no device `metal`; there are: "):
+        purlin.compile(AXPY, "metal")
+
+
+class OnlyInterface:
+    """An array that has nothing but `__array_interface__`."""
+
+    def __init__(self, values):
+        self.__array_interface__ = values.__array_interface__
+        self.values = values
+
+
+class OnlyDlpack:
+    """An array that has nothing but DLPack."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, **kwargs):
+        return self.values.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+@pytest.mark.parametrize("wrap", [OnlyInterface, OnlyDlpack, memoryview])
+def test_arrays_by_each_protocol(wrap):
+    x, y = np.arange(7.0), np.ones(7)
+    purlin.compile(AXPY)(a=3.0, x=wrap(x), y=wrap(y))
+    assert np.array_equal(y, 1 + 3 * x)
+
+
+def test_arrays_without_numpy():
+    x, y = array.array("d", [1, 2, 3]), array.array("d", [0, 0, 0])
+    purlin.compile(AXPY)(a=2.0, x=x, y=y)
+    assert y.tolist() == [2, 4, 6]
+
+
+def test_several_parameters_follow_from_shapes():
+    rows = purlin.compile(ROWS)
+    x, order = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([3, 2, 1, 0], dtype=np.int32)
+    y = np.empty(4, dtype=np.float32)
+    rows(x=x, map=order, y=y)
+    assert np.array_equal(y, x.sum(axis=1)[::-1])
+    rows(x=x, map=order, y=y, n=4, m=3)
+    assert np.array_equal(y, x.sum(axis=1)[::-1])
+
+
+def test_empty_arrays_do_nothing():
+    purlin.compile(AXPY)(a=1.0, x=np.empty(0), y=np.empty(0))
+
+
+def fails(error, message, argument, **changed):
+    given = {"a": 1.0, "x": np.ones(4), "y": np.ones(4), **changed}
+    given = {name: value for name, value in given.items() if value is not None}
+    with pytest.raises(error) as caught:
+        purlin.compile(AXPY)(**given)
+    assert str(caught.value) == message
+    assert caught.value.argument == argument
+    assert isinstance(caught.value, purlin.ArgumentError)
+
+
+def test_wrong_arrays_name_their_argument():
+    fails(
+        purlin.DtypeError,
+        "argument `x` of `axpy` has elements of type f32, needed f64",
+        "x",
+        x=np.ones(4, dtype=np.float32),
+    )
+    fails(
+        purlin.DtypeError,
+        "argument `x` has elements of type `<c16`, needed one of f32, f64, i32, i64",
+        "x",
+        x=np.ones(4, dtype=complex),
+    )
+    fails(
+        purlin.ShapeError,
+        "argument `y` of `axpy` has shape (5,), needed (4,) (n = 4, as `x` says)",
+        "y",
+        y=np.ones(5),
+    )
+    fails(
+        purlin.ShapeError,
+        "argument `x` of `axpy` has shape (2, 2), needed (n,)",
+        "x",
+        x=np.ones((2, 2)),
+    )
+    fails(
+        purlin.LayoutError,
+        "argument `x` of `axpy` has strides [16] in bytes, needed [8]; pass a contiguous copy",
+        "x",
+        x=np.ones(8)[::2],
+    )
+    fixed = np.ones(4)
+    fixed.flags.writeable = False
+    fails(
+        purlin.ReadOnlyError,
+        "argument `y` of `axpy` is written, and the array is read-only; pass a writable array",
+        "y",
+        y=fixed,
+    )
+    fails(purlin.DtypeError, "argument `y` of `axpy` is a number, needed an array of f64 and shape [n]", "y", y=1.0)
+    fails(purlin.ArgumentError, "argument `a` is an array of shape (2,), needed a number", "a", a=np.ones(2))
+
+
+def test_read_only_inputs_are_taken():
+    x, y = np.ones(4), np.zeros(4)
+    x.flags.writeable = False
+    purlin.compile(AXPY)(a=1.0, x=x, y=y)
+    assert y.sum() == 4
+
+
+def test_wrong_names_and_numbers():
+    fails(
+        purlin.MissingArgument,
+        "`axpy` needs argument `a`, a number of type f64; give a=",
+        "a",
+        a=None,
+    )
+    fails(
+        purlin.UnknownArgument,
+        "`axpy` takes no argument `alpha`; it takes `n`, `a`, `x`, `y`",
+        "alpha",
+        alpha=2.0,
+    )
+    fails(
+        purlin.ShapeError,
+        "argument `x` of `axpy` has shape (4,), needed (3,) (n = 3 as given)",
+        "x",
+        n=3,
+    )
+    with pytest.raises(purlin.ArgumentError, match="argument `a` of `axpy` was given twice; give it once"):
+        purlin.compile(AXPY)(1.0, a=2.0, x=np.ones(1), y=np.ones(1))
+    with pytest.raises(purlin.UnknownArgument, match=r"takes 3 arguments by position \(`a`, `x`, `y`\), 4 were"):
+        purlin.compile(AXPY)(1.0, np.ones(1), np.ones(1), 7)
+    with pytest.raises(purlin.MissingArgument, match="parameter `m` of `rows` has no value") as caught:
+        purlin.compile(ROWS)(map=np.zeros(2, dtype=np.int32), y=np.zeros(2, dtype=np.float32))
+    assert caught.value.argument == "m"
+
+
+def test_arrays_that_overlap_are_refused():
+    both = np.ones(6)
+    with pytest.raises(purlin.AliasError, match="got one buffer for `x` and `y` and writes `y`"):
+        purlin.compile(AXPY)(a=1.0, x=both[:4], y=both[2:])
+    purlin.compile(AXPY)(a=1.0, x=both[:3], y=both[3:])
+    assert both.tolist() == [1, 1, 1, 2, 2, 2]
+
+
+def test_a_stream_needs_cuda():
+    with pytest.raises(purlin.DeviceError, match="has no streams; leave out the stream"):
+        purlin.compile(AXPY)(a=1.0, x=np.ones(2), y=np.ones(2), stream=7)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_calls_of_several_threads_at_once(device):
+    axpy = scheduled(device)
+    ys = [np.zeros(257) for _ in range(8)]
+    failures = []
+
+    def work(k):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(25):
+                    axpy(a=float(k), x=np.ones(257), y=ys[k])
+                s = purlin.Schedule(AXPY)
+                s.split("i", k + 2)
+                assert s.recipe == f"split_iname(i, factor: {k + 2})\n"
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not failures
+    assert [y.tolist() for y in ys] == [[25.0 * k] * 257 for k in range(8)]
+
+
+def test_other_threads_run_during_a_call():
+    slow = purlin.compile(
+        "kernel slow\nparam n: i32\narg y: f64[1] inout\n\nfor i in 0..n\n  s: y[0] = sin(y[0]) + 1.0\n"
+    )
+    ticks, done = 0, threading.Event()
+    thread = threading.Thread(target=lambda: (slow(y=np.zeros(1), n=30_000_000), done.set()))
+    thread.start()
+    while not done.wait(0.001):
+        ticks += 1
+    thread.join()
+    assert ticks > 5
+
+
+def test_a_roofline_counts_the_kernel_before_any_step():
+    axpy = scheduled("c")
+    y = np.ones(4096)
+    found = axpy.roofline(a=1.0, x=np.ones(4096), y=y)
+    assert (found.flops, found.memory_bytes) == (2 * 4096, 3 * 8 * 4096)
+    assert y.sum() == 4096, "outputs are left alone"
+    assert found.seconds > 0 and 0 < found.flops_per_s and found.limit == "memory bandwidth"
+    assert found._repr_svg_().startswith("<svg")
+    assert "% of the roofline (memory bandwidth)" in str(found)

@@ -1,0 +1,158 @@
+"""Kernels and schedules by hand."""
+
+import html
+import inspect
+import json
+import keyword
+import pickle
+import re
+
+import pytest
+
+import purlin
+
+SCALE = """kernel scale
+
+param n: i32
+arg y: f64[n] inout
+
+for i in 0..n
+  s: y[i] = 2.0*y[i]
+"""
+
+CARRIED = """kernel carried
+param n: i32
+arg a: f64[n, n] inout
+
+for i in 1..n
+  for j in 0..n - 1
+    s: a[i, j] = a[i - 1, j + 1]
+"""
+
+
+def test_a_kernel_prints_what_it_reads():
+    kernel = purlin.Kernel.parse(SCALE)
+    assert str(kernel) == SCALE
+    assert (kernel.name, kernel.loops, kernel.statements, kernel.variables) == ("scale", ["i"], ["s"], ["n", "y"])
+    assert kernel == purlin.Kernel.parse(str(kernel)) and hash(kernel) == hash(purlin.Kernel.parse(SCALE))
+    assert kernel != purlin.Kernel.parse(CARRIED) and kernel != "scale"
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+
+
+def test_a_text_that_is_no_kernel_says_where():
+    with pytest.raises(purlin.TextError) as caught:
+        purlin.Kernel.parse(SCALE.replace("y[i] = ", "z[i] = "))
+    [(message, _, line, column)] = caught.value.mistakes
+    assert (line, column) == (7, 6)
+    assert "`z`" in message
+    assert isinstance(caught.value, ValueError)
+
+
+def test_handles_are_arguments_of_further_steps():
+    s = purlin.Schedule(SCALE)
+    i_o, i_i = s.split("i", 128)
+    assert (i_o, i_i) == ("i_o", "i_i")
+    s.tag(i_o, "g.0")
+    s.tag_iname(i_i, "l.0")
+    assert s.recipe == "split_iname(i, factor: 128)\ntag_iname(i_o, tag: g.0)\ntag_iname(i_i, tag: l.0)\n"
+    assert "for i_i in 0..min(128, n - 128*i_o) {l.0}" in str(s.kernel)
+    assert s.start == purlin.Kernel.parse(SCALE)
+    [split, *_] = s.steps()
+    assert split.operation == "split `i` by 128 into `i_o`, `i_i`"
+    assert s.steps()[-1].kernel == s.kernel
+
+
+def test_what_a_step_made_is_grouped():
+    s = purlin.Schedule(SCALE)
+    made = s.split_iname("i", 8, outer="block", tail="peel")
+    assert made.loops == ("block", "i_i", "i_tail") and made.arrays == ()
+    assert made == ("block", "i_i", "i_tail", *made.statements)
+
+
+def test_schedules_are_read_back():
+    s = purlin.Schedule(SCALE)
+    s.split("i", 4)
+    s.unroll("i_i")
+    assert purlin.Schedule(SCALE).run(s.recipe).kernel == s.kernel
+    assert purlin.Schedule(SCALE).run(s.recipe_json).kernel == s.kernel
+    assert purlin.Schedule.parse(str(s)).kernel == s.kernel
+    tuned = purlin.Schedule.parse(SCALE + "\nschedule\ntile in [4, 8]\nsplit_iname(i, tile)\n", tile=8)
+    assert tuned.recipe == "split_iname(i, factor: 8)\n"
+    with pytest.raises(purlin.ScheduleError, match="`tile` is one of 4, 8, not 5"):
+        purlin.Schedule.parse(SCALE + "\nschedule\ntile in [4, 8]\nsplit_iname(i, tile)\n", tile=5)
+    with pytest.raises(purlin.TextError, match="there is no step `spilt_iname`"):
+        s.run("spilt_iname(i_o, 4)")
+
+
+def test_a_copy_goes_on_by_itself():
+    s = purlin.Schedule(SCALE)
+    other = s.copy()
+    other.split("i", 4)
+    assert (s.recipe, other.recipe) == ("", "split_iname(i, factor: 4)\n")
+
+
+def test_a_refusal_keeps_its_witness():
+    s = purlin.Schedule(CARRIED)
+    with pytest.raises(purlin.Refusal) as caught:
+        s.interchange_inames("i", "j")
+    refusal = caught.value
+    assert refusal.operation == "interchange `i` `j`"
+    assert str(refusal).startswith("interchange `i` `j`: would run `s[2,0]` before `s[1,1]`, ")
+    assert str(refusal).endswith(f"[{refusal.obligation}]")
+    assert (str(refusal.witness.source), str(refusal.witness.sink)) == ("s[1,1]", "s[2,0]")
+    assert refusal.witness.element == "a[1,1]"
+    assert refusal.witness.parameters["n"] >= 3
+    assert refusal.needed == purlin.primitives()["interchange_inames"].obligations.get(
+        refusal.obligation, refusal.needed
+    )
+    assert s.recipe == "" and s.kernel == s.start
+
+
+def test_refusals_of_a_text_name_the_line():
+    with pytest.raises(purlin.Refusal) as caught:
+        purlin.Schedule.parse(CARRIED + "\nschedule\n# wrong\ninterchange_inames(i, j)\n")
+    assert caught.value.line == 11
+    assert caught.value.kernel_text == str(purlin.Kernel.parse(CARRIED))
+    steps = json.dumps({"steps": [{"unroll_iname": {"iname": "k"}}]})
+    with pytest.raises(purlin.Refusal, match="step 1 of 1: unroll `k`: there is no iname `k`; there is") as caught:
+        purlin.Schedule(CARRIED).run(steps)
+    assert (caught.value.step, caught.value.witness, caught.value.obligation) == (1, None, None)
+
+
+def python_name(argument):
+    return argument + "_" * keyword.iskeyword(argument)
+
+
+def test_every_primitive_is_a_documented_method():
+    table = purlin.primitives()
+    assert "split_iname" in table
+    for name, primitive in table.items():
+        method = getattr(purlin.Schedule, name)
+        assert method.__doc__.splitlines()[0]
+        assert list(inspect.signature(method).parameters) == ["self", *map(python_name, primitive.arguments)]
+    split = inspect.signature(purlin.Schedule.split_iname)
+    assert str(split) == "(self, /, iname, factor, outer=None, inner=None, tail=None)"
+    assert "    factor: Iterations of a block." in purlin.Schedule.split_iname.__doc__
+
+
+def test_wrong_arguments_are_refused():
+    s = purlin.Schedule(SCALE)
+    with pytest.raises(TypeError, match="missing a required argument: 'factor'"):
+        s.split_iname("i")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'facto'"):
+        s.split_iname("i", 4, facto=4)
+    with pytest.raises(purlin.Refusal, match="split_iname: invalid type: string"):
+        s.split_iname("i", "four")
+    with pytest.raises(purlin.Refusal, match="there is no step `splits`"):
+        s.apply("splits")
+
+
+def test_notebooks_show_kernels_and_sources():
+    s = purlin.Schedule(SCALE)
+    s.split("i", 4)
+    for shown in (s, s.kernel, s.steps()[0]):
+        assert "split" in str(shown) or "i_o" in str(shown)
+        text = html.unescape(re.sub("<[^>]*>", "", shown._repr_html_()))
+        assert text.split() == str(shown).split()
+    assert repr(s) == "<purlin.Schedule of scale, 1 steps>"
+    assert repr(s.kernel) == "<purlin.Kernel scale>"
