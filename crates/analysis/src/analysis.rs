@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What is known of one kernel: everything that checks ask about it goes through this.
 ///
@@ -42,18 +42,18 @@ pub struct Analysis<'k> {
     kernel: &'k Kernel,
     answers: Arc<Answers>,
     polyhedral: OnceCell<Polyhedral<'k>>,
-    facts: Rc<Facts>,
-}
-
-/// The facts of a kernel that outlive an analysis of it.
-#[derive(Debug, Default)]
-struct Facts {
-    sites: OnceCell<Vec<Vec<AccessSite>>>,
     labels: OnceCell<Rc<Labels>>,
     /// By variable.
     dependences: OnceCell<Vec<OnceCell<Vec<Dependence>>>>,
-    placement: OnceCell<Placement>,
-    storage: OnceCell<()>,
+    facts: Arc<Facts>,
+}
+
+/// The facts of a kernel that outlive an analysis of it: plain data, which may go to other threads.
+#[derive(Debug, Default)]
+struct Facts {
+    sites: OnceLock<Vec<Vec<AccessSite>>>,
+    placement: OnceLock<Placement>,
+    storage: OnceLock<()>,
 }
 
 /// A kernel and what has been found out of it: every analysis of it goes on where those before it
@@ -62,7 +62,7 @@ struct Facts {
 pub struct Known {
     kernel: Kernel,
     answers: Arc<Answers>,
-    facts: Rc<Facts>,
+    facts: Arc<Facts>,
 }
 
 impl Known {
@@ -73,7 +73,7 @@ impl Known {
 
     /// A kernel of which nothing is known but what isl has answered before.
     pub fn with_answers(kernel: Kernel, answers: Arc<Answers>) -> Self {
-        Self { kernel, answers, facts: Rc::default() }
+        Self { kernel, answers, facts: Arc::default() }
     }
 
     /// The kernel.
@@ -88,12 +88,8 @@ impl Known {
 
     /// The analysis of the kernel.
     pub fn analysis(&self) -> Analysis<'_> {
-        Analysis {
-            kernel: &self.kernel,
-            answers: Arc::clone(&self.answers),
-            polyhedral: OnceCell::new(),
-            facts: Rc::clone(&self.facts),
-        }
+        let facts = Arc::clone(&self.facts);
+        Analysis { facts, ..Analysis::with_answers(&self.kernel, Arc::clone(&self.answers)) }
     }
 }
 
@@ -105,7 +101,14 @@ impl<'k> Analysis<'k> {
 
     /// The analysis of a kernel with what isl has answered before.
     pub fn with_answers(kernel: &'k Kernel, answers: Arc<Answers>) -> Self {
-        Self { kernel, answers, polyhedral: OnceCell::new(), facts: Rc::default() }
+        Self {
+            kernel,
+            answers,
+            polyhedral: OnceCell::new(),
+            labels: OnceCell::new(),
+            dependences: OnceCell::new(),
+            facts: Arc::default(),
+        }
     }
 
     /// The analysis of the kernel that a step made of this one: what isl has answered is not asked
@@ -199,7 +202,7 @@ impl<'k> Analysis<'k> {
         &self,
         wanted: &dyn Fn(VarId, &[AccessSite]) -> bool,
     ) -> Result<Vec<&Dependence>, IslError> {
-        let cells = self.facts.dependences.get_or_init(|| vec![OnceCell::new(); self.kernel.vars.len()]);
+        let cells = self.dependences.get_or_init(|| vec![OnceCell::new(); self.kernel.vars.len()]);
         let mut found = Vec::new();
         for ((var, sites), cell) in self.kernel.vars.ids().zip(self.all_sites()).zip(cells) {
             let constant = is_symbol(self.kernel, var) || !sites.iter().any(AccessSite::writes);
@@ -230,7 +233,7 @@ impl<'k> Analysis<'k> {
 
     /// The names that the dependences share.
     pub(crate) fn labels(&self) -> &Rc<Labels> {
-        self.facts.labels.get_or_init(|| Rc::new(Labels::of(self.polyhedral())))
+        self.labels.get_or_init(|| Rc::new(Labels::of(self.polyhedral())))
     }
 
     /// The dependences as a graph: nodes in order of ids, edges in order of variables and text.
