@@ -380,9 +380,9 @@ def test_command_line(tmp_path: Path) -> None:
     )
     out = tmp_path / "out.json"
     command = [sys.executable, "-m", "purlin", "export", str(script)]
-    root = Path(__file__).resolve().parents[1]
+    # from elsewhere, so that the installed package runs
     run = lambda *more: subprocess.run(  # noqa: E731
-        [*command, *more], capture_output=True, text=True, cwd=root, check=False
+        [*command, *more], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     failed = run()
     assert failed.returncode == 1
