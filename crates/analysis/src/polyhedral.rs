@@ -235,12 +235,7 @@ impl<'k> Polyhedral<'k> {
     /// The points of an instruction's loops where the first `conditions` parts of its condition
     /// hold, joined by `and`, as far as they are known; all parts if there is no number. Whether
     /// what is known is exact.
-    pub fn instances_under(
-        &self,
-        insn: InsnId,
-        conditions: Option<usize>,
-        side: Side,
-    ) -> (Disjuncts, bool) {
+    pub fn instances_under(&self, insn: InsnId, conditions: Option<usize>, side: Side) -> (Disjuncts, bool) {
         let (mut all, mut exact) = self.domains(self.loops(insn), side);
         for holds in self.conditions(insn, conditions) {
             let (holds, same) = self.domain(&holds, side);
