@@ -521,7 +521,10 @@ fn malformed_recipes_and_meshes_are_refused() {
         error.contains("broken.json") && error.contains("line 2") && error.contains("split_iname"),
         "{error}"
     );
-    let mesh = write(dir.path(), "broken.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n");
+    let mesh = write(dir.path(), "empty.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n");
+    let error = bad(&["run", "laplace", "--mesh", &mesh], 2);
+    assert!(error.contains("empty.msh") && error.contains("the file has no cells"), "{error}");
+    let mesh = write(dir.path(), "broken.msh", "$MeshFormat\n3.0 0 8\n$EndMeshFormat\n");
     let error = bad(&["run", "laplace", "--mesh", &mesh], 2);
     assert!(error.contains("broken.msh") && error.contains("4.1"), "{error}");
     let error = bad(&["run", "laplace", "--dim", "2", "--mesh", "meshes/bracket.msh"], 2);
@@ -696,7 +699,7 @@ fn a_form_runs_with_the_best_mapping_that_is_known() {
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     let form = ["mass", "--dim", "2", "--degree", "1", "--cells", "4", "--device", "c"];
     let run = |more: &[&str]| good(&[&["run"], &form[..], &["--no-time", "--db", &db], more].concat());
-    assert!(run(&[]).contains("single cell, 32 a group (nothing is known of this device;"));
+    assert!(run(&[]).contains("single cell, 8 a group, constant tables (a vector of cells;"));
     let mapping = r#"{"strategy":"single_cell","cells":8}"#;
     good(&[&["tune"], &form[..], &["--db", &db, "--mapping", mapping]].concat());
     assert!(run(&[]).contains("single cell, 8 a group (tuned on this device)"));
