@@ -4,13 +4,12 @@
 //! points. Jacobian, determinant and inverse are operations on them.
 
 use super::pull::{PulledForm, PulledIntegral, Symbol};
-use crate::element::{CellShape, LagrangeElement, Tabulation};
+use crate::element::{LagrangeElement, Tabulation};
 use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Scalar, ScalarId};
 use crate::quadrature::{Rule, rule};
 use crate::tabulated::{
     Arithmetic, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
-    Precision, ReferenceCell, Relation, Role, Space, Table, TabulatedForm, Term, TermArgument, VERSION,
-    Values,
+    Precision, Relation, Role, Space, Table, TabulatedForm, Term, TermArgument, VERSION, Values,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,13 +71,7 @@ pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormE
     let tabulated = TabulatedForm {
         purlin_form: VERSION,
         name: name.into(),
-        cell: match form.cell {
-            CellShape::Interval => ReferenceCell::Interval,
-            CellShape::Triangle => ReferenceCell::Triangle,
-            CellShape::Tetrahedron => ReferenceCell::Tetrahedron,
-            CellShape::Quadrilateral => ReferenceCell::Quadrilateral,
-            CellShape::Hexahedron => ReferenceCell::Hexahedron,
-        },
+        cell: form.cell,
         gdim: dim,
         rank: 1,
         scalar: Precision::F64,
