@@ -76,6 +76,14 @@ impl MeshForm {
         &self.kernel
     }
 
+    /// Name of the kernel's argument that takes the result.
+    #[must_use]
+    pub fn output(&self) -> &str {
+        let is_output = |role: LoweredRole| matches!(role, LoweredRole::Output { .. });
+        let found = self.kernel.arguments.iter().find(|a| is_output(a.role));
+        found.map_or("y", |a| a.name.as_str())
+    }
+
     /// The values of all parameters and arguments on a mesh; the output is zero.
     ///
     /// # Shapes and units
