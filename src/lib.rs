@@ -46,6 +46,7 @@ extern crate self as purlin; // the command line uses the library as other progr
 mod capacity;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod jit;
 mod layout;
 mod loaded;
 pub mod prelude;
@@ -56,6 +57,7 @@ pub mod tuning;
 mod work;
 
 pub use capacity::{OutOfMemory, check_memory};
+pub use jit::{Jit, JitError, jit};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};

@@ -3,6 +3,7 @@
 use super::functionals::facet_normal;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A reference cell: the unit simplex with one vertex at the origin and one at the end of each
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Source
 /// The reference cells and numbering of basix (Scroggs et al. 2022).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellShape {
     /// Vertices (0), (1).

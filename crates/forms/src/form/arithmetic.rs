@@ -60,6 +60,20 @@ impl Expr {
 }
 
 macro_rules! operator {
+    (number $number:ty, $trait:ident, $method:ident, $operation:expr) => {
+        impl $trait<Expr> for $number {
+            type Output = Expr;
+            fn $method(self, right: Expr) -> Expr {
+                binary($operation, &self.into(), &right)
+            }
+        }
+        impl $trait<&Expr> for $number {
+            type Output = Expr;
+            fn $method(self, right: &Expr) -> Expr {
+                binary($operation, &self.into(), right)
+            }
+        }
+    };
     ($trait:ident, $method:ident, $operation:expr) => {
         impl<T: Into<Expr>> $trait<T> for Expr {
             type Output = Expr;
@@ -73,18 +87,8 @@ macro_rules! operator {
                 binary($operation, self, &right.into())
             }
         }
-        impl $trait<Expr> for f64 {
-            type Output = Expr;
-            fn $method(self, right: Expr) -> Expr {
-                binary($operation, &self.into(), &right)
-            }
-        }
-        impl $trait<&Expr> for f64 {
-            type Output = Expr;
-            fn $method(self, right: &Expr) -> Expr {
-                binary($operation, &self.into(), right)
-            }
-        }
+        operator!(number f64, $trait, $method, $operation);
+        operator!(number i32, $trait, $method, $operation);
     };
 }
 
@@ -107,10 +111,10 @@ macro_rules! multiply {
             }
         }
     };
-    (number $left:ty) => {
-        impl Mul<f64> for $left {
+    ($left:ty, $number:ty) => {
+        impl Mul<$number> for $left {
             type Output = Expr;
-            fn mul(self, right: f64) -> Expr {
+            fn mul(self, right: $number) -> Expr {
                 binary(Binary::Multiply, &self.into(), &right.into())
             }
         }
@@ -121,8 +125,11 @@ macro_rules! multiply {
 multiply!(Expr);
 multiply!(&Expr);
 multiply!(f64);
-multiply!(number Expr);
-multiply!(number & Expr);
+multiply!(i32);
+multiply!(Expr, f64);
+multiply!(&Expr, f64);
+multiply!(Expr, i32);
+multiply!(&Expr, i32);
 
 impl Neg for Expr {
     type Output = Expr;

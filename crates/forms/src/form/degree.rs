@@ -10,7 +10,8 @@ impl Form {
     ///
     /// The estimate follows UFL: sums take the larger degree, products add, derivatives take one
     /// off, quotients add, integer powers multiply, other powers and functions add two,
-    /// conditionals take the larger branch.
+    /// conditionals take the larger branch. On squares and cubes, degrees are those in each
+    /// coordinate: derivatives leave them, and the determinant adds one less than the dimension.
     ///
     /// # Errors
     /// Any mistake in the form.
@@ -23,8 +24,11 @@ impl ExpandedForm {
     /// As [`Form::quadrature_degrees`].
     pub fn quadrature_degrees(&self) -> Vec<usize> {
         let degrees = node_degrees(self);
-        let degree =
-            |(measure, root): &(super::Measure, ScalarId)| measure.degree().unwrap_or(degrees[root.index()]);
+        // the determinant of a map that is linear in each coordinate
+        let scale = if self.cell.is_simplex() { 0 } else { self.cell.dim() - 1 };
+        let degree = |(measure, root): &(super::Measure, ScalarId)| {
+            measure.degree().unwrap_or_else(|| degrees[root.index()].saturating_add(scale))
+        };
         self.integrals.iter().map(degree).collect()
     }
 }
@@ -42,14 +46,16 @@ fn node_degrees(form: &ExpandedForm) -> Vec<usize> {
 fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usize) -> usize {
     match *node {
         Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Symbol(_) => 0,
-        Scalar::Coordinate(_) => 1, // cells are affine
+        Scalar::Coordinate(_) => 1, // in each coordinate, on cells that are not affine
         Scalar::Jet(jet) => {
             let space = match jet.field {
-                Field::Coefficient(k) => Some(form.graph.coefficients()[k].space),
-                Field::Trial => form.trial,
-                Field::Test => form.test,
+                Field::Coefficient(k) => Some(&form.graph.coefficients()[k].space),
+                Field::Trial => form.trial.as_ref(),
+                Field::Test => form.test.as_ref(),
             };
-            space.map_or(0, |s| s.degree().saturating_sub(jet.order()))
+            // the degree of Q is that in each coordinate, which a derivative lowers in one alone
+            let lowered = if form.cell.is_simplex() { jet.order() } else { 0 };
+            space.map_or(0, |s| s.component_degree(jet.component).saturating_sub(lowered))
         }
         Scalar::Variable(_, _, a) | Scalar::Negate(a) => of(a),
         Scalar::Add(a, b) | Scalar::Subtract(a, b) => of(a).max(of(b)),

@@ -154,7 +154,7 @@ impl Expander {
             Role::Test => (&mut self.test, Field::Test, "test"),
             Role::Trial => (&mut self.trial, Field::Trial, "trial"),
         };
-        if *slot.get_or_insert(*space) != *space {
+        if slot.get_or_insert_with(|| space.clone()) != space {
             return Err(FormError::Name { name: name.into() });
         }
         Ok(self.jets(field, shape))

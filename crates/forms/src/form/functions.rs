@@ -9,23 +9,72 @@ use crate::element::CellShape;
 use std::sync::Arc;
 
 fn value_shape(space: &FunctionSpace) -> Shape {
-    if space.is_vector() { Shape::Vector(space.dim()) } else { Shape::Scalar }
+    if space.is_vector() { Shape::Vector(space.components()) } else { Shape::Scalar }
 }
 
 /// The test function of a space.
 pub fn test(space: &FunctionSpace) -> Expr {
-    Expr::terminal(Kind::Argument(Role::Test, *space), value_shape(space), Some(space.cell()))
+    Expr::terminal(Kind::Argument(Role::Test, space.clone()), value_shape(space), Some(space.cell()))
 }
 
 /// The trial function of a space.
 pub fn trial(space: &FunctionSpace) -> Expr {
-    Expr::terminal(Kind::Argument(Role::Trial, *space), value_shape(space), Some(space.cell()))
+    Expr::terminal(Kind::Argument(Role::Trial, space.clone()), value_shape(space), Some(space.cell()))
 }
 
 /// A function in a space that is given at run time under this name.
 pub fn coefficient(name: impl Into<String>, space: &FunctionSpace) -> Expr {
-    let coefficient = Coefficient { name: name.into(), space: *space };
+    let coefficient = Coefficient { name: name.into(), space: space.clone() };
     Expr::terminal(Kind::Coefficient(Arc::new(coefficient)), value_shape(space), Some(space.cell()))
+}
+
+/// The functions that a function of a [mixed space](FunctionSpace::mixed) is made of; of another
+/// space, or of an expression that is no function, itself.
+///
+/// ```
+/// use purlin_forms::element::{CellShape, ElementFamily};
+/// use purlin_forms::form::*;
+///
+/// let cell = CellShape::Triangle;
+/// let flux = FunctionSpace::of(cell, ElementFamily::RaviartThomas, 1);
+/// let space = FunctionSpace::mixed(cell, [flux, FunctionSpace::discontinuous(cell, 0)]);
+/// let [sigma, u] = &split(&coefficient("w", &space))[..] else { unreachable!() };
+/// assert_eq!(div(sigma).to_string(), "div(as_vector([w[0], w[1]]))");
+/// assert_eq!(u.to_string(), "w[2]");
+/// ```
+pub fn split(function: &Expr) -> Vec<Expr> {
+    let space = match function.kind() {
+        Kind::Coefficient(c) => &c.space,
+        Kind::Argument(_, space) => space,
+        Kind::Literal(_)
+        | Kind::Identity(_)
+        | Kind::Constant(_)
+        | Kind::Coordinate
+        | Kind::Components(_)
+        | Kind::Unary(..)
+        | Kind::Binary(..)
+        | Kind::Math(..)
+        | Kind::Index(..)
+        | Kind::Conditional(..)
+        | Kind::Variable(..)
+        | Kind::Diff(..)
+        | Kind::Gateaux(..)
+        | Kind::Error(_) => return vec![function.clone()],
+    };
+    if space.parts() == std::slice::from_ref(space) {
+        return vec![function.clone()];
+    }
+    let mut first = 0;
+    let mut functions = Vec::new();
+    for part in space.parts() {
+        let end = first + part.components();
+        functions.push(match part.is_vector() {
+            true => as_vector((first..end).map(|c| function[c].clone())),
+            false => function[first].clone(),
+        });
+        first = end;
+    }
+    functions
 }
 
 /// A number that is given at run time under this name.

@@ -166,7 +166,7 @@ impl Inputs {
     /// # Errors
     /// [`FormError::Missing`] and [`FormError::Length`].
     pub fn checked_field(&self, coefficient: &Coefficient, nodes: usize) -> Result<&[f64], FormError> {
-        let (name, components) = (coefficient.name.clone(), coefficient.space.components());
+        let (name, components) = (coefficient.name.clone(), coefficient.space.base().1);
         let needed = format!("{nodes} nodes times {components} components");
         match self.get_field(&name) {
             None => Err(FormError::Missing { name, needed }),

@@ -268,12 +268,26 @@ impl Neg for Form {
     }
 }
 
-impl Mul<Form> for f64 {
-    type Output = Form;
-    fn mul(self, form: Form) -> Form {
-        form.map(|e| self * e)
-    }
+/// A number times a form.
+macro_rules! scale {
+    ($number:ty) => {
+        impl Mul<Form> for $number {
+            type Output = Form;
+            fn mul(self, form: Form) -> Form {
+                self * &form
+            }
+        }
+        impl Mul<&Form> for $number {
+            type Output = Form;
+            fn mul(self, form: &Form) -> Form {
+                form.map(|e| self * e)
+            }
+        }
+    };
 }
+
+scale!(f64);
+scale!(i32);
 
 impl Mul<Form> for &Expr {
     type Output = Form;

@@ -36,7 +36,7 @@ mod linear;
 mod replace;
 mod scalar;
 mod shape;
-mod space;
+pub(crate) mod space;
 pub(crate) mod tensor;
 pub(crate) mod walk;
 
@@ -46,7 +46,7 @@ pub use expand::{ExpandedForm, expand};
 pub use expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Unary};
 pub use functions::{
     as_matrix, as_vector, coefficient, constant, constant_with_default, coordinate, cos, curl, det, diff,
-    div, dot, exp, grad, identity, inner, inv, ln, outer, sin, sqrt, sym, test, tr, transpose, trial,
+    div, dot, exp, grad, identity, inner, inv, ln, outer, sin, split, sqrt, sym, test, tr, transpose, trial,
     variable, vector_constant,
 };
 pub use inputs::Inputs;

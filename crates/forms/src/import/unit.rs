@@ -1,8 +1,9 @@
 //! Inputs of an imported form on a perturbed unit mesh.
 
 use super::{Array, CsrPattern, Imported};
+use crate::element::CellShape;
 use crate::lowering::LoweredRole;
-use crate::tabulated::{IntegralType, Precision, ReferenceCell, Role, Space, TabulatedError, Transform};
+use crate::tabulated::{IntegralType, Precision, Role, Space, TabulatedError, Transform};
 use purlin_interp::Value;
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ impl UnitInputs {
 
 /// A regular mesh of the unit interval, square or cube: vertices on a lattice.
 struct Lattice {
-    cell: ReferenceCell,
+    cell: CellShape,
     /// Vertices of the cells, each a point of the lattice.
     cells: Vec<Vec<Vec<usize>>>,
     divisions: usize,
@@ -48,7 +49,7 @@ fn orders(dim: usize) -> Vec<Vec<usize>> {
 
 impl Lattice {
     /// Simplices are those of Kuhn's subdivision: one a path along the axes.
-    fn new(cell: ReferenceCell, divisions: usize) -> Self {
+    fn new(cell: CellShape, divisions: usize) -> Self {
         let dim = cell.dim();
         let corner = |k: usize| -> Vec<usize> {
             (0..dim).map(|axis| k / divisions.pow(axis as u32) % divisions).collect()
@@ -83,7 +84,7 @@ impl Lattice {
     fn facets(&self) -> Vec<Vec<(usize, usize)>> {
         let mut facets: BTreeMap<Vec<usize>, Vec<(usize, usize)>> = BTreeMap::new();
         for (c, vertices) in self.cells.iter().enumerate() {
-            for (f, facet) in facet_vertices(self.cell).iter().enumerate() {
+            for (f, facet) in self.cell.facets().iter().enumerate() {
                 let mut key: Vec<usize> = facet.iter().map(|v| self.vertex_number(&vertices[*v])).collect();
                 key.sort_unstable();
                 facets.entry(key).or_default().push((c, f));
@@ -94,7 +95,7 @@ impl Lattice {
 
     /// The orientation of a facet in a cell: reflected + 2 * rotations.
     fn state(&self, cell: usize, facet: usize) -> i32 {
-        let list = facet_vertices(self.cell)[facet];
+        let list = self.cell.facets()[facet];
         let v: Vec<usize> = list.iter().map(|k| self.vertex_number(&self.cells[cell][*k])).collect();
         // the vertices of a quadrilateral, around it
         let around = match v[..] {
@@ -131,28 +132,9 @@ fn block(corner: &[usize]) -> Vec<Vec<usize>> {
     (0..1 << corner.len()).map(vertex).collect()
 }
 
-/// The vertices of the facets of a reference cell, as UFL and basix have them.
-fn facet_vertices(cell: ReferenceCell) -> &'static [&'static [usize]] {
-    match cell {
-        ReferenceCell::Interval => &[&[0], &[1]],
-        ReferenceCell::Triangle => &[&[1, 2], &[0, 2], &[0, 1]],
-        ReferenceCell::Tetrahedron => &[&[1, 2, 3], &[0, 2, 3], &[0, 1, 3], &[0, 1, 2]],
-        ReferenceCell::Quadrilateral => &[&[0, 1], &[0, 2], &[1, 3], &[2, 3]],
-        ReferenceCell::Hexahedron => {
-            &[&[0, 1, 2, 3], &[0, 1, 4, 5], &[0, 2, 4, 6], &[1, 3, 5, 7], &[2, 3, 6, 7], &[4, 5, 6, 7]]
-        }
-    }
-}
-
 /// The vertices of a reference cell.
-fn vertices(cell: ReferenceCell) -> Vec<Vec<f64>> {
-    let dim = cell.dim();
-    let is_end = |k: usize, axis: usize| match cell.is_simplex() {
-        true => k == axis + 1,
-        false => k >> axis & 1 == 1,
-    };
-    let vertex = |k: usize| (0..dim).map(|axis| f64::from(u8::from(is_end(k, axis)))).collect();
-    (0..cell.vertices()).map(vertex).collect()
+fn vertices(cell: CellShape) -> Vec<Vec<f64>> {
+    cell.vertices().chunks_exact(cell.dim()).map(<[f64]>::to_vec).collect()
 }
 
 /// A numbering of a space on a lattice: the map, and the point of each number.
@@ -302,7 +284,7 @@ impl Imported {
             Some(_) if jumps && !is_position => Ok(None),
             Some(nodes) => Ok(Some(nodes.clone())),
             None if !is_position => Ok(None),
-            None if space.columns == form.cell.vertices() => Ok(Some(vertices(form.cell))),
+            None if space.columns == form.cell.n_vertices() => Ok(Some(vertices(form.cell))),
             None => Err(TabulatedError::Unsupported {
                 place: format!("spaces[{place}].nodes"),
                 what: "a mesh of curved cells without nodes".into(),

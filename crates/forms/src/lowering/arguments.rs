@@ -143,6 +143,6 @@ fn bind_one(
     Ok(())
 }
 
-fn too_many(vertices: usize) -> FormError {
+pub(super) fn too_many(vertices: usize) -> FormError {
     FormError::Discretisation(format!("{vertices} vertices, needed at most {} for 32-bit maps", i32::MAX))
 }

@@ -262,7 +262,7 @@ impl<'a> Builder<'a> {
         let space = &form.spaces[data.space];
         let are_vertices = function.role == Role::Coordinates
             && form.cell.is_simplex()
-            && space.columns == form.cell.vertices();
+            && space.columns == form.cell.n_vertices();
         let stem = match are_vertices {
             true => format!("i_vertex{}", side_suffix(data.side)),
             false => format!("i_gather_{}", data.stem),

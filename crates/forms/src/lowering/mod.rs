@@ -22,6 +22,7 @@ mod graph;
 mod kernel;
 mod locals;
 mod names;
+mod on_mesh;
 mod pointwise;
 mod pull;
 mod result;
@@ -35,6 +36,8 @@ pub use arguments::{Argument, ArgumentRole};
 pub use kernel::{
     LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, TabulatedOptions, lower_tabulated,
 };
+
+pub use on_mesh::MeshForm;
 
 use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
@@ -126,6 +129,9 @@ impl CellKernel for LoweredForm {
 /// Kulkarni & Klöckner 2025, Algorithm 2; derivatives are pulled back to the reference cell as in
 /// equation (12).
 pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, FormError> {
+    let expanded = expand(form)?;
+    let coefficients = expanded.graph.coefficients().iter().map(|c| &c.space);
+    coefficients.chain(&expanded.test).chain(&expanded.trial).try_for_each(check_lagrange)?;
     let (form, pulled, tabulated) = tabulated_of(form, options)?;
     let integrals: Vec<&Integral> = tabulated.form.integrals.iter().collect();
     let lowered = builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default())?;
@@ -135,9 +141,11 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
         Some(match role {
             LoweredRole::CellCount => ArgumentRole::CellCount,
             LoweredRole::DofCount { space: 0 } => ArgumentRole::VertexCount,
-            LoweredRole::DofCount { space } => ArgumentRole::DofCount { degree: tabulated.degrees[*space] },
+            LoweredRole::DofCount { space } => {
+                ArgumentRole::DofCount { degree: tabulated.spaces[*space].degree() }
+            }
             LoweredRole::Map { space: 0 } => ArgumentRole::CellVertices,
-            LoweredRole::Map { space } => ArgumentRole::DofMap { degree: tabulated.degrees[*space] },
+            LoweredRole::Map { space } => ArgumentRole::DofMap { degree: tabulated.spaces[*space].degree() },
             LoweredRole::Function { function: 0 } => ArgumentRole::Coordinates,
             LoweredRole::Function { function } => {
                 ArgumentRole::Coefficient(coefficients[function - 1].clone())
@@ -145,7 +153,7 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
             LoweredRole::Constant { constant, component } => {
                 ArgumentRole::Constant(pulled.graph.constants()[*constant].clone(), *component)
             }
-            LoweredRole::Output { .. } => ArgumentRole::Output(pulled.test),
+            LoweredRole::Output { .. } => ArgumentRole::Output(pulled.test.clone()),
             LoweredRole::EntityCount
             | LoweredRole::NonzeroCount { .. }
             | LoweredRole::States { .. }
@@ -176,10 +184,37 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     })
 }
 
-/// The tabulated form of a linear form: what [`lower`] lowers.
+/// Refuses what [`lower`] and the reference do not take.
+pub(crate) fn check_lagrange(space: &FunctionSpace) -> Result<(), FormError> {
+    match space.cell() {
+        CellShape::Triangle | CellShape::Tetrahedron => {}
+        CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
+            return Err(FormError::Cells { place: "the form" });
+        }
+    }
+    let Some(degree) = space.lagrange_degree() else {
+        return Err(FormError::Discretisation(format!(
+            "`{space}` has neither strategies of its own nor a reference, needed continuous Lagrange \
+             elements with equispaced nodes; take `tabulate` and `lower_tabulated` instead of `lower`"
+        )));
+    };
+    let max = LagrangeElement::max_degree(space.cell());
+    if !(1..=max).contains(&degree) {
+        let message = format!("`{space}` is not supported, needed degree 1 to {max}");
+        return Err(FormError::Discretisation(message));
+    }
+    Ok(())
+}
+
+/// The tabulated form of a linear form, on any space and straight cells of any shape: what
+/// [`lower_tabulated`] lowers, and [`lower`] with Lagrange elements on simplices.
 ///
 /// # Errors
-/// As [`lower`].
+/// A mistake in the form, a trial function left, a form that is not linear in its test function,
+/// derivatives of order above one, an element or a rule that does not exist.
+///
+/// # Source
+/// Rognes et al. 2009 for the Piola maps of forms.
 pub fn tabulate(form: &Form, options: &LoweringOptions) -> Result<TabulatedForm, FormError> {
     Ok(tabulated_of(form, options)?.2.form)
 }
@@ -194,20 +229,10 @@ fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledF
         form = form.with_scheme(scheme);
     }
     let expanded = expand(&form)?;
-    let coefficients = expanded.graph.coefficients().iter().map(|c| c.space);
-    for space in coefficients.chain(expanded.test).chain(expanded.trial) {
-        match space.cell() {
-            CellShape::Triangle | CellShape::Tetrahedron => {}
-            CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
-                return Err(FormError::Cells { place: "the form" });
-            }
-        }
-        // Before sizes are computed from the degree.
-        let max = LagrangeElement::max_degree(space.cell());
-        if !(1..=max).contains(&space.degree()) {
-            let message = format!("`{space}` is not supported, needed degree 1 to {max}");
-            return Err(FormError::Discretisation(message));
-        }
+    let coefficients = expanded.graph.coefficients().iter().map(|c| &c.space);
+    for space in coefficients.chain(&expanded.test).chain(&expanded.trial) {
+        // an element that does not exist, before its sizes are computed
+        space.element().map_err(|e| FormError::Discretisation(e.to_string()))?;
     }
     let pulled = pull::pull(expanded)?;
     let tabulated = tabulate::tabulate(&pulled, &options.name)?;

@@ -1,11 +1,12 @@
 //! From physical to reference coordinates: integrands in terms of what the kernel computes.
 
-use crate::element::CellShape;
+use crate::element::{CellShape, Pullback};
 use crate::form::{
     ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Scalar, ScalarGraph, ScalarId, linear_terms,
     tensor,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// A number that the kernel computes per cell or point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +17,9 @@ pub(super) enum Symbol {
     Measure,
     /// The quadrature weight.
     Weight,
+    /// A derivative of the position, where the map of a cell is not affine: physical axis,
+    /// reference axis.
+    Jacobian(usize, usize),
 }
 
 impl Symbol {
@@ -25,6 +29,7 @@ impl Symbol {
             Self::Vertex(vertex, axis) => vertex * dim + axis,
             Self::Measure => (dim + 1) * dim,
             Self::Weight => (dim + 1) * dim + 1,
+            Self::Jacobian(physical, reference) => (dim + 1) * dim + 2 + physical * dim + reference,
         }
     }
 
@@ -33,7 +38,8 @@ impl Symbol {
         match place.checked_sub((dim + 1) * dim) {
             None => Self::Vertex(place / dim, place % dim),
             Some(0) => Self::Measure,
-            Some(_) => Self::Weight,
+            Some(1) => Self::Weight,
+            Some(entry) => Self::Jacobian((entry - 2) / dim, (entry - 2) % dim),
         }
     }
 }
@@ -76,13 +82,13 @@ pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
     if form.trial.is_some() {
         return Err(FormError::TrialLeft);
     }
-    let test = form.test.ok_or_else(|| FormError::NoTest { term: "the form".into() })?;
+    let test = form.test.clone().ok_or_else(|| FormError::NoTest { term: "the form".into() })?;
     let degrees = form.quadrature_degrees();
     let mut split = Vec::new();
     for ((measure, root), degree) in form.integrals.clone().into_iter().zip(degrees) {
         split.push((measure, degree, linear_terms(&mut form.graph, root)?));
     }
-    let mut pull = Pull::new(form.cell.dim(), &form.graph);
+    let mut pull = Pull::new(form.cell, &form.graph);
     let mut integrals = Vec::new();
     for (measure, degree, terms) in split {
         integrals.push(PulledIntegral { measure, degree, terms: pull.terms(&terms, &test)? });
@@ -97,21 +103,30 @@ struct Pull<'a> {
     graph: ScalarGraph,
     named: BTreeMap<ScalarId, String>,
     determinant: ScalarId,
+    /// J, [physical axis, reference axis].
+    jacobian: Vec<ScalarId>,
+    /// `1 / det J`.
+    reciprocal: ScalarId,
     /// Inverse of J, [reference axis, physical axis].
     inverse: Vec<ScalarId>,
     moved: HashMap<ScalarId, ScalarId>,
 }
 
 impl<'a> Pull<'a> {
-    fn new(dim: usize, source: &'a ScalarGraph) -> Self {
+    fn new(cell: CellShape, source: &'a ScalarGraph) -> Self {
+        let dim = cell.dim();
         let mut graph = ScalarGraph::default();
         let mut named = BTreeMap::new();
         let symbol = |graph: &mut ScalarGraph, s: Symbol| graph.insert(Scalar::Symbol(s.place(dim)));
         let mut jacobian = Vec::new();
         for (i, k) in (0..dim).flat_map(|i| (0..dim).map(move |k| (i, k))) {
-            let (end, start) =
-                (symbol(&mut graph, Symbol::Vertex(k + 1, i)), symbol(&mut graph, Symbol::Vertex(0, i)));
-            let entry = graph.subtract(end, start);
+            let entry = if cell.is_simplex() {
+                let (end, start) =
+                    (symbol(&mut graph, Symbol::Vertex(k + 1, i)), symbol(&mut graph, Symbol::Vertex(0, i)));
+                graph.subtract(end, start)
+            } else {
+                symbol(&mut graph, Symbol::Jacobian(i, k))
+            };
             named.insert(entry, format!("jac_{i}{k}"));
             jacobian.push(entry);
         }
@@ -139,7 +154,7 @@ impl<'a> Pull<'a> {
         for constant in source.constants() {
             graph.constant(constant);
         }
-        Self { dim, source, graph, named, determinant, inverse, moved: HashMap::new() }
+        Self { dim, source, graph, named, determinant, jacobian, reciprocal, inverse, moved: HashMap::new() }
     }
 
     fn symbol(&mut self, symbol: Symbol) -> ScalarId {
@@ -171,23 +186,62 @@ impl<'a> Pull<'a> {
         Ok(self.moved[&id])
     }
 
-    /// `∂_j u = sum over k of inverse[k, j] * ∂^_k u`.
+    /// A value or derivative of a function by those of its reference value.
     fn jet(&mut self, jet: &Jet) -> Result<ScalarId, FormError> {
-        match (jet.order(), jet.axis()) {
-            (0, _) => Ok(self.graph.insert(Scalar::Jet(*jet))),
-            (_, Some(j)) => {
-                let value = Jet { derivative: [0; 3], ..*jet };
-                let terms = (0..self.dim).map(|k| {
-                    let reference = self.graph.insert(Scalar::Jet(value.differentiated(k)));
-                    self.graph.multiply(self.inverse[k * self.dim + j], reference)
-                });
-                let terms = terms.collect();
-                let sum = tensor::sum(&mut self.graph, terms);
-                let name = format!("grad_{}_{j}", self.component_name(jet));
-                self.named.insert(sum, name);
-                Ok(sum)
+        if jet.order() > 1 {
+            return Err(self.order_error(jet));
+        }
+        let (pullback, range) = self.pullback(jet);
+        if pullback == Pullback::Identity {
+            return Ok(self.derivative(jet));
+        }
+        // simplices alone have such elements, so that the matrix is the same at all points
+        let terms = range.clone().map(|component| {
+            let reference = self.derivative(&Jet { component, ..*jet });
+            let entry = self.piola(pullback, jet.component - range.start, component - range.start);
+            self.graph.multiply(entry, reference)
+        });
+        let terms = terms.collect();
+        let sum = tensor::sum(&mut self.graph, terms);
+        let name = self.component_name(jet);
+        let name = jet.axis().map_or(format!("value_{name}"), |j| format!("mapped_grad_{name}_{j}"));
+        self.named.insert(sum, name);
+        Ok(sum)
+    }
+
+    /// `∂_j u = sum over k of inverse[k, j] * ∂^_k u` of a reference component `u`, or its value.
+    fn derivative(&mut self, jet: &Jet) -> ScalarId {
+        let Some(j) = jet.axis() else { return self.graph.insert(Scalar::Jet(*jet)) };
+        let value = Jet { derivative: [0; 3], ..*jet };
+        let terms = (0..self.dim).map(|k| {
+            let reference = self.graph.insert(Scalar::Jet(value.differentiated(k)));
+            self.graph.multiply(self.inverse[k * self.dim + j], reference)
+        });
+        let terms = terms.collect();
+        let sum = tensor::sum(&mut self.graph, terms);
+        let name = format!("grad_{}_{j}", self.component_name(jet));
+        self.named.insert(sum, name);
+        sum
+    }
+
+    /// How the component of a coefficient maps to cells, together with which others.
+    fn pullback(&self, jet: &Jet) -> (Pullback, Range<usize>) {
+        let maps = match jet.field {
+            Field::Coefficient(k) => self.source.coefficients()[k].space.pullbacks(),
+            Field::Trial | Field::Test => Vec::new(),
+        };
+        let found = maps.into_iter().find(|(_, range)| range.contains(&jet.component));
+        found.unwrap_or((Pullback::Identity, jet.component..jet.component + 1))
+    }
+
+    /// The entry of the matrix that maps reference values: `J / det J` or `J^-T`.
+    fn piola(&mut self, pullback: Pullback, physical: usize, reference: usize) -> ScalarId {
+        match pullback {
+            Pullback::Identity => self.graph.literal(f64::from(u8::from(physical == reference))),
+            Pullback::ContravariantPiola => {
+                self.graph.multiply(self.jacobian[physical * self.dim + reference], self.reciprocal)
             }
-            (_, None) => Err(self.order_error(jet)),
+            Pullback::CovariantPiola => self.inverse[reference * self.dim + physical],
         }
     }
 
@@ -265,11 +319,20 @@ impl<'a> Pull<'a> {
         let scale = self.graph.multiply(weight, measure);
         self.named.insert(scale, "scale".into());
         let mut pulled = Vec::new();
-        for component in 0..test.components() {
-            for axis in std::iter::once(None).chain((0..self.dim).map(Some)) {
-                let factor = match axis {
-                    None => physical.get(&(component, None)).copied(),
-                    Some(k) => self.pulled_axis(&physical, component, k),
+        let dim = self.dim;
+        for (pullback, range) in test.pullbacks() {
+            for (component, axis) in range.clone().flat_map(|c| axes(dim).map(move |axis| (c, axis))) {
+                let factor = match pullback {
+                    Pullback::Identity => self.pulled(&physical, component, axis),
+                    Pullback::ContravariantPiola | Pullback::CovariantPiola => {
+                        let mut products = Vec::new();
+                        for from in range.clone() {
+                            let Some(factor) = self.pulled(&physical, from, axis) else { continue };
+                            let entry = self.piola(pullback, from - range.start, component - range.start);
+                            products.push(self.graph.multiply(entry, factor));
+                        }
+                        (!products.is_empty()).then(|| tensor::sum(&mut self.graph, products))
+                    }
                 };
                 let Some(factor) = factor else { continue };
                 let factor = self.graph.multiply(factor, scale);
@@ -279,6 +342,20 @@ impl<'a> Pull<'a> {
             }
         }
         Ok(pulled)
+    }
+
+    /// What the value or reference derivative of a component, mapped by the identity, is multiplied
+    /// by.
+    fn pulled(
+        &mut self,
+        physical: &BTreeMap<(usize, Option<usize>), ScalarId>,
+        component: usize,
+        axis: Option<usize>,
+    ) -> Option<ScalarId> {
+        match axis {
+            None => physical.get(&(component, None)).copied(),
+            Some(k) => self.pulled_axis(physical, component, k),
+        }
     }
 
     /// `sum over j of inverse[k, j] * factor[j]`: `∂_j v = sum over k of inverse[k, j] * ∂^_k v`.
@@ -296,4 +373,9 @@ impl<'a> Pull<'a> {
         }
         (!products.is_empty()).then(|| tensor::sum(&mut self.graph, products))
     }
+}
+
+/// The value, and the derivative by each reference axis.
+fn axes(dim: usize) -> impl Iterator<Item = Option<usize>> {
+    std::iter::once(None).chain((0..dim).map(Some))
 }

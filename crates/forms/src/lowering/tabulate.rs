@@ -1,33 +1,30 @@
-//! Forms of this crate's language as tabulated forms: Lagrange elements on affine simplices.
+//! Forms of this crate's language as tabulated forms.
 //!
-//! The vertices of a cell are values of the position: tables of one 1 a row, the same at all
-//! points. Jacobian, determinant and inverse are operations on them.
+//! The vertices of a simplex are values of the position: tables of one 1 a row, the same at all
+//! points. Jacobian, determinant and inverse are operations on them. On squares and cubes the
+//! Jacobian is evaluated at each point.
 
 use super::pull::{PulledForm, PulledIntegral, Symbol};
-use crate::element::{CellShape, LagrangeElement, Tabulation};
+use crate::element::{ComposedElement, ElementTable, Pullback};
+use crate::form::space::element_label;
 use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Scalar, ScalarId};
+use crate::numbering::EntityTransform;
 use crate::quadrature::{Rule, rule};
 use crate::tabulated::{
     Arithmetic, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
-    Precision, ReferenceCell, Relation, Role, Space, Table, TabulatedForm, Term, TermArgument, VERSION,
-    Values,
+    Precision, Relation, Role, Space, Table, TabulatedForm, Term, TermArgument, Transform, VERSION, Values,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A tabulated form, and what its spaces and functions were.
 pub(super) struct Tabulated {
     pub(super) form: TabulatedForm,
-    /// Polynomial degree of each space; that of the position is the first.
-    pub(super) degrees: Vec<usize>,
+    /// Its spaces; that of the position is the first.
+    pub(super) spaces: Vec<FunctionSpace>,
 }
 
 fn discretisation(error: impl std::fmt::Display) -> FormError {
     FormError::Discretisation(error.to_string())
-}
-
-/// Number of basis functions of a degree: the binomial of (degree + dim, dim).
-fn n_dofs(dim: usize, degree: usize) -> usize {
-    (1..=dim).fold(1, |n, k| n * (degree + k) / k)
 }
 
 /// `u_q`, `u_d0`, `u1_q`, `u1_d0`.
@@ -41,17 +38,27 @@ fn jet_name(coefficient: &Coefficient, jet: &Jet) -> String {
 pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormError> {
     let dim = form.cell.dim();
     let kinds = spaces(form);
-    let several = kinds.iter().map(|(degree, _)| degree).collect::<BTreeSet<_>>().len() > 1;
-    let mut spaces = vec![space("x", dim, 1, dim, "cell_vertices".into(), "n_vertices".into())];
-    for (degree, block) in &kinds {
-        let suffix = if several { format!("_p{degree}") } else { String::new() };
-        let name = format!("p{degree}{}", if *block > 1 { "_vector" } else { "" });
-        spaces.push(space(&name, dim, *degree, *block, format!("dofs{suffix}"), format!("n_dofs{suffix}")));
+    let several = kinds.iter().map(|space| space.base().0).collect::<HashSet<_>>().len() > 1;
+    let mut spaces = vec![Space {
+        map: Some("cell_vertices".into()),
+        count: Some("n_vertices".into()),
+        ..space("x", &FunctionSpace::vector(form.cell, 1))?
+    }];
+    for kind in &kinds {
+        let (base, block) = kind.base();
+        let suffix = if several { format!("_{}", base.label()) } else { String::new() };
+        let width = match block {
+            1 => String::new(),
+            n if n == dim => "_vector".into(),
+            n => format!("_x{n}"),
+        };
+        spaces.push(Space {
+            map: Some(format!("dofs{suffix}")),
+            count: Some(format!("n_dofs{suffix}")),
+            ..space(&format!("{}{width}", base.label()), kind)?
+        });
     }
-    let place = |space: &FunctionSpace| {
-        let kind = (space.degree(), space.components());
-        1 + kinds.iter().position(|k| *k == kind).unwrap_or(0)
-    };
+    let place = |space: &FunctionSpace| 1 + kinds.iter().position(|k| k == space).unwrap_or(0);
     let position =
         Function { name: "x".into(), role: Role::Coordinates, space: 0, argument: Some("coords".into()) };
     let coefficients = form.graph.coefficients().iter().map(|c| Function {
@@ -72,13 +79,7 @@ pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormE
     let tabulated = TabulatedForm {
         purlin_form: VERSION,
         name: name.into(),
-        cell: match form.cell {
-            CellShape::Interval => ReferenceCell::Interval,
-            CellShape::Triangle => ReferenceCell::Triangle,
-            CellShape::Tetrahedron => ReferenceCell::Tetrahedron,
-            CellShape::Quadrilateral => ReferenceCell::Quadrilateral,
-            CellShape::Hexahedron => ReferenceCell::Hexahedron,
-        },
+        cell: form.cell,
         gdim: dim,
         rank: 1,
         scalar: Precision::F64,
@@ -88,34 +89,71 @@ pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormE
         spaces,
         integrals,
     };
-    let degrees = std::iter::once(1).chain(kinds.iter().map(|(degree, _)| *degree)).collect();
-    Ok(Tabulated { form: tabulated, degrees })
+    let spaces = std::iter::once(FunctionSpace::vector(form.cell, 1)).chain(kinds).collect();
+    Ok(Tabulated { form: tabulated, spaces })
 }
 
-fn space(name: &str, dim: usize, degree: usize, block: usize, map: String, count: String) -> Space {
-    Space {
+fn space(name: &str, of: &FunctionSpace) -> Result<Space, FormError> {
+    let (base, block) = of.base();
+    let element = base.element().map_err(discretisation)?;
+    Ok(Space {
         name: name.into(),
-        columns: n_dofs(dim, degree),
+        columns: element.n_dofs(),
         block,
-        description: format!("Lagrange {degree}"),
+        description: match of.lagrange_degree() {
+            Some(degree) => format!("Lagrange {degree}"),
+            None => base.to_string(),
+        },
         nodes: None,
-        transforms: Vec::new(),
-        map: Some(map),
-        count: Some(count),
-    }
+        transforms: transforms(&element)?,
+        map: None,
+        count: None,
+    })
 }
 
-/// Degrees and components of the spaces that the kernel needs, ascending.
-fn spaces(form: &PulledForm) -> Vec<(usize, usize)> {
+/// What cells do to the degrees of freedom of an element, in the order of the states of
+/// [`ComposedNumbering`](crate::numbering::ComposedNumbering).
+fn transforms(element: &ComposedElement) -> Result<Vec<Transform>, FormError> {
+    let mut all = Vec::new();
+    for part in element.parts() {
+        for transform in EntityTransform::all(part.element) {
+            let n = transform.dofs.len();
+            let matrices = Values::new(vec![transform.matrices.len(), n, n], transform.matrices.concat());
+            let gaps = || FormError::Internal("a matrix of a transform has gaps".into());
+            all.push(Transform {
+                entity: [transform.dim, transform.entity],
+                dofs: transform.dofs.map(|dof| part.offset + part.stride * dof).collect(),
+                matrices: matrices.ok_or_else(gaps)?,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The spaces that the kernel needs, by ascending degree and number of components.
+fn spaces(form: &PulledForm) -> Vec<FunctionSpace> {
     let roots: Vec<ScalarId> = form.integrals.iter().flat_map(|i| i.terms.iter().map(|t| t.factor)).collect();
-    let mut kinds = BTreeSet::from([(form.test.degree(), form.test.components())]);
+    let mut kinds = vec![form.test.clone()];
     for id in form.graph.below(&roots, |_| false) {
         if let Scalar::Jet(Jet { field: Field::Coefficient(k), .. }) = form.graph.node(id) {
             let space = &form.graph.coefficients()[k].space;
-            kinds.insert((space.degree(), space.components()));
+            if !kinds.contains(space) {
+                kinds.push(space.clone());
+            }
         }
     }
-    kinds.into_iter().collect()
+    kinds.sort_by_cached_key(|space| (space.degree(), space.components(), space.label()));
+    kinds
+}
+
+/// Basis functions of one component of a space.
+#[derive(Clone, Copy)]
+struct Basis {
+    table: usize,
+    offset: usize,
+    stride: usize,
+    /// The component of the degrees of freedom.
+    component: usize,
 }
 
 /// An integral that is being written.
@@ -123,8 +161,9 @@ struct Tabulating<'f> {
     form: &'f PulledForm,
     integral: &'f PulledIntegral,
     rule: Rule,
-    /// By polynomial degree.
-    tabulations: BTreeMap<usize, Tabulation>,
+    elements: HashMap<FunctionSpace, ComposedElement>,
+    /// By the word for the element.
+    tabulations: BTreeMap<String, ElementTable>,
     tables: Vec<Table>,
     evaluations: Vec<Evaluation>,
     nodes: Vec<Node>,
@@ -139,6 +178,7 @@ impl<'f> Tabulating<'f> {
             form,
             integral,
             rule: rule(form.cell, integral.degree, scheme).map_err(discretisation)?,
+            elements: HashMap::new(),
             tabulations: BTreeMap::new(),
             tables: Vec::new(),
             evaluations: Vec::new(),
@@ -169,9 +209,10 @@ impl<'f> Tabulating<'f> {
         }
         let mut terms = Vec::new();
         for term in &self.integral.terms {
-            let table = self.basis(form.test.degree(), term.axis)?;
-            let (component, factor) = (term.component, self.place(term.factor)?);
-            let argument = TermArgument { table, offset: 0, stride: 1, component, side: None };
+            let Basis { table, offset, stride, component } =
+                self.basis(&form.test, term.component, term.axis)?;
+            let factor = self.place(term.factor)?;
+            let argument = TermArgument { table, offset, stride, component, side: None };
             terms.push(Term { output: 0, factor, arguments: vec![argument] });
         }
         Ok(Integral {
@@ -189,21 +230,37 @@ impl<'f> Tabulating<'f> {
         })
     }
 
-    /// The table of a basis: values (axis none) or derivatives by a reference axis.
-    fn basis(&mut self, degree: usize, axis: Option<usize>) -> Result<usize, FormError> {
-        let name = axis.map_or(format!("phi_p{degree}"), |k| format!("phi_p{degree}_d{k}"));
+    /// The basis functions of a component: values (axis none) or derivatives by a reference axis.
+    fn basis(
+        &mut self,
+        space: &FunctionSpace,
+        component: usize,
+        axis: Option<usize>,
+    ) -> Result<Basis, FormError> {
+        let base = space.base().0;
+        if !self.elements.contains_key(base) {
+            self.elements.insert(base.clone(), base.element().map_err(discretisation)?);
+        }
+        let (block, inner) = (component / base.components(), component % base.components());
+        let element = self.elements[base].clone();
+        let part = element.parts().into_iter().find(|p| inner < p.component + p.element.value_size());
+        let missing = || FormError::Internal(format!("`{space}` has no component {component}"));
+        let part = part.ok_or_else(missing)?;
+        let (element, inner) = (part.element, inner - part.component);
+        let label = element_label(element.family(), element.degree(), element.is_discontinuous());
+        let vector =
+            if element.pullback() == Pullback::Identity { String::new() } else { format!("_{inner}") };
+        let name = format!("phi_{label}{vector}{}", axis.map_or(String::new(), |k| format!("_d{k}")));
+        let basis = |table| Basis { table, offset: part.offset, stride: part.stride, component: block };
         if let Some(place) = self.tables.iter().position(|t| t.name == name) {
-            return Ok(place);
+            return Ok(basis(place));
         }
-        if !self.tabulations.contains_key(&degree) {
-            let element = LagrangeElement::new(self.form.cell, degree).map_err(discretisation)?;
-            let table = element.tabulate(&self.rule.points).map_err(discretisation)?;
-            self.tabulations.insert(degree, table);
+        if !self.tabulations.contains_key(&label) {
+            let table = element.tabulate(&self.rule.points, 1).map_err(discretisation)?;
+            self.tabulations.insert(label.clone(), table);
         }
-        let table = &self.tabulations[&degree];
-        let entries = axis.map_or(&table.values, |k| &table.gradients[k]).clone();
-        let n_dofs = table.n_dofs;
-        self.push_table(name, n_dofs, entries)
+        let entries = self.tabulations[&label].component(axis.map_or(0, |k| k + 1), inner);
+        Ok(basis(self.push_table(name, element.n_dofs(), entries)?))
     }
 
     /// The table that picks a vertex.
@@ -262,21 +319,21 @@ impl<'f> Tabulating<'f> {
         jets.sort_by_key(|(k, jet, _)| (*k, jet.component, jet.order(), jet.axis()));
         let mut places = BTreeMap::new();
         for (axis, id) in positions {
-            let table = self.basis(1, None)?;
-            places.insert(id, self.evaluation(0, table, axis, Some(format!("x{axis}"))));
+            let basis = self.basis(&FunctionSpace::vector(form.cell, 1), axis, None)?;
+            places.insert(id, self.evaluation(0, basis, Some(format!("x{axis}"))));
         }
         for (k, jet, id) in jets {
             let coefficient = &form.graph.coefficients()[k];
-            let table = self.basis(coefficient.space.degree(), jet.axis())?;
+            let basis = self.basis(&coefficient.space, jet.component, jet.axis())?;
             let name = Some(jet_name(coefficient, &jet));
-            places.insert(id, self.evaluation(k + 1, table, jet.component, name));
+            places.insert(id, self.evaluation(k + 1, basis, name));
         }
         Ok(places)
     }
 
-    fn evaluation(&mut self, function: usize, table: usize, component: usize, name: Option<String>) -> usize {
-        let (offset, stride, side) = (0, 1, None);
-        self.evaluations.push(Evaluation { function, table, offset, stride, component, name, side });
+    fn evaluation(&mut self, function: usize, basis: Basis, name: Option<String>) -> usize {
+        let Basis { table, offset, stride, component } = basis;
+        self.evaluations.push(Evaluation { function, table, offset, stride, component, name, side: None });
         self.evaluations.len() - 1
     }
 
@@ -305,7 +362,13 @@ impl<'f> Tabulating<'f> {
             Scalar::Symbol(place) => match Symbol::from_place(place, self.form.cell.dim()) {
                 Symbol::Vertex(vertex, axis) => {
                     let table = self.vertex(vertex)?;
-                    Node::Evaluation(self.evaluation(0, table, axis, None))
+                    let basis = Basis { table, offset: 0, stride: 1, component: axis };
+                    Node::Evaluation(self.evaluation(0, basis, None))
+                }
+                Symbol::Jacobian(physical, reference) => {
+                    let position = FunctionSpace::vector(self.form.cell, 1);
+                    let basis = self.basis(&position, physical, Some(reference))?;
+                    Node::Evaluation(self.evaluation(0, basis, None))
                 }
                 Symbol::Weight => Node::Weight,
                 Symbol::Measure => return Err(internal()),

@@ -11,7 +11,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod composed;
 mod entities;
+
+pub use composed::ComposedNumbering;
 
 use thiserror::Error;
 
@@ -70,6 +73,24 @@ pub struct EntityTransform {
     pub dofs: std::ops::Range<usize>,
     /// By state, [dofs, dofs] row-major.
     pub matrices: Vec<Vec<f64>>,
+}
+
+impl EntityTransform {
+    /// Those of an element, in the order of the [states](Numbering::states) of a cell.
+    #[must_use]
+    pub fn all(element: &FiniteElement) -> Vec<Self> {
+        let mut transforms = Vec::new();
+        for dim in 0..=element.shape().dim() {
+            let Reorientation::Matrices(matrices) = element.reorientation(dim) else { continue };
+            transforms.extend((0..element.shape().entities(dim).len()).map(|entity| Self {
+                dim,
+                entity,
+                dofs: element.entity_dofs(dim, entity),
+                matrices: matrices.clone(),
+            }));
+        }
+        transforms
+    }
 }
 
 /// The map from the basis functions of each cell to the global degrees of freedom of a space.
@@ -136,7 +157,7 @@ impl Numbering {
                 .number_cell(mesh.cell(cell), &mut map)
                 .ok_or(NumberingError::TooMany { degree, cells })?;
         }
-        let transforms = builder.transforms(element);
+        let transforms = EntityTransform::all(element);
         let (n_dofs, CellMap { dofs, states }) = (builder.next as usize, map);
         Ok(Self { element: element.clone(), n_dofs, dofs, transforms, states })
     }
@@ -276,21 +297,6 @@ impl Builder {
             faces: EntityTable::with_capacity(faces)?,
             next: 0,
         })
-    }
-
-    /// The transforms of the entities, in the order of the states of a cell.
-    fn transforms(&self, element: &FiniteElement) -> Vec<EntityTransform> {
-        let mut transforms = Vec::new();
-        for (dim, reorientation) in self.reorientations.iter().enumerate() {
-            let Reorientation::Matrices(matrices) = reorientation else { continue };
-            transforms.extend((0..self.shape.entities(dim).len()).map(|entity| EntityTransform {
-                dim,
-                entity,
-                dofs: element.entity_dofs(dim, entity),
-                matrices: matrices.clone(),
-            }));
-        }
-        transforms
     }
 
     /// Appends the numbers of one cell; none if they run out.

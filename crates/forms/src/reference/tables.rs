@@ -3,6 +3,7 @@
 use crate::element::LagrangeElement;
 use crate::form::walk::for_each_node;
 use crate::form::{Coefficient, Constant, Expr, Form, FormError, FunctionSpace, Inputs, Kind, Role};
+use crate::lowering::check_lagrange;
 use crate::mesh::Mesh;
 use crate::numbering::Numbering;
 use crate::quadrature::rule;
@@ -56,6 +57,8 @@ impl<'a> Tables<'a> {
             return Err(FormError::Cells { place: "the mesh" });
         }
         let terminals = Terminals::of(form)?;
+        let coefficients = terminals.coefficients.iter().map(|c| &c.space);
+        coefficients.chain([&terminals.test]).try_for_each(check_lagrange)?;
         inputs.check_names(form)?;
         inputs.check_nodes(cell, &terminals.degrees().into_iter().collect())?;
         let mut numberings: BTreeMap<usize, Arc<Numbering>> = BTreeMap::new();
@@ -111,7 +114,7 @@ impl Terminals {
             for_each_node(&integral.integrand, &mut |node| match node.kind() {
                 Kind::Coefficient(c) if !coefficients.contains(c) => coefficients.push(c.clone()),
                 Kind::Constant(c) if !constants.contains(c) => constants.push(c.clone()),
-                Kind::Argument(Role::Test, space) if !tests.contains(space) => tests.push(*space),
+                Kind::Argument(Role::Test, space) if !tests.contains(space) => tests.push(space.clone()),
                 Kind::Argument(Role::Trial, _) => trial = true,
                 Kind::Literal(_)
                 | Kind::Identity(_)
@@ -134,7 +137,7 @@ impl Terminals {
         match tests.as_slice() {
             _ if trial => Err(FormError::TrialLeft),
             [] => Err(FormError::NoTest { term: "the form".into() }),
-            [test] => Ok(Self { test: *test, coefficients, constants }),
+            [test] => Ok(Self { test: test.clone(), coefficients, constants }),
             [_, ..] => Err(FormError::Name { name: "test".into() }),
         }
     }

@@ -8,19 +8,18 @@
 //!
 //! Indices start at 0; a node's operands have smaller numbers than the node.
 
-mod cell;
 mod error;
 mod node;
 mod schema;
 mod validate;
 mod values;
 
-pub use cell::ReferenceCell;
 pub use error::TabulatedError;
 pub use node::{Arithmetic, Bessel, Function as MathFunction, Node, Relation};
 pub use schema::json_schema;
 pub use values::Values;
 
+use crate::element::CellShape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,7 +36,7 @@ pub struct TabulatedForm {
     /// Name of the kernel.
     pub name: String,
     /// The reference cell.
-    pub cell: ReferenceCell,
+    pub cell: CellShape,
     /// Dimension of space, at least that of the cell.
     pub gdim: usize,
     /// Number of arguments: 0 for a functional, 1 for a linear form, 2 for a bilinear form.
@@ -176,6 +175,17 @@ pub enum IntegralType {
     ExteriorFacet,
     /// Facets between two cells.
     InteriorFacet,
+}
+
+impl IntegralType {
+    /// Dimension of the points of a rule over the entities of a cell.
+    #[must_use]
+    pub const fn point_dim(self, cell: CellShape) -> usize {
+        match self {
+            Self::Cell => cell.dim(),
+            Self::ExteriorFacet | Self::InteriorFacet => cell.dim() - 1,
+        }
+    }
 }
 
 /// A side of an interior facet.

@@ -219,7 +219,7 @@ impl CheckIntegral<'_> {
                 let needed = format!("{}, one a weight", integral.weights.len());
                 return invalid(self.at("points"), found, needed);
             }
-            check_points(&self.at("points"), &integral.points, self.form.cell.point_dim(integral.over))?;
+            check_points(&self.at("points"), &integral.points, integral.over.point_dim(self.form.cell))?;
         }
         for (k, table) in integral.tables.iter().enumerate() {
             self.check_table(&self.at(&format!("tables[{k}]")), table)?;
@@ -257,8 +257,8 @@ impl CheckIntegral<'_> {
         let place = &format!("{place}.values");
         let leading = match (self.integral.over, table.permutations) {
             (IntegralType::Cell, None) => vec![],
-            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, None) => vec![cell.facets()],
-            (IntegralType::InteriorFacet, Some(n)) => vec![n, cell.facets()],
+            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, None) => vec![cell.facets().len()],
+            (IntegralType::InteriorFacet, Some(n)) => vec![n, cell.facets().len()],
             (IntegralType::Cell | IntegralType::ExteriorFacet, Some(n)) => {
                 return invalid(
                     place,

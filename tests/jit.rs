@@ -1,0 +1,59 @@
+//! Forms compiled by one call, against the interpreter.
+#![allow(clippy::unwrap_used)] // what a failed test does
+
+use purlin::forms::element::{CellShape, ElementFamily};
+use purlin::forms::form::{FunctionSpace, Inputs, coefficient, div, dx, grad, inner, split, test};
+use purlin::forms::lowering::{LoweringOptions, MeshForm};
+use purlin::forms::mesh::Mesh;
+use purlin::forms::numbering::ComposedNumbering;
+use purlin::interp::interpret;
+use purlin::{Random, RelativeError, jit};
+
+/// Mixed Poisson with Raviart–Thomas elements, with states of degrees of freedom.
+#[test]
+fn a_mixed_form_agrees_with_the_interpreter() {
+    let cell = CellShape::Triangle;
+    let flux = FunctionSpace::of(cell, ElementFamily::RaviartThomas, 2);
+    let space = FunctionSpace::mixed(cell, [flux, FunctionSpace::discontinuous(cell, 1)]);
+    let (w, z) = (split(&coefficient("w", &space)), split(&test(&space)));
+    let form = (inner(&w[0], &z[0]) - &w[1] * div(&z[0]) + 2 * div(&w[0]) * &z[1]) * dx();
+    agrees(&form, &Mesh::unit_square(5).unwrap(), &space);
+}
+
+#[test]
+fn squares_agree_with_the_interpreter() {
+    let space = FunctionSpace::scalar(CellShape::Quadrilateral, 3);
+    let form = inner(grad(coefficient("w", &space)), grad(test(&space))) * dx();
+    agrees(&form, &Mesh::unit(CellShape::Quadrilateral, 5).unwrap(), &space);
+}
+
+fn agrees(form: &purlin::forms::form::Form, mesh: &Mesh, space: &FunctionSpace) {
+    let n = ComposedNumbering::of(mesh, &space.element().unwrap()).unwrap().n_dofs();
+    let inputs = Inputs::new().field("w", Random::new(5).numbers(n));
+    let lowered = MeshForm::new(form, &LoweringOptions::new("form")).unwrap();
+    let mut memory = lowered.bind(mesh, &inputs).unwrap();
+    interpret(&lowered.kernel().kernel, &mut memory).unwrap();
+    let expected = memory.f64s("y").unwrap();
+    let device = purlin::runtime::open("c").unwrap();
+    let found = jit(form, &*device).unwrap().apply(mesh, &inputs).unwrap();
+    assert_eq!(found.len(), n);
+    // 1e-13: the same sums, of fewer than 100 terms, in another order
+    assert!(RelativeError::between(&found, expected).is_within(1e-13));
+}
+
+#[test]
+fn wrong_inputs_are_refused() {
+    let space = FunctionSpace::of(CellShape::Triangle, ElementFamily::NedelecFirst, 1);
+    let form = inner(coefficient("w", &space), test(&space)) * dx();
+    let device = purlin::runtime::open("c").unwrap();
+    let (form, mesh) = (jit(&form, &*device).unwrap(), Mesh::unit_square(1).unwrap());
+    let message = |inputs: Inputs| form.apply(&mesh, &inputs).unwrap_err().to_string();
+    assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 nodes times 1 components");
+    let long = message(Inputs::new().field("w", vec![0.0; 6]));
+    assert_eq!(long, "`w` has 6 values, needed 5 nodes times 1 components");
+    let unknown = message(Inputs::new().field("w", vec![0.0; 5]).constant("k", vec![1.0]));
+    assert_eq!(
+        unknown,
+        "a value is given for `k`, a name that the form does not have; the form has coefficients `w` and constants none"
+    );
+}
