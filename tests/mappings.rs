@@ -65,6 +65,7 @@ fn check_problem(problem: &Problem, name: &str) {
     let (sizes, staged) = (tiling_sizes(form).unwrap(), staged_tiling_sizes(form).unwrap());
     let mut mappings = vec![
         Mapping::ConstantCells { cells: 1 + random.below(9) },
+        Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
         Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: random.below(2) == 0 },
         // one quadrature tile: results share memory with degrees of freedom
         Mapping::StagedTiling(TilingParameters {

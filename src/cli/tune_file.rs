@@ -294,6 +294,7 @@ fn finish(
         Mapping::Sequential
         | Mapping::SingleCell { .. }
         | Mapping::ConstantCells { .. }
+        | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),

@@ -22,8 +22,8 @@ use purlin_autotune::{Mapping, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::program::CellKernel;
 use purlin_forms::strategies::{
-    MultiLevelTiling, SingleCell, StagedCells, StrategyError, multi_level_tiling, single_cell_per_work_item,
-    staged_cells,
+    MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells,
 };
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
@@ -49,6 +49,13 @@ pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, R
         Mapping::Sequential => Ok((form.kernel().clone(), Recipe::default())),
         Mapping::SingleCell { cells } => single_cell(form, *cells, false),
         Mapping::ConstantCells { cells } => single_cell(form, *cells, true),
+        Mapping::PointTiles { cells, sums } => {
+            let strategy =
+                PointTiles { work_group: signed(*cells), sums: signed(*sums), constant_tables: true };
+            form.program()
+                .map_err(StrategyError::from)
+                .and_then(|p| point_tiles(form.kernel(), &p, &strategy))
+        }
         Mapping::StagedCells { cells, constant_tables } => {
             let strategy = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
             form.program()

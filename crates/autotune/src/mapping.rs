@@ -22,6 +22,14 @@ pub enum Mapping {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
     },
+    /// One cell a work-item, tables in constant memory, several quadrature points in one loop over
+    /// degrees of freedom.
+    PointTiles {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+        /// Maximum of the sums of a work-item in one loop.
+        sums: u64,
+    },
     /// One cell a work-item, gather and scatter through local memory.
     StagedCells {
         /// Cells, and so work-items, of a work-group.
@@ -58,6 +66,9 @@ impl fmt::Display for Mapping {
             Self::Sequential => f.write_str("as it is written"),
             Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
             Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
+            Self::PointTiles { cells, sums } => {
+                write!(f, "tiles of points, {cells} cells a group, {sums} sums, constant tables")
+            }
             Self::StagedCells { cells, constant_tables } => {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "staged cells, {cells} a group{tables}")

@@ -3,7 +3,7 @@
 
 use insta::assert_snapshot;
 use purlin_forms::program::CellProgram;
-use purlin_forms::strategies::{MultiLevelTiling, StagedCells, StrategyError};
+use purlin_forms::strategies::{MultiLevelTiling, PointTiles, StagedCells, StrategyError};
 use purlin_interp::Value;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;
@@ -17,6 +17,11 @@ fn multi_level_tiling(kernel: &Kernel, args: &MultiLevelTiling) -> Mapped {
 
 fn staged_cells(kernel: &Kernel, args: &StagedCells) -> Mapped {
     purlin_forms::strategies::staged_cells(kernel, &CellProgram::read(kernel)?, args)
+}
+
+fn point_tiles(kernel: &Kernel, sums: i64) -> Mapped {
+    let args = PointTiles { work_group: 4, sums, constant_tables: true };
+    purlin_forms::strategies::point_tiles(kernel, &CellProgram::read(kernel)?, &args)
 }
 
 /// A scalar and a vector function, three quadrature points, four test functions.
@@ -157,6 +162,34 @@ fn stages_cells() {
     assert_snapshot!(format!("{recipe}\n=== result\n\n{staged}"));
 }
 
+/// Four sums are two points of two sums: a tile of two points, and the third point apart.
+#[test]
+fn takes_several_points_at_once() {
+    let kernel = action();
+    let (tiled, recipe) = point_tiles(&kernel, 4).unwrap_or_else(|e| match e {
+        StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
+        other => panic!("{other}"),
+    });
+    assert_eq!(run(&kernel), run(&tiled));
+    assert_snapshot!(format!("{recipe}\n=== result\n\n{tiled}"));
+}
+
+/// With sums for one point alone the loop over points stays; with more, one tile has all points.
+#[test]
+fn takes_as_many_points_as_there_are_sums_for() {
+    let kernel = action();
+    let expected = run(&kernel);
+    for (sums, points) in [(1, 1), (3, 1), (4, 2), (5, 2), (6, 3), (100, 3)] {
+        let (tiled, recipe) = point_tiles(&kernel, sums).unwrap();
+        assert_eq!(run(&tiled), expected, "{sums}");
+        let text = recipe.to_string();
+        assert_eq!(text.contains("quad_tile"), points > 1, "{text}");
+        assert_eq!(text.contains("peel"), points == 2, "{text}");
+    }
+    let none = point_tiles(&kernel, 0).unwrap_err().to_string();
+    assert_eq!(none, "the number of sums is 0, needed at least 1");
+}
+
 #[test]
 fn refuses_parameters_out_of_bounds() {
     let kernel = action();
@@ -290,6 +323,7 @@ fn every_order_of_functions_is_tiled() {
                 &MultiLevelTiling { eval_cols: vec![3, 4, 2, 1], ..parameters() },
             ));
             found(staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: false }));
+            found(point_tiles(&kernel, 8));
         }
     }
 }

@@ -201,12 +201,12 @@ impl HostLanes<'_> {
     fn neighbours(&self, place: &Place) -> Option<(Place, ScalarType)> {
         let ty = *self.arrays.get(&place.name)?;
         let item = Expr::var(self.item);
-        let offset = match &**place.offset.as_ref()? {
-            offset if *offset == item => Expr::int(0),
-            Expr::Binary(Op::Add, first, last) if **last == item && self.is_uniform(first) => {
-                (**first).clone()
-            }
-            _ => return None,
+        let offset = &**place.offset.as_ref()?;
+        let offset = if *offset == item {
+            Expr::int(0)
+        } else {
+            let Expr::Binary(Op::Add, first, last) = offset else { return None };
+            (**last == item && self.is_uniform(first)).then(|| (**first).clone())?
         };
         if !ty.is_float() || !self.fits(ty) {
             return None;

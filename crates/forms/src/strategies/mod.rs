@@ -7,11 +7,13 @@
 
 mod blocks;
 mod multi_level_tiling;
+mod point_tiles;
 mod single_cell;
 mod staged_cells;
 mod staging;
 
 pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, multi_level_tiling};
+pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
 pub use staged_cells::{StagedCells, staged_cells};
 

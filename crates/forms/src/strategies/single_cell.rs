@@ -39,20 +39,28 @@ pub fn single_cell_per_work_item(
     cells: &CellLoop,
     args: &SingleCell,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    applied(kernel, |s| {
-        let is_shared = |v: &&Variable| v.kind == VarKind::Temporary && v.space != AddressSpace::Private;
-        for var in kernel.vars.values().filter(is_shared) {
-            s.apply(SetAddressSpace::new(&var.name, AddressSpace::Private))?;
-        }
-        if args.constant_tables {
-            constant_tables(s, kernel)?;
-        }
-        make_atomic(s, &cells.commits)?;
-        let names = ["group", "item"].map(|end| format!("{}_{end}", cells.cell));
-        let [group, item] = s.split_as(&cells.cell, args.work_group, [&names[0], &names[1]])?;
-        s.tag(&group, AxisTag::Group(0))?;
-        s.tag(&item, AxisTag::Local(0))
-    })
+    applied(kernel, |s| map_cells(s, kernel, cells, args))
+}
+
+/// The steps of the strategy; `kernel` is the one before all steps of the schedule.
+pub(super) fn map_cells(
+    s: &mut Schedule,
+    kernel: &Kernel,
+    cells: &CellLoop,
+    args: &SingleCell,
+) -> Result<(), TransformError> {
+    let is_shared = |v: &&Variable| v.kind == VarKind::Temporary && v.space != AddressSpace::Private;
+    for var in kernel.vars.values().filter(is_shared) {
+        s.apply(SetAddressSpace::new(&var.name, AddressSpace::Private))?;
+    }
+    if args.constant_tables {
+        constant_tables(s, kernel)?;
+    }
+    make_atomic(s, &cells.commits)?;
+    let names = ["group", "item"].map(|end| format!("{}_{end}", cells.cell));
+    let [group, item] = s.split_as(&cells.cell, args.work_group, [&names[0], &names[1]])?;
+    s.tag(&group, AxisTag::Group(0))?;
+    s.tag(&item, AxisTag::Local(0))
 }
 
 /// Makes what cells add to the result atomic.
