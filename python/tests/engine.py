@@ -7,6 +7,7 @@ bilinear forms are added up on both sides and compared as dense matrices.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ Json = dict[str, Any]
 
 # Factors of the random coefficients: some forms are finite for small values only.
 SCALES = (1.0, 0.2, 0.02, -0.1)
+# What an ulp of the inputs may move the results by; the limit on differences is a hundred of it.
+ROUNDING = 1e-14
 
 
 class Outcome(NamedTuple):
@@ -40,7 +43,7 @@ def problem(document: Json, form: Any, seed: int) -> tuple[Mesh, list[np.ndarray
     """Random data on a mesh, and the evaluator's results.
 
     Raises:
-        NotFinite: No data were found where the form is finite.
+        NotFinite: No data were found where the form is finite and not swamped by rounding.
     """
     counts = (2, 1, 1) if document["cell"] == "hexahedron" else None
     for scale in SCALES:
@@ -50,9 +53,23 @@ def problem(document: Json, form: Any, seed: int) -> tuple[Mesh, list[np.ndarray
         mesh.arrays[1:] = [scale * values for values in mesh.arrays[1:]]
         with np.errstate(all="ignore"):
             results = assemble(document, mesh)
-        if all(np.all(np.isfinite(result)) for result in results):
-            return mesh, results
-    raise NotFinite("no data make the form finite")
+            finite = all(np.all(np.isfinite(result)) for result in results)
+            if finite and rounding(document, mesh, results, rng) <= ROUNDING:
+                return mesh, results
+    raise NotFinite("no data were found where it is finite and well conditioned")
+
+
+def rounding(
+    document: Json, mesh: Mesh, results: list[np.ndarray], rng: np.random.Generator
+) -> float:
+    """How much the results move when every input moves by about an ulp."""
+    nudge = lambda values: values * (1 + 2e-16 * rng.choice([-1, 0, 1], values.shape))  # noqa: E731
+    moved = replace(
+        mesh,
+        arrays=[nudge(values) for values in mesh.arrays],
+        constants=[nudge(values) for values in mesh.constants],
+    )
+    return difference(document, mesh, results, assemble(document, moved))
 
 
 def magnitudes(document: Json, mesh: Mesh) -> list[float]:

@@ -155,7 +155,8 @@ def page(demo: list[Row], drawn: list[Row], first: int) -> str:
         "Each form is exported, imported, lowered, mapped by default, printed, compiled and run on",
         "a perturbed, randomly numbered mesh with cells of both orientations. Global results, and",
         "sums of local matrices, are compared with an evaluator of the JSON in NumPy, relative to",
-        "the largest entry; [UFL forms](ufl_forms.md) compares that evaluator with FFCx.", "",
+        "the largest entry; [UFL forms](ufl_forms.md) compares that evaluator with FFCx. Data are such",
+        "that the evaluator's results move by at most 1e-14 when each input moves by an ulp.", "",
         "## Demos of FFCx 0.11 and UFL 2026.1", "", *summary(demo), "",
     ]  # fmt: skip
     if spent:
@@ -192,9 +193,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    deadline = time.time() + options.seconds
     with ProcessPoolExecutor(options.jobs) as pool:
         demo = list(pool.map(demo_row, demo_tasks(options.purlin)))
-        deadline = time.time() + options.seconds
         seeds = range(options.first, options.first + options.random)
         found = pool.map(random_row, [(seed, options.opencl, deadline) for seed in seeds])
         drawn = [row for row in found if row is not None]
