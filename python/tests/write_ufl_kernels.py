@@ -162,8 +162,9 @@ def page(demo: list[Row], drawn: list[Row], first: int) -> str:
     if spent:
         lines += [
             "Times are processor times of `purlin print FORM.json --target c` of a release build,",
-            "process start and reading included, added up over the form's kernels; the least of",
-            f"four each: {spent[len(spent) // 2]:.0f} ms in the median, {spent[-1]:.0f} ms at most;",
+            "process start and reading included, added up over the form's kernels, so that a form of",
+            "several kernels is imported several times. Of the least of four each:",
+            f"{spent[len(spent) // 2]:.0f} ms in the median, {spent[-1]:.0f} ms at most;",
             f"{sum(t <= 50 for t in spent)} of {len(spent)} forms take at most 50 ms.", "",
         ]  # fmt: skip
     lines += [*table(demo), ""]
