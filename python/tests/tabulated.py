@@ -178,7 +178,7 @@ def transform(space: Json, values: Array, states: Array, transpose: bool = False
     for column, entry in enumerate(space.get("transforms", [])):
         matrix = np.asarray(entry["matrices"][states[column]])
         own = result[entry["dofs"]]
-        result[entry["dofs"]] = (matrix.T if transpose else matrix) @ own
+        result[entry["dofs"]] = np.tensordot(matrix.T if transpose else matrix, own, axes=1)
     return result
 
 
@@ -209,15 +209,15 @@ def assemble(form: Json, mesh: Mesh) -> list[Array]:
     results = [np.zeros([sizes[s] for s in output["spaces"]]) for output in form["outputs"]]
     for position in range(len(form["integrals"])):
         integral = Integral(form, position)
-        for cells, facets, states in _entities(integral, mesh):
-            local = _gather(form, mesh, cells, facets, states)
+        for cells, facets, states in entities(integral, mesh):
+            local = gather(form, mesh, cells, facets, states)
             tensors = integral.tensors(local)
             for output, tensor, result in zip(form["outputs"], tensors, results, strict=True):
                 _add(form, mesh, output, cells, tensor, result)
     return results
 
 
-def _entities(integral: Integral, mesh: Mesh) -> list[tuple[list[int], list[int], list[int]]]:
+def entities(integral: Integral, mesh: Mesh) -> list[tuple[list[int], list[int], list[int]]]:
     ids = integral.data["subdomains"]
     if integral.kind == "cell":
         chosen = np.concatenate([mesh.cells[i] for i in ids]) if ids else range(mesh.n_cells)
@@ -232,7 +232,7 @@ def _entities(integral: Integral, mesh: Mesh) -> list[tuple[list[int], list[int]
     return found
 
 
-def _gather(
+def gather(
     form: Json, mesh: Mesh, cells: list[int], facets: list[int], states: list[int]
 ) -> Local:
     functions = []
