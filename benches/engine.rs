@@ -9,7 +9,7 @@ use purlin::autotune::known_devices;
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
-use purlin::ir::{Kernel, text};
+use purlin::ir::{AxisTag, Kernel, text};
 use purlin::kernels::Operator;
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{SplitIname, TagIname};
@@ -91,8 +91,10 @@ fn chain(n: usize) -> String {
 fn chain_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
     let source = chain(n);
     let split = SplitIname { outer: Some("g".into()), inner: Some("l".into()), ..SplitIname::new("i", 128) };
-    let recipe =
-        Recipe::default().then(split).then(TagIname::new("g", "g.0")).then(TagIname::new("l", "l.0"));
+    let recipe = Recipe::default()
+        .then(split)
+        .then(TagIname::new("g", AxisTag::Group(0)))
+        .then(TagIname::new("l", AxisTag::Local(0)));
     bencher.counter(ItemsCount::new(n)).bench(|| {
         let kernel = recipe.apply(&text::parse(&source).unwrap()).unwrap();
         generate(&kernel, Target::Cuda, &Options::default()).unwrap()

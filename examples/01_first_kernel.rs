@@ -19,8 +19,8 @@ for i in 0..n
     )?;
     let recipe = Recipe::default()
         .then(SplitIname::new("i", 128))
-        .then(TagIname::new("i_o", "g.0"))
-        .then(TagIname::new("i_i", "l.0"));
+        .then(TagIname::new("i_o", AxisTag::Group(0)))
+        .then(TagIname::new("i_i", AxisTag::Local(0)));
     let mapped = recipe.apply(&kernel)?; // every step is proved legal, or refused with two instances
     println!("{kernel}\n{mapped}");
     let program = generate(&mapped, Target::Cuda, &Options::default())?;

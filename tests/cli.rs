@@ -521,7 +521,10 @@ fn malformed_recipes_and_meshes_are_refused() {
         error.contains("broken.json") && error.contains("line 2") && error.contains("split_iname"),
         "{error}"
     );
-    let mesh = write(dir.path(), "broken.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n");
+    let mesh = write(dir.path(), "empty.msh", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n");
+    let error = bad(&["run", "laplace", "--mesh", &mesh], 2);
+    assert!(error.contains("empty.msh") && error.contains("the file has no cells"), "{error}");
+    let mesh = write(dir.path(), "broken.msh", "$MeshFormat\n3.0 0 8\n$EndMeshFormat\n");
     let error = bad(&["run", "laplace", "--mesh", &mesh], 2);
     assert!(error.contains("broken.msh") && error.contains("4.1"), "{error}");
     let error = bad(&["run", "laplace", "--dim", "2", "--mesh", "meshes/bracket.msh"], 2);
@@ -696,7 +699,7 @@ fn a_form_runs_with_the_best_mapping_that_is_known() {
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     let form = ["mass", "--dim", "2", "--degree", "1", "--cells", "4", "--device", "c"];
     let run = |more: &[&str]| good(&[&["run"], &form[..], &["--no-time", "--db", &db], more].concat());
-    assert!(run(&[]).contains("single cell, 32 a group (nothing is known of this device;"));
+    assert!(run(&[]).contains("single cell, 8 a group, constant tables (a vector of cells;"));
     let mapping = r#"{"strategy":"single_cell","cells":8}"#;
     good(&[&["tune"], &form[..], &["--db", &db, "--mapping", mapping]].concat());
     assert!(run(&[]).contains("single cell, 8 a group (tuned on this device)"));
@@ -1107,4 +1110,40 @@ fn a_lack_of_memory_is_an_error() {
         })
         .into();
     assert_eq!((ends[0], ends[6]), (0, 2), "{ends:?}");
+}
+
+#[test]
+fn exported_forms_run_against_the_interpreter() {
+    let sample = |name: &str| format!("crates/forms/tests/tabulated/{name}.json");
+    let (poisson, penalty) = (sample("laplace"), sample("interior_penalty"));
+    let report = good(&["run", &poisson, "--cells", "3", "--device", "c", "--no-time", "--seed", "1"]);
+    assert!(report.contains("a perturbed unit mesh of 18 cells, `x`, `p2` numbered by nodes"), "{report}");
+    assert!(report.contains("│ compared   `y`: 49 elements"), "{report}");
+    // a kernel for cells, for boundary facets and for facets between cells
+    let reports = good(&["run", &penalty, "--cells", "2", "--device", "c", "--no-time", "--seed", "1"]);
+    assert_eq!(reports.matches("│ kernel").count(), 3, "{reports}");
+    let facets = format!("{penalty}#interior_penalty_interior_facets");
+    let text = good(&["print", &facets, "--strategy", "none"]);
+    assert!(text.contains("for facet in 0..n_facets"), "{text}");
+    let stokes = sample("stokes");
+    let sparse =
+        ["run", &stokes, "--matrix", "sparse", "--cells", "2", "--device", "c", "--no-time", "--seed", "1"];
+    assert!(good(&sparse).contains("│ compared   `y`: "));
+    let split = good(&["print", &format!("{}#block_stokes_1", sample("block_stokes")), "--split-results"]);
+    assert!(split.starts_with("kernel block_stokes_1"), "{split}");
+    let unknown = bad(&["print", &format!("{poisson}#mass")], 2);
+    assert!(unknown.contains(&format!("`{poisson}` has no kernel `mass`; it has `laplace`")), "{unknown}");
+    let wrong = bad(&["run", &poisson, "--param", "n=3"], 2);
+    assert!(wrong.contains("which run on a unit mesh; give its divisions with --cells"), "{wrong}");
+}
+
+#[test]
+fn an_exported_form_is_tuned() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl");
+    let form = "crates/forms/tests/tabulated/laplace_matrix.json";
+    let args = ["tune", form, "--cells", "2", "--device", "c", "--db", db.to_str().unwrap()];
+    let text = good(&args);
+    assert!(text.contains("single cell, 32 a group"), "{text}");
+    assert!(text.contains(&format!("purlin run {form} --cells 2 --device c --mapping")), "{text}");
 }

@@ -8,6 +8,7 @@ use purlin::codegen::{Options, generate};
 use purlin::forms::import::{Imported, from_json, from_json_with};
 use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
 use purlin::forms::program::CellKernel;
+use purlin::forms::tabulated::{Role, Space};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::Kernel;
 use purlin::runtime::open;
@@ -150,4 +151,59 @@ fn each_sub_element_has_a_kernel_that_is_tiled() {
     assert_eq!(done.len(), 8, "{done:?}");
     let names: Vec<&str> = split.kernels.iter().map(|k| k.kernel.name.as_str()).collect();
     assert_eq!(names, ["block_stokes_0", "block_stokes_1"]);
+}
+
+#[test]
+fn sparse_matrices_are_assembled_by_atomics() {
+    for name in ["laplace_matrix", "stokes"] {
+        let options = TabulatedOptions { matrix: MatrixResult::Sparse, ..TabulatedOptions::default() };
+        let imported = from_json_with(&read(name), &options).unwrap();
+        assert_eq!(check(name, &imported, true).len(), 1);
+    }
+}
+
+/// The Laplace form on cells whose position is a quadratic function, like the coefficient.
+fn curved() -> Imported {
+    let mut form = from_json(&read("laplace")).unwrap().form;
+    let space = Space { name: "x2".into(), block: 2, ..form.spaces[1].clone() };
+    form.spaces.push(space);
+    let x = form.functions.iter().position(|f| f.role == Role::Coordinates).unwrap();
+    form.functions[x].space = 2;
+    let integral = &mut form.integrals[0];
+    let names: Vec<String> = integral.tables.iter().map(|t| t.name.clone()).collect();
+    for e in integral.evaluations.iter_mut().filter(|e| e.function == x) {
+        let axis = &names[e.table][names[e.table].rfind("_d").unwrap()..];
+        e.table = names.iter().position(|n| n.starts_with("p2") && n.ends_with(axis)).unwrap();
+    }
+    Imported::new(form, &TabulatedOptions::default()).unwrap()
+}
+
+#[test]
+fn curved_cells_are_tiled() {
+    let imported = curved();
+    let program = imported.kernels[0].program.as_ref().unwrap();
+    let evaluated: Vec<&str> = program.blocks[0].evaluations.iter().map(|e| e.function.as_str()).collect();
+    assert!(evaluated.contains(&"x") && evaluated.contains(&"u"), "{evaluated:?}");
+    assert_eq!(check("curved laplace", &imported, true).len(), 4);
+}
+
+#[test]
+fn vector_elements_are_tiled() {
+    let mut form = from_json(&read("curl_curl")).unwrap().form;
+    // cells of one orientation have nothing to transform
+    form.spaces[1].transforms.clear();
+    let imported = Imported::new(form, &TabulatedOptions::default()).unwrap();
+    assert_eq!(check("curl curl", &imported, false).len(), 2);
+}
+
+#[test]
+fn sub_elements_of_one_array_are_tiled() {
+    // both components of the second array are columns of one map
+    let mut form = from_json(&read("mixed_poisson")).unwrap().form;
+    form.spaces[1].transforms.clear();
+    let options = TabulatedOptions { split_results: true, ..TabulatedOptions::default() };
+    let imported = Imported::new(form, &options).unwrap();
+    let program = imported.kernels[0].program.as_ref().unwrap();
+    assert_eq!(program.gathers.len(), 2, "{:?}", program.gathers);
+    assert_eq!(check("mixed Poisson", &imported, false).len(), 4);
 }

@@ -6,7 +6,7 @@
 use purlin::codegen::{Options, Target, generate, intrinsics};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::text::{parse, parse_callees};
-use purlin::ir::{AddressSpace, Kernel};
+use purlin::ir::{AddressSpace, AxisTag, Kernel};
 use purlin::runtime::{Cache, cuda::nvrtc, open};
 use purlin::transforms::Recipe;
 use purlin::transforms::primitives::{
@@ -130,11 +130,11 @@ fn to_matrix_instructions() -> Recipe {
         .then(SplitIname::new("k", 4))
         .then(InterchangeInames::new("k_i", "lane"))
         .then(InterchangeInames::new("k_i", "r"))
-        .then(TagIname::new("g", "g.0"))
+        .then(TagIname::new("g", AxisTag::Group(0)))
         .then(SetAddressSpace::new("acc", AddressSpace::Local))
-        .then(TagIname::new("lane_0", "l.0"))
-        .then(TagIname::new("lane", "l.0"))
-        .then(TagIname::new("lane_1", "l.0"))
+        .then(TagIname::new("lane_0", AxisTag::Local(0)))
+        .then(TagIname::new("lane", AxisTag::Local(0)))
+        .then(TagIname::new("lane_1", AxisTag::Local(0)))
         .then(SetAddressSpace::new("acc", AddressSpace::Private))
         .then(DeclareCallee::new(intrinsics::MMA_M8N8K4_F64))
         .then(ReplaceWithIntrinsic::new(["lane"], "mma_m8n8k4_f64"))

@@ -6,7 +6,7 @@
 
 use purlin::codegen::{Options, Target, generate};
 use purlin::interp::{Memory, Value, interpret};
-use purlin::ir::{AddressSpace, Atom, Direction, Kernel, ScalarType, VarKind, text};
+use purlin::ir::{AddressSpace, Atom, AxisTag, Direction, Kernel, ScalarType, VarKind, text};
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, oclgrind, open};
 use purlin::transforms::primitives::{
@@ -37,7 +37,7 @@ fn split(iname: &str, factor: i64) -> SplitIname {
 }
 
 fn tag(iname: &str, tag: &str) -> TagIname {
-    TagIname::new(iname, tag)
+    TagIname::new(iname, AxisTag::parse(tag).unwrap())
 }
 
 const ROWS: &str = "kernel rows
@@ -95,7 +95,7 @@ fn partials(powers: bool) -> Vec<Case> {
                 .chain(steps![
                     FactorUpdate::new("s_update", ["k_i"]),
                     tag("i", "g.0"),
-                    ReduceInTree::new("k_i_sum").by_work_items("l.0"),
+                    ReduceInTree::new("k_i_sum").by_work_items(AxisTag::Local(0)),
                     tag("k_i", "l.0"),
                 ])
                 .collect(),
@@ -137,7 +137,7 @@ for c in 0..n
             split("k", if powers { 4 } else { 5 }),
             FactorUpdate::new("s", ["k_o"]).into_temporary("block"),
             MakeAtomic::insn("block_sum"),
-            ReduceInTree::new("k_i").by_work_items("l.0"),
+            ReduceInTree::new("k_i").by_work_items(AxisTag::Local(0)),
             tag("k_o_sum", "g.0"),
             tag("k_o", "g.0"),
         ];
@@ -152,8 +152,11 @@ fn trees() -> Vec<Case> {
             "kernel tree\nparam n: i32\narg a: f64[n, {n}] in\narg y: f64[n] out\nfor i in 0..n\n  \
              s: y[i] = sum(j in 0..{n}: a[i, j])\n"
         );
-        let steps =
-            steps![RealiseReduction::new("j"), ReduceInTree::new("j").by_work_items("l.0"), tag("i", "g.0"),];
+        let steps = steps![
+            RealiseReduction::new("j"),
+            ReduceInTree::new("j").by_work_items(AxisTag::Local(0)),
+            tag("i", "g.0"),
+        ];
         case(format!("tree of {n}"), text, steps, &[3])
     };
     let mut cases: Vec<_> = [1, 2, 3, 5, 8, 13, 33].map(tree).into();
@@ -166,8 +169,11 @@ arg y: f64[n] out
 for i in 0..n
   s: y[i] = minimum(j in 0..i: a[i, j])
 ";
-    let steps =
-        steps![RealiseReduction::new("j"), ReduceInTree::new("j").by_work_items("l.0"), tag("i", "g.0")];
+    let steps = steps![
+        RealiseReduction::new("j"),
+        ReduceInTree::new("j").by_work_items(AxisTag::Local(0)),
+        tag("i", "g.0")
+    ];
     cases.push(case("ranges from nothing to eight", short, steps, &[0, 1, 9]));
     let carried = "kernel carried
 param n: i32
@@ -177,7 +183,7 @@ for i in 0..n
   for j in 0..6
     s: y += a[i, j]
 ";
-    let steps = steps![ReduceInTree::new("j").by_work_items("l.0")];
+    let steps = steps![ReduceInTree::new("j").by_work_items(AxisTag::Local(0))];
     cases.push(case("a tree in a sequential loop", carried, steps, &[0, 1, 4]));
     cases
 }
@@ -191,7 +197,7 @@ fn shuffles() -> Vec<Case> {
         )
     };
     let tree = || {
-        let tree = ReduceInTree::new("j").by_work_items("l.0").into_temporary("t").by_shuffles();
+        let tree = ReduceInTree::new("j").by_work_items(AxisTag::Local(0)).into_temporary("t").by_shuffles();
         steps![RealiseReduction::new("j"), tree]
     };
     let kinds = [("sum", "f64"), ("product", "f32"), ("minimum", "i64"), ("maximum", "i32")];
@@ -220,7 +226,7 @@ for i in 0..n
         InterchangeInames::new("k_o", "k_i"),
         FactorUpdate::new("s_update", ["k_i"]),
         tag("i", "g.0"),
-        ReduceInTree::new("k_i_sum").by_work_items("l.0").by_shuffles(),
+        ReduceInTree::new("k_i_sum").by_work_items(AxisTag::Local(0)).by_shuffles(),
         tag("k_i", "l.0"),
     ];
     let strided = case("strided partial sums by shuffles", strided, steps, &[0, 1, 31, 70]);
@@ -240,7 +246,7 @@ fn scans(powers: bool) -> Vec<Case> {
         steps![
             realise(),
             split("i", factor),
-            ParalleliseScan::new("i_i", "total_update").by_work_items("l.0"),
+            ParalleliseScan::new("i_i", "total_update").by_work_items(AxisTag::Local(0)),
         ]
     };
     let recurrence = "kernel recurrence
@@ -273,7 +279,7 @@ for r in 0..n
                 realise(),
                 split("i", if powers { 8 } else { 6 }),
                 split("i_i", 2),
-                ParalleliseScan::new("i_i_o", "total_update").by_work_items("l.0"),
+                ParalleliseScan::new("i_i_o", "total_update").by_work_items(AxisTag::Local(0)),
                 tag("r", "g.0"),
             ],
             &[0, 1, 7, 13],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
+LONG = os.environ.get("PURLIN_TEST_ALL", "0") not in ("", "0")
 sys.path[:0] = [str(HERE)]  # the package is the installed one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--random-forms N` and `--first-seed SEED`."""
-    parser.addoption("--random-forms", type=int, default=50, help="random UFL forms to compare")
+    count = 50 if LONG else 8
+    parser.addoption("--random-forms", type=int, default=count, help="random UFL forms to compare")
     parser.addoption("--first-seed", type=int, default=0, help="the first seed")
 
 

@@ -171,6 +171,7 @@ fn unified(a: &str, b: &str, names: &[String; 2]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use purlin::ir::AxisTag;
     use purlin::transforms::primitives::{SplitIname, TagIname, UnrollIname};
 
     fn recipe(steps: impl IntoIterator<Item = Step>) -> Recipe {
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn steps_are_removed_added_and_changed() {
         let split = |factor| Step::from(SplitIname::new("i", factor));
-        let tag = |name: &str| Step::from(TagIname::new(name, "g.0"));
+        let tag = |name: &str| Step::from(TagIname::new(name, AxisTag::Group(0)));
         let a = recipe([split(4), tag("i_o"), UnrollIname::new("i_i").into()]);
         let b = recipe([split(8), tag("i_o"), tag("j")]);
         let text = steps_diff(&a, &b);

@@ -54,7 +54,7 @@ pub struct RunArgs {
     /// [default: 32 or 8]
     #[arg(long, value_name = "N", conflicts_with = "mesh")]
     pub cells: Option<usize>,
-    /// Gmsh file (MSH 4.1) to run a form, or a kernel that was lowered from one, on
+    /// Gmsh file (MSH 4.1 or 2.2) to run a form, or a kernel that was lowered from one, on
     #[arg(long, value_name = "FILE.msh")]
     pub mesh: Option<PathBuf>,
     /// Value of a parameter of a file's kernel; repeat it for each

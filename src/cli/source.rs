@@ -3,7 +3,9 @@
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
 use purlin::forms::import::{self, Imported};
-use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, lower};
+use purlin::forms::lowering::{
+    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower,
+};
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tabulated::TabulatedError;
@@ -38,6 +40,36 @@ pub struct FormOptions {
     /// Quadrature rules of a form
     #[arg(long, value_enum, default_value_t = Scheme::Default)]
     pub scheme: Scheme,
+    /// What a bilinear form of a .json file becomes
+    #[arg(long, value_enum, default_value_t = Matrix::Cells)]
+    pub matrix: Matrix,
+    /// A kernel for each sub-element of the result of a form of a .json file, which all strategies
+    /// take
+    #[arg(long)]
+    pub split_results: bool,
+}
+
+/// What a bilinear form becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Matrix {
+    /// The matrix of each cell or facet
+    Cells,
+    /// The diagonal of the assembled matrix
+    Diagonal,
+    /// The entries of a sparse matrix
+    Sparse,
+}
+
+impl FormOptions {
+    /// How a form of a file is lowered.
+    fn tabulated(&self) -> TabulatedOptions {
+        let matrix = match self.matrix {
+            Matrix::Cells => MatrixResult::Cells,
+            Matrix::Diagonal => MatrixResult::Diagonal,
+            Matrix::Sparse => MatrixResult::Sparse,
+        };
+        TabulatedOptions { matrix, split_results: self.split_results, ..TabulatedOptions::default() }
+    }
 }
 
 /// Which quadrature rules.
@@ -119,7 +151,8 @@ impl FormOptions {
     /// The form of that name, or the kernel of that file.
     pub fn source(&self, what: &str) -> Result<Source, Failure> {
         if is_file(what) {
-            let file = if is_json(what) { read_form(what)? } else { read_file(Path::new(what))? };
+            let file =
+                if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(Path::new(what))? };
             return Ok(Source::File(Box::new(file)));
         }
         Ok(Source::Form(self.form(what)?))
@@ -214,10 +247,10 @@ pub fn is_json(what: &str) -> bool {
 }
 
 /// Reads an exported form; `FORM.json#KERNEL` is one of its kernels, else the first.
-fn read_form(what: &str) -> Result<FileSource, Failure> {
+fn read_form(what: &str, options: &TabulatedOptions) -> Result<FileSource, Failure> {
     let (path, name) = what.split_once('#').map_or((what, None), |(path, name)| (path, Some(name)));
     let refused = |e: TabulatedError| Failure::Usage(format!("`{path}`: {e}"));
-    let form = import::from_json(&read(Path::new(path))?).map_err(refused)?;
+    let form = import::from_json_with(&read(Path::new(path))?, options).map_err(refused)?;
     let names: Vec<&str> = form.kernels.iter().map(|k| k.kernel.name.as_str()).collect();
     let place = match name {
         None if names.is_empty() => {

@@ -166,10 +166,10 @@ pub fn mapping(text: &str) -> Result<Mapping, String> {
     })
 }
 
-/// Reads steps: JSON if it begins with a brace, else the text of a schedule.
+/// Reads steps: JSON if it begins with a brace or a bracket, else the text of a schedule.
 fn read_steps<'s>(path: &Path) -> Result<Given<'s>, Failure> {
     let source = read(path)?;
-    if source.trim_start().starts_with('{') {
+    if source.trim_start().starts_with(['{', '[']) {
         let recipe = Recipe::from_json(&source);
         return recipe
             .map(Given::Recipe)

@@ -67,12 +67,15 @@ impl FormCase {
         Ok(Self { mesh, lowered, workload })
     }
 
-    /// The form on a small unit mesh: 162 cells fill some groups of work-items and leave the last
+    /// The form on a small unit mesh: 162 or more cells fill some groups of work-items and leave the last
     /// one in part.
     pub(super) fn small_problem(&self, seed: u64) -> Result<Problem, String> {
         let divisions = match self.lowered.cell {
+            CellShape::Interval => 162,
             CellShape::Triangle => 9,
             CellShape::Tetrahedron => 3,
+            CellShape::Quadrilateral => 13,
+            CellShape::Hexahedron => 6,
         };
         self.problem(Mesh::unit(self.lowered.cell, divisions), seed)
     }

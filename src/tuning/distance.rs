@@ -2,7 +2,7 @@
 
 use crate::LoadError;
 use purlin_codegen::{Options, Program, generate};
-use purlin_ir::text;
+use purlin_ir::{AxisTag, text};
 use purlin_runtime::{Arg, Buffer, Device, Executable, download_values};
 use purlin_transforms::Recipe;
 use purlin_transforms::primitives::{SplitIname, TagIname};
@@ -43,8 +43,10 @@ fn program(device: &dyn Device) -> Result<Program, String> {
     let (group, item) = ("w_group", "w_item");
     let split =
         SplitIname { outer: Some(group.into()), inner: Some(item.into()), ..SplitIname::new("w", 256) };
-    let recipe =
-        Recipe::default().then(split).then(TagIname::new(group, "g.0")).then(TagIname::new(item, "l.0"));
+    let recipe = Recipe::default()
+        .then(split)
+        .then(TagIname::new(group, AxisTag::Group(0)))
+        .then(TagIname::new(item, AxisTag::Local(0)));
     let kernel = recipe.apply(&kernel).map_err(|e| bug(e.to_string()))?;
     let target = device.info().backend.target();
     generate(&kernel, target, &Options::default()).map_err(|e| bug(e.to_string()))

@@ -11,6 +11,10 @@ use std::fmt;
 const SHIPPED: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt"))];
 
+/// Eight cells of 64-bit reals, a vector of AVX-512; two of AVX2, four of NEON. Tables are part of
+/// the source, so that compilers know their entries.
+const LANES: Mapping = Mapping::ConstantCells { cells: 8 };
+
 /// A mapping and where it is known from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
@@ -35,6 +39,8 @@ pub enum Source {
     Shipped(&'static str),
     /// The best of the tilings that the cost model ranks.
     Ranked,
+    /// Cells in the lanes of a processor's vectors.
+    Lanes,
     /// Nothing is known: one cell a work-item.
     Nothing,
 }
@@ -46,6 +52,7 @@ impl fmt::Display for Source {
             Self::SameCase => f.write_str("tuned on this device for the same operator and degree"),
             Self::Shipped(device) => write!(f, "the best on an {device}"),
             Self::Ranked => f.write_str("ranked first by the cost model"),
+            Self::Lanes => f.write_str("a vector of cells; `purlin tune` may find a better one"),
             Self::Nothing => f.write_str("nothing is known of this device; `purlin tune` finds a better one"),
         }
     }
@@ -69,6 +76,9 @@ pub fn known(case: &str, kernel: &Kernel, device: &DeviceInfo, records: &[Record
         found.push(Known { mapping, source: Source::SameCase });
     }
     found.extend(shipped(case, device));
+    if device.backend == Backend::C {
+        found.push(Known { mapping: LANES, source: Source::Lanes });
+    }
     found.push(Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing });
     found
 }
@@ -192,7 +202,7 @@ mod tests {
         let (kernel, name) = (&lowered.lowered.kernel, lowered.workload.case.clone());
         let host = device("a processor", Backend::C, "x86_64");
         let of = |records: &[Record]| known(&name, kernel, &host, records).swap_remove(0);
-        assert_eq!(of(&[]).source, Source::Nothing);
+        assert_eq!(of(&[]), Known { mapping: LANES, source: Source::Lanes });
         let cells = |cells| Mapping::SingleCell { cells };
         let slow = record(&lowered, "a processor", cells(8), 2.0);
         let fast = record(&lowered, "a processor", cells(16), 1.0);

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What is known of one kernel: everything that checks ask about it goes through this.
 ///
@@ -42,12 +42,55 @@ pub struct Analysis<'k> {
     kernel: &'k Kernel,
     answers: Arc<Answers>,
     polyhedral: OnceCell<Polyhedral<'k>>,
-    sites: OnceCell<Vec<Vec<AccessSite>>>,
     labels: OnceCell<Rc<Labels>>,
     /// By variable.
     dependences: OnceCell<Vec<OnceCell<Vec<Dependence>>>>,
-    placement: OnceCell<Placement>,
-    storage: OnceCell<()>,
+    facts: Arc<Facts>,
+}
+
+/// The facts of a kernel that outlive an analysis of it: plain data, which may go to other threads.
+#[derive(Debug, Default)]
+struct Facts {
+    sites: OnceLock<Vec<Vec<AccessSite>>>,
+    placement: OnceLock<Placement>,
+    storage: OnceLock<()>,
+}
+
+/// A kernel and what has been found out of it: every analysis of it goes on where those before it
+/// stopped. Nothing lets the kernel change, so that the facts stay its own.
+#[derive(Clone, Debug)]
+pub struct Known {
+    kernel: Kernel,
+    answers: Arc<Answers>,
+    facts: Arc<Facts>,
+}
+
+impl Known {
+    /// A kernel of which nothing is known.
+    pub fn of(kernel: Kernel) -> Self {
+        Self::with_answers(kernel, Answers::shared())
+    }
+
+    /// A kernel of which nothing is known but what isl has answered before.
+    pub fn with_answers(kernel: Kernel, answers: Arc<Answers>) -> Self {
+        Self { kernel, answers, facts: Arc::default() }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The kernel alone.
+    pub fn into_kernel(self) -> Kernel {
+        self.kernel
+    }
+
+    /// The analysis of the kernel.
+    pub fn analysis(&self) -> Analysis<'_> {
+        let facts = Arc::clone(&self.facts);
+        Analysis { facts, ..Analysis::with_answers(&self.kernel, Arc::clone(&self.answers)) }
+    }
 }
 
 impl<'k> Analysis<'k> {
@@ -62,11 +105,9 @@ impl<'k> Analysis<'k> {
             kernel,
             answers,
             polyhedral: OnceCell::new(),
-            sites: OnceCell::new(),
             labels: OnceCell::new(),
             dependences: OnceCell::new(),
-            placement: OnceCell::new(),
-            storage: OnceCell::new(),
+            facts: Arc::default(),
         }
     }
 
@@ -114,7 +155,7 @@ impl<'k> Analysis<'k> {
     /// The accesses of each variable in textual order; of one instruction the reads come before the
     /// write.
     pub fn all_sites(&self) -> &[Vec<AccessSite>] {
-        self.sites.get_or_init(|| access_sites(self.polyhedral()))
+        self.facts.sites.get_or_init(|| access_sites(self.polyhedral()))
     }
 
     /// The accesses of a variable in textual order.
@@ -209,11 +250,11 @@ impl<'k> Analysis<'k> {
     /// # Errors
     /// The first dependence that the placement breaks, with a witness.
     pub fn place(&self) -> Result<&Placement, PlacementError> {
-        if let Some(known) = self.placement.get() {
+        if let Some(known) = self.facts.placement.get() {
             return Ok(known);
         }
         let placement = placement::place(self)?;
-        Ok(self.placement.get_or_init(|| placement))
+        Ok(self.facts.placement.get_or_init(|| placement))
     }
 
     /// Checks that the tags of the loops keep every dependence; without parallel loops they do.
@@ -238,9 +279,9 @@ impl<'k> Analysis<'k> {
     /// Types or address spaces that differ, memory that cannot be shared, or two instances between
     /// which another sharer is written.
     pub fn check_storage(&self) -> Result<(), StorageError> {
-        if self.storage.get().is_none() {
+        if self.facts.storage.get().is_none() {
             placement::check_storage(self)?;
-            self.storage.get_or_init(|| ());
+            self.facts.storage.get_or_init(|| ());
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ mod question;
 pub mod stats;
 pub mod witness;
 
-pub use analysis::Analysis;
+pub use analysis::{Analysis, Known};
 pub use answers::Answers;
 pub use entries::{Entries, changing_bounds};
 pub use witness::{Instance, Witness};

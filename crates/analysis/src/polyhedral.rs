@@ -5,6 +5,7 @@
 //! a constraint on any other scalar is dropped, which makes a set larger and is reported as
 //! inexact.
 
+use crate::placement::index_origin;
 use crate::question::{Instances, Shared, Symbols, Union, union_of};
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
@@ -44,6 +45,8 @@ pub struct Polyhedral<'k> {
     symbols: OnceCell<Shared<Symbols>>,
     /// The values of each loop of the tree, in which the loops around it have their numbers.
     values: Vec<OnceCell<Shared<Union>>>,
+    /// The value of each loop at index 0 of its axis.
+    origins: Vec<OnceCell<Affine>>,
     /// Where each instruction runs.
     instances: Vec<OnceCell<Shared<Instances>>>,
 }
@@ -76,10 +79,11 @@ impl<'k> Polyhedral<'k> {
         let symbols = kernel.vars.ids().filter(|v| is_symbol(&kernel, *v));
         symbols.enumerate().for_each(|(k, v)| numbers[v.index()] = Some(k));
         let values = vec![OnceCell::new(); kernel.inames.len()];
+        let origins = vec![OnceCell::new(); kernel.inames.len()];
         let instances = vec![OnceCell::new(); kernel.insns.len()];
         let (context, symbols) = (Vec::new(), OnceCell::new());
         let mut this =
-            Self { kernel, params, context, positions, loops, numbers, symbols, values, instances };
+            Self { kernel, params, context, positions, loops, numbers, symbols, values, origins, instances };
         let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
             Assumption::Injective(_) => None,
@@ -103,6 +107,12 @@ impl<'k> Polyhedral<'k> {
         let (a, b) = (self.loops(a), self.loops(b));
         let n = a.iter().zip(b).take_while(|(x, y)| x == y).count();
         &a[..n]
+    }
+
+    /// The [`index_origin`] of a loop.
+    pub(crate) fn origin(&self, iname: InameId) -> &Affine {
+        let domain = &self.kernel.inames[iname].domain;
+        self.origins[iname.index()].get_or_init(|| index_origin(domain, iname))
     }
 
     /// The number of a variable among the symbols, if it is one.
@@ -222,15 +232,10 @@ impl<'k> Polyhedral<'k> {
         (all, exact && predicate.is_none_or(|p| affine_condition(p).is_some()))
     }
 
-    /// The points of an instruction's loops where the first
-    /// `conditions` parts of its condition hold, joined by `and`, as far as they are known; all
-    /// parts if there is no number. Whether what is known is exact.
-    pub(crate) fn instances_under(
-        &self,
-        insn: InsnId,
-        conditions: Option<usize>,
-        side: Side,
-    ) -> (Disjuncts, bool) {
+    /// The points of an instruction's loops where the first `conditions` parts of its condition
+    /// hold, joined by `and`, as far as they are known; all parts if there is no number. Whether
+    /// what is known is exact.
+    pub fn instances_under(&self, insn: InsnId, conditions: Option<usize>, side: Side) -> (Disjuncts, bool) {
         let (mut all, mut exact) = self.domains(self.loops(insn), side);
         for holds in self.conditions(insn, conditions) {
             let (holds, same) = self.domain(&holds, side);

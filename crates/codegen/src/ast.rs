@@ -203,6 +203,8 @@ pub enum Expr {
     Call(MathFn, ScalarType, Vec<Expr>),
     /// A call of an integer function at an integer type.
     IntCall(IntFn, ScalarType, Box<Expr>, Box<Expr>),
+    /// A call of a mathematical function for each lane of vectors of a type and width (C only).
+    LanesCall(MathFn, ScalarType, u8, Vec<Expr>),
     /// A conversion.
     Cast(ScalarType, Box<Expr>),
     /// `condition ? a : b`.
@@ -298,7 +300,7 @@ impl Expr {
             Self::Load(place) => place.offset.iter().map(|e| &**e).collect(),
             Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => vec![a],
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
-            Self::Call(_, _, args) => args.iter().collect(),
+            Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => args.iter().collect(),
             Self::Select(c, a, b) => vec![c, a, b],
             Self::Vector { lanes, .. } => lanes.iter().collect(),
         }
@@ -311,7 +313,7 @@ impl Expr {
             Self::Load(place) => place.offset.iter_mut().map(|e| &mut **e).collect(),
             Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => vec![a],
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
-            Self::Call(_, _, args) => args.iter_mut().collect(),
+            Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => args.iter_mut().collect(),
             Self::Select(c, a, b) => vec![c, a, b],
             Self::Vector { lanes, .. } => lanes.iter_mut().collect(),
         }

@@ -69,6 +69,7 @@ fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
         | Expr::Binary(..)
         | Expr::Call(..)
         | Expr::IntCall(..)
+        | Expr::LanesCall(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => {}

@@ -75,7 +75,7 @@ fn take_remainder(rest: &mut Affine, floor: &Atom, d: i64, part: Part, found: &m
         return;
     }
     // floor(n/d) is floor(floor(n/a) / (d/a))
-    for a in (1..d.min(MAX_INNER_DIVISOR)).filter(|a| d % a == 0) {
+    for a in inner_divisors(d) {
         let (n, d) = (numerator.floor_div(a), d / a);
         if n.coefficient(floor) != 0 || n.terms().is_empty() {
             continue;
@@ -101,6 +101,14 @@ fn stride(rest: &Affine, floor: &Atom, n: &Affine, _: i64) -> Option<i64> {
 
 /// Larger divisors of a divisor are not tried: the axes of a box are shorter.
 const MAX_INNER_DIVISOR: i64 = 1 << 12;
+
+/// The divisors of `d` below it and below [`MAX_INNER_DIVISOR`], ascending: those up to its root,
+/// then their cofactors.
+fn inner_divisors(d: i64) -> impl Iterator<Item = i64> {
+    let small: Vec<i64> = (1..MAX_INNER_DIVISOR).take_while(|a| *a <= d / a).filter(|a| d % a == 0).collect();
+    let large: Vec<i64> = small.iter().rev().map(|a| d / a).filter(|b| *b > d / b).collect();
+    small.into_iter().chain(large).take_while(move |a| *a < d.min(MAX_INNER_DIVISOR))
+}
 
 /// Whether all of `k*n` is in `e`, perhaps with more of the same.
 fn holds(e: &Affine, n: &Affine, k: i64) -> bool {
@@ -241,6 +249,14 @@ mod tests {
                 sum = sum.plus(&part.times(c));
             }
             sum
+        }
+    }
+
+    #[test]
+    fn inner_divisors_are_all_there_are() {
+        for d in (1..200).chain([4095, 4096, 4097, 8192, 16_777_216, 30_030 * 17, i64::MAX]) {
+            let expected: Vec<_> = (1..d.min(MAX_INNER_DIVISOR)).filter(|a| d % a == 0).collect();
+            assert_eq!(inner_divisors(d).collect::<Vec<_>>(), expected, "{d}");
         }
     }
 

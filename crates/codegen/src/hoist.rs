@@ -117,6 +117,7 @@ impl Hoist<'_> {
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::IntCall(..)
+            | Expr::LanesCall(..)
             | Expr::Cast(..)
             | Expr::Vector { .. }) => other.operands().into_iter().for_each(|o| self.entries(o, visit)),
         }

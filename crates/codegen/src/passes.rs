@@ -100,7 +100,7 @@ const PASSES: [Pass; 11] = [
     },
     Pass {
         name: "vectorise",
-        summary: "takes accesses of neighbouring lanes as one; in CUDA and OpenCL",
+        summary: "takes accesses of neighbouring lanes as one; in C, arithmetic of 2, 4 or 8 work-items",
         place: "after declarations and hoisting: what is private to a lane is seen by its scope",
         run: vectorise,
     },

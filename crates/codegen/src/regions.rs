@@ -238,6 +238,7 @@ fn shift(place: &mut Place, expanded: &BTreeMap<Name, Uses>, items: i64, index: 
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::IntCall(..)
+            | Expr::LanesCall(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => {

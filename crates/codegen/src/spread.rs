@@ -10,6 +10,7 @@
 
 use crate::ast::{Block, Declare, Expr, For, IntFn, LoopKind, Name, Op, Place, Stmt};
 use crate::declare::Private;
+use crate::vectors::host;
 use purlin_ir::ScalarType;
 
 /// Loops of at most so many iterations are unrolled by compilers and their arrays kept in
@@ -33,10 +34,10 @@ pub(crate) fn spread(
     end: &Name,
     privates: &[Private],
 ) -> Option<Spread> {
-    if !body.iter().any(has_atomic) || !body.iter().any(has_long_loop) {
+    if !body.iter().any(has_atomic) || !(host::is_width(extent) || body.iter().any(has_long_loop)) {
         return None;
     }
-    let mut pass = Pass { item, end: Expr::int(extent), privates: privates.to_vec() };
+    let mut pass = Pass { item, end: Expr::int(extent), extent, privates: privates.to_vec() };
     let mut code = Block::new();
     let inner = match body.as_slice() {
         [Stmt::If { condition, body }] => {
@@ -80,7 +81,9 @@ fn trip_count(f: &For) -> Option<i64> {
 
 struct Pass<'a> {
     item: &'a Name,
+    /// One further than the last work-item that exists.
     end: Expr,
+    extent: i64,
     privates: Vec<Private>,
 }
 
@@ -121,8 +124,22 @@ impl Pass<'_> {
     fn block(&mut self, block: &Block) -> Option<Block> {
         let (mut out, mut run) = (Block::new(), Block::new());
         for stmt in block {
+            let stmt = &match stmt {
+                Stmt::Declare(d) => self.assigned(d)?,
+                other @ (Stmt::Comment(_)
+                | Stmt::Assign { .. }
+                | Stmt::Atomic(_)
+                | Stmt::Intrinsic(_)
+                | Stmt::If { .. }
+                | Stmt::For(_)
+                | Stmt::Iteration(_)
+                | Stmt::Barrier(_)) => other.clone(),
+            };
+            // what makes vectors stands apart from what does not
+            if run.last().is_some_and(|last| self.is_harmless(last) != self.is_harmless(stmt)) {
+                self.flush(&mut run, &mut out);
+            }
             match stmt {
-                Stmt::Declare(d) => run.push(self.assigned(d)?),
                 Stmt::For(f) if self.stays_outside(f) => {
                     self.flush(&mut run, &mut out);
                     let body = self.block(&f.body)?;
@@ -134,6 +151,7 @@ impl Pass<'_> {
                     self.flush(&mut run, &mut out);
                 }
                 Stmt::Comment(_)
+                | Stmt::Declare(_)
                 | Stmt::Assign { .. }
                 | Stmt::Atomic(_)
                 | Stmt::Intrinsic(_)
@@ -154,6 +172,12 @@ impl Pass<'_> {
             && !f.body.iter().any(has_atomic)
     }
 
+    /// Whether the statement may also run for work-items of a vector that do not exist.
+    fn is_harmless(&self, stmt: &Stmt) -> bool {
+        let ty = |name: &Name| self.privates.iter().find(|p| p.name == *name).map(|p| p.ty);
+        host::is_width(self.extent) && host::is_harmless(stmt, self.item, &ty)
+    }
+
     /// A declaration as an assignment to a private variable.
     fn assigned(&mut self, d: &Declare) -> Option<Stmt> {
         let (None, Some(value), false) = (d.len, &d.value, d.local) else { return None };
@@ -164,6 +188,39 @@ impl Pass<'_> {
         Some(Stmt::Assign { place, op: None, value: value.clone(), origin: None })
     }
 
+    /// A loop over the work-items; where these are a vector, one over all lanes, or one for groups
+    /// that have all and one for the last group. Compilers write a loop of so few iterations out if
+    /// their number is constant (3-D P1 mass action: 0.56 of FFCx's speed with a bound, 1.04 with
+    /// both; GCC 12, Zen 4, 2026-11-22).
+    fn loops(&self, body: Block) -> Block {
+        let extent = Expr::int(self.extent);
+        let harmless = body.iter().all(|s| self.is_harmless(s));
+        let work_items = |upper: &Expr, body: Block| {
+            Stmt::For(For {
+                name: self.item.clone(),
+                ty: ScalarType::I32,
+                lower: Expr::int(0),
+                upper: upper.clone(),
+                step: 1,
+                kind: LoopKind::WorkItems,
+                short_triangle: false,
+                body,
+            })
+        };
+        if harmless || self.end == extent {
+            return vec![work_items(&extent, body)];
+        }
+        if !host::is_width(self.extent) {
+            return vec![work_items(&self.end, body)];
+        }
+        let full = Expr::binary(Op::Eq, self.end.clone(), extent.clone());
+        let last = Expr::Not(Box::new(full.clone()));
+        vec![
+            Stmt::If { condition: full, body: vec![work_items(&extent, body.clone())] },
+            Stmt::If { condition: last, body: vec![work_items(&self.end, body)] },
+        ]
+    }
+
     /// Moves the run to `out` in a loop over the work-items, remarks at its ends outside.
     fn flush(&self, run: &mut Block, out: &mut Block) {
         let is_remark = |s: &&Stmt| matches!(s, Stmt::Comment(_));
@@ -172,16 +229,7 @@ impl Pass<'_> {
         let tail = run.iter().rev().take_while(is_remark).count();
         let remarks = run.split_off(run.len() - tail);
         if !run.is_empty() {
-            out.push(Stmt::For(For {
-                name: self.item.clone(),
-                ty: ScalarType::I32,
-                lower: Expr::int(0),
-                upper: self.end.clone(),
-                step: 1,
-                kind: LoopKind::WorkItems,
-                short_triangle: false,
-                body: std::mem::take(run),
-            }));
+            out.extend(self.loops(std::mem::take(run)));
         }
         out.extend(remarks);
     }

@@ -88,6 +88,7 @@ fn conjuncts(e: Expr) -> Vec<Expr> {
         | Expr::Binary(..)
         | Expr::Call(..)
         | Expr::IntCall(..)
+        | Expr::LanesCall(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. }) => vec![other],

@@ -99,7 +99,11 @@ impl Machine {
                 };
                 (fits(v, *ty)?, *ty)
             }
-            Expr::Real(..) | Expr::Call(..) | Expr::Select(..) | Expr::Vector { .. } => {
+            Expr::Real(..)
+            | Expr::Call(..)
+            | Expr::LanesCall(..)
+            | Expr::Select(..)
+            | Expr::Vector { .. } => {
                 return Err("not an integer".into());
             }
         })

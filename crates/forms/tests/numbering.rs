@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use purlin_forms::element::{CellShape, LagrangeElement};
+use purlin_forms::element::{
+    CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant, Pullback,
+};
 use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::{Numbering, NumberingError};
 
@@ -76,7 +78,7 @@ fn meshes(random: &mut Random) -> Vec<Mesh> {
 /// The value at a point of a cell, given by barycentric coordinates of its vertices, of the
 /// function with these coefficients.
 fn evaluate(numbering: &Numbering, cell: usize, barycentric: &[f64], coefficients: &[f64]) -> f64 {
-    let table = numbering.element().tabulate(&barycentric[1..]).unwrap();
+    let table = numbering.element().tabulate(&barycentric[1..], 0).unwrap();
     table.values.iter().zip(numbering.cell(cell)).map(|(v, dof)| v * coefficients[*dof as usize]).sum()
 }
 
@@ -226,4 +228,187 @@ fn refuses_a_degree_without_element() {
     let error = Numbering::new(&mesh, 7).unwrap_err();
     assert!(matches!(error, NumberingError::Element(_)));
     assert_eq!(error.to_string(), "Lagrange degree 7 on a tetrahedron: supported are 1 to 6");
+}
+
+/// The orders in which a cell may list its vertices: turns and reflections of the reference cell.
+fn symmetries(shape: CellShape) -> Vec<Vec<usize>> {
+    let dim = shape.dim();
+    let mut axes: Vec<Vec<usize>> = vec![vec![]];
+    let entries = if shape.is_simplex() { dim + 1 } else { dim };
+    for _ in 0..entries {
+        let longer = |p: &Vec<usize>| {
+            let p = p.clone();
+            (0..entries).filter(|i| !p.contains(i)).map(|i| [&p[..], &[i]].concat()).collect::<Vec<_>>()
+        };
+        axes = axes.iter().flat_map(longer).collect();
+    }
+    if shape.is_simplex() {
+        return axes;
+    }
+    let corner = |p: &Vec<usize>, flips: usize, v: usize| {
+        (0..dim).map(|axis| ((v >> p[axis]) & 1 ^ (flips >> axis) & 1) << axis).sum()
+    };
+    let of = |p: &Vec<usize>| {
+        let p = p.clone();
+        (0..1 << dim)
+            .map(move |flips| (0..shape.n_vertices()).map(|v| corner(&p, flips, v)).collect())
+            .collect::<Vec<_>>()
+    };
+    axes.iter().flat_map(of).collect()
+}
+
+/// A unit mesh with its vertices moved and renumbered, and each cell turned or mirrored, at random.
+fn turned(shape: CellShape, n: usize, random: &mut Random) -> Mesh {
+    let mesh = Mesh::unit(shape, n).unwrap();
+    let dim = shape.dim();
+    let orders = symmetries(shape);
+    let order = random.shuffled(mesh.n_vertices());
+    let mut coordinates = vec![0.0; mesh.coordinates().len()];
+    for (old, new) in order.iter().enumerate() {
+        for (axis, x) in mesh.vertex(old as u32).iter().enumerate() {
+            coordinates[new * dim + axis] = x + 0.1 / n as f64 * (random.unit() - 0.5);
+        }
+    }
+    let mut cells = Vec::new();
+    for cell in random.shuffled(mesh.n_cells()) {
+        let symmetry = &orders[random.below(orders.len())];
+        cells.extend(symmetry.iter().map(|i| order[mesh.cell(cell)[*i] as usize] as u32));
+    }
+    Mesh::new(shape, coordinates, cells, None).unwrap()
+}
+
+/// The value in a cell at a reference point of the function with these coefficients.
+fn value(mesh: &Mesh, numbering: &Numbering, cell: usize, at: &[f64], coefficients: &[f64]) -> Vec<f64> {
+    let element = numbering.element();
+    let (dim, size) = (mesh.shape().dim(), element.value_size());
+    let mut local: Vec<f64> = numbering.cell(cell).iter().map(|dof| coefficients[*dof as usize]).collect();
+    numbering.to_local(cell, &mut local);
+    let table = element.tabulate(at, 0).unwrap();
+    let reference = nalgebra::DVector::from_fn(size, |c, _| {
+        local.iter().enumerate().map(|(dof, x)| x * table.value(0, 0, dof, c)).sum::<f64>()
+    });
+    let jacobian = nalgebra::DMatrix::from_row_slice(dim, dim, &mesh.jacobian(cell, at));
+    let mapped = match element.pullback() {
+        Pullback::Identity => reference,
+        Pullback::ContravariantPiola => &jacobian * reference / jacobian.determinant(),
+        Pullback::CovariantPiola => jacobian.try_inverse().unwrap().transpose() * reference,
+    };
+    mapped.as_slice().to_vec()
+}
+
+/// What of a value two cells share: all of it, its normal component, or its tangential ones.
+fn shared(mesh: &Mesh, pullback: Pullback, side: purlin_forms::mesh::FacetSide, value: &[f64]) -> Vec<f64> {
+    let (shape, cell) = (mesh.shape(), side.cell as usize);
+    let mut vertices: Vec<u32> =
+        shape.facets()[side.facet as usize].iter().map(|v| mesh.cell(cell)[*v]).collect();
+    vertices.sort_unstable();
+    let edge = |i: usize| -> Vec<f64> {
+        let ends = mesh.vertex(vertices[i]).iter().zip(mesh.vertex(vertices[0]));
+        ends.map(|(a, b)| a - b).collect()
+    };
+    let dot = |a: &[f64]| a.iter().zip(value).map(|(x, y)| x * y).sum::<f64>();
+    match (pullback, shape.dim()) {
+        (Pullback::Identity, _) => value.to_vec(),
+        (Pullback::CovariantPiola, dim) => (1..dim).map(|i| dot(&edge(i))).collect(),
+        (Pullback::ContravariantPiola, 2) => {
+            let t = edge(1);
+            vec![dot(&[-t[1], t[0]])]
+        }
+        (Pullback::ContravariantPiola, _) => {
+            let (a, b) = (edge(1), edge(2));
+            let normal = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
+            vec![dot(&normal)]
+        }
+    }
+}
+
+fn check_conformity(mesh: &Mesh, element: &FiniteElement, random: &mut Random) {
+    let numbering = Numbering::of(mesh, element).unwrap();
+    let coefficients: Vec<f64> = (0..numbering.n_dofs()).map(|_| 2.0 * random.unit() - 1.0).collect();
+    let (shape, dim) = (mesh.shape(), mesh.shape().dim());
+    let mut size = 0.0_f64;
+    let interior: Vec<_> =
+        mesh.facets().into_iter().filter_map(|facet| Some((facet, facet.other?))).collect();
+    // a sample for each element: every one costs two tabulations
+    for _ in 0..25 {
+        let (facet, other) = interior[random.below(interior.len())];
+        let own = shape.facets()[facet.side.facet as usize];
+        // weights of the facet's vertices: of a square, products along its axes
+        let weights: Vec<f64> = match own.len() {
+            4 => {
+                let (s, t) = (random.unit(), random.unit());
+                vec![(1.0 - s) * (1.0 - t), s * (1.0 - t), (1.0 - s) * t, s * t]
+            }
+            n => random.barycentric(n),
+        };
+        let vertices: Vec<u32> = own.iter().map(|v| mesh.cell(facet.side.cell as usize)[*v]).collect();
+        let values = [facet.side, other].map(|side| {
+            let cell = side.cell as usize;
+            let mut at = vec![0.0; dim];
+            for (local, vertex) in mesh.cell(cell).iter().enumerate() {
+                let weight = vertices.iter().position(|v| v == vertex).map_or(0.0, |i| weights[i]);
+                let corner = &shape.vertices()[local * dim..(local + 1) * dim];
+                at.iter_mut().zip(corner).for_each(|(x, c)| *x += weight * c);
+            }
+            let value = value(mesh, &numbering, cell, &at, &coefficients);
+            shared(mesh, element.pullback(), side, &value)
+        });
+        for (a, b) in values[0].iter().zip(&values[1]) {
+            size = size.max(a.abs());
+            // 1e-10: sums of some hundred terms of some tens, by inverses of small cells
+            assert!(
+                (a - b).abs() < 1e-10 * (1.0 + a.abs()),
+                "{} {} {facet:?}",
+                element.family(),
+                element.degree()
+            );
+        }
+    }
+    assert!(size > 0.0, "nothing was compared");
+}
+
+/// Degrees of freedom of neighbours agree for every family, however cells are turned or mirrored.
+#[test]
+fn functions_of_every_family_conform_across_facets() {
+    let mut random = Random::new();
+    let vectors = [
+        ElementFamily::RaviartThomas,
+        ElementFamily::BrezziDouglasMarini,
+        ElementFamily::NedelecFirst,
+        ElementFamily::NedelecSecond,
+    ];
+    for (shape, n, top) in [
+        (CellShape::Interval, 8, 6),
+        (CellShape::Triangle, 3, 5),
+        (CellShape::Tetrahedron, 2, 5),
+        (CellShape::Quadrilateral, 4, 5),
+        (CellShape::Hexahedron, 3, 4),
+    ] {
+        let mesh = turned(shape, n, &mut random);
+        assert!((0..mesh.n_cells()).any(|cell| mesh.determinant(cell) < 0.0));
+        let lagrange = [LagrangeVariant::Equispaced, LagrangeVariant::GllWarped, LagrangeVariant::GllIsaac];
+        for family in lagrange.map(ElementFamily::Lagrange).into_iter().chain(vectors) {
+            let Some((_, high)) = family.degrees(shape) else { continue };
+            for degree in 1..=top.min(high) {
+                let element = FiniteElement::new(shape, family, degree).unwrap();
+                check_conformity(&mesh, &element, &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn discontinuous_spaces_share_nothing() {
+    let mesh = Mesh::unit_cube(1).unwrap();
+    let family = ElementFamily::Lagrange(LagrangeVariant::Legendre);
+    let element = FiniteElement::discontinuous(CellShape::Tetrahedron, family, 2).unwrap();
+    let numbering = Numbering::of(&mesh, &element).unwrap();
+    assert_eq!(numbering.dofs(), (0..60).collect::<Vec<i32>>());
+    assert!(numbering.transforms().is_empty() && numbering.states().is_empty());
+    assert!(numbering.dof_points(&mesh).is_empty(), "moments are at no point");
+    let error = Numbering::of(&Mesh::unit_square(1).unwrap(), &element).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the mesh has cells of shape triangle, and the element is on a tetrahedron; needed one shape"
+    );
 }

@@ -3,9 +3,15 @@
 //! `tests/tabulated` holds forms with arrays on small meshes and the results of FFCx's kernels.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin_forms::import::{Array, CsrPattern, Imported};
-use purlin_forms::lowering::{LoweredKernel, LoweredRole, MatrixResult, TabulatedOptions};
-use purlin_forms::tabulated::{IntegralType, Precision, TabulatedForm};
+use purlin_forms::element::CellShape;
+use purlin_forms::form::{
+    FunctionSpace, coefficient, constant, coordinate, dot, dx, grad, inner, sqrt, test, vector_constant,
+};
+use purlin_forms::import::{Array, CsrPattern, Imported, from_json};
+use purlin_forms::lowering::{
+    LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
+};
+use purlin_forms::tabulated::{IntegralType, Precision, TabulatedForm, json_schema};
 use purlin_interp::{Memory, Value, interpret};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -354,4 +360,36 @@ fn parts_that_do_not_fit_are_named() {
     for (found, expected) in cases {
         assert!(found.contains(expected), "{found}");
     }
+}
+
+#[test]
+fn the_schema_knows_every_key() {
+    let schema = json_schema();
+    let keys =
+        |value: &Json| -> Vec<String> { value["properties"].as_object().unwrap().keys().cloned().collect() };
+    let form: Json = serde_json::from_str(&read("interior_penalty.json")).unwrap();
+    let top = keys(&schema);
+    assert!(form.as_object().unwrap().keys().all(|k| top.contains(k)), "{top:?}");
+    let integral = keys(&schema["$defs"]["Integral"]);
+    let used = form["integrals"].as_array().unwrap().iter().flat_map(|i| i.as_object().unwrap().keys());
+    for key in used {
+        assert!(integral.contains(key), "{key}");
+    }
+    assert_eq!(schema["$defs"]["Space"]["additionalProperties"], Json::Bool(false));
+    assert_eq!(schema["$defs"]["Node"]["prefixItems"][0]["enum"].as_array().unwrap().len(), 18);
+}
+
+#[test]
+fn a_form_of_the_language_is_the_same_kernel_from_its_text() {
+    let cell = CellShape::Triangle;
+    let (vector, scalar) = (FunctionSpace::vector(cell, 2), FunctionSpace::scalar(cell, 2));
+    let (u, p, v) = (coefficient("u", &vector), coefficient("p", &scalar), test(&vector));
+    let (k, d, x) = (constant("k"), vector_constant("d", 2), coordinate(cell));
+    let form =
+        k * p * inner(grad(&u), grad(&v)) * dx() + dot(d, &v) * sqrt(dot(&x, &x)) * dx().with_degree(4);
+    let options = LoweringOptions::new("two_rules");
+    let text = tabulate(&form, &options).unwrap().to_json().unwrap();
+    let imported = from_json(&text).unwrap();
+    assert_eq!(imported.kernels.len(), 1);
+    assert_eq!(imported.kernels[0].kernel, lower(&form, &options).unwrap().kernel);
 }

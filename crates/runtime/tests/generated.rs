@@ -58,6 +58,11 @@ fn cases(usual: u32) -> u32 {
     std::env::var("PURLIN_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
 }
 
+/// Whether this is a long run.
+fn all() -> bool {
+    std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
+}
+
 fn devices() -> Vec<Box<dyn Device>> {
     let mut found = vec![open("c").unwrap()];
     found.extend(["opencl", "cuda"].into_iter().filter_map(device));

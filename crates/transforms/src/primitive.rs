@@ -4,9 +4,10 @@ use crate::draw::Picks;
 use crate::obligation::Obligation;
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Handles;
-use purlin_analysis::Analysis;
+use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
 use std::fmt;
+use std::sync::Arc;
 
 /// A transformation of kernels: typed arguments, a check that yields a proof, an edit that relies
 /// on it.
@@ -63,18 +64,18 @@ pub trait Primitive: fmt::Display {
     }
 
     /// Checks, edits, and checks what every result must keep; returns the result in canonical form,
-    /// and handles.
+    /// with what was found out of it, and handles.
     ///
     /// # Errors
     /// The operation as the user wrote it, and why it is refused.
-    fn apply_to(&self, analysis: &Analysis) -> Result<(Kernel, Self::Made), TransformError> {
+    fn apply_to(&self, analysis: &Analysis) -> Result<(Known, Self::Made), TransformError> {
         let refused = |cause| TransformError { operation: self.to_string(), cause };
         let proof = self.check(analysis).map_err(refused)?;
         let mut after = analysis.kernel().clone();
         let made = self.edit(&mut after, &proof);
         // canonical first: an edit may leave a loop behind that nothing uses any more
-        let after = after.canonical();
-        kept(&analysis.next(&after)).map_err(refused)?;
+        let after = Known::with_answers(after.canonical(), Arc::clone(analysis.answers()));
+        kept(&after.analysis()).map_err(refused)?;
         Ok((after, made))
     }
 
@@ -83,7 +84,7 @@ pub trait Primitive: fmt::Display {
     /// # Errors
     /// Those of [`Primitive::apply_to`].
     fn apply(&self, kernel: &Kernel) -> Result<Kernel, TransformError> {
-        self.apply_to(&Analysis::of(kernel)).map(|(after, _)| after)
+        self.apply_to(&Analysis::of(kernel)).map(|(after, _)| after.into_kernel())
     }
 }
 

@@ -3,16 +3,18 @@
 use crate::primitive::Primitive;
 use crate::primitives::Step;
 use crate::refusal::TransformError;
-use purlin_analysis::Analysis;
+use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use serde::Serialize;
 use std::fmt;
-use std::io::{self, Write};
+
+mod json;
 
 /// The steps that were, or are to be, applied to a kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+///
+/// As JSON it says the version of the format: `{"purlin_recipe": 1, "steps": […]}`. A file without
+/// a version, or that is only the list of steps, is read as version 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Recipe {
     /// The steps in order.
     pub steps: Vec<Step>,
@@ -37,7 +39,7 @@ pub struct RecipeError {
 /// Text that is no recipe.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "not a recipe: {0}; a recipe is JSON such as {{\"steps\": [{{\"split_iname\": {{\"iname\": \"cell\", \"factor\": 32}}}}]}}"
+    "not a recipe: {0}; a recipe is JSON such as {{\"purlin_recipe\": 1, \"steps\": [{{\"split_iname\": {{\"iname\": \"cell\", \"factor\": 32}}}}]}}"
 )]
 pub struct RecipeSyntaxError(#[from] serde_json::Error);
 
@@ -59,11 +61,12 @@ impl Recipe {
     /// # Errors
     /// The first step that fails, with the kernel it met.
     pub fn apply(&self, kernel: &Kernel) -> Result<Kernel, RecipeError> {
-        let mut met = Cow::Borrowed(kernel);
+        let mut met: Option<Known> = None;
         for k in 0..self.steps.len() {
-            met = Cow::Owned(self.step(k, &Analysis::of(&met))?);
+            let analysis = met.as_ref().map_or_else(|| Analysis::of(kernel), Known::analysis);
+            met = Some(self.step(k, &analysis)?);
         }
-        Ok(met.into_owned())
+        Ok(met.map_or_else(|| kernel.clone(), Known::into_kernel))
     }
 
     /// The kernel after each step.
@@ -74,13 +77,13 @@ impl Recipe {
         let mut trace: Vec<(Step, Kernel)> = Vec::with_capacity(self.steps.len());
         for (k, step) in self.steps.iter().enumerate() {
             let met = trace.last().map_or(kernel, |(_, result)| result);
-            trace.push((step.clone(), self.step(k, &Analysis::of(met))?));
+            trace.push((step.clone(), self.step(k, &Analysis::of(met))?.into_kernel()));
         }
         Ok(trace)
     }
 
     /// The kernel that it met after the `k`-th step.
-    fn step(&self, k: usize, met: &Analysis) -> Result<Kernel, RecipeError> {
+    fn step(&self, k: usize, met: &Analysis) -> Result<Known, RecipeError> {
         self.steps[k].apply_to(met).map(|(after, _)| after).map_err(|source| RecipeError {
             number: k + 1,
             total: self.steps.len(),
@@ -96,7 +99,7 @@ impl Recipe {
     /// Never in practice: plain data always serialises.
     pub fn to_json(&self) -> Result<String, RecipeSyntaxError> {
         let mut text = Vec::new();
-        let mut serializer = serde_json::Serializer::with_formatter(&mut text, StepLines::default());
+        let mut serializer = serde_json::Serializer::with_formatter(&mut text, json::StepLines::default());
         self.serialize(&mut serializer)?;
         Ok(String::from_utf8_lossy(&text).into_owned()) // JSON is UTF-8
     }
@@ -104,76 +107,9 @@ impl Recipe {
     /// Reads a recipe from JSON.
     ///
     /// # Errors
-    /// Malformed JSON or an unknown step, with line and column.
+    /// Malformed JSON, an unknown step or an unknown version, with line and column.
     pub fn from_json(text: &str) -> Result<Self, RecipeSyntaxError> {
         Ok(serde_json::from_str(text)?)
-    }
-}
-
-/// JSON with a line for each element of the outermost array, so that recipes can be read and
-/// compared by lines.
-#[derive(Default)]
-struct StepLines {
-    /// Brackets that are open: the array of steps is the second one.
-    depth: usize,
-    /// Whether the innermost bracket holds nothing yet.
-    empty: bool,
-}
-
-impl StepLines {
-    fn open<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: &str) -> io::Result<()> {
-        self.depth += 1;
-        self.empty = true;
-        writer.write_all(bracket.as_bytes())
-    }
-
-    fn close<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: &str) -> io::Result<()> {
-        self.depth -= 1;
-        if self.depth < 2 && !self.empty {
-            write!(writer, "\n{:1$}", "", 2 * self.depth)?;
-        }
-        self.empty = false;
-        writer.write_all(bracket.as_bytes())
-    }
-
-    fn next<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.empty = false;
-        let comma = if first { "" } else { "," };
-        match (self.depth, first) {
-            (..=2, _) => write!(writer, "{comma}\n{:1$}", "", 2 * self.depth),
-            (_, true) => Ok(()),
-            (_, false) => writer.write_all(b", "),
-        }
-    }
-}
-
-impl serde_json::ser::Formatter for StepLines {
-    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.open(writer, "[")
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.close(writer, "]")
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.next(writer, first)
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.open(writer, "{")
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.close(writer, "}")
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.next(writer, first)
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
     }
 }
 

@@ -5,7 +5,7 @@ use purlin_ir::affine::Affine;
 use purlin_ir::expr::{Access, Expr, UpdateOp};
 use purlin_ir::ids::{Id, InameId, InsnId};
 use purlin_ir::kernel::{Kernel, WriteOp};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// How an access touches its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct AccessSite {
     /// all of them.
     pub conditions: Option<usize>,
     /// Each index as a quasi-affine value of loops and symbols, if it is one.
-    pub index: Rc<[Option<Affine>]>,
+    pub index: Arc<[Option<Affine>]>,
 }
 
 impl AccessSite {

@@ -95,7 +95,7 @@ pub struct Dependence {
     /// make the same.
     maps: Vec<(VarId, Vec<(Affine, Affine)>)>,
     /// The indices of both accesses, as far as they are quasi-affine.
-    indices: [Rc<[Option<Affine>]>; 2],
+    indices: [Arc<[Option<Affine>]>; 2],
     /// Loops at the source that have the value of a loop at the sink.
     agreeing: Vec<(InameId, InameId)>,
     /// All that isl is told of the pairs: those of two accesses, less those with a certain write in
@@ -437,7 +437,7 @@ impl Collector<'_, '_> {
             reuse_across,
             through,
             maps,
-            indices: [Rc::clone(&a.index), Rc::clone(&b.index)],
+            indices: [Arc::clone(&a.index), Arc::clone(&b.index)],
             agreeing,
             relation,
             labels: Rc::clone(self.labels),

@@ -72,7 +72,7 @@ impl LaunchAxes {
         let kernel = &*poly.kernel;
         let tagged = poly.loops(insn).iter().find(|l| axis_of(kernel.inames[**l].tag) == Some(axis));
         if let Some(iname) = tagged {
-            return Coordinate::Iname(*iname, index_origin(&kernel.inames[*iname].domain, *iname));
+            return Coordinate::Iname(*iname, poly.origin(*iname).clone());
         }
         let space = kernel.vars[kernel.insns[insn].lhs.var].space;
         match (space, axis) {

@@ -48,7 +48,8 @@ impl Dialect {
     pub(crate) fn vector(self, ty: ScalarType, width: u8) -> String {
         match (self.0, ty) {
             (Target::Cuda, ScalarType::I64) => format!("longlong{width}"),
-            (Target::Cuda | Target::OpenCl | Target::C, _) => format!("{}{width}", self.ty(ty)),
+            (Target::C, _) => format!("purlin_{}x{width}", ty.name()),
+            (Target::Cuda | Target::OpenCl, _) => format!("{}{width}", self.ty(ty)),
         }
     }
 

@@ -46,6 +46,14 @@ impl Printer {
                 self.helpers.insert(helper);
                 self.arguments([&**a, &**b].into_iter());
             }
+            Expr::LanesCall(f, ty, width, args) => {
+                self.doubles |= *ty == ScalarType::F64;
+                let helper = Helper::Lanes(*f, *ty, *width, args.len());
+                self.helpers.insert(Helper::Vector(*ty, *width));
+                self.out.push_str(&helper.name(&self.dialect));
+                self.helpers.insert(helper);
+                self.arguments(args.iter());
+            }
             Expr::Cast(ty, a) => self.parenthesised(strength > UNARY, |this| {
                 this.doubles |= *ty == ScalarType::F64;
                 let _ = write!(this.out, "({})", this.dialect.ty(*ty));

@@ -8,6 +8,12 @@ use purlin_ir::{MathFn, ScalarType, UpdateOp};
 /// A function of the source, or the native function that does the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Helper {
+    /// A type of vectors of C's compilers.
+    Vector(ScalarType, u8),
+    /// One value in all lanes of such a vector.
+    Splat(ScalarType, u8),
+    /// A function of so many vectors, lane by lane.
+    Lanes(MathFn, ScalarType, u8, usize),
     /// An integer function.
     Integer(IntFn, ScalarType),
     /// An indivisible update of an element in global or local memory.
@@ -23,7 +29,7 @@ impl Helper {
     /// Whether it is a compare-and-swap on 64 bits.
     pub(crate) fn is_wide_atomic(&self) -> bool {
         match self {
-            Self::Integer(..) => false,
+            Self::Vector(..) | Self::Splat(..) | Self::Lanes(..) | Self::Integer(..) => false,
             Self::Atomic { ty, .. } => ty.bytes() == 8,
         }
     }
@@ -53,6 +59,9 @@ impl Helper {
             return native.into();
         }
         match self {
+            Self::Vector(ty, width) => dialect.vector(*ty, *width),
+            Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
+            Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
             Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
             Self::Atomic { op, ty, local, .. } => {
                 let space = match (dialect.0, local) {
@@ -68,6 +77,11 @@ impl Helper {
     /// The definition.
     pub(crate) fn source(&self, dialect: &Dialect) -> String {
         match self {
+            Self::Vector(ty, width) => vector_source(*ty, *width, dialect),
+            Self::Splat(ty, width) => splat_source(*ty, *width, dialect, &self.name(dialect)),
+            Self::Lanes(f, ty, width, args) => {
+                lanes_source(*f, (*ty, *width), *args, dialect, &self.name(dialect))
+            }
             Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
             Self::Atomic { op, ty, local, .. } => {
                 let name = self.name(dialect);
@@ -79,6 +93,36 @@ impl Helper {
             }
         }
     }
+}
+
+/// A type of vectors that lie wherever their elements may lie, and alias them.
+fn vector_source(ty: ScalarType, width: u8, dialect: &Dialect) -> String {
+    let (t, bytes, element) = (dialect.ty(ty), u64::from(width) * ty.bytes(), ty.bytes());
+    let name = dialect.vector(ty, width);
+    format!("typedef {t} {name} __attribute__((vector_size({bytes}), aligned({element}), may_alias));\n")
+}
+
+fn splat_source(ty: ScalarType, width: u8, dialect: &Dialect, name: &str) -> String {
+    let (t, vector) = (dialect.ty(ty), dialect.vector(ty, width));
+    let lanes = vec!["x"; usize::from(width)].join(", ");
+    format!("static inline {vector} {name}(const {t} x)\n{{\n    return ({vector}){{{lanes}}};\n}}\n")
+}
+
+fn lanes_source(
+    f: MathFn,
+    (ty, width): (ScalarType, u8),
+    args: usize,
+    dialect: &Dialect,
+    name: &str,
+) -> String {
+    let vector = dialect.vector(ty, width);
+    let params: Vec<String> = (0..args).map(|k| format!("const {vector} x{k}")).collect();
+    let lane: Vec<String> = (0..args).map(|k| format!("x{k}[i]")).collect();
+    let (params, lane, function) = (params.join(", "), lane.join(", "), dialect.function(f, ty));
+    format!(
+        "static inline {vector} {name}({params})\n{{\n    {vector} r;\n    \
+         for (int i = 0; i < {width}; ++i) {{\n        r[i] = {function}({lane});\n    }}\n    return r;\n}}\n"
+    )
 }
 
 fn integer_name(f: IntFn) -> &'static str {

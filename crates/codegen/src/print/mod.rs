@@ -9,6 +9,7 @@ use crate::ast::{
     Atomic, Block, CodePiece, Declare, Expr, Extent, For, Intrinsic, LoopKind, Name, Op, Place, Stmt,
 };
 use crate::plan::{STATIC_LOCAL_BYTES, Target};
+use crate::vectors::host::is_width;
 use dialect::Dialect;
 pub(crate) use helpers::Helper;
 use purlin_ir::{ScalarType, TableData, UpdateOp};
@@ -197,6 +198,14 @@ impl Printer {
             Stmt::Assign { place, op, value, .. } => self.assign(place, *op, value),
             Stmt::Atomic(a) => self.atomic(a),
             Stmt::Intrinsic(i) => self.intrinsic(i),
+            // a scope of its own
+            Stmt::If { condition: Expr::Bool(true), body } => {
+                self.line("{");
+                self.indent += 1;
+                self.block(body);
+                self.indent -= 1;
+                self.line("}");
+            }
             Stmt::If { condition, body } => {
                 self.start();
                 self.out.push_str("if (");
@@ -230,6 +239,7 @@ impl Printer {
         }
         let ty = match d.lanes {
             1 => self.dialect.ty(d.ty).to_owned(),
+            lanes if self.dialect.0 == Target::C => self.vector_type(d.ty, lanes),
             lanes => self.dialect.vector(d.ty, lanes),
         };
         let _ = write!(self.out, "{ty} {}", d.name);
@@ -270,7 +280,7 @@ impl Printer {
 
     fn assign(&mut self, place: &Place, op: Option<UpdateOp>, value: &Expr) {
         if let Extent::Vector(ty, width) = place.extent {
-            return self.store_vector(place, ty, width, value);
+            return self.store_vector(place, op, (ty, width), value);
         }
         self.start();
         self.place(place);
@@ -357,7 +367,10 @@ impl Printer {
             LoopKind::Groups if self.in_groups => {}
             LoopKind::Groups => self.line(&self.dialect.groups_pragma(f)),
             LoopKind::WorkItems => {
-                if innermost(f) && self.may_vectorise(&f.body) {
+                // compilers write a loop of a vector out, which the pragma would keep them from
+                let short = matches!(f.upper, Expr::Int(n, _) if is_width(n))
+                    && !f.body.iter().any(|s| matches!(s, Stmt::For(_)));
+                if !short && innermost(f) && self.may_vectorise(&f.body) {
                     self.line("#pragma omp simd");
                 }
             }
@@ -412,6 +425,7 @@ impl Printer {
                 | Expr::Binary(..)
                 | Expr::Call(..)
                 | Expr::IntCall(..)
+                | Expr::LanesCall(..)
                 | Expr::Cast(..)
                 | Expr::Select(..)
                 | Expr::Vector { .. }) => self.expr(value, 0),

@@ -3,7 +3,8 @@
 use super::Printer;
 use crate::ast::{Expr, Extent, Place};
 use crate::plan::Target;
-use purlin_ir::ScalarType;
+use crate::print::Helper;
+use purlin_ir::{ScalarType, UpdateOp};
 
 impl Printer {
     /// A place that is read: a vector is loaded.
@@ -15,17 +16,36 @@ impl Printer {
                 self.out.push_str(&format!("vload{width}(0, &"));
                 self.place(place);
             }
-            Target::Cuda | Target::C => {
+            Target::Cuda => {
                 let name = self.dialect.vector(ty, width);
                 self.out.push_str(&format!("*reinterpret_cast<const {name} *>(&"));
+                self.place(place);
+            }
+            Target::C => {
+                let name = self.vector_type(ty, width);
+                self.out.push_str(&format!("(*(const {name} *)&"));
                 self.place(place);
             }
         }
         self.out.push(')');
     }
 
+    /// The name of a type of vectors, which C's source defines.
+    pub(super) fn vector_type(&mut self, ty: ScalarType, width: u8) -> String {
+        self.helpers.insert(Helper::Vector(ty, width));
+        self.dialect.vector(ty, width)
+    }
+
     /// Stores a vector.
-    pub(super) fn store_vector(&mut self, place: &Place, ty: ScalarType, width: u8, value: &Expr) {
+    ///
+    /// Only C's vectors have updates, and those of sums and products alone.
+    pub(super) fn store_vector(
+        &mut self,
+        place: &Place,
+        op: Option<UpdateOp>,
+        (ty, width): (ScalarType, u8),
+        value: &Expr,
+    ) {
         self.start();
         match self.dialect.0 {
             Target::OpenCl => {
@@ -35,7 +55,19 @@ impl Printer {
                 self.place(place);
                 self.out.push_str(");\n");
             }
-            Target::Cuda | Target::C => {
+            Target::C => {
+                let name = self.vector_type(ty, width);
+                self.out.push_str(&format!("*({name} *)&"));
+                self.place(place);
+                self.out.push_str(match op {
+                    None => " = ",
+                    Some(UpdateOp::Mul) => " *= ",
+                    Some(UpdateOp::Add | UpdateOp::Min | UpdateOp::Max) => " += ",
+                });
+                self.expr(value, 0);
+                self.out.push_str(";\n");
+            }
+            Target::Cuda => {
                 let name = self.dialect.vector(ty, width);
                 self.out.push_str(&format!("*reinterpret_cast<{name} *>(&"));
                 self.place(place);
@@ -52,7 +84,13 @@ impl Printer {
         let name = self.dialect.vector(ty, width);
         match self.dialect.0 {
             Target::OpenCl => self.out.push_str(&format!("({name})")),
-            Target::Cuda | Target::C => self.out.push_str(&format!("make_{name}")),
+            Target::Cuda => self.out.push_str(&format!("make_{name}")),
+            Target::C => {
+                self.vector_type(ty, width);
+                let helper = Helper::Splat(ty, width);
+                self.out.push_str(&helper.name(&self.dialect));
+                self.helpers.insert(helper);
+            }
         }
         self.arguments(lanes.iter());
     }

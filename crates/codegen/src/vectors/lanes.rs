@@ -221,6 +221,7 @@ impl<'a> Lanes<'a> {
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::IntCall(..)
+            | Expr::LanesCall(..)
             | Expr::Cast(..)
             | Expr::Vector { .. }) => {
                 for operand in other.operands_mut() {
@@ -264,6 +265,7 @@ impl<'a> Lanes<'a> {
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::IntCall(..)
+            | Expr::LanesCall(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => self.packed(e, ty),
@@ -329,6 +331,7 @@ impl<'a> Lanes<'a> {
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::IntCall(..)
+            | Expr::LanesCall(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => 1,

@@ -11,6 +11,7 @@
 //! the first lane has to be a multiple of their number whatever its variables are, and arrays start
 //! at multiples of 16 bytes. OpenCL's `vload` and `vstore` ask for nothing.
 
+pub(crate) mod host;
 mod lanes;
 mod offset;
 mod touched;
@@ -42,8 +43,12 @@ type Symbols = BTreeMap<Name, (ScalarType, Space)>;
 
 /// Writes the loops over lanes of a function as vectors, where the target has them.
 pub(crate) fn vectorise(function: &mut Function, target: Target, names: Names) {
-    if target == Target::C || !function.body.iter().any(has_lanes) {
-        return; // C's compilers make vectors of `omp simd`
+    if target == Target::C {
+        // C's compilers make vectors of `omp simd`
+        return host::vectorise(&mut function.body);
+    }
+    if !function.body.iter().any(has_lanes) {
+        return;
     }
     let symbols = symbols(function);
     let mut pass = Pass { target, symbols, names, aligned: BTreeMap::new(), left: BTreeSet::new() };
@@ -211,6 +216,7 @@ fn rename(block: &mut Block, from: &Name, to: &Name) {
                 | Expr::Binary(..)
                 | Expr::Call(..)
                 | Expr::IntCall(..)
+                | Expr::LanesCall(..)
                 | Expr::Cast(..)
                 | Expr::Select(..)
                 | Expr::Vector { .. } => {}

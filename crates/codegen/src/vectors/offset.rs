@@ -13,7 +13,10 @@ pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Opt
     let widest = |a, b| Some(widest(type_of(a, of)?, type_of(b, of)?));
     match e {
         Expr::Int(_, ty) | Expr::Real(_, ty) | Expr::Call(_, ty, _) => Some(*ty),
-        Expr::IntCall(_, ty, ..) | Expr::Cast(ty, _) | Expr::Vector { ty, .. } => Some(*ty),
+        Expr::IntCall(_, ty, ..)
+        | Expr::LanesCall(_, ty, ..)
+        | Expr::Cast(ty, _)
+        | Expr::Vector { ty, .. } => Some(*ty),
         Expr::Load(place) => of(&place.name),
         Expr::Hardware { .. } => Some(ScalarType::I32),
         Expr::Neg(a) => type_of(a, of),
@@ -72,9 +75,12 @@ pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
             _ => None,
         },
         Expr::Int(..) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => None,
-        Expr::Binary(..) | Expr::Call(..) | Expr::IntCall(..) | Expr::Select(..) | Expr::Vector { .. } => {
-            None
-        }
+        Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::IntCall(..)
+        | Expr::LanesCall(..)
+        | Expr::Select(..)
+        | Expr::Vector { .. } => None,
     }
 }
 
@@ -93,7 +99,11 @@ pub(super) fn factor(e: &Expr, index: &Name, step: u64, symbols: &Symbols) -> u6
         Expr::IntCall(IntFn::Mod | IntFn::Min | IntFn::Max, _, a, b) => of(a).min(of(b)),
         Expr::Binary(Op::Mul, a, b) => (of(a) * of(b)).min(MOST),
         Expr::Load(_) | Expr::Real(..) | Expr::Bool(_) | Expr::Hardware { .. } | Expr::Not(_) => 1,
-        Expr::Binary(..) | Expr::Call(..) | Expr::IntCall(IntFn::FloorDiv, ..) | Expr::Vector { .. } => 1,
+        Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::LanesCall(..)
+        | Expr::IntCall(IntFn::FloorDiv, ..)
+        | Expr::Vector { .. } => 1,
     }
 }
 
@@ -138,6 +148,7 @@ impl Sum {
                     | Expr::Binary(..)
                     | Expr::Call(..)
                     | Expr::IntCall(..)
+                    | Expr::LanesCall(..)
                     | Expr::Cast(..)
                     | Expr::Select(..)
                     | Expr::Vector { .. }) => self.add(false, b),
@@ -157,6 +168,7 @@ impl Sum {
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::IntCall(..)
+            | Expr::LanesCall(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => self.add(false, other),
@@ -180,6 +192,7 @@ impl Sum {
             | Expr::Binary(..)
             | Expr::Call(..)
             | Expr::IntCall(..)
+            | Expr::LanesCall(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => None,

@@ -1,43 +1,6 @@
-//! Lagrange elements of any degree on triangles and tetrahedra.
+//! Lagrange elements of any degree on equispaced nodes: those of the form language.
 
-use nalgebra::{DMatrix, Dyn, LU};
-use thiserror::Error;
-
-use super::CellShape;
-use super::lattice::equispaced_nodes;
-use super::orthonormal::{orthonormal, space_dimension};
-
-/// Why an element or a tabulation was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ElementError {
-    /// The degree is outside the range that the shape supports.
-    #[error("Lagrange degree {degree} on a {shape}: supported are 1 to {max}")]
-    Degree {
-        /// The shape asked for.
-        shape: CellShape,
-        /// The degree asked for.
-        degree: usize,
-        /// The highest degree on that shape.
-        max: usize,
-    },
-    /// The list of coordinates does not hold whole points.
-    #[error("{length} coordinates are not whole points of dimension {dim}: give them as [points, {dim}]")]
-    Points {
-        /// The number of coordinates given.
-        length: usize,
-        /// The number of coordinates of a point.
-        dim: usize,
-    },
-    /// A bug of this crate: the nodes do not determine the polynomials.
-    #[error("bug of purlin: the nodes of P{degree} on a {shape} do not determine its polynomials")]
-    Singular {
-        /// The shape asked for.
-        shape: CellShape,
-        /// The degree asked for.
-        degree: usize,
-    },
-}
+use super::{CellShape, ElementError, ElementFamily, FiniteElement, LagrangeVariant};
 
 /// Basis functions and their first derivatives at some points.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,26 +24,17 @@ pub struct Tabulation {
 /// miss. A vector element is a scalar one with its components innermost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LagrangeElement {
-    shape: CellShape,
-    degree: usize,
+    element: FiniteElement,
     nodes: Vec<f64>,
-    /// Inverse of the Vandermonde matrix, [orthonormal functions, dofs].
-    coefficients: DMatrix<f64>,
 }
 
-/// Entries of a table whose size is below this part of the table's largest are rounding noise and
-/// become 0; entries as near to 1 or -1 become exactly that. Against exact values the noise is at
-/// most 5e-15 of the largest entry (triangle P7; 200 random points and the nodes); a true entry is
-/// this small only within about 1e-14 of a zero of its function.
-const NOISE: f64 = 1e-14;
-
 impl LagrangeElement {
-    /// The highest degree on `shape`: 8 on triangles, 6 on tetrahedra.
+    /// The highest degree on `shape`: 8 in one and two dimensions, 6 in three.
     #[must_use]
     pub const fn max_degree(shape: CellShape) -> usize {
         match shape {
-            CellShape::Triangle => 8,
-            CellShape::Tetrahedron => 6,
+            CellShape::Interval | CellShape::Triangle | CellShape::Quadrilateral => 8,
+            CellShape::Tetrahedron | CellShape::Hexahedron => 6,
         }
     }
 
@@ -93,29 +47,34 @@ impl LagrangeElement {
         if degree == 0 || degree > max {
             return Err(ElementError::Degree { shape, degree, max });
         }
-        let nodes = equispaced_nodes(shape, degree);
-        let n = space_dimension(shape, degree);
-        let vandermonde = DMatrix::from_row_slice(n, n, &orthonormal(shape, degree, &nodes).values);
-        let coefficients = refined_inverse(&vandermonde).ok_or(ElementError::Singular { shape, degree })?;
-        Ok(Self { shape, degree, nodes, coefficients })
+        let family = ElementFamily::Lagrange(LagrangeVariant::Equispaced);
+        let element = FiniteElement::new(shape, family, degree)?;
+        let nodes = element.points().unwrap_or_default();
+        Ok(Self { element, nodes })
+    }
+
+    /// The same as an element of any family.
+    #[must_use]
+    pub const fn as_element(&self) -> &FiniteElement {
+        &self.element
     }
 
     /// The reference cell.
     #[must_use]
     pub const fn shape(&self) -> CellShape {
-        self.shape
+        self.element.shape()
     }
 
     /// The polynomial degree.
     #[must_use]
     pub const fn degree(&self) -> usize {
-        self.degree
+        self.element.degree()
     }
 
     /// The number of basis functions.
     #[must_use]
     pub fn dim(&self) -> usize {
-        self.coefficients.ncols()
+        self.element.n_dofs()
     }
 
     /// The nodes, [dofs, dim] row-major: basis function `i` is 1 at node `i` and 0 at the others.
@@ -127,24 +86,14 @@ impl LagrangeElement {
     /// How many nodes lie in the interior of each entity of dimension `dim`.
     #[must_use]
     pub fn dofs_per_entity(&self, dim: usize) -> usize {
-        // The binomial of (degree - 1, dim), 0 above the cell's dimension.
-        match dim {
-            0 => 1,
-            d if d > self.shape.dim() => 0,
-            d => (0..d).fold(1, |product, i| product * (self.degree - 1).saturating_sub(i) / (i + 1)),
-        }
+        self.element.dofs_per_entity(dim)
     }
 
     /// The basis functions whose nodes lie in the interior of entity `entity` of dimension `dim`;
     /// empty if there is no such entity.
     #[must_use]
     pub fn entity_dofs(&self, dim: usize, entity: usize) -> std::ops::Range<usize> {
-        if entity >= self.shape.entities(dim).len() {
-            return 0..0;
-        }
-        let lower: usize = (0..dim).map(|d| self.dofs_per_entity(d) * self.shape.entities(d).len()).sum();
-        let start = lower + entity * self.dofs_per_entity(dim);
-        start..start + self.dofs_per_entity(dim)
+        self.element.entity_dofs(dim, entity)
     }
 
     /// Values and gradients of all basis functions.
@@ -158,47 +107,9 @@ impl LagrangeElement {
     /// # Errors
     /// [`ElementError::Points`] if the length of `points` is not a multiple of the dimension.
     pub fn tabulate(&self, points: &[f64]) -> Result<Tabulation, ElementError> {
-        let dim = self.shape.dim();
-        if !points.len().is_multiple_of(dim) {
-            return Err(ElementError::Points { length: points.len(), dim });
-        }
-        let basis = orthonormal(self.shape, self.degree, points);
-        let n_points = points.len() / dim;
-        let expand = |table: &[f64]| self.expand(n_points, table);
-        Ok(Tabulation {
-            n_points,
-            n_dofs: self.dim(),
-            values: expand(&basis.values),
-            gradients: basis.gradients.iter().map(|table| expand(table)).collect(),
-        })
-    }
-
-    /// From orthonormal functions to nodal ones, both [points, functions] row-major.
-    fn expand(&self, n_points: usize, table: &[f64]) -> Vec<f64> {
-        let basis = DMatrix::from_row_slice(n_points, self.dim(), table);
-        // nalgebra stores by column, so the transpose's storage is the row-major table.
-        let mut nodal = (basis * &self.coefficients).transpose().as_slice().to_vec();
-        snap(&mut nodal);
-        nodal
-    }
-}
-
-/// The inverse of a well-conditioned matrix, with one step of iterative refinement; none if it is
-/// singular.
-fn refined_inverse(matrix: &DMatrix<f64>) -> Option<DMatrix<f64>> {
-    let lu: LU<f64, Dyn, Dyn> = matrix.clone().lu();
-    let inverse = lu.try_inverse()?;
-    let identity = DMatrix::identity(matrix.nrows(), matrix.ncols());
-    Some(&inverse + &inverse * (identity - matrix * &inverse))
-}
-
-fn snap(table: &mut [f64]) {
-    let noise = NOISE * table.iter().fold(0.0_f64, |largest, v| largest.max(v.abs()));
-    for value in table {
-        for exact in [0.0, 1.0, -1.0] {
-            if (*value - exact).abs() <= noise {
-                *value = exact;
-            }
-        }
+        let table = self.element.tabulate(points, 1)?;
+        let (n_points, n_dofs) = (table.n_points, table.n_dofs);
+        let gradients = (1..=self.shape().dim()).map(|axis| table.component(axis, 0)).collect();
+        Ok(Tabulation { n_points, n_dofs, values: table.component(0, 0), gradients })
     }
 }

@@ -1,4 +1,4 @@
-//! Reference cells and the Lagrange elements on them.
+//! Reference cells and the elements on them.
 //!
 //! The order of vertices, edges, faces and degrees of freedom is that of basix (and UFC), so a
 //! table can be compared entry by entry with FEniCS:
@@ -14,14 +14,26 @@
 //! ```
 
 mod cell;
+mod composed;
+mod error;
+mod family;
+mod finite_element;
+mod functionals;
+mod jets;
 mod lagrange;
 mod lattice;
 mod nodes;
 mod orthonormal;
+mod space;
+mod transformations;
 
 pub use cell::CellShape;
-pub use lagrange::{ElementError, LagrangeElement, Tabulation};
-pub use nodes::{LagrangeVariant, NodeMismatch, Nodes};
+pub use composed::{ComposedElement, ElementPart};
+pub use error::ElementError;
+pub use family::{ElementFamily, LagrangeVariant, Pullback};
+pub use finite_element::{ElementTable, FiniteElement};
+pub use jets::derivatives;
+pub use lagrange::{LagrangeElement, Tabulation};
+pub use nodes::{NodeMismatch, Nodes};
 pub use orthonormal::{OrthonormalTable, orthonormal};
-
-pub(crate) use lattice::interior_lattice;
+pub use transformations::{Reorientation, vertex_order, vertex_orders};

@@ -1,29 +1,12 @@
 //! Which nodes an element has, for arrays that come from elsewhere.
 
-use super::{CellShape, ElementError, LagrangeElement};
+use super::{CellShape, ElementError, LagrangeElement, LagrangeVariant};
 use std::fmt;
 use thiserror::Error;
 
 /// Nodes of two elements are one point if no reference coordinate differs by more: tables of other
 /// codes have rounded coordinates, and variants of one degree differ by more than a hundredth.
 const SAME: f64 = 1e-10;
-
-/// Where the nodes of a Lagrange element lie. From degree 3 on variants differ, and so do the
-/// degrees of freedom of one function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LagrangeVariant {
-    /// At equal distances along edges, faces and interiors; basix calls it `equispaced`, its
-    /// default is `gll_warped`.
-    Equispaced,
-}
-
-impl fmt::Display for LagrangeVariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Equispaced => f.write_str("equispaced"),
-        }
-    }
-}
 
 /// The nodes of an element in the order of its basis functions.
 #[derive(Clone, Debug, PartialEq)]

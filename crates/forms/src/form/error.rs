@@ -84,6 +84,14 @@ pub enum FormError {
         /// Another.
         second: CellShape,
     },
+    /// Cells that the form language does not serve.
+    #[error(
+        "{place} has other cells than straight triangles or tetrahedra, which the form language does not serve; import the form with its geometry as a field"
+    )]
+    Cells {
+        /// The form, or the mesh.
+        place: &'static str,
+    },
     /// Nothing in the form says which cells it is on.
     #[error("the form holds no function, so its cells are unknown; multiply by a test function")]
     NoFunction,

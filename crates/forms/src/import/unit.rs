@@ -1,6 +1,6 @@
 //! Inputs of an imported form on a perturbed unit mesh.
 
-use super::{Array, Imported};
+use super::{Array, CsrPattern, Imported};
 use crate::lowering::LoweredRole;
 use crate::tabulated::{IntegralType, Precision, ReferenceCell, Role, Space, TabulatedError, Transform};
 use purlin_interp::Value;
@@ -252,10 +252,45 @@ impl Imported {
                     let shape = if block == 1 { vec![n] } else { vec![n, block] };
                     arrays.insert(argument.name.clone(), self.reals(shape, vec![0.0; n * block]));
                 }
+                if let LoweredRole::Positions { output } = argument.role {
+                    let pattern = self.pattern(kernel.over, arrays, output, &numbered, cells)?;
+                    let n = pattern.columns.len();
+                    arrays.insert(argument.name.clone(), pattern.positions_array());
+                    arrays.insert(form.outputs[output].name.clone(), self.reals(vec![n], vec![0.0; n]));
+                }
             }
         }
         let numbering = self.described(&numbered);
         Ok(UnitInputs { arrays, entities, cells, numbering })
+    }
+
+    /// The pattern of the matrix that a kernel adds to.
+    fn pattern(
+        &self,
+        over: IntegralType,
+        entities: &BTreeMap<String, Array>,
+        output: usize,
+        numbered: &[Numbered],
+        cells: usize,
+    ) -> Result<CsrPattern, TabulatedError> {
+        let name = if over == IntegralType::Cell { "listed_cells" } else { "facet_cells" };
+        let of_entities: Vec<usize> = match entities.get(name).map(|a| &a.values) {
+            Some(Value::I32(list)) => list.iter().map(|c| *c as usize).collect(),
+            Some(_) | None => (0..cells).collect(),
+        };
+        let sides = if over == IntegralType::InteriorFacet { 2 } else { 1 };
+        let numbers = |space: usize| -> Vec<i32> {
+            let (n, block) = (self.form.spaces[space].columns, self.form.spaces[space].block as i32);
+            let dofs = of_entities.iter().flat_map(|c| &numbered[space].map[c * n..(c + 1) * n]);
+            dofs.flat_map(|d| (0..block).map(move |c| d * block + c)).collect()
+        };
+        let Some([test, trial]) = self.form.outputs.get(output).map(|o| &o.spaces[..]) else {
+            return Err(TabulatedError::invalid("output", output, "the place of a bilinear form"));
+        };
+        let size = |space: usize| numbered[space].points.len() * self.form.spaces[space].block;
+        let extent = |space: usize| sides * self.form.spaces[space].columns * self.form.spaces[space].block;
+        let (rows, columns) = (numbers(*test), numbers(*trial));
+        CsrPattern::of_rows(size(*test), size(*trial), extent(*test), extent(*trial), &rows, &columns)
     }
 
     /// The nodes of a space; those of the position are the vertices if nothing else is said.

@@ -77,6 +77,9 @@ impl LoweredForm {
         if mesh.shape() != self.cell {
             return Err(FormError::MixedCells { first: self.cell, second: mesh.shape() });
         }
+        if !mesh.is_affine() {
+            return Err(FormError::Cells { place: "the mesh" });
+        }
         inputs.check_names(&self.form)?;
         inputs.check_nodes(self.cell, &self.nodes.iter().map(|n| n.degree).collect())?;
         let mut memory = Memory::new();

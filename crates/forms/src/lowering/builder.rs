@@ -1,16 +1,19 @@
 //! Writing the kernel, stage by stage.
 
 use super::entity::{Entities, side_suffix};
-use super::graph::{CellValue, Graph, Level, Op, Uses};
+use super::graph::{Graph, Level, Op, Uses};
 use super::locals::{Columns, LocalVar, Used, holding, locals, numbered, used_columns, with_component};
 use super::names::Names;
-use super::pointwise::{Known, Sink, emit, unknown};
+use super::pointwise::{Known, emit, unknown};
 use super::signature::{Needed, Signature, Vars, used_constants};
+use super::sink::StageSink;
 use super::tables::Tables;
 use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, result};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, EvaluationRoles, NotAnAction, Roles, stage};
-use crate::tabulated::{Evaluation, Integral, IntegralType, Precision, Role, Side, Table, TabulatedForm};
+use crate::tabulated::{
+    Evaluation, Integral, IntegralType, MathFunction, Precision, Role, Side, Table, TabulatedForm,
+};
 use purlin_ir::{Access, Affine, Expr, InameId, InsnId, KernelBuilder, ScalarType, UpdateOp, VarId};
 use purlin_transforms::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +100,8 @@ pub(super) struct Builder<'a> {
     known: Known,
     /// Results that are no vectors, by output.
     sums: BTreeMap<usize, VarId>,
+    /// Temporaries of nodes that were declared before they are written.
+    declared: BTreeMap<usize, VarId>,
     /// Points of the integral that is being written; 1 outside of them.
     points: usize,
     ty: ScalarType,
@@ -120,6 +125,14 @@ impl<'a> Builder<'a> {
         let mut signature = Signature { b: &mut b, names: &mut names, arguments: Vec::new(), ty };
         let vars = signature.declare(form, needed)?;
         let arguments = signature.arguments;
+        // The measure of a cell is declared with its arrays: records of tuning know a kernel by its
+        // text, which this keeps.
+        let mut declared = BTreeMap::new();
+        for (node, name) in &graph.names {
+            if graph.nodes[*node].op == Op::Math(MathFunction::Abs) && graph.level[*node] == Level::Cell {
+                declared.insert(*node, b.temporary(names.fresh(name), ty, []));
+            }
+        }
         let no_program = match needed.entities {
             Entities { over: IntegralType::Cell, listed: false } => None,
             Entities { .. } => Some("its loop is not over all cells".into()),
@@ -140,6 +153,7 @@ impl<'a> Builder<'a> {
             no_program,
             known: Known::new(),
             sums: BTreeMap::new(),
+            declared,
             points: 1,
             ty,
         })
@@ -347,7 +361,7 @@ impl<'a> Builder<'a> {
             true => self.table(&table.name, &[points, dofs], &entries.repeat(points)),
             false => self.table(&table.name, table.values.shape(), entries),
         };
-        let q = if n == 1 && !repeated { Expr::Int(0) } else { q };
+        let q = if n < points && !repeated { Expr::Int(0) } else { q };
         let index: Vec<Expr> = leading.unwrap_or_default().into_iter().chain([q, dof]).collect();
         Expr::load(var, index)
     }
@@ -487,6 +501,7 @@ impl<'a> Builder<'a> {
             names: &mut self.names,
             vars: &self.vars,
             ty: self.ty,
+            declared: &self.declared,
             stage,
             terminals,
             written: Vec::new(),
@@ -500,89 +515,5 @@ fn evaluation_name(stem: &str, local: &LocalVar, e: &Evaluation) -> String {
     match &e.name {
         Some(name) => format!("{name}{side}"),
         None => numbered("", stem, local.component(e.component)) + "_q",
-    }
-}
-
-/// Writes the instructions of the geometry and pointwise stages.
-struct StageSink<'b> {
-    b: &'b mut KernelBuilder,
-    names: &'b mut Names,
-    vars: &'b Vars,
-    ty: ScalarType,
-    stage: &'static str,
-    terminals: BTreeMap<usize, Expr>,
-    /// The instructions.
-    written: Vec<String>,
-}
-
-impl StageSink<'_> {
-    /// A sum of degrees of freedom times numbers, what is added before what is subtracted.
-    fn cell_value(&self, v: &CellValue) -> Option<Expr> {
-        let whole = |(column, _): &(usize, u64)| Columns::new(*column, 1, 1);
-        let single = v.terms.len() == 1;
-        let mut sum: Option<Expr> = None;
-        let (added, subtracted): (Vec<_>, Vec<_>) =
-            v.terms.iter().partition(|(_, bits)| f64::from_bits(*bits) > 0.0);
-        for term in added.into_iter().chain(subtracted) {
-            let columns = whole(term);
-            let locals = &self.vars.inputs;
-            let local = holding(locals, v.function, v.side, columns)?;
-            let index = if single && local.local.columns == columns {
-                Expr::Int(0)
-            } else {
-                Expr::Int(term.0 as i64)
-            };
-            let load = Expr::load(local.var, with_component(index, local.component(v.component)));
-            let factor = f64::from_bits(term.1);
-            let size = if factor.abs() == 1.0 { load } else { Expr::from(factor.abs()) * load };
-            sum = Some(match (sum, factor > 0.0) {
-                (None, true) => size,
-                (None, false) => -size,
-                (Some(sum), true) => sum + size,
-                (Some(sum), false) => sum - size,
-            });
-        }
-        sum
-    }
-}
-
-impl Sink for StageSink<'_> {
-    fn terminal(&mut self, place: usize, op: &Op) -> Result<Expr, FormError> {
-        if let Some(value) = self.terminals.get(&place) {
-            return Ok(value.clone());
-        }
-        let none = || unknown("a terminal", op);
-        match op {
-            Op::Literal(bits) => Ok(Expr::from(f64::from_bits(*bits))),
-            Op::Constant(place, component) => {
-                let var = self.vars.constants.get(&(*place, *component));
-                Ok(Expr::scalar(*var.ok_or_else(none)?))
-            }
-            Op::CellValue(value) => self.cell_value(value).ok_or_else(none),
-            // Evaluations, weights and tables are among the terminals of their stage.
-            Op::Evaluation(..)
-            | Op::FacetValue(..)
-            | Op::Weight(_)
-            | Op::Table(..)
-            | Op::Negate
-            | Op::Arithmetic(_)
-            | Op::Math(_)
-            | Op::Bessel(..)
-            | Op::Compare(_)
-            | Op::And
-            | Op::Or
-            | Op::Not
-            | Op::Select => Err(none()),
-        }
-    }
-
-    fn assign(&mut self, name: Option<&str>, value: Expr) -> Expr {
-        let name = self.names.fresh(name.unwrap_or("t"));
-        let insn_name = self.names.fresh(&format!("set_{name}"));
-        let var = self.b.temporary(name, self.ty, []);
-        let insn = self.b.assign(&insn_name, Access::scalar(var), value);
-        self.b.label(insn, self.stage);
-        self.written.push(insn_name);
-        Expr::scalar(var)
     }
 }

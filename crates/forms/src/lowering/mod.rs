@@ -26,6 +26,7 @@ mod pointwise;
 mod pull;
 mod result;
 mod signature;
+mod sink;
 mod states;
 mod tables;
 mod tabulate;
@@ -195,6 +196,12 @@ fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledF
     let expanded = expand(&form)?;
     let coefficients = expanded.graph.coefficients().iter().map(|c| c.space);
     for space in coefficients.chain(expanded.test).chain(expanded.trial) {
+        match space.cell() {
+            CellShape::Triangle | CellShape::Tetrahedron => {}
+            CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
+                return Err(FormError::Cells { place: "the form" });
+            }
+        }
         // Before sizes are computed from the degree.
         let max = LagrangeElement::max_degree(space.cell());
         if !(1..=max).contains(&space.degree()) {

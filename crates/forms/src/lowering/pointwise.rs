@@ -16,8 +16,8 @@ pub(super) trait Sink {
     /// # Errors
     /// [`FormError::Internal`] of one that has no value at this stage.
     fn terminal(&mut self, place: usize, op: &Op) -> Result<Expr, FormError>;
-    /// Assigns a value to a new temporary (of this name, if given) and gives its value.
-    fn assign(&mut self, name: Option<&str>, value: Expr) -> Expr;
+    /// Assigns the value of a node to a temporary (of this name, if given) and gives its value.
+    fn assign(&mut self, place: usize, name: Option<&str>, value: Expr) -> Expr;
 }
 
 /// Values of nodes that are known, with the number of operations in them.
@@ -39,7 +39,7 @@ pub(super) fn emit(
         let name = named.get(&id).map(String::as_str);
         if node.operands.is_empty() {
             let value = sink.terminal(id, &node.op)?;
-            let value = if is_sum(&node.op) { sink.assign(name, value) } else { value };
+            let value = if is_sum(&node.op) { sink.assign(id, name, value) } else { value };
             known.insert(id, (value, 0));
             continue;
         }
@@ -53,7 +53,7 @@ pub(super) fn emit(
         let value = operation(&node.op, values)?;
         let assigned = name.is_some() || uses.is_shared(id) || size > MAX_OPERATIONS;
         let entry = match assigned && !is_condition(&node.op) {
-            true => (sink.assign(name, value), 0),
+            true => (sink.assign(id, name, value), 0),
             false => (value, size),
         };
         known.insert(id, entry);
@@ -186,7 +186,7 @@ mod tests {
             if *op == Op::Weight(0) { Ok(Expr::Int(1)) } else { Err(unknown("a terminal", op)) }
         }
 
-        fn assign(&mut self, _: Option<&str>, value: Expr) -> Expr {
+        fn assign(&mut self, _: usize, _: Option<&str>, value: Expr) -> Expr {
             value
         }
     }

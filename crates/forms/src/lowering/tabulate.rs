@@ -73,8 +73,11 @@ pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormE
         purlin_form: VERSION,
         name: name.into(),
         cell: match form.cell {
+            CellShape::Interval => ReferenceCell::Interval,
             CellShape::Triangle => ReferenceCell::Triangle,
             CellShape::Tetrahedron => ReferenceCell::Tetrahedron,
+            CellShape::Quadrilateral => ReferenceCell::Quadrilateral,
+            CellShape::Hexahedron => ReferenceCell::Hexahedron,
         },
         gdim: dim,
         rank: 1,

@@ -30,10 +30,7 @@ impl Random {
 
 /// A mesh whose cells all differ.
 fn mesh(cell: CellShape, random: &mut Random) -> Mesh {
-    let mesh = match cell {
-        CellShape::Triangle => Mesh::unit_square(3),
-        CellShape::Tetrahedron => Mesh::unit_cube(1),
-    };
+    let mesh = Mesh::unit(cell, if cell == CellShape::Triangle { 3 } else { 1 });
     let mesh = mesh.unwrap();
     let coordinates = mesh.coordinates().iter().map(|x| x + 0.05 * random.next()).collect();
     Mesh::new(cell, coordinates, mesh.cells().to_vec(), None).unwrap()

@@ -1,6 +1,8 @@
 //! What a list of cells must satisfy to be a mesh.
 
+use super::facets::{FacetKey, FacetSide, is_mirrored};
 use super::{Mesh, MeshError};
+use crate::element::ElementTable;
 
 /// A cell is degenerate if the determinant of its edge vectors is at most this part of its longest
 /// edge to the power of the dimension: below it, rounding in the coordinates decides the sign.
@@ -9,9 +11,7 @@ const DEGENERATE: f64 = 1e-13;
 impl Mesh {
     pub(super) fn check(&self) -> Result<(), MeshError> {
         self.check_lists()?;
-        for cell in 0..self.n_cells() {
-            self.check_cell(cell)?;
-        }
+        self.check_maps()?;
         self.check_facets()
     }
 
@@ -42,46 +42,49 @@ impl Mesh {
         }
     }
 
-    fn check_cell(&self, cell: usize) -> Result<(), MeshError> {
-        let determinant = self.determinant(cell);
+    /// Refuses cells whose maps are degenerate or change their sign.
+    pub(super) fn check_maps(&self) -> Result<(), MeshError> {
+        let nodes = self.geometry_element().ok().and_then(|element| element.points());
+        let table = nodes.and_then(|nodes| self.geometry_table(&nodes, 1));
+        (0..self.n_cells()).try_for_each(|cell| self.check_cell(cell, table.as_ref()))
+    }
+
+    /// `table` is that of the geometry at its nodes; none if cells are affine.
+    fn check_cell(&self, cell: usize, table: Option<&ElementTable>) -> Result<(), MeshError> {
         let longest = self.longest_edge(cell);
         let bound = DEGENERATE * longest.powi(self.shape.dim() as i32);
-        // Not a number: coordinates so large that the products overflow.
-        if determinant.is_nan() || determinant.abs() <= bound {
-            return Err(MeshError::Degenerate { cell, determinant, longest_edge: longest });
+        let Some(table) = table else {
+            return check_determinant(cell, self.determinant(cell), bound, longest);
+        };
+        let determinants = self.determinants(cell, table);
+        let sign = determinants.first().copied().unwrap_or_default().signum();
+        for determinant in determinants {
+            check_determinant(cell, determinant, bound, longest)?;
+            if determinant.signum() != sign {
+                return Err(MeshError::InsideOut { cell });
+            }
         }
         Ok(())
     }
 
     /// Refuses two cells on one side of a facet: a cell given twice, or a fold.
     fn check_facets(&self) -> Result<(), MeshError> {
-        let mut sides: Vec<(Side, usize)> =
-            (0..self.n_cells()).flat_map(|cell| self.sides(cell).map(move |side| (side, cell))).collect();
+        let negative: Vec<bool> = (0..self.n_cells()).map(|cell| self.determinant(cell) < 0.0).collect();
+        let facets = self.shape.facets();
+        let outward: Vec<bool> = (0..facets.len()).map(|i| self.shape.facet_is_outward(i)).collect();
+        let side = |(key, at): (FacetKey, FacetSide)| {
+            let (cell, facet) = (at.cell as usize, at.facet as usize);
+            let (vertices, mut own) = (self.cell(cell), [0; 4]);
+            own.iter_mut().zip(facets[facet]).for_each(|(own, v)| *own = vertices[*v]);
+            let mirrored = is_mirrored(&own[..facets[facet].len()]);
+            ((key, outward[facet] ^ mirrored ^ negative[cell]), cell)
+        };
+        let mut sides: Vec<_> = self.keyed_sides().into_iter().map(side).collect();
         sides.sort_unstable();
         match sides.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             Some(pair) => Err(MeshError::Overlap { cell: pair[1].1, other: pair[0].1 }),
             None => Ok(()),
         }
-    }
-
-    /// The sides of the facets that a cell takes up.
-    fn sides(&self, cell: usize) -> impl Iterator<Item = Side> {
-        let vertices = self.cell(cell);
-        let facets = self.shape.entities(self.shape.dim() - 1);
-        let negative = usize::from(self.determinant(cell) < 0.0);
-        // Facet i lacks vertex i, so its vertices in ascending order have the orientation (-1)^i of
-        // the boundary, turned round where the determinant is negative.
-        facets.iter().enumerate().map(move |(i, facet)| {
-            let mut corners = [u32::MAX; 3];
-            for (corner, local) in corners.iter_mut().zip(*facet) {
-                *corner = vertices[*local];
-            }
-            let descending = |(a, b): (usize, usize)| usize::from(corners[a] > corners[b]);
-            let odd =
-                (i + negative + [(0, 1), (0, 2), (1, 2)].map(descending).iter().sum::<usize>()) % 2 == 1;
-            corners.sort_unstable();
-            (corners, odd)
-        })
     }
 
     fn longest_edge(&self, cell: usize) -> f64 {
@@ -94,5 +97,10 @@ impl Mesh {
     }
 }
 
-/// The ascending vertices of a facet (an edge's third is `u32::MAX`) and which of its two sides.
-type Side = ([u32; 3], bool);
+fn check_determinant(cell: usize, determinant: f64, bound: f64, longest: f64) -> Result<(), MeshError> {
+    // Not a number: coordinates so large that the products overflow.
+    if determinant.is_nan() || determinant.abs() <= bound {
+        return Err(MeshError::Degenerate { cell, determinant, longest_edge: longest });
+    }
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Why a mesh was refused.
 
+use crate::element::{CellShape, ElementError, ElementFamily};
 use thiserror::Error;
 
 /// Why a mesh was refused. Cells are counted from 0; messages about files also give the file's own
@@ -56,6 +57,39 @@ pub enum MeshError {
         /// The length of its longest edge.
         longest_edge: f64,
     },
+    /// The map of a cell is mirrored in one part of it and not in another.
+    #[error(
+        "cell {cell} turns inside out: its map has determinants of both signs; check the order of its vertices, or remesh"
+    )]
+    InsideOut {
+        /// The cell.
+        cell: usize,
+    },
+    /// The element of the cells' maps is no continuous element with nodes on their shape.
+    #[error(
+        "cells of shape {shape} cannot be mapped by {element}; needed a continuous Lagrange element on that shape"
+    )]
+    Geometry {
+        /// The shape of the cells.
+        shape: CellShape,
+        /// The family of the element given.
+        element: ElementFamily,
+    },
+    /// The element of the cells' maps does not exist.
+    #[error(transparent)]
+    Element(#[from] ElementError),
+    /// A node at a corner is not where the vertex is.
+    #[error(
+        "cell {cell} has node {node} at its vertex {vertex}, and they are different points; needed the same"
+    )]
+    Corner {
+        /// The cell.
+        cell: usize,
+        /// The vertex.
+        vertex: u32,
+        /// The node.
+        node: u32,
+    },
     /// Two cells share a facet and lie on the same side of it.
     #[error(
         "cells {other} and {cell} lie on the same side of a facet they share; one is a duplicate, or they overlap"
@@ -69,7 +103,7 @@ pub enum MeshError {
     /// The mesh has more vertices or cells than 32-bit numbers can name, or none.
     #[error("{n} divisions of the unit {domain}: from 1 to {max} are supported")]
     Divisions {
-        /// `square` or `cube`.
+        /// `interval`, `square` or `cube`.
         domain: &'static str,
         /// The number asked for.
         n: usize,

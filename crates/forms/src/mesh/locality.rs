@@ -1,6 +1,8 @@
 //! Reordering cells and vertices so that neighbours in space are neighbours in memory.
 
-use super::Mesh;
+use super::geometry::Curved;
+use super::{Facet, FacetSide, FacetTag, Mesh};
+use std::collections::BTreeMap;
 
 /// Bits of each coordinate on the space-filling curve: 3 · 20 fit a 64-bit key.
 const BITS: u32 = 20;
@@ -31,7 +33,31 @@ impl Mesh {
             }
         }
         let tags = self.tags.as_ref().map(|tags| order.iter().map(|cell| tags[*cell]).collect());
-        Self { shape: self.shape, coordinates, cells, tags }
+        let curved = self.curved.as_ref().map(|curved| {
+            let rows = order.iter().flat_map(|cell| self.cell_nodes(*cell)).copied();
+            Curved { cells: rows.collect(), ..curved.clone() }
+        });
+        let mut places = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(new, old)| places[*old] = new as u32);
+        let mut mesh = Self { shape: self.shape, coordinates, cells, tags, curved, facet_tags: Vec::new() };
+        mesh.facet_tags = self.moved_facet_tags(&mesh, &places);
+        mesh
+    }
+
+    /// The tags of facets by the lower of their cells in the mesh whose cells are `places` of these.
+    fn moved_facet_tags(&self, moved: &Self, places: &[u32]) -> Vec<FacetTag> {
+        if self.facet_tags.is_empty() {
+            return Vec::new();
+        }
+        let lowest = |facet: &Facet| facet.other.map(|side| (side, facet.side));
+        let lower: BTreeMap<_, _> = moved.facets().iter().filter_map(lowest).collect();
+        let tag = |tag: &FacetTag| {
+            let side = FacetSide { cell: places[tag.side.cell as usize], ..tag.side };
+            FacetTag { side: *lower.get(&side).unwrap_or(&side), ..*tag }
+        };
+        let mut tags: Vec<FacetTag> = self.facet_tags.iter().map(tag).collect();
+        tags.sort_unstable();
+        tags
     }
 
     fn hilbert_keys(&self) -> Vec<u64> {
@@ -44,9 +70,11 @@ impl Mesh {
         // One scale for all axes keeps the curve's cells cubes.
         let extent = low.iter().zip(&high).map(|(l, h)| h - l).fold(f64::MIN_POSITIVE, f64::max);
         let scale = f64::from((1_u32 << BITS) - 1) / extent;
-        let centre = vec![1.0 / (dim + 1) as f64; dim];
+        let centre = vec![if self.shape.is_simplex() { 1.0 / (dim + 1) as f64 } else { 0.5 }; dim];
+        let map = self.point_map(&centre);
         let key = |cell| {
-            let point = self.point(cell, &centre);
+            let mut point = vec![0.0; dim];
+            map.place(cell, 0, &mut point);
             // A float-to-integer cast saturates, so rounding at the rim cannot wrap.
             let grid = point.iter().zip(&low).map(|(x, l)| (((x - l) * scale) as u32).min((1 << BITS) - 1));
             hilbert_key(&mut grid.collect::<Vec<_>>())

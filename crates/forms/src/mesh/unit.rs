@@ -3,18 +3,25 @@
 use super::{Mesh, MeshError};
 use crate::element::CellShape;
 
+/// 2³² - 1 vertices can be named with 32 bits, and one number is left over for `none`.
+const MAX_INTERVAL: usize = u32::MAX as usize - 2;
 /// 65,535² vertices can be named with 32 bits, and one number is left over for `none`.
 const MAX_SQUARE: usize = 65_534;
 /// 1,625³ likewise.
 const MAX_CUBE: usize = 1_624;
 
 impl Mesh {
-    /// The unit square or cube, whose cells have this shape.
+    /// The unit interval, square or cube, whose cells have this shape.
+    ///
+    /// Intervals, quadrilaterals and hexahedra, like vertices, are numbered with x fastest.
     ///
     /// # Errors
     /// As [`Mesh::unit_square`] and [`Mesh::unit_cube`].
     pub fn unit(shape: CellShape, n: usize) -> Result<Self, MeshError> {
         match shape {
+            CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
+                Self::unit_product(shape, n)
+            }
             CellShape::Triangle => Self::unit_square(n),
             CellShape::Tetrahedron => Self::unit_cube(n),
         }
@@ -43,7 +50,7 @@ impl Mesh {
             cells.extend(corners.clone().flat_map(|c| [c, c + 1, c + row + 1]));
             cells.extend(corners.flat_map(|c| [c, c + row + 1, c + row]));
         }
-        Ok(Self { shape: CellShape::Triangle, coordinates, cells, tags: None })
+        Ok(Self::unchecked(CellShape::Triangle, coordinates, cells, None))
     }
 
     /// The unit cube: `n`³ cubes, each cut around its diagonal from (0,0,0) to (1,1,1) into 6
@@ -74,15 +81,37 @@ impl Mesh {
                 }
             }
         }
-        Ok(Self { shape: CellShape::Tetrahedron, coordinates, cells, tags: None })
+        Ok(Self::unchecked(CellShape::Tetrahedron, coordinates, cells, None))
     }
 
-    /// Whether the unit square (`dim` is 2) or cube can have `n` divisions a side.
+    fn unit_product(shape: CellShape, n: usize) -> Result<Self, MeshError> {
+        let dim = shape.dim();
+        Self::check_divisions(dim, n)?;
+        let (rows, corners) = (n + 1, shape.n_vertices());
+        let (mut coordinates, mut cells) = lists(dim * rows.pow(dim as u32), n.pow(dim as u32), corners)?;
+        let place = |number: usize, of: usize, axis: usize| number / of.pow(axis as u32) % of;
+        for vertex in 0..rows.pow(dim as u32) {
+            coordinates.extend((0..dim).map(|axis| place(vertex, rows, axis) as f64 / n as f64));
+        }
+        for cell in 0..n.pow(dim as u32) {
+            cells.extend((0..corners).map(|corner| {
+                let at = |axis: usize| (place(cell, n, axis) + (corner >> axis & 1)) * rows.pow(axis as u32);
+                (0..dim).map(at).sum::<usize>() as u32
+            }));
+        }
+        Ok(Self::unchecked(shape, coordinates, cells, None))
+    }
+
+    /// Whether the unit interval (`dim` is 1), square or cube can have `n` divisions a side.
     ///
     /// # Errors
     /// [`MeshError::Divisions`] if `n` is 0 or the vertices cannot be numbered with 32 bits.
     pub fn check_divisions(dim: usize, n: usize) -> Result<(), MeshError> {
-        let (domain, max) = if dim == 2 { ("square", MAX_SQUARE) } else { ("cube", MAX_CUBE) };
+        let (domain, max) = match dim {
+            1 => ("interval", MAX_INTERVAL),
+            2 => ("square", MAX_SQUARE),
+            _ => ("cube", MAX_CUBE),
+        };
         if (1..=max).contains(&n) { Ok(()) } else { Err(MeshError::Divisions { domain, n, max }) }
     }
 }

@@ -1,4 +1,4 @@
-//! Global numbering of the degrees of freedom of continuous Lagrange spaces.
+//! Global numbering of the degrees of freedom of an element on a mesh.
 //!
 //! ```
 //! use purlin_forms::{mesh::Mesh, numbering::Numbering};
@@ -15,9 +15,9 @@ mod entities;
 
 use thiserror::Error;
 
-use crate::element::{ElementError, LagrangeElement};
+use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation, vertex_order};
 use crate::mesh::Mesh;
-use entities::{EntityTable, Orientations};
+use entities::EntityTable;
 
 /// Why a numbering was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -26,6 +26,14 @@ pub enum NumberingError {
     /// There is no element of the degree.
     #[error(transparent)]
     Element(#[from] ElementError),
+    /// The element is on other cells than those of the mesh.
+    #[error("the mesh has cells of shape {mesh}, and the element is on a {element}; needed one shape")]
+    Shape {
+        /// The shape of the mesh's cells.
+        mesh: CellShape,
+        /// The shape of the element.
+        element: CellShape,
+    },
     /// There are more numbers than the 32-bit maps of the kernels hold.
     #[error(
         "P{degree} on {cells} cells has more than {max} degrees of freedom, which 32-bit maps cannot name; lower the degree or split the mesh",
@@ -47,50 +55,128 @@ pub enum NumberingError {
     },
 }
 
-/// The map from the basis functions of each cell to the global degrees of freedom of a continuous
-/// Lagrange space.
+/// What the local degrees of freedom of one entity of a cell are multiplied by before they are
+/// coefficients of the cell's basis functions.
+///
+/// Results of a test function are multiplied by the transpose before they are added to the global
+/// ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntityTransform {
+    /// The dimension of the entity.
+    pub dim: usize,
+    /// Its number in the cell.
+    pub entity: usize,
+    /// The degrees of freedom that are transformed.
+    pub dofs: std::ops::Range<usize>,
+    /// By state, [dofs, dofs] row-major.
+    pub matrices: Vec<Vec<f64>>,
+}
+
+/// The map from the basis functions of each cell to the global degrees of freedom of a space.
 ///
 /// Numbers are given in the order in which the cells first touch them, so a mesh in a local order
-/// (see [`Mesh::reorder_for_locality`]) has a local numbering. The nodes of an edge or face are
-/// numbered along its vertices' numbers, so both sides agree however their cells list them.
+/// (see [`Mesh::reorder_for_locality`]) has a local numbering. The degrees of freedom of an edge or
+/// face refer to its vertices by ascending number, so both sides agree however their cells list
+/// them. Where that only permutes them, as of Lagrange elements, the map is permuted; else a cell
+/// says by its [states](Numbering::states) which matrix of a [transform](Numbering::transforms)
+/// turns the global degrees of freedom into its own.
 ///
 /// A vector space numbers its nodes likewise, with components innermost: component `c` of `m` of
 /// degree of freedom `i` is entry `m i + c`, that is `u[i, c]` of an array [dofs, m].
+///
+/// ```
+/// use purlin_forms::element::{CellShape, ElementFamily, FiniteElement};
+/// use purlin_forms::{mesh::Mesh, numbering::Numbering};
+///
+/// let mesh = Mesh::unit_square(1)?;
+/// let element = FiniteElement::new(CellShape::Triangle, ElementFamily::NedelecFirst, 1)?;
+/// let numbering = Numbering::of(&mesh, &element)?;
+/// assert_eq!(numbering.n_dofs(), 5); // one an edge
+/// assert_eq!(numbering.transforms()[1].matrices, [[1.0], [-1.0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbering {
-    element: LagrangeElement,
+    element: FiniteElement,
     n_dofs: usize,
     dofs: Vec<i32>,
+    transforms: Vec<EntityTransform>,
+    states: Vec<i32>,
 }
 
 impl Numbering {
-    /// Numbers the Lagrange space of `degree` on `mesh`.
+    /// Numbers the Lagrange space of `degree` on `mesh`, on equispaced nodes.
     ///
     /// # Errors
-    /// [`NumberingError::Element`] if there is no such element, [`NumberingError::TooMany`] above
-    /// `i32::MAX` numbers, [`NumberingError::Memory`].
+    /// [`NumberingError::Element`] if there is no such element, else those of [`Numbering::of`].
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, section 2.1: the indirection map of a function space.
     pub fn new(mesh: &Mesh, degree: usize) -> Result<Self, NumberingError> {
-        let element = LagrangeElement::new(mesh.shape(), degree)?;
-        let no_memory = || NumberingError::Memory { degree, cells: mesh.n_cells() };
-        let mut builder = Builder::new(mesh, &element).ok_or_else(no_memory)?;
-        let mut dofs = Vec::new();
-        let size = mesh.n_cells().checked_mul(element.dim()).ok_or_else(no_memory)?;
-        dofs.try_reserve_exact(size).map_err(|_| no_memory())?;
-        let too_many = || NumberingError::TooMany { degree, cells: mesh.n_cells() };
-        for cell in 0..mesh.n_cells() {
-            builder.number_cell(mesh.cell(cell), &mut dofs).ok_or_else(too_many)?;
+        Self::of(mesh, LagrangeElement::new(mesh.shape(), degree)?.as_element())
+    }
+
+    /// Numbers the space of `element` on `mesh`.
+    ///
+    /// # Errors
+    /// [`NumberingError::Shape`] if the mesh has other cells, [`NumberingError::TooMany`] above
+    /// `i32::MAX` numbers, [`NumberingError::Memory`].
+    pub fn of(mesh: &Mesh, element: &FiniteElement) -> Result<Self, NumberingError> {
+        if mesh.shape() != element.shape() {
+            return Err(NumberingError::Shape { mesh: mesh.shape(), element: element.shape() });
         }
-        let n_dofs = builder.next as usize;
-        Ok(Self { element, n_dofs, dofs })
+        let (degree, cells) = (element.degree(), mesh.n_cells());
+        let no_memory = || NumberingError::Memory { degree, cells };
+        let mut builder = Builder::new(mesh, element).ok_or_else(no_memory)?;
+        let mut map = CellMap::default();
+        let size = cells.checked_mul(element.n_dofs()).ok_or_else(no_memory)?;
+        map.dofs.try_reserve_exact(size).map_err(|_| no_memory())?;
+        for cell in 0..cells {
+            builder
+                .number_cell(mesh.cell(cell), &mut map)
+                .ok_or(NumberingError::TooMany { degree, cells })?;
+        }
+        let transforms = builder.transforms(element);
+        let (n_dofs, CellMap { dofs, states }) = (builder.next as usize, map);
+        Ok(Self { element: element.clone(), n_dofs, dofs, transforms, states })
     }
 
     /// The element whose basis functions are numbered.
     #[must_use]
-    pub const fn element(&self) -> &LagrangeElement {
+    pub const fn element(&self) -> &FiniteElement {
         &self.element
+    }
+
+    /// What a cell does to its degrees of freedom, by entity; empty if the map says it all.
+    #[must_use]
+    pub fn transforms(&self) -> &[EntityTransform] {
+        &self.transforms
+    }
+
+    /// Which matrix of each transform a cell takes: [cells, transforms] row-major.
+    #[must_use]
+    pub fn states(&self) -> &[i32] {
+        &self.states
+    }
+
+    /// Turns the global values of a cell's degrees of freedom, in the order of [`Numbering::cell`],
+    /// into coefficients of its basis functions. Values are left as they are if there is no such
+    /// cell or they are fewer than its degrees of freedom.
+    pub fn to_local(&self, cell: usize, values: &mut [f64]) {
+        let n = self.transforms.len();
+        let states = self.states.get(cell * n..(cell + 1) * n).unwrap_or(&[]);
+        for (transform, state) in self.transforms.iter().zip(states) {
+            let size = transform.dofs.len();
+            let (Some(part), Some(matrix)) =
+                (values.get_mut(transform.dofs.clone()), transform.matrices.get(*state as usize))
+            else {
+                continue;
+            };
+            let rows = matrix.chunks_exact(size);
+            let turned: Vec<f64> =
+                rows.map(|row| row.iter().zip(part.iter()).map(|(a, x)| a * x).sum()).collect();
+            part.copy_from_slice(&turned);
+        }
     }
 
     /// The number of global (scalar) degrees of freedom.
@@ -102,7 +188,7 @@ impl Numbering {
     /// The number of basis functions of a cell.
     #[must_use]
     pub fn dofs_per_cell(&self) -> usize {
-        self.element.dim()
+        self.element.n_dofs()
     }
 
     /// The map, [cells, dofs per cell] row-major, in the order of the cells of the mesh.
@@ -120,19 +206,21 @@ impl Numbering {
 
     /// The nodes of the degrees of freedom, [dofs, dim] row-major, on the mesh that was numbered: a
     /// function is interpolated by its values there. A node on a shared entity is computed from the
-    /// first cell that has it.
+    /// first cell that has it. Empty if degrees of freedom are not values at points.
     #[must_use]
     pub fn dof_points(&self, mesh: &Mesh) -> Vec<f64> {
+        let Some(nodes) = self.element.points() else { return Vec::new() };
         let dim = mesh.shape().dim();
+        let map = mesh.point_map(&nodes);
         let mut points = vec![0.0; self.n_dofs * dim];
         let mut next = 0;
         for cell in 0..mesh.n_cells() {
             let dofs = self.cell(cell);
-            for (dof, node) in dofs.iter().zip(self.element.points().chunks_exact(dim)) {
+            for (node, dof) in dofs.iter().enumerate() {
                 // A cell's new numbers all lie above those given before it.
                 let at = *dof as usize;
                 if at >= next {
-                    mesh.map_point(cell, node, &mut points[at * dim..(at + 1) * dim]);
+                    map.place(cell, node, &mut points[at * dim..(at + 1) * dim]);
                 }
             }
             next = dofs.iter().fold(next, |next, dof| next.max(*dof as usize + 1));
@@ -141,15 +229,22 @@ impl Numbering {
     }
 }
 
+/// What is known of the cells so far.
+#[derive(Default)]
+struct CellMap {
+    dofs: Vec<i32>,
+    states: Vec<i32>,
+}
+
 /// Numbers given so far, by entity.
 struct Builder {
-    shape: crate::element::CellShape,
+    shape: CellShape,
     /// Numbers per entity of each dimension.
     sizes: Vec<usize>,
+    reorientations: Vec<Reorientation>,
     vertices: Vec<i32>,
     edges: EntityTable,
     faces: EntityTable,
-    orientations: [Orientations; 2],
     next: i32,
 }
 
@@ -166,50 +261,60 @@ const NONE: i32 = -1;
 
 impl Builder {
     /// None if there is no memory.
-    fn new(mesh: &Mesh, element: &LagrangeElement) -> Option<Self> {
+    fn new(mesh: &Mesh, element: &FiniteElement) -> Option<Self> {
         let shape = mesh.shape();
-        let degree = element.degree();
-        let faces = if shape.dim() == 3 { 2 * mesh.n_cells() } else { 1 };
+        // a table of a discontinuous element stays empty
+        let size = |dim: usize, each: usize| if element.dofs_per_entity(dim) == 0 { 1 } else { each };
+        let faces = if shape.dim() == 3 { size(2, 2 * mesh.n_cells()) } else { 1 };
         Some(Self {
             shape,
             sizes: (0..=shape.dim()).map(|dim| element.dofs_per_entity(dim)).collect(),
+            reorientations: (0..=shape.dim()).map(|dim| element.reorientation(dim)).collect(),
             vertices: filled(NONE, mesh.n_vertices())?,
-            // About 1.2 edges and 2 faces a tetrahedron, 1.5 edges a triangle.
-            edges: EntityTable::with_capacity(2 * mesh.n_cells())?,
+            // About 1.2 edges and 2 faces a tetrahedron, 1.5 edges a triangle, 3 edges a cube.
+            edges: EntityTable::with_capacity(size(1, 2 * mesh.n_cells()))?,
             faces: EntityTable::with_capacity(faces)?,
-            orientations: [Orientations::new(2, degree), Orientations::new(3, degree)],
             next: 0,
         })
     }
 
+    /// The transforms of the entities, in the order of the states of a cell.
+    fn transforms(&self, element: &FiniteElement) -> Vec<EntityTransform> {
+        let mut transforms = Vec::new();
+        for (dim, reorientation) in self.reorientations.iter().enumerate() {
+            let Reorientation::Matrices(matrices) = reorientation else { continue };
+            transforms.extend((0..self.shape.entities(dim).len()).map(|entity| EntityTransform {
+                dim,
+                entity,
+                dofs: element.entity_dofs(dim, entity),
+                matrices: matrices.clone(),
+            }));
+        }
+        transforms
+    }
+
     /// Appends the numbers of one cell; none if they run out.
-    fn number_cell(&mut self, cell: &[u32], dofs: &mut Vec<i32>) -> Option<()> {
+    fn number_cell(&mut self, cell: &[u32], map: &mut CellMap) -> Option<()> {
         for dim in 0..self.sizes.len() {
             let size = self.sizes[dim];
             if size == 0 {
                 continue;
             }
             for entity in self.shape.entities(dim) {
-                let mut vertices = [0; 4];
+                let mut vertices = [0; 8];
                 for (global, local) in vertices.iter_mut().zip(*entity) {
                     *global = cell[*local];
                 }
-                self.number_entity(dim, &vertices[..entity.len()], size, dofs)?;
+                self.number_entity(dim, &vertices[..entity.len()], size, map)?;
             }
         }
         Some(())
     }
 
-    fn number_entity(
-        &mut self,
-        dim: usize,
-        vertices: &[u32],
-        size: usize,
-        dofs: &mut Vec<i32>,
-    ) -> Option<()> {
+    fn number_entity(&mut self, dim: usize, vertices: &[u32], size: usize, map: &mut CellMap) -> Option<()> {
         if dim == self.shape.dim() {
             let first = take(&mut self.next, size)?;
-            dofs.extend(first..first + size as i32);
+            map.dofs.extend(first..first + size as i32);
             return Some(());
         }
         let next = &mut self.next;
@@ -222,9 +327,16 @@ impl Builder {
             *slot = take(next, size)?;
         }
         let first = *slot;
-        match dim {
-            0 => dofs.push(first),
-            _ => dofs.extend(self.orientations[dim - 1].of(vertices).iter().map(|i| first + i)),
+        match &self.reorientations[dim] {
+            Reorientation::None => map.dofs.extend(first..first + size as i32),
+            Reorientation::Permutations(tables) => {
+                let places = &tables[vertex_order(vertices)];
+                map.dofs.extend(places.iter().map(|i| first + *i as i32));
+            }
+            Reorientation::Matrices(_) => {
+                map.dofs.extend(first..first + size as i32);
+                map.states.push(vertex_order(vertices) as i32);
+            }
         }
         Some(())
     }

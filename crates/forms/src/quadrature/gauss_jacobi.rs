@@ -75,8 +75,8 @@ fn jacobi(n: usize, alpha: usize, x: f64) -> (f64, f64) {
     (value, slope)
 }
 
-/// The collapsed product rule for total degree `degree`: `floor(degree/2) + 1` points along each
-/// direction.
+/// The collapsed product rule of a triangle or tetrahedron for total degree `degree`:
+/// `floor(degree/2) + 1` points along each direction.
 ///
 /// The simplex is the cube collapsed axis by axis: `x = s (1-t) (1-u)`, `y = t (1-u)`, `z = u`,
 /// whose Jacobian is the weight of the Gauss–Jacobi rules in `t` and `u`. The first direction runs
@@ -90,17 +90,14 @@ pub(super) fn collapsed(shape: CellShape, degree: usize) -> Rule {
         for j in 0..n {
             let (s, t) = (lines[0].0[i], lines[1].0[j]);
             let weight = lines[0].1[i] * lines[1].1[j];
-            match shape {
-                CellShape::Triangle => {
-                    rule.points.extend([s * (1.0 - t), t]);
-                    rule.weights.push(weight);
-                }
-                CellShape::Tetrahedron => {
-                    for (u, w) in lines[2].0.iter().zip(&lines[2].1) {
-                        rule.points.extend([s * (1.0 - t) * (1.0 - u), t * (1.0 - u), *u]);
-                        rule.weights.push(weight * w);
-                    }
-                }
+            if shape.dim() == 2 {
+                rule.points.extend([s * (1.0 - t), t]);
+                rule.weights.push(weight);
+                continue;
+            }
+            for (u, w) in lines[2].0.iter().zip(&lines[2].1) {
+                rule.points.extend([s * (1.0 - t) * (1.0 - u), t * (1.0 - u), *u]);
+                rule.weights.push(weight * w);
             }
         }
     }

@@ -12,6 +12,7 @@
 //! ```
 
 mod gauss_jacobi;
+mod lobatto;
 mod tables;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 use crate::element::CellShape;
 pub use gauss_jacobi::gauss_jacobi;
+pub use lobatto::gauss_lobatto;
 use tables::{JASKOWIEC_SUKUMAR, Table, XIAO_GIMBUTAS_TETRAHEDRON, XIAO_GIMBUTAS_TRIANGLE};
 
 /// Points and weights on a reference cell.
@@ -30,9 +32,10 @@ pub struct Rule {
     pub shape: CellShape,
     /// The points, [points, dim] row-major, in reference coordinates, inside the cell.
     pub points: Vec<f64>,
-    /// The weights, positive; their sum is the cell's volume (1/2 or 1/6).
+    /// The weights, positive; their sum is the cell's volume.
     pub weights: Vec<f64>,
-    /// The highest total degree that the rule integrates exactly.
+    /// The highest total degree that the rule integrates exactly; on squares and cubes, the highest
+    /// degree in each coordinate.
     pub degree: usize,
     /// Family and size, as in `Xiao–Gimbutas degree 6`.
     pub name: String,
@@ -98,9 +101,11 @@ pub enum QuadratureError {
 /// The highest degree for which [`rule`] answers: collapsed rules are tested up to it.
 pub const MAX_DEGREE: usize = 60;
 
-/// The rule that integrates every polynomial of total degree `degree` on the reference cell.
+/// The rule that integrates every polynomial of total degree `degree` on the reference cell; on
+/// squares and cubes, of that degree in each coordinate.
 ///
-/// Degrees 0 and 1 share the one-point rule at the centroid.
+/// Degrees 0 and 1 share the one-point rule at the centroid. All schemes are the Gauss–Legendre
+/// rule on intervals, and its products on squares and cubes.
 ///
 /// # Errors
 /// [`QuadratureError::Degree`] above [`MAX_DEGREE`].
@@ -120,7 +125,8 @@ pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result
     };
     match table {
         Some((table, degree)) => table.rule(shape, degree),
-        None => Ok(gauss_jacobi::collapsed(shape, degree)),
+        None => Ok(Rule::gauss_legendre(shape, degree / 2 + 1)
+            .unwrap_or_else(|| gauss_jacobi::collapsed(shape, degree))),
     }
 }
 
@@ -128,6 +134,7 @@ pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result
 /// degree, then the earlier table.
 fn smallest(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> {
     let tables: &[&'static Table] = match shape {
+        CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => &[],
         CellShape::Triangle => &[&XIAO_GIMBUTAS_TRIANGLE],
         CellShape::Tetrahedron => &[&XIAO_GIMBUTAS_TETRAHEDRON, &JASKOWIEC_SUKUMAR],
     };
@@ -138,6 +145,7 @@ fn smallest(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> 
 
 fn exact_degree(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> {
     let table = match shape {
+        CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => return None,
         CellShape::Triangle => &XIAO_GIMBUTAS_TRIANGLE,
         CellShape::Tetrahedron => &XIAO_GIMBUTAS_TETRAHEDRON,
     };

@@ -52,6 +52,9 @@ impl<'a> Tables<'a> {
         if cell != mesh.shape() {
             return Err(FormError::MixedCells { first: cell, second: mesh.shape() });
         }
+        if !mesh.is_affine() {
+            return Err(FormError::Cells { place: "the mesh" });
+        }
         let terminals = Terminals::of(form)?;
         inputs.check_names(form)?;
         inputs.check_nodes(cell, &terminals.degrees().into_iter().collect())?;

@@ -36,7 +36,7 @@ pub(super) fn gathers_first(
 }
 
 /// Names of the statements of a loop.
-fn statements(kernel: &Kernel, iname: &str) -> Vec<String> {
+pub(super) fn statements(kernel: &Kernel, iname: &str) -> Vec<String> {
     let name = |node: &Node| match node {
         Node::Loop(l, _) => kernel.inames[*l].name.clone(),
         Node::Insn(i) => kernel.insns[*i].name.clone(),

@@ -11,14 +11,17 @@
 mod cell;
 mod error;
 mod node;
+mod schema;
 mod validate;
 mod values;
 
 pub use cell::ReferenceCell;
 pub use error::TabulatedError;
 pub use node::{Arithmetic, Bessel, Function as MathFunction, Node, Relation};
+pub use schema::json_schema;
 pub use values::Values;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,7 +29,7 @@ use std::collections::BTreeMap;
 pub const VERSION: u32 = 1;
 
 /// A form after its derivatives were carried out and pulled back to the reference cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TabulatedForm {
     /// Version of the format: [`VERSION`].
@@ -55,7 +58,7 @@ pub struct TabulatedForm {
 }
 
 /// Type of the reals of a form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Single precision.
@@ -66,7 +69,7 @@ pub enum Precision {
 }
 
 /// A numbering: an `i32` map `[n_cells, columns]` into arrays `[n, block]` (`[n]` if `block` is 1).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Space {
     /// Its name; the map is `<name>_dofs` and the number of its entries `n_<name>`.
@@ -93,7 +96,7 @@ pub struct Space {
 }
 
 /// A transformation of the degrees of freedom of an entity of the cell by its orientation there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transform {
     /// Dimension of the entity and its number in the reference cell.
@@ -105,7 +108,7 @@ pub struct Transform {
 }
 
 /// A function whose degrees of freedom are an array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Function {
     /// Its name, which is that of the argument.
@@ -120,7 +123,7 @@ pub struct Function {
 }
 
 /// What a function is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The position; at most one function is.
@@ -130,7 +133,7 @@ pub enum Role {
 }
 
 /// A constant of any shape; its components are numbered row-major.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Constant {
     /// Its name.
@@ -154,7 +157,7 @@ impl Constant {
 }
 
 /// A result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
     /// Its name, which is that of the argument.
@@ -164,7 +167,7 @@ pub struct Output {
 }
 
 /// Over which entities an integral is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IntegralType {
     /// Cells.
@@ -176,7 +179,7 @@ pub enum IntegralType {
 }
 
 /// A side of an interior facet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Side {
     /// The first cell.
     #[serde(rename = "+")]
@@ -187,7 +190,7 @@ pub enum Side {
 }
 
 /// An integral with its quadrature rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Integral {
     /// Over what.
@@ -222,7 +225,7 @@ pub struct Integral {
 
 /// A table: `[points, dofs]`, over facets `[facets, points, dofs]`, and with permutations
 /// `[permutations, facets, points, dofs]`. One that is the same at all points has one row for them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// Its name in the kernel, as a hint.
@@ -235,7 +238,7 @@ pub struct Table {
 }
 
 /// `sum over i of table[q, i] * local[offset + stride * i, component]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
     /// Place of the function.
@@ -260,7 +263,7 @@ pub struct Evaluation {
 }
 
 /// `output[...] += sum over q of test[q, i] * trial[q, j] * factor`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
     /// Place of the output.
@@ -272,7 +275,7 @@ pub struct Term {
 }
 
 /// Basis functions of an argument.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TermArgument {
     /// Place of the table.

@@ -7,6 +7,9 @@ use super::{
 use purlin_ir::verify::is_name;
 use std::collections::BTreeSet;
 
+/// Maximum number of columns, and of components: sizes of arrays stay far within 64 bits.
+const MAX_EXTENT: usize = 1 << 16;
+
 type Checked = Result<(), TabulatedError>;
 
 fn invalid(place: impl Into<String>, found: impl ToString, needed: impl Into<String>) -> Checked {
@@ -56,6 +59,11 @@ impl TabulatedForm {
             if constant.shape.contains(&0) {
                 return invalid(format!("constants[{k}].shape"), "an extent of 0", "positive extents");
             }
+            let size = constant.shape.iter().fold(1_usize, |n, extent| n.saturating_mul(*extent));
+            if size > MAX_EXTENT {
+                let needed = format!("at most {MAX_EXTENT}");
+                return invalid(format!("constants[{k}].shape"), format!("{size} components"), needed);
+            }
         }
         self.check_outputs()?;
         for (k, integral) in self.integrals.iter().enumerate() {
@@ -99,6 +107,13 @@ impl TabulatedForm {
                 place,
                 format!("{} columns of {} components", space.columns, space.block),
                 "at least one of each",
+            );
+        }
+        if space.columns > MAX_EXTENT || space.block > MAX_EXTENT {
+            return invalid(
+                place,
+                format!("{} columns of {} components", space.columns, space.block),
+                format!("at most {MAX_EXTENT} of each"),
             );
         }
         if let Some(nodes) = &space.nodes {

@@ -1,5 +1,6 @@
 //! Writes to a temporary that stands for a box of an array, and stores it once.
 
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -74,7 +75,9 @@ pub struct BufferWrites {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// `global`, `local` or `private`.
-    pub space: String,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::copy_spaces")]
+    pub space: AddressSpace,
     /// Name of the temporary; `{var}_buffer` if absent. Loops and instructions are named after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<String>,
@@ -91,7 +94,6 @@ impl BufferWrites {
 
     /// Buffers what the kernel writes of `var`.
     pub fn whole(var: impl Into<String>, space: AddressSpace) -> Self {
-        let space = space.name().into();
         Self { var: var.into(), at: None, space, temporary: None, work_items: Vec::new() }
     }
 
@@ -120,7 +122,7 @@ impl fmt::Display for BufferWrites {
         if let Some(at) = &self.at {
             write!(f, " in `{at}`")?;
         }
-        write!(f, " in {} `{}`", self.space, self.name())?;
+        write!(f, " in {} `{}`", self.space.name(), self.name())?;
         if !self.work_items.is_empty() {
             let sizes: Vec<_> = self.work_items.iter().map(i64::to_string).collect();
             write!(f, " by {} work-items", sizes.join(" x "))?;
@@ -389,7 +391,7 @@ impl Region {
             });
         }
         let Some(covered) = covered else { return Ok(false) };
-        let (domain, _) = poly.instances(site.insn, Side::Sink);
+        let (domain, _) = poly.instances_under(site.insn, site.conditions, Side::Sink);
         isl::Set::from_disjuncts(&covered.space()?, &poly.in_context(domain))?.is_subset(&covered)
     }
 }
@@ -421,7 +423,7 @@ impl BufferWrites {
         }
         check_work_items(&self.work_items)?;
         check_only_accessed(kernel, var)?;
-        memory(&self.space, "buffer")
+        memory(self.space, "buffer")
     }
 
     /// The parts that buffer the box; the names of the new loops must be free.

@@ -2,6 +2,7 @@
 //! work-items gives.
 
 use super::reduce_in_tree::{Values, work_item_tag};
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -94,7 +95,9 @@ pub struct ParalleliseScan {
     pub scan: Option<String>,
     /// `l.0`, `l.1` or `l.2`, for the loop itself as well; the tag of the loop if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<String>,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::work_item_tags")]
+    pub tag: Option<AxisTag>,
 }
 
 impl ParalleliseScan {
@@ -105,8 +108,8 @@ impl ParalleliseScan {
 
     /// Runs on the work-items along the axis of this tag.
     #[must_use]
-    pub fn by_work_items(mut self, tag: impl Into<String>) -> Self {
-        self.tag = Some(tag.into());
+    pub fn by_work_items(mut self, tag: AxisTag) -> Self {
+        self.tag = Some(tag);
         self
     }
 
@@ -211,7 +214,7 @@ impl Primitive for ParalleliseScan {
             HasValue::Always => None,
             HasValue::UnderPredicate => kernel.insns[id].predicate.clone(),
         };
-        let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
+        let tag = work_item_tag(kernel, iname, self.tag)?;
         let values = Values::of(kernel, iname)?;
         let of = &kernel.vars[total].name;
         let name = self.scan.clone().unwrap_or_else(|| format!("{of}_scan"));
@@ -233,7 +236,7 @@ impl Primitive for ParalleliseScan {
             all.extend(draw::loops_of(kernel, &update).into_iter().map(|l| Self::new(l, &update)));
         }
         let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("scanned"));
-        Some(if p.one_in(2) { step } else { step.by_work_items("l.0") })
+        Some(if p.one_in(2) { step } else { step.by_work_items(AxisTag::Local(0)) })
     }
 }
 

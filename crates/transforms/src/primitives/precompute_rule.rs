@@ -1,5 +1,6 @@
 //! Stores what a substitution rule gives before it is used.
 
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
@@ -72,7 +73,9 @@ pub struct PrecomputeRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// `global`, `local` or `private`.
-    pub space: String,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::copy_spaces")]
+    pub space: AddressSpace,
     /// Name of the temporary; `{rule}_values` if absent. Loops and the instruction are named after
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +106,7 @@ impl PrecomputeRule {
         Self {
             rule: rule.into(),
             at: None,
-            space: space.name().into(),
+            space,
             temporary: None,
             inames: Vec::new(),
             work_items: Vec::new(),
@@ -145,7 +148,7 @@ impl PrecomputeRule {
     }
 
     fn temporary<'a>(&'a self, name: &'a str) -> Temporary<'a> {
-        let (space, inames, work_items) = (&self.space, &self.inames, &self.work_items);
+        let (space, inames, work_items) = (self.space, &self.inames, &self.work_items);
         Temporary { name, space, inames, work_items, footprint: self.footprint, verb: "compute" }
     }
 }

@@ -1,5 +1,6 @@
 //! Copies what a region reads of an array to a temporary.
 
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
@@ -67,7 +68,9 @@ pub struct PrefetchArray {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// `global`, `local` or `private`.
-    pub space: String,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::copy_spaces")]
+    pub space: AddressSpace,
     /// Name of the temporary; `{var}_tile` if absent. Loops and the instruction are named after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<String>,
@@ -97,7 +100,7 @@ impl PrefetchArray {
         Self {
             var: var.into(),
             at: None,
-            space: space.name().into(),
+            space,
             temporary: None,
             inames: Vec::new(),
             work_items: Vec::new(),
@@ -215,7 +218,7 @@ impl Primitive for PrefetchArray {
 
 impl PrefetchArray {
     fn temporary<'a>(&'a self, name: &'a str) -> Temporary<'a> {
-        let (space, inames, work_items) = (&self.space, &self.inames, &self.work_items);
+        let (space, inames, work_items) = (self.space, &self.inames, &self.work_items);
         Temporary { name, space, inames, work_items, footprint: self.footprint, verb: "fetch" }
     }
 

@@ -1,5 +1,6 @@
 //! Joins the terms of an update pairwise, in logarithmically many steps.
 
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::lookup::NO_REDUCTION;
@@ -94,7 +95,9 @@ pub struct ReduceInTree {
     pub tree: Option<String>,
     /// `l.0`, `l.1` or `l.2`, for the loop over the terms as well; the tag of that loop if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<String>,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::work_item_tags")]
+    pub tag: Option<AxisTag>,
     /// Whether the work-items of a sub-group hold the terms and read them by shuffles.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shuffle: bool,
@@ -108,8 +111,8 @@ impl ReduceInTree {
 
     /// Runs on the work-items along the axis of this tag.
     #[must_use]
-    pub fn by_work_items(mut self, tag: impl Into<String>) -> Self {
-        self.tag = Some(tag.into());
+    pub fn by_work_items(mut self, tag: AxisTag) -> Self {
+        self.tag = Some(tag);
         self
     }
 
@@ -240,7 +243,7 @@ impl Primitive for ReduceInTree {
             )
         })?;
         check_terms_fit(kernel, insn, op)?;
-        let tag = work_item_tag(kernel, iname, self.tag.as_deref())?;
+        let tag = work_item_tag(kernel, iname, self.tag)?;
         let poly = analysis.polyhedral();
         let outer = poly.loops(id).len() - 1;
         let predicate = insn.predicate.as_ref().filter(|p| !mentions(p, iname));
@@ -270,22 +273,26 @@ impl Primitive for ReduceInTree {
         let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("tree"));
         Some(match p.below(4) {
             0 => step,
-            1 => step.by_work_items("l.0").by_shuffles(),
-            _ => step.by_work_items("l.0"),
+            1 => step.by_work_items(AxisTag::Local(0)).by_shuffles(),
+            _ => step.by_work_items(AxisTag::Local(0)),
         })
     }
 }
 
-/// The tag of work-items that a text says, or else that a loop has.
-pub(super) fn work_item_tag(kernel: &Kernel, iname: InameId, text: Option<&str>) -> Result<AxisTag, Refusal> {
-    let tag = match text {
-        None => return Ok(kernel.inames[iname].tag),
-        Some(text) => AxisTag::parse(text),
-    };
-    tag.filter(|tag| matches!(tag, AxisTag::Local(_))).ok_or_else(|| {
-        let found = format!("`{}` is no axis of the work-items of a group", text.unwrap_or_default());
-        Refusal::argument("tag", found, "l.0, l.1 or l.2")
-    })
+/// The tag of work-items that is asked for, or else that a loop has.
+pub(super) fn work_item_tag(
+    kernel: &Kernel,
+    iname: InameId,
+    wanted: Option<AxisTag>,
+) -> Result<AxisTag, Refusal> {
+    match wanted {
+        None => Ok(kernel.inames[iname].tag),
+        Some(tag @ AxisTag::Local(_)) => Ok(tag),
+        Some(tag @ (AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_))) => {
+            let found = format!("`{tag}` is no axis of the work-items of a group");
+            Err(Refusal::argument("tag", found, "l.0, l.1 or l.2"))
+        }
+    }
 }
 
 /// The values of a loop that has a constant largest length.

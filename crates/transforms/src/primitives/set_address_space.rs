@@ -1,5 +1,6 @@
 //! Moves a temporary or a table to other memory.
 
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -24,7 +25,7 @@ use std::fmt;
 /// sees it (the table of [`purlin_analysis::placement`]); no atomic update of it becomes private.
 ///
 /// # Errors
-/// An unknown variable or address space, an argument or parameter, memory that does not suit the
+/// An unknown variable, an argument or parameter, memory that does not suit the
 /// variable, and a flow that would be cut, with two instances.
 ///
 /// # Elsewhere
@@ -35,19 +36,21 @@ pub struct SetAddressSpace {
     /// The variable.
     pub var: String,
     /// `global`, `constant`, `local`, `subgroup` or `private`.
-    pub space: String,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::spaces")]
+    pub space: AddressSpace,
 }
 
 impl SetAddressSpace {
     /// Moves `var` to `space`.
     pub fn new(var: impl Into<String>, space: AddressSpace) -> Self {
-        Self { var: var.into(), space: space.name().into() }
+        Self { var: var.into(), space }
     }
 }
 
 impl fmt::Display for SetAddressSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "set address space of `{}` to {}", self.var, self.space)
+        write!(f, "set address space of `{}` to {}", self.var, self.space.name())
     }
 }
 
@@ -74,10 +77,7 @@ impl Primitive for SetAddressSpace {
     fn check(&self, analysis: &Analysis) -> Result<NewMemory, Refusal> {
         let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
-        let space = AddressSpace::ALL.into_iter().find(|s| s.name() == self.space).ok_or_else(|| {
-            let known = format!("one of {}", AddressSpace::ALL.map(AddressSpace::name).join(", "));
-            Refusal::argument("space", format!("`{}` is no address space", self.space), known)
-        })?;
+        let space = self.space;
         let own = match kernel.vars[var].kind {
             VarKind::Temporary | VarKind::Table(_) => true,
             VarKind::Param | VarKind::Argument(_) => false,

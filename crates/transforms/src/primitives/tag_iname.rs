@@ -1,5 +1,6 @@
 //! Says where the iterations of a loop run.
 
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -40,13 +41,15 @@ pub struct TagIname {
     /// The loop.
     pub iname: String,
     /// `g.0`–`g.2`, `l.0`–`l.2`, `vector` or `sequential`.
-    pub tag: String,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::tags_but_unroll")]
+    pub tag: AxisTag,
 }
 
 impl TagIname {
-    /// Tags `iname` with the tag of that text.
-    pub fn new(iname: impl Into<String>, tag: impl Into<String>) -> Self {
-        Self { iname: iname.into(), tag: tag.into() }
+    /// Tags `iname`.
+    pub fn new(iname: impl Into<String>, tag: AxisTag) -> Self {
+        Self { iname: iname.into(), tag }
     }
 }
 
@@ -76,7 +79,7 @@ impl Primitive for TagIname {
     fn check(&self, analysis: &Analysis) -> Result<Tagged, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
-        Ok(Tagged { iname, tag: parallel_tag(kernel, iname, &self.tag)? })
+        Ok(Tagged { iname, tag: parallel_tag(kernel, iname, self.tag)? })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Tagged) {
@@ -85,23 +88,19 @@ impl Primitive for TagIname {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let tags = AxisTag::ALL.iter().filter(|t| !matches!(t, AxisTag::Unrolled));
-        let mut tags: Vec<_> = tags.map(AxisTag::to_string).collect();
-        tags.extend(["g.0", "l.0", "l.0", "l.0"].map(str::to_owned));
+        let mut tags: Vec<_> = tags.copied().collect();
+        tags.extend([AxisTag::Group(0), AxisTag::Local(0), AxisTag::Local(0), AxisTag::Local(0)]);
         let iname = p.of(&draw::loops(kernel))?;
         Some(Self::new(iname, p.of(&tags)?))
     }
 }
 
-/// The tag of a text, if the loop may have it as far as its own form goes.
+/// The tag, if the loop may have it as far as its own form goes.
 ///
 /// # Errors
-/// [`Refusal::Argument`]: no tag, or `unroll`. [`Refusal::Unfit`]: a parallel tag for the iname of
+/// [`Refusal::Argument`]: `unroll`. [`Refusal::Unfit`]: a parallel tag for the iname of
 /// a reduction.
-pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, text: &str) -> Result<AxisTag, Refusal> {
-    let tag = AxisTag::parse(text).ok_or_else(|| {
-        let known: Vec<_> = AxisTag::ALL.iter().map(AxisTag::to_string).collect();
-        Refusal::argument("tag", format!("`{text}` is no tag"), format!("one of {}", known.join(", ")))
-    })?;
+pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, tag: AxisTag) -> Result<AxisTag, Refusal> {
     let parallel = match tag {
         AxisTag::Unrolled => {
             let needed = "the step unroll_iname, which checks the length of the loop";

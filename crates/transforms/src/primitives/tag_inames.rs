@@ -2,6 +2,7 @@
 
 use super::tag_iname::{IN_TREE, parallel_tag};
 use super::unroll_iname::{NO_AXIS, TRIP_COUNT, VALUES_BOUNDED, check_unrolled};
+use crate::argument;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -39,13 +40,15 @@ pub struct TagInames {
     /// The loops.
     pub inames: Vec<String>,
     /// `g.0`–`g.2`, `l.0`–`l.2`, `vector`, `unroll` or `sequential`.
-    pub tag: String,
+    #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
+    #[schemars(schema_with = "argument::tags")]
+    pub tag: AxisTag,
 }
 
 impl TagInames {
-    /// Tags `inames` with the tag of that text.
-    pub fn new<S: Into<String>>(inames: impl IntoIterator<Item = S>, tag: impl Into<String>) -> Self {
-        Self { inames: inames.into_iter().map(Into::into).collect(), tag: tag.into() }
+    /// Tags `inames`.
+    pub fn new<S: Into<String>>(inames: impl IntoIterator<Item = S>, tag: AxisTag) -> Self {
+        Self { inames: inames.into_iter().map(Into::into).collect(), tag }
     }
 }
 
@@ -73,14 +76,14 @@ impl Primitive for TagInames {
             let needed = "one or more; name the loops to tag";
             return Err(Refusal::argument("inames", "no iname is given", needed));
         }
-        let unrolled = self.tag == AxisTag::Unrolled.to_string();
+        let unrolled = self.tag == AxisTag::Unrolled;
         let tagged = |name: &String| {
             let iname = lookup::iname(kernel, name)?;
             let tag = if unrolled {
                 check_unrolled(analysis, iname)?;
                 AxisTag::Unrolled
             } else {
-                parallel_tag(kernel, iname, &self.tag)?
+                parallel_tag(kernel, iname, self.tag)?
             };
             Ok((iname, tag))
         };
@@ -95,6 +98,9 @@ impl Primitive for TagInames {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let all = draw::loops(kernel);
-        Some(Self::new([p.of(&all)?, p.of(&all)?], p.among(["l.0", "g.0", "l.1"])))
+        Some(Self::new(
+            [p.of(&all)?, p.of(&all)?],
+            p.among([AxisTag::Local(0), AxisTag::Group(0), AxisTag::Local(1)]),
+        ))
     }
 }

@@ -182,7 +182,8 @@ pub fn certain_elements(
     })
 }
 
-/// The elements that accesses may touch, likewise: conditions that are not affine count as true.
+/// The elements that accesses may touch, likewise: conditions that are not affine count as true,
+/// and so do those behind which a part of the condition reads.
 ///
 /// # Errors
 /// A failure of isl.
@@ -193,7 +194,7 @@ pub fn possible_elements(
     rank: usize,
 ) -> Result<isl::Set, Refusal> {
     elements(poly, sites, around, rank, &|site, _| {
-        let (instances, _) = poly.instances(site.insn, Side::Source);
+        let (instances, _) = poly.instances_under(site.insn, site.conditions, Side::Source);
         Some(cross(&instances, &poly.domains(&site.reduction, Side::Source).0))
     })
 }

@@ -1,7 +1,7 @@
 //! What a step made: handles to loops, arrays, rules and instructions, by name.
 
 use purlin_ir::Kernel;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 
 macro_rules! handles {
@@ -73,8 +73,13 @@ impl Made {
             old: impl Iterator<Item = &'a String>,
             new: impl Iterator<Item = &'a String>,
         ) -> Vec<String> {
-            let old: BTreeSet<&String> = old.collect();
-            new.filter(|name| !old.contains(name)).cloned().collect()
+            let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
+            // a step leaves most of the order as it is: what both begin and end with is not new
+            let begin = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+            let (old, new) = (&old[begin..], &new[begin..]);
+            let end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+            let old: HashSet<_> = old[..old.len() - end].iter().collect();
+            new[..new.len() - end].iter().filter(|name| !old.contains(name)).map(|n| (*n).clone()).collect()
         }
         let arrays = fresh(before.vars.values().map(|v| &v.name), after.vars.values().map(|v| &v.name));
         let loops = fresh(before.inames.values().map(|i| &i.name), after.inames.values().map(|i| &i.name));

@@ -37,7 +37,7 @@ use crate::primitives::{
 };
 use crate::recipe::Recipe;
 use crate::refusal::{Refusal, TransformError};
-use purlin_analysis::Analysis;
+use purlin_analysis::{Analysis, Known};
 use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
 
 /// Loops are reordered within a nest.
@@ -47,28 +47,37 @@ pub const NEST: Obligation = Obligation::new(
 );
 
 /// A kernel under transformation, and the steps that led to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Schedule {
-    kernel: Kernel,
+    known: Known,
     recipe: Recipe,
 }
+
+impl PartialEq for Schedule {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { known, recipe } = self;
+        known.kernel() == other.known.kernel() && *recipe == other.recipe
+    }
+}
+
+impl Eq for Schedule {}
 
 type Applied<T> = Result<T, TransformError>;
 
 impl Schedule {
     /// The schedule of a kernel to which nothing has been done.
     pub fn of(kernel: &Kernel) -> Self {
-        Self { kernel: kernel.clone(), recipe: Recipe::default() }
+        Self { known: Known::of(kernel.clone()), recipe: Recipe::default() }
     }
 
     /// The kernel as it is now.
     pub fn kernel(&self) -> &Kernel {
-        &self.kernel
+        self.known.kernel()
     }
 
     /// What is known of the kernel as it is now.
     pub fn analysis(&self) -> Analysis<'_> {
-        Analysis::of(&self.kernel)
+        self.known.analysis()
     }
 
     /// The steps so far.
@@ -78,7 +87,7 @@ impl Schedule {
 
     /// The kernel and the steps.
     pub fn finish(self) -> (Kernel, Recipe) {
-        (self.kernel, self.recipe)
+        (self.known.into_kernel(), self.recipe)
     }
 
     /// Applies a step and records it; returns handles to what it made.
@@ -88,8 +97,8 @@ impl Schedule {
     pub fn apply(&mut self, step: impl Into<Step>) -> Applied<Made> {
         let step = step.into();
         let (after, made) = step.apply_to(&self.analysis())?;
-        let made = Made::of(&made, &self.kernel, &after);
-        self.kernel = after;
+        let made = Made::of(&made, self.kernel(), after.kernel());
+        self.known = after;
         self.recipe.steps.push(step);
         Ok(made)
     }
@@ -110,7 +119,7 @@ impl Schedule {
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
     pub fn make<P: Primitive + Into<Step>>(&mut self, primitive: P) -> Applied<P::Made> {
         let (after, made) = primitive.apply_to(&self.analysis())?;
-        self.kernel = after;
+        self.known = after;
         self.recipe.steps.push(primitive.into());
         Ok(made)
     }
@@ -141,7 +150,7 @@ impl Schedule {
             AxisTag::Unrolled => self.apply(UnrollIname::new(iname)),
             AxisTag::Vector => self.apply(VectoriseIname::new(iname)),
             AxisTag::Sequential | AxisTag::Group(_) | AxisTag::Local(_) => {
-                self.apply(TagIname::new(iname, tag.to_string()))
+                self.apply(TagIname::new(iname, tag))
             }
         }
         .map(|_| ())
@@ -182,15 +191,15 @@ impl Schedule {
     /// The names of a nest in today's order, if each of the loops is directly inside another.
     fn nest(&self, names: &[String]) -> Result<Vec<String>, Refusal> {
         let wanted =
-            names.iter().map(|n| crate::lookup::iname(&self.kernel, n)).collect::<Result<Vec<_>, _>>()?;
+            names.iter().map(|n| crate::lookup::iname(self.kernel(), n)).collect::<Result<Vec<_>, _>>()?;
         let mut found: Vec<InameId> = Vec::new();
-        let mut nodes = self.kernel.body.as_slice();
+        let mut nodes = self.kernel().body.as_slice();
         while let Some((l, body)) = next_loop(nodes, &wanted, found.is_empty()) {
             found.push(l);
             nodes = body;
         }
         let all = wanted.iter().all(|l| found.contains(l)) && found.len() == wanted.len();
-        let name = |l: &InameId| self.kernel.inames[*l].name.clone();
+        let name = |l: &InameId| self.kernel().inames[*l].name.clone();
         match all {
             true => Ok(found.iter().map(name).collect()),
             false => Err(NEST.unfit(format!(

@@ -14,7 +14,7 @@ const COPY_LOOPS: [&str; 8] = ["_0", "_1", "_2", "_3", "_o", "_l0", "_l1", "_l2"
 impl Schedule {
     /// A free name: `stem`, or with a number behind it.
     pub fn fresh(&self, stem: &str) -> String {
-        self.kernel.fresh_name(stem)
+        self.kernel().fresh_name(stem)
     }
 
     /// The first of `stem`, `stem_1`, `stem_2`, … that is free and `suits`.
@@ -123,9 +123,9 @@ impl Schedule {
     /// Those of [`SeparateArray`].
     pub fn separate(&mut self, array: impl Into<String>, axis: u32) -> Applied<Vec<Array>> {
         let mut array = array.into();
-        let id = self.kernel.var(&array);
+        let id = self.kernel().var(&array);
         let extent =
-            id.and_then(|v| self.kernel.vars[v].shape.get(axis as usize)?.as_constant()).unwrap_or(0);
+            id.and_then(|v| self.kernel().vars[v].shape.get(axis as usize)?.as_constant()).unwrap_or(0);
         let parts = |name: &str| (0..extent).map(|k| format!("{name}_{k}")).collect::<Vec<_>>();
         if parts(&array).iter().any(|part| self.fresh(part) != *part) {
             let to = self.fresh_with(&array, parts);
@@ -183,6 +183,6 @@ impl Schedule {
         if loops.is_empty() {
             return Ok(());
         }
-        self.apply(TagInames::new(loops, tag.to_string())).map(|_| ())
+        self.apply(TagInames::new(loops, tag)).map(|_| ())
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Temporary<'a> {
     /// Name of the temporary.
     pub(crate) name: &'a str,
     /// `global`, `local` or `private`.
-    pub(crate) space: &'a str,
+    pub(crate) space: AddressSpace,
     /// Names of the loops over its axes, or none.
     pub(crate) inames: &'a [String],
     /// Work-items along `l.0`, `l.1`, `l.2` that share one flat loop, or none.
@@ -107,7 +107,7 @@ impl Temporary<'_> {
 
     /// The arguments as they stand in the name of an operation.
     pub(crate) fn describe(&self) -> String {
-        let mut text = format!(" into {} `{}`", self.space, self.name);
+        let mut text = format!(" into {} `{}`", self.space.name(), self.name);
         if !self.inames.is_empty() {
             let names: Vec<_> = self.inames.iter().map(|n| format!("`{n}`")).collect();
             text += &format!(" by {}", names.join(", "));
@@ -139,16 +139,16 @@ pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Refusal> {
     ))
 }
 
-/// The memory of a name, for a `copy` or a `buffer`.
+/// The memory, if it is one for a `copy` or a `buffer`.
 ///
 /// # Errors
 /// [`Refusal::Argument`] with what there is.
-pub(crate) fn memory(name: &str, what: &str) -> Result<AddressSpace, Refusal> {
-    match AddressSpace::ALL.into_iter().find(|s| s.name() == name) {
-        Some(space @ (AddressSpace::Global | AddressSpace::Local | AddressSpace::Private)) => Ok(space),
-        Some(AddressSpace::Constant | AddressSpace::SubGroup) | None => Err(Refusal::argument(
+pub(crate) fn memory(space: AddressSpace, what: &str) -> Result<AddressSpace, Refusal> {
+    match space {
+        AddressSpace::Global | AddressSpace::Local | AddressSpace::Private => Ok(space),
+        AddressSpace::Constant | AddressSpace::SubGroup => Err(Refusal::argument(
             "space",
-            format!("`{name}` is no memory for a {what}"),
+            format!("`{}` is no memory for a {what}", space.name()),
             "global, local or private",
         )),
     }

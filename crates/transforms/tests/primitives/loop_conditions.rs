@@ -4,6 +4,7 @@
 
 use crate::story::story;
 use purlin_ir::AddressSpace::{Local, Private};
+use purlin_ir::AxisTag;
 use purlin_transforms::primitives::*;
 use purlin_transforms::{Selection, Step};
 
@@ -152,15 +153,15 @@ all_keep! {
     unrolled: INNER, [UnrollIname::new("j")];
     unrolled_in_a_window: &INNER.replace("0..8 WHERE", "i..i + 3 WHERE").replace("n, 8]", "n, n + 8]"), [UnrollIname::new("j")];
     vectorised: INNER, [VectoriseIname::new("j")];
-    on_work_items: INNER, [TagIname::new("i", "g.0"), TagIname::new("j", "l.0")];
-    shifted_on_work_items: INNER, [TagIname::new("i", "g.0"), TagIname::new("j", "l.0"), ShiftIname::new("j", 2)];
+    on_work_items: INNER, [TagIname::new("i", AxisTag::Group(0)), TagIname::new("j", AxisTag::Local(0))];
+    shifted_on_work_items: INNER, [TagIname::new("i", AxisTag::Group(0)), TagIname::new("j", AxisTag::Local(0)), ShiftIname::new("j", 2)];
     pipelined: FILLED, [PipelineLoop::new("j", ["t"])];
     pipelined_and_mapped: FILLED, [PipelineLoop::new("j", ["t"]), MapInames::new(["k"], rows(&[&[-1]]))];
     fill_of_a_pipeline_vectorised: FILLED, [PipelineLoop::new("j", ["t"]), VectoriseIname::new("k"), VectoriseIname::new("k_first")];
     fill_of_a_pipeline_split_and_reversed: FILLED, [PipelineLoop::new("j", ["t"]).with_buffers(3), SplitIname::new("k", 2), ReverseIname::new("k_i")];
     staged_reads: INNER, [PrefetchArray::new("a", "i", Private)];
     staged_exactly: INNER, [PrefetchArray::new("a", "i", Private).exactly()];
-    staged_by_work_items: INNER, [TagIname::new("i", "g.0"), PrefetchArray::new("a", "i", Local).by_work_items([4])];
+    staged_by_work_items: INNER, [TagIname::new("i", AxisTag::Group(0)), PrefetchArray::new("a", "i", Local).by_work_items([4])];
     staged_writes: INNER, [BufferWrites::new("y", "i", Private)];
     precomputed: INNER, [ExtractRule::new("r", ["p", "q"], "a[p, q]"), PrecomputeRule::new("r", "i", Private).exactly()];
     hoisted: &INNER.replace("s: y[i, j] += 2.0*a[i, j]", "s: y[i, 0] = 2.0*a[i, 1]\n    u: y[i, j] += 1.0")

@@ -5,7 +5,7 @@ use crate::story::{assert_style, kernel};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use purlin_interp::sample::config;
-use purlin_ir::AddressSpace;
+use purlin_ir::{AddressSpace, AxisTag};
 use purlin_transforms::primitives::{
     Assume, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames, PrefetchArray,
     SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,
@@ -32,7 +32,7 @@ fn one_of_each() -> Recipe {
         .then(SplitIname::new("cell", 32))
         .then(SplitIname { outer: Some("block".into()), ..SplitIname::new("i", 4) })
         .then(SplitIname::new("k", 4).with_tail(Tail::Peel))
-        .then(TagIname::new("block", "g.0"))
+        .then(TagIname::new("block", AxisTag::Group(0)))
         .then(UnrollIname::new("j"))
         .then(MapInames::new(["i", "j"], [vec![1, 1], vec![0, 1]]).shifted([0, -1]))
         .then(DuplicateIname::new(
@@ -52,12 +52,47 @@ fn saved_as_json() {
 
 #[test]
 fn no_steps_as_json() {
-    assert_eq!(Recipe::default().to_json().unwrap(), "{\n  \"steps\": []\n}");
+    assert_eq!(Recipe::default().to_json().unwrap(), "{\n  \"purlin_recipe\": 1,\n  \"steps\": []\n}");
 }
 
 #[test]
 fn printed_as_a_list() {
     assert_snapshot!(one_of_each().to_string());
+}
+
+/// A file from before recipes had a version. It must load for ever.
+const WITHOUT_VERSION: &str = include_str!("recipe_without_version.json");
+
+#[test]
+fn reads_a_file_without_a_version() {
+    assert_eq!(Recipe::from_json(WITHOUT_VERSION).unwrap(), one_of_each());
+}
+
+#[test]
+fn reads_a_list_of_steps() {
+    let (_, list) = WITHOUT_VERSION.split_once(':').unwrap();
+    let (list, _) = list.rsplit_once('}').unwrap();
+    assert_eq!(Recipe::from_json(list).unwrap(), one_of_each());
+}
+
+#[test]
+fn refuses_an_unknown_version() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 2, "steps": [{"splat_iname": {"iname": "i"}}]}"#));
+}
+
+#[test]
+fn refuses_two_versions() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 1, "purlin_recipe": 1, "steps": []}"#));
+}
+
+#[test]
+fn refuses_an_object_without_steps() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 1}"#));
+}
+
+#[test]
+fn refuses_an_unknown_key() {
+    assert_snapshot!(refusal(r#"{"purlin_recipe": 1, "stages": []}"#));
 }
 
 fn refusal(json: &str) -> String {
@@ -92,6 +127,40 @@ fn refuses_an_argument_of_another_type() {
 }
 
 #[test]
+fn refuses_an_unknown_tag() {
+    assert_snapshot!(refusal(r#"{"steps": [{"tag_iname": {"iname": "i", "tag": "g.3"}}]}"#));
+}
+
+#[test]
+fn refuses_an_unknown_tag_of_several_loops() {
+    assert_snapshot!(refusal(r#"{"steps": [{"tag_inames": {"inames": ["c", "d"], "tag": "l.3"}}]}"#));
+}
+
+#[test]
+fn refuses_an_unknown_tag_that_could_be_absent() {
+    assert_snapshot!(refusal(r#"{"steps": [{"reduce_in_tree": {"iname": "i", "tag": "l"}}]}"#));
+}
+
+#[test]
+fn refuses_an_unknown_address_space() {
+    assert_snapshot!(refusal(r#"{"steps": [{"set_address_space": {"var": "t", "space": "shared"}}]}"#));
+}
+
+/// The schema of an argument that has a name for each value lists the names.
+#[test]
+fn schemas_list_the_values() {
+    let values = |step: &str, field: &str| {
+        let info = primitives().iter().find(|p| p.step_name == step).unwrap();
+        let schema = serde_json::to_value((info.schema)()).unwrap();
+        schema["properties"][field]["enum"].to_string()
+    };
+    assert_eq!(values("tag_iname", "tag"), r#"["sequential","vector","g.0","g.1","g.2","l.0","l.1","l.2"]"#);
+    assert_eq!(values("reduce_in_tree", "tag"), r#"["l.0","l.1","l.2"]"#);
+    assert_eq!(values("set_address_space", "space"), r#"["global","constant","local","subgroup","private"]"#);
+    assert_eq!(values("prefetch_array", "space"), r#"["global","local","private"]"#);
+}
+
+#[test]
 fn refuses_what_is_no_json() {
     assert_snapshot!(refusal("split i by 4"));
 }
@@ -100,13 +169,13 @@ fn refuses_what_is_no_json() {
 fn failing_step_is_named() {
     let recipe = Recipe::default()
         .then(SplitIname::new("i", 4))
-        .then(TagIname::new("i_o", "g.0"))
-        .then(TagIname::new("i_i", "g.0"))
-        .then(TagIname::new("i_i", "l.0"));
+        .then(TagIname::new("i_o", AxisTag::Group(0)))
+        .then(TagIname::new("i_i", AxisTag::Group(0)))
+        .then(TagIname::new("i_i", AxisTag::Local(0)));
     let error = recipe.apply(&kernel(SCALE)).unwrap_err();
     assert_style(&error.to_string());
     assert_eq!((error.number, error.total), (3, 4));
-    assert_eq!(*error.step, Step::from(TagIname::new("i_i", "g.0")));
+    assert_eq!(*error.step, Step::from(TagIname::new("i_i", AxisTag::Group(0))));
     assert_snapshot!(format!("{error}\n\n{}", error.kernel));
 }
 
@@ -114,7 +183,7 @@ fn failing_step_is_named() {
 fn trace_shows_the_kernel_after_each_step() {
     let recipe = Recipe::default()
         .then(SplitIname::new("i", 4))
-        .then(TagIname::new("i_o", "g.0"))
+        .then(TagIname::new("i_o", AxisTag::Group(0)))
         .then(Assume::at_least("n", 1));
     let trace = recipe.trace(&kernel(SCALE)).unwrap();
     let shown: Vec<_> = trace.iter().map(|(step, kernel)| format!("=== {step}\n\n{kernel}")).collect();
@@ -153,6 +222,14 @@ fn name() -> impl Strategy<Value = String> {
     proptest::sample::select(vec!["i", "cell", "j_o", "§ \"quoted\"", "", "for"]).prop_map(str::to_owned)
 }
 
+fn tag() -> impl Strategy<Value = AxisTag> {
+    proptest::sample::select(AxisTag::ALL.to_vec())
+}
+
+fn space() -> impl Strategy<Value = AddressSpace> {
+    proptest::sample::select(AddressSpace::ALL.to_vec())
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (name(), any::<i64>(), any::<Option<bool>>(), name()).prop_map(|(i, f, named, other)| {
@@ -160,13 +237,13 @@ fn step() -> impl Strategy<Value = Step> {
             SplitIname { outer, ..SplitIname::new(i, f) }.into()
         }),
         (name(), name()).prop_map(|(a, b)| InterchangeInames::new(a, b).into()),
-        (name(), name()).prop_map(|(a, b)| TagIname::new(a, b).into()),
+        (name(), tag()).prop_map(|(a, b)| TagIname::new(a, b).into()),
         name().prop_map(|i| UnrollIname::new(i).into()),
         (name(), any::<i64>()).prop_map(|(p, v)| FixParameter::new(p, v).into()),
         (name(), any::<i64>()).prop_map(|(p, v)| Assume::at_most(p, v).into()),
         name().prop_map(|a| Assume::injective(a).into()),
         name().prop_map(|i| MakeAtomic::insn(i).into()),
-        (name(), name()).prop_map(|(var, space)| SetAddressSpace { var, space }.into()),
+        (name(), space()).prop_map(|(var, space)| SetAddressSpace { var, space }.into()),
     ]
 }
 

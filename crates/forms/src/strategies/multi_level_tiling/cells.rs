@@ -1,6 +1,6 @@
 //! The cells of a group: inside the loops over tiles, around each stage.
 
-use super::super::blocks::gathers_first;
+use super::super::blocks::{gathers_first, statements};
 use super::tiles::Tiles;
 use super::{Axes, MultiLevelTiling};
 use crate::program::CellProgram;
@@ -71,8 +71,15 @@ pub(super) fn group(
     if args.staged {
         around.gathers_by_themselves(s, program)?;
     }
-    let stems = vec!["cell_zero"; blocks.len()];
-    let zeroes = s.distribute_as(&around.geometry, blocks.iter().map(|b| &b.quad_tile), &stems)?;
+    // on curved cells nothing is the same at all points: then the first tiles have the loop
+    let first = statements(s.kernel(), around.geometry.name()).into_iter().next();
+    let is_bare = blocks.first().is_some_and(|b| first.as_deref() == Some(b.quad_tile.name()));
+    let later = &blocks[usize::from(is_bare)..];
+    let mut zeroes: Vec<Loop> = is_bare.then(|| around.geometry.clone()).into_iter().collect();
+    if !later.is_empty() {
+        let stems = vec!["cell_zero"; later.len()];
+        zeroes.extend(s.distribute_as(&around.geometry, later.iter().map(|b| &b.quad_tile), &stems)?);
+    }
     for (tiles, zero) in blocks.iter().zip(zeroes) {
         s.interchange(&zero, &tiles.quad_tile)?;
         let start = s.distribute_one(&zero, &tiles.quad_row_tile, "cell_start")?;
@@ -105,7 +112,10 @@ impl Group {
         Ok(())
     }
 
-    pub(super) fn on_axes(&self, axes: &mut Axes) {
-        axes.cells.push(self.geometry.clone());
+    pub(super) fn on_axes(&self, s: &Schedule, axes: &mut Axes) {
+        // on curved cells it may have held gathers alone, which are part of the prefetches by now
+        if s.kernel().iname(self.geometry.name()).is_some() {
+            axes.cells.push(self.geometry.clone());
+        }
     }
 }

@@ -109,7 +109,7 @@ fn tile(s: &mut Schedule, program: &CellProgram, args: &MultiLevelTiling) -> Res
     let commits: Vec<_> = nests.iter().flat_map(|n| n.commits()).collect();
     make_atomic(s, &commits)?;
     let mut axes = Axes { unrolled: moved.unrolled, cells: moved.cells, items: moved.items };
-    group.on_axes(&mut axes);
+    group.on_axes(s, &mut axes);
     nests.iter().for_each(|nest| nest.on_axes(&mut axes));
     s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
     s.tag(&group.group, AxisTag::Group(0))?;

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Write the small Gmsh files `crates/forms/tests/data/sector_*.msh` of every cell, order and format.
+
+    python3 -m venv .venv && .venv/bin/pip install gmsh==4.15.2
+    .venv/bin/python scripts/test_meshes.py
+
+A quarter of the ring between radius 1 and 2, extruded by 1 for solids, is cut into cells that are
+curved from order 2 on. The inner arc has tag 11, the outer 12, the cells have 7; other facets are not
+saved. `sector_mixed.msh` has triangles beside quadrangles.
+"""
+
+import pathlib
+
+import gmsh
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "crates/forms/tests/data"
+FORMATS = {"41": (4.1, 0), "41_binary": (4.1, 1), "22": (2.2, 0), "22_binary": (2.2, 1)}
+
+
+def sector(geo, start, end, recombine, solid):
+    """A ring between two angles in quarters, by points on both radii."""
+    from math import cos, pi, sin
+
+    origin = geo.addPoint(0, 0, 0)
+    corner = [
+        geo.addPoint(r * cos(a * pi / 2), r * sin(a * pi / 2), 0) for r in (1, 2) for a in (start, end)
+    ]
+    inner = geo.addCircleArc(corner[0], origin, corner[1])
+    outer = geo.addCircleArc(corner[2], origin, corner[3])
+    sides = [geo.addLine(corner[0], corner[2]), geo.addLine(corner[1], corner[3])]
+    face = geo.addPlaneSurface([geo.addCurveLoop([sides[0], outer, -sides[1], -inner])])
+    for curve, points in ((inner, 3), (outer, 3), (sides[0], 2), (sides[1], 2)):
+        geo.mesh.setTransfiniteCurve(curve, points)
+    geo.mesh.setTransfiniteSurface(face)
+    if recombine:
+        geo.mesh.setRecombine(2, face)
+    if not solid:
+        return [face], [inner], [outer]
+    made = geo.extrude([(2, face)], 0, 0, 1, numElements=[1], recombine=recombine)
+    # the face at the end, the volume, and the sides in the order of the loop
+    return [made[1][1]], [made[5][1]], [made[3][1]]
+
+
+def model(parts, dim):
+    gmsh.clear()
+    geo = gmsh.model.geo
+    cells, inner, outer = [], [], []
+    for start, end, recombine in parts:
+        some = sector(geo, start, end, recombine, dim == 3)
+        for group, found in zip((cells, inner, outer), some):
+            group += found
+    geo.synchronize()
+    gmsh.model.addPhysicalGroup(dim, cells, 7)
+    gmsh.model.addPhysicalGroup(dim - 1, inner, 11)
+    gmsh.model.addPhysicalGroup(dim - 1, outer, 12)
+    gmsh.model.mesh.generate(dim)
+
+
+def write(name, version, binary):
+    gmsh.option.setNumber("Mesh.MshFileVersion", version)
+    gmsh.option.setNumber("Mesh.Binary", binary)
+    gmsh.write(str(DATA / f"sector_{name}.msh"))
+
+
+def main():
+    gmsh.initialize()
+    gmsh.option.setNumber("General.Verbosity", 0)
+    shapes = [("triangle", 2, False), ("quadrangle", 2, True), ("tetrahedron", 3, False), ("hexahedron", 3, True)]
+    for name, dim, recombine in shapes:
+        for order in range(1, 5):
+            model([(0, 1, recombine)], dim)
+            gmsh.model.mesh.setOrder(order)
+            # every format at order 2
+            formats = FORMATS if order == 2 else {"41": FORMATS["41"]}
+            for suffix, (version, binary) in formats.items():
+                write(f"{name}_{order}_{suffix}", version, binary)
+    model([(0, 1, False), (1, 2, True)], 2)
+    write("mixed", 4.1, 0)
+
+
+if __name__ == "__main__":
+    main()
