@@ -19,7 +19,7 @@ from dolfinx import fem, la, mesh
 from dolfinx.fem import petsc
 from mpi4py import MPI
 from petsc4py import PETSc
-from ufl import TestFunction, TrialFunction, avg, curl, div, ds, dS, dx, grad, inner, jump
+from ufl import TestFunction, TrialFunction, avg, curl, div, dS, ds, dx, grad, inner, jump
 
 import purlin.dolfinx
 

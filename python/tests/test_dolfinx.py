@@ -1,6 +1,7 @@
 """Forms on meshes of DOLFINx, against its own assembler, on one and on two processes."""
 
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -113,3 +114,8 @@ def test_a_part_of_a_mixed_space_is_refused():
         "the space of `w0` has 12 degrees of freedom a cell in blocks of 1, needed 6 in blocks of 2: "
         "it is a part of another space; `collapse()` it"
     )
+
+
+def test_the_example_runs(capsys):
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "dolfinx" / "poisson.py"))
+    assert " iterations, error " in capsys.readouterr().out

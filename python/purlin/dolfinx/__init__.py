@@ -1,8 +1,8 @@
 """Forms of DOLFINx on DOLFINx's own arrays.
 
-:func:`action` compiles a functional or a linear form, :func:`operator` the action of a bilinear form with its
-Dirichlet conditions. Degrees of freedom, positions and numberings are read where DOLFINx keeps
-them (``x.array``, ``geometry.x``, ``dofmap.list``, ``geometry.dofmaps``), and nothing is copied.
+:func:`action` compiles a functional or a linear form, :func:`operator` the action of a bilinear
+form with its Dirichlet conditions. Degrees of freedom, positions and numberings are read where
+DOLFINx keeps them (``x.array``, ``geometry.x``, ``dofmap.list``, ``geometry.dofmaps``).
 
     from purlin.dolfinx import action, operator
 
@@ -17,7 +17,7 @@ DOLFINx is imported only where its functions are needed, so that this module loa
 
 from __future__ import annotations
 
-from purlin.dolfinx.linear import Action, action
 from purlin.dolfinx.bilinear import MatrixFree, operator
+from purlin.dolfinx.linear import Action, action
 
 __all__ = ["Action", "MatrixFree", "action", "operator"]

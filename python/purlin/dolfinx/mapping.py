@@ -71,8 +71,9 @@ class Mapping:
         found = (dofmap.list.shape[1], dofmap.bs)
         if found != (entry["columns"], entry["block"]):
             raise FormError(
-                f"the space of {whose} has {found[0]} degrees of freedom a cell in blocks of {found[1]}, needed "
-                f"{entry['columns']} in blocks of {entry['block']}: it is a part of another space; `collapse()` it"
+                f"the space of {whose} has {found[0]} degrees of freedom a cell in blocks of {found[1]}, "
+                f"needed {entry['columns']} in blocks of {entry['block']}: it is a part of another space; "
+                "`collapse()` it"
             )
         self._spaces[place] = space
 
