@@ -47,18 +47,37 @@ def cases(*rows: tuple) -> Callable:
 
 
 def unit(cell: str, n: int = 3, dtype: type = np.float64) -> Any:
-    """A unit mesh with moved interior positions, the same on any number of processes."""
+    """A unit mesh with moved positions, whose cells start at any vertex, in any orientation.
+
+    It is the same on any number of processes.
+    """
     kind = mesh.CellType[cell]
-    if cell == "interval":
-        found = mesh.create_unit_interval(COMM, 4 * n, dtype=dtype, ghost_mode=GHOSTS)
-    elif mesh.cell_dim(kind) == 2:
-        found = mesh.create_unit_square(COMM, n, n + 1, kind, dtype=dtype, ghost_mode=GHOSTS)
+    dim = mesh.cell_dim(kind)
+    if dim == 1:
+        plain = mesh.create_unit_interval(MPI.COMM_SELF, 4 * n)
+    elif dim == 2:
+        plain = mesh.create_unit_square(MPI.COMM_SELF, n, n + 1, kind)
     else:
-        found = mesh.create_unit_cube(COMM, n, 2, 2, kind, dtype=dtype, ghost_mode=GHOSTS)
-    x, dim = found.geometry.x, found.geometry.dim
+        plain = mesh.create_unit_cube(MPI.COMM_SELF, n, 2, 2, kind)
+    x, cells = plain.geometry.x[:, :dim], plain.geometry.dofmaps[0]
     moved = [0.04 * np.sin(5 * x[:, (d + 1) % dim] + d + 2 * x[:, d]) for d in range(dim)]
-    x[:, :dim] += np.stack(moved, axis=1)
-    return found
+    x = (x + np.stack(moved, axis=1)).astype(dtype)
+    rng = np.random.default_rng(11)
+    cells = np.array([vertices[turned(cells.shape[1], dim, rng)] for vertices in cells], dtype=np.int64)
+    if COMM.rank > 0:
+        x, cells = x[:0], cells[:0]
+    domain = ufl.Mesh(element("Lagrange", cell, 1, shape=(dim,), dtype=dtype))
+    return mesh.create_mesh(COMM, cells, domain, x, mesh.create_cell_partitioner(GHOSTS, 2))
+
+
+def turned(vertices: int, dim: int, rng: np.random.Generator) -> Any:
+    """A random symmetry of a cell, as the order of its vertices."""
+    if vertices == dim + 1:
+        return rng.permutation(vertices)
+    # bit d of a vertex is its place along axis d
+    axes, flips = rng.permutation(dim), rng.integers(0, 2, dim)
+    bits = [[(v >> d & 1) ^ flips[d] for d in range(dim)] for v in range(vertices)]
+    return [sum(int(b[axes[d]]) << d for d in range(dim)) for b in bits]
 
 
 def filled(space: Any, seed: int = 1) -> Any:
@@ -478,7 +497,8 @@ def tagged_matrix() -> float:
     )
     assert all(early[part] + late[part] == every[part] for part in every)
     if COMM.size > 1:
-        assert min(*early.values(), *late.values()) > 0, "the case needs cells with and without ghosts"
+        overlaps = min(*early.values(), *late.values()) > 0  # not where all shared entries are owned
+        assert COMM.allreduce(overlaps, MPI.LOR), "no process has cells with and without ghosts"
     return multiplied(form, (clamped(space),))
 
 

@@ -64,6 +64,12 @@ def batches(mesh: Any, over: Entities, data: Any, is_early: Optional[Array]) -> 
 
 def _found(mesh: Any, over: Entities, data: Any) -> Array:
     """Owned integration entities [n, width]."""
+    if over.subdomains and data is None:
+        name, ids = MEASURES[over.kind], ", ".join(map(str, over.subdomains))
+        raise FormError(
+            f"`{name}({ids})` has no subdomain data, needed the tags of its entities; "
+            f'give them as `ufl.Measure("{name}", subdomain_data=tags)`'
+        )
     from dolfinx.fem import IntegralType, compute_integration_domains
     from dolfinx.fem.forms import get_integration_domains
 
@@ -75,12 +81,6 @@ def _found(mesh: Any, over: Entities, data: Any) -> Array:
     if not over.subdomains:
         facets = _facets(topology, over.kind)
         lists = [compute_integration_domains(kind, topology, facets)]
-    elif data is None:
-        name, ids = MEASURES[over.kind], ", ".join(map(str, over.subdomains))
-        raise FormError(
-            f"`{name}({ids})` has no subdomain data, needed the tags of its entities; "
-            f'give them as `ufl.Measure("{name}", subdomain_data=tags)`'
-        )
     else:
         # a list of arrays comes back whole, a mesh's tags for these subdomains alone
         domains = get_integration_domains(kind, data, list(over.subdomains))
