@@ -1,6 +1,7 @@
 """Forms on meshes of DOLFINx, against its own assembler, on one and on two processes."""
 
 import json
+import os
 import runpy
 import shutil
 import subprocess
@@ -40,8 +41,10 @@ def test_on_one_process(name):
 def of_two_processes():
     assert MPIEXEC, "DOLFINx has MPI, but there is no mpiexec"
     run = [MPIEXEC, "-n", str(PROCESSES), sys.executable, "dolfinx_cases.py"]
+    # a thread a process, so that the processes do not wait for each other's threads
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        run, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=900, check=False
+        run, cwd=Path(__file__).parent, env=env, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
