@@ -503,6 +503,18 @@ def tagged_matrix() -> float:
 
 
 @case
+def single_precision_matrix() -> float:
+    """Ghosts that PETSc, which has f64 here, does not send."""
+    space = fem.functionspace(unit("triangle", dtype=np.float32), ("P", 2))
+    u, v = TrialFunction(space), TestFunction(space)
+    form, x, found = inner(grad(u), grad(v)) * dx + u * v * dx, filled(space), filled(space, 7)
+    expected = oracle(ufl.action(form, x))
+    x.x.array[space.dofmap.index_map.size_local :] = np.nan
+    purlin.dolfinx.operator(form).mult(x, found)
+    return compared(found.x, expected, space) * np.finfo(np.float64).eps / np.finfo(np.float32).eps
+
+
+@case
 def a_solution_by_petsc() -> float:
     """Conjugate gradients on the shell matrix, and on the assembled matrix."""
     space = fem.functionspace(unit("triangle", 4), ("P", 2))

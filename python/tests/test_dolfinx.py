@@ -83,6 +83,14 @@ def test_a_tuned_action_is_the_same():
     assert d.compared(y.x, d.oracle(form), space) < TOLERANCE
 
 
+def test_a_tuned_operator_is_the_same():
+    space, form = poisson()
+    operator, x, y = purlin.dolfinx.operator(form), d.filled(space), fem.Function(space)
+    assert any(trial.seconds is not None for trial in operator.tune())
+    operator.mult(x, y)
+    assert d.compared(y.x, d.oracle(ufl.action(form, x)), space) < TOLERANCE
+
+
 def test_scipy_solves_with_an_operator():
     linalg = pytest.importorskip("scipy.sparse.linalg", reason="skipped: SciPy is missing")
     space, form = poisson()
