@@ -9,7 +9,8 @@ test:
 	.ci/run
 
 # Adds the cases that `make test` leaves out: all 70 operator actions everywhere, 20,000 random recipes,
-# 1,000 sets of tiling parameters against the formulas; random programs from a fresh seed.
+# 1,000 sets of tiling parameters against the formulas; random programs from a fresh seed; forms of DOLFINx
+# where Python 3.12 is there.
 test-all:
 	PURLIN_TEST_ALL=1 .ci/run
 

@@ -1,43 +1,72 @@
-"""Function spaces of other libraries, as the arrays that a kernel takes."""
+"""What the arguments of a tabulated form's kernels stand for, by their names.
+
+The names are those of the book's chapter on forms from other front ends. Libraries of meshes map
+roles to their arrays and know no names.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
 
 
-class Adapter(Protocol):
-    """How a library keeps meshes, spaces and functions."""
+@dataclass(frozen=True)
+class Role:
+    """What an argument stands for; ``place`` is one in the document's list of that kind.
 
-    def coordinates(self, mesh: Any) -> Any:
-        """The array of positions, f64 [nodes, 2 or 3]."""
-
-    def coordinate_map(self, mesh: Any) -> Any:
-        """The nodes of each cell, i32 [cells, nodes a cell]."""
-
-    def map(self, space: Any) -> Any:
-        """The degrees of freedom of each owned cell, i32 [cells, dofs a cell]."""
-
-    def values(self, function: Any, block: int) -> Any:
-        """The values of a function, f64 [dofs] or [dofs, block]."""
-
-
-def arguments(document: dict[str, Any], mesh: Any, functions: dict[str, Any], test: Any, adapter: Adapter) -> dict:
-    """The arrays of a tabulated form by the names of its kernel's arguments.
-
-    ``functions`` are the coefficients by name, ``test`` is the space of the test function.
+    ``kind`` is ``function``, ``constant`` (with the flat ``component``), ``map``, ``states``,
+    ``output``, ``entity_cells``, ``local_facets`` or ``facet_states``.
     """
-    given: dict[str, Any] = {}
-    spaces = document["spaces"]
-    for function in document["functions"]:
-        space = spaces[function["space"]]
-        if function["role"] == "coordinates":
-            given[function["name"]] = adapter.coordinates(mesh)
-            given[f"{space['name']}_dofs"] = adapter.coordinate_map(mesh)
-        else:
-            value = functions[function["name"]]
-            given[function["name"]] = adapter.values(value, space["block"])
-            given[f"{space['name']}_dofs"] = adapter.map(value.function_space)
-    for output in document["outputs"]:
-        for place in output["spaces"]:
-            given[f"{spaces[place]['name']}_dofs"] = adapter.map(test)
-    return given
+
+    kind: str
+    place: int = 0
+    component: int = 0
+
+
+@dataclass(frozen=True)
+class Entities:
+    """What a kernel runs over: cells or facets, everywhere if there are no subdomains."""
+
+    #: ``cell``, ``exterior_facet`` or ``interior_facet``.
+    kind: str
+    subdomains: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the part of a :class:`purlin.Operator`."""
+        return "_".join([f"{self.kind}s", *map(str, self.subdomains)])
+
+
+def parts(document: Json) -> list[Entities]:
+    """The parts of a form's operator, each once."""
+    found = (Entities(i["type"], tuple(i["subdomains"])) for i in document["integrals"])
+    return list(dict.fromkeys(found))
+
+
+def roles(document: Json) -> dict[str, Role]:
+    """The roles of all arguments of arrays and numbers by name; kernels take some of them."""
+    return dict(_roles(document))
+
+
+def _roles(document: Json) -> Iterator[tuple[str, Role]]:
+    for place, space in enumerate(document["spaces"]):
+        yield f"{space['name']}_dofs", Role("map", place)
+        yield f"{space['name']}_states", Role("states", place)
+    for name in ("facet_cells", "listed_cells"):
+        yield name, Role("entity_cells")
+    for name in ("local_facets", "facet_states"):
+        yield name, Role(name)
+    for place, function in enumerate(document["functions"]):
+        yield function["name"], Role("function", place)
+    for place, output in enumerate(document["outputs"]):
+        yield output["name"], Role("output", place)
+    for place, constant in enumerate(document["constants"]):
+        size = 1
+        for extent in constant["shape"]:
+            size *= extent
+        names = [f"{constant['name']}_{k}" for k in range(size)] if constant["shape"] else [constant["name"]]
+        for component, name in enumerate(names):
+            yield name, Role("constant", place, component)

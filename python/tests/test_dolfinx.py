@@ -1,57 +1,132 @@
-"""The mapping of DOLFINx's arrays, on plain stand-ins with its attributes."""
+"""Forms on meshes of DOLFINx, against its own assembler, on one and on two processes."""
 
-from types import SimpleNamespace
+import json
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+try:
+    import dolfinx_cases as d
+except ModuleNotFoundError as missing:
+    if missing.name not in ("dolfinx_solver", "dolfinx", "petsc4py", "mpi4py", "ufl", "basix"):
+        raise
+    pytest.skip(
+        f"skipped: {missing.name} is missing (scripts/dolfinx-tests.sh has it)", allow_module_level=True
+    )
+
+import ufl
+from dolfinx import fem
+
+import purlin
 import purlin.dolfinx
-from test_operator import square, stiffness
 
-ufl = pytest.importorskip("ufl")
-basix_ufl = pytest.importorskip("basix.ufl")
-
-
-class Mesh(ufl.Mesh):
-    """A mesh with one ghost cell at the end and positions of three components."""
-
-    def __init__(self, x, cells, ghosts):
-        super().__init__(basix_ufl.element("Lagrange", "triangle", 1, shape=(2,)))
-        self.geometry = SimpleNamespace(x=np.column_stack([x, np.zeros(len(x))]), dofmap=cells)
-        owned = SimpleNamespace(size_local=len(cells) - ghosts)
-        self.topology = SimpleNamespace(dim=2, index_map=lambda dim: owned)
+# sums of some hundred products in f64, of which the largest are some ten times the result
+TOLERANCE = 1e-12
+MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+PROCESSES = 2
 
 
-class Space(ufl.FunctionSpace):
-    def __init__(self, mesh, cells):
-        super().__init__(mesh, basix_ufl.element("Lagrange", "triangle", 1))
-        self.mesh, self.dofmap = mesh, SimpleNamespace(list=cells, bs=1)
+@pytest.mark.parametrize("name", d.CASES)
+def test_on_one_process(name):
+    assert d.CASES[name]() < TOLERANCE
 
 
-class Function(ufl.Coefficient):
-    def __init__(self, space, values):
-        super().__init__(space)
-        self.x, self.function_space = SimpleNamespace(array=values), space
+@pytest.fixture(scope="module")
+def of_two_processes():
+    assert MPIEXEC, "DOLFINx has MPI, but there is no mpiexec"
+    run = [MPIEXEC, "-n", str(PROCESSES), sys.executable, "dolfinx_cases.py"]
+    # a thread a process, so that the processes do not wait for each other's threads
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        run, cwd=Path(__file__).parent, env=env, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-class Constant(ufl.Constant):
-    def __init__(self, mesh, value):
-        super().__init__(mesh)
-        self.value = np.array(value)
+@pytest.mark.parametrize("name", d.CASES)
+def test_on_two_processes(name, of_two_processes):
+    assert of_two_processes["processes"] == PROCESSES
+    assert of_two_processes["errors"][name] < TOLERANCE
 
 
-@pytest.mark.parametrize("ghosts", [0, 3])
-def test_the_action_runs_over_owned_cells(ghosts):
-    x, cells = square(3)
-    space = Space(Mesh(x, cells, ghosts), cells)
-    u = Function(space, np.random.default_rng(7).standard_normal(len(x)))
-    kappa = Constant(space.mesh, 2.5)
-    form = kappa * ufl.inner(ufl.grad(u), ufl.grad(ufl.TestFunction(space))) * ufl.dx
-    action = purlin.dolfinx.action(form)
-    y = Function(space, np.zeros(len(x)))
-    action(y)
-    expected = 2.5 * stiffness(x, cells[: len(cells) - ghosts]) @ u.x.array
-    assert np.allclose(y.x.array, expected, rtol=0, atol=1e-13)
-    u.x.array[:] = 1.0
-    action(y.x.array)
-    assert np.allclose(y.x.array, expected, rtol=0, atol=1e-13), "the gradient of a constant is 0"
+def poisson(n=3, degree=2):
+    space = fem.functionspace(d.unit("triangle", n), ("P", degree))
+    u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
+    return space, ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx + u * v * ufl.ds
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"])
+def test_on_devices(device):
+    if not any(name.split(":")[0] == device for name in purlin.devices()):
+        pytest.skip(f"skipped: no device for `{device}`")
+    space, form = poisson()
+    linear = ufl.action(form, d.filled(space))
+    y = fem.Function(space)
+    purlin.dolfinx.action(linear, device).assemble(y)
+    assert d.compared(y.x, d.oracle(linear), space) < TOLERANCE
+
+
+def test_a_tuned_action_is_the_same():
+    space, form = poisson()
+    form = ufl.action(form, d.filled(space))
+    y, action = fem.Function(space), purlin.dolfinx.action(form)
+    trials = action.tune(y)
+    assert not y.x.array.any() and any(trial.seconds is not None for trial in trials)
+    action.assemble(y)
+    assert d.compared(y.x, d.oracle(form), space) < TOLERANCE
+
+
+def test_a_tuned_operator_is_the_same():
+    space, form = poisson()
+    operator, x, y = purlin.dolfinx.operator(form), d.filled(space), fem.Function(space)
+    assert any(trial.seconds is not None for trial in operator.tune())
+    operator.mult(x, y)
+    assert d.compared(y.x, d.oracle(ufl.action(form, x)), space) < TOLERANCE
+
+
+def test_scipy_solves_with_an_operator():
+    linalg = pytest.importorskip("scipy.sparse.linalg", reason="skipped: SciPy is missing")
+    space, form = poisson()
+    bcs = [d.clamped(space)]
+    operator = purlin.dolfinx.operator(form, bcs).scipy()
+    b = d.filled(space).x.array
+    x, failed = linalg.cg(operator, b, rtol=1e-13, atol=0)
+    matrix = fem.assemble_matrix(d.compiled(form), bcs=bcs).to_dense()
+    assert failed == 0
+    # the residual's 1e-13, times the condition of the matrix, below 1e3
+    assert np.allclose(x, np.linalg.solve(matrix, b), rtol=0, atol=1e-10 * abs(x).max())
+
+
+def test_a_matrix_of_a_linear_form_is_refused():
+    space, form = poisson()
+    with pytest.raises(purlin.FormError) as error:
+        purlin.dolfinx.operator(ufl.action(form, d.filled(space)))
+    assert str(error.value) == (
+        "the form has 1 arguments, needed a test and a trial function; "
+        "use `purlin.dolfinx.action` for a linear form"
+    )
+
+
+def test_a_part_of_a_mixed_space_is_refused():
+    mesh = d.unit("triangle")
+    parts = [d.element("P", "triangle", 2, shape=(2,)), d.element("P", "triangle", 1)]
+    w = d.filled(fem.functionspace(mesh, d.mixed_element(parts)))
+    v = ufl.TestFunction(fem.functionspace(mesh, ("P", 1)))
+    with pytest.raises(purlin.FormError) as error:
+        purlin.dolfinx.action(ufl.div(w.sub(0)) * v * ufl.dx)
+    assert str(error.value) == (
+        "the space of `w0` has 12 degrees of freedom a cell in blocks of 1, needed 6 in blocks of 2: "
+        "it is a part of another space; `collapse()` it"
+    )
+
+
+def test_the_example_runs(capsys):
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "dolfinx" / "poisson.py"))
+    assert " iterations, error " in capsys.readouterr().out

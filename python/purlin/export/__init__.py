@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from .document import documents
@@ -30,6 +30,7 @@ def export_form(
     scalar: str = "f64",
     names: Mapping[int, str] | None = None,
     outputs: Sequence[str] | None = None,
+    numbering: Callable[[Any], Hashable] | None = None,
 ) -> dict[str, Any]:
     """Writes a UFL form, or a list of forms that share functions, as a tabulated form.
 
@@ -42,6 +43,9 @@ def export_form(
         names: Names of coefficients and constants by `id(object)`; else their attribute `name`,
             else `w0`, `w1`, ... and `c0`, `c1`, ... in the order of `form.coefficients()`.
         outputs: A name for each form; `y`, or `y0`, `y1`, ... where there are several.
+        numbering: Tells function spaces of one element apart that number their degrees of freedom
+            differently: equal results for spaces that may share a map. Without it, all spaces of
+            an element share one.
 
     Returns:
         The document as plain data, all arrays nested lists.
@@ -65,7 +69,7 @@ def export_form(
         raise FormError("the form is empty: nothing is left after simplification")
     _check_together([f for f, _ in kept])
     domain = check_domain(kept[0][0])
-    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names)
+    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names, numbering)
     return document.write(name, scalar)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .scope import Functions, Scope
 from .tables import Array, frame
 
 Json = dict[str, Any]
+Numbering = Callable[[Any], Hashable]
 
 
 class Group:
@@ -255,20 +256,22 @@ def _operands(node: tuple) -> tuple[int, ...]:
 class Document:
     """Several forms on one mesh as one tabulated form."""
 
-    def __init__(self, domain: Any, names: Mapping[int, str] | None) -> None:
+    def __init__(
+        self, domain: Any, names: Mapping[int, str] | None, numbering: Numbering | None
+    ) -> None:
         self.domain = domain
+        self.numbering = numbering or (lambda space: None)
         self.cell = cell_name(domain.ufl_coordinate_element())
         self.functions = Functions(domain)
         self.names = Names(names)
         self.groups: dict[Any, Group] = {}
-        self.outputs: list[tuple[str, list[Any]]] = []
+        self.outputs: list[tuple[str, list[tuple[Any, Hashable]]]] = []
 
     def add(self, form: Any, output: str) -> None:
         """Lowers a form; its result is the output of that name."""
         arguments = form.arguments()
         position = len(self.outputs)
-        elements = [argument.ufl_element() for argument in arguments]
-        self.outputs.append((output, elements))
+        self.outputs.append((output, [self._space(argument) for argument in arguments]))
         for coefficient in form.coefficients():
             self.functions.coefficient(coefficient)
         for constant in form.constants():
@@ -280,6 +283,10 @@ class Document:
                 if group is None:
                     group = self.groups[key] = Group(piece, self.cell, self.functions)
                 group.add(position, arguments, piece)
+
+    def _space(self, function: Any) -> tuple[Any, Hashable]:
+        """The element of a coefficient or argument, and which of its numberings it has."""
+        return function.ufl_element(), self.numbering(function.ufl_function_space())
 
     def write(self, name: str, scalar: str) -> Json:
         """The tabulated form as plain data."""
@@ -294,12 +301,14 @@ class Document:
         titles = [self.names.unique(title) for title, _ in self.outputs]
         spaces = Spaces(self.functions.elements[0], self.names)
         functions = [{"name": function_names[0], "role": "coordinates", "space": 0}]
-        for title, element in zip(function_names[1:], self.functions.elements[1:], strict=True):
-            space = spaces.position(element)
+        for title, function in zip(
+            function_names[1:], self.functions.coefficients[1:], strict=True
+        ):
+            space = spaces.position(*self._space(function))
             functions.append({"name": title, "role": "coefficient", "space": space})
         outputs = [
-            {"name": title, "spaces": [spaces.position(e) for e in elements]}
-            for title, (_, elements) in zip(titles, self.outputs, strict=True)
+            {"name": title, "spaces": [spaces.position(*space) for space in own]}
+            for title, (_, own) in zip(titles, self.outputs, strict=True)
         ]
         written = (IntegralWriter(g, function_names).write() for g in self.groups.values())
         return {
@@ -325,11 +334,11 @@ class Spaces:
         self.entries = [self._entry("x", coordinates, " (geometry)", False)]
         self._known: dict[Any, int] = {}
 
-    def position(self, element: Any) -> int:
-        """The space of an element."""
-        place = self._known.get(element)
+    def position(self, element: Any, numbering: Hashable) -> int:
+        """The space of an element and one of its numberings."""
+        place = self._known.get((element, numbering))
         if place is None:
-            place = self._known[element] = len(self.entries)
+            place = self._known[element, numbering] = len(self.entries)
             name = self.names.unique(space_name(element))
             self.entries.append(self._entry(name, element, "", True))
         return place
@@ -350,10 +359,14 @@ class Spaces:
 
 
 def documents(
-    forms: Sequence[Any], domain: Any, outputs: Sequence[str], names: Mapping[int, str] | None
+    forms: Sequence[Any],
+    domain: Any,
+    outputs: Sequence[str],
+    names: Mapping[int, str] | None,
+    numbering: Numbering | None,
 ) -> Document:
     """A document of `forms`, one output each."""
-    document = Document(domain, names)
+    document = Document(domain, names, numbering)
     for form, output in zip(forms, outputs, strict=True):
         document.add(form, output)
     return document
