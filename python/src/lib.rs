@@ -2,7 +2,7 @@
 //!
 //! This crate holds what touches the engine; the package around it, in `python/purlin`, is what
 //! users see. Everything that may take time runs without the interpreter's lock, and a panic
-//! becomes the package's `InternalError` ([`failure::run`]).
+//! becomes the package's `InternalError` (`failure::run`).
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

@@ -104,7 +104,7 @@ impl FiniteElement {
     }
 
     /// The matrices by which basix turns the basis functions of an entity: of an edge its
-    /// reflection; of a face its rotation and its reflection. [matrices], each [dofs, dofs]
+    /// reflection; of a face its rotation and its reflection. `[matrices]`, each `[dofs, dofs]`
     /// row-major; none of other entities.
     ///
     /// # Source

@@ -141,7 +141,7 @@ impl<'a> Vtu<'a> {
     /// Adds a field by its degrees of freedom.
     ///
     /// # Shapes and units
-    /// `values` is [dofs] or, of an element with scalar values, [dofs, components] row-major.
+    /// `values` is `[dofs]` or, of an element with scalar values, `[dofs, components]` row-major.
     ///
     /// # Errors
     /// [`VtuError::Length`] if that does not fit, [`VtuError::Cells`] if the numbering is of
