@@ -5,8 +5,9 @@
 //! a load and a store in each iteration (GCC 12; sums of the 3-D P3 Laplace action, 8 lanes of
 //! AVX-512: 0.70 times FFCx's speed as loops, 1.94 as vectors, 2026-11-22).
 //!
-//! A loop becomes vectors if all that it does is arithmetic on reals that are private to a
-//! work-item. Others stay loops: gathers, scatters, conditions.
+//! A loop becomes vectors if all that it does is arithmetic on 64-bit reals that are private to a
+//! work-item. Others stay loops: gathers, scatters, conditions, and what has 32-bit reals, whose
+//! vectors have no operators with those of 64 bits.
 
 use super::offset::{mentions, reads};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};
@@ -28,7 +29,7 @@ pub(crate) fn is_width(extent: i64) -> bool {
 /// private variables: a private real gets what arithmetic makes of private reals and uniform
 /// values. `private` has the type of a private variable, `item` is the index of the work-item.
 pub(crate) fn is_harmless(stmt: &Stmt, item: &Name, private: &dyn Fn(&Name) -> Option<ScalarType>) -> bool {
-    let real = |name: &Name| private(name).is_some_and(ScalarType::is_float);
+    let real = |name: &Name| private(name) == Some(ScalarType::F64);
     let uniform = |e: &Expr| !reads(e, &|name| name == item || private(name).is_some());
     match stmt {
         Stmt::Comment(_) => true,
@@ -174,7 +175,7 @@ impl HostLanes<'_> {
     }
 
     fn declare(&mut self, d: &Declare) -> Option<Declare> {
-        if d.len.is_some() || d.local || !d.ty.is_float() || !self.fits(d.ty) {
+        if d.len.is_some() || d.local || !self.fits(d.ty) {
             return None;
         }
         let (value, varies) = match &d.value {
@@ -194,7 +195,7 @@ impl HostLanes<'_> {
     }
 
     fn fits(&self, ty: ScalarType) -> bool {
-        u64::from(self.width) * ty.bytes() <= MAX_BYTES
+        ty == ScalarType::F64 && u64::from(self.width) * ty.bytes() <= MAX_BYTES
     }
 
     /// The elements of all lanes, which lie beside each other.
@@ -208,7 +209,7 @@ impl HostLanes<'_> {
             let Expr::Binary(Op::Add, first, last) = offset else { return None };
             (**last == item && self.is_uniform(first)).then(|| (**first).clone())?
         };
-        if !ty.is_float() || !self.fits(ty) {
+        if !self.fits(ty) {
             return None;
         }
         let extent = Extent::Vector(ty, self.width);
@@ -234,7 +235,7 @@ impl HostLanes<'_> {
                 let ((a, of_a), (b, of_b)) = (self.value(a)?, self.value(b)?);
                 Some((Expr::binary(*op, a, b), of_a || of_b))
             }
-            Expr::Call(f, ty, args) => {
+            Expr::Call(f, ty, args) if self.fits(*ty) => {
                 let args: Vec<(Expr, bool)> = args.iter().map(|a| self.value(a)).collect::<Option<_>>()?;
                 if args.iter().all(|(_, varies)| !varies) {
                     return Some((e.clone(), false));
@@ -248,6 +249,7 @@ impl HostLanes<'_> {
             | Expr::Hardware { .. }
             | Expr::Not(_)
             | Expr::Binary(..)
+            | Expr::Call(..)
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
             | Expr::Cast(..)
