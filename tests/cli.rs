@@ -699,7 +699,9 @@ fn a_form_runs_with_the_best_mapping_that_is_known() {
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     let form = ["mass", "--dim", "2", "--degree", "1", "--cells", "4", "--device", "c"];
     let run = |more: &[&str]| good(&[&["run"], &form[..], &["--no-time", "--db", &db], more].concat());
-    assert!(run(&[]).contains("tiles of points, 8 cells a group, 16 sums, constant tables (a vector of cells;"));
+    assert!(
+        run(&[]).contains("tiles of points, 8 cells a group, 16 sums, constant tables (a vector of cells;")
+    );
     let mapping = r#"{"strategy":"single_cell","cells":8}"#;
     good(&[&["tune"], &form[..], &["--db", &db, "--mapping", mapping]].concat());
     assert!(run(&[]).contains("single cell, 8 a group (tuned on this device)"));
