@@ -13,12 +13,12 @@ use purlin::forms::form::{
 };
 use purlin::forms::program::CellProgram;
 use purlin::interp::interpret;
-use purlin::interp::sample::seed;
 use purlin::ir::Kernel;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
 use purlin::tuning::transform;
 use purlin::{Loaded, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
+use purlin_sample::seed;
 use support::{all, bent_mesh};
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.

@@ -23,7 +23,7 @@ use pair::{Broken, Draft, Pair};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use purlin::interp::sample::{SampleConfig, plan::arbitrary_plan};
+use purlin_sample::{SampleConfig, plan::arbitrary_plan};
 use shrink::Tree;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -96,7 +96,7 @@ fn variable(name: &str) -> Option<u64> {
 fn accepted_recipes_keep_results_everywhere() {
     let all = std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty());
     let wanted = variable("PURLIN_PAIRS").unwrap_or(if all { LONG } else { 300 });
-    let seed = purlin::interp::sample::seed();
+    let seed = purlin_sample::seed();
     let places = places();
     let (sum, mut numbers) = (Mutex::new(Sum { wanted, ..Sum::default() }), 0..0);
     // in rounds, so that which batches run does not depend on how long each takes

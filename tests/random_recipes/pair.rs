@@ -4,12 +4,12 @@
 use crate::draw;
 use crate::tally::Tally;
 use purlin::codegen::{Options, Target, generate};
-use purlin::interp::sample::plan::Plan;
-use purlin::interp::sample::{Sample, SampleConfig, memory, names, sample, under_names};
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
 use purlin::transforms::primitives::{FixParameter, Tail};
 use purlin::transforms::{Primitive, Recipe, Refusal, Script, Step, schedule};
+use purlin_sample::plan::Plan;
+use purlin_sample::{Sample, SampleConfig, memory, names, sample, under_names};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

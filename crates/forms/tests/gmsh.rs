@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use purlin_forms::element::CellShape;
 use purlin_forms::mesh::{GmshError, Mesh, MeshError, Place};
-use purlin_interp::sample::config;
+use purlin_sample::config;
 
 const PLATE: &[u8] = include_bytes!("data/plate.msh");
 const PLATE_BINARY: &[u8] = include_bytes!("data/plate_binary.msh");

@@ -42,8 +42,6 @@ mod observe;
 mod op;
 mod points;
 mod rounding;
-#[cfg(any(test, feature = "proptest"))]
-pub mod sample;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
 use purlin_ir::text::parse;
+use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 /// Parses, and checks what every error must hold.
 fn survives(text: &str) {

@@ -18,8 +18,6 @@ pub mod kernel;
 pub mod layout;
 mod references;
 pub mod rules;
-#[cfg(any(test, feature = "proptest"))]
-pub mod seed;
 pub mod text;
 pub mod types;
 pub mod typing;

@@ -19,13 +19,13 @@ mod types;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use purlin_codegen::{ArgKind, CodegenError, Options, generate};
 use purlin_facts::Fact;
-use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config, seed};
 use purlin_interp::{Memory, Value, interpret};
 use purlin_ir::{
     AddressSpace, Affine, Assumption, AxisTag, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind,
     WriteOp,
 };
 use purlin_runtime::{Arg, Buffer, Device, buffer_of, download_values, oclgrind, open};
+use purlin_sample::{SampleConfig, arbitrary_kernel, config, seed};
 use std::collections::BTreeMap;
 use std::path::Path;
 

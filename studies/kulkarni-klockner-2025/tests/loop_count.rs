@@ -8,7 +8,7 @@
 
 use proptest::prelude::*;
 use purlin::autotune::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
-use purlin::interp::sample::config;
+use purlin_sample::config;
 use std::collections::HashMap;
 use study_kulkarni_klockner_2025::formulas::Algorithm4;
 

@@ -3,10 +3,10 @@
 use super::{Cause, Reach};
 use crate::Analysis;
 use proptest::prelude::*;
-use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
 use purlin_interp::{InterpError, interpret};
 use purlin_ir::text::parse;
 use purlin_ir::{Expr, Id, Kernel};
+use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 fn kernel(text: &str) -> Kernel {
     let text = format!("kernel k\nparam n: i32\n{text}");

@@ -13,8 +13,8 @@ use crate::reference;
 use crate::strategies::*;
 use proptest::prelude::*;
 use purlin_interp::interpret;
-use purlin_interp::sample::config;
 use purlin_ir::Kernel;
+use purlin_sample::config;
 use purlin_transforms::Recipe;
 
 const CELL: CellShape = CellShape::Triangle;

@@ -6,8 +6,8 @@ mod limits;
 mod loops;
 mod values;
 
-pub(crate) use purlin_ir::seed::Random;
 use purlin_ir::{Affine, ScalarType};
+pub(crate) use purlin_sample::Random;
 
 pub(crate) fn c(value: i64) -> Affine {
     Affine::constant(value)

@@ -3,8 +3,8 @@
 use super::{Random, cases, compare, devices, random_memory, run};
 use purlin_codegen::PlacedKernel;
 use purlin_interp::interpret;
-use purlin_interp::sample::seed;
 use purlin_ir::text::parse;
+use purlin_sample::seed;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -4,11 +4,11 @@
 use super::{Random, compare, devices, random_memory, run};
 use purlin_codegen::{Options, Target, generate};
 use purlin_interp::interpret;
-use purlin_interp::sample::seed;
 use purlin_ir::Kernel;
 use purlin_ir::text::parse;
 use purlin_ir::verify::is_name;
 use purlin_runtime::{Cache, cuda::nvrtc};
+use purlin_sample::seed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of each class that a target knows or that the printers use: macros of C and OpenCL,

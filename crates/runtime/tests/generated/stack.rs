@@ -3,9 +3,9 @@
 use super::{Random, compare, device, random_memory, run};
 use purlin_codegen::{CodegenError, Options, Target, generate};
 use purlin_interp::interpret;
-use purlin_interp::sample::seed;
 use purlin_ir::text::parse;
 use purlin_runtime::{RuntimeError, open};
+use purlin_sample::seed;
 use std::collections::BTreeMap;
 
 /// A work-item's array `t` and a group's array `l`, of which few elements are used; `large`

@@ -3,10 +3,10 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use purlin_interp::sample::{Sample, SampleConfig, arbitrary_kernel, config};
 use purlin_interp::{Memory, Value, interpret};
 use purlin_ir::calls::{Arg, Call, Window};
 use purlin_ir::{Affine, Atom, Expr, Kernel, Node, ScalarType, VarKind, Variable};
+use purlin_sample::{Sample, SampleConfig, arbitrary_kernel, config};
 use purlin_transforms::Primitive;
 use purlin_transforms::primitives::{InlineCall, OutlineInsns};
 use std::cell::Cell;

@@ -4,8 +4,8 @@ use crate::page::proved;
 use crate::story::{assert_style, kernel};
 use insta::assert_snapshot;
 use proptest::prelude::*;
-use purlin_interp::sample::config;
 use purlin_ir::{AddressSpace, AxisTag};
+use purlin_sample::config;
 use purlin_transforms::primitives::{
     Assume, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames, PrefetchArray,
     SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,

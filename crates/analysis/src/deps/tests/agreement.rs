@@ -7,10 +7,10 @@ use crate::deps::DependenceKind;
 use crate::polyhedral::is_symbol;
 use proptest::prelude::*;
 use purlin_interp::Memory;
-use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
 use purlin_ir::ids::VarId;
 use purlin_ir::kernel::Kernel;
 use purlin_isl as isl;
+use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of instances that ran, by number, for each variable.

@@ -6,10 +6,10 @@ use crate::placement::{Barrier, PlacementError};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use purlin_interp::Memory;
-use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
 use purlin_ir::affine::Atom;
 use purlin_ir::ids::{InameId, InsnId, VarId};
 use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind, WriteOp};
+use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 use std::cell::Cell;
 
 /// Where an instance runs along an axis.

@@ -3,10 +3,10 @@
 use super::{F32, F64, I32, c, check, footprint};
 use crate::stats::{AccessKind, OpKind};
 use purlin_interp::Memory;
-use purlin_ir::seed::Random;
 use purlin_ir::{
     Access, Affine, BinaryOp, Constraint, Direction, Domain, Expr, KernelBuilder, MathFn, Rule, UpdateOp,
 };
+use purlin_sample::Random;
 
 #[test]
 fn triangle_reads_and_writes() {

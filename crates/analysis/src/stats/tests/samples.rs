@@ -3,9 +3,9 @@
 use super::check;
 use crate::stats::{StatsError, statistics};
 use proptest::prelude::*;
-use purlin_interp::sample::{SampleConfig, arbitrary_kernel, config};
 use purlin_interp::{Memory, interpret};
 use purlin_ir::kernel::Kernel;
+use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 fn without_data() -> SampleConfig {
     SampleConfig { data_dependent: false, ..SampleConfig::default() }

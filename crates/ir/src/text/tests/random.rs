@@ -6,11 +6,11 @@ use crate::constant::Real;
 use crate::domain::{Constraint, Domain};
 use crate::expr::{BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use crate::ids::InameId;
-use crate::seed::config;
 use crate::types::ScalarType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use purlin_sample::config;
 
 proptest! {
     #![proptest_config(config(256))]

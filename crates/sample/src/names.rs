@@ -1,7 +1,7 @@
 //! Other names and labels for a sample: words that some target, isl or the engine itself uses.
 
 use super::Sample;
-use crate::Memory;
+use purlin_interp::Memory;
 use purlin_ir::kernel::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 

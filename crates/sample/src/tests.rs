@@ -1,8 +1,8 @@
 use super::plan::{ExprPlan, NestPlan, Plan, RangePlan, StatementPlan};
 use super::*;
-use crate::{Value, interpret};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use purlin_interp::{Value, interpret};
 use purlin_ir::domain::Domain;
 use purlin_ir::expr::Expr;
 

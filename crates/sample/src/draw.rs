@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use super::{Sample, SampleConfig};
-use crate::Memory;
+use purlin_interp::Memory;
 use purlin_ir::affine::Affine;
 use purlin_ir::build::KernelBuilder;
 use purlin_ir::constant::TableData;

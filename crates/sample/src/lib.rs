@@ -24,12 +24,14 @@
 //! ```
 //! use proptest::prelude::*;
 //! use purlin_interp::interpret;
-//! use purlin_interp::sample::{SampleConfig, arbitrary_kernel};
+//! use purlin_sample::{SampleConfig, arbitrary_kernel};
 //!
 //! proptest!(|(mut sample in arbitrary_kernel(SampleConfig::default()))| {
 //!     interpret(&sample.kernel, &mut sample.memory)?;
 //! });
 //! ```
+
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod draw;
 mod expression;
@@ -38,14 +40,15 @@ mod names;
 mod nest;
 pub mod plan;
 mod range;
+mod seed;
 mod typed;
 
 pub use draw::memory;
 pub use names::under_names;
-pub use purlin_ir::seed::{config, seed};
+pub use seed::{Random, config, seed};
 
-use crate::Memory;
 use proptest::prelude::*;
+use purlin_interp::Memory;
 use purlin_ir::kernel::Kernel;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -118,7 +121,7 @@ impl fmt::Debug for Sample {
     }
 }
 
-/// Random kernels; see the head of this module.
+/// Random kernels; see the head of this crate.
 pub fn arbitrary_kernel(config: SampleConfig) -> impl Strategy<Value = Sample> {
     plan::arbitrary_plan(config).prop_map(move |plan| sample(&plan, config))
 }
