@@ -15,7 +15,9 @@ def test_examples_run(path, capsys):
     assert capsys.readouterr().out
 
 
-def test_the_readme_shows_the_first_example():
-    shown = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
-    first = EXAMPLES[0].read_text()
-    assert shown in first and len(shown.splitlines()) >= 10
+def test_the_readme_shows_the_examples():
+    shown = [part.split("```")[0] for part in (ROOT / "README.md").read_text().split("```python\n")[1:]]
+    assert len(shown) == 2
+    for text, name in zip(shown, ["01_schedule", "04_ufl"], strict=True):
+        example = (ROOT / "python" / "examples" / f"{name}.py").read_text()
+        assert text in example, name

@@ -28,7 +28,7 @@ def export_form(
     *,
     name: str = "form",
     scalar: str = "f64",
-    names: Mapping[int, str] | None = None,
+    names: Mapping[Any, str] | None = None,
     outputs: Sequence[str] | None = None,
     numbering: Callable[[Any], Hashable] | None = None,
 ) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def export_form(
             subdomains and rule are merged.
         name: The kernel's name.
         scalar: `f64` or `f32`, the type of arguments and temporaries.
-        names: Names of coefficients and constants by `id(object)`; else their attribute `name`,
+        names: Names of coefficients and constants, by the object or its `id`; else their attribute `name`,
             else `w0`, `w1`, ... and `c0`, `c1`, ... in the order of `form.coefficients()`.
         outputs: A name for each form; `y`, or `y0`, `y1`, ... where there are several.
         numbering: Tells function spaces of one element apart that number their degrees of freedom

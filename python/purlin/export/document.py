@@ -257,7 +257,7 @@ class Document:
     """Several forms on one mesh as one tabulated form."""
 
     def __init__(
-        self, domain: Any, names: Mapping[int, str] | None, numbering: Numbering | None
+        self, domain: Any, names: Mapping[Any, str] | None, numbering: Numbering | None
     ) -> None:
         self.domain = domain
         self.numbering = numbering or (lambda space: None)
@@ -362,7 +362,7 @@ def documents(
     forms: Sequence[Any],
     domain: Any,
     outputs: Sequence[str],
-    names: Mapping[int, str] | None,
+    names: Mapping[Any, str] | None,
     numbering: Numbering | None,
 ) -> Document:
     """A document of `forms`, one output each."""

@@ -14,8 +14,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 class Names:
     """Gives out names; a name that is taken gets a number."""
 
-    def __init__(self, given: Mapping[int, str] | None = None) -> None:
-        self.given = dict(given or {})
+    def __init__(self, given: Mapping[Any, str] | None = None) -> None:
+        self.given = {key if isinstance(key, int) else id(key): name for key, name in (given or {}).items()}
         self.taken: set[str] = set()
 
     def unique(self, wanted: str) -> str:
