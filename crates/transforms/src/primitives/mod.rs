@@ -57,6 +57,7 @@ pub mod skew_iname;
 pub mod split_accumulation;
 pub mod split_array_axis;
 pub mod split_iname;
+pub mod split_sum;
 pub mod stage_value;
 pub mod tag_iname;
 pub mod tag_inames;
@@ -120,6 +121,7 @@ steps! {
     split_accumulation::SplitAccumulation: "Commits an accumulator half-way and accumulates the rest in a temporary of its own.";
     split_array_axis::SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.";
     split_iname::SplitIname, Tail: "Splits a loop into blocks of constant length.";
+    split_sum::SplitSum: "Stores a sum term by term, by a store and updates.";
     stage_value::StageValue: "Computes the value of an instruction into a temporary first.";
     tag_iname::TagIname: "Says where the iterations of a loop run.";
     tag_inames::TagInames: "Says where the iterations of several loops run, in one step.";

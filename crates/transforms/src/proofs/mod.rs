@@ -10,6 +10,7 @@ pub mod footprint;
 pub(crate) mod inside;
 pub(crate) mod length;
 pub mod order;
+pub(crate) mod reread;
 pub mod stale;
 pub(crate) mod width;
 pub(crate) mod windows;
