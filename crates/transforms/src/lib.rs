@@ -26,6 +26,7 @@ pub mod obligation;
 pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
+mod product;
 pub mod proofs;
 pub mod recipe;
 pub mod refusal;

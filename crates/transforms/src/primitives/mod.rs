@@ -19,6 +19,7 @@ pub mod embed_table;
 pub mod expand_array;
 pub mod expand_rule;
 pub mod extract_rule;
+pub mod factor_out;
 pub mod factor_update;
 pub mod fix_argument;
 pub mod fix_parameter;
@@ -83,6 +84,7 @@ steps! {
     expand_array::ExpandArray: "Gives a temporary an axis for each of some loops.";
     expand_rule::ExpandRule: "Inlines a substitution rule.";
     extract_rule::ExtractRule: "Makes a substitution rule of a subexpression.";
+    factor_out::FactorOut: "Multiplies a sum once instead of each of its terms.";
     factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
     fix_argument::FixArgument: "Makes a table or a literal of an input whose values are known.";
     fix_parameter::FixParameter: "Replaces a parameter by a constant.";
