@@ -250,10 +250,11 @@ const REASSOCIATING: [&str; 17] = [
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one.
-const RECOUNTING: [&str; 7] = [
+const RECOUNTING: [&str; 8] = [
     "peel_iname",
     "pipeline_loop",
     "hoist_insn",
+    "hoist_nest",
     "reduce_in_tree",
     "roll_insns",
     "sink_accumulation",

@@ -25,6 +25,7 @@ pub mod fix_argument;
 pub mod fix_parameter;
 pub mod fuse_loops;
 pub mod hoist_insn;
+pub mod hoist_nest;
 pub mod inline_call;
 pub mod interchange_inames;
 pub mod join_array_axes;
@@ -90,6 +91,7 @@ steps! {
     fix_parameter::FixParameter: "Replaces a parameter by a constant.";
     fuse_loops::FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.";
     hoist_insn::HoistInsn: "Moves an instruction in front of a loop that it does not depend on.";
+    hoist_nest::HoistNest: "Moves statements in front of a loop that they do not depend on.";
     inline_call::InlineCall: "Makes calls ordinary statements again.";
     interchange_inames::InterchangeInames: "Swaps two loops of which one is directly around the other.";
     join_array_axes::JoinArrayAxes: "Joins two neighbouring axes of a temporary.";

@@ -5,6 +5,7 @@ pub mod attained;
 pub mod bounds;
 pub(crate) mod commit;
 pub(crate) mod elements;
+pub(crate) mod exposed;
 pub(crate) mod extent;
 pub mod footprint;
 pub(crate) mod inside;

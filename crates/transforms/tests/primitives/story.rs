@@ -95,7 +95,9 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
         _ => None,
     };
     let both = before.instances.iter().filter_map(|(name, n)| Some((name, *n, *after.instances.get(name)?)));
-    both.filter(|(name, n, m)| if Some(*name) == hoisted { m > n } else { m != n }).collect()
+    let nest = matches!(step, Step::HoistNest(_));
+    let hoisted = |name: &String| nest || hoisted == Some(name);
+    both.filter(|(name, n, m)| if hoisted(name) { m > n } else { m != n }).collect()
 }
 
 /// What a step fixes has that value before it; what it makes an argument is passed after it.
