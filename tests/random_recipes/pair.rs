@@ -250,7 +250,7 @@ const REASSOCIATING: [&str; 17] = [
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one.
-const RECOUNTING: [&str; 8] = [
+const RECOUNTING: [&str; 9] = [
     "peel_iname",
     "pipeline_loop",
     "hoist_insn",
@@ -259,6 +259,7 @@ const RECOUNTING: [&str; 8] = [
     "roll_insns",
     "sink_accumulation",
     "split_accumulation",
+    "write_out",
 ];
 
 /// How far reals may be apart that are reassociated or compiled, where multiplications and

@@ -66,6 +66,7 @@ pub mod tag_inames;
 pub mod transpose_array_axes;
 pub mod unroll_iname;
 pub mod vectorise_iname;
+pub mod write_out;
 
 use crate::step::steps;
 
@@ -132,4 +133,5 @@ steps! {
     transpose_array_axes::TransposeArrayAxes: "Changes the order of the axes of an array in memory.";
     unroll_iname::UnrollIname: "Writes out the iterations of a loop.";
     vectorise_iname::VectoriseIname: "Runs the iterations of an innermost loop in vector lanes.";
+    write_out::WriteOut: "Writes the iterations of a loop as statements of their own.";
 }

@@ -77,7 +77,7 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
 /// does not count, and a hoisted instruction runs less often.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
     let copies = match step {
-        Step::PeelIname(_) | Step::PipelineLoop(_) | Step::RollInsns(_) => true,
+        Step::PeelIname(_) | Step::PipelineLoop(_) | Step::RollInsns(_) | Step::WriteOut(_) => true,
         Step::SplitIname(split) => split.tail == Tail::Peel,
         _ => false,
     };
