@@ -228,7 +228,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
 }
 
 /// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
-const REASSOCIATING: [&str; 17] = [
+const REASSOCIATING: [&str; 18] = [
     "buffer_writes",
     "duplicate_iname",
     "map_inames",
@@ -239,6 +239,7 @@ const REASSOCIATING: [&str; 17] = [
     "reverse_iname",
     "convert_to_update",
     "factor_out",
+    "factor_table",
     "factor_update",
     "parallelise_scan",
     "realise_scan",

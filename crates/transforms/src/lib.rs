@@ -35,6 +35,7 @@ pub mod schedule;
 pub mod staging;
 mod step;
 mod substitute;
+mod tensor;
 mod tree;
 
 pub use lookup::Selection;
