@@ -221,12 +221,14 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     if let Some(clash) = buffers.clash {
         return Err(format!("{step}: {clash}"));
     }
-    let tolerance = if REASSOCIATING.contains(&name.as_str()) { tolerance(kernel) } else { 0.0 };
+    let in_place = matches!(step, Step::RealiseReduction(realise) if realise.in_place);
+    let reassociates = in_place || REASSOCIATING.contains(&name.as_str());
+    let tolerance = if reassociates { tolerance(kernel) } else { 0.0 };
     differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
 }
 
 /// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
-const REASSOCIATING: [&str; 15] = [
+const REASSOCIATING: [&str; 18] = [
     "buffer_writes",
     "duplicate_iname",
     "map_inames",
@@ -236,24 +238,29 @@ const REASSOCIATING: [&str; 15] = [
     "move_insns",
     "reverse_iname",
     "convert_to_update",
+    "factor_out",
+    "factor_table",
     "factor_update",
     "parallelise_scan",
     "realise_scan",
     "reduce_in_tree",
     "sink_accumulation",
     "split_accumulation",
+    "split_sum",
 ];
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one.
-const RECOUNTING: [&str; 7] = [
+const RECOUNTING: [&str; 9] = [
     "peel_iname",
     "pipeline_loop",
     "hoist_insn",
+    "hoist_nest",
     "reduce_in_tree",
     "roll_insns",
     "sink_accumulation",
     "split_accumulation",
+    "write_out",
 ];
 
 /// How far reals may be apart that are reassociated or compiled, where multiplications and

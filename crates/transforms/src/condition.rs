@@ -20,6 +20,16 @@ pub(crate) fn range_runs(range: &GuardedRange) -> Expr {
     }
 }
 
+/// The condition of an instruction where a range has a value; the range first, as the rest may be
+/// defined inside of its loop only.
+pub(crate) fn where_runs(range: &GuardedRange, condition: Option<Expr>) -> Expr {
+    let runs = range_runs(range);
+    match condition {
+        None => runs,
+        Some(rest) => Expr::binary(BinaryOp::And, runs, rest),
+    }
+}
+
 /// A constraint as a comparison, with what it subtracts on the left.
 fn holds(c: &Constraint) -> Expr {
     let op = match c {

@@ -26,6 +26,7 @@ pub mod obligation;
 pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
+mod product;
 pub mod proofs;
 pub mod recipe;
 pub mod refusal;
@@ -34,6 +35,7 @@ pub mod schedule;
 pub mod staging;
 mod step;
 mod substitute;
+mod tensor;
 mod tree;
 
 pub use lookup::Selection;

@@ -80,6 +80,15 @@ pub(crate) fn siblings<'a>(nodes: &'a [Node], wanted: &dyn Fn(&Node) -> bool) ->
     })
 }
 
+/// The loop directly around a node that `wanted` accepts, first in textual order; `None` if none is.
+pub(crate) fn loop_around(nodes: &[Node], wanted: &dyn Fn(&Node) -> bool) -> Option<InameId> {
+    nodes.iter().find_map(|node| match node {
+        Node::Loop(iname, body) if body.iter().any(wanted) => Some(*iname),
+        Node::Loop(_, body) => loop_around(body, wanted),
+        Node::Insn(_) => None,
+    })
+}
+
 /// The instructions in some nodes, in textual order.
 pub(crate) fn insns_of(nodes: &[Node]) -> Vec<InsnId> {
     let inside = nodes.iter().map(|node| match node {

@@ -1,19 +1,19 @@
 //! Moves an instruction that does not depend on a loop in front of it.
 
-use crate::condition::range_runs;
+use crate::condition::where_runs;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::CURRENT;
-use crate::proofs::length::never_empty;
+use crate::proofs::length::runs_if;
 use crate::proofs::stale::{Place, check_unchanged, witness};
 use crate::refusal::{Refusal, WrongOrder};
 use crate::tree::{edit_siblings, prune_insn};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::{Analysis, Witness};
-use purlin_ir::{Atom, BinaryOp, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
+use purlin_ir::{Atom, Expr, GuardedRange, Id, InameId, InsnId, Kernel, Node, WriteOp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -129,19 +129,14 @@ impl Primitive for HoistInsn {
         };
         self.check_form(kernel, insn, iname)?;
         check_accesses(analysis, insn, &loops)?;
-        let bounds = bounds(analysis, iname)?;
+        let bounds = runs_if(analysis, iname, CONDITION)?;
         Ok(Invariant { insn, iname, bounds })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Invariant) {
         if let Some(range) = &proof.bounds {
-            let runs = range_runs(range);
             let insn = &mut kernel.insns[proof.insn];
-            insn.predicate = Some(match insn.predicate.take() {
-                None => runs,
-                // the bounds first: the rest may be defined inside the loop only
-                Some(p) => Expr::binary(BinaryOp::And, runs, p),
-            });
+            insn.predicate = Some(where_runs(range, insn.predicate.take()));
         }
         let is_loop = |n: &Node| matches!(n, Node::Loop(l, _) if *l == proof.iname);
         edit_siblings(&mut kernel.body, &is_loop, &mut |nodes| {
@@ -241,20 +236,4 @@ fn check_accesses(analysis: &Analysis, id: InsnId, loops: &[InameId]) -> Result<
 fn too_early(witness: Witness, what: &str, help: &str) -> WrongOrder {
     let relation = format!("which touches `{}` after {what}", witness.element);
     WrongOrder { witness, relation, help: help.into() }
-}
-
-/// The values of the loop, which say whether it is empty, unless it never is.
-fn bounds(analysis: &Analysis, iname: InameId) -> Result<Option<GuardedRange>, Refusal> {
-    if never_empty(analysis, iname)? {
-        return Ok(None);
-    }
-    let kernel = analysis.kernel();
-    let range = kernel.inames[iname].domain.as_guarded_range(iname);
-    CONDITION.require(range.is_some(), || {
-        format!(
-            "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
-            kernel.inames[iname].name
-        )
-    })?;
-    Ok(range)
 }

@@ -19,11 +19,14 @@ pub mod embed_table;
 pub mod expand_array;
 pub mod expand_rule;
 pub mod extract_rule;
+pub mod factor_out;
+pub mod factor_table;
 pub mod factor_update;
 pub mod fix_argument;
 pub mod fix_parameter;
 pub mod fuse_loops;
 pub mod hoist_insn;
+pub mod hoist_nest;
 pub mod inline_call;
 pub mod interchange_inames;
 pub mod join_array_axes;
@@ -57,12 +60,14 @@ pub mod skew_iname;
 pub mod split_accumulation;
 pub mod split_array_axis;
 pub mod split_iname;
+pub mod split_sum;
 pub mod stage_value;
 pub mod tag_iname;
 pub mod tag_inames;
 pub mod transpose_array_axes;
 pub mod unroll_iname;
 pub mod vectorise_iname;
+pub mod write_out;
 
 use crate::step::steps;
 
@@ -82,11 +87,14 @@ steps! {
     expand_array::ExpandArray: "Gives a temporary an axis for each of some loops.";
     expand_rule::ExpandRule: "Inlines a substitution rule.";
     extract_rule::ExtractRule: "Makes a substitution rule of a subexpression.";
+    factor_out::FactorOut: "Multiplies a sum once instead of each of its terms.";
+    factor_table::FactorTable: "Replaces a table by the product of smaller ones.";
     factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
     fix_argument::FixArgument: "Makes a table or a literal of an input whose values are known.";
     fix_parameter::FixParameter: "Replaces a parameter by a constant.";
     fuse_loops::FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.";
     hoist_insn::HoistInsn: "Moves an instruction in front of a loop that it does not depend on.";
+    hoist_nest::HoistNest: "Moves statements in front of a loop that they do not depend on.";
     inline_call::InlineCall: "Makes calls ordinary statements again.";
     interchange_inames::InterchangeInames: "Swaps two loops of which one is directly around the other.";
     join_array_axes::JoinArrayAxes: "Joins two neighbouring axes of a temporary.";
@@ -120,10 +128,12 @@ steps! {
     split_accumulation::SplitAccumulation: "Commits an accumulator half-way and accumulates the rest in a temporary of its own.";
     split_array_axis::SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.";
     split_iname::SplitIname, Tail: "Splits a loop into blocks of constant length.";
+    split_sum::SplitSum: "Stores a sum term by term, by a store and updates.";
     stage_value::StageValue: "Computes the value of an instruction into a temporary first.";
     tag_iname::TagIname: "Says where the iterations of a loop run.";
     tag_inames::TagInames: "Says where the iterations of several loops run, in one step.";
     transpose_array_axes::TransposeArrayAxes: "Changes the order of the axes of an array in memory.";
     unroll_iname::UnrollIname: "Writes out the iterations of a loop.";
     vectorise_iname::VectoriseIname: "Runs the iterations of an innermost loop in vector lanes.";
+    write_out::WriteOut: "Writes the iterations of a loop as statements of their own.";
 }

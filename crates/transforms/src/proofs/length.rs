@@ -1,5 +1,6 @@
 //! What is known of the number of iterations of a loop, for all parameters.
 
+use crate::obligation::Obligation;
 use crate::proofs::bounds::CONSTANT_BOUNDS;
 use crate::proofs::extent::with_outer_inames;
 use crate::refusal::Refusal;
@@ -17,20 +18,58 @@ use purlin_isl as isl;
 /// A failure of isl.
 pub(crate) fn never_empty(analysis: &Analysis, iname: InameId) -> Result<bool, Refusal> {
     let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
-    let (inner, exact) = poly.domain(&kernel.inames[iname].domain, Side::Source);
-    if !exact {
-        return Ok(false);
-    }
     let inside = insns_of(loop_body(&kernel.body, iname).unwrap_or_default());
     let around = inside.first().map_or(&[][..], |insn| poly.loops(*insn));
     let around: Vec<_> = around.iter().copied().take_while(|l| *l != iname).collect();
-    let outer = poly.in_context(poly.domains(&around, Side::Source).0);
-    let dims = poly.names(&around, Side::Source);
+    have_values(poly, &around, &[iname])
+}
+
+/// Whether some inames together have a value at every point of the loops and reductions around.
+///
+/// Formula: with `o` those around, `{ o } <= { o : exists i in domain(inames) }`.
+///
+/// # Errors
+/// A failure of isl.
+pub(crate) fn have_values(
+    poly: &Polyhedral,
+    around: &[InameId],
+    inames: &[InameId],
+) -> Result<bool, Refusal> {
+    let (inner, exact) = poly.domains(inames, Side::Source);
+    if !exact {
+        return Ok(false);
+    }
+    let outer = poly.in_context(poly.domains(around, Side::Source).0);
+    let dims = poly.names(around, Side::Source);
     let reached = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &outer)?;
-    let name = poly.name(iname, Side::Source);
-    let all = [dims, vec![name.clone()]].concat();
+    let names = poly.names(inames, Side::Source);
+    let all = [dims, names.clone()].concat();
     let points = isl::Set::from_disjuncts(&isl::SetSpace::new(&all, &poly.params), &cross(&outer, &inner))?;
-    Ok(reached.is_subset(&points.project_out(&[&name])?)?)
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    Ok(reached.is_subset(&points.project_out(&names)?)?)
+}
+
+/// The values of a loop, which say whether it is empty, unless it never is.
+///
+/// # Errors
+/// `condition` if the loop may be empty and is no range, or a failure of isl.
+pub(crate) fn runs_if(
+    analysis: &Analysis,
+    iname: InameId,
+    condition: Obligation,
+) -> Result<Option<GuardedRange>, Refusal> {
+    if never_empty(analysis, iname)? {
+        return Ok(None);
+    }
+    let kernel = analysis.kernel();
+    let range = kernel.inames[iname].domain.as_guarded_range(iname);
+    condition.require(range.is_some(), || {
+        format!(
+            "the loop `{}` may be empty, and its bounds are no simple condition; assume that it is not",
+            kernel.inames[iname].name
+        )
+    })?;
+    Ok(range)
 }
 
 /// Whether a condition holds in every iteration of the loops.

@@ -227,8 +227,9 @@ impl Schedule {
     /// # Errors
     /// Those of [`RealiseReduction`].
     pub fn realise(&mut self, iname: impl Into<String>, accumulator: impl Into<String>) -> Applied<Array> {
-        let (iname, accumulator) = (iname.into(), Some(accumulator.into()));
-        Ok(self.make(RealiseReduction { iname, accumulator })?.0)
+        let accumulator = accumulator.into();
+        self.apply(RealiseReduction::new(iname).into_temporary(&accumulator))?;
+        Ok(Array::named(accumulator))
     }
 
     /// Gives a temporary an axis for each of some loops.

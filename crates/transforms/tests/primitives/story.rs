@@ -77,7 +77,7 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
 /// does not count, and a hoisted instruction runs less often.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
     let copies = match step {
-        Step::PeelIname(_) | Step::PipelineLoop(_) | Step::RollInsns(_) => true,
+        Step::PeelIname(_) | Step::PipelineLoop(_) | Step::RollInsns(_) | Step::WriteOut(_) => true,
         Step::SplitIname(split) => split.tail == Tail::Peel,
         _ => false,
     };
@@ -95,7 +95,9 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
         _ => None,
     };
     let both = before.instances.iter().filter_map(|(name, n)| Some((name, *n, *after.instances.get(name)?)));
-    both.filter(|(name, n, m)| if Some(*name) == hoisted { m > n } else { m != n }).collect()
+    let nest = matches!(step, Step::HoistNest(_));
+    let hoisted = |name: &String| nest || hoisted == Some(name);
+    both.filter(|(name, n, m)| if hoisted(name) { m > n } else { m != n }).collect()
 }
 
 /// What a step fixes has that value before it; what it makes an argument is passed after it.

@@ -1,0 +1,336 @@
+//! Replaces a table by a product of smaller ones.
+
+use crate::draw::{self, Picks};
+use crate::lookup;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::proofs::extent::parametric_extent;
+use crate::refusal::Refusal;
+use crate::schedule::Array;
+use crate::tensor::{Deviation, Digits, TOLERANCE};
+use purlin_analysis::Analysis;
+use purlin_ir::{
+    Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Replaces loads of a table by products of loads of smaller tables, of which it is the tensor
+/// product.
+///
+/// # Rewrite
+/// ```text
+/// table T: f64[4, 4] global                           =>   table T_0: f64[2, 2] global
+/// for a in 0..2                                            for a in 0..2
+///   for b in 0..2                                            for b in 0..2
+///     for l in 0..2                                            for l in 0..2
+///       for m in 0..2                                            for m in 0..2
+///         s: y[a, b] += T[2*a + b, 2*l + m]*u[l, m]                s: y[a, b] += T_0[a, l]*T_0[b, m]*u[l, m]
+/// ```
+/// Every axis has digits, outermost first: with the sizes `[3, 2]`, index `i` has the digits
+/// `floor_div(i, 2)` and `i mod 2`. Factor `k` has the digits `k` of all axes as its indices.
+/// Factors that are equal are one table. A digit that is known from the bounds of the loops is
+/// written as such: split the loops by the same sizes first. The table goes when nothing mentions it
+/// (`remove_unused_vars`).
+///
+/// # Precondition
+/// The sizes of each axis have its extent as their product, and all axes have as many of them. Every
+/// entry of the table is the product of the entries of the factors, `max |T(i, j) - A(i_0, j_0)
+/// B(i_1, j_1) …| <= 1e-14 max |T|`: the rounding errors of a table that was computed as a product.
+///
+/// # Errors
+/// An unknown variable, one that is no table of type `f64`; sizes that do not fit the shape; a table
+/// that is no such product, with the entry that is furthest from it.
+///
+/// # Elsewhere
+/// Tensor-product elements of UFL, FInAT and MFEM declare it; here it is found in the values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FactorTable {
+    /// The table.
+    pub var: String,
+    /// The sizes of the digits of each axis, outermost first.
+    pub sizes: Vec<Vec<u32>>,
+    /// Names of the factors; `{var}_0`, `{var}_1`, … if empty. Those of factors that are equal to an
+    /// earlier one are not used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+impl FactorTable {
+    /// Factors the table `var`, whose axes have digits of these sizes.
+    pub fn new(var: impl Into<String>, sizes: impl IntoIterator<Item = Vec<u32>>) -> Self {
+        Self { var: var.into(), sizes: sizes.into_iter().collect(), names: Vec::new() }
+    }
+}
+
+impl fmt::Display for FactorTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let axis = |sizes: &Vec<u32>| sizes.iter().map(u32::to_string).collect::<Vec<_>>().join("*");
+        let sizes: Vec<_> = self.sizes.iter().map(axis).collect();
+        write!(f, "factor table `{}` by {}", self.var, sizes.join(", "))
+    }
+}
+
+/// The values are known.
+const TABLE: Obligation = Obligation::new("factor_table.table", "the variable is a table of type `f64`");
+
+/// The digits count the entries.
+const SIZES: Obligation = Obligation::new(
+    "factor_table.sizes",
+    "every axis has a size for each factor, and their product is its extent",
+);
+
+/// The values are products.
+const PRODUCT: Obligation = Obligation::new(
+    "factor_table.product",
+    "every entry is the product of the entries of the factors, up to 1e-14 of the largest one",
+);
+
+/// An index stands in every factor.
+const NO_REDUCED_INDEX: Obligation =
+    Obligation::new("factor_table.no_reduced_index", "no index of a load of the table holds a reduction");
+
+/// A table that is a product.
+pub struct TensorProduct {
+    var: VarId,
+    /// Tables that are new.
+    tables: Vec<Variable>,
+    /// For each factor, which of them it is.
+    factors: Vec<usize>,
+    /// Smallest and largest values of the loops, where they are constants.
+    ranges: BTreeMap<InameId, (i64, i64)>,
+}
+
+impl Primitive for FactorTable {
+    type Proof = TensorProduct;
+    type Made = Vec<Array>;
+
+    const OBLIGATIONS: &'static [Obligation] = &[TABLE, SIZES, PRODUCT, NO_REDUCED_INDEX];
+
+    fn check(&self, analysis: &Analysis) -> Result<TensorProduct, Refusal> {
+        let kernel = analysis.kernel();
+        let var = lookup::var(kernel, &self.var)?;
+        let table = &kernel.vars[var];
+        let values = match &table.kind {
+            VarKind::Table(TableData::Real(values)) if table.ty == ScalarType::F64 => values,
+            VarKind::Table(_) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => {
+                return Err(TABLE.unfit(format!("`{}` is no table of type f64", self.var)));
+            }
+        };
+        let count = self.check_sizes(table)?;
+        self.check_indices(kernel, var)?;
+        let values: Vec<f64> = values.iter().map(|v| v.0).collect();
+        let sizes: Vec<Vec<usize>> =
+            self.sizes.iter().map(|axis| axis.iter().map(|n| *n as usize).collect()).collect();
+        let found = Digits { sizes: &sizes, values: &values }.separate();
+        let found = found.map_err(|deviation| self.no_product(deviation))?;
+        let (mut tables, mut factors) = (Vec::<Variable>::new(), Vec::new());
+        let mut kept: Vec<(usize, &Vec<f64>)> = Vec::new();
+        for (k, values) in found.iter().enumerate() {
+            let shape: Vec<Affine> = sizes.iter().map(|axis| Affine::constant(axis[k] as i64)).collect();
+            let same = kept.iter().find(|(at, v)| *v == values && tables[*at].shape == shape);
+            factors.push(match same {
+                Some((at, _)) => *at,
+                None => {
+                    let name = self.name(k, count)?;
+                    lookup::free(kernel, &name)?;
+                    if tables.iter().any(|t| t.name == name) {
+                        return Err(Refusal::Taken { name });
+                    }
+                    let kind = VarKind::Table(TableData::real(values.iter().copied()));
+                    kept.push((tables.len(), values));
+                    tables.push(Variable::new(name, ScalarType::F64, kind, shape, table.space));
+                    tables.len() - 1
+                }
+            });
+        }
+        let ranges = constant_ranges(analysis)?;
+        Ok(TensorProduct { var, tables, factors, ranges })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &TensorProduct) -> Vec<Array> {
+        let tables: Vec<VarId> = proof.tables.iter().map(|t| kernel.vars.push(t.clone())).collect();
+        let product = |access: Access| {
+            let digits: Vec<Vec<Expr>> =
+                access.index.iter().zip(&self.sizes).map(|(e, sizes)| proof.digits(e, sizes)).collect();
+            let factor =
+                |(k, at): (usize, &usize)| Expr::load(tables[*at], digits.iter().map(|axis| axis[k].clone()));
+            proof.factors.iter().enumerate().map(factor).reduce(|a, b| a * b).unwrap_or(Expr::Load(access))
+        };
+        // an index of a load may hold none of a table of reals
+        map_loads(kernel, &mut |access| {
+            if access.var == proof.var { product(access) } else { Expr::Load(access) }
+        });
+        proof.tables.iter().map(|t| Array::named(&t.name)).collect()
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let tables = draw::tables(kernel);
+        let real = |name: &String| kernel.var(name).is_some_and(|v| kernel.vars[v].ty == ScalarType::F64);
+        let var = p.of(&tables.into_iter().filter(real).collect::<Vec<_>>())?;
+        let shape = kernel.var(&var).map(|v| kernel.vars[v].shape.clone())?;
+        let extents = shape.iter().map(Affine::as_constant).collect::<Option<Vec<_>>>()?;
+        let sizes = extents.into_iter().map(|n| {
+            let n = u32::try_from(n).unwrap_or(1).max(1);
+            let inner = (2..n).find(|d| n.is_multiple_of(*d) && p.one_in(2)).unwrap_or(n);
+            vec![n / inner, inner]
+        });
+        Some(Self::new(var, sizes.collect::<Vec<_>>()))
+    }
+}
+
+impl FactorTable {
+    /// The number of factors.
+    fn check_sizes(&self, table: &Variable) -> Result<usize, Refusal> {
+        let count = self.sizes.first().map_or(0, Vec::len);
+        let fits = self.sizes.len() == table.shape.len()
+            && count >= 2
+            && self.sizes.iter().zip(&table.shape).all(|(sizes, extent)| {
+                let product = sizes.iter().try_fold(1_i64, |all, n| all.checked_mul(i64::from(*n)));
+                sizes.len() == count && product == extent.as_constant() && !sizes.contains(&0)
+            });
+        SIZES.require(fits, || {
+            let shape: Vec<_> = table.shape.iter().map(|e| e.as_constant().unwrap_or_default()).collect();
+            format!(
+                "`{}` has the shape {shape:?}, needed the sizes of two or more digits for each axis, as many for each, \
+                 with its extent as their product",
+                self.var
+            )
+        })?;
+        Ok(count)
+    }
+
+    fn check_indices(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
+        for insn in kernel.insns.values() {
+            let of_table = insn.reads().into_iter().filter(|a| a.var == var);
+            let mut reduces = false;
+            for index in of_table.flat_map(|a| &a.index) {
+                index.for_each(&mut |e| reduces |= matches!(e, Expr::Reduce(_)));
+            }
+            NO_REDUCED_INDEX.require(!reduces, || {
+                format!(
+                    "`{}` loads `{}` at the value of a reduction, which would stand in every factor; realise it first",
+                    insn.name, self.var
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn no_product(&self, deviation: Option<Deviation>) -> Refusal {
+        PRODUCT.unfit(match deviation {
+            None => format!("`{}` holds nothing but zeros, or no numbers; keep it", self.var),
+            Some(Deviation { index, value, product }) => {
+                let index: Vec<_> = index.iter().map(usize::to_string).collect();
+                format!(
+                    "`{}[{}]` is {value}, and the product of the factors that give its largest entry is {product}, \
+                     needed within {TOLERANCE:e} of that entry; reorder the table, or choose other sizes",
+                    self.var,
+                    index.join(",")
+                )
+            }
+        })
+    }
+
+    fn name(&self, factor: usize, count: usize) -> Result<String, Refusal> {
+        if self.names.is_empty() {
+            return Ok(format!("{}_{factor}", self.var));
+        }
+        if self.names.len() != count {
+            let found = format!("{} names for {count} factors", self.names.len());
+            return Err(Refusal::argument("names", found, "one for each"));
+        }
+        Ok(self.names[factor].clone())
+    }
+}
+
+impl TensorProduct {
+    /// The digits of an index: by the terms of the index where the bounds of the loops say so, and
+    /// by division otherwise.
+    fn digits(&self, index: &Expr, sizes: &[u32]) -> Vec<Expr> {
+        let strides: Vec<i64> =
+            (0..sizes.len()).map(|k| sizes[k + 1..].iter().map(|n| i64::from(*n)).product()).collect();
+        let known = index.as_affine().and_then(|e| self.known_digits(&e, sizes, &strides));
+        if let Some(known) = known {
+            return known.iter().map(Expr::from_affine).collect();
+        }
+        let digit = |(k, stride): (usize, &i64)| {
+            let rest = match stride {
+                1 => index.clone(),
+                _ => Expr::binary(BinaryOp::FloorDiv, index.clone(), Expr::Int(*stride)),
+            };
+            if k == 0 { rest } else { Expr::binary(BinaryOp::Mod, rest, Expr::Int(sizes[k].into())) }
+        };
+        strides.iter().enumerate().map(digit).collect()
+    }
+
+    /// The `d_k` with `e = sum stride_k d_k` and `0 <= d_k < size_k` for all but the outermost,
+    /// which the shape bounds.
+    fn known_digits(&self, e: &Affine, sizes: &[u32], strides: &[i64]) -> Option<Vec<Affine>> {
+        let mut digits = vec![Affine::constant(0); strides.len()];
+        for (atom, c) in e.terms() {
+            let k = strides.iter().position(|s| c % s == 0)?;
+            digits[k] = digits[k].plus(&Affine::from(atom).times(c / strides[k]));
+        }
+        let mut rest = e.constant_term();
+        for (digit, stride) in digits.iter_mut().zip(strides) {
+            *digit = digit.plus_constant(rest.div_euclid(*stride));
+            rest = rest.rem_euclid(*stride);
+        }
+        let fits = |(d, n): (&Affine, &u32)| {
+            self.range(d).is_some_and(|(low, high)| low >= 0 && high < i64::from(*n))
+        };
+        digits[1..].iter().zip(&sizes[1..]).all(fits).then_some(digits)
+    }
+
+    /// Bounds of a value by those of the loops in it.
+    fn range(&self, e: &Affine) -> Option<(i64, i64)> {
+        let start = (e.constant_term(), e.constant_term());
+        e.terms().iter().try_fold(start, |(low, high), (atom, c)| {
+            let Atom::Iname(i) = atom else { return None };
+            let (first, last) = *self.ranges.get(i)?;
+            let (min, max) = if *c > 0 { (first, last) } else { (last, first) };
+            Some((low.checked_add(c.checked_mul(min)?)?, high.checked_add(c.checked_mul(max)?)?))
+        })
+    }
+}
+
+/// Smallest and largest values of the loops, where constants bound them.
+fn constant_ranges(analysis: &Analysis) -> Result<BTreeMap<InameId, (i64, i64)>, Refusal> {
+    let mut ranges = BTreeMap::new();
+    for iname in analysis.kernel().inames.ids() {
+        let bounds = parametric_extent(analysis.polyhedral(), iname)?;
+        let known = bounds.and_then(|(lo, extent)| Some((lo.as_constant()?, extent.as_constant()?)));
+        if let Some((low, extent)) = known {
+            ranges.insert(iname, (low, low + extent - 1));
+        }
+    }
+    Ok(ranges)
+}
+
+/// Passes every load, also in rules, through `edit`.
+fn map_loads(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Expr) {
+    let mut rewrite = |e: Expr| match e {
+        Expr::Load(access) => edit(access),
+        other @ (Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_)) => other,
+    };
+    for rule in kernel.rules.values_mut() {
+        rule.body = rule.body.map(&mut rewrite);
+    }
+    for insn in kernel.insns.values_mut() {
+        insn.map_expressions(&mut rewrite);
+    }
+}

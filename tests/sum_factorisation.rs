@@ -1,0 +1,175 @@
+//! Sum factorisation derived from the contraction of a tensor product, step by step: what every
+//! step leaves computes the same, and needs as many operations as the closed formulas say (Orszag
+//! 1980). The chapter `sum_factorisation` of the book tells the same steps.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
+
+use purlin::Loaded;
+use purlin::analysis::stats::statistics;
+use purlin::codegen::{Options, Target, generate};
+use purlin::interp::{Memory, interpret};
+use purlin::ir::{Kernel, text};
+use purlin::runtime::open;
+use purlin::transforms::primitives::{
+    DistributeLoop, ExpandArray, FactorOut, HoistNest, InterchangeInames, MoveInsns, RealiseReduction,
+};
+use purlin::transforms::{Primitive, Step};
+use std::collections::BTreeMap;
+
+/// The contraction with `q` points and `p` nodes along each axis.
+fn contraction(p: u64, q: u64) -> Kernel {
+    let text = format!(
+        "kernel contraction\nparam ne: i32\nassume ne >= 1\narg u: f64[ne, {p}, {p}, {p}] in\n\
+         arg B: f64[{q}, {p}] in\narg y: f64[ne, {q}, {q}, {q}] inout\n\n\
+         for e in 0..ne\n  for i in 0..{q}\n    for j in 0..{q}\n      for k in 0..{q}\n        \
+         s: y[e, i, j, k] += sum(l in 0..{p}, m in 0..{p}, n in 0..{p}: B[i, l]*B[j, m]*B[k, n]*u[e, l, m, n])\n"
+    );
+    text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)))
+}
+
+/// Operations of a cell with `p` nodes and `q` points along each axis.
+type Operations = fn(p: u64, q: u64) -> u64;
+
+/// Steps, and what a cell needs after them.
+struct Stage {
+    what: &'static str,
+    steps: Vec<Step>,
+    operations: Operations,
+}
+
+macro_rules! steps {
+    ($($step:expr),* $(,)?) => { vec![$(Step::from($step)),*] };
+}
+
+fn stages() -> Vec<Stage> {
+    let stage = |what, steps, operations| Stage { what, steps, operations };
+    vec![
+        // three products and a sum a term, and a sum a point
+        stage("as it is written", Vec::new(), |p, q| q.pow(3) * (4 * p.pow(3) + 1)),
+        stage("nested sums", steps![FactorOut::of_reduction("m"), FactorOut::of_reduction("n")], |p, q| {
+            q.pow(3) * (2 * (p.pow(3) + p.pow(2) + p) + 1)
+        }),
+        stage(
+            "loops",
+            steps![
+                RealiseReduction::new("l").in_place(),
+                RealiseReduction::new("m").into_temporary("p"),
+                RealiseReduction::new("n").into_temporary("q"),
+            ],
+            |p, q| 2 * q.pow(3) * (p.pow(3) + p.pow(2) + p),
+        ),
+        stage(
+            "a nest for each contraction",
+            steps![
+                InterchangeInames::new("j", "k"),
+                InterchangeInames::new("i", "k"),
+                InterchangeInames::new("i", "j"),
+                ExpandArray::new("q", ["l", "m"]),
+                ExpandArray::new("p", ["l"]),
+                distribute("m", ["p_update"], ["m_p"]),
+                MoveInsns::before(["p_init"], "m_p"),
+                distribute("l", ["p_init", "s_update"], ["l_p", "l_y"]),
+            ],
+            |p, q| 2 * q.pow(3) * (p.pow(3) + p.pow(2) + p),
+        ),
+        stage("the first cut", steps![HoistNest::new(["l"]), HoistNest::new(["l"])], |p, q| {
+            2 * (q * p.pow(3) + q.pow(3) * (p.pow(2) + p))
+        }),
+        stage("the second cut", steps![HoistNest::new(["l_p"])], |p, q| {
+            2 * (q * p.pow(3) + q.pow(2) * p.pow(2) + q.pow(3) * p)
+        }),
+    ]
+}
+
+fn distribute<const N: usize>(iname: &str, before: [&str; N], names: [&str; N]) -> DistributeLoop {
+    DistributeLoop { names: names.map(str::to_owned).to_vec(), ..DistributeLoop::new(iname, before) }
+}
+
+/// Calls `each` with the kernel after every stage.
+fn derive(p: u64, q: u64, each: &mut dyn FnMut(&Stage, &Kernel)) {
+    let mut kernel = contraction(p, q);
+    for stage in stages() {
+        for step in &stage.steps {
+            kernel = step.apply(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+        }
+        each(&stage, &kernel);
+    }
+}
+
+/// Pseudo-random numbers between -1 and 1.
+fn memory(ne: u64, p: u64, q: u64) -> Memory {
+    let mut state = purlin::interp::sample::seed();
+    let mut values = |n: u64| {
+        let next = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / 2f64.powi(52) - 1.0
+        };
+        (0..n).map(next).collect::<Vec<f64>>()
+    };
+    let memory = Memory::new().param("ne", ne as i64);
+    memory.value("u", values(ne * p.pow(3))).value("B", values(q * p)).value("y", values(ne * q.pow(3)))
+}
+
+/// `1e-13`: sums of `p^3 <= 64` products of numbers below 1, in another order.
+fn assert_close(expected: &[f64], found: &[f64], what: &str) {
+    assert_eq!(expected.len(), found.len(), "{what}");
+    let differ = expected.iter().zip(found).position(|(a, b)| (a - b).abs() > 1e-13);
+    assert_eq!(differ, None, "{what}: element of {expected:?} and {found:?}");
+}
+
+/// The contraction by its definition.
+fn reference(memory: &Memory, ne: u64, p: u64, q: u64) -> Vec<f64> {
+    let [u, b] = ["u", "B"].map(|name| memory.f64s(name).unwrap());
+    let mut y = memory.f64s("y").unwrap().to_vec();
+    let at = |i: u64, l: u64| b[(i * p + l) as usize];
+    let points = (0..ne).flat_map(|e| (0..q.pow(3)).map(move |point| (e, point)));
+    for ((e, point), y) in points.zip(&mut y) {
+        let (i, j, k) = (point / (q * q), point / q % q, point % q);
+        for node in 0..p.pow(3) {
+            let (l, m, n) = (node / (p * p), node / p % p, node % p);
+            *y += at(i, l) * at(j, m) * at(k, n) * u[(e * p.pow(3) + node) as usize];
+        }
+    }
+    y
+}
+
+#[test]
+fn every_stage_computes_the_contraction() {
+    let device = open("c").unwrap();
+    for (ne, p, q) in [(1, 1, 1), (2, 2, 3), (3, 4, 3)] {
+        let inputs = memory(ne, p, q);
+        let expected = reference(&inputs, ne, p, q);
+        derive(p, q, &mut |stage, kernel| {
+            let what = format!("{} with {p} nodes and {q} points\n{kernel}", stage.what);
+            let mut memory = inputs.clone();
+            interpret(kernel, &mut memory).unwrap_or_else(|e| panic!("{e}, {what}"));
+            assert_close(&expected, memory.f64s("y").unwrap(), &what);
+            let program = generate(kernel, Target::C, &Options::default()).unwrap();
+            let executable = device.compile(&program).unwrap();
+            let loaded = Loaded::compiled(&*device, executable, &inputs).unwrap();
+            loaded.launch().unwrap();
+            assert_close(&expected, &loaded.f64s("y").unwrap(), &what);
+        });
+    }
+}
+
+#[test]
+fn operations_are_those_of_the_closed_formulas() {
+    let ne = 3;
+    for (p, q) in [(1, 1), (2, 3), (4, 4), (8, 9), (16, 17)] {
+        derive(p, q, &mut |stage, kernel| {
+            let counted = statistics(kernel, &BTreeMap::from([("ne".to_owned(), ne)])).unwrap();
+            assert!(counted.exact(), "{}\n{kernel}", stage.what);
+            let expected = ne as u64 * (stage.operations)(p, q);
+            assert_eq!(counted.flops(), expected, "{} with {p} nodes and {q} points\n{kernel}", stage.what);
+        });
+    }
+}
+
+/// What a strategist would write by hand.
+#[test]
+fn the_derived_nest_is_the_factorised_one() {
+    let mut last = String::new();
+    derive(8, 9, &mut |_, kernel| last = kernel.to_string());
+    insta::assert_snapshot!(last);
+}
