@@ -48,9 +48,9 @@ fn wrong_inputs_are_refused() {
     let device = purlin::runtime::open("c").unwrap();
     let (form, mesh) = (jit(&form, &*device).unwrap(), Mesh::unit_square(1).unwrap());
     let message = |inputs: Inputs| form.apply(&mesh, &inputs).unwrap_err().to_string();
-    assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 nodes times 1 components");
+    assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 degrees of freedom");
     let long = message(Inputs::new().field("w", vec![0.0; 6]));
-    assert_eq!(long, "`w` has 6 values, needed 5 nodes times 1 components");
+    assert_eq!(long, "`w` has 6 values, needed 5 degrees of freedom");
     let unknown = message(Inputs::new().field("w", vec![0.0; 5]).constant("k", vec![1.0]));
     assert_eq!(
         unknown,
