@@ -31,6 +31,7 @@ Examples:
   purlin run axpy.purlin --param n=1000 --device c
   purlin run axpy.purlin --param n=1000 --save-arrays out      out/y.npy, for NumPy
   purlin run poisson.json --cells 16                           a form that was exported from UFL, on a unit mesh
+  purlin run poisson.json --mesh meshes/bracket.msh            the same on the mesh of a file, subdomains by its tags
   purlin run laplace --mesh meshes/bracket.msh --check         also what the recipe assumes, on the real maps
 
 Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is compiled again

@@ -14,7 +14,8 @@ use super::table::{facts, figure, seconds};
 use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, say};
 use super::trials::Trials;
 use super::tune::{TuneArgs, given_mesh};
-use purlin::autotune::tuner::{Built, Session, Subject, Task, tune};
+use super::values::read_mesh;
+use purlin::autotune::tuner::{Built, Ending, Session, Subject, Task, tune};
 use purlin::autotune::{Candidate, Database, DeviceModel, Errors, Mapping, Record, Refusal, Stage, Workload};
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::interp::{InterpError, Memory};
@@ -78,7 +79,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let options = args.trials.options(device.info(), seed);
     let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
     say(ending);
-    finish(what, args, &tasks[0], &measured.name, &database)
+    finish(what, args, &tasks[0], &measured.name, &database, ending)
 }
 
 /// What to try: the given mappings, values for the holes of the schedule, or the mappings of an
@@ -129,9 +130,9 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
     let work = kernel_work(kernel, memory.params())?;
     let outputs = kernel.vars.values().filter(|v| v.is_output());
     let lowered = LoweredArrays::of(kernel);
-    let mesh = match (&args.mesh, &lowered) {
-        (Some(path), Some(lowered)) => given_mesh(path, lowered.dim)?.identity(),
-        (Some(_) | None, Some(_) | None) => None,
+    let mesh = match &args.mesh {
+        Some(path) => given_mesh(path, read_mesh(path)?).identity(),
+        None => None,
     };
     Ok(Workload {
         case: if sizes.is_empty() { name.into_owned() } else { format!("{name} {}", sizes.join(" ")) },
@@ -268,6 +269,7 @@ fn finish(
     task: &Task<FileSubject<'_>>,
     machine: &str,
     database: &Database,
+    ending: Ending,
 ) -> Result<(), Failure> {
     let is_ours = |r: &Record| {
         r.device.name == machine
@@ -283,7 +285,13 @@ fn finish(
     let time = |r: &&Record| r.median_s().unwrap_or(f64::INFINITY);
     let measured = records.iter().filter(|r| r.median_s().is_some());
     let Some(best) = measured.min_by(|a, b| time(a).total_cmp(&time(b))) else {
-        return Err(Failure::Refused("no choice of values is right; the table says why".into()));
+        return match ending {
+            Ending::Complete => {
+                Err(Failure::Refused("no choice of values is right; the table says why".into()))
+            }
+            // what is left was said
+            Ending::Stopped { .. } | Ending::DeviceLost { .. } => Ok(()),
+        };
     };
     let (median, work) = (time(&best), &task.subject.workload.work);
     let rate = |n: u64| figure(n as f64 / median / 1e9);
