@@ -1173,6 +1173,14 @@ fn an_exported_form_is_tuned() {
     let text = good(&args);
     assert!(text.contains("single cell, 32 a group"), "{text}");
     assert!(text.contains(&format!("purlin run {form} --cells 2 --device c --mapping")), "{text}");
+    let run = ["run", form, "--cells", "2", "--device", "c", "--no-time", "--seed", "1", "--db"];
+    let known = good(&[&run[..], &[db.to_str().unwrap()]].concat());
+    assert!(known.contains(" (tuned on this device)"), "{known}");
+    let unknown = good(&[&run[..], &[dir.path().join("none.jsonl").to_str().unwrap()]].concat());
+    assert!(
+        unknown.contains("laplace_matrix, single cell, 8 a group (a vector of cells; `purlin"),
+        "{unknown}"
+    );
 }
 
 #[test]

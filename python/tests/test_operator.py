@@ -173,3 +173,19 @@ def test_positions_in_one_dimension_have_one_axis_or_two():
         else:
             results.append(y.tolist())
     assert results == [[0.125, 0.5, 0.375], [0.125, 0.5, 0.375], "x"]
+
+
+def test_an_operator_says_where_its_mapping_is_known_from(tmp_path):
+    sample = SAMPLES / "vector_mass.json"
+    op = purlin.jit(sample)
+    assert op.mapping == {"strategy": "point_tiles", "cells": 8, "sums": 16}
+    reason = (
+        "tiles of points, 8 cells a group, 16 sums, constant tables (a vector of cells; `purlin tune` may find a "
+        "better one)"
+    )
+    assert op.mapping_reason == reason
+    given = purlin.jit(sample, mapping={"strategy": "single_cell", "cells": 4})
+    assert given.mapping_reason == "single cell, 4 a group"
+    # a file that cannot be read is no empty one
+    with pytest.raises(purlin.errors.MappingError, match="cannot read"):
+        purlin.jit(sample, trials=tmp_path)

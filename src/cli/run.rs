@@ -13,6 +13,7 @@ use purlin::codegen::{Options, Program};
 use purlin::interp::{LaunchReport, Memory};
 use purlin::ir::Kernel;
 use purlin::runtime::{Backend, Device, devices, open};
+use purlin::tuning::known::DATABASE;
 use purlin::{Loaded, Random, laid_out};
 use std::path::PathBuf;
 
@@ -66,7 +67,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE.json")]
     pub values: Option<PathBuf>,
     /// The database of `purlin tune`, whose best mapping for the device is the default
-    #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
+    #[arg(long, value_name = "FILE", default_value = DATABASE)]
     pub db: PathBuf,
     /// Where to run: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]

@@ -9,7 +9,7 @@ use super::mesh_inputs::LoweredArrays;
 use super::out;
 use super::progress::Progress;
 use super::results::{mapping_json, trials_table};
-use super::source::{FileSource, is_json};
+use super::source::{FileSource, Lowered, is_json};
 use super::table::{facts, figure, seconds};
 use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, say};
 use super::trials::Trials;
@@ -31,6 +31,7 @@ use std::path::Path;
 /// A kernel with what maps it: a schedule that has holes, or the mappings of a form's action.
 struct FileSubject<'d> {
     kernel: Kernel,
+    lowered: &'d Lowered,
     script: Option<Script>,
     memory: Memory,
     workload: Workload,
@@ -48,11 +49,12 @@ struct Candidated {
 
 /// Runs the command.
 pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure> {
+    let lowered = file.lower();
     let FileSource { kernel, script, form } = file;
     let script = script.filter(Script::has_holes).filter(|_| args.trials.mapping.is_empty());
     if args.trials.compile_only {
         let model = model_of_arch(&args.trials.arch)?;
-        let chosen = choose(args, what, &kernel, script.as_ref(), 0, &model, u64::MAX)?;
+        let chosen = choose(args, what, &lowered, script.as_ref(), 0, &model, u64::MAX)?;
         let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &kernel, c.parameters)).collect();
         return compile_only(&args.trials.arch, &jobs, &Progress::new());
     }
@@ -71,10 +73,11 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let workload = workload(args, what, &kernel, &memory)?;
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
-    let candidates = choose(args, what, &kernel, script.as_ref(), workload.cells, &model, local_bytes)?;
+    let candidates = choose(args, what, &lowered, script.as_ref(), workload.cells, &model, local_bytes)?;
     drop(progress);
     let database = args.trials.database()?;
-    let subject = FileSubject { kernel, script, memory, workload, device: &*device, cache: &cache };
+    let subject =
+        FileSubject { kernel, lowered: &lowered, script, memory, workload, device: &*device, cache: &cache };
     let tasks = [Task { subject, candidates }];
     let options = args.trials.options(device.info(), seed);
     let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
@@ -87,7 +90,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
 fn choose(
     args: &TuneArgs,
     what: &str,
-    kernel: &Kernel,
+    lowered: &Lowered,
     script: Option<&Script>,
     cells: u64,
     model: &DeviceModel,
@@ -97,7 +100,7 @@ fn choose(
         return Ok(given);
     }
     let Some(script) = script else {
-        let found = candidates(kernel, cells, model, local_bytes, args.trials.budget);
+        let found = candidates(lowered, cells, model, local_bytes, args.trials.budget);
         if found.is_err() && is_json(what) {
             return Ok(single_cells());
         }
@@ -194,7 +197,7 @@ impl FileSubject<'_> {
                 let applied = script.apply_with(&self.kernel, &Choice::new(values));
                 Ok(applied.map_err(|e| refused(e.to_string()))?.finish().0)
             }
-            (_, mapping) => Ok(transform(&self.kernel, mapping)?.0),
+            (_, mapping) => Ok(transform(self.lowered, mapping)?.0),
         }
     }
 
