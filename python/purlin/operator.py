@@ -58,7 +58,7 @@ class Operator:
     """
 
     def __init__(
-        self, forms: list[_purlin.Form], device: str, mapping: Optional[str], trials: Optional[Path]
+        self, forms: list[_purlin.Form], device: str, mapping: Optional[str], trials: Optional[Path] = None
     ) -> None:
         self._device = device
         self._trials = trials
