@@ -1,9 +1,9 @@
 //! A form as a function of meshes and inputs, in one call.
 
-use crate::tuning::known::known;
-use crate::{LoadError, Loaded, Mapping, laid_out, transform};
-use purlin_autotune::Refusal;
-use purlin_codegen::{CodegenError, Options, Program, generate};
+use crate::tuning::known::{Known, Sought, first, for_device, mapped, trials};
+use crate::{LoadError, Loaded, laid_out};
+use purlin_autotune::{DatabaseError, Refusal};
+use purlin_codegen::{Options, Program};
 use purlin_forms::form::{Form, FormError, Inputs};
 use purlin_forms::lowering::{LoweringOptions, MeshForm};
 use purlin_forms::mesh::Mesh;
@@ -19,9 +19,9 @@ pub enum JitError {
     /// The mapping was refused.
     #[error(transparent)]
     Mapping(#[from] Refusal),
-    /// The kernel has no code for the device.
+    /// The trials of `purlin tune` could not be read.
     #[error(transparent)]
-    Codegen(#[from] CodegenError),
+    Database(#[from] DatabaseError),
     /// The device or its compiler refused.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -34,13 +34,15 @@ pub enum JitError {
 pub struct Jit<'d> {
     device: &'d dyn Device,
     form: MeshForm,
+    known: Known,
     kernel: Kernel,
     program: Program,
     executable: Executable,
 }
 
 /// Compiles a linear form on any spaces for a device, by the best mapping that is
-/// [known](crate::tuning::known::known) for the device.
+/// [known](crate::tuning::known) for the device: of the trials of `purlin tune` in the working
+/// directory, of what is shipped, or of the cost model.
 ///
 /// ```
 /// use purlin::forms::element::CellShape;
@@ -64,29 +66,19 @@ pub struct Jit<'d> {
 /// ```
 ///
 /// # Errors
-/// A form that cannot be lowered ([`MeshForm::new`]), and what the device or its compiler refuses.
+/// A form that cannot be lowered ([`MeshForm::new`]), trials that cannot be read, and what the
+/// device or its compiler refuses.
 pub fn jit<'d>(form: &Form, device: &'d dyn Device) -> Result<Jit<'d>, JitError> {
     let form = MeshForm::new(form, &LoweringOptions::new("form"))?;
-    // one cell a work-item suits every device, so that it alone may fail
-    let known = known(&form.tabulated().name, &form.kernel().kernel, device.info(), &[]);
-    let mut mappings = known.into_iter().map(|k| k.mapping).filter(|m| *m != Mapping::SINGLE_CELL);
-    let best = mappings.find_map(|mapping| compiled(&form, device, &mapping).ok());
-    let (kernel, program, executable) = match best {
-        Some(compiled) => compiled,
-        None => compiled(&form, device, &Mapping::SINGLE_CELL)?,
+    let sought = Sought { case: None, dim: form.tabulated().cell.dim() };
+    let candidates = for_device(form.kernel(), sought, device, &trials(None)?);
+    let attempt = |known: &Known| -> Result<_, JitError> {
+        let (kernel, _, program) = mapped(form.kernel(), &known.mapping, device.info(), &Options::default())?;
+        let executable = device.compile(&program)?;
+        Ok((kernel, program, executable))
     };
-    Ok(Jit { device, form, kernel, program, executable })
-}
-
-fn compiled(
-    form: &MeshForm,
-    device: &dyn Device,
-    mapping: &Mapping,
-) -> Result<(Kernel, Program, Executable), JitError> {
-    let (kernel, _) = transform(form.kernel(), mapping)?;
-    let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
-    let executable = device.compile(&program)?;
-    Ok((kernel, program, executable))
+    let (known, (kernel, program, executable)) = first(candidates, attempt)?;
+    Ok(Jit { device, form, known, kernel, program, executable })
 }
 
 impl Jit<'_> {
@@ -110,6 +102,12 @@ impl Jit<'_> {
     #[must_use]
     pub const fn form(&self) -> &MeshForm {
         &self.form
+    }
+
+    /// How the form is mapped to the device, and where that is known from.
+    #[must_use]
+    pub const fn mapping(&self) -> &Known {
+        &self.known
     }
 
     /// The source of the program.

@@ -1136,7 +1136,32 @@ fn exported_forms_run_against_the_interpreter() {
     let unknown = bad(&["print", &format!("{poisson}#mass")], 2);
     assert!(unknown.contains(&format!("`{poisson}` has no kernel `mass`; it has `laplace`")), "{unknown}");
     let wrong = bad(&["run", &poisson, "--param", "n=3"], 2);
-    assert!(wrong.contains("which run on a unit mesh; give its divisions with --cells"), "{wrong}");
+    assert!(wrong.contains("give one with --mesh, or the divisions of a unit mesh with --cells"), "{wrong}");
+}
+
+#[test]
+fn exported_forms_run_on_the_mesh_of_a_file() {
+    let form = "crates/forms/tests/tabulated/face_penalty.json";
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("two.msh");
+    let elements = "$Elements\n2\n1 4 2 1 1 1 2 3 4\n2 4 2 1 1 2 3 4 5\n$EndElements\n";
+    let nodes = "$Nodes\n5\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n5 1 1 1\n$EndNodes\n";
+    std::fs::write(&file, format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n{nodes}{elements}")).unwrap();
+    let mesh = file.to_str().unwrap();
+    let report = good(&["run", form, "--mesh", mesh, "--device", "c", "--no-time", "--seed", "1"]);
+    assert!(report.contains("the mesh of the file, with 2 cells, `x` numbered by nodes"), "{report}");
+    assert!(report.contains("│ compared   `y`: 20 elements"), "{report}");
+    let triangles = "crates/forms/tests/tabulated/laplace.json";
+    let refused = bad(&["run", triangles, "--mesh", mesh], 2);
+    let expected =
+        format!("error: mesh `{mesh}`: the mesh has cells of kind `tetrahedron`, needed `triangle`\n");
+    assert_eq!(refused, expected);
+    let db = dir.path().join("trials.jsonl");
+    let mapping = r#"{"strategy":"single_cell","cells":32}"#;
+    let tune = ["tune", form, "--mesh", mesh, "--device", "c", "--db", db.to_str().unwrap()];
+    let text = good(&[&tune[..], &["--mapping", mapping]].concat());
+    assert!(text.contains(&format!("purlin run {form} --mesh {mesh}")), "{text}");
+    assert!(std::fs::read_to_string(&db).unwrap().contains("\"mesh\":\"two.msh "));
 }
 
 #[test]
@@ -1148,4 +1173,26 @@ fn an_exported_form_is_tuned() {
     let text = good(&args);
     assert!(text.contains("single cell, 32 a group"), "{text}");
     assert!(text.contains(&format!("purlin run {form} --cells 2 --device c --mapping")), "{text}");
+    let run = ["run", form, "--cells", "2", "--device", "c", "--no-time", "--seed", "1", "--db"];
+    let known = good(&[&run[..], &[db.to_str().unwrap()]].concat());
+    assert!(known.contains(" (tuned on this device)"), "{known}");
+    let unknown = good(&[&run[..], &[dir.path().join("none.jsonl").to_str().unwrap()]].concat());
+    assert!(
+        unknown.contains("laplace_matrix, single cell, 8 a group (a vector of cells; `purlin"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn tuning_an_exported_form_stops_without_complaint() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl");
+    let form = "crates/forms/tests/tabulated/laplace_matrix.json";
+    let args =
+        ["tune", form, "--cells", "2", "--device", "c", "--db", db.to_str().unwrap(), "--time-limit", "0s"];
+    let output = purlin(&args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains(" trials are left; the same command goes on with them\n"), "{said}");
+    assert!(!said.contains("error"), "{said}");
 }

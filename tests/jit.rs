@@ -7,7 +7,8 @@ use purlin::forms::lowering::{LoweringOptions, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::ComposedNumbering;
 use purlin::interp::interpret;
-use purlin::{Random, RelativeError, jit};
+use purlin::tuning::known::Source;
+use purlin::{Mapping, Random, RelativeError, jit};
 
 /// Mixed Poisson with Raviart–Thomas elements, with states of degrees of freedom.
 #[test]
@@ -47,10 +48,12 @@ fn wrong_inputs_are_refused() {
     let form = inner(coefficient("w", &space), test(&space)) * dx();
     let device = purlin::runtime::open("c").unwrap();
     let (form, mesh) = (jit(&form, &*device).unwrap(), Mesh::unit_square(1).unwrap());
+    let chosen = form.mapping();
+    assert_eq!((&chosen.mapping, &chosen.source), (&Mapping::SingleCell { cells: 8 }, &Source::Lanes));
     let message = |inputs: Inputs| form.apply(&mesh, &inputs).unwrap_err().to_string();
-    assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 nodes times 1 components");
+    assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 degrees of freedom");
     let long = message(Inputs::new().field("w", vec![0.0; 6]));
-    assert_eq!(long, "`w` has 6 values, needed 5 nodes times 1 components");
+    assert_eq!(long, "`w` has 6 values, needed 5 degrees of freedom");
     let unknown = message(Inputs::new().field("w", vec![0.0; 5]).constant("k", vec![1.0]));
     assert_eq!(
         unknown,

@@ -20,6 +20,9 @@ from purlin.schedule import Schedule, Step
 #: Operators that :func:`jit` keeps.
 CACHE_SIZE = 128
 
+#: Where ``purlin tune`` of the command line writes its trials.
+TRIALS = "tune-output/trials.jsonl"
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -54,13 +57,16 @@ class Operator:
     ``op(y, u=u, interior_facets={"facet_cells": ...})``.
     """
 
-    def __init__(self, forms: list[_purlin.Form], device: str, mapping: Optional[str]) -> None:
+    def __init__(
+        self, forms: list[_purlin.Form], device: str, mapping: Optional[str], trials: Optional[Path] = None
+    ) -> None:
         self._device = device
+        self._trials = trials
         # one assignment: calls of other threads see the old code or the new one
         self.parts = tuple(self._part(form, mapping) for form in forms)
 
     def _part(self, form: _purlin.Form, mapping: Optional[str]) -> Part:
-        _, recipe, found, words = form.map(self._device, mapping)
+        _, recipe, found, words = form.map(self._device, mapping, self._trials)
         schedule = Schedule(form.kernel).run(recipe)
         return Part(form, compile(schedule, self._device), json.loads(found), words, form.name)
 
@@ -79,6 +85,11 @@ class Operator:
     def mapping(self) -> dict[str, Any]:
         """The mapping of a form that has one kernel."""
         return self._only().mapping
+
+    @property
+    def mapping_reason(self) -> str:
+        """The mapping of a form that has one kernel in words, and where it is known from."""
+        return self._only().words
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -231,6 +242,7 @@ def jit(
     degree: int = 1,
     mapping: Optional[dict[str, Any]] = None,
     position_width: Optional[int] = None,
+    trials: Union[str, os.PathLike, None] = None,
     **export: Any,
 ) -> Operator:
     """Compiles a variational form for a device.
@@ -238,22 +250,37 @@ def jit(
     ``form`` is a form of UFL or a list of them, the JSON of one (text, or a path that ends in ``.json``), or a name of
     :func:`purlin.forms`, to which ``dim`` and ``degree`` belong. Further arguments go to
     :func:`purlin.export.export_form`. ``position_width`` is the number of components of a position, if it
-    is more than space has dimensions. Without ``mapping`` it takes the best one that is known for the device. An
-    operator that was made before is taken from memory; if it was tuned, it stays so.
+    is more than space has dimensions. An operator that was made before is taken from memory; if it was tuned, it
+    stays so.
+
+    Without ``mapping`` it takes the best one that is known for the device: of the trials of
+    ``purlin tune`` in the file ``trials`` (``tune-output/trials.jsonl`` unless it is given), of what is
+    shipped for the device's architecture, or of the cost model. :attr:`Operator.mapping_reason` says
+    which, and why.
     """
     chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
     text = _text(form, export)
-    key = (text, dim, degree, device, chosen, position_width)
+    path = None if trials is None else Path(trials)
+    key = (text, dim, degree, device, chosen, position_width, _state(path or Path(TRIALS)))
     with _lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    operator = Operator(_forms(text, dim, degree, position_width), device, chosen)
+    operator = Operator(_forms(text, dim, degree, position_width), device, chosen, path)
     with _lock:
         _cache[key] = operator
         while len(_cache) > CACHE_SIZE:
             _cache.popitem(last=False)
     return operator
+
+
+def _state(trials: Path) -> Optional[tuple]:
+    """What tells a file of trials from a later one; nothing if it is not there."""
+    try:
+        found = trials.stat()
+    except OSError:
+        return None
+    return (str(trials.resolve()), found.st_mtime_ns, found.st_size)
 
 
 def _text(form: Any, export: dict[str, Any]) -> str:

@@ -220,7 +220,7 @@ fn check(
     let empty = array.3.contains(&0);
     if let Some(found) = &array.4
         && !empty
-        && needed.len() == found.len()
+        && needed.len() <= found.len()
         && (0..needed.len()).filter(counts).any(|axis| found[axis] != needed[axis] * size)
     {
         let needed: Vec<i64> = needed.iter().map(|s| s * size).collect();

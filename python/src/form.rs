@@ -3,17 +3,23 @@
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::program::device;
-use purlin::autotune::Candidate;
+use purlin::autotune::{Candidate, staged_tilings};
+use purlin::codegen::Options;
 use purlin::forms::import::from_json_with;
 use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, TabulatedOptions, lower};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram};
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
-use purlin::runtime::DeviceInfo;
+use purlin::runtime::{Backend, Device};
+use purlin::transforms::Recipe;
 use purlin::transforms::schedule::print;
-use purlin::tuning::known::{Known, known};
-use purlin::{Mapping, transform};
+use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials};
+use purlin::tuning::table_bytes;
+use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A kernel of a form after lowering, with the roles of its parts.
@@ -21,7 +27,9 @@ use std::sync::Arc;
 pub(crate) struct Form {
     lowered: Lowered,
     /// The name under which known mappings are found; none for imported forms.
-    case: String,
+    case: Option<String>,
+    /// Dimension of its cells.
+    dim: usize,
 }
 
 /// A kernel of a form that is known by name, or of one that was imported.
@@ -30,11 +38,25 @@ enum Lowered {
     Imported(Box<LoweredKernel>),
 }
 
-impl Lowered {
+impl CellKernel for Lowered {
     fn kernel(&self) -> &ir::Kernel {
         match self {
-            Self::Named(form) => &form.kernel,
-            Self::Imported(kernel) => &kernel.kernel,
+            Self::Named(form) => form.kernel(),
+            Self::Imported(kernel) => kernel.kernel(),
+        }
+    }
+
+    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
+        match self {
+            Self::Named(form) => form.cell_loop(),
+            Self::Imported(kernel) => kernel.cell_loop(),
+        }
+    }
+
+    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
+        match self {
+            Self::Named(form) => form.program(),
+            Self::Imported(kernel) => kernel.program(),
         }
     }
 }
@@ -59,7 +81,8 @@ impl Form {
             let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
             let options = LoweringOptions::new(operator.kernel_name(dim, degree));
             let lowered = lower(&form, &options).map_err(|e| refused(&e))?;
-            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case: operator.action_name(dim, degree) })
+            let case = Some(operator.action_name(dim, degree));
+            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case, dim })
         })
     }
 
@@ -73,10 +96,9 @@ impl Form {
             let options = TabulatedOptions { position_width, ..TabulatedOptions::default() };
             let form =
                 from_json_with(text, &options).map_err(|e| Failure::new("FormError", e.to_string()))?;
-            let kernels = form.kernels.into_iter();
-            Ok(kernels
-                .map(|k| Self { lowered: Lowered::Imported(Box::new(k)), case: String::new() })
-                .collect())
+            let dim = form.form.cell.dim();
+            let own = |k| Self { lowered: Lowered::Imported(Box::new(k)), case: None, dim };
+            Ok(form.kernels.into_iter().map(own).collect())
         })
     }
 
@@ -98,69 +120,88 @@ impl Form {
         Kernel::new(self.lowered.kernel().clone())
     }
 
-    /// Mapped as asked for, or else by the first known mapping that the device can hold.
-    #[pyo3(signature = (device_name, mapping=None))]
-    fn map(&self, py: Python<'_>, device_name: &str, mapping: Option<&str>) -> PyResult<Mapped> {
+    /// Mapped as asked for, or else by the first known mapping that the device can hold; trials are
+    /// those of the database in a file.
+    #[pyo3(signature = (device_name, mapping=None, database=None))]
+    fn map(
+        &self,
+        py: Python<'_>,
+        device_name: &str,
+        mapping: Option<&str>,
+        database: Option<PathBuf>,
+    ) -> PyResult<Mapped> {
         failure::run(py, || {
             if let Some(text) = mapping {
-                let mapping = serde_json::from_str(text).map_err(|e| {
+                let mapping: Mapping = serde_json::from_str(text).map_err(|e| {
                     Failure::new("MappingError", format!("mapping {text}: {e}; see Op.candidates()"))
                 })?;
-                return self.mapped(&mapping, mapping_words(&mapping));
+                let (kernel, recipe) = transform(&self.lowered, &mapping).map_err(refused)?;
+                return described(kernel, &recipe, &mapping, mapping.to_string());
             }
-            let device = device(device_name)?;
-            self.best_known(device.info())
+            self.best_known(&*device(device_name)?, database.as_deref())
         })
     }
 
     /// Mappings to try on a device, as JSON.
     fn candidates(&self, py: Python<'_>, device_name: &str) -> PyResult<Vec<String>> {
         failure::run(py, || {
-            device(device_name)?;
-            let all = [Candidate::single_cell()]
-                .into_iter()
-                .chain(Candidate::beyond_single_cell(table_bytes(self.lowered.kernel())));
-            let json = |c: Candidate| serde_json::to_string(&c.parameters).ok();
-            let mut all: Vec<String> = all.filter_map(json).collect();
-            all.dedup();
-            Ok(all)
+            let device = device(device_name)?;
+            let known = for_device(&self.lowered, self.sought(), &*device, &[]).into_iter();
+            let mut all = vec![Mapping::SINGLE_CELL];
+            all.extend(known.map(|k| k.mapping));
+            let beyond = Candidate::beyond_single_cell(table_bytes(self.lowered.kernel()));
+            all.extend(beyond.into_iter().map(|c| c.parameters));
+            if device.info().backend == Backend::Cuda
+                && let Ok(sizes) = staged_tiling_sizes(&self.lowered)
+            {
+                let tilings = staged_tilings(&sizes, device.info().local_mem_bytes).take(STAGED);
+                all.extend(tilings.map(Mapping::StagedTiling));
+            }
+            let mut json: Vec<String> = Vec::new();
+            for mapping in all {
+                let text = serde_json::to_string(&mapping).map_err(internal)?;
+                if !json.contains(&text) {
+                    json.push(text);
+                }
+            }
+            Ok(json)
         })
     }
 }
 
-fn mapping_words(mapping: &Mapping) -> String {
-    mapping.to_string()
+/// Most staged tilings that are tried.
+const STAGED: usize = 5;
+
+fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure::new("MappingError", error.to_string())
 }
 
-/// Bytes of all tables of a kernel.
-fn table_bytes(kernel: &ir::Kernel) -> u64 {
-    let bytes = |var: &ir::Variable| match &var.kind {
-        ir::VarKind::Table(data) => data.len() as u64 * var.ty.bytes(),
-        ir::VarKind::Param | ir::VarKind::Argument(_) | ir::VarKind::Temporary => 0,
-    };
-    kernel.vars.values().map(bytes).sum()
+fn internal(error: impl std::fmt::Display) -> Failure {
+    Failure::new("InternalError", error.to_string())
+}
+
+fn described(
+    kernel: ir::Kernel,
+    recipe: &Recipe,
+    mapping: &Mapping,
+    words: String,
+) -> Result<Mapped, Failure> {
+    let json = serde_json::to_string(mapping).map_err(internal)?;
+    Ok((Kernel(Arc::new(kernel)), print(recipe), json, words))
 }
 
 impl Form {
-    fn mapped(&self, mapping: &Mapping, words: String) -> Result<Mapped, Failure> {
-        let mapped = match &self.lowered {
-            Lowered::Named(form) => transform(&**form, mapping),
-            Lowered::Imported(kernel) => transform(&**kernel, mapping),
-        };
-        let (kernel, recipe) = mapped.map_err(|e| Failure::new("MappingError", e.to_string()))?;
-        let json =
-            serde_json::to_string(mapping).map_err(|e| Failure::new("InternalError", e.to_string()))?;
-        Ok((Kernel(Arc::new(kernel)), print(&recipe), json, words))
+    fn sought(&self) -> Sought<'_> {
+        Sought { case: self.case.as_deref(), dim: self.dim }
     }
 
-    fn best_known(&self, info: &DeviceInfo) -> Result<Mapped, Failure> {
-        let mut refused = Failure::new("InternalError", "this is a bug of purlin: no mapping to try");
-        for Known { mapping, source } in known(&self.case, self.lowered.kernel(), info, &[]) {
-            match self.mapped(&mapping, format!("{mapping} ({source})")) {
-                Ok(mapped) => return Ok(mapped),
-                Err(why) => refused = why,
-            }
-        }
-        Err(refused)
+    fn best_known(&self, device: &dyn Device, database: Option<&Path>) -> Result<Mapped, Failure> {
+        let records = trials(database).map_err(refused)?;
+        let candidates = for_device(&self.lowered, self.sought(), device, &records);
+        let attempt = |known: &Known| {
+            mapped(&self.lowered, &known.mapping, device.info(), &Options::default()).map_err(refused)
+        };
+        let (Known { mapping, source }, (kernel, recipe, _)) = first(candidates, attempt)?;
+        described(kernel, &recipe, &mapping, format!("{mapping} ({source})"))
     }
 }

@@ -30,10 +30,11 @@ pub(crate) fn parameters(
         if is_one_element(var, array.shape) {
             continue;
         }
-        if var.shape.len() != array.shape.len() {
+        let axes = axes(var, array.shape);
+        if var.shape.len() != axes.len() {
             return Err(misfit(kernel, var, array, &known));
         }
-        pairs.extend(var.shape.iter().zip(array.shape).map(|(extent, found)| (array.name, extent, *found)));
+        pairs.extend(var.shape.iter().zip(axes).map(|(extent, found)| (array.name, extent, *found)));
     }
     // each round finds a parameter or ends
     while let Some((name, value, from)) = pairs.iter().find_map(|pair| solve(kernel, &known, pair)) {
@@ -74,6 +75,14 @@ pub(crate) fn strides(kernel: &Kernel, var: &Variable, params: &BTreeMap<String,
     }
     strides.reverse();
     Some(strides)
+}
+
+/// The extents that count: `(n, 1)` is `(n,)`, as positions in one dimension have it.
+fn axes<'s>(var: &Variable, shape: &'s [i64]) -> &'s [i64] {
+    match shape {
+        [n, 1] if var.shape.len() == 1 => std::slice::from_ref(n),
+        all => all,
+    }
 }
 
 /// A number of the kernel's that is passed by address may come as an array of one element.

@@ -129,12 +129,30 @@ def part_of(name: str) -> tuple[str, list[int]]:
 
 def results_of(document: Json, mesh: Mesh, op: purlin.Operator) -> list[np.ndarray]:
     """What the kernels of a form add up to, shaped as the evaluator's results."""
+    results, local = launched(document, mesh, op)
+    for place, output in enumerate(document["outputs"]):
+        if len(output["spaces"]) == 2:
+            results[place] = np.zeros([_size(document, mesh, s) for s in output["spaces"]])
+    for of, (places, matrices) in local:
+        for (rows, columns), matrix in zip(places, matrices, strict=True):
+            np.add.at(results[of], np.ix_(rows, columns), matrix)
+    return results
+
+
+def _size(document: Json, mesh: Mesh, space: int) -> int:
+    return (int(mesh.maps[space].max()) + 1) * document["spaces"][space]["block"]
+
+
+def launched(
+    document: Json, mesh: Mesh, op: purlin.Operator
+) -> tuple[list[np.ndarray], list[tuple[int, tuple[list[Any], np.ndarray]]]]:
+    """Results that are no matrices, by output; local matrices with their output and, an entity
+    each, their rows and columns."""
     shared = given(document, mesh)
-    sizes = [
-        (int(numbers.max()) + 1) * space["block"]
-        for numbers, space in zip(mesh.maps, document["spaces"], strict=True)
+    results = [
+        np.zeros([_size(document, mesh, s) for s in output["spaces"]] if len(output["spaces"]) < 2 else 0)
+        for output in document["outputs"]
     ]
-    results = [np.zeros([sizes[s] for s in output["spaces"]]) for output in document["outputs"]]
     arrays: dict[str, Any] = {}
     local: list[tuple[int, np.ndarray, np.ndarray]] = []
     for part in op.parts:
@@ -161,6 +179,7 @@ def results_of(document: Json, mesh: Mesh, op: purlin.Operator) -> list[np.ndarr
     known = {argument.name for argument in op.arguments}
     arrays |= {name: value for name, value in shared.items() if name in known}
     op(**arrays)
+    found = []
     for i, cells, matrices in local:
         places = [
             [
@@ -170,9 +189,8 @@ def results_of(document: Json, mesh: Mesh, op: purlin.Operator) -> list[np.ndarr
             ]
             for row in cells
         ]  # fmt: skip
-        for (rows, columns), matrix in zip(places, matrices, strict=True):
-            np.add.at(results[i], np.ix_(rows, columns), matrix)
-    return results
+        found.append((i, (places, matrices)))
+    return results, found
 
 
 def difference(

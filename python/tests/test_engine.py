@@ -59,6 +59,23 @@ def test_a_difference_is_found() -> None:
 def test_what_the_engine_lacks_is_named() -> None:
     """A refusal is an outcome with its reason."""
     space = ufl.FunctionSpace(domain_of("triangle", 2), element("P", "triangle", 1))
-    form = ufl.bessel_J(1, ufl.Coefficient(space)) * ufl.TestFunction(space) * ufl.dx(degree=2)
+    form = ufl.bessel_I(1, ufl.Coefficient(space)) * ufl.TestFunction(space) * ufl.dx(degree=2)
     found = engine.check(export_form(form), form, ["c"], 1)["c"]
-    assert found == engine.Outcome(None, "FormError: the Bessel function `j` of order 1 is not supported")
+    reason = (
+        "FormError: `bessel_I` of order 1: found a modified Bessel function, which neither C nor CUDA has for "
+        "every order, needed `bessel_J` or `bessel_Y`; interpolate it into a coefficient"
+    )
+    assert found == engine.Outcome(None, reason)
+
+
+def test_bessel_functions_agree_with_the_evaluator() -> None:
+    """C has them for every whole order; OpenCL has none, and the refusal names the function."""
+    space = ufl.FunctionSpace(domain_of("triangle", 2), element("P", "triangle", 1))
+    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
+    form = (ufl.bessel_J(3, u) + ufl.bessel_Y(0, 2 + u**2)) * v * ufl.dx(degree=2)
+    form += ufl.derivative(ufl.bessel_J(0, u) * ufl.dx(degree=2), u, v)
+    outcomes = engine.check(export_form(form), form, ["c", "opencl"], 1)
+    assert outcomes["c"].difference is not None, outcomes["c"].reason
+    assert outcomes["c"].difference <= EQUAL
+    assert "`bessel_" in outcomes["opencl"].reason
+    assert "is no function of opencl devices, needed one of c and cuda" in outcomes["opencl"].reason

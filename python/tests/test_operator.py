@@ -148,3 +148,44 @@ def test_a_form_of_ufl_is_exported_and_compiled():
     with pytest.raises(purlin.FormError, match="prism"):
         prism = ufl.Mesh(basix_ufl.element("Lagrange", "prism", 1, shape=(3,)))
         purlin.jit(ufl.TestFunction(ufl.FunctionSpace(prism, basix_ufl.element("Lagrange", "prism", 1))) * ufl.dx)
+
+
+def test_positions_in_one_dimension_have_one_axis_or_two():
+    basix_ufl = pytest.importorskip("basix.ufl")
+    ufl = pytest.importorskip("ufl")
+    mesh = ufl.Mesh(basix_ufl.element("Lagrange", "interval", 1, shape=(1,)))
+    space = ufl.FunctionSpace(mesh, basix_ufl.element("Lagrange", "interval", 1))
+    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
+    op = purlin.jit(u * v * ufl.dx)
+    x = np.array([0.0, 0.25, 1.0])
+    cells = np.array([[0, 1], [1, 2]], dtype=np.int32)
+    fields = {a.name: np.ones(3) for a in op.arguments if a.kind == "array" and a.dtype == "f64"}
+    fields |= {a.name: cells for a in op.arguments if a.kind == "array" and a.dtype == "i32"}
+    results = []
+    # a column of a wider array has strides of its own, and is refused
+    for positions in (x, x[:, None], np.stack([x, x], axis=1)[:, :1]):
+        y = np.zeros(3)
+        given = {name: value for name, value in fields.items() if name not in ("y", "x")}
+        try:
+            op(y, x=positions, **given)
+        except purlin.errors.LayoutError as error:
+            results.append(error.argument)
+        else:
+            results.append(y.tolist())
+    assert results == [[0.125, 0.5, 0.375], [0.125, 0.5, 0.375], "x"]
+
+
+def test_an_operator_says_where_its_mapping_is_known_from(tmp_path):
+    sample = SAMPLES / "vector_mass.json"
+    op = purlin.jit(sample)
+    assert op.mapping == {"strategy": "point_tiles", "cells": 8, "sums": 16}
+    reason = (
+        "tiles of points, 8 cells a group, 16 sums, constant tables (a vector of cells; `purlin tune` may find a "
+        "better one)"
+    )
+    assert op.mapping_reason == reason
+    given = purlin.jit(sample, mapping={"strategy": "single_cell", "cells": 4})
+    assert given.mapping_reason == "single cell, 4 a group"
+    # a file that cannot be read is no empty one
+    with pytest.raises(purlin.errors.MappingError, match="cannot read"):
+        purlin.jit(sample, trials=tmp_path)

@@ -1,6 +1,7 @@
 //! `purlin run` on a `.purlin` file: random inputs, compared with the interpreter.
 
 use super::blame::{Accused, Blame};
+use super::default_mapping::choose;
 use super::failure::Failure;
 use super::imported::imported_inputs;
 use super::inputs::{Inputs, index_bound, inputs};
@@ -11,10 +12,11 @@ use super::run::{RunArgs, load};
 use super::source::Source;
 use super::table::{facts, figure, seconds};
 use super::transform::Transformed;
-use purlin::codegen::{Program, generate};
+use purlin::codegen::Program;
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
 use purlin::runtime::TimingOptions;
+use purlin::tuning::known::Sought;
 use purlin::{Loaded, kernel_work};
 use std::path::Path;
 
@@ -33,9 +35,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("interpreting");
     let expected = interpreted(args, kernel, &memory)?;
     progress.stage("transforming");
-    let transformed = args.transform.apply(source, &source.lower()?)?;
     let device = args.open()?;
-    let program = generate(&transformed.kernel, device.info().backend.target(), &args.options())?;
+    let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });
+    let (transformed, program) = choose(args, source, &source.lower()?, sought, &*device, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
     let inputs = with_tables(kernel, &transformed.kernel, &memory);
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &inputs)?;

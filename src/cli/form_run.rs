@@ -1,71 +1,18 @@
 //! `purlin run` on a form: lower, transform, generate, compile, run, check, time.
 
 use super::blame::Accused;
+use super::default_mapping::choose;
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::report::{Measured, Report};
-use super::results::warn_of_damage;
 use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
-use super::transform::Transformed;
-use super::trial_args::model;
 use super::values::{file_mesh, unit_mesh};
-use purlin::autotune::Database;
-use purlin::codegen::{Program, generate};
 use purlin::forms::mesh::Mesh;
-use purlin::ir::Kernel;
-use purlin::runtime::{Backend, Cache, Device, TimingOptions, measure_ceilings};
-use purlin::tuning::known::{Known, known, ranked};
-use purlin::tuning::transform;
+use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
+use purlin::tuning::known::Sought;
 use purlin::{Loaded, Problem, kernel_work};
-
-/// The kernel and its code: as the user asks, or else by the best mapping that is known for the
-/// device.
-fn mapped(
-    args: &RunArgs,
-    source: &Source,
-    form: &FormSource,
-    problem: &Problem,
-    device: &dyn Device,
-    progress: &Progress,
-) -> Result<(Transformed, Program), Failure> {
-    let (kernel, info) = (&problem.lowered.kernel, device.info());
-    let code = |kernel: &Kernel| generate(kernel, info.backend.target(), &args.options());
-    if args.transform.is_given_for(source) {
-        let transformed = args.transform.apply(source, &problem.lowered)?;
-        let program = code(&transformed.kernel)?;
-        return Ok((transformed, program));
-    }
-    let case = form.operator.action_name(form.dim, form.degree);
-    let database = Database::at(&args.db);
-    let contents = database.read()?;
-    warn_of_damage(&contents, database.path());
-    let mut candidates = known(&case, kernel, info, &contents.records);
-    if info.backend == Backend::Cuda && candidates.len() == 1 {
-        progress.stage("ranking mappings");
-        let ceilings = measure_ceilings(device, &Cache::from_environment(), false)?;
-        let ranked = ranked(kernel, &model(info, &ceilings)?, info.local_mem_bytes);
-        candidates.splice(0..0, ranked);
-    }
-    let mut refused = Failure::Refused("bug of purlin: no mapping to try".into());
-    for Known { mapping, source } in candidates {
-        let attempt =
-            transform(&problem.lowered, &mapping).map_err(Failure::from).and_then(|(kernel, recipe)| {
-                let program = code(&kernel)?;
-                if program.plan.local_bytes > info.local_mem_bytes {
-                    return Err(Failure::Refused(format!("{mapping} needs more local memory than there is")));
-                }
-                let name = format!("{mapping} ({source})");
-                Ok((Transformed { kernel, recipe, name }, program))
-            });
-        match attempt {
-            Ok(mapped) => return Ok(mapped),
-            Err(why) => refused = why,
-        }
-    }
-    Err(refused)
-}
 
 /// Runs the command on a form.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
@@ -83,7 +30,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, seed)?;
     let device = args.open()?;
     progress.stage("transforming");
-    let (transformed, program) = mapped(args, source, form, &problem, &*device, &progress)?;
+    let case = form.operator.action_name(form.dim, form.degree);
+    let sought = Some(Sought { case: Some(&case), dim: form.dim });
+    let (transformed, program) = choose(args, source, &problem.lowered, sought, &*device, &progress)?;
     progress.stage(format!("compiling for {}", device.info().name));
     let (loaded, checked) = load(args, &*device, &transformed.kernel, &program, &problem.memory)?;
     progress.stage("running");

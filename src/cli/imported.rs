@@ -1,30 +1,40 @@
-//! Values for the kernel of an imported form: a perturbed unit mesh, the rest random.
+//! Values for the kernel of an imported form: a perturbed unit mesh or that of a file, the rest
+//! random.
 
 use super::failure::Failure;
 use super::inputs::{Inputs, Wanted};
 use super::source::{FileSource, ImportedKernel, Source};
+use super::values::read_mesh;
 use purlin::Random;
 use purlin::autotune::{Candidate, Mapping};
 
 /// Divisions of a side of the unit mesh, by dimension: the interpreter judges the result.
 const DIVISIONS: [usize; 3] = [64, 8, 3];
 
-/// Arrays on the unit mesh of `--cells`.
+/// Arrays on the mesh of `--mesh`, or the unit mesh of `--cells`.
 pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Result<Inputs, Failure> {
-    if args.mesh.is_some() || !args.param.is_empty() || args.values.is_some() {
-        let message = "--mesh, --param and --values are not for exported forms, which run on a unit mesh; \
-                       give its divisions with --cells";
+    if !args.param.is_empty() || args.values.is_some() {
+        let message = "--param and --values are not for exported forms, whose sizes are those of a mesh; give \
+                       one with --mesh, or the divisions of a unit mesh with --cells";
         return Err(Failure::Usage(message.into()));
     }
     let form = &of.form;
-    let divisions = args.cells.unwrap_or(DIVISIONS[form.form.cell.dim() - 1]);
     let mut random = Random::new(seed);
     let mut draw = || random.numbers(1).first().copied().unwrap_or(0.0);
     let refused = |e| Failure::Usage(format!("{e}"));
-    let unit = form.unit_inputs(divisions, &mut draw).map_err(refused)?;
-    let memory = form.bind(of.place, &unit.of(of.place)).map_err(refused)?;
-    let origin =
-        format!("a perturbed unit mesh of {} cells, {}, the rest random", unit.cells, unit.numbering);
+    let (found, mesh) = match args.mesh {
+        Some(path) => {
+            let refused = |e: String| Failure::Usage(format!("mesh `{}`: {e}", path.display()));
+            let found = form.mesh_inputs(&read_mesh(path)?, &mut draw).map_err(|e| refused(e.to_string()))?;
+            (found, "the mesh of the file, with")
+        }
+        None => {
+            let divisions = args.cells.unwrap_or(DIVISIONS[form.form.cell.dim() - 1]);
+            (form.unit_inputs(divisions, &mut draw).map_err(refused)?, "a perturbed unit mesh of")
+        }
+    };
+    let memory = form.bind(of.place, &found.of(of.place)).map_err(refused)?;
+    let origin = format!("{mesh} {} cells, {}, the rest random", found.cells, found.numbering);
     Ok(Inputs { memory, origin: Some(origin) })
 }
 

@@ -6,6 +6,7 @@
 mod arrays;
 mod blame;
 mod components;
+mod default_mapping;
 mod deps;
 mod devices;
 mod diff;

@@ -13,6 +13,7 @@ use purlin::codegen::{Options, Program};
 use purlin::interp::{LaunchReport, Memory};
 use purlin::ir::Kernel;
 use purlin::runtime::{Backend, Device, devices, open};
+use purlin::tuning::known::DATABASE;
 use purlin::{Loaded, Random, laid_out};
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ Examples:
   purlin run axpy.purlin --param n=1000 --device c
   purlin run axpy.purlin --param n=1000 --save-arrays out      out/y.npy, for NumPy
   purlin run poisson.json --cells 16                           a form that was exported from UFL, on a unit mesh
+  purlin run poisson.json --mesh meshes/bracket.msh            the same on the mesh of a file, subdomains by its tags
   purlin run laplace --mesh meshes/bracket.msh --check         also what the recipe assumes, on the real maps
 
 Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is compiled again
@@ -65,7 +67,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE.json")]
     pub values: Option<PathBuf>,
     /// The database of `purlin tune`, whose best mapping for the device is the default
-    #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
+    #[arg(long, value_name = "FILE", default_value = DATABASE)]
     pub db: PathBuf,
     /// Where to run: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]

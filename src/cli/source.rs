@@ -219,10 +219,17 @@ impl Source {
     pub fn lower(&self) -> Result<Lowered, Failure> {
         match self {
             Self::Form(form) => Ok(Lowered::Form(Box::new(form.lower()?))),
-            Self::File(file) => Ok(match &file.form {
-                Some(of) => Lowered::Imported(Box::new(of.form.kernels[of.place].clone())),
-                None => Lowered::File(file.kernel.clone()),
-            }),
+            Self::File(file) => Ok(file.lower()),
+        }
+    }
+}
+
+impl FileSource {
+    /// The kernel with its roles.
+    pub fn lower(&self) -> Lowered {
+        match &self.form {
+            Some(of) => Lowered::Imported(Box::new(of.form.kernels[of.place].clone())),
+            None => Lowered::File(self.kernel.clone()),
         }
     }
 }

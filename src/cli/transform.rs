@@ -99,9 +99,7 @@ impl TransformArgs {
             }
             None => {}
         }
-        if let Some((hole, _)) = self.hole.first() {
-            return Err(Failure::Usage(format!("--hole {hole}: there is no schedule with holes")));
-        }
+        self.refuse_holes()?;
         if let Some(mapping) = &self.mapping {
             let (kernel, recipe) = purlin::transform(form, mapping)?;
             return Ok(Transformed { kernel, recipe, name: format!("mapping {mapping}") });
@@ -109,6 +107,14 @@ impl TransformArgs {
         let strategy = self.strategy_for(source);
         let (kernel, recipe) = purlin::transform(form, &strategy)?;
         Ok(Transformed { kernel, recipe, name: format!("strategy {}", strategy_name(&strategy)) })
+    }
+
+    /// Refuses values of holes where there is no schedule.
+    pub fn refuse_holes(&self) -> Result<(), Failure> {
+        match self.hole.first() {
+            Some((hole, _)) => Err(Failure::Usage(format!("--hole {hole}: there is no schedule with holes"))),
+            None => Ok(()),
+        }
     }
 
     /// The steps, also those behind which one is refused.

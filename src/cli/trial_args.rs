@@ -16,7 +16,7 @@ use purlin::codegen::Target;
 use purlin::ir::Kernel;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, DeviceInfo, Optimisation, measure_ceilings};
-use purlin::tuning::{CaseSubject, FormCase, source};
+use purlin::tuning::{CaseSubject, FormCase, known, source};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ pub struct TrialArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time_limit: Option<Duration>,
     /// The database; pictures are written beside it
-    #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
+    #[arg(long, value_name = "FILE", default_value = known::DATABASE)]
     pub db: PathBuf,
     /// Try again what the database holds
     #[arg(long)]
@@ -225,12 +225,9 @@ impl TrialArgs {
     }
 }
 
-/// What the cost model knows of a device: the model of that name, or what is measured here.
+/// What the cost model knows of a device.
 pub(super) fn model(info: &DeviceInfo, measured: &DeviceModel) -> Result<DeviceModel, Failure> {
-    let models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?;
-    // Drivers put the maker in front: `NVIDIA H200`.
-    let is_its = |m: &DeviceModel| m.occupancy.is_some() && info.name.trim_start_matches("NVIDIA ") == m.name;
-    Ok(models.into_iter().find(is_its).unwrap_or_else(|| measured.clone()))
+    known::model(info, measured).map_err(|e| Failure::Refused(e.to_string()))
 }
 
 /// Architectures that are compiled for where there is no card, with the model that ranks for them.

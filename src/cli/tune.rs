@@ -12,6 +12,7 @@ use super::values::{ParamArg, file_mesh};
 use clap::Args;
 use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
+use purlin::forms::mesh::Mesh;
 use purlin::tuning::{CaseMesh, FormCase, candidates};
 use std::path::{Path, PathBuf};
 
@@ -96,16 +97,16 @@ impl TuneArgs {
     /// The mesh that a form is tuned on.
     fn mesh(&self, dim: usize) -> Result<CaseMesh, Failure> {
         match &self.mesh {
-            Some(path) => given_mesh(path, dim),
+            Some(path) => Ok(given_mesh(path, file_mesh(path, dim)?)),
             None => Ok(CaseMesh::Unit(self.cells.unwrap_or(if dim == 2 { 32 } else { 8 }))),
         }
     }
 }
 
-/// The mesh of a file under the name of the file.
-pub fn given_mesh(path: &Path, dim: usize) -> Result<CaseMesh, Failure> {
+/// A mesh under the name of its file.
+pub fn given_mesh(path: &Path, mesh: Mesh) -> CaseMesh {
     let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-    Ok(CaseMesh::Given { name: name.into_owned(), mesh: Box::new(file_mesh(path, dim)?) })
+    CaseMesh::Given { name: name.into_owned(), mesh: Box::new(mesh) }
 }
 
 /// Shows what the database holds of the form.

@@ -9,12 +9,13 @@ use super::mesh_inputs::LoweredArrays;
 use super::out;
 use super::progress::Progress;
 use super::results::{mapping_json, trials_table};
-use super::source::{FileSource, is_json};
+use super::source::{FileSource, Lowered, is_json};
 use super::table::{facts, figure, seconds};
 use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, say};
 use super::trials::Trials;
 use super::tune::{TuneArgs, given_mesh};
-use purlin::autotune::tuner::{Built, Session, Subject, Task, tune};
+use super::values::read_mesh;
+use purlin::autotune::tuner::{Built, Ending, Session, Subject, Task, tune};
 use purlin::autotune::{Candidate, Database, DeviceModel, Errors, Mapping, Record, Refusal, Stage, Workload};
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::interp::{InterpError, Memory};
@@ -30,6 +31,7 @@ use std::path::Path;
 /// A kernel with what maps it: a schedule that has holes, or the mappings of a form's action.
 struct FileSubject<'d> {
     kernel: Kernel,
+    lowered: &'d Lowered,
     script: Option<Script>,
     memory: Memory,
     workload: Workload,
@@ -47,11 +49,12 @@ struct Candidated {
 
 /// Runs the command.
 pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure> {
+    let lowered = file.lower();
     let FileSource { kernel, script, form } = file;
     let script = script.filter(Script::has_holes).filter(|_| args.trials.mapping.is_empty());
     if args.trials.compile_only {
         let model = model_of_arch(&args.trials.arch)?;
-        let chosen = choose(args, what, &kernel, script.as_ref(), 0, &model, u64::MAX)?;
+        let chosen = choose(args, what, &lowered, script.as_ref(), 0, &model, u64::MAX)?;
         let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &kernel, c.parameters)).collect();
         return compile_only(&args.trials.arch, &jobs, &Progress::new());
     }
@@ -70,15 +73,16 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let workload = workload(args, what, &kernel, &memory)?;
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
-    let candidates = choose(args, what, &kernel, script.as_ref(), workload.cells, &model, local_bytes)?;
+    let candidates = choose(args, what, &lowered, script.as_ref(), workload.cells, &model, local_bytes)?;
     drop(progress);
     let database = args.trials.database()?;
-    let subject = FileSubject { kernel, script, memory, workload, device: &*device, cache: &cache };
+    let subject =
+        FileSubject { kernel, lowered: &lowered, script, memory, workload, device: &*device, cache: &cache };
     let tasks = [Task { subject, candidates }];
     let options = args.trials.options(device.info(), seed);
     let ending = tune(&tasks, &measured, &database, &options, &Trials::new(restart))?;
     say(ending);
-    finish(what, args, &tasks[0], &measured.name, &database)
+    finish(what, args, &tasks[0], &measured.name, &database, ending)
 }
 
 /// What to try: the given mappings, values for the holes of the schedule, or the mappings of an
@@ -86,7 +90,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
 fn choose(
     args: &TuneArgs,
     what: &str,
-    kernel: &Kernel,
+    lowered: &Lowered,
     script: Option<&Script>,
     cells: u64,
     model: &DeviceModel,
@@ -96,7 +100,7 @@ fn choose(
         return Ok(given);
     }
     let Some(script) = script else {
-        let found = candidates(kernel, cells, model, local_bytes, args.trials.budget);
+        let found = candidates(lowered, cells, model, local_bytes, args.trials.budget);
         if found.is_err() && is_json(what) {
             return Ok(single_cells());
         }
@@ -129,9 +133,9 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
     let work = kernel_work(kernel, memory.params())?;
     let outputs = kernel.vars.values().filter(|v| v.is_output());
     let lowered = LoweredArrays::of(kernel);
-    let mesh = match (&args.mesh, &lowered) {
-        (Some(path), Some(lowered)) => given_mesh(path, lowered.dim)?.identity(),
-        (Some(_) | None, Some(_) | None) => None,
+    let mesh = match &args.mesh {
+        Some(path) => given_mesh(path, read_mesh(path)?).identity(),
+        None => None,
     };
     Ok(Workload {
         case: if sizes.is_empty() { name.into_owned() } else { format!("{name} {}", sizes.join(" ")) },
@@ -193,7 +197,7 @@ impl FileSubject<'_> {
                 let applied = script.apply_with(&self.kernel, &Choice::new(values));
                 Ok(applied.map_err(|e| refused(e.to_string()))?.finish().0)
             }
-            (_, mapping) => Ok(transform(&self.kernel, mapping)?.0),
+            (_, mapping) => Ok(transform(self.lowered, mapping)?.0),
         }
     }
 
@@ -268,6 +272,7 @@ fn finish(
     task: &Task<FileSubject<'_>>,
     machine: &str,
     database: &Database,
+    ending: Ending,
 ) -> Result<(), Failure> {
     let is_ours = |r: &Record| {
         r.device.name == machine
@@ -283,7 +288,13 @@ fn finish(
     let time = |r: &&Record| r.median_s().unwrap_or(f64::INFINITY);
     let measured = records.iter().filter(|r| r.median_s().is_some());
     let Some(best) = measured.min_by(|a, b| time(a).total_cmp(&time(b))) else {
-        return Err(Failure::Refused("no choice of values is right; the table says why".into()));
+        return match ending {
+            Ending::Complete => {
+                Err(Failure::Refused("no choice of values is right; the table says why".into()))
+            }
+            // what is left was said
+            Ending::Stopped { .. } | Ending::DeviceLost { .. } => Ok(()),
+        };
     };
     let (median, work) = (time(&best), &task.subject.workload.work);
     let rate = |n: u64| figure(n as f64 / median / 1e9);

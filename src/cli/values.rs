@@ -51,12 +51,20 @@ pub fn unit_mesh(dim: usize, n: usize) -> Result<Mesh, Failure> {
 }
 
 /// The mesh in a Gmsh file, its cells in a local order.
-pub fn file_mesh(path: &Path, dim: usize) -> Result<Mesh, Failure> {
+pub fn read_mesh(path: &Path) -> Result<Mesh, Failure> {
     let refused = |error: String| Failure::Usage(format!("mesh `{}`: {error}", path.display()));
     let mesh = Mesh::read_gmsh(path).map_err(|error| refused(error.to_string()))?;
+    Ok(mesh.reorder_for_locality())
+}
+
+/// The mesh in a Gmsh file, for a form of a dimension.
+pub fn file_mesh(path: &Path, dim: usize) -> Result<Mesh, Failure> {
+    let mesh = read_mesh(path)?;
     let found = mesh.shape().dim();
     if found != dim {
-        return Err(refused(format!("its cells are {found}-dimensional; give `--dim {found}`")));
+        let message =
+            format!("mesh `{}`: its cells are {found}-dimensional; give `--dim {found}`", path.display());
+        return Err(Failure::Usage(message));
     }
-    Ok(mesh.reorder_for_locality())
+    Ok(mesh)
 }

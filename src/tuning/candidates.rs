@@ -158,7 +158,7 @@ fn staged(
 }
 
 /// Bytes of all tables of a kernel.
-fn table_bytes(kernel: &Kernel) -> u64 {
+pub fn table_bytes(kernel: &Kernel) -> u64 {
     let bytes = |v: &Variable| match &v.kind {
         VarKind::Table(data) => data.len() as u64 * v.ty.bytes(),
         VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => 0,

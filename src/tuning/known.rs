@@ -1,10 +1,35 @@
-//! The mapping of an operator action that is known to be fast on a device.
+//! The mapping of a form that is known to be fast on a device.
+//!
+//! One cascade serves the command line, [`jit`](crate::jit()) and the Python package:
+//!
+//! 1. the fastest trial of the kernel on the device, or of its operator with another rule;
+//! 2. what is shipped for the device's architecture: for the operator, or for the operator whose
+//!    sizes are nearest, with as many tiles;
+//! 3. what suits most forms on that architecture;
+//! 4. on other cards, the tiling that the cost model ranks first;
+//! 5. on a processor, cells in the lanes of vectors;
+//! 6. one cell a work-item.
+//!
+//! The first that the form and the device can take is used.
 
-use super::Choice;
-use purlin_autotune::{DeviceModel, Mapping, Record};
+use super::candidates::table_bytes;
+use super::similar::similar;
+use super::{Choice, transform};
+use crate::staged_tiling_sizes;
+use purlin_autotune::{
+    Candidate, Database, DatabaseError, DeviceModel, DeviceModelError, Mapping, Record, Refusal, Stage,
+    known_devices, staged_tilings,
+};
+use purlin_codegen::{Options, Program, generate};
+use purlin_forms::program::CellKernel;
 use purlin_ir::Kernel;
-use purlin_runtime::{Backend, DeviceInfo};
+use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
+use purlin_transforms::Recipe;
 use std::fmt;
+
+/// The file that `purlin tune` writes its trials to unless told otherwise; `purlin run` and
+/// [`jit`](crate::jit()) look for them there.
+pub const DATABASE: &str = "tune-output/trials.jsonl";
 
 /// The fastest mappings of whole kinds of devices: the architecture, the device they were measured
 /// on, and a line a case, as `purlin results --mapping` prints it.
@@ -15,6 +40,24 @@ const SHIPPED: [(&str, &str, &str); 1] =
 /// the source, so that compilers know their entries. Sixteen sums take half of the 32 vector
 /// registers of AVX-512 and NEON.
 const LANES: Mapping = Mapping::PointTiles { cells: 8, sums: 16 };
+
+/// The same for kernels that have no cell program. Actions of transformed and of several elements
+/// take half the time of 32 cells a group, matrices the same (Zen 4, 2026-11-22).
+const LANES_OF_ANY: Mapping = Mapping::SingleCell { cells: 8 };
+
+/// Cells of a group for kernels without a cell program on a card: of 32, an H200 holds 1024
+/// work-items a multiprocessor, of 128 it holds 2048. The mixed Poisson action of RT2 and DG1 takes
+/// 656 µs with 32 and 179 µs with 256 (131712 cells, H200, 2026-11-22).
+const GROUP_OF_ANY: u64 = 128;
+
+/// What is looked for, beside the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought<'s> {
+    /// Name of the operator action, such as `laplace.3D.P4`; none for other forms.
+    pub case: Option<&'s str>,
+    /// Dimension of the cells.
+    pub dim: usize,
+}
 
 /// A mapping and where it is known from.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +81,15 @@ pub enum Source {
     SameCase,
     /// What is shipped for the architecture, measured on this device.
     Shipped(&'static str),
+    /// What is shipped for an operator of nearly the same sizes, measured on this device.
+    Similar {
+        /// The device.
+        device: &'static str,
+        /// The operator action.
+        case: String,
+    },
+    /// What suits most forms on the architecture of this device.
+    Usual(&'static str),
     /// The best of the tilings that the cost model ranks.
     Ranked,
     /// Cells in the lanes of a processor's vectors.
@@ -52,6 +104,12 @@ impl fmt::Display for Source {
             Self::Tuned { .. } => f.write_str("tuned on this device"),
             Self::SameCase => f.write_str("tuned on this device for the same operator and degree"),
             Self::Shipped(device) => write!(f, "the best on an {device}"),
+            Self::Similar { device, case } => {
+                write!(f, "the best on an {device} for `{case}`, whose sizes are nearest")
+            }
+            Self::Usual(device) => {
+                write!(f, "good for most forms on an {device}; `purlin tune` may find a better one")
+            }
             Self::Ranked => f.write_str("ranked first by the cost model"),
             Self::Lanes => f.write_str("a vector of cells; `purlin tune` may find a better one"),
             Self::Nothing => f.write_str("nothing is known of this device; `purlin tune` finds a better one"),
@@ -59,54 +117,166 @@ impl fmt::Display for Source {
     }
 }
 
-/// The mappings to try for a case on a device, the best known first: what `records` have of this
+/// The mappings to try for a form on a device, the best known first: what `records` have of this
 /// device, what is shipped for its architecture, and one cell a work-item, which suits every
 /// device. A later one is for devices that lack what the one before it needs.
-pub fn known(case: &str, kernel: &Kernel, device: &DeviceInfo, records: &[Record]) -> Vec<Known> {
+pub fn known(
+    form: &impl CellKernel,
+    sought: Sought<'_>,
+    device: &DeviceInfo,
+    records: &[Record],
+) -> Vec<Known> {
     let here = records.iter().filter(|r| r.device.name == device.name);
     let timed: Vec<(&Record, f64)> = here.filter_map(|r| Some((r, r.median_s()?))).collect();
     let fastest = |wanted: &dyn Fn(&Record) -> bool| {
         let matching = timed.iter().filter(|(r, _)| wanted(r));
         matching.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(r, s)| (r.parameters.clone(), *s))
     };
-    let hash = kernel.content_hash();
+    let hash = form.kernel().content_hash();
+    // behind the hash of a file's kernel stand its parameters
+    let is_kernel = |r: &Record| r.workload.kernel.split(' ').next() == Some(&hash);
     let mut found = Vec::new();
-    if let Some((mapping, median_s)) = fastest(&|r| r.workload.kernel == hash) {
+    if let Some((mapping, median_s)) = fastest(&is_kernel) {
         found.push(Known { mapping, source: Source::Tuned { median_s } });
-    } else if let Some((mapping, _)) = fastest(&|r| r.workload.case == case) {
+    } else if let Some((mapping, _)) = fastest(&|r| Some(r.workload.case.as_str()) == sought.case) {
         found.push(Known { mapping, source: Source::SameCase });
     }
-    found.extend(shipped(case, device));
+    found.extend(shipped(form, sought, device));
     if device.backend == Backend::C {
-        found.push(Known { mapping: LANES, source: Source::Lanes });
+        found.extend([LANES, LANES_OF_ANY].map(|mapping| Known { mapping, source: Source::Lanes }));
     }
     found.push(Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing });
     found
 }
 
-/// What is shipped for the architecture of a card.
-fn shipped(case: &str, device: &DeviceInfo) -> Option<Known> {
-    let (_, name, text) = SHIPPED
-        .into_iter()
-        .find(|(arch, _, _)| device.backend == Backend::Cuda && device.arch.trim_end_matches('a') == *arch)?;
-    let line = text.lines().find_map(|line| line.strip_prefix(case)?.strip_prefix(' '))?;
-    Some(Known { mapping: serde_json::from_str(line).ok()?, source: Source::Shipped(name) })
+/// What is shipped for the architecture of a card: for the operator, or else for the nearest one,
+/// and what suits most forms.
+fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> Vec<Known> {
+    let is_arch = |arch: &str| device.backend == Backend::Cuda && device.arch.trim_end_matches('a') == arch;
+    let Some((_, name, text)) = SHIPPED.into_iter().find(|(arch, _, _)| is_arch(arch)) else {
+        return Vec::new();
+    };
+    let line =
+        sought.case.and_then(|case| text.lines().find_map(|l| l.strip_prefix(case)?.strip_prefix(' ')));
+    if let Some(mapping) = line.and_then(|line| serde_json::from_str(line).ok()) {
+        return vec![Known { mapping, source: Source::Shipped(name) }];
+    }
+    let sizes = staged_tiling_sizes(form);
+    let near = sizes.as_ref().ok().and_then(|sizes| similar(sizes, sought.dim, text));
+    let near = near.map(|(case, mapping)| Known { mapping, source: Source::Similar { device: name, case } });
+    let small = !Candidate::beyond_single_cell(table_bytes(form.kernel())).is_empty();
+    let usual = match (&sizes, small) {
+        (Ok(_), true) => Some(Mapping::StagedCells { cells: 32, constant_tables: true }),
+        (Ok(sizes), false) => staged_tilings(sizes, device.local_mem_bytes).next().map(Mapping::StagedTiling),
+        (Err(_), true) => Some(Mapping::ConstantCells { cells: GROUP_OF_ANY }),
+        (Err(_), false) => Some(Mapping::SingleCell { cells: GROUP_OF_ANY }),
+    };
+    let is_new = |mapping: &Mapping| near.as_ref().is_none_or(|near| near.mapping != *mapping);
+    let usual = usual.filter(is_new).map(|mapping| Known { mapping, source: Source::Usual(name) });
+    near.into_iter().chain(usual).collect()
 }
 
 /// The tiling that the cost model ranks first, for a card of which nothing is known.
-pub fn ranked(kernel: &Kernel, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
+fn ranked(form: &impl CellKernel, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
     // the number of cells does not change the order
-    let best = Choice::new(kernel, 1, model, local_bytes).ok()?.ranked(1).into_iter().next()?;
+    let best = Choice::new(form, 1, model, local_bytes).ok()?.ranked(1).into_iter().next()?;
     Some(Known { mapping: best.parameters, source: Source::Ranked })
+}
+
+/// What the cost model knows of a device: the model of that name, or what is measured there.
+///
+/// # Errors
+/// The models cannot be read.
+pub fn model(info: &DeviceInfo, measured: &DeviceModel) -> Result<DeviceModel, DeviceModelError> {
+    Ok(named_model(info)?.unwrap_or_else(|| measured.clone()))
+}
+
+fn named_model(info: &DeviceInfo) -> Result<Option<DeviceModel>, DeviceModelError> {
+    // Drivers put the maker in front: `NVIDIA H200`.
+    let is_its = |m: &DeviceModel| m.occupancy.is_some() && info.name.trim_start_matches("NVIDIA ") == m.name;
+    Ok(known_devices()?.into_iter().find(is_its))
+}
+
+/// As [`known()`], with the best ranked tiling for a card of which nothing is known. Where no model
+/// has its name, its ceilings are measured, which takes seconds once a day.
+pub fn for_device(
+    form: &impl CellKernel,
+    sought: Sought<'_>,
+    device: &dyn Device,
+    records: &[Record],
+) -> Vec<Known> {
+    let info = device.info();
+    let mut found = known(form, sought, info, records);
+    if info.backend == Backend::Cuda && found.len() == 1 && form.program().is_ok() {
+        let measured = || measure_ceilings(device, &Cache::from_environment(), false).ok();
+        let model = named_model(info).ok().flatten().or_else(measured);
+        let ranked = model.and_then(|model| ranked(form, &model, info.local_mem_bytes));
+        found.splice(0..0, ranked);
+    }
+    found
+}
+
+/// The trials of a database that are of a device: of [`DATABASE`] in the working directory unless
+/// another file is named.
+///
+/// # Errors
+/// The file cannot be read; one that is not there is empty.
+pub fn trials(path: Option<&std::path::Path>) -> Result<Vec<Record>, DatabaseError> {
+    Ok(Database::at(path.unwrap_or_else(|| DATABASE.as_ref())).read()?.records)
+}
+
+/// A form with a mapping, and its code for a device.
+///
+/// # Errors
+/// A mapping that the form or the target does not take, or that needs more local memory than the
+/// device has.
+pub fn mapped(
+    form: &impl CellKernel,
+    mapping: &Mapping,
+    device: &DeviceInfo,
+    options: &Options,
+) -> Result<(Kernel, Recipe, Program), Refusal> {
+    let (kernel, recipe) = transform(form, mapping)?;
+    let program =
+        generate(&kernel, device.backend.target(), options).map_err(|e| Refusal::new(Stage::Generate, e))?;
+    let (needed, found) = (program.plan.local_bytes, device.local_mem_bytes);
+    if needed > found {
+        let message =
+            format!("{mapping}: found {found} bytes of local memory on the device, needed {needed}");
+        return Err(Refusal::new(Stage::Generate, message));
+    }
+    Ok((kernel, recipe, program))
+}
+
+/// The first mapping for which an attempt succeeds, and what it gave.
+///
+/// # Errors
+/// That of the last attempt, of one cell a work-item.
+pub fn first<T, E>(
+    known: Vec<Known>,
+    mut attempt: impl FnMut(&Known) -> Result<T, E>,
+) -> Result<(Known, T), E> {
+    let last = Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing };
+    for known in known.into_iter().filter(|k| *k != last) {
+        if let Ok(found) = attempt(&known) {
+            return Ok((known, found));
+        }
+    }
+    let found = attempt(&last)?;
+    Ok((last, found))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::tuning::{CaseMesh, FormCase, transform};
+    use crate::tuning::{CaseMesh, FormCase};
     use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
-    use purlin_forms::lowering::{LoweringOptions, lower};
+    use purlin_forms::element::CellShape;
+    use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test};
+    use purlin_forms::lowering::{
+        LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated, tabulate,
+    };
     use purlin_forms::quadrature::QuadratureScheme;
     use purlin_kernels::Operator;
 
@@ -170,6 +340,75 @@ mod tests {
         }
     }
 
+    fn imported(form: &Form, matrix: MatrixResult) -> LoweredKernel {
+        let tabulated = tabulate(form, &LoweringOptions::new("mine")).unwrap();
+        let options = TabulatedOptions { matrix, ..TabulatedOptions::default() };
+        lower_tabulated(&tabulated, &options).unwrap().remove(0)
+    }
+
+    /// A form without the name of an operator has the mapping of the operator of its sizes; one far
+    /// from all has what suits most, and one without a cell program the group that suits those.
+    #[test]
+    fn forms_of_known_sizes_share_the_mapping() {
+        let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
+        let space = FunctionSpace::scalar(CellShape::Tetrahedron, 4);
+        let (u, v) = (coefficient("w", &space), test(&space));
+        let form = (1 + &u) * inner(grad(&u), grad(&v)) * dx().with_degree(6);
+        let lowered = imported(&form, MatrixResult::Cells);
+        let sought = Sought { case: None, dim: 3 };
+        let found = known(&lowered, sought, &card, &[]);
+        let case = "laplace.3D.P4".to_owned();
+        assert_eq!(found[0].source, Source::Similar { device: "NVIDIA H200", case });
+        assert_eq!(
+            found[0].source.to_string(),
+            "the best on an NVIDIA H200 for `laplace.3D.P4`, whose sizes are nearest"
+        );
+        let names: Vec<String> = found.iter().map(|k| k.mapping.to_string()).collect();
+        assert_eq!(
+            names,
+            ["32x4 work-items, 23 points, tiles 23x35 and 35x23, staged", "single cell, 32 a group"]
+        );
+        for known in &found {
+            transform(&lowered, &known.mapping).unwrap();
+        }
+        // many more functions than any operator has
+        let spaces = FunctionSpace::vector(CellShape::Triangle, 1);
+        let many = (0..8).map(|k| coefficient(format!("c{k}"), &spaces));
+        let product = many.map(|c| inner(grad(&c), grad(&c))).reduce(|a, b| a * b).unwrap();
+        let form = product * test(&FunctionSpace::scalar(CellShape::Triangle, 1)) * dx().with_degree(1);
+        let lowered = imported(&form, MatrixResult::Cells);
+        let found = known(&lowered, Sought { case: None, dim: 2 }, &card, &[]);
+        let staged = Mapping::StagedCells { cells: 32, constant_tables: true };
+        assert_eq!(found[0], Known { mapping: staged, source: Source::Usual("NVIDIA H200") });
+    }
+
+    /// A kernel of another card, or of none.
+    #[test]
+    fn kernels_without_a_cell_program_have_a_group_of_their_own() {
+        let text = include_str!("../../crates/forms/tests/tabulated/laplace_matrix.json");
+        let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+        let sought = Sought { case: None, dim: 3 };
+        let first = |device| known(&lowered, sought, &device, &[]).swap_remove(0);
+        let card = first(device("NVIDIA H200", Backend::Cuda, "sm_90"));
+        let group = Mapping::ConstantCells { cells: 128 };
+        assert_eq!(card, Known { mapping: group, source: Source::Usual("NVIDIA H200") });
+        let host = device("a processor", Backend::C, "x86_64");
+        let attempt = |k: &Known| mapped(&lowered, &k.mapping, &host, &Options::default());
+        let (chosen, _) = super::first(known(&lowered, sought, &host, &[]), attempt).unwrap();
+        assert_eq!(chosen, Known { mapping: LANES_OF_ANY, source: Source::Lanes });
+        // and whatever the device: this one has no local memory
+        let small = DeviceInfo { local_mem_bytes: 0, ..device("a card", Backend::Cuda, "sm_80") };
+        let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+        let form = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
+        let lowered = imported(&form, MatrixResult::Cells);
+        let staged = Mapping::StagedCells { cells: 32, constant_tables: false };
+        let refused = mapped(&lowered, &staged, &small, &Options::default()).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "generate: staged cells, 32 a group: found 0 bytes of local memory on the device, needed 3568"
+        );
+    }
+
     /// Every shipped mapping can be applied to the kernel that it is for, with either quadrature
     /// scheme.
     #[test]
@@ -188,7 +427,7 @@ mod tests {
                     }
                     let lowered = lowered(operator, dim, degree, scheme);
                     let kernel = &lowered.lowered.kernel;
-                    let known = known(&case, kernel, &card, &[]);
+                    let known = known(kernel, Sought { case: Some(&case), dim }, &card, &[]);
                     assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
                     transform(kernel, &known[0].mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
                 }
@@ -202,7 +441,8 @@ mod tests {
         let lowered = lowered(Operator::Laplace, 3, 1, QuadratureScheme::Default);
         let (kernel, name) = (&lowered.lowered.kernel, lowered.workload.case.clone());
         let host = device("a processor", Backend::C, "x86_64");
-        let of = |records: &[Record]| known(&name, kernel, &host, records).swap_remove(0);
+        let sought = Sought { case: Some(&name), dim: 3 };
+        let of = |records: &[Record]| known(kernel, sought, &host, records).swap_remove(0);
         assert_eq!(of(&[]), Known { mapping: LANES, source: Source::Lanes });
         let cells = |cells| Mapping::SingleCell { cells };
         let slow = record(&lowered, "a processor", cells(8), 2.0);
@@ -211,6 +451,11 @@ mod tests {
         let mut coarser = record(&lowered, "a processor", cells(4), 0.1);
         coarser.workload.kernel = "another rule".into();
         assert_eq!(of(std::slice::from_ref(&coarser)), Known { mapping: cells(4), source: Source::SameCase });
+        // the record of a file's kernel has its parameters behind the hash
+        let mut of_file = record(&lowered, "a processor", cells(32), 0.9);
+        of_file.workload.kernel.push_str(" n_cells=8");
+        let tuned = Known { mapping: cells(32), source: Source::Tuned { median_s: 0.9 } };
+        assert_eq!(of(&[fast.clone(), of_file]), tuned);
         let found = of(&[slow, elsewhere, coarser, fast]);
         assert_eq!(found, Known { mapping: cells(16), source: Source::Tuned { median_s: 1.0 } });
     }

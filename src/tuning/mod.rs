@@ -12,8 +12,9 @@ mod distance;
 pub mod known;
 mod sample;
 mod session;
+mod similar;
 
-pub use candidates::{CandidatesError, Choice, candidates};
+pub use candidates::{CandidatesError, Choice, candidates, table_bytes};
 pub use case::{CaseError, CaseMesh, FormCase};
 pub use session::{CaseInputs, CaseSession};
 

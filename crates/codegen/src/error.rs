@@ -90,6 +90,10 @@ pub enum CodegenError {
         "the code of `{callee}` needs `{need}`, which is no feature of a {target} device; there is {known}"
     )]
     UnknownFeature { callee: String, need: String, target: Target, known: &'static str },
+    #[error(
+        "`{function}` is no function of {target} devices, needed one of c and cuda; choose such a device, or replace the function by a polynomial"
+    )]
+    NoFunction { function: &'static str, target: Target },
     #[error("{0}")]
     OutOfBounds(Box<purlin_analysis::inside::Outside>),
     #[error("{0}")]

@@ -70,6 +70,10 @@ fn is_word(word: &str) -> bool {
     WORDS.binary_search(&word).is_ok()
         || purlin_ir::MathFn::from_name(word).is_some()
         || word.strip_suffix('f').is_some_and(|w| purlin_ir::MathFn::from_name(w).is_some())
+        || purlin_ir::MathFn::ALL
+            .iter()
+            .filter_map(|f| f.posix_symbol())
+            .any(|symbol| word.strip_prefix(symbol).is_some_and(|rest| rest.is_empty() || rest == "f"))
 }
 
 /// Name of the entry point.

@@ -24,12 +24,13 @@
 //! ```
 
 mod bind;
+mod grid;
+mod inputs;
 mod sparse;
-mod unit;
 
 pub use bind::{Array, Given};
+pub use inputs::MeshInputs;
 pub use sparse::CsrPattern;
-pub use unit::UnitInputs;
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};

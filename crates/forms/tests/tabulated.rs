@@ -7,14 +7,16 @@ use purlin_forms::element::CellShape;
 use purlin_forms::form::{
     FunctionSpace, coefficient, constant, coordinate, dot, dx, grad, inner, sqrt, test, vector_constant,
 };
-use purlin_forms::import::{Array, CsrPattern, Imported, from_json};
+use purlin_forms::import::{Array, CsrPattern, Imported, MeshInputs, from_json};
 use purlin_forms::lowering::{
     LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use purlin_forms::tabulated::{IntegralType, Precision, TabulatedForm, json_schema};
+use purlin_forms::mesh::Mesh;
+use purlin_forms::numbering::Numbering;
+use purlin_forms::tabulated::{IntegralType, Precision, Role, TabulatedForm, json_schema};
 use purlin_interp::{Memory, Value, interpret};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 fn read(name: &str) -> String {
@@ -392,4 +394,135 @@ fn a_form_of_the_language_is_the_same_kernel_from_its_text() {
     let imported = from_json(&text).unwrap();
     assert_eq!(imported.kernels.len(), 1);
     assert_eq!(imported.kernels[0].kernel, lower(&form, &options).unwrap().kernel);
+}
+
+/// Four triangles around the middle of a square whose lower side has tag 1, and the upper one 2.
+const SQUARE: &[u8] = b"$MeshFormat
+2.2 0 8
+$EndMeshFormat
+$Nodes
+5
+1 0 0 0
+2 1 0 0
+3 1 1 0
+4 0 1 0
+5 0.4 0.5 0
+$EndNodes
+$Elements
+6
+1 1 2 1 1 1 2
+2 1 2 2 2 3 4
+3 2 2 7 1 1 2 5
+4 2 2 7 1 2 3 5
+5 2 2 8 1 3 4 5
+6 2 2 8 1 4 1 5
+$EndElements
+";
+
+fn on_square(name: &str) -> (Imported, MeshInputs) {
+    let imported = from_json(&read(&format!("{name}.json"))).unwrap();
+    let mut next = 0.0;
+    let mut draw = || {
+        next = (next + 0.37) % 1.0;
+        next
+    };
+    let inputs = imported.mesh_inputs(&Mesh::from_gmsh(SQUARE).unwrap(), &mut draw).unwrap();
+    (imported, inputs)
+}
+
+#[test]
+fn the_entities_of_a_subdomain_are_those_of_its_tag() {
+    let (imported, inputs) = on_square("interior_penalty");
+    let list = |kernel: usize, name: &str| inputs.entities[kernel][name].values.to_f64();
+    assert_eq!(inputs.cells, 4);
+    // the side of tag 1 is the edge of the first two vertices of the first cell
+    assert_eq!((list(1, "facet_cells"), list(1, "local_facets")), (vec![0.0], vec![2.0]));
+    assert_eq!(imported.kernels[1].subdomains, [1]);
+    // the four edges at the middle lie between the cells
+    let mut pairs: Vec<Vec<f64>> = list(2, "facet_cells").chunks(2).map(<[f64]>::to_vec).collect();
+    pairs.iter_mut().for_each(|pair| pair.sort_by(f64::total_cmp));
+    pairs.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    assert_eq!(pairs, [[0.0, 1.0], [0.0, 3.0], [1.0, 2.0], [2.0, 3.0]]);
+}
+
+/// Degrees of freedom of a mesh are one where cells share a node, as in the numbering of the
+/// language.
+#[test]
+fn nodes_on_a_mesh_are_numbered_once() {
+    let (_, inputs) = on_square("laplace");
+    let mesh = Mesh::from_gmsh(SQUARE).unwrap();
+    let numbering = Numbering::new(&mesh, 2).unwrap();
+    let array = &inputs.arrays["p2_dofs"];
+    assert_eq!(array.shape, [4, 6]);
+    let map = array.values.to_f64();
+    let pairs: BTreeSet<(i64, i32)> =
+        map.iter().map(|n| *n as i64).zip(numbering.dofs().iter().copied()).collect();
+    // a bijection, although the nodes of a cell stand in another order: as many pairs as numbers
+    let numbers: BTreeSet<i64> = pairs.iter().map(|(n, _)| *n).collect();
+    assert_eq!((numbers.len(), numbering.n_dofs()), (13, 13));
+    let x = inputs.arrays["x"].values.to_f64();
+    let x_map = inputs.arrays["x_dofs"].values.to_f64();
+    for (k, vertex) in mesh.cells().iter().enumerate() {
+        let row = x_map[k] as usize;
+        assert_eq!(&x[2 * row..2 * row + 2], mesh.vertex(*vertex));
+    }
+}
+
+/// The entries of a mass action on ones add up to the area.
+#[test]
+fn a_form_on_a_mesh_computes_with_its_geometry() {
+    let (imported, mut inputs) = on_square("vector_mass");
+    let u = imported.form.functions.iter().find(|f| f.role == Role::Coefficient).unwrap();
+    let ones = inputs.arrays.get_mut(u.argument_name()).unwrap();
+    let n = ones.values.len();
+    ones.values = vec![1.0; n].into();
+    let mut memory = imported.bind(0, &inputs.of(0)).unwrap();
+    for (name, shape) in imported.form.constants.iter().map(|c| (&c.name, c.size())) {
+        memory.set(name, vec![1.0; shape]);
+    }
+    interpret(&imported.kernels[0].kernel, &mut memory).unwrap();
+    let sum: f64 = memory.f64s("y").unwrap().iter().sum();
+    // two components, each the area of the square
+    assert!((sum - 2.0).abs() < 1e-13, "{sum}");
+}
+
+#[test]
+fn meshes_that_do_not_fit_are_refused() {
+    let refused = |name: &str, mesh: &Mesh| {
+        let imported = from_json(&read(&format!("{name}.json"))).unwrap();
+        imported.mesh_inputs(mesh, &mut || 0.5).unwrap_err().to_string()
+    };
+    let square = Mesh::from_gmsh(SQUARE).unwrap();
+    assert_eq!(
+        refused("face_penalty", &square),
+        "the mesh has cells of kind `triangle`, needed `tetrahedron`"
+    );
+    let other = String::from_utf8(SQUARE.to_vec()).unwrap().replace("1 1 2 1 1 1 2", "1 1 2 5 1 1 2");
+    assert_eq!(
+        refused("interior_penalty", &Mesh::from_gmsh(other.as_bytes()).unwrap()),
+        "the mesh has boundary facets of tags 2, 5, needed boundary facets of tag 1, the subdomain of an integral; \
+         give the mesh such a physical group"
+    );
+    let curved = b"$MeshFormat
+2.2 0 8
+$EndMeshFormat
+$Nodes
+6
+1 0 0 0
+2 1 0 0
+3 0 1 0
+4 0.5 0.1 0
+5 0.5 0.5 0
+6 0 0.5 0
+$EndNodes
+$Elements
+1
+1 9 2 1 1 1 2 3 4 5 6
+$EndElements
+";
+    assert_eq!(
+        refused("laplace", &Mesh::from_gmsh(curved).unwrap()),
+        "the mesh has cells of degree 2, of 6 nodes each, needed at most 3 nodes a cell, as the positions of the form \
+         have; export the form on such cells"
+    );
 }

@@ -1,4 +1,4 @@
-//! The functions of the C99 mathematics library.
+//! The functions of the mathematics library of C.
 
 use purlin_ir::expr::MathFn;
 
@@ -56,5 +56,7 @@ fn double(function: MathFn, x: f64, y: f64, z: f64) -> f64 {
         MathFn::Fmax => x.max(y),
         MathFn::Fma => x.mul_add(y, z),
         MathFn::Copysign => x.copysign(y),
+        MathFn::BesselJ => libm::jn(x as i32, y),
+        MathFn::BesselY => libm::yn(x as i32, y),
     }
 }

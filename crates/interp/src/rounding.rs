@@ -62,6 +62,8 @@ pub(super) fn exact_call(function: MathFn, x: f64, value: f64) -> bool {
         | MathFn::Erfc
         | MathFn::Tgamma
         | MathFn::Lgamma
+        | MathFn::BesselJ
+        | MathFn::BesselY
         | MathFn::Fma => value.fract() == 0.0,
     }
 }

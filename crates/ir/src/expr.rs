@@ -192,16 +192,19 @@ impl BinaryOp {
 
 macro_rules! math_fns {
     ($($variant:ident $name:literal $arity:literal),* $(,)?) => {
-        /// A function of the C99 mathematics library.
+        /// A function of the C99 mathematics library, or a Bessel function of POSIX.
+        ///
+        /// The first argument of the Bessel functions is the order, a whole number.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[allow(missing_docs)] // each variant is the C99 function of that name
+        #[allow(missing_docs)] // each variant is the function of that name
         pub enum MathFn { $($variant),* }
 
         impl MathFn {
             /// Every function.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The C99 name (of the double-precision function).
+            /// The name in texts: the C99 name (of the double-precision function), or `bessel_j`
+            /// and `bessel_y`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
@@ -226,6 +229,22 @@ math_fns! {
     Pow "pow" 2, Sqrt "sqrt" 1, Cbrt "cbrt" 1, Hypot "hypot" 2, Erf "erf" 1, Erfc "erfc" 1,
     Tgamma "tgamma" 1, Lgamma "lgamma" 1, Fabs "fabs" 1, Floor "floor" 1, Ceil "ceil" 1, Trunc "trunc" 1,
     Round "round" 1, Fmod "fmod" 2, Fmin "fmin" 2, Fmax "fmax" 2, Fma "fma" 3, Copysign "copysign" 2,
+    BesselJ "bessel_j" 2, BesselY "bessel_y" 2,
+}
+
+impl MathFn {
+    /// The name of the double-precision function in C and CUDA.
+    pub fn symbol(self) -> &'static str {
+        self.posix_symbol().unwrap_or_else(|| self.name())
+    }
+
+    /// The name of a function that POSIX has beside C99; OpenCL has none of them.
+    pub fn posix_symbol(self) -> Option<&'static str> {
+        if self == Self::BesselJ {
+            return Some("jn");
+        }
+        (self == Self::BesselY).then_some("yn")
+    }
 }
 
 impl Expr {

@@ -174,8 +174,8 @@ impl Dialect {
     /// A function of the mathematics library; OpenCL's are generic.
     pub(crate) fn function(self, f: MathFn, ty: ScalarType) -> String {
         match (self.0, ty) {
-            (Target::Cuda | Target::C, ScalarType::F32) => format!("{}f", f.name()),
-            (Target::Cuda | Target::C | Target::OpenCl, _) => f.name().into(),
+            (Target::Cuda | Target::C, ScalarType::F32) => format!("{}f", f.symbol()),
+            (Target::Cuda | Target::C | Target::OpenCl, _) => f.symbol().into(),
         }
     }
 

@@ -3,8 +3,9 @@
 
 use super::{Printer, operator};
 use crate::ast::{Expr, Extent, Op, Place};
+use crate::plan::Target;
 use crate::print::Helper;
-use purlin_ir::ScalarType;
+use purlin_ir::{MathFn, ScalarType};
 use std::fmt::Write;
 
 /// How tightly operators bind; a higher number binds more tightly.
@@ -36,6 +37,7 @@ impl Printer {
             Expr::Binary(op, a, b) => self.binary(*op, a, b, strength),
             Expr::Call(f, ty, args) => {
                 self.doubles |= *ty == ScalarType::F64;
+                self.declare_function(*f, *ty);
                 let name = self.dialect.function(*f, *ty);
                 self.out.push_str(&name);
                 self.arguments(args.iter());
@@ -48,6 +50,7 @@ impl Printer {
             }
             Expr::LanesCall(f, ty, width, args) => {
                 self.doubles |= *ty == ScalarType::F64;
+                self.declare_function(*f, *ty);
                 let helper = Helper::Lanes(*f, *ty, *width, args.len());
                 self.helpers.insert(Helper::Vector(*ty, *width));
                 self.out.push_str(&helper.name(&self.dialect));
@@ -125,6 +128,13 @@ impl Printer {
             let right = if matches!(op, Op::And | Op::Or) { own } else { own + 1 };
             this.expr(b, if comparison { SUM } else { right });
         });
+    }
+
+    /// Declares a function that C's headers do not have in its standard mode.
+    fn declare_function(&mut self, f: MathFn, ty: ScalarType) {
+        if self.dialect.0 == Target::C && f.posix_symbol().is_some() {
+            self.helpers.insert(Helper::Declared(f, ty));
+        }
     }
 
     fn integer(&mut self, v: i64, ty: ScalarType, strength: u8) {

@@ -8,6 +8,8 @@ use purlin_ir::{MathFn, ScalarType, UpdateOp};
 /// A function of the source, or the native function that does the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Helper {
+    /// The declaration of a function that C's headers do not have in its standard mode.
+    Declared(MathFn, ScalarType),
     /// A type of vectors of C's compilers.
     Vector(ScalarType, u8),
     /// One value in all lanes of such a vector.
@@ -29,7 +31,9 @@ impl Helper {
     /// Whether it is a compare-and-swap on 64 bits.
     pub(crate) fn is_wide_atomic(&self) -> bool {
         match self {
-            Self::Vector(..) | Self::Splat(..) | Self::Lanes(..) | Self::Integer(..) => false,
+            Self::Declared(..) | Self::Vector(..) | Self::Splat(..) | Self::Lanes(..) | Self::Integer(..) => {
+                false
+            }
             Self::Atomic { ty, .. } => ty.bytes() == 8,
         }
     }
@@ -59,6 +63,7 @@ impl Helper {
             return native.into();
         }
         match self {
+            Self::Declared(f, ty) => dialect.function(*f, *ty),
             Self::Vector(ty, width) => dialect.vector(*ty, *width),
             Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
             Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
@@ -77,6 +82,10 @@ impl Helper {
     /// The definition.
     pub(crate) fn source(&self, dialect: &Dialect) -> String {
         match self {
+            Self::Declared(f, ty) => {
+                let (t, name) = (dialect.ty(*ty), dialect.function(*f, *ty));
+                format!("extern {t} {name}(int, {t});\n")
+            }
             Self::Vector(ty, width) => vector_source(*ty, *width, dialect),
             Self::Splat(ty, width) => splat_source(*ty, *width, dialect, &self.name(dialect)),
             Self::Lanes(f, ty, width, args) => {

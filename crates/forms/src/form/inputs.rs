@@ -161,16 +161,20 @@ impl Inputs {
         }
     }
 
-    /// The degrees of freedom of a coefficient, held against the number of nodes of its space.
+    /// The degrees of freedom of a coefficient, held against the number of degrees of
+    /// freedom that one component of its space has.
     ///
     /// # Errors
     /// [`FormError::Missing`] and [`FormError::Length`].
-    pub fn checked_field(&self, coefficient: &Coefficient, nodes: usize) -> Result<&[f64], FormError> {
+    pub fn checked_field(&self, coefficient: &Coefficient, dofs: usize) -> Result<&[f64], FormError> {
         let (name, components) = (coefficient.name.clone(), coefficient.space.base().1);
-        let needed = format!("{nodes} nodes times {components} components");
+        let needed = match components {
+            1 => format!("{dofs} degrees of freedom"),
+            n => format!("{} numbers: {dofs} degrees of freedom of {n} components each", dofs * n),
+        };
         match self.get_field(&name) {
             None => Err(FormError::Missing { name, needed }),
-            Some(values) if values.len() != nodes * components => {
+            Some(values) if values.len() != dofs * components => {
                 Err(FormError::Length { name, found: values.len(), needed })
             }
             Some(values) => Ok(values),

@@ -155,11 +155,19 @@ fn math(
     }
 }
 
-fn bessel(kind: Bessel, order: i64, _: Expr) -> Result<Expr, FormError> {
-    Err(FormError::Discretisation(format!(
-        "the Bessel function `{}` of order {order} is not supported",
-        kind.word()
-    )))
+fn bessel(kind: Bessel, order: i64, x: Expr) -> Result<Expr, FormError> {
+    let function = match kind {
+        Bessel::J => MathFn::BesselJ,
+        Bessel::Y => MathFn::BesselY,
+        Bessel::I | Bessel::K => {
+            return Err(FormError::Discretisation(format!(
+                "`bessel_{}` of order {order}: found a modified Bessel function, which neither C nor CUDA has for \
+                 every order, needed `bessel_J` or `bessel_Y`; interpolate it into a coefficient",
+                kind.word().to_uppercase()
+            )));
+        }
+    };
+    Ok(Expr::call(function, [Expr::Int(order), x]))
 }
 
 fn compare(relation: Relation, left: Expr, right: Expr) -> Expr {

@@ -53,6 +53,14 @@ pub enum TabulatedError {
         /// What is needed.
         needed: String,
     },
+    /// A mesh that the form cannot be put on.
+    #[error("the mesh has {found}, needed {needed}")]
+    Mesh {
+        /// What the mesh has.
+        found: String,
+        /// What the form needs.
+        needed: String,
+    },
     /// Lowering refused it.
     #[error(transparent)]
     Form(#[from] FormError),

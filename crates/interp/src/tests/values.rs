@@ -146,6 +146,9 @@ const REFERENCE: &[(MathFn, [f64; 3], f64)] = &[
     (MathFn::Fmax, [1.0, 2.0, 0.0], 2.0),
     (MathFn::Fma, [2.0, 3.0, 0.5], 6.5),
     (MathFn::Copysign, [2.0, -1.0, 0.0], -2.0),
+    // mpmath 1.3
+    (MathFn::BesselJ, [2.0, 1.5, 0.0], 0.232087672144215),
+    (MathFn::BesselY, [2.0, 1.5, 0.0], -0.932193759762974),
 ];
 
 #[test]

@@ -1,0 +1,254 @@
+//! Cells that the inputs of an imported form are on: a perturbed unit mesh, or a given one.
+
+use crate::element::CellShape;
+use crate::mesh::Mesh;
+use crate::tabulated::{IntegralType, TabulatedError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Cells by their vertices, with their geometry and tags.
+pub(super) struct Grid<'m> {
+    cell: CellShape,
+    /// Vertices of the cells, a row a cell.
+    vertices: Vec<u32>,
+    geometry: Geometry<'m>,
+}
+
+enum Geometry<'m> {
+    /// The vertices are points of a lattice, the first axis fastest.
+    Lattice {
+        divisions: usize,
+        gdim: usize,
+    },
+    Mesh(&'m Mesh),
+}
+
+/// What a node of a cell is known by: the vertices of the smallest sub-entity that holds it, with
+/// their weights in units of 2^-20. Cells that share the sub-entity know it by the same; nodes of
+/// one element are further apart, roundings far closer.
+pub(super) type NodeKey = Vec<(u32, i64)>;
+
+/// The orders in which axes may be walked.
+fn orders(dim: usize) -> Vec<Vec<usize>> {
+    match dim {
+        1 => vec![vec![0]],
+        2 => vec![vec![0, 1], vec![1, 0]],
+        _ => vec![vec![0, 1, 2], vec![0, 2, 1], vec![1, 0, 2], vec![1, 2, 0], vec![2, 0, 1], vec![2, 1, 0]],
+    }
+}
+
+/// The vertices from a corner along the axes in an order.
+fn path(corner: &[usize], order: &[usize]) -> Vec<Vec<usize>> {
+    let mut vertices = vec![corner.to_vec()];
+    for axis in order {
+        let mut next = vertices[vertices.len() - 1].clone();
+        next[*axis] += 1;
+        vertices.push(next);
+    }
+    vertices
+}
+
+/// The vertices of a square or cube, the first axis fastest.
+fn block(corner: &[usize]) -> Vec<Vec<usize>> {
+    let vertex = |k: usize| corner.iter().enumerate().map(|(axis, c)| c + (k >> axis & 1)).collect();
+    (0..1 << corner.len()).map(vertex).collect()
+}
+
+/// The weights of the vertices of a reference cell at a point.
+fn weights(cell: CellShape, point: &[f64]) -> Vec<f64> {
+    if cell.is_simplex() {
+        let first = 1.0 - point.iter().sum::<f64>();
+        return std::iter::once(first).chain(point.iter().copied()).collect();
+    }
+    let weight = |k: usize| {
+        let along = point.iter().enumerate().map(|(axis, x)| if k >> axis & 1 == 1 { *x } else { 1.0 - x });
+        along.product()
+    };
+    (0..cell.n_vertices()).map(weight).collect()
+}
+
+/// A point of the lattice in space: moved by less than a tenth of a cell, and curved out of the
+/// plane where space has more dimensions than cells.
+fn moved(point: &[f64], divisions: usize, gdim: usize) -> Vec<f64> {
+    let n = divisions as f64;
+    let wave: f64 = point.iter().enumerate().map(|(axis, p)| (1.7 + axis as f64) * p + 0.3).sum();
+    let moved = point.iter().enumerate().map(|(axis, p)| (p + 0.04 * (wave + axis as f64).sin()) / n);
+    let out = (point.len()..gdim).map(|axis| 0.2 / n * (0.8 * wave + axis as f64).cos());
+    moved.chain(out).take(gdim).collect()
+}
+
+impl<'m> Grid<'m> {
+    /// A regular mesh of the unit interval, square or cube, its points moved smoothly so that no two
+    /// cells are alike. Simplices are those of Kuhn's subdivision: one a path along the axes.
+    pub(super) fn lattice(cell: CellShape, divisions: usize, gdim: usize) -> Self {
+        let (dim, divisions) = (cell.dim(), divisions.max(1));
+        let corner = |k: usize| -> Vec<usize> {
+            (0..dim).map(|axis| k / divisions.pow(axis as u32) % divisions).collect()
+        };
+        let corners = (0..divisions.pow(dim as u32)).map(corner);
+        let cells: Vec<Vec<usize>> = match cell.is_simplex() {
+            true => corners.flat_map(|c| orders(dim).into_iter().flat_map(move |o| path(&c, &o))).collect(),
+            false => corners.flat_map(|c| block(&c)).collect(),
+        };
+        let number = |v: &Vec<usize>| v.iter().rev().fold(0, |n, k| n * (divisions + 1) + k) as u32;
+        let vertices = cells.iter().map(number).collect();
+        Self { cell, vertices, geometry: Geometry::Lattice { divisions, gdim } }
+    }
+
+    /// The cells of a mesh.
+    pub(super) fn mesh(mesh: &'m Mesh) -> Self {
+        Self { cell: mesh.shape(), vertices: mesh.cells().to_vec(), geometry: Geometry::Mesh(mesh) }
+    }
+
+    pub(super) fn n_cells(&self) -> usize {
+        self.vertices.len() / self.cell.n_vertices()
+    }
+
+    fn vertices(&self, cell: usize) -> &[u32] {
+        let n = self.cell.n_vertices();
+        &self.vertices[cell * n..(cell + 1) * n]
+    }
+
+    /// What nodes of the reference cell are known by in a cell.
+    pub(super) fn keys(&self, nodes: &[Vec<f64>]) -> impl Fn(usize, usize) -> NodeKey + use<'_> {
+        let units = |w: f64| (w * f64::from(1 << 20)).round() as i64;
+        let of_node = |node: &Vec<f64>| weights(self.cell, node).into_iter().map(units).collect();
+        let weights: Vec<Vec<i64>> = nodes.iter().map(of_node).collect();
+        move |cell, node| {
+            let pairs = self.vertices(cell).iter().copied().zip(weights[node].iter().copied());
+            let mut key: NodeKey = pairs.filter(|(_, weight)| *weight != 0).collect();
+            key.sort_unstable();
+            key
+        }
+    }
+
+    /// The points in space of nodes of cells, `(cell, node)`.
+    pub(super) fn points(&self, nodes: &[Vec<f64>], of: &[(usize, usize)]) -> Vec<Vec<f64>> {
+        match &self.geometry {
+            Geometry::Lattice { divisions, gdim } => {
+                let weights: Vec<Vec<f64>> = nodes.iter().map(|node| weights(self.cell, node)).collect();
+                let dim = self.cell.dim();
+                let place = |cell: usize, node: usize| {
+                    let mut point = vec![0.0; dim];
+                    for (vertex, weight) in self.vertices(cell).iter().zip(&weights[node]) {
+                        for (axis, p) in point.iter_mut().enumerate() {
+                            let along = *vertex as usize / (divisions + 1).pow(axis as u32) % (divisions + 1);
+                            *p += weight * along as f64;
+                        }
+                    }
+                    moved(&point, *divisions, *gdim)
+                };
+                of.iter().map(|(cell, node)| place(*cell, *node)).collect()
+            }
+            Geometry::Mesh(mesh) => {
+                let flat: Vec<f64> = nodes.iter().flatten().copied().collect();
+                let map = mesh.point_map(&flat);
+                let place = |(cell, node): &(usize, usize)| {
+                    let mut point = vec![0.0; self.cell.dim()];
+                    map.place(*cell, *node, &mut point);
+                    point
+                };
+                of.iter().map(place).collect()
+            }
+        }
+    }
+
+    /// The cells of a part of the mesh; all of them if no part is named.
+    ///
+    /// # Errors
+    /// [`TabulatedError::Mesh`] if a given mesh has no such part.
+    pub(super) fn cells(&self, subdomains: &[i64]) -> Result<Vec<usize>, TabulatedError> {
+        let all = 0..self.n_cells();
+        let Geometry::Mesh(mesh) = self.geometry else { return Ok(all.collect()) };
+        if subdomains.is_empty() {
+            return Ok(all.collect());
+        }
+        let tags = mesh.tags().unwrap_or_default();
+        let found: Vec<usize> =
+            all.filter(|c| tags.get(*c).is_some_and(|t| subdomains.contains(&(*t).into()))).collect();
+        none_missing(found, "cells", subdomains, tags.iter().copied())
+    }
+
+    /// The cells and local numbers of the facets of a part of the mesh, which have so many cells;
+    /// all of them if no part is named.
+    ///
+    /// # Errors
+    /// As [`Grid::cells`].
+    pub(super) fn facets(
+        &self,
+        over: IntegralType,
+        subdomains: &[i64],
+    ) -> Result<Vec<Vec<(usize, usize)>>, TabulatedError> {
+        let (sides, words) = match over {
+            IntegralType::InteriorFacet => (2, "interior facets"),
+            IntegralType::ExteriorFacet | IntegralType::Cell => (1, "boundary facets"),
+        };
+        let mut facets: BTreeMap<Vec<u32>, Vec<(usize, usize)>> = BTreeMap::new();
+        for c in 0..self.n_cells() {
+            let vertices = self.vertices(c);
+            for (f, facet) in self.cell.facets().iter().enumerate() {
+                let mut key: Vec<u32> = facet.iter().map(|v| vertices[*v]).collect();
+                key.sort_unstable();
+                facets.entry(key).or_default().push((c, f));
+            }
+        }
+        let mut found: Vec<Vec<(usize, usize)>> =
+            facets.into_values().filter(|cells| cells.len() == sides).collect();
+        let Geometry::Mesh(mesh) = self.geometry else { return Ok(found) };
+        if subdomains.is_empty() {
+            return Ok(found);
+        }
+        let tags: BTreeMap<(usize, usize), i32> = mesh
+            .facet_tags()
+            .iter()
+            .map(|t| ((t.side.cell as usize, usize::from(t.side.facet)), t.tag))
+            .collect();
+        let tag = |facet: &[(usize, usize)]| facet.iter().find_map(|side| tags.get(side).copied());
+        let all: BTreeSet<i32> = found.iter().filter_map(|facet| tag(facet)).collect();
+        found.retain(|facet| tag(facet).is_some_and(|t| subdomains.contains(&t.into())));
+        none_missing(found, words, subdomains, all)
+    }
+
+    /// The orientation of a facet in a cell: reflected + 2 * rotations.
+    pub(super) fn state(&self, cell: usize, facet: usize) -> i32 {
+        let list = self.cell.facets()[facet];
+        let v: Vec<u32> = list.iter().map(|k| self.vertices(cell)[*k]).collect();
+        // the vertices of a quadrilateral, around it
+        let around = match v[..] {
+            [a, b, c, d] => vec![a, b, d, c],
+            _ => v,
+        };
+        let n = around.len();
+        match n {
+            0 | 1 => 0,
+            2 => i32::from(around[0] > around[1]),
+            _ => {
+                let first = (0..n).min_by_key(|k| around[*k]).unwrap_or(0);
+                let (before, after) = (around[(first + n - 1) % n], around[(first + 1) % n]);
+                2 * first as i32 + i32::from(after > before)
+            }
+        }
+    }
+}
+
+/// The entities of a part of a mesh, if there are any.
+fn none_missing<T>(
+    found: Vec<T>,
+    what: &str,
+    subdomains: &[i64],
+    tags: impl IntoIterator<Item = i32>,
+) -> Result<Vec<T>, TabulatedError> {
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let numbers = |list: &mut dyn Iterator<Item = i64>| {
+        list.map(|n| n.to_string()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let tags = numbers(&mut tags.into_iter().map(i64::from));
+    let tags =
+        if tags.is_empty() { format!("{what} without tags") } else { format!("{what} of tags {tags}") };
+    let needed = format!(
+        "{what} of tag {}, the subdomain of an integral; give the mesh such a physical group",
+        numbers(&mut subdomains.iter().copied())
+    );
+    Err(TabulatedError::Mesh { found: tags, needed })
+}

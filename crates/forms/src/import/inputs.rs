@@ -1,0 +1,300 @@
+//! Inputs of an imported form on a mesh.
+
+use super::grid::{Grid, NodeKey};
+use super::{Array, CsrPattern, Imported};
+use crate::element::CellShape;
+use crate::lowering::{LoweredKernel, LoweredRole};
+use crate::mesh::Mesh;
+use crate::tabulated::{IntegralType, Precision, Role, Space, TabulatedError, Transform};
+use purlin_interp::Value;
+use std::collections::BTreeMap;
+
+/// Arrays of all arguments of a form on a mesh.
+#[derive(Clone, Debug)]
+pub struct MeshInputs {
+    /// Arrays by the name of their argument; those of listed entities by kernel.
+    pub arrays: BTreeMap<String, Array>,
+    /// The entities of each kernel: its arrays beside [`MeshInputs::arrays`].
+    pub entities: Vec<BTreeMap<String, Array>>,
+    /// Number of cells.
+    pub cells: usize,
+    /// How each space is numbered, for people.
+    pub numbering: String,
+}
+
+impl MeshInputs {
+    /// The arrays of a kernel.
+    #[must_use]
+    pub fn of(&self, kernel: usize) -> BTreeMap<String, Array> {
+        let mut arrays = self.arrays.clone();
+        arrays.extend(self.entities.get(kernel).cloned().unwrap_or_default());
+        arrays
+    }
+}
+
+/// The vertices of a reference cell.
+fn vertices(cell: CellShape) -> Vec<Vec<f64>> {
+    cell.vertices().chunks_exact(cell.dim()).map(<[f64]>::to_vec).collect()
+}
+
+/// A numbering of a space: the map, and a node of a cell for each number.
+struct Numbered {
+    map: Vec<i32>,
+    nodes: Vec<(usize, usize)>,
+    by_nodes: bool,
+}
+
+/// Degrees of freedom with the same node are one, if the space says its nodes; else each cell has
+/// its own.
+fn number(space: &Space, nodes: Option<&[Vec<f64>]>, grid: &Grid<'_>) -> Numbered {
+    let cells = 0..grid.n_cells();
+    let of_cell = |cell: usize| (0..space.columns).map(move |column| (cell, column));
+    let Some(nodes) = nodes else {
+        let own: Vec<(usize, usize)> = cells.flat_map(of_cell).collect();
+        return Numbered { map: (0..own.len() as i32).collect(), nodes: own, by_nodes: false };
+    };
+    let key = grid.keys(nodes);
+    let (mut map, mut first) = (Vec::new(), Vec::new());
+    let mut numbers: BTreeMap<(NodeKey, usize), i32> = BTreeMap::new();
+    for cell in cells {
+        // several degrees of freedom may have one node
+        let mut seen: BTreeMap<NodeKey, usize> = BTreeMap::new();
+        for node in 0..nodes.len() {
+            let key = key(cell, node);
+            let occurrence = seen.entry(key.clone()).or_insert(0);
+            let next = numbers.len() as i32;
+            let number = *numbers.entry((key, *occurrence)).or_insert(next);
+            if number == next {
+                first.push((cell, node));
+            }
+            *occurrence += 1;
+            map.push(number);
+        }
+    }
+    Numbered { map, nodes: first, by_nodes: true }
+}
+
+impl Imported {
+    /// Arrays of all arguments on the unit interval, square or cube with so many divisions a side,
+    /// its points moved smoothly so that no two cells are alike. `random` draws from [-1, 1).
+    ///
+    /// Degrees of freedom are numbered by the points of a space's nodes. Where a space has none each
+    /// cell has its own, and in forms with interior facets, because nodes do not say whether a
+    /// function jumps there. Entities are all those of their kind, whatever their subdomain.
+    ///
+    /// # Errors
+    /// [`TabulatedError::Unsupported`] if the space of the position has neither nodes nor one column
+    /// a vertex.
+    pub fn unit_inputs(
+        &self,
+        divisions: usize,
+        random: &mut dyn FnMut() -> f64,
+    ) -> Result<MeshInputs, TabulatedError> {
+        self.inputs(&Grid::lattice(self.form.cell, divisions, self.form.gdim), random)
+    }
+
+    /// Arrays of all arguments on a mesh, numbered as by [`Imported::unit_inputs`]. The entities of
+    /// a subdomain are those whose tag is its number.
+    ///
+    /// # Errors
+    /// [`TabulatedError::Mesh`] if the mesh has other cells than the form, more curved ones, or no
+    /// entity of a subdomain; [`TabulatedError::Unsupported`] as for the unit mesh.
+    pub fn mesh_inputs(
+        &self,
+        mesh: &Mesh,
+        random: &mut dyn FnMut() -> f64,
+    ) -> Result<MeshInputs, TabulatedError> {
+        let form = &self.form;
+        let refused = |found: String, needed: String| Err(TabulatedError::Mesh { found, needed });
+        if mesh.shape() != form.cell {
+            return refused(format!("cells of kind `{}`", mesh.shape()), format!("`{}`", form.cell));
+        }
+        let dim = form.cell.dim();
+        if form.gdim != dim {
+            let needed = format!("a mesh in {} dimensions, which Gmsh files cannot give", form.gdim);
+            return refused(format!("cells in {dim} dimensions"), needed);
+        }
+        let degree = mesh.geometry_degree();
+        let columns = match form.cell.is_simplex() {
+            true => (1..=dim).fold(1, |n, k| n * (degree + k) / k),
+            false => (degree + 1).pow(dim as u32),
+        };
+        let position = form.functions.iter().find(|f| f.role == Role::Coordinates);
+        if let Some(position) = position.map(|f| &form.spaces[f.space])
+            && position.columns < columns
+        {
+            let needed = format!(
+                "at most {} nodes a cell, as the positions of the form have; export the form on such cells",
+                position.columns
+            );
+            return refused(format!("cells of degree {degree}, of {columns} nodes each"), needed);
+        }
+        self.inputs(&Grid::mesh(mesh), random)
+    }
+
+    fn inputs(&self, grid: &Grid<'_>, random: &mut dyn FnMut() -> f64) -> Result<MeshInputs, TabulatedError> {
+        let form = &self.form;
+        let cells = grid.n_cells();
+        let mut arrays = BTreeMap::new();
+        let mut numbered = Vec::new();
+        for (place, space) in form.spaces.iter().enumerate() {
+            let n = number(space, self.nodes(place)?.as_deref(), grid);
+            arrays.insert(space.map_name(), Array::new([cells, space.columns], n.map.clone()));
+            if !space.transforms.is_empty() {
+                let mut states: Vec<i32> = Vec::new();
+                for transform in (0..cells).flat_map(|_| &space.transforms) {
+                    let n = state_count(transform);
+                    states.push((((random() + 1.0) / 2.0 * n as f64) as usize % n) as i32);
+                }
+                arrays.insert(space.states_name(), Array::new([cells, space.transforms.len()], states));
+            }
+            numbered.push(n);
+        }
+        for function in &form.functions {
+            let (space, n) = (&form.spaces[function.space], &numbered[function.space]);
+            let values: Vec<f64> = match function.role {
+                Role::Coordinates => {
+                    let nodes = self.nodes(function.space)?.unwrap_or_default();
+                    grid.points(&nodes, &n.nodes).into_iter().flatten().collect()
+                }
+                Role::Coefficient => (0..n.nodes.len() * space.block).map(|_| random()).collect(),
+            };
+            let shape = if space.block == 1 { vec![n.nodes.len()] } else { vec![n.nodes.len(), space.block] };
+            arrays.insert(function.argument_name().to_owned(), self.reals(shape, values));
+        }
+        for constant in &form.constants {
+            let values = (0..constant.size()).map(|_| 1.0 + 0.5 * random()).collect();
+            arrays.insert(constant.name.clone(), self.reals(constant.shape.clone(), values));
+        }
+        let of_kernel = |k: &LoweredKernel| self.of_kernel(k, grid, &numbered);
+        let entities = self.kernels.iter().map(of_kernel).collect::<Result<_, _>>()?;
+        let numbering = self.described(&numbered);
+        Ok(MeshInputs { arrays, entities, cells, numbering })
+    }
+
+    /// The arrays that a kernel has for itself: its entities and results.
+    fn of_kernel(
+        &self,
+        kernel: &LoweredKernel,
+        grid: &Grid<'_>,
+        numbered: &[Numbered],
+    ) -> Result<BTreeMap<String, Array>, TabulatedError> {
+        let form = &self.form;
+        let mut arrays = entities(grid, kernel)?;
+        for argument in &kernel.arguments {
+            if let LoweredRole::Output { output } = argument.role
+                && let Some(space) = kernel.result_space(form, output)
+            {
+                let (n, block) = (numbered[space].nodes.len(), form.spaces[space].block);
+                let shape = if block == 1 { vec![n] } else { vec![n, block] };
+                arrays.insert(argument.name.clone(), self.reals(shape, vec![0.0; n * block]));
+            }
+            if let LoweredRole::Positions { output } = argument.role {
+                let pattern = self.pattern(kernel.over, &arrays, output, numbered, grid.n_cells())?;
+                let n = pattern.columns.len();
+                arrays.insert(argument.name.clone(), pattern.positions_array());
+                arrays.insert(form.outputs[output].name.clone(), self.reals(vec![n], vec![0.0; n]));
+            }
+        }
+        Ok(arrays)
+    }
+
+    /// The pattern of the matrix that a kernel adds to.
+    fn pattern(
+        &self,
+        over: IntegralType,
+        entities: &BTreeMap<String, Array>,
+        output: usize,
+        numbered: &[Numbered],
+        cells: usize,
+    ) -> Result<CsrPattern, TabulatedError> {
+        let name = if over == IntegralType::Cell { "listed_cells" } else { "facet_cells" };
+        let of_entities: Vec<usize> = match entities.get(name).map(|a| &a.values) {
+            Some(Value::I32(list)) => list.iter().map(|c| *c as usize).collect(),
+            Some(_) | None => (0..cells).collect(),
+        };
+        let sides = if over == IntegralType::InteriorFacet { 2 } else { 1 };
+        let numbers = |space: usize| -> Vec<i32> {
+            let (n, block) = (self.form.spaces[space].columns, self.form.spaces[space].block as i32);
+            let dofs = of_entities.iter().flat_map(|c| &numbered[space].map[c * n..(c + 1) * n]);
+            dofs.flat_map(|d| (0..block).map(move |c| d * block + c)).collect()
+        };
+        let Some([test, trial]) = self.form.outputs.get(output).map(|o| &o.spaces[..]) else {
+            return Err(TabulatedError::invalid("output", output, "the place of a bilinear form"));
+        };
+        let size = |space: usize| numbered[space].nodes.len() * self.form.spaces[space].block;
+        let extent = |space: usize| sides * self.form.spaces[space].columns * self.form.spaces[space].block;
+        let (rows, columns) = (numbers(*test), numbers(*trial));
+        CsrPattern::of_rows(size(*test), size(*trial), extent(*test), extent(*trial), &rows, &columns)
+    }
+
+    /// The nodes of a space; those of the position are the vertices if nothing else is said.
+    fn nodes(&self, place: usize) -> Result<Option<Vec<Vec<f64>>>, TabulatedError> {
+        let (form, space) = (&self.form, &self.form.spaces[place]);
+        let is_position = form.functions.iter().any(|f| f.role == Role::Coordinates && f.space == place);
+        let jumps = form.integrals.iter().any(|i| i.over == IntegralType::InteriorFacet);
+        match &space.nodes {
+            Some(_) if jumps && !is_position => Ok(None),
+            Some(nodes) => Ok(Some(nodes.clone())),
+            None if !is_position => Ok(None),
+            None if space.columns == form.cell.n_vertices() => Ok(Some(vertices(form.cell))),
+            None => Err(TabulatedError::Unsupported {
+                place: format!("spaces[{place}].nodes"),
+                what: "a mesh of curved cells without nodes".into(),
+                hint: "give the reference points of the columns as `nodes`".into(),
+            }),
+        }
+    }
+
+    fn reals(&self, shape: Vec<usize>, values: Vec<f64>) -> Array {
+        match self.form.scalar {
+            Precision::F64 => Array::new(shape, values),
+            Precision::F32 => Array::new(shape, values.into_iter().map(|v| v as f32).collect::<Vec<f32>>()),
+        }
+    }
+
+    fn described(&self, numbered: &[Numbered]) -> String {
+        let names = |by_nodes: bool| -> Vec<String> {
+            let spaces = self.form.spaces.iter().zip(numbered).filter(|(_, n)| n.by_nodes == by_nodes);
+            spaces.map(|(s, _)| format!("`{}`", s.name)).collect()
+        };
+        match (names(true), names(false)) {
+            (nodes, own) if own.is_empty() => format!("{} numbered by nodes", nodes.join(", ")),
+            (nodes, own) if nodes.is_empty() => format!("{} numbered cell by cell", own.join(", ")),
+            (nodes, own) => {
+                format!("{} numbered by nodes, {} cell by cell", nodes.join(", "), own.join(", "))
+            }
+        }
+    }
+}
+
+fn state_count(transform: &Transform) -> usize {
+    transform.matrices.shape().first().copied().unwrap_or(1).max(1)
+}
+
+/// The arrays of the entities of a kernel.
+fn entities(grid: &Grid<'_>, kernel: &LoweredKernel) -> Result<BTreeMap<String, Array>, TabulatedError> {
+    let (over, subdomains) = (kernel.over, &kernel.subdomains);
+    let mut arrays = BTreeMap::new();
+    let facets = match over {
+        IntegralType::Cell if subdomains.is_empty() => return Ok(arrays),
+        IntegralType::Cell => {
+            let cells: Vec<i32> = grid.cells(subdomains)?.into_iter().map(|c| c as i32).collect();
+            arrays.insert("listed_cells".to_owned(), Array::new([cells.len()], cells));
+            return Ok(arrays);
+        }
+        IntegralType::ExteriorFacet | IntegralType::InteriorFacet => grid.facets(over, subdomains)?,
+    };
+    let sides = if over == IntegralType::InteriorFacet { 2 } else { 1 };
+    let shape = if sides == 1 { vec![facets.len()] } else { vec![facets.len(), 2] };
+    let list = |value: &dyn Fn(usize, usize) -> i32| {
+        let values: Vec<i32> = facets.iter().flatten().map(|(c, f)| value(*c, *f)).collect();
+        Array { shape: shape.clone(), values: Value::from(values) }
+    };
+    arrays.insert("facet_cells".to_owned(), list(&|c, _| c as i32));
+    arrays.insert("local_facets".to_owned(), list(&|_, f| f as i32));
+    if sides == 2 {
+        arrays.insert("facet_states".to_owned(), list(&|c, f| grid.state(c, f)));
+    }
+    Ok(arrays)
+}

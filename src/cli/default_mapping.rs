@@ -1,0 +1,40 @@
+//! The mapping of a form that the user leaves open.
+
+use super::failure::Failure;
+use super::progress::Progress;
+use super::results::warn_of_damage;
+use super::run::RunArgs;
+use super::source::Source;
+use super::transform::Transformed;
+use purlin::autotune::Database;
+use purlin::codegen::{Program, generate};
+use purlin::forms::program::CellKernel;
+use purlin::runtime::Device;
+use purlin::tuning::known::{Known, Sought, first, for_device, mapped};
+
+/// The kernel and its code: as the user asks, or else by the best mapping that is known for the
+/// device; none is for a kernel that is no form's.
+pub fn choose(
+    args: &RunArgs,
+    source: &Source,
+    form: &impl CellKernel,
+    sought: Option<Sought<'_>>,
+    device: &dyn Device,
+    progress: &Progress,
+) -> Result<(Transformed, Program), Failure> {
+    let info = device.info();
+    let Some(sought) = sought.filter(|_| !args.transform.is_given_for(source)) else {
+        let transformed = args.transform.apply(source, form)?;
+        let program = generate(&transformed.kernel, info.backend.target(), &args.options())?;
+        return Ok((transformed, program));
+    };
+    args.transform.refuse_holes()?;
+    let database = Database::at(&args.db);
+    let contents = database.read()?;
+    warn_of_damage(&contents, database.path());
+    progress.stage("choosing a mapping");
+    let candidates = for_device(form, sought, device, &contents.records);
+    let attempt = |known: &Known| mapped(form, &known.mapping, info, &args.options());
+    let (Known { mapping, source }, (kernel, recipe, program)) = first(candidates, attempt)?;
+    Ok((Transformed { kernel, recipe, name: format!("{mapping} ({source})") }, program))
+}

@@ -1,0 +1,181 @@
+//! Mappings of operators that are known, for forms of nearly the same sizes.
+
+use purlin_autotune::{Mapping, SpaceSizes, TilingParameters, TilingSizes};
+use purlin_forms::element::CellShape;
+use purlin_forms::quadrature::{QuadratureScheme, rule};
+use purlin_kernels::Operator;
+
+/// Largest factor between two sizes of forms that share a mapping: from one polynomial degree to the
+/// next but one.
+const FACTOR: f64 = 3.0;
+
+/// The mapping of the operator action in a table whose sizes are nearest to those of a form, with
+/// as many tiles; none if some size is off by more than [`FACTOR`].
+///
+/// Sizes are those of functions that share their matrices. The table has lines `case mapping`.
+pub(super) fn similar(sizes: &TilingSizes, dim: usize, table: &str) -> Option<(String, Mapping)> {
+    let lines = table.lines().filter_map(|line| line.split_once(' '));
+    let of_line = |(case, mapping): (&str, &str)| {
+        let (case_dim, known) = operator_sizes(case)?;
+        let far = if case_dim == dim { distance(sizes, &known)? } else { return None };
+        Some((far, case.to_owned(), known, mapping.to_owned()))
+    };
+    let nearest = lines.filter_map(of_line).min_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, case, known, mapping) = nearest?;
+    Some((case, transferred(serde_json::from_str(&mapping).ok()?, &known, sizes)))
+}
+
+/// Dimension and sizes of an operator action by its name, such as `laplace.3D.P4`, with the rules
+/// that the tables were measured with.
+fn operator_sizes(case: &str) -> Option<(usize, TilingSizes)> {
+    let mut parts = case.split('.');
+    let operator: Operator = parts.next()?.parse().ok()?;
+    let dim: usize = parts.next()?.strip_suffix('D')?.parse().ok()?;
+    let degree: usize = parts.next()?.strip_prefix('P')?.parse().ok()?;
+    let shape = match dim {
+        2 => CellShape::Triangle,
+        3 => CellShape::Tetrahedron,
+        _ => return None,
+    };
+    let nodes = (1..=dim).fold(1, |n, k| n * (degree + k) / k) as u64;
+    let (order, matrices) = match operator {
+        Operator::Mass => (2 * degree, 1),
+        Operator::Helmholtz => (2 * degree, dim as u64 + 1),
+        Operator::Laplace | Operator::Elasticity => (2 * (degree - 1), dim as u64),
+        Operator::Hyperelasticity => (4 * (degree - 1), dim as u64),
+    };
+    let components = if operator.is_vector() { dim as u64 } else { 1 };
+    // the displacement and its increment share their matrices
+    let functions = if operator == Operator::Hyperelasticity { 2 } else { 1 };
+    let space = |functions: u64| SpaceSizes {
+        name: String::new(),
+        nodes,
+        components: functions * components,
+        derivatives: functions * components * matrices,
+        matrices,
+    };
+    let points = rule(shape, order, QuadratureScheme::XiaoGimbutas).ok()?.n_points() as u64;
+    let sizes = TilingSizes {
+        quadrature_points: points,
+        trial: vec![space(functions)],
+        test: space(1),
+        word_bytes: 8,
+    };
+    Some((dim, sizes))
+}
+
+/// What tells two forms apart: the sum of the logarithms of the factors between their sizes.
+fn distance(a: &TilingSizes, b: &TilingSizes) -> Option<f64> {
+    let of = |s: &TilingSizes| {
+        let trial = |f: &dyn Fn(&SpaceSizes) -> u64| s.trial.iter().map(f).sum::<u64>();
+        let all = [
+            s.quadrature_points,
+            s.test.nodes,
+            s.test.dofs(),
+            s.test.derivatives,
+            trial(&SpaceSizes::dofs),
+            trial(&|t| t.derivatives),
+            trial(&|t| t.nodes * t.matrices),
+        ];
+        all.map(|n| (n.max(1) as f64).ln())
+    };
+    let apart: Vec<f64> = of(a).iter().zip(of(b)).map(|(a, b)| (a - b).abs()).collect();
+    (apart.iter().all(|d| *d <= FACTOR.ln())).then(|| apart.iter().sum())
+}
+
+/// The mapping with as many tiles along each loop as it has for the sizes `from`.
+fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mapping {
+    match mapping {
+        Mapping::Tiling(p) => Mapping::Tiling(retiled(&p, from, to)),
+        Mapping::StagedTiling(p) => Mapping::StagedTiling(retiled(&p, from, to)),
+        same @ (Mapping::Sequential
+        | Mapping::SingleCell { .. }
+        | Mapping::ConstantCells { .. }
+        | Mapping::PointTiles { .. }
+        | Mapping::StagedCells { .. }
+        | Mapping::Schedule { .. }) => same,
+    }
+}
+
+fn retiled(p: &TilingParameters, from: &TilingSizes, to: &TilingSizes) -> TilingParameters {
+    let same_count = |tile: u64, from: u64, to: u64| to.div_ceil(from.div_ceil(tile.max(1)).max(1)).max(1);
+    let quad_tile = same_count(p.quad_tile, from.quadrature_points, to.quadrature_points);
+    // functions beyond those of the known form are cut like its last one
+    let cols = |(k, space): (usize, &SpaceSizes)| {
+        let place = k.min(p.eval_cols.len().saturating_sub(1));
+        let (tile, known) = (p.eval_cols.get(place), from.trial.get(place));
+        match (tile, known) {
+            (Some(tile), Some(known)) => same_count(*tile, known.nodes, space.nodes),
+            (None, _) | (_, None) => space.nodes,
+        }
+    };
+    TilingParameters {
+        cells: p.cells,
+        work_items_per_cell: p.work_items_per_cell.min(quad_tile),
+        quad_tile,
+        eval_rows: same_count(p.eval_rows, p.quad_tile, quad_tile),
+        eval_cols: to.trial.iter().enumerate().map(cols).collect(),
+        quad_rows: same_count(p.quad_rows, from.test.nodes, to.test.nodes),
+        quad_cols: same_count(p.quad_cols, p.quad_tile, quad_tile),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::staged_tiling_sizes;
+    use purlin_forms::lowering::{LoweringOptions, lower};
+
+    /// The sizes in closed form are those of the lowered operators.
+    #[test]
+    fn operators_have_the_sizes_of_their_lowered_forms() {
+        for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
+            for degree in 1..=3 {
+                let options = LoweringOptions::new("k").with_scheme(QuadratureScheme::XiaoGimbutas);
+                let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
+                let mut expected = staged_tiling_sizes(&lowered).unwrap();
+                expected.test.name.clear();
+                expected.trial.iter_mut().for_each(|s| s.name.clear());
+                let case = operator.action_name(dim, degree);
+                assert_eq!(operator_sizes(&case), Some((dim, expected)), "{case}");
+            }
+        }
+    }
+
+    fn sizes(points: u64, nodes: u64, matrices: u64) -> TilingSizes {
+        let space = || SpaceSizes::scalar("u", nodes, matrices);
+        TilingSizes { quadrature_points: points, trial: vec![space()], test: space(), word_bytes: 8 }
+    }
+
+    const TABLE: &str = "# measured\n\
+        laplace.3D.P2 {\"strategy\":\"staged_cells\",\"cells\":32,\"constant_tables\":true}\n\
+        laplace.3D.P4 {\"strategy\":\"staged_tiling\",\"cells\":32,\"work_items_per_cell\":4,\"quad_tile\":23,\"eval_rows\":12,\
+        \"eval_cols\":[35],\"quad_rows\":18,\"quad_cols\":23}\n";
+
+    /// The rule of basix for the 3-D P4 Laplace form has 24 points, that of the table 23.
+    #[test]
+    fn tiles_keep_their_number() {
+        let (case, mapping) = similar(&sizes(24, 35, 3), 3, TABLE).unwrap();
+        assert_eq!(case, "laplace.3D.P4");
+        let expected = TilingParameters {
+            cells: 32,
+            work_items_per_cell: 4,
+            quad_tile: 24,
+            eval_rows: 12,
+            eval_cols: vec![35],
+            quad_rows: 18,
+            quad_cols: 24,
+        };
+        assert_eq!(mapping, Mapping::StagedTiling(expected));
+    }
+
+    #[test]
+    fn forms_of_other_sizes_have_no_mapping() {
+        // of the second degree, the fourth is out of reach
+        assert_eq!(similar(&sizes(4, 10, 3), 3, TABLE).unwrap().0, "laplace.3D.P2");
+        // a triangle's element is not a tetrahedron's of as many nodes
+        assert_eq!(similar(&sizes(4, 10, 3), 2, TABLE), None);
+        assert_eq!(similar(&sizes(4, 10, 10), 3, TABLE), None);
+    }
+}
