@@ -98,7 +98,7 @@ fn derive(p: u64, q: u64, each: &mut dyn FnMut(&Stage, &Kernel)) {
 
 /// Pseudo-random numbers between -1 and 1.
 fn memory(ne: u64, p: u64, q: u64) -> Memory {
-    let mut state = purlin::interp::sample::seed();
+    let mut state = purlin_sample::seed();
     let mut values = |n: u64| {
         let next = |_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
