@@ -1140,6 +1140,23 @@ fn exported_forms_run_against_the_interpreter() {
 }
 
 #[test]
+fn forms_by_name_run_on_other_cells() {
+    let run = |cell| {
+        let what = ["run", "helmholtz", "--cell", cell, "--degree", "2", "--cells", "2"];
+        good(&[&what[..], &["--device", "c", "--no-time", "--seed", "1"]].concat())
+    };
+    for (cell, cells, elements) in [("interval", 2, 5), ("quadrilateral", 4, 25), ("hexahedron", 8, 125)] {
+        let text = run(cell);
+        assert!(text.contains(&format!("a perturbed unit mesh of {cells} cells")), "{text}");
+        assert!(text.contains(&format!("`y`: {elements} elements")), "{text}");
+    }
+    let text = good(&["print", "laplace", "--cell", "quadrilateral", "--degree", "3", "--strategy", "none"]);
+    assert!(text.starts_with("kernel laplace_quadrilateral_q3\n"), "{text}");
+    let error = bad(&["form", "mass", "--cell", "interval"], 2);
+    assert!(error.contains("--cell: this command knows triangles and tetrahedra alone"), "{error}");
+}
+
+#[test]
 fn exported_forms_run_on_the_mesh_of_a_file() {
     let form = "crates/forms/tests/tabulated/face_penalty.json";
     let dir = tempfile::tempdir().unwrap();

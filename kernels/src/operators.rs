@@ -88,18 +88,23 @@ impl Operator {
         }
     }
 
-    /// The space of its functions.
+    /// The space of its functions on triangles or tetrahedra.
     ///
     /// # Errors
     /// [`OperatorError::Dimension`] unless `dim` is 2 or 3.
     pub fn space(self, dim: usize, degree: usize) -> Result<FunctionSpace, OperatorError> {
-        let cell = match dim {
-            2 => CellShape::Triangle,
-            3 => CellShape::Tetrahedron,
-            _ => return Err(OperatorError::Dimension { dim }),
-        };
+        match dim {
+            2 => Ok(self.space_on(CellShape::Triangle, degree)),
+            3 => Ok(self.space_on(CellShape::Tetrahedron, degree)),
+            _ => Err(OperatorError::Dimension { dim }),
+        }
+    }
+
+    /// The space of its functions on cells of a shape.
+    #[must_use]
+    pub fn space_on(self, cell: CellShape, degree: usize) -> FunctionSpace {
         let space = if self.is_vector() { FunctionSpace::vector } else { FunctionSpace::scalar };
-        Ok(space(cell, degree))
+        space(cell, degree)
     }
 
     /// The action of the operator on Lagrange elements of a degree, as a linear form.
@@ -107,8 +112,13 @@ impl Operator {
     /// # Errors
     /// [`OperatorError::Dimension`] unless `dim` is 2 or 3.
     pub fn form(self, dim: usize, degree: usize) -> Result<Form, OperatorError> {
-        let space = self.space(dim, degree)?;
-        Ok(action(self.bilinear(&space), coefficient(self.acts_on(), &space)))
+        Ok(self.action_on(&self.space(dim, degree)?))
+    }
+
+    /// The action of the operator on functions of a space, as a linear form.
+    #[must_use]
+    pub fn action_on(self, space: &FunctionSpace) -> Form {
+        action(self.bilinear(space), coefficient(self.acts_on(), space))
     }
 
     /// The name of an action in tables and records: `laplace.3D.P4`.

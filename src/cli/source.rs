@@ -2,9 +2,10 @@
 
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
+use purlin::forms::element::CellShape;
 use purlin::forms::import::{self, Imported};
 use purlin::forms::lowering::{
-    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower,
+    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use purlin::forms::quadrature::QuadratureScheme;
@@ -34,6 +35,10 @@ pub struct FormOptions {
     /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub dim: u8,
+    /// Cells of other shapes; the form then goes the way of an exported one, and takes the same
+    /// options
+    #[arg(long, value_enum)]
+    pub cell: Option<Cell>,
     /// Polynomial degree of a form's elements: 1 to 8 on triangles, 1 to 6 on tetrahedra
     #[arg(long, default_value_t = 2)]
     pub degree: usize,
@@ -47,6 +52,27 @@ pub struct FormOptions {
     /// take
     #[arg(long)]
     pub split_results: bool,
+}
+
+/// Cells that are no triangles or tetrahedra.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cell {
+    /// Cells of one dimension
+    Interval,
+    /// Bilinear cells of two dimensions
+    Quadrilateral,
+    /// Trilinear cells of three dimensions
+    Hexahedron,
+}
+
+impl From<Cell> for CellShape {
+    fn from(cell: Cell) -> Self {
+        match cell {
+            Cell::Interval => Self::Interval,
+            Cell::Quadrilateral => Self::Quadrilateral,
+            Cell::Hexahedron => Self::Hexahedron,
+        }
+    }
 }
 
 /// What a bilinear form becomes.
@@ -155,22 +181,44 @@ impl FormOptions {
                 if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(Path::new(what))? };
             return Ok(Source::File(Box::new(file)));
         }
-        Ok(Source::Form(self.form(what)?))
+        match self.cell {
+            Some(cell) => Ok(Source::File(Box::new(self.form_on(operator(what)?, cell.into())?))),
+            None => Ok(Source::Form(self.form(what)?)),
+        }
     }
 
-    /// The form of that name.
+    /// The form of that name on triangles or tetrahedra.
     pub fn form(&self, what: &str) -> Result<FormSource, Failure> {
-        let operator = what.parse::<Operator>().map_err(|error| {
-            let names = Operator::ALL.map(Operator::name);
-            let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));
-            let file = match what.ends_with(".purlin") {
-                true => "; this command takes no file",
-                false => "; a file has to end in `.purlin`",
-            };
-            Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
-        })?;
-        Ok(FormSource { operator, dim: self.dim.into(), degree: self.degree, scheme: self.scheme })
+        if self.cell.is_some() {
+            return Err(Failure::Usage("--cell: this command knows triangles and tetrahedra alone".into()));
+        }
+        let (dim, degree, scheme) = (self.dim.into(), self.degree, self.scheme);
+        Ok(FormSource { operator: operator(what)?, dim, degree, scheme })
     }
+
+    /// An operator on cells of a shape, by way of its tables.
+    fn form_on(&self, operator: Operator, cell: CellShape) -> Result<FileSource, Failure> {
+        let form = operator.action_on(&operator.space_on(cell, self.degree));
+        let name = format!("{operator}_{cell}_q{}", self.degree);
+        let options = LoweringOptions::new(name).with_scheme(self.scheme.into());
+        let tabulated = tabulate(&form, &options)?;
+        let form = Imported::new(tabulated, &self.tabulated()).map_err(|e| Failure::Usage(e.to_string()))?;
+        let kernel = form.kernels[0].kernel.clone();
+        Ok(FileSource { kernel, script: None, form: Some(ImportedKernel { form, place: 0 }) })
+    }
+}
+
+/// The operator of that name.
+fn operator(what: &str) -> Result<Operator, Failure> {
+    what.parse::<Operator>().map_err(|error| {
+        let names = Operator::ALL.map(Operator::name);
+        let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));
+        let file = match what.ends_with(".purlin") {
+            true => "; this command takes no file",
+            false => "; a file has to end in `.purlin`",
+        };
+        Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(file)))
+    })
 }
 
 /// A kernel before any transformation, with the roles of its parts.

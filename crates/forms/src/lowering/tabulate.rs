@@ -104,11 +104,19 @@ fn space(name: &str, of: &FunctionSpace) -> Result<Space, FormError> {
             Some(degree) => format!("Lagrange {degree}"),
             None => base.to_string(),
         },
-        nodes: None,
+        nodes: nodes(&element),
         transforms: transforms(&element)?,
         map: None,
         count: None,
     })
+}
+
+/// The nodes of a continuous Lagrange element; a function that jumps shares no value at a node.
+fn nodes(element: &ComposedElement) -> Option<Vec<Vec<f64>>> {
+    let [part] = element.parts()[..] else { return None };
+    let shared = !part.element.is_discontinuous() && part.stride == 1;
+    let points = part.element.points().filter(|_| shared)?;
+    Some(points.chunks(part.element.shape().dim()).map(<[f64]>::to_vec).collect())
 }
 
 /// What cells do to the degrees of freedom of an element, in the order of the states of
