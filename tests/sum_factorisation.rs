@@ -7,6 +7,7 @@
 use purlin::Loaded;
 use purlin::analysis::stats::statistics;
 use purlin::codegen::{Options, Target, generate};
+use purlin::forms::strategies::sum_factorise;
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, text};
 use purlin::runtime::open;
@@ -172,4 +173,104 @@ fn the_derived_nest_is_the_factorised_one() {
     let mut last = String::new();
     derive(8, 9, &mut |_, kernel| last = kernel.to_string());
     insta::assert_snapshot!(last);
+}
+
+/// A mass action with the tables of tensor products in the order of their axes: `p` nodes and `q`
+/// points along each axis.
+fn mass(p: usize, q: usize, dim: u32) -> Kernel {
+    let matrix = |i: usize, l: usize| (1.0 + (i * p + l) as f64).sin();
+    let digit = |n: usize, size: usize, k: u32| n / size.pow(k) % size;
+    let [points, nodes] = [q, p].map(|n| n.pow(dim));
+    let entry = |i: usize, j: usize| (0..dim).map(|k| matrix(digit(i, q, k), digit(j, p, k))).product();
+    let entries: Vec<f64> = (0..points * nodes).map(|n| entry(n / nodes, n % nodes)).collect();
+    let text: Vec<String> = entries.iter().map(|value| format!("{value:?}")).collect();
+    let text = format!(
+        "kernel mass\nparam ne: i32\nassume ne >= 1\narg w: f64[ne, {points}] in\narg u: f64[ne, {nodes}] in\n\
+         arg y: f64[ne, {nodes}] out\ntemp v: f64 private\ntemp r: f64 private\n\
+         table T: f64[{points}, {nodes}] global\n\nfor e in 0..ne\n  for i in 0..{nodes}\n    zero: y[e, i] = 0.0\n  \
+         for point in 0..{points}\n    init: v = 0.0\n    for j in 0..{nodes}\n      \
+         eval: v += T[point, j]*u[e, j]\n    scale: r = v*w[e, point]\n    \
+         for t in 0..{nodes}\n      test: y[e, t] += T[point, t]*r\n\ntable T = [{}]\n",
+        text.join(", ")
+    );
+    text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)))
+}
+
+/// Runs two kernels from the same inputs in the interpreter, the second in C, too, and compares.
+fn assert_same(before: &Kernel, after: &Kernel, inputs: &Memory) {
+    let [mut expected, mut found] = [inputs.clone(), inputs.clone()];
+    interpret(before, &mut expected).unwrap();
+    interpret(after, &mut found).unwrap_or_else(|e| panic!("{e}\n{after}"));
+    let expected = expected.f64s("y").unwrap();
+    let size = expected.iter().fold(1.0, |most: f64, y| most.max(y.abs()));
+    let device = open("c").unwrap();
+    let program = generate(after, Target::C, &Options::default()).unwrap();
+    let loaded = Loaded::compiled(&*device, device.compile(&program).unwrap(), inputs).unwrap();
+    loaded.launch().unwrap();
+    for found in [found.f64s("y").unwrap(), &loaded.f64s("y").unwrap()] {
+        // 1e-12: tables are certified to 1e-14, and sums have fewer than 64 terms an axis
+        let differ = expected.iter().zip(found).position(|(a, b)| (a - b).abs() > 1e-12 * size);
+        assert_eq!(differ, None, "{expected:?}\n{found:?}\n{after}");
+    }
+}
+
+#[test]
+fn the_strategy_factorises_evaluation_and_test() {
+    for (p, q, dim) in [(2, 3, 2), (2, 2, 3), (3, 4, 3)] {
+        let before = mass(p, q, dim);
+        let (after, recipe) = sum_factorise(&before).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(recipe.apply(&before).as_ref(), Ok(&after));
+        let [points, nodes] = [q, p].map(|n| n.pow(dim) as u64);
+        let ne = 2;
+        let number = |k: u64| (k as f64).cos();
+        let values = |n: u64| (0..n).map(number).collect::<Vec<f64>>();
+        let inputs = Memory::new().param("ne", ne as i64);
+        let inputs = inputs.value("w", values(ne * points)).value("u", values(ne * nodes));
+        assert_same(&before, &after, &inputs);
+        // the same sums axis by axis, there and back, and a product a point
+        let sums: u64 = (0..dim).map(|k| (q as u64).pow(k + 1) * (p as u64).pow(dim - k)).sum();
+        let counted = statistics(&after, &BTreeMap::from([("ne".to_owned(), ne as i64)])).unwrap();
+        assert!(counted.exact());
+        assert_eq!(counted.flops(), ne * (2 * 2 * sums + points), "{after}");
+    }
+}
+
+/// The basis of Q1 is in the order of the axes, so the tables of its forms are tensor products:
+/// those of the function, and of the geometry.
+#[test]
+fn the_strategy_factorises_forms() {
+    use purlin::forms::element::CellShape;
+    use purlin::forms::form::{FunctionSpace, Inputs, coefficient, dx, grad, inner, test};
+    use purlin::forms::lowering::{LoweringOptions, MeshForm};
+    use purlin::forms::mesh::Mesh;
+    for shape in [CellShape::Quadrilateral, CellShape::Hexahedron] {
+        let space = FunctionSpace::scalar(shape, 1);
+        let (u, v) = (coefficient("u", &space), test(&space));
+        let mesh = Mesh::unit(shape, 2).unwrap();
+        let values: Vec<f64> = (0..mesh.n_vertices()).map(|k| (k as f64).sin()).collect();
+        let forms = [
+            ("mass", &u * &v * dx().with_degree(6)),
+            ("nonlinear", &u * inner(grad(&u), grad(&v)) * dx().with_degree(6)),
+        ];
+        for (name, form) in forms {
+            let lowered = MeshForm::new(&form, &LoweringOptions::new(name)).unwrap();
+            let inputs = lowered.bind(&mesh, &Inputs::new().field("u", values.clone())).unwrap();
+            let before = &lowered.kernel().kernel;
+            let (after, _) = sum_factorise(before).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_same(before, &after, &inputs);
+            let flops = |kernel: &Kernel| statistics(kernel, inputs.params()).unwrap().flops();
+            let (was, is) = (flops(before), flops(&after));
+            assert!(is < was, "{name} on {shape:?}: {is} operations, before {was}\n{after}");
+        }
+    }
+}
+
+#[test]
+fn the_strategy_names_what_is_missing() {
+    let kernel = contraction(2, 3);
+    let message = sum_factorise(&kernel).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "no update is a contraction with a table that is a tensor product; order its rows and columns by axes"
+    );
 }

@@ -13,30 +13,39 @@ pub(crate) struct Deviation {
     pub(crate) product: f64,
 }
 
-/// A table of which every axis has digits: the index `i` along axis `a` is the number whose digit
-/// `k` counts to `sizes[a][k]`, outermost first. Factor `k` has the digits `k` of all axes as
-/// indices.
+/// A digit of an index along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Digit {
+    /// How many values it has.
+    pub(crate) size: usize,
+    /// The factor that has it as an index.
+    pub(crate) factor: usize,
+}
+
+/// A table of which every axis has digits, outermost first: one for each factor. A factor has one
+/// digit of each axis as its indices.
 pub(crate) struct Digits<'a> {
-    pub(crate) sizes: &'a [Vec<usize>],
+    pub(crate) axes: &'a [Vec<Digit>],
     pub(crate) values: &'a [f64],
 }
 
 impl Digits<'_> {
     /// Number of factors.
     fn factors(&self) -> usize {
-        self.sizes.first().map_or(0, Vec::len)
+        self.axes.first().map_or(0, Vec::len)
     }
 
-    /// Number of entries of a factor.
-    fn entries(&self, factor: usize) -> usize {
-        self.sizes.iter().map(|digits| digits[factor]).product()
+    /// The shape of a factor.
+    pub(crate) fn shape(&self, factor: usize) -> Vec<usize> {
+        let of_factor = |axis: &Vec<Digit>| axis.iter().find(|d| d.factor == factor).map_or(1, |d| d.size);
+        self.axes.iter().map(of_factor).collect()
     }
 
     /// The index of an entry, one number an axis.
     fn index(&self, mut at: usize) -> Vec<usize> {
-        let mut index: Vec<usize> = Vec::with_capacity(self.sizes.len());
-        for digits in self.sizes.iter().rev() {
-            let extent: usize = digits.iter().product();
+        let mut index: Vec<usize> = Vec::with_capacity(self.axes.len());
+        for digits in self.axes.iter().rev() {
+            let extent: usize = digits.iter().map(|d| d.size).product();
             index.push(at % extent);
             at /= extent;
         }
@@ -47,14 +56,11 @@ impl Digits<'_> {
     /// The entry of each factor that an entry is the product of.
     fn parts(&self, at: usize) -> Vec<usize> {
         let mut parts = vec![0; self.factors()];
-        for (mut i, digits) in self.index(at).into_iter().zip(self.sizes) {
-            let mut here = vec![0; digits.len()];
-            for (digit, size) in here.iter_mut().zip(digits).rev() {
-                *digit = i % size;
-                i /= size;
-            }
-            for ((part, digit), size) in parts.iter_mut().zip(here).zip(digits) {
-                *part = *part * size + digit;
+        for (mut i, digits) in self.index(at).into_iter().zip(self.axes) {
+            for digit in digits.iter().rev() {
+                let part = &mut parts[digit.factor];
+                *part = *part * digit.size + i % digit.size;
+                i /= digit.size;
             }
         }
         parts
@@ -78,7 +84,8 @@ impl Digits<'_> {
         }
         let count = self.factors();
         let home = self.parts(largest);
-        let mut factors: Vec<Vec<f64>> = (0..count).map(|k| vec![0.0; self.entries(k)]).collect();
+        let mut factors: Vec<Vec<f64>> =
+            (0..count).map(|k| vec![0.0; self.shape(k).iter().product()]).collect();
         let mut first = factors[0].clone();
         for (at, value) in self.values.iter().enumerate() {
             let parts = self.parts(at);
@@ -106,7 +113,7 @@ impl Digits<'_> {
     fn share(&self, factors: &mut [Vec<f64>]) {
         for k in 1..factors.len() {
             let (before, after) = factors.split_at_mut(k);
-            let same_sizes = |j: usize| self.sizes.iter().all(|digits| digits[j] == digits[k]);
+            let same_sizes = |j: usize| self.shape(j) == self.shape(k);
             // quotients of entries that are rounded once for each factor
             let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 8.0 * f64::EPSILON;
             let alike = |f: &[f64]| f.iter().zip(&after[0]).all(near);
@@ -136,35 +143,53 @@ impl Digits<'_> {
 mod tests {
     use super::*;
 
+    fn axes<const A: usize>(sizes: [&[usize]; A]) -> Vec<Vec<Digit>> {
+        let digits = |axis: &[usize]| {
+            axis.iter().enumerate().map(|(factor, size)| Digit { size: *size, factor }).collect()
+        };
+        sizes.into_iter().map(digits).collect()
+    }
+
     #[test]
     fn a_product_of_one_matrix_with_itself_is_shared() {
         let a = [0.9, 0.1, 0.4, 0.6, 0.2, 0.8];
         let at = |q: usize, j: usize| a[2 * (q / 3) + j / 2] * a[2 * (q % 3) + j % 2];
         let values: Vec<f64> = (0..36).map(|n| at(n / 4, n % 4)).collect();
-        let sizes = [vec![3, 3], vec![2, 2]];
-        let factors = Digits { sizes: &sizes, values: &values }.separate().expect("a product");
+        let factors =
+            Digits { axes: &axes([&[3, 3], &[2, 2]]), values: &values }.separate().expect("a product");
         assert_eq!(factors[0], factors[1]);
         let close = factors[0].iter().zip(a).all(|(f, a)| (f - a).abs() < 1e-15);
         assert!(close, "{factors:?}");
     }
 
     #[test]
+    fn digits_in_another_order() {
+        let a = [0.9, 0.1, 0.4, 0.6, 0.2, 0.8];
+        let at = |q: usize, j: usize| a[2 * (q / 3) + j % 2] * a[2 * (q % 3) + j / 2];
+        let values: Vec<f64> = (0..36).map(|n| at(n / 4, n % 4)).collect();
+        let mut axes = axes([&[3, 3], &[2, 2]]);
+        assert!(Digits { axes: &axes, values: &values }.separate().is_err());
+        axes[1].reverse();
+        let factors = Digits { axes: &axes, values: &values }.separate().expect("a product");
+        assert_eq!(factors[0], factors[1]);
+    }
+
+    #[test]
     fn factors_of_different_sizes_and_signs() {
         let (a, b) = ([-2.0, 1.0], [3.0, 0.5, -1.0]);
         let values: Vec<f64> = (0..6).map(|n| a[n / 3] * b[n % 3]).collect();
-        let sizes = [vec![2, 3]];
-        let factors = Digits { sizes: &sizes, values: &values }.separate().expect("a product");
+        let factors = Digits { axes: &axes([&[2, 3]]), values: &values }.separate().expect("a product");
         let product = |n: usize| factors[0][n / 3] * factors[1][n % 3];
         assert!((0..6).all(|n| (product(n) - values[n]).abs() < 1e-14), "{factors:?}");
     }
 
     #[test]
     fn an_entry_that_is_no_product_is_named() {
-        let sizes = [vec![2, 2]];
-        let found = Digits { sizes: &sizes, values: &[4.0, 2.0, 2.0, 3.0] }.separate();
+        let axes = axes([&[2, 2]]);
+        let found = Digits { axes: &axes, values: &[4.0, 2.0, 2.0, 3.0] }.separate();
         let deviation = found.expect_err("no product").expect("an entry");
         assert_eq!((deviation.index, deviation.value), (vec![3], 3.0));
         assert!((deviation.product - 1.0).abs() < 1e-15);
-        assert_eq!(Digits { sizes: &sizes, values: &[0.0; 4] }.separate(), Err(None));
+        assert_eq!(Digits { axes: &axes, values: &[0.0; 4] }.separate(), Err(None));
     }
 }

@@ -11,11 +11,13 @@ mod point_tiles;
 mod single_cell;
 mod staged_cells;
 mod staging;
+mod sum_factorise;
 
 pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
 pub use staged_cells::{StagedCells, staged_cells};
+pub use sum_factorise::{TensorContraction, sum_factorise, tensor_contractions};
 
 use crate::program::NotAnAction;
 use purlin_ir::{AddressSpace, Kernel, VarKind, Variable};
@@ -38,6 +40,11 @@ pub enum StrategyError {
         /// The bound it breaks.
         needed: String,
     },
+    /// The kernel has nothing to factorise.
+    #[error(
+        "no update is a contraction with a table that is a tensor product; order its rows and columns by axes"
+    )]
+    NoTensorTable,
     /// A step that was refused.
     #[error(transparent)]
     Step(Box<RefusedStep>),

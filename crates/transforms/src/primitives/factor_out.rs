@@ -15,11 +15,11 @@ use crate::proofs::{ORDER, VALUES};
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::schedule::{Array, Handles, Made, Statement};
-use crate::tree::{edit_siblings, loop_body};
+use crate::tree::{edit_siblings, insns_of, loop_body};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, AddressSpace, Expr, ExprType, GuardedRange, InameId, Insn, InsnId, Kernel, Node, Reduction,
-    ScalarType, UpdateOp, VarKind, Variable, WriteOp,
+    ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,18 +49,19 @@ use std::fmt;
 /// sum, a factor `c` that goes mentions none of them, `{ i in c } = {}`; another one stays. The sum
 /// of a reduction has a term wherever it is evaluated.
 ///
-/// In a loop, with `o` the loops around it and `t` the element that is updated: its index and the
-/// condition mention no loop of the sum. Nobody sees `t` between a term and the end of the loop:
-/// `{ s -> r : o = o', element(s) = element(r), s before r }` is empty for every access `r` inside
-/// that is no update by `+=`. What `c`, the index and the condition read stays until the end of the
-/// loop: `{ c -> w : o = o', element(c) = element(w), c before w }` is empty for every write `w`
-/// inside. The loops inside the outermost one are not empty; that one is not, or is a range,
-/// whose bounds stay. If loops are on axes, the placement must hold.
+/// In a loop, a factor that goes reads no variable that is written inside. With `o` the loops around
+/// and `t` the element that is updated: its index and the condition mention no loop of the sum.
+/// Nobody sees `t` between a term and the end of the loop: `{ s -> r : o = o', element(s) =
+/// element(r), s before r }` is empty for every access `r` inside that is no update by `+=`. What the
+/// index and the condition read stays until the end of the loop: `{ r -> w : o = o', element(r) =
+/// element(w), r before w }` is empty for every write `w` inside. The loops inside the outermost one
+/// are not empty; that one is not, or is a range, whose bounds stay. If loops are on axes, the
+/// placement must hold.
 ///
 /// # Errors
 /// Another operator, a sum of integers; no factor that stays the same, or none that changes; a sum
-/// that may have no term; an index or a condition that changes; an element that is seen, or a
-/// factor that is written inside the loop, with two instances; names that are taken.
+/// that may have no term; an index or a condition that changes; an element that is seen, or an
+/// operand of these that is written inside the loop, with two instances; names that are taken.
 ///
 /// # Elsewhere
 /// Loop-invariant code motion of products; TSFC's and COFFEE's sum factorisation and expansion;
@@ -118,8 +119,10 @@ const REAL: Obligation = Obligation::new(
 );
 
 /// There is something to take out.
-const FACTOR: Obligation =
-    Obligation::new("factor_out.factor", "a factor of the terms mentions no iname of the sum");
+const FACTOR: Obligation = Obligation::new(
+    "factor_out.factor",
+    "a factor of the terms mentions no iname of the sum and nothing that is written in it",
+);
 
 /// There is something to sum.
 const TERM: Obligation = Obligation::new("factor_out.term", "a factor of the terms changes in the sum");
@@ -253,7 +256,7 @@ impl FactorOut {
         let at = reduction.inames.iter().position(|i| *i == iname).unwrap_or_default();
         let (outer, inner) = reduction.inames.split_at(at);
         let ty = kernel.type_of(&Expr::Reduce(reduction.clone()), &[]);
-        let (factors, term) = self.split(kernel, &reduction.body, ty.ok(), inner)?;
+        let (factors, term) = self.split(kernel, &reduction.body, ty.ok(), &|e| changes(kernel, e, inner))?;
         let around = [analysis.loops(insn), &around, outer].concat();
         HAS_TERM.decide(have_values(analysis.polyhedral(), &around, inner)?, || {
             format!(
@@ -269,13 +272,13 @@ impl FactorOut {
         Ok(Factored { insn, form: Form::Reduction { whole: Expr::Reduce(reduction), value } })
     }
 
-    /// The factors that mention none of the inames, and the product of the others.
+    /// The factors that do not change, and the product of the others.
     fn split(
         &self,
         kernel: &Kernel,
         term: &Expr,
         ty: Option<ExprType>,
-        inames: &[InameId],
+        changes: &dyn Fn(&Expr) -> bool,
     ) -> Result<(Product, Expr), Refusal> {
         let typed = kernel.type_of(term, &[]).ok();
         let product = Product::of(kernel, term).filter(|_| typed == ty).ok_or_else(|| {
@@ -287,8 +290,7 @@ impl FactorOut {
                 self.iname
             ))
         })?;
-        let stays = |e: &Expr| changes(kernel, e, inames);
-        let (factors, term) = product.split(&|e| !stays(e));
+        let (factors, term) = product.split(&|e| !changes(e));
         FACTOR.require(!factors.factors.is_empty(), || {
             let what = if term.factors.len() == 1 { "they are no product" } else { "every factor changes" };
             format!(
@@ -332,16 +334,18 @@ impl FactorOut {
         refuse_reductions(kernel, insn, &insn.predicate.iter().collect::<Vec<_>>())?;
         self.check_same(kernel, insn, swept)?;
         let ty = ExprType::Scalar(kernel.vars[insn.lhs.var].ty);
-        let (factors, term) = self.split(kernel, &insn.rhs, Some(ty), swept)?;
-        check_bounds_stay(kernel, iname, loop_body(&kernel.body, iname).unwrap_or_default())?;
+        let body = loop_body(&kernel.body, iname).unwrap_or_default();
+        let written: Vec<_> = insns_of(body).into_iter().map(|i| kernel.insns[i].lhs.var).collect();
+        let stays = |e: &Expr| changes(kernel, e, swept) || reads_one_of(kernel, e, &written);
+        let (factors, term) = self.split(kernel, &insn.rhs, Some(ty), &stays)?;
+        check_bounds_stay(kernel, iname, body)?;
         let bounds = self.check_has_term(analysis, swept)?;
         let delayed = Delayed { analysis, id, outer };
         delayed.check_unseen(&format!(
             "distribute the loops, or factor `{name}` out of a loop further inside"
         ))?;
         let expanded = &analysis.expanded().insns[id];
-        let goes: Vec<_> = factors.factors.iter().map(|f| kernel.expand_rules(&f.value)).collect();
-        let operands: Vec<_> = expanded.lhs.index.iter().chain(&expanded.predicate).chain(&goes).collect();
+        let operands: Vec<_> = expanded.lhs.index.iter().chain(&expanded.predicate).collect();
         delayed.check_operands_stay(&operands)?;
         Ok(Factored { insn: id, form: Form::Loop(FactoredUpdate { iname, names, term, factors, bounds }) })
     }
@@ -388,6 +392,17 @@ fn changes(kernel: &Kernel, e: &Expr, inames: &[InameId]) -> bool {
         if let Expr::Reduce(r) = e {
             let bounds = |i: &InameId| inames.iter().any(|of| kernel.inames[*i].domain.mentions(*of));
             found |= r.inames.iter().any(bounds);
+        }
+    });
+    found
+}
+
+/// Whether an expression reads one of some variables.
+fn reads_one_of(kernel: &Kernel, e: &Expr, vars: &[VarId]) -> bool {
+    let mut found = false;
+    kernel.expand_rules(e).for_each(&mut |e| {
+        if let Expr::Load(access) = e {
+            found |= vars.contains(&access.var);
         }
     });
     found

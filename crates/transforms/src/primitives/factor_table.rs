@@ -7,7 +7,7 @@ use crate::primitive::Primitive;
 use crate::proofs::extent::parametric_extent;
 use crate::refusal::Refusal;
 use crate::schedule::Array;
-use crate::tensor::{Deviation, Digits, TOLERANCE};
+use crate::tensor::{Deviation, Digit, Digits, TOLERANCE};
 use purlin_analysis::Analysis;
 use purlin_ir::{
     Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
@@ -30,7 +30,8 @@ use std::fmt;
 ///         s: y[a, b] += T[2*a + b, 2*l + m]*u[l, m]                s: y[a, b] += T_0[a, l]*T_0[b, m]*u[l, m]
 /// ```
 /// Every axis has digits, outermost first: with the sizes `[3, 2]`, index `i` has the digits
-/// `floor_div(i, 2)` and `i mod 2`. Factor `k` has the digits `k` of all axes as its indices.
+/// `floor_div(i, 2)` and `i mod 2`. Factor `k` has the digits `k` of all axes as its indices, or
+/// those that `factors` gives it.
 /// Factors that are equal are one table. A digit that is known from the bounds of the loops is
 /// written as such: split the loops by the same sizes first. The table goes when nothing mentions it
 /// (`remove_unused_vars`).
@@ -53,6 +54,10 @@ pub struct FactorTable {
     pub var: String,
     /// The sizes of the digits of each axis, outermost first.
     pub sizes: Vec<Vec<u32>>,
+    /// For each digit of each axis, the factor that it is an index of; their order if empty. With
+    /// `[[0, 1], [1, 0]]` the digits of the second axis count the other way round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factors: Vec<Vec<u32>>,
     /// Names of the factors; `{var}_0`, `{var}_1`, … if empty. Those of factors that are equal to an
     /// earlier one are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +67,14 @@ pub struct FactorTable {
 impl FactorTable {
     /// Factors the table `var`, whose axes have digits of these sizes.
     pub fn new(var: impl Into<String>, sizes: impl IntoIterator<Item = Vec<u32>>) -> Self {
-        Self { var: var.into(), sizes: sizes.into_iter().collect(), names: Vec::new() }
+        Self { var: var.into(), sizes: sizes.into_iter().collect(), factors: Vec::new(), names: Vec::new() }
+    }
+
+    /// Gives the digits of each axis to these factors.
+    #[must_use]
+    pub fn with_factors(mut self, factors: impl IntoIterator<Item = Vec<u32>>) -> Self {
+        self.factors = factors.into_iter().collect();
+        self
     }
 }
 
@@ -96,6 +108,7 @@ const NO_REDUCED_INDEX: Obligation =
 /// A table that is a product.
 pub struct TensorProduct {
     var: VarId,
+    axes: Vec<Vec<Digit>>,
     /// Tables that are new.
     tables: Vec<Variable>,
     /// For each factor, which of them it is.
@@ -121,16 +134,16 @@ impl Primitive for FactorTable {
             }
         };
         let count = self.check_sizes(table)?;
+        let axes = self.axes(count)?;
         self.check_indices(kernel, var)?;
         let values: Vec<f64> = values.iter().map(|v| v.0).collect();
-        let sizes: Vec<Vec<usize>> =
-            self.sizes.iter().map(|axis| axis.iter().map(|n| *n as usize).collect()).collect();
-        let found = Digits { sizes: &sizes, values: &values }.separate();
-        let found = found.map_err(|deviation| self.no_product(deviation))?;
+        let digits = Digits { axes: &axes, values: &values };
+        let found = digits.separate().map_err(|deviation| self.no_product(deviation))?;
         let (mut tables, mut factors) = (Vec::<Variable>::new(), Vec::new());
         let mut kept: Vec<(usize, &Vec<f64>)> = Vec::new();
         for (k, values) in found.iter().enumerate() {
-            let shape: Vec<Affine> = sizes.iter().map(|axis| Affine::constant(axis[k] as i64)).collect();
+            let shape: Vec<Affine> =
+                digits.shape(k).into_iter().map(|n| Affine::constant(n as i64)).collect();
             let same = kept.iter().find(|(at, v)| *v == values && tables[*at].shape == shape);
             factors.push(match same {
                 Some((at, _)) => *at,
@@ -148,7 +161,7 @@ impl Primitive for FactorTable {
             });
         }
         let ranges = constant_ranges(analysis)?;
-        Ok(TensorProduct { var, tables, factors, ranges })
+        Ok(TensorProduct { var, axes, tables, factors, ranges })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &TensorProduct) -> Vec<Array> {
@@ -156,8 +169,13 @@ impl Primitive for FactorTable {
         let product = |access: Access| {
             let digits: Vec<Vec<Expr>> =
                 access.index.iter().zip(&self.sizes).map(|(e, sizes)| proof.digits(e, sizes)).collect();
-            let factor =
-                |(k, at): (usize, &usize)| Expr::load(tables[*at], digits.iter().map(|axis| axis[k].clone()));
+            let factor = |(k, at): (usize, &usize)| {
+                let of_factor = |(axis, digits): (&Vec<Digit>, &Vec<Expr>)| {
+                    let place = axis.iter().position(|d| d.factor == k).unwrap_or_default();
+                    digits[place].clone()
+                };
+                Expr::load(tables[*at], proof.axes.iter().zip(&digits).map(of_factor))
+            };
             proof.factors.iter().enumerate().map(factor).reduce(|a, b| a * b).unwrap_or(Expr::Load(access))
         };
         // an index of a load may hold none of a table of reals
@@ -201,6 +219,28 @@ impl FactorTable {
             )
         })?;
         Ok(count)
+    }
+
+    /// The digits of each axis.
+    fn axes(&self, count: usize) -> Result<Vec<Vec<Digit>>, Refusal> {
+        let order: Vec<u32> = (0..count as u32).collect();
+        let is_permutation = |of: &Vec<u32>| {
+            let mut sorted = of.clone();
+            sorted.sort_unstable();
+            sorted == order
+        };
+        let fits = self.factors.len() == self.sizes.len() && self.factors.iter().all(is_permutation);
+        if !self.factors.is_empty() && !fits {
+            let found = format!("the digits go to the factors {:?}", self.factors);
+            return Err(Refusal::argument("factors", found, format!("each of {order:?} once for each axis")));
+        }
+        let of_axis = |(a, sizes): (usize, &Vec<u32>)| {
+            let factors = self.factors.get(a).unwrap_or(&order);
+            let digit =
+                |(size, factor): (&u32, &u32)| Digit { size: *size as usize, factor: *factor as usize };
+            sizes.iter().zip(factors).map(digit).collect()
+        };
+        Ok(self.sizes.iter().enumerate().map(of_axis).collect())
     }
 
     fn check_indices(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {

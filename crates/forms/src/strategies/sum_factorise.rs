@@ -1,0 +1,345 @@
+//! Sum factorisation: contractions with tables of tensor products, one axis after the other.
+
+use super::blocks::statements;
+use super::{StrategyError, applied};
+use purlin_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, UnaryOp, UpdateOp, VarKind};
+use purlin_transforms::draw::loops_of;
+use purlin_transforms::primitives::{
+    FactorOut, FactorTable, HoistNest, InterchangeInames, MoveInsns, RemoveUnusedVars, SplitSum,
+};
+use purlin_transforms::schedule::{Array, Loop, Statement};
+use purlin_transforms::{Primitive, Recipe, Schedule, TransformError};
+use std::collections::BTreeSet;
+
+/// A contraction with a table that is a tensor product: an update `v[i] += T[i, j]*x[j]` in the
+/// loops `i` and `j`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorContraction {
+    /// The update.
+    pub update: String,
+    /// The loop over what it computes.
+    pub rows: String,
+    /// The loop that it sums over.
+    pub columns: String,
+    /// The table.
+    pub table: String,
+    /// Whether the rows are the first axis of the table.
+    pub rows_first: bool,
+    /// Whether the columns count along the axes in the opposite order of the rows.
+    pub reversed: bool,
+    /// Number of axes of the tensor product: 2 or 3.
+    pub dim: u32,
+    /// Rows and columns along each of these axes.
+    pub sizes: [u32; 2],
+}
+
+impl TensorContraction {
+    /// The step that replaces its table.
+    fn factor_table(&self) -> FactorTable {
+        let axis = |n: u32| vec![n; self.dim as usize];
+        let [rows, columns] = self.sizes.map(axis);
+        let sizes = if self.rows_first { [rows, columns] } else { [columns, rows] };
+        let step = FactorTable::new(&self.table, sizes);
+        let order: Vec<u32> = (0..self.dim).collect();
+        let opposite: Vec<u32> = (0..self.dim).rev().collect();
+        match (self.reversed, self.rows_first) {
+            (false, _) => step,
+            (true, true) => step.with_factors([order, opposite]),
+            (true, false) => step.with_factors([opposite, order]),
+        }
+    }
+}
+
+/// The contractions of a kernel whose tables are tensor products of two or three factors of one
+/// size, every entry to 1e-14 of the largest one; in textual order.
+pub fn tensor_contractions(kernel: &Kernel) -> Vec<TensorContraction> {
+    let inames = |id| kernel.schedule().into_iter().find(|(i, _)| *i == id).map(|(_, loops)| loops);
+    let insns = kernel.schedule().into_iter().map(|(id, _)| id);
+    let found = insns.filter_map(|id| contraction(kernel, &kernel.insns[id], &inames(id)?));
+    let certified = |c: &TensorContraction| c.factor_table().apply(kernel).is_ok();
+    let ordered = |c: TensorContraction| {
+        [false, true].into_iter().map(|reversed| TensorContraction { reversed, ..c.clone() }).find(certified)
+    };
+    found.filter_map(ordered).collect()
+}
+
+fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<TensorContraction> {
+    if insn.update_op() != Some(UpdateOp::Add) || insn.predicate.is_some() {
+        return None;
+    }
+    let mut loads = Vec::new();
+    factors(&insn.rhs, &mut loads);
+    let of_table = |a: &&Access| {
+        let var = &kernel.vars[a.var];
+        matches!(var.kind, VarKind::Table(_)) && var.ty == ScalarType::F64
+    };
+    let mut tables = loads.into_iter().filter(of_table).filter_map(|a| match a.index.as_slice() {
+        [Expr::Iname(first), Expr::Iname(second)] => Some((a, *first, *second)),
+        _ => None,
+    });
+    let (access, first, second) = tables.next().filter(|_| tables.next().is_none())?;
+    let written = |l: InameId| insn.lhs.index.iter().any(|e| mentions(e, l));
+    // what the table's rows are, the update writes; or it accumulates in a scalar of their loop
+    let outside = |a, b| loops.iter().position(|l| *l == a) < loops.iter().position(|l| *l == b);
+    let rows_first = match (written(first), written(second)) {
+        (true, false) => true,
+        (false, true) => false,
+        (false, false) => outside(first, second),
+        (true, true) => return None,
+    };
+    if first == second || !loops.contains(&first) || !loops.contains(&second) {
+        return None;
+    }
+    let extents: Vec<i64> =
+        kernel.vars[access.var].shape.iter().map(|e| e.as_constant()).collect::<Option<_>>()?;
+    let [a, b] = extents[..] else { return None };
+    let [rows, columns] = if rows_first { [a, b] } else { [b, a] };
+    let (dim, sizes) =
+        [3, 2].into_iter().find_map(|dim| Some((dim, [root(rows, dim)?, root(columns, dim)?])))?;
+    let name = |l: InameId| kernel.inames[l].name.clone();
+    let [of_rows, of_columns] = if rows_first { [first, second] } else { [second, first] };
+    Some(TensorContraction {
+        update: insn.name.clone(),
+        rows: name(of_rows),
+        columns: name(of_columns),
+        table: kernel.vars[access.var].name.clone(),
+        rows_first,
+        reversed: false,
+        dim,
+        sizes,
+    })
+}
+
+/// The loads that are factors of a product.
+fn factors<'e>(e: &'e Expr, found: &mut Vec<&'e Access>) {
+    match e {
+        Expr::Binary(BinaryOp::Mul, a, b) => {
+            factors(a, found);
+            factors(b, found);
+        }
+        Expr::Unary(UnaryOp::Neg, a) | Expr::Binary(BinaryOp::Div, a, _) => factors(a, found),
+        Expr::Load(access) => found.push(access),
+        Expr::Int(_)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => {}
+    }
+}
+
+fn mentions(e: &Expr, iname: InameId) -> bool {
+    let mut found = false;
+    e.for_each(&mut |e| found |= *e == Expr::Iname(iname));
+    found
+}
+
+/// The whole root of a number, if it is at least 2.
+fn root(n: i64, dim: u32) -> Option<u32> {
+    (2..=64_u32).find(|r| i64::from(*r).pow(dim) == n)
+}
+
+/// Computes every contraction with the table of a tensor product one axis after the other.
+///
+/// With `p` columns and `q` rows along each of three axes, a contraction needs `2(qp³ + q²p² + q³p)`
+/// operations instead of `2q³p³` (Orszag 1980). The tables are certified by their values, whatever
+/// they stand for; contractions with other tables stay as they are.
+///
+/// # Rewrite
+/// ```text
+/// for i in 0..q^2                       =>   for i2 in 0..q
+///   for j in 0..p^2                            for j1 in 0..p
+///     v[i] += T[i, j]*x[j]                       t[j1] = 0
+///                                                for j2 in 0..p: t[j1] += A[i2, j2]*x[p*j1 + j2]
+///                                              for i1 in 0..q
+///                                                for j1 in 0..p: v[q*i1 + i2] += A[i1, j1]*t[j1]
+/// ```
+/// What the loop over rows, or over columns, shares with other statements is taken apart first:
+/// scalars get an axis, loops are distributed, sums of products are split.
+///
+/// # Errors
+/// A kernel without such a contraction, or a step that was refused.
+pub fn sum_factorise(kernel: &Kernel) -> Result<(Kernel, Recipe), StrategyError> {
+    if tensor_contractions(&with_split_sums(kernel)).is_empty() {
+        return Err(StrategyError::NoTensorTable);
+    }
+    applied(kernel, |s| {
+        for name in sums(kernel) {
+            s.apply(SplitSum::new(name))?;
+        }
+        let all = tensor_contractions(s.kernel());
+        for c in &all {
+            expand_shared(s, c)?;
+        }
+        let mut nests = Vec::with_capacity(all.len());
+        // distributed loops have other names
+        let outside: Vec<bool> = all.iter().map(|c| outer_loop(s, c).as_ref() == Some(&c.rows)).collect();
+        for (c, rows_outside) in all.iter().zip(outside) {
+            let [rows, columns] = isolate(s, c, rows_outside)?;
+            let mut rows = digits(s, rows, c.sizes[0], c.dim)?;
+            if c.reversed {
+                rows.reverse();
+            }
+            nests.push([rows, digits(s, columns, c.sizes[1], c.dim)?]);
+        }
+        // once the loops of all loads of a table have its digits
+        let mut done = BTreeSet::new();
+        for c in all.iter().filter(|c| done.insert(c.table.clone())) {
+            s.apply(c.factor_table())?;
+        }
+        for (c, [rows, columns]) in all.iter().zip(&nests) {
+            factorise(s, c, rows, columns)?;
+        }
+        s.apply(RemoveUnusedVars {})?;
+        Ok(())
+    })
+}
+
+/// Updates by a sum of products with tables.
+fn sums(kernel: &Kernel) -> Vec<String> {
+    let is_sum = |i: &Insn| {
+        let sum = matches!(i.rhs, Expr::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
+        let tables = i.reads().into_iter().filter(|a| matches!(kernel.vars[a.var].kind, VarKind::Table(_)));
+        sum && i.update_op() == Some(UpdateOp::Add) && tables.count() > 1
+    };
+    kernel.insns.values().filter(|i| is_sum(i)).map(|i| i.name.clone()).collect()
+}
+
+/// The kernel with those split, as far as they can be.
+fn with_split_sums(kernel: &Kernel) -> Kernel {
+    sums(kernel).into_iter().fold(kernel.clone(), |kernel, name| match SplitSum::new(name).apply(&kernel) {
+        Ok(split) => split,
+        Err(_) => kernel,
+    })
+}
+
+/// Gives what an iteration of the outer loop keeps in scalars for the contraction, or from it, an
+/// axis over that loop.
+fn expand_shared(s: &mut Schedule, c: &TensorContraction) -> Result<(), TransformError> {
+    let Some(outer) = outer_loop(s, c) else { return Ok(()) };
+    let kernel = s.kernel();
+    let (Some(insn), Some(iname)) = (kernel.insn(&c.update), kernel.iname(&outer)) else { return Ok(()) };
+    let insn = &kernel.insns[insn];
+    let inside: Vec<_> = kernel.schedule().into_iter().filter(|(_, l)| l.contains(&iname)).collect();
+    let shared = |a: &&Access| {
+        let written = |(id, _): &(_, _)| kernel.insns[*id].lhs.var == a.var;
+        kernel.vars[a.var].kind == VarKind::Temporary
+            && inside.iter().any(written)
+            && !a.index.iter().any(|e| mentions(e, iname))
+    };
+    let all = insn.reads().into_iter().chain([&insn.lhs]).filter(shared);
+    let names: BTreeSet<String> = all.map(|a| kernel.vars[a.var].name.clone()).collect();
+    // an element that all iterations of the loop add to is no value of one of them
+    let accumulates = |name: &String| outer == c.columns && kernel.vars[insn.lhs.var].name == *name;
+    let names: Vec<String> = names.into_iter().filter(|name| !accumulates(name)).collect();
+    for name in names {
+        s.expand(name, [&outer])?;
+    }
+    Ok(())
+}
+
+/// The outer one of the two loops of a contraction, as they stand around its update now.
+fn outer_loop(s: &Schedule, c: &TensorContraction) -> Option<String> {
+    loops_of(s.kernel(), &c.update).into_iter().find(|l| [&c.rows, &c.columns].contains(&l))
+}
+
+/// Lets the loops over rows and columns hold the update and nothing else; returns them, rows first
+/// and outside.
+fn isolate(s: &mut Schedule, c: &TensorContraction, rows_outside: bool) -> Result<[Loop; 2], TransformError> {
+    let around = |s: &Schedule, of: usize| {
+        let loops = loops_of(s.kernel(), &c.update);
+        loops.len().checked_sub(of).and_then(|k| loops.get(k).cloned()).unwrap_or_default()
+    };
+    alone(s, &around(s, 1), &c.update)?;
+    let inner = around(s, 1);
+    alone(s, &around(s, 2), &inner)?;
+    let [outer, inner] = [around(s, 2), around(s, 1)];
+    if rows_outside {
+        return Ok([Loop::named(outer), Loop::named(inner)]);
+    }
+    s.make(InterchangeInames::new(&outer, &inner))?;
+    Ok([Loop::named(inner), Loop::named(outer)])
+}
+
+/// Distributes a loop so that a statement of its body is all of its body.
+fn alone(s: &mut Schedule, of: &str, statement: &str) -> Result<(), TransformError> {
+    let body = statements(s.kernel(), of);
+    let at = body.iter().position(|name| name == statement).unwrap_or_default();
+    let cuts: Vec<&String> = [at, at + 1].iter().filter(|k| **k > 0).filter_map(|k| body.get(*k)).collect();
+    if !cuts.is_empty() {
+        s.distribute(of, cuts)?;
+    }
+    Ok(())
+}
+
+/// Splits a loop of `size^dim` iterations into its digits, outermost first.
+fn digits(s: &mut Schedule, of: Loop, size: u32, dim: u32) -> Result<Vec<Loop>, TransformError> {
+    let (mut found, mut rest) = (Vec::new(), of);
+    for k in (1..dim).rev() {
+        let [outer, inner] = s.split(&rest, i64::from(size).pow(k))?;
+        found.push(outer);
+        rest = inner;
+    }
+    found.push(rest);
+    Ok(found)
+}
+
+/// A sum over the columns along one axis.
+struct PartialSum {
+    array: Array,
+    start: Statement,
+    total: Statement,
+}
+
+/// Takes the factors of a nest of `rows` and `columns`, in the order of the columns' axes, out of the sums that they do not change in, gives
+/// each sum a nest, and moves it out of the rows that it does not depend on.
+fn factorise(
+    s: &mut Schedule,
+    c: &TensorContraction,
+    rows: &[Loop],
+    columns: &[Loop],
+) -> Result<(), TransformError> {
+    let mut sums: Vec<PartialSum> = Vec::new();
+    let mut update = c.update.clone();
+    for column in columns.iter().skip(1).rev() {
+        let name = s.fresh(&format!("{}_sum", c.update));
+        s.make(FactorOut::of_update(&update, column).into_temporary(&name))?;
+        let [start, total] = ["init", "sum"].map(|part| Statement::named(format!("{name}_{part}")));
+        update = total.name().to_owned();
+        sums.push(PartialSum { array: Array::named(name), start, total });
+    }
+    s.reorder(rows.iter().rev())?;
+    for (k, sum) in sums.iter().enumerate() {
+        s.expand(&sum.array, &columns[..columns.len() - 1 - k])?;
+    }
+    let nests = nests(s, &sums, columns)?;
+    for (k, nest) in nests.iter().enumerate() {
+        for _ in k + 1..rows.len() {
+            s.apply(HoistNest::new([nest]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Distributes the loops over columns, from inside out; returns the nest of each sum.
+fn nests(s: &mut Schedule, sums: &[PartialSum], columns: &[Loop]) -> Result<Vec<Loop>, TransformError> {
+    let mut nests: Vec<Loop> = columns.last().cloned().into_iter().collect();
+    for (k, (sum, column)) in sums.iter().zip(columns.iter().rev().skip(1)).enumerate() {
+        let mut cuts: Vec<String> = nests.iter().skip(1).map(String::from).collect();
+        if k > 0 {
+            // it starts the sum of the last nest, and stands in front of all
+            let last = cuts.pop().unwrap_or_default();
+            s.apply(MoveInsns::before([&sum.start], last))?;
+            cuts.push(sum.start.name().to_owned());
+        }
+        cuts.push(sum.total.name().to_owned());
+        let new = s.distribute(column, cuts)?;
+        nests = std::iter::once(column.clone()).chain(new).collect();
+    }
+    Ok(nests)
+}
