@@ -45,6 +45,7 @@ mod rounding;
 #[cfg(any(test, feature = "proptest"))]
 pub mod sample;
 mod store;
+mod symmetry;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -57,6 +58,7 @@ pub use observe::Observer;
 pub use op::OpKind;
 #[doc(hidden)]
 pub use op::Tally;
+pub use symmetry::impose_symmetries;
 
 use purlin_ir::kernel::{Direction, Kernel, VarKind};
 use purlin_ir::types::ScalarType;

@@ -20,6 +20,7 @@ mod references;
 pub mod rules;
 #[cfg(any(test, feature = "proptest"))]
 pub mod seed;
+pub mod symmetry;
 pub mod text;
 pub mod types;
 pub mod typing;
@@ -36,6 +37,7 @@ pub use kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, Rule, VarKind, Variable,
     WriteOp,
 };
+pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
 pub use types::ScalarType;
 pub use typing::{ExprType, TypeError, TypedExpr};
 pub use verify::KernelError;

@@ -62,6 +62,7 @@ pub mod tag_iname;
 pub mod tag_inames;
 pub mod transpose_array_axes;
 pub mod unroll_iname;
+pub mod use_symmetry;
 pub mod vectorise_iname;
 
 use crate::step::steps;
@@ -125,5 +126,6 @@ steps! {
     tag_inames::TagInames: "Says where the iterations of several loops run, in one step.";
     transpose_array_axes::TransposeArrayAxes: "Changes the order of the axes of an array in memory.";
     unroll_iname::UnrollIname: "Writes out the iterations of a loop.";
+    use_symmetry::UseSymmetry, ImageAxis: "Loads the mirror image of an element in its place.";
     vectorise_iname::VectoriseIname: "Runs the iterations of an innermost loop in vector lanes.";
 }
