@@ -1,7 +1,8 @@
 //! BP1.0, a work-item for each node of a layer: Świrydowicz et al. 2019, §6.
 
 use super::nest::{
-    Steps, contract, cut, expand, fetch, fetch_matrix, fuse, pad, place, realise, share, spill, unroll,
+    Steps, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, halve_contractions, pad, place,
+    realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
 use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule};
@@ -80,7 +81,11 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
     fuse(s, &["c3", "b3"], &["c4", "b4"])?;
     contract(s, "t3", 2)?;
+    let middle = if number == 8 { halve_contractions(s, sizes)? } else { Vec::new() };
     fetch_matrix(s, "I", &[m, m])?;
+    if number == 8 {
+        fetch_entries(s)?;
+    }
     for (array, at, name, along) in [
         ("u", "i1", "r_u", "f1"),
         ("t1", "i2", "r_t1", "f2"),
@@ -96,12 +101,8 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     place(s, &[&["i1", "i2", "b3", "i5", "i6"], &["j1", "c2", "c3", "c5", "j6"]])?;
     s.apply(AliasStorage::new(["t1", "t4"], "s_1"))?;
     s.apply(AliasStorage::new(["t2", "t5"], "s_2"))?;
-    let _ = number;
-    unroll(
-        s,
-        &[
-            "f1", "f2", "f3", "fw", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6", "l1", "l2", "l3", "l4",
-            "l5", "l6",
-        ],
-    )
+    let mut unrolled = vec!["f1", "f2", "f3", "fw", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6"];
+    unrolled.extend(["l1", "l2", "l3", "l4", "l5", "l6"]);
+    unrolled.extend(middle.iter().map(String::as_str));
+    unroll(s, &unrolled)
 }

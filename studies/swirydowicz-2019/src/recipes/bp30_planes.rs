@@ -1,8 +1,8 @@
 //! BP3.0, a work-item for each quadrature point of a layer: Świrydowicz et al. 2019, §8.
 
 use super::nest::{
-    Steps, add_by_layers, contract, cut, expand, fetch, fetch_matrix, fluxes_apart, fuse, pad, place,
-    realise, share, unroll,
+    Steps, add_by_layers, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fluxes_apart, fuse,
+    halve_contractions, pad, place, realise, share, unroll,
 };
 use crate::problem::Sizes;
 use purlin::prelude::{
@@ -18,11 +18,11 @@ pub const IDEAS: [&str; 9] = [
     "`u` in local memory, interpolated by layers again, and a third local array for differentiation",
     "one local array fewer, for more barriers",
     "`I` and its transpose in local memory, so that both are read along columns",
-    "each entry of `I` fetched once and used twice, by symmetry",
+    "as kernel 5, with each entry of `I` fetched once and used twice, by symmetry",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
-    if number == 5 { columns(s, sizes) } else { layers(s, sizes, number) }
+    if number == 5 || number == 9 { columns(s, sizes, number) } else { layers(s, sizes, number) }
 }
 
 /// Interpolates, differentiates and projects one layer of quadrature points after the other;
@@ -105,8 +105,8 @@ fn fetch_matrices(s: &mut Schedule, m: usize, number: u32) -> Steps {
     s.apply(TransposeArrayAxes::new("s_It", [1, 0])).map(|_| ())
 }
 
-/// Interpolates and projects the whole element at a time, a column a work-item.
-fn columns(s: &mut Schedule, sizes: Sizes) -> Steps {
+/// Kernels 5 and 9: interpolates and projects the whole element at a time, a column a work-item.
+fn columns(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     let (n, m) = (sizes.nodes(), sizes.points());
     s.reorder(["j1", "i1", "c1"])?;
     s.reorder(["c2", "i2", "b2"])?;
@@ -114,8 +114,12 @@ fn columns(s: &mut Schedule, sizes: Sizes) -> Steps {
     s.reorder(["j6", "i6", "k6"])?;
     realise(s, &["l1", "l2", "l3", "lr", "ls", "lt", "l4", "l5", "l6"])?;
     add_by_layers(s)?;
+    let middle = if number == 9 { halve_contractions(s, sizes)? } else { Vec::new() };
     fetch_matrix(s, "D", &[m, m])?;
     fetch_matrix(s, "I", &[m, m])?;
+    if number == 9 {
+        fetch_entries(s)?;
+    }
     for (array, at, name, along) in [
         ("u", "i1", "r_u", "f1"),
         ("t1", "i2", "r_t1", "f2"),
@@ -139,5 +143,7 @@ fn columns(s: &mut Schedule, sizes: Sizes) -> Steps {
     s.apply(AliasStorage::new(["t2", "s_z", "t5"], "s_2"))?;
     let contractions = ["l1", "l2", "l3", "lr", "ls", "lt", "mr", "ms", "l4", "l5", "l6"];
     let columns = ["f1", "f2", "f3", "f4", "f5", "f6", "z2", "f", "c", "k", "c_t"];
-    unroll(s, &[&contractions[..], &columns, &["c1", "b2", "a3", "i4", "j5", "k6"]].concat())
+    let results = ["c1", "b2", "a3", "i4", "j5", "k6"];
+    let middle: Vec<&str> = middle.iter().map(String::as_str).collect();
+    unroll(s, &[&contractions[..], &columns, &results, &middle].concat())
 }

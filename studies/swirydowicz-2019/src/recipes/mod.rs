@@ -178,9 +178,6 @@ impl Tuned {
             (Problem::Bp30, Threads::Cubes, 1) => {
                 Some("it is three launches, and no primitive cuts a kernel into several")
             }
-            (Problem::Bp10, _, 8) | (Problem::Bp30, Threads::Planes, 9) => {
-                Some("no primitive reads an entry of `I` in the place of its mirror image")
-            }
             _ => None,
         }
     }

@@ -1,8 +1,9 @@
 //! What the recipes do again and again: cutting and fusing whole nests, and placing them on axes.
 
+use crate::problem::Sizes;
 use purlin::prelude::{
-    AddressSpace, AxisTag, ContractArray, ExpandArray, MoveInsns, PadArray, PrefetchArray, Schedule,
-    SetAddressSpace, TagInames,
+    AddressSpace, Assume, AxisTag, ContractArray, ExpandArray, ImageAxis, MoveInsns, PadArray, PeelIname,
+    PrefetchArray, ReverseIname, Schedule, Selection, SetAddressSpace, ShiftIname, TagInames, UseSymmetry,
 };
 use purlin::transforms::TransformError;
 
@@ -116,4 +117,61 @@ pub fn add_by_layers(s: &mut Schedule) -> Steps {
 pub fn fluxes_apart(s: &mut Schedule) -> Steps {
     expand(s, &["ur", "us", "ut"], &["j", "i"])?;
     cut(s, &["j", "i"], &[("fr", "flux")])
+}
+
+/// The six contractions with `I`: the loop over results, that over terms, and whether they lead to
+/// quadrature points.
+const CONTRACTIONS: [(&str, &str, bool); 6] = [
+    ("c1", "l1", true),
+    ("b2", "l2", true),
+    ("a3", "l3", true),
+    ("i4", "l4", false),
+    ("j5", "l5", false),
+    ("k6", "l6", false),
+];
+
+/// Assumes that `I` is its own image when it is turned by half, and computes two results of each
+/// contraction with it at a time, the second one by the images of the entries that the first one
+/// takes. Returns the loops that are new.
+pub fn halve_contractions(s: &mut Schedule, sizes: Sizes) -> Result<Vec<String>, TransformError> {
+    let turned = [ImageAxis::mirrored(0), ImageAxis::mirrored(1)];
+    s.apply(Assume::symmetric("I", turned))?;
+    let mut loops = Vec::new();
+    for (results, terms, to_points) in CONTRACTIONS {
+        let extent = if to_points { sizes.points() } else { sizes.nodes() };
+        loops.extend(halve(s, results, terms, extent as i64)?);
+        let second = Selection::Insn(format!("r_{terms}_update_last"));
+        s.apply(UseSymmetry::new("I", turned).only_in(second))?;
+    }
+    Ok(loops)
+}
+
+/// Computes the last half of the results of a contraction beside the first one, terms in the
+/// opposite order. Returns the loops of the result in the middle.
+fn halve(s: &mut Schedule, results: &str, terms: &str, extent: i64) -> Result<Vec<String>, TransformError> {
+    let (half, sum) = (extent / 2, format!("r_{terms}"));
+    let (results_last, terms_last) = (format!("{results}_last"), format!("{terms}_last"));
+    expand(s, &[&sum], &[results])?;
+    s.make(PeelIname::last(results, half))?;
+    let middle = match extent % 2 {
+        1 => s.apply(PeelIname::last(results, 1))?.loops.into_iter().map(String::from).collect(),
+        _ => Vec::new(),
+    };
+    s.apply(ReverseIname::new(&results_last))?;
+    s.apply(ShiftIname::new(&results_last, half - extent))?;
+    s.apply(ReverseIname::new(&terms_last))?;
+    s.apply(MoveInsns::after([&results_last], results))?;
+    s.fuse(results, &results_last)?;
+    s.apply(MoveInsns::before([format!("{sum}_init_last")], terms))?;
+    s.apply(MoveInsns::after([&terms_last], terms))?;
+    s.fuse(terms, &terms_last)?;
+    Ok(middle)
+}
+
+/// Reads each entry of `I` once for both of its results.
+pub fn fetch_entries(s: &mut Schedule) -> Steps {
+    for (_, terms, _) in CONTRACTIONS {
+        s.apply(fetch("s_I", terms, AddressSpace::Private, &format!("r_I_{terms}"), &[]))?;
+    }
+    Ok(())
 }
