@@ -22,6 +22,7 @@ pub mod extract_rule;
 pub mod factor_update;
 pub mod fix_argument;
 pub mod fix_parameter;
+pub mod fold_array;
 pub mod fuse_loops;
 pub mod hoist_insn;
 pub mod inline_call;
@@ -86,6 +87,7 @@ steps! {
     factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
     fix_argument::FixArgument: "Makes a table or a literal of an input whose values are known.";
     fix_parameter::FixParameter: "Replaces a parameter by a constant.";
+    fold_array::FoldArray: "Lets the elements along an axis of a temporary take turns in a few.";
     fuse_loops::FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.";
     hoist_insn::HoistInsn: "Moves an instruction in front of a loop that it does not depend on.";
     inline_call::InlineCall: "Makes calls ordinary statements again.";
