@@ -50,7 +50,7 @@ fn check(kernel: &Kernel, step: &Step) -> Option<Kernel> {
     match interpret_with(&result, &mut found, &mut (), Some(1_000_000)) {
         Ok(_) => {}
         // what the user asserts may be wrong, and a copy may be long
-        Err(InterpError::Assumption { .. } | InterpError::NotInjective { .. } | InterpError::StepLimit { .. }) => {
+        Err(InterpError::Assumption { .. } | InterpError::NotInjective { .. } | InterpError::NotSymmetric { .. } | InterpError::StepLimit { .. }) => {
             return None;
         }
         Err(error) => panic!("{step}: {error}\n{kernel}\n=>\n{result}"),

@@ -272,12 +272,14 @@ fn random_value(
         true => distinct(len, below.max(len as u64), random),
         false => (0..len).map(|_| random.below(below)).collect(),
     };
-    Ok(match var.ty {
+    let mut value = match var.ty {
         ScalarType::F64 => Value::F64(random.numbers(len)),
         ScalarType::F32 => Value::F32(random.numbers(len).into_iter().map(|x| x as f32).collect()),
         ScalarType::I32 => Value::I32(indices.into_iter().map(|i| i as i32).collect()),
         ScalarType::I64 => Value::I64(indices.into_iter().map(|i| i as i64).collect()),
-    })
+    };
+    purlin::interp::impose_symmetries(kernel, id, params, &mut value);
+    Ok(value)
 }
 
 /// The first `len` numbers of a pseudo-random order of `0..below`.

@@ -209,7 +209,11 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     let mut buffers = Buffers { kernel: &result, now: 0, written, last, clash: None };
     let second = match interpret_with(&result, &mut found, &mut buffers, None) {
         // a false assumption is refused at launch, not here
-        Err(InterpError::Assumption { .. } | InterpError::NotInjective { .. }) => return Ok(None),
+        Err(
+            InterpError::Assumption { .. }
+            | InterpError::NotInjective { .. }
+            | InterpError::NotSymmetric { .. },
+        ) => return Ok(None),
         Err(error) => return Err(format!("{step}: {error}")),
         Ok(second) => second,
     };

@@ -86,7 +86,7 @@ impl<'k> Polyhedral<'k> {
             Self { kernel, params, context, positions, loops, numbers, symbols, values, origins, instances };
         let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
-            Assumption::Injective(_) => None,
+            Assumption::Injective(_) | Assumption::Symmetric(_) => None,
         });
         this.context = assumed.collect();
         this

@@ -51,6 +51,11 @@ pub enum InterpError {
          atomic instead of assuming that"
     )]
     NotInjective { name: String, first: String, second: String, value: i64 },
+    #[error(
+        "`{first}` = {found}, needed {needed}, as `{assumption}` says of `{image}`; make the entries equal to the \
+         last bit, or drop the assumption and the steps that rely on it"
+    )]
+    NotSymmetric { assumption: String, first: String, found: String, needed: String, image: String },
     #[error("`{at}` reads `{element}`, which nothing has written; write it before")]
     Undefined { at: Site, element: String },
     #[error("`{at}` accesses `{element}`{through}, needed an index inside shape {shape}")]

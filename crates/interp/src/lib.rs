@@ -43,6 +43,7 @@ mod op;
 mod points;
 mod rounding;
 mod store;
+mod symmetry;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -55,6 +56,7 @@ pub use observe::Observer;
 pub use op::OpKind;
 #[doc(hidden)]
 pub use op::Tally;
+pub use symmetry::impose_symmetries;
 
 use purlin_ir::kernel::{Direction, Kernel, VarKind};
 use purlin_ir::types::ScalarType;

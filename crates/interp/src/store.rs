@@ -3,6 +3,7 @@
 use super::error::InterpError;
 use super::memory::{Memory, Value};
 use super::node::Program;
+use super::symmetry;
 use purlin_ir::constant::TableData;
 use purlin_ir::ids::{Id, VarId};
 use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind, Variable};
@@ -69,6 +70,7 @@ fn to_value(elements: Elements, ty: ScalarType) -> Value {
 pub(super) fn load(kernel: &Kernel, program: &Program, memory: &Memory) -> Result<Vec<Slot>, InterpError> {
     let slots = load_some(kernel, program, memory, &|_| true)?;
     check_injective(kernel, program, memory)?;
+    symmetry::check_symmetric(kernel, program, memory)?;
     Ok(slots)
 }
 
@@ -112,7 +114,7 @@ pub(super) fn load_some(
     Ok(slots)
 }
 
-fn checked<'v>(
+pub(super) fn checked<'v>(
     var: &Variable,
     value: &'v Value,
     shape: &[usize],

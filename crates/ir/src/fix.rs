@@ -57,6 +57,7 @@ impl Kernel {
             match assumption {
                 Assumption::Params(c) => *c = c.substitute(&replace),
                 Assumption::Injective(v) => *v = moved(*v),
+                Assumption::Symmetric(symmetry) => symmetry.var = moved(symmetry.var),
             }
         }
         kernel

@@ -241,6 +241,8 @@ pub enum Assumption {
     Params(crate::domain::Constraint),
     /// Different indices of this integer array hold different values.
     Injective(VarId),
+    /// Elements of an array have the values of their images.
+    Symmetric(crate::symmetry::Symmetry),
 }
 
 impl Kernel {

@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod layout;
 mod references;
 pub mod rules;
+pub mod symmetry;
 pub mod text;
 pub mod types;
 pub mod typing;
@@ -34,6 +35,7 @@ pub use kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, Rule, VarKind, Variable,
     WriteOp,
 };
+pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
 pub use types::ScalarType;
 pub use typing::{ExprType, TypeError, TypedExpr};
 pub use verify::KernelError;

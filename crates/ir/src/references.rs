@@ -52,6 +52,7 @@ impl Kernel {
         let assumed = self.assumptions.iter().filter_map(|assumption| match assumption {
             Assumption::Params(c) => self.foreign_in_affine(c.expr()),
             Assumption::Injective(var) => foreign(&self.vars, *var),
+            Assumption::Symmetric(symmetry) => foreign(&self.vars, symmetry.var),
         });
         self.known("an assumption of", &self.name, assumed)?;
         self.known("the loop tree of", &self.name, self.foreign_in_tree().into_iter())

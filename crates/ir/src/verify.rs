@@ -18,7 +18,9 @@
 //!     unrolled: a sum is accumulated where its instruction runs.
 //! 11. Callees are well formed, hold parameters and arguments only, and every instruction that names one
 //!     belongs to a call of it ([`crate::calls`]).
-//! 12. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that
+//! 12. A symmetry that is assumed maps the elements of its array onto each other, axes onto axes of
+//!     one extent; negative values are reals.
+//! 13. Expressions are at most [`MAX_DEPTH`] operations deep, loops [`MAX_LOOP_DEPTH`], so that
 //!     recursion over them fits any stack.
 
 use crate::affine::{Affine, Atom};
@@ -27,6 +29,7 @@ use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
 use crate::layout::keeps_elements_apart;
+use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::typing::{ExprType, TypeError};
 
 /// Maximum number of operations on a path from the root of an expression to a leaf.
@@ -79,6 +82,8 @@ pub const KEYWORDS: &[&str] = &[
     "subgroup",
     "private",
     "injective",
+    "symmetric",
+    "antisymmetric",
     "inf",
     "nan",
     "true",
@@ -158,6 +163,7 @@ impl Kernel {
                         return Err(KernelError::Variable { var: var.name.clone(), why });
                     }
                 }
+                Assumption::Symmetric(symmetry) => self.verify_symmetry(symmetry)?,
             }
         }
         let mut walk = Walk {
@@ -169,6 +175,18 @@ impl Kernel {
         walk.nodes(&self.body)?;
         walk.finish()?;
         crate::calls::verify_calls(self)
+    }
+
+    fn verify_symmetry(&self, symmetry: &Symmetry) -> Result<(), KernelError> {
+        let var = &self.vars[symmetry.var];
+        let why = match symmetry.check(&var.shape) {
+            Ok(()) if symmetry.negated && !var.ty.is_float() => "antisymmetric needs an array of reals",
+            Ok(()) => return Ok(()),
+            Err(NoSymmetry::Axes) => "a symmetry names one axis for each axis of its array",
+            Err(NoSymmetry::Permutation) => "a symmetry names each axis of its array once",
+            Err(NoSymmetry::Extents) => "a symmetry exchanges axes of one extent only",
+        };
+        Err(KernelError::Variable { var: var.name.clone(), why })
     }
 
     fn verify_names(&self) -> Result<(), KernelError> {
@@ -264,7 +282,7 @@ impl Kernel {
         let of = |assumption: &Assumption| match assumption {
             Assumption::Params(Constraint::NonNegative(e)) => vec![e.clone()],
             Assumption::Params(Constraint::Zero(e)) => vec![e.clone(), e.times(-1)],
-            Assumption::Injective(_) => Vec::new(),
+            Assumption::Injective(_) | Assumption::Symmetric(_) => Vec::new(),
         };
         self.assumptions.iter().flat_map(of).collect()
     }

@@ -109,7 +109,12 @@ impl Draw {
         let small = b.argument("small", ScalarType::I32, whole, Direction::In);
         let work = b.temporary("work", real, flat);
         let mut random = Random(plan.seed);
-        let values: Vec<f64> = (0..TABLE_LEN).map(|_| random.real()).collect();
+        let mut values: Vec<f64> = (0..TABLE_LEN).map(|_| random.real()).collect();
+        if plan.seed.is_multiple_of(3) {
+            // a symmetric table, for what relies on one
+            let half = values.len() / 2;
+            (0..half).for_each(|k| values[TABLE_LEN as usize - 1 - k] = values[k]);
+        }
         let table = b.table("weights", real, [TABLE_LEN as usize], TableData::real(values));
         for size in [&en, &em] {
             b.assume(Assumption::Params(Constraint::le(&Affine::constant(1), size)));

@@ -14,6 +14,7 @@ use super::lower::lower;
 use super::machine::Machine;
 use super::memory::Memory;
 use super::store;
+use super::symmetry;
 use purlin_ir::ids::{Id, InsnId};
 use purlin_ir::kernel::{Assumption, Kernel};
 use std::collections::BTreeSet;
@@ -36,8 +37,10 @@ pub struct LaunchReport {
     pub params: usize,
     /// Arrays that are injective as assumed.
     pub injective: Vec<String>,
-    /// Arrays that are assumed injective and that the kernel fills itself: nothing is known of
-    /// them.
+    /// Arrays that are symmetric as assumed.
+    pub symmetric: Vec<String>,
+    /// Arrays that are assumed injective or symmetric and that the kernel fills itself: nothing is
+    /// known of them.
     pub unchecked: Vec<String>,
     /// Accesses that stay inside of their arrays for all parameters that the assumptions allow.
     pub proved: usize,
@@ -63,6 +66,9 @@ impl fmt::Display for LaunchReport {
         if !self.injective.is_empty() {
             write!(f, "; injective: {}", named(&self.injective))?;
         }
+        if !self.symmetric.is_empty() {
+            write!(f, "; symmetric: {}", named(&self.symmetric))?;
+        }
         if !self.unchecked.is_empty() {
             write!(f, "; filled by the kernel and not checked: {}", named(&self.unchecked))?;
         }
@@ -79,7 +85,7 @@ impl fmt::Display for LaunchReport {
 ///
 /// # Errors
 /// What the interpreter would refuse: an assumption that the parameters break, two entries of an
-/// array that is assumed injective, an instance that leaves an array with the entries that led it
+/// array that is assumed injective or symmetric, an instance that leaves an array with the entries that led it
 /// there, parameters or maps that are missing or do not fit.
 pub fn check_launch(
     kernel: &Kernel,
@@ -88,6 +94,7 @@ pub fn check_launch(
 ) -> Result<LaunchReport, InterpError> {
     let mut program = lower(kernel, memory.params())?;
     let unchecked = store::check_injective(kernel, &program, memory)?;
+    let asymmetric = symmetry::check_symmetric(kernel, &program, memory)?;
     let mut report = LaunchReport::default();
     for assumption in &kernel.assumptions {
         match assumption {
@@ -96,6 +103,12 @@ pub fn check_launch(
                 let list =
                     if unchecked.contains(var) { &mut report.unchecked } else { &mut report.injective };
                 list.push(kernel.vars[*var].name.clone());
+            }
+            Assumption::Symmetric(assumed) => {
+                let var = assumed.var;
+                let list =
+                    if asymmetric.contains(&var) { &mut report.unchecked } else { &mut report.symmetric };
+                list.push(kernel.vars[var].name.clone());
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Every refusal, word by word.
 
 use super::{F32, F64, I32, I64, c};
-use crate::{Memory, interpret, interpret_with};
+use crate::{Memory, check_launch, interpret, interpret_with};
 use purlin_ir::{
-    Access, Affine, Assumption, BinaryOp, Constraint, Direction, Domain, Expr, Kernel, KernelBuilder,
-    ScalarType, UpdateOp, VarId,
+    Access, Affine, Assumption, AxisImage, BinaryOp, Constraint, Direction, Domain, Expr, Kernel,
+    KernelBuilder, ScalarType, Symmetry, UpdateOp, VarId,
 };
 
 fn refusal(kernel: &Kernel, mut memory: Memory) -> String {
@@ -192,4 +192,27 @@ fn kernel_that_is_not_well_formed() {
         refusal(&kernel, Memory::new()),
         "`for` is not a name: use a letter or `_`, then letters, digits and `_`, and no keyword"
     );
+}
+
+#[test]
+fn arrays_that_are_not_symmetric_as_assumed() {
+    let mut b = KernelBuilder::new("kernel_k");
+    let w = b.argument("w", F64, [c(2), c(2)], Direction::In);
+    let axes = [0, 1].map(|axis| AxisImage { axis, mirrored: true });
+    b.assume(Assumption::Symmetric(Symmetry { var: w, axes: axes.to_vec(), negated: true }));
+    let kernel = b.finish().unwrap();
+    let given = |values: [f64; 4]| Memory::new().value("w", values.to_vec());
+    assert_eq!(
+        refusal(&kernel, given([1.0, 2.0, -2.5, -1.0])),
+        "`w[0, 1]` = 2, needed 2.5, as `antisymmetric(w, mirrored 0, mirrored 1)` says of `w[1, 0]`; make the entries \
+         equal to the last bit, or drop the assumption and the steps that rely on it"
+    );
+    assert!(interpret(&kernel, &mut given([1.0, 2.0, -2.0, -1.0])).is_ok());
+    let report = check_launch(&kernel, &given([1.0, 2.0, -2.0, -1.0]), &[]).unwrap();
+    assert_eq!(report.symmetric, ["w"]);
+    assert!(report.to_string().ends_with("; symmetric: `w`"), "{report}");
+    assert!(matches!(
+        check_launch(&kernel, &given([1.0, 2.0, -2.0, f64::NAN]), &[]),
+        Err(crate::InterpError::NotSymmetric { .. })
+    ));
 }

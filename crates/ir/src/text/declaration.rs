@@ -12,6 +12,7 @@ use crate::constant::{Real, TableData};
 use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Rule, VarKind, Variable};
+use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
 type Result<T> = std::result::Result<T, Fail>;
@@ -151,12 +152,41 @@ impl<'s> Parser<'s> {
             }
             c.expect_symbol(")", "after the array")?;
             Assumption::Injective(var)
+        } else if c.is_word("symmetric") || c.is_word("antisymmetric") {
+            self.symmetry(c)?
         } else {
             Assumption::Params(self.constraint(c)?)
         };
         c.expect_end("the assumption")?;
         self.kernel.assumptions.push(assumption);
         Ok(())
+    }
+
+    /// Reads `symmetric(array, mirrored 0, 1)` or `antisymmetric(...)`: the image along each axis.
+    fn symmetry(&mut self, c: &mut Cursor<'_, 's>) -> Result<Assumption> {
+        let negated = c.is_word("antisymmetric");
+        c.advance();
+        c.expect_symbol("(", "and an array")?;
+        let (name, span) = c.expect_word("the name of an array")?;
+        let mut symmetry = Symmetry { var: self.variable(name, span)?, axes: Vec::new(), negated };
+        while c.take_symbol(",") {
+            let mirrored = c.take_word("mirrored");
+            let (at, needed) = (c.span(), "the number of an axis, perhaps after `mirrored`");
+            let Some(Kind::Int(digits)) = c.peek() else { return Err(c.expected(needed)) };
+            let axis = digits.parse().map_err(|_| fail(at, format!("there is no axis `{digits}`")))?;
+            c.advance();
+            symmetry.axes.push(AxisImage { axis, mirrored });
+        }
+        c.expect_symbol(")", "after the axes")?;
+        let declared = &self.kernel.vars[symmetry.var];
+        let help = "name each axis once, such as `symmetric(a, mirrored 0)` or `symmetric(a, 1, 0)`";
+        if symmetry.check(&declared.shape).is_err() {
+            return Err(fail_help(span, format!("these axes are no symmetry of `{name}`"), help));
+        }
+        if declared.ty.is_float() || !negated {
+            return Ok(Assumption::Symmetric(symmetry));
+        }
+        Err(fail(span, format!("`{name}` is not an array of reals")))
     }
 
     /// Reads `table name = [values]` from its first word.

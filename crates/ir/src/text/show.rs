@@ -310,6 +310,15 @@ impl Names<'_> {
                 self.var(f, *var)?;
                 f.write_str(")")
             }
+            Assumption::Symmetric(symmetry) => {
+                f.write_str(if symmetry.negated { "antisymmetric(" } else { "symmetric(" })?;
+                self.var(f, symmetry.var)?;
+                for image in &symmetry.axes {
+                    let mirrored = if image.mirrored { "mirrored " } else { "" };
+                    write!(f, ", {mirrored}{}", image.axis)?;
+                }
+                f.write_str(")")
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Adds what the user asserts.
 
+use super::use_symmetry::{self, ImageAxis, UseSymmetry};
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -8,7 +9,7 @@ use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::ScalarType;
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Assumption, Constraint, Kernel, VarId, VarKind};
+use purlin_ir::{Affine, Assumption, Atom, Constraint, Direction, Kernel, TableData, VarId, VarKind};
 use purlin_isl as isl;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,11 +29,11 @@ use std::fmt;
 /// None to prove: conditions on parameters become preconditions of the launch, which is refused
 /// where they do not hold. A set of conditions `A` that no parameters satisfy, `{ params : A
 /// }` empty, is refused at once. That an array is injective, `a(i) = a(j) => i =
-/// j`, is checked on the real one where a launch asks for it ([`purlin_analysis::Analysis::check_launch`]).
+/// j`, or symmetric (`use_symmetry`), is checked on the real one where a launch asks for it ([`purlin_analysis::Analysis::check_launch`]).
 ///
 /// # Errors
 /// Unknown names, a bound on what is no parameter or beyond 2^40, `injective` of what is no integer
-/// array or is written, contradictory conditions.
+/// array or is written, `symmetric` along axes that are no symmetry, contradictory conditions.
 ///
 /// # Elsewhere
 /// Loopy `assume`; Exo `assert`.
@@ -58,6 +59,16 @@ pub enum Assume {
         /// An integer array.
         array: String,
     },
+    /// Elements of the array have the values of their images, or their negatives, exactly.
+    Symmetric {
+        /// The array.
+        array: String,
+        /// The image along each axis.
+        axes: Vec<ImageAxis>,
+        /// Whether the image has the negative value.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        negated: bool,
+    },
 }
 
 impl Assume {
@@ -75,6 +86,16 @@ impl Assume {
     pub fn injective(array: impl Into<String>) -> Self {
         Self::Injective { array: array.into() }
     }
+
+    /// Elements of `array` have the values of the images that have these indices along its axes.
+    pub fn symmetric(array: impl Into<String>, axes: impl IntoIterator<Item = ImageAxis>) -> Self {
+        Self::Symmetric { array: array.into(), axes: axes.into_iter().collect(), negated: false }
+    }
+
+    /// Elements of `array` have the negative values of those images.
+    pub fn antisymmetric(array: impl Into<String>, axes: impl IntoIterator<Item = ImageAxis>) -> Self {
+        Self::Symmetric { array: array.into(), axes: axes.into_iter().collect(), negated: true }
+    }
 }
 
 impl fmt::Display for Assume {
@@ -83,6 +104,9 @@ impl fmt::Display for Assume {
             Self::AtLeast { param, value } => write!(f, "assume `{param} >= {value}`"),
             Self::AtMost { param, value } => write!(f, "assume `{param} <= {value}`"),
             Self::Injective { array } => write!(f, "assume `injective({array})`"),
+            Self::Symmetric { array, axes, negated } => {
+                write!(f, "assume `{}`", use_symmetry::text(array, axes, *negated))
+            }
         }
     }
 }
@@ -99,7 +123,7 @@ const INTEGERS: Obligation = Obligation::new("assume.integers", "what is injecti
 
 /// What a launch checks stays true.
 const UNWRITTEN: Obligation =
-    Obligation::new("assume.unwritten", "no instruction writes the array that is injective");
+    Obligation::new("assume.unwritten", "no instruction writes the array that is injective or symmetric");
 
 /// What is asserted, of variables that it can be asserted of.
 pub struct Assertion {
@@ -132,12 +156,39 @@ impl Primitive for Assume {
         let is_map = |v: &purlin_ir::Variable| {
             matches!(v.kind, VarKind::Argument(_)) && v.ty == ScalarType::I32 && !v.shape.is_empty()
         };
-        Some(match p.below(3) {
+        Some(match p.below(4) {
             0 => Self::at_most(p.of(&params)?, p.between(0, 15)),
             1 => Self::at_least(p.of(&params)?, p.between(0, 3)),
+            2 => p.of(&true_symmetries(kernel, p.inputs()))?,
             _ => Self::injective(p.of(&draw::vars(kernel, is_map))?),
         })
     }
+}
+
+/// The symmetries that the inputs of a run have.
+fn true_symmetries(kernel: &Kernel, inputs: &dyn draw::Inputs) -> Vec<Assume> {
+    let is_input = |v: &purlin_ir::Variable| v.kind == VarKind::Argument(Direction::In);
+    let is_true = |step: &UseSymmetry| {
+        let symmetry = use_symmetry::symmetry(kernel, &step.var, &step.axes, step.negated).ok()?;
+        let value = |atom: &Atom| match atom {
+            Atom::Var(v) => inputs.param(&kernel.vars[*v].name),
+            Atom::Iname(_) | Atom::Floor(..) => None,
+        };
+        let extent = |e: &Affine| usize::try_from(e.eval(&mut |atom| value(atom))?).ok();
+        let shape = kernel.vars[symmetry.var].shape.iter().map(extent).collect::<Option<Vec<_>>>()?;
+        let clash = match inputs.array(&step.var)? {
+            TableData::Int(v) => symmetry.clash(&shape, &v, i64::wrapping_neg),
+            TableData::Real(v) => {
+                let values: Vec<f64> = v.iter().map(|x| x.0).collect();
+                symmetry.clash(&shape, &values, |x| -x)
+            }
+        };
+        clash.is_none().then_some(())
+    };
+    let steps = draw::vars(kernel, is_input).into_iter().flat_map(|name| use_symmetry::images(kernel, &name));
+    let assumed =
+        |UseSymmetry { var, axes, negated, insns: _ }| Assume::Symmetric { array: var, axes, negated };
+    steps.filter(|step| is_true(step).is_some()).map(assumed).collect()
 }
 
 /// Whether `{ params : all assumptions }` has a point.
@@ -157,11 +208,16 @@ fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
         let found = if data.shape.is_empty() { "is a scalar".into() } else { format!("holds {}", data.ty) };
         format!("`{name}` {found}, needed an array of integers")
     })?;
+    unwritten(kernel, var).map(|()| var)
+}
+
+/// Nothing writes the array, so that what a launch checks stays true.
+fn unwritten(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     match kernel.insns.values().find(|i| i.lhs.var == var) {
-        None => Ok(var),
+        None => Ok(()),
         Some(writer) => Err(UNWRITTEN.unfit(format!(
-            "`{name}` is written by `{}`, needed an array that keeps its values; pass it as an `in` argument",
-            writer.name
+            "`{}` is written by `{}`, needed an array that keeps its values; pass it as an `in` argument",
+            kernel.vars[var].name, writer.name
         ))),
     }
 }
@@ -192,6 +248,11 @@ impl Assume {
                 Assumption::Params(Constraint::le(&param(name)?, &Affine::constant(*value)))
             }
             Self::Injective { array } => Assumption::Injective(integer_array(kernel, array)?),
+            Self::Symmetric { array, axes, negated } => {
+                let symmetry = use_symmetry::symmetry(kernel, array, axes, *negated)?;
+                unwritten(kernel, symmetry.var)?;
+                Assumption::Symmetric(symmetry)
+            }
         })
     }
 }

@@ -3,16 +3,14 @@
 use crate::draw::{self, Picks};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::alive::{Alive, check_readers};
 use crate::proofs::elements::AXIS;
 use crate::proofs::elements::ONLY_ACCESSED;
 use crate::proofs::elements::TEMPORARY;
-use crate::proofs::elements::{check_axis, check_only_accessed, element_at, rewrite_accesses, temporary};
-use crate::refusal::{LostValue, Refusal};
-use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
-use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
-use purlin_analysis::{Analysis, Witness};
-use purlin_ir::{Affine, Atom, Kernel, VarId};
-use purlin_isl as isl;
+use crate::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
+use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
+use purlin_ir::{Kernel, VarId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -94,7 +92,9 @@ impl Primitive for ContractArray {
             format!("axis {} is the vector axis of `{}`; change the layout first", self.axis, self.var)
         })?;
         let proof = LoneElements { var, axis };
-        check_readers(analysis, &self.draft(kernel, &proof), var, axis)?;
+        let help = "keep the axis, or fuse the loops so that each value is read before the next is written";
+        let alive = Alive { var, axis, length: None, obligation: ONE_ALIVE, help };
+        check_readers(analysis, &self.draft(kernel, &proof), &alive)?;
         Ok(proof)
     }
 
@@ -124,98 +124,4 @@ impl Primitive for ContractArray {
         let axis = p.below(draw::axes(kernel, &var) as usize) as u32;
         Some(Self::new(var, axis))
     }
-}
-
-/// `{ s -> t in D : k(s) /= k(t) }` is empty.
-fn check_readers(analysis: &Analysis, contracted: &Kernel, var: VarId, axis: usize) -> Result<(), Refusal> {
-    let (poly, sites) = (analysis.polyhedral(), analysis.sites(var));
-    let after = analysis.next(contracted);
-    for d in after.dependences_of(&|v| v == var)?.into_iter().filter(|d| d.carries_value()) {
-        for source in sites.iter().filter(|s| s.insn == d.source && s.writes()) {
-            for sink in sites.iter().filter(|s| s.insn == d.sink && receives(s, d.kind)) {
-                check_pair(poly, contracted, d, [source, sink], axis)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether an access is the end of a dependence of that kind.
-fn receives(site: &AccessSite, kind: DependenceKind) -> bool {
-    match site.mode {
-        Mode::Read => kind == DependenceKind::Flow,
-        Mode::Update(_) => true,
-        Mode::Assign => false,
-    }
-}
-
-fn check_pair(
-    poly: &Polyhedral,
-    contracted: &Kernel,
-    d: &Dependence,
-    [source, sink]: [&AccessSite; 2],
-    axis: usize,
-) -> Result<(), Refusal> {
-    let Some(part) = different_elements(poly, d, [source, sink], axis)? else { return Ok(()) };
-    let witness = d.witness(contracted, &part)?;
-    ONE_ALIVE.refute(witness.map(|witness| another_element(poly, d, [source, sink], witness)))
-}
-
-fn another_element(
-    poly: &Polyhedral,
-    d: &Dependence,
-    [source, sink]: [&AccessSite; 2],
-    witness: Witness,
-) -> LostValue {
-    let read = element_at(poly, sink, &witness.sink.point, &witness.params);
-    let written = element_at(poly, source, &witness.source.point, &witness.params);
-    let known = |element: &str| element.contains('[');
-    let found = if !known(&read) || !known(&written) {
-        format!(
-            "{} may read another element of `{}` than {} writes, and would find that one",
-            witness.sink, poly.kernel.vars[d.var].name, witness.source
-        )
-    } else {
-        format!(
-            "{} reads `{read}` and would find what {} writes to `{written}`",
-            witness.sink, witness.source
-        )
-    };
-    let help = "keep the axis, or fuse the loops so that each value is read before the next is written";
-    LostValue { witness, found, help: help.into() }
-}
-
-/// The pairs whose dropped indices may differ; `None` if there are none.
-fn different_elements(
-    poly: &Polyhedral,
-    d: &Dependence,
-    [source, sink]: [&AccessSite; 2],
-    axis: usize,
-) -> Result<Option<isl::Map>, isl::IslError> {
-    let known = |site: &AccessSite, side| {
-        let index = site.index[axis].as_ref().filter(|e| !site.reduction.iter().any(|i| e.mentions(*i)))?;
-        Some((index.clone(), poly.affine(index, side)?))
-    };
-    let (Some((p, x)), Some((q, y))) = (known(source, Side::Source), known(sink, Side::Sink)) else {
-        return d.relation().map(Some);
-    };
-    if p == q && settled(d, &p) {
-        return Ok(None);
-    }
-    let e = difference(&y, &x);
-    let less = isl::Constraint::non_negative(e.clone().offset(-1));
-    let more = isl::Constraint::non_negative(isl::Affine::constant(-1).add_scaled(-1, &e));
-    let whole = d.relation()?;
-    whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &[vec![less], vec![more]])?).map(Some)
-}
-
-/// Whether an index has one value at both ends because it mentions nothing but loops that do not
-/// advance.
-fn settled(d: &Dependence, index: &Affine) -> bool {
-    let mut same = true;
-    index.for_each_symbol(&mut |atom| match atom {
-        Atom::Iname(i) => same &= d.equal.contains(i),
-        Atom::Var(_) | Atom::Floor(..) => {}
-    });
-    same
 }

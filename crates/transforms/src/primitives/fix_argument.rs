@@ -1,6 +1,7 @@
 //! Makes a table, or a literal, of an argument whose values are known.
 
 use super::embed_table::has_single_precision;
+use super::use_symmetry::check_entries;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
@@ -103,6 +104,10 @@ const FITS: Obligation = Obligation::new("fix_argument.fits", "the type of the a
 const INJECTIVE: Obligation =
     Obligation::new("fix_argument.injective", "no value repeats in an array that is assumed injective");
 
+/// What is assumed holds.
+const SYMMETRIC: Obligation =
+    Obligation::new("fix_argument.symmetric", "values have the symmetries that are assumed of the array");
+
 /// An input of constant shape, with a value for every element.
 pub struct FixedInput {
     var: VarId,
@@ -121,7 +126,7 @@ impl Primitive for FixArgument {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[INPUT, DENSE, CONSTANT_SHAPE, COUNT, FINITE, FITS, INJECTIVE];
+        &[INPUT, DENSE, CONSTANT_SHAPE, COUNT, FINITE, FITS, INJECTIVE, SYMMETRIC];
 
     fn check(&self, analysis: &Analysis) -> Result<FixedInput, Refusal> {
         let kernel = analysis.kernel();
@@ -136,6 +141,7 @@ impl Primitive for FixArgument {
         })?;
         self.check_values(argument)?;
         self.check_injective(kernel, var)?;
+        self.check_symmetric(kernel, var)?;
         let into = match (&self.values, argument.shape.is_empty()) {
             (_, false) => Fixed::Table,
             (TableData::Int(values), true) => Fixed::Int(values.first().copied().unwrap_or_default()),
@@ -199,6 +205,21 @@ impl FixArgument {
         sorted.sort_unstable();
         let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) else { return Ok(()) };
         INJECTIVE.require(false, || format!("`{}` is assumed injective, and {twice} occurs twice", self.var))
+    }
+}
+
+impl FixArgument {
+    /// `{ f : v(f) /= v(image(f)) }` is empty if that is assumed.
+    fn check_symmetric(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
+        for assumption in &kernel.assumptions {
+            match assumption {
+                Assumption::Symmetric(symmetry) if symmetry.var == var => {
+                    check_entries(SYMMETRIC, &kernel.vars[var], symmetry, &self.values)?;
+                }
+                Assumption::Symmetric(_) | Assumption::Injective(_) | Assumption::Params(_) => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@ pub mod factor_table;
 pub mod factor_update;
 pub mod fix_argument;
 pub mod fix_parameter;
+pub mod fold_array;
 pub mod fuse_loops;
 pub mod hoist_insn;
 pub mod hoist_nest;
@@ -66,6 +67,7 @@ pub mod tag_iname;
 pub mod tag_inames;
 pub mod transpose_array_axes;
 pub mod unroll_iname;
+pub mod use_symmetry;
 pub mod vectorise_iname;
 pub mod write_out;
 
@@ -92,6 +94,7 @@ steps! {
     factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
     fix_argument::FixArgument: "Makes a table or a literal of an input whose values are known.";
     fix_parameter::FixParameter: "Replaces a parameter by a constant.";
+    fold_array::FoldArray: "Lets the elements along an axis of a temporary take turns in a few.";
     fuse_loops::FuseLoops: "Fuses two neighbouring loops over the same values up to a shift.";
     hoist_insn::HoistInsn: "Moves an instruction in front of a loop that it does not depend on.";
     hoist_nest::HoistNest: "Moves statements in front of a loop that they do not depend on.";
@@ -134,6 +137,7 @@ steps! {
     tag_inames::TagInames: "Says where the iterations of several loops run, in one step.";
     transpose_array_axes::TransposeArrayAxes: "Changes the order of the axes of an array in memory.";
     unroll_iname::UnrollIname: "Writes out the iterations of a loop.";
+    use_symmetry::UseSymmetry, ImageAxis: "Loads the mirror image of an element in its place.";
     vectorise_iname::VectoriseIname: "Runs the iterations of an innermost loop in vector lanes.";
     write_out::WriteOut: "Writes the iterations of a loop as statements of their own.";
 }

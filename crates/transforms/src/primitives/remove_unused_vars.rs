@@ -110,6 +110,7 @@ fn mentioned(kernel: &Kernel) -> Vec<bool> {
     for assumption in &kernel.assumptions {
         match assumption {
             Assumption::Injective(v) => mark(*v),
+            Assumption::Symmetric(symmetry) => mark(symmetry.var),
             Assumption::Params(_) => {} // mentions parameters only
         }
     }

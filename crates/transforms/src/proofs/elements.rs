@@ -61,7 +61,7 @@ pub(crate) fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusa
 /// Checks that nothing but accesses mentions a variable: no bound of a loop, no assumption.
 ///
 /// # Errors
-/// [`Refusal::Argument`] with the loop, or that it is assumed injective.
+/// [`Refusal::Argument`] with the loop, or that it is assumed injective or symmetric.
 pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     let name = &kernel.vars[var].name;
     for iname in kernel.inames.values() {
@@ -75,9 +75,14 @@ pub(crate) fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Ref
             )));
         }
     }
-    if kernel.assumptions.contains(&Assumption::Injective(var)) {
+    for assumption in &kernel.assumptions {
+        let assumed = match assumption {
+            Assumption::Injective(v) if *v == var => "injective",
+            Assumption::Symmetric(symmetry) if symmetry.var == var => "symmetric",
+            Assumption::Injective(_) | Assumption::Symmetric(_) | Assumption::Params(_) => continue,
+        };
         return Err(ONLY_ACCESSED.unfit(format!(
-            "`{name}` is assumed injective, which would no longer say the same; drop the assumption first"
+            "`{name}` is assumed {assumed}, which would no longer say the same; drop the assumption first"
         )));
     }
     Ok(())

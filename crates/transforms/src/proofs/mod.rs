@@ -1,6 +1,7 @@
 //! Proofs that several primitives share.
 
 pub(crate) mod accumulation;
+pub(crate) mod alive;
 pub mod attained;
 pub mod bounds;
 pub(crate) mod commit;

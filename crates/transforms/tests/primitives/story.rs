@@ -2,7 +2,7 @@
 //! after.
 
 use purlin_analysis::Analysis;
-use purlin_interp::{InterpError, Memory, Run, Value, interpret};
+use purlin_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
 use purlin_ir::{Assumption, Atom, Direction, Kernel, ScalarType, TableData, VarKind};
 use purlin_transforms::primitives::Tail;
 use purlin_transforms::{Primitive, Step};
@@ -63,7 +63,11 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
         };
         let second = match interpret(after, &mut found) {
             Ok(run) => run,
-            Err(InterpError::Assumption { .. } | InterpError::NotInjective { .. }) => continue,
+            Err(
+                InterpError::Assumption { .. }
+                | InterpError::NotInjective { .. }
+                | InterpError::NotSymmetric { .. },
+            ) => continue,
             Err(error) => panic!("{step} at {n}: {error}\n{after}"),
         };
         assert_eq!(changed_counts(step, &first, &second), [], "{step} at {n}\n{after}");
@@ -145,12 +149,14 @@ fn memory(kernel: &Kernel, n: i64) -> Memory {
         let injective = kernel.assumptions.contains(&Assumption::Injective(id));
         let real = |k: i64| ((k * 7 + 3) % 9 - 4) as f64;
         let index = |k: i64| if injective { len - 1 - k } else { (k * k) % n.max(1) };
-        let value = match var.ty {
+        let mut value = match var.ty {
             ScalarType::F64 => Value::F64((0..len).map(real).collect()),
             ScalarType::F32 => Value::F32((0..len).map(|k| real(k) as f32).collect()),
             ScalarType::I32 => Value::I32((0..len).map(|k| index(k) as i32).collect()),
             ScalarType::I64 => Value::I64((0..len).map(index).collect()),
         };
+        let params = memory.params().clone();
+        impose_symmetries(kernel, id, &params, &mut value);
         memory.set(var.name.clone(), value);
     }
     memory

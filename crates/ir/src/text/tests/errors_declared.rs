@@ -245,6 +245,25 @@ error: `n` is not an array of integers
 3 | assume injective(n)
   |                  ^
 "#;
+    symmetric_axis_twice: declaration("arg x: f64[n] in\nassume symmetric(x, 0, 0)"), @r#"
+error: these axes are no symmetry of `x`
+ --> 4:18
+4 | assume symmetric(x, 0, 0)
+  |                  ^
+  = help: name each axis once, such as `symmetric(a, mirrored 0)` or `symmetric(a, 1, 0)`
+"#;
+    antisymmetric_integers: declaration("arg x: i32[n] in\nassume antisymmetric(x, mirrored 0)"), @r#"
+error: `x` is not an array of reals
+ --> 4:22
+4 | assume antisymmetric(x, mirrored 0)
+  |                      ^
+"#;
+    symmetric_without_an_axis: declaration("arg x: i32[n] in\nassume symmetric(x, mirrored)"), @r#"
+error: expected the number of an axis, perhaps after `mirrored`, found `)`
+ --> 4:29
+4 | assume symmetric(x, mirrored)
+  |                             ^
+"#;
     table_without_values: declaration("table phi: f64[2]"), @r#"
 error: table `phi` has no values
  --> 3:7

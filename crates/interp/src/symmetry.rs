@@ -1,0 +1,99 @@
+//! Arrays that are assumed symmetric.
+
+use crate::InterpError;
+use crate::memory::{Memory, Value};
+use crate::node::Program;
+use crate::store::element_name;
+use purlin_ir::ids::Id;
+use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
+use purlin_ir::symmetry::Symmetry;
+use purlin_ir::{Affine, Atom, TableData, VarId};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// Arrays assumed symmetric that have values from the start must be; those that the kernel fills
+/// are returned.
+pub(crate) fn check_symmetric(
+    kernel: &Kernel,
+    program: &Program,
+    memory: &Memory,
+) -> Result<Vec<VarId>, InterpError> {
+    let mut unchecked = Vec::new();
+    for assumption in &kernel.assumptions {
+        let Assumption::Symmetric(symmetry) = assumption else { continue };
+        let (var, shape) = (&kernel.vars[symmetry.var], &program.shapes[symmetry.var.index()]);
+        let wrong = match (&var.kind, memory.get(&var.name)) {
+            (VarKind::Table(TableData::Int(v)), _) => wrong(symmetry, shape, v, i64::wrapping_neg),
+            (VarKind::Table(TableData::Real(v)), _) => {
+                let values: Vec<f64> = v.iter().map(|x| x.0).collect();
+                wrong(symmetry, shape, &values, |x| -x)
+            }
+            (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
+                match crate::store::checked(var, value, shape, shape.iter().product())? {
+                    Value::F64(v) => wrong(symmetry, shape, v, |x| -x),
+                    Value::F32(v) => wrong(symmetry, shape, v, |x| -x),
+                    Value::I32(v) => wrong(symmetry, shape, v, i32::wrapping_neg),
+                    Value::I64(v) => wrong(symmetry, shape, v, i64::wrapping_neg),
+                }
+            }
+            (VarKind::Argument(_) | VarKind::Temporary | VarKind::Param, _) => {
+                unchecked.push(symmetry.var);
+                continue;
+            }
+        };
+        if let Some(Wrong { first, image, found, needed }) = wrong {
+            let name = |at| element_name(&var.name, shape, at);
+            let assumption = kernel.show_assumption(assumption).to_string();
+            let (first, image) = (name(first), name(image));
+            return Err(InterpError::NotSymmetric { assumption, first, found, needed, image });
+        }
+    }
+    Ok(unchecked)
+}
+
+/// An element that has not the value that its image says.
+struct Wrong {
+    first: usize,
+    image: usize,
+    found: String,
+    needed: String,
+}
+
+fn wrong<T: Copy + PartialEq + Display>(
+    symmetry: &Symmetry,
+    shape: &[usize],
+    values: &[T],
+    negative: impl Fn(T) -> T + Copy,
+) -> Option<Wrong> {
+    let (first, image) = symmetry.clash(shape, values, negative)?;
+    let needed = if symmetry.negated { negative(values[image]) } else { values[image] };
+    Some(Wrong { first, image, found: values[first].to_string(), needed: needed.to_string() })
+}
+
+/// Gives the elements of an array the values that the symmetries say that a kernel assumes of it,
+/// for inputs that are drawn. An array of another size than `params` say stays as it is.
+pub fn impose_symmetries(kernel: &Kernel, var: VarId, params: &BTreeMap<String, i64>, value: &mut Value) {
+    let extent = |e: &Affine| {
+        let of = |atom: &Atom| match atom {
+            Atom::Var(v) => params.get(&kernel.vars[*v].name).copied(),
+            Atom::Iname(_) | Atom::Floor(..) => None,
+        };
+        usize::try_from(e.eval(&mut |atom| of(atom))?).ok()
+    };
+    let Some(shape) = kernel.vars[var].shape.iter().map(extent).collect::<Option<Vec<_>>>() else { return };
+    if shape.iter().product::<usize>() != value.len() {
+        return;
+    }
+    for assumption in &kernel.assumptions {
+        let Assumption::Symmetric(symmetry) = assumption else { continue };
+        if symmetry.var != var {
+            continue;
+        }
+        match value {
+            Value::F64(v) => symmetry.impose(&shape, v, |x| -x),
+            Value::F32(v) => symmetry.impose(&shape, v, |x| -x),
+            Value::I32(v) => symmetry.impose(&shape, v, i32::wrapping_neg),
+            Value::I64(v) => symmetry.impose(&shape, v, i64::wrapping_neg),
+        }
+    }
+}

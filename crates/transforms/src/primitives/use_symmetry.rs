@@ -1,0 +1,348 @@
+//! Loads the mirror image of an element in its place.
+
+use crate::draw::{self, Picks};
+use crate::lookup::{self, Selection};
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
+use purlin_ir::{
+    Access, Affine, Assumption, AxisImage, Direction, Expr, Insn, InsnId, Kernel, NoSymmetry, Symmetry,
+    TableData, UnaryOp, VarId, VarKind, Variable,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Replaces chosen loads of an array by loads of the elements that have the same value, or the
+/// negative one, by a symmetry of the array.
+///
+/// # Rewrite
+/// ```text
+/// s: y[i] = w[i]*x[i]          =>   s: y[i] = w[-i + 2]*x[i]
+/// table w = [0.5, 2.0, 0.5]         table w = [0.5, 2.0, 0.5]
+/// ```
+/// Along axis `d`, the index of the new load is `f(axis)`, or `extent - 1 - f(axis)` where it is
+/// `mirrored`: both axes mirrored turn a matrix by half, exchanged axes transpose it. Afterwards
+/// two loads may be of one element, which is fetched once.
+///
+/// # Precondition
+/// `T(f) = T(image(f))` for every `f`, or `T(f) = -T(image(f))` where it is `negated`, exactly. Of a
+/// table, every entry is compared. Of an `in` argument it is assumed
+/// (`assume(symmetric: {...})`), and checked on the real one where a launch asks for it. The
+/// chosen instructions load the array themselves, not through a rule.
+///
+/// # Errors
+/// An unknown variable, one without axes or that the kernel writes, axes that are no signed
+/// permutation or exchange axes of other extents, negated integers, an entry and its image that
+/// differ, an argument of which nothing is assumed, instructions that do not load it.
+///
+/// # Source
+/// Świrydowicz et al. 2019, §6, kernel 8 of BP1.0.
+///
+/// # Elsewhere
+/// MFEM and libCEED write the even-odd decomposition of such matrices by hand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UseSymmetry {
+    /// The array.
+    pub var: String,
+    /// The image along each axis.
+    pub axes: Vec<ImageAxis>,
+    /// Whether the image has the negative value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub negated: bool,
+    /// The instructions whose loads are replaced; all if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insns: Option<Selection>,
+}
+
+/// The index of an image along one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageAxis {
+    /// The axis of the element whose index is taken, from 0.
+    pub axis: u32,
+    /// Whether it counts from the other end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mirrored: bool,
+}
+
+impl ImageAxis {
+    /// The index along `axis`, from the other end.
+    pub const fn mirrored(axis: u32) -> Self {
+        Self { axis, mirrored: true }
+    }
+
+    /// The index along `axis`.
+    pub const fn of(axis: u32) -> Self {
+        Self { axis, mirrored: false }
+    }
+}
+
+impl UseSymmetry {
+    /// Loads of `var` by the image that has these indices along its axes.
+    pub fn new(var: impl Into<String>, axes: impl IntoIterator<Item = ImageAxis>) -> Self {
+        Self { var: var.into(), axes: axes.into_iter().collect(), negated: false, insns: None }
+    }
+
+    /// The image has the negative value.
+    #[must_use]
+    pub fn negated(mut self) -> Self {
+        self.negated = true;
+        self
+    }
+
+    /// Replaces the loads of these instructions only.
+    #[must_use]
+    pub fn only_in(mut self, insns: Selection) -> Self {
+        self.insns = Some(insns);
+        self
+    }
+}
+
+impl fmt::Display for UseSymmetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "use `{}`", text(&self.var, &self.axes, self.negated))
+    }
+}
+
+/// `symmetric(B, mirrored 0, 1)`, as kernels write it.
+pub(super) fn text(var: &str, axes: &[ImageAxis], negated: bool) -> String {
+    let axis =
+        |image: &ImageAxis| format!(", {}{}", if image.mirrored { "mirrored " } else { "" }, image.axis);
+    let axes: String = axes.iter().map(axis).collect();
+    format!("{}({var}{axes})", if negated { "antisymmetric" } else { "symmetric" })
+}
+
+/// The symmetry of an array with these images, if it is one.
+pub(super) fn symmetry(
+    kernel: &Kernel,
+    name: &str,
+    axes: &[ImageAxis],
+    negated: bool,
+) -> Result<Symmetry, Refusal> {
+    let var = lookup::var(kernel, name)?;
+    let data = &kernel.vars[var];
+    let image = |image: &ImageAxis| AxisImage { axis: image.axis, mirrored: image.mirrored };
+    let symmetry = Symmetry { var, axes: axes.iter().map(image).collect(), negated };
+    let refused = |found: String, needed: &str| Err(Refusal::argument("axes", found, needed));
+    match symmetry.check(&data.shape) {
+        Err(NoSymmetry::Axes) => {
+            let needed = format!("{}, the axes of `{name}`", data.shape.len());
+            refused(format!("the number of axes is {}", axes.len()), &needed)
+        }
+        Err(NoSymmetry::Permutation) => {
+            refused("an axis is missing, or named twice".into(), "each axis of the array once")
+        }
+        Err(NoSymmetry::Extents) => {
+            refused("axes of other extents are exchanged".into(), "axes of one extent, or mirrored axes only")
+        }
+        Ok(()) if symmetry.is_identity() => {
+            refused("every element is its own image".into(), "a mirrored axis, or another order of the axes")
+        }
+        Ok(()) if negated && !data.ty.is_float() => Err(Refusal::argument(
+            "negated",
+            format!("`{name}` holds {}", data.ty),
+            "an array of reals, which all have a negative",
+        )),
+        Ok(()) => Ok(symmetry),
+    }
+}
+
+/// The array keeps its values.
+const KEPT: Obligation =
+    Obligation::new("use_symmetry.kept", "the array is a table or an `in` argument, which keeps its values");
+
+/// The entries of a table have the values of their images.
+const ENTRIES: Obligation =
+    Obligation::new("use_symmetry.entries", "each entry of a table has the value that its image says");
+
+/// The symmetry of an argument is assumed, and a launch can check it.
+const ASSUMED: Obligation = Obligation::new(
+    "use_symmetry.assumed",
+    "the symmetry of an argument is assumed, so that a launch checks it",
+);
+
+/// There is something to replace.
+const LOADS: Obligation =
+    Obligation::new("use_symmetry.loads", "each of the named instructions loads the array itself");
+
+/// A symmetry that holds, and the instructions whose loads it changes.
+pub struct Images {
+    symmetry: Symmetry,
+    shape: Vec<Affine>,
+    insns: Vec<InsnId>,
+}
+
+impl Images {
+    fn rewrite(&self, e: Expr) -> Expr {
+        match e {
+            Expr::Load(a) if a.var == self.symmetry.var => {
+                let index = self.symmetry.image(&self.shape, &a.index);
+                let load = Expr::Load(Access::new(a.var, index));
+                if self.symmetry.negated { Expr::Unary(UnaryOp::Neg, Box::new(load)) } else { load }
+            }
+            other => other,
+        }
+    }
+}
+
+impl Primitive for UseSymmetry {
+    type Proof = Images;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[KEPT, ENTRIES, ASSUMED, LOADS];
+
+    fn check(&self, analysis: &Analysis) -> Result<Images, Refusal> {
+        let kernel = analysis.kernel();
+        let symmetry = symmetry(kernel, &self.var, &self.axes, self.negated)?;
+        let var = &kernel.vars[symmetry.var];
+        match &var.kind {
+            VarKind::Table(data) => check_entries(ENTRIES, var, &symmetry, data)?,
+            VarKind::Argument(Direction::In) => {
+                let assumed = kernel.assumptions.contains(&Assumption::Symmetric(symmetry.clone()));
+                ASSUMED.require(assumed, || {
+                    let text = text(&self.var, &self.axes, self.negated);
+                    format!(
+                        "nothing says so of the argument `{}`; assume `{text}`, which a launch checks, or fix its values",
+                        self.var
+                    )
+                })?;
+            }
+            VarKind::Argument(_) | VarKind::Temporary | VarKind::Param => {
+                KEPT.require(false, || {
+                    format!(
+                        "`{}` is written, so that elements may have values of their own; use the symmetry of the \
+                         table or `in` argument that it is copied from, before it is copied",
+                        self.var
+                    )
+                })?;
+            }
+        }
+        let insns = self.chosen(kernel, symmetry.var)?;
+        Ok(Images { shape: var.shape.clone(), symmetry, insns })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Images) {
+        for insn in &proof.insns {
+            kernel.insns[*insn].map_expressions(&mut |e| proof.rewrite(e));
+        }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let kept = |v: &Variable| matches!(v.kind, VarKind::Table(_) | VarKind::Argument(Direction::In));
+        let assumed = kernel.assumptions.iter().filter_map(|a| match a {
+            Assumption::Symmetric(symmetry) => Some(Self::from_symmetry(kernel, symmetry)),
+            Assumption::Injective(_) | Assumption::Params(_) => None,
+        });
+        let tables = draw::vars(kernel, |v| kept(v) && matches!(v.kind, VarKind::Table(_)));
+        let all = assumed.chain(tables.iter().flat_map(|name| images(kernel, name))).collect();
+        match p.below(8) {
+            0 => {
+                let name = p.of(&draw::vars(kernel, kept))?;
+                p.of(&images(kernel, &name))
+            }
+            _ => draw::possible(kernel, all, p),
+        }
+    }
+}
+
+/// Every map of one or two axes, for a variable of a kernel.
+pub(super) fn images(kernel: &Kernel, name: &str) -> Vec<UseSymmetry> {
+    let axes = draw::axes(kernel, name);
+    let orders: &[&[u32]] = match axes {
+        1 => &[&[0]],
+        2 => &[&[0, 1], &[1, 0]],
+        _ => &[],
+    };
+    let signs = [false, true];
+    let mut all = Vec::new();
+    for order in orders {
+        for bits in 0..1_u32 << axes {
+            let axis = |(d, axis): (usize, &u32)| ImageAxis { axis: *axis, mirrored: (bits >> d) & 1 == 1 };
+            let image: Vec<ImageAxis> = order.iter().enumerate().map(axis).collect();
+            all.extend(signs.map(|negated| UseSymmetry { negated, ..UseSymmetry::new(name, image.clone()) }));
+        }
+    }
+    all
+}
+
+impl UseSymmetry {
+    fn from_symmetry(kernel: &Kernel, symmetry: &Symmetry) -> Self {
+        let axis = |image: &AxisImage| ImageAxis { axis: image.axis, mirrored: image.mirrored };
+        let name = &kernel.vars[symmetry.var].name;
+        Self { negated: symmetry.negated, ..Self::new(name, symmetry.axes.iter().map(axis)) }
+    }
+
+    /// The instructions that load the array: all that do, or the named ones, all of which must.
+    fn chosen(&self, kernel: &Kernel, var: VarId) -> Result<Vec<InsnId>, Refusal> {
+        let loading = |insn: &Insn| {
+            let mut found = false;
+            let mut look = |e: &Expr| found |= matches!(e, Expr::Load(a) if a.var == var);
+            insn.lhs
+                .index
+                .iter()
+                .chain([&insn.rhs])
+                .chain(&insn.predicate)
+                .for_each(|e| e.for_each(&mut look));
+            found
+        };
+        let (named, insns) = match &self.insns {
+            Some(selection) => (true, selection.resolve(kernel)?),
+            None => (false, kernel.insns.ids().filter(|id| loading(&kernel.insns[*id])).collect()),
+        };
+        let without = insns.iter().find(|id| !loading(&kernel.insns[**id]));
+        LOADS.require(without.is_none() && !insns.is_empty(), || match without {
+            Some(id) if named => format!(
+                "`{}` does not load `{}` itself; choose instructions that do, or expand the rule that does",
+                kernel.insns[*id].name, self.var
+            ),
+            Some(_) | None => {
+                format!("no instruction loads `{}` itself; expand the rule that does", self.var)
+            }
+        })?;
+        Ok(insns)
+    }
+}
+
+/// Compares every entry of a table with its image.
+pub(super) fn check_entries(
+    obligation: Obligation,
+    var: &Variable,
+    symmetry: &Symmetry,
+    data: &TableData,
+) -> Result<(), Refusal> {
+    let shape: Vec<usize> = var
+        .shape
+        .iter()
+        .map(|e| e.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or(0))
+        .collect();
+    let (clash, value): (_, Box<dyn Fn(usize) -> String>) = match data {
+        TableData::Int(v) => (symmetry.clash(&shape, v, i64::wrapping_neg), Box::new(|at| v[at].to_string())),
+        TableData::Real(v) => {
+            let values: Vec<f64> = v.iter().map(|x| x.0).collect();
+            (symmetry.clash(&shape, &values, |x| -x), Box::new(|at| v[at].0.to_string()))
+        }
+    };
+    let Some((first, image)) = clash else { return Ok(()) };
+    obligation.require(false, || {
+        let element = |at| format!("`{}{:?}`", var.name, index_of(&shape, at));
+        format!(
+            "{} is {}, and its image {} is {}; use another symmetry, or make the entries equal to the last bit",
+            element(first),
+            value(first),
+            element(image),
+            value(image)
+        )
+    })
+}
+
+/// The index of a position, row by row.
+fn index_of(shape: &[usize], mut at: usize) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for (d, extent) in shape.iter().enumerate().rev() {
+        (index[d], at) = (at % extent, at / extent);
+    }
+    index
+}

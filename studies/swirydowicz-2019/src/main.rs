@@ -1,0 +1,277 @@
+//! The commands of the study; `--help` explains them.
+
+use clap::{Args, Parser, Subcommand};
+use purlin::Random;
+use purlin::cli::{Failure, end, out};
+use purlin::runtime::{Device, TimingOptions, open};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use study_swirydowicz_2019::measure::Case;
+use study_swirydowicz_2019::page::{Sequence, page};
+use study_swirydowicz_2019::picture::rates_svg;
+use study_swirydowicz_2019::problem::{MAX_DEGREE, Problem, Sizes};
+use study_swirydowicz_2019::recipes::{RecipeError, Tuned};
+use study_swirydowicz_2019::record::{self, Key, Outcome, Record, RecordError};
+
+/// As for `purlin` itself, whose steps make and drop many small expressions.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const AFTER: &str = "\
+Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
+  list                                                   all kernels, and by what each differs from the one before
+  recipe bp35.2d.10 --degree 7 > k10.json                its steps, for `purlin steps FILE --recipe k10.json`
+  time --device cuda --db h200.jsonl --time-limit 9m     every kernel, degree and size that is not in the file yet
+  time --device opencl --kernels bp35.2d --degrees 1-3 --elements 64
+  page --db h200.jsonl --dir results/h200                the page as Markdown, and its pictures
+
+The plain kernels that recipes start from are in studies/swirydowicz-2019/kernels.";
+
+/// The study of Świrydowicz et al. 2019: its tuned kernels as recipes, timed beside a copy of the
+/// same bytes.
+#[derive(Parser)]
+#[command(name = "study-swirydowicz-2019", version, after_help = AFTER, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the kernels and their ideas
+    List,
+    /// Print the recipe of a kernel
+    Recipe(RecipeArgs),
+    /// Check and time kernels; lines of JSON
+    Time(TimeArgs),
+    /// Print the page of measurements, and draw its pictures
+    Page(PageArgs),
+}
+
+#[derive(Args)]
+struct RecipeArgs {
+    /// A kernel, such as bp35.2d.10
+    kernel: String,
+    /// Polynomial degree
+    #[arg(long, default_value_t = 7)]
+    degree: usize,
+}
+
+#[derive(Args)]
+struct TimeArgs {
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// Kernels or beginnings of their names, such as bp10 or bp35.2d [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    kernels: Vec<String>,
+    /// Polynomial degrees, such as 7 or 1-15
+    #[arg(long, value_name = "RANGE", default_value = "1-15", value_parser = degrees)]
+    degrees: (usize, usize),
+    /// Numbers of elements
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [512, 4096])]
+    elements: Vec<usize>,
+    /// File of records; what it holds is not timed again
+    #[arg(long, value_name = "FILE", default_value = "swirydowicz-2019.jsonl")]
+    db: PathBuf,
+    /// Stop after this time, such as 540s or 9m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_limit: Option<Duration>,
+    /// Seconds of counted runs of a kernel, at least
+    #[arg(long, value_name = "S", default_value_t = 0.02)]
+    min_seconds: f64,
+    /// Seed of the inputs [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[derive(Args)]
+struct PageArgs {
+    /// The records that `time` wrote
+    #[arg(long, value_name = "FILE", default_value = "swirydowicz-2019.jsonl")]
+    db: PathBuf,
+    /// Folder for the pictures; without it none are drawn
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Multiprocessors of the device, for the shared-memory roofline
+    #[arg(long, requires = "clock_mhz")]
+    multiprocessors: Option<u32>,
+    /// Its clock in MHz
+    #[arg(long, requires = "multiprocessors")]
+    clock_mhz: Option<f64>,
+}
+
+/// `7` or `1-15`.
+fn degrees(text: &str) -> Result<(usize, usize), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|e| format!("`{text}` is no degree: {e}"));
+    match (number(first)?, number(last)?) {
+        (a, b) if 1 <= a && a <= b && b <= MAX_DEGREE => Ok((a, b)),
+        _ => Err(format!("degrees are 1 to {MAX_DEGREE}, the lower one first")),
+    }
+}
+
+/// `540s` or `9m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time, needed one such as 540s or 9m");
+    let (number, factor) = match (text.strip_suffix('s'), text.strip_suffix('m')) {
+        (Some(n), _) => (n, 1),
+        (None, Some(n)) => (n, 60),
+        (None, None) => return Err(wrong()),
+    };
+    Ok(Duration::from_secs(factor * number.parse::<u64>().map_err(|_| wrong())?))
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    end(match &cli.command {
+        Command::List => list(),
+        Command::Recipe(args) => recipe(args),
+        Command::Time(args) => time(args),
+        Command::Page(args) => print_page(args),
+    })
+}
+
+fn list() -> Result<(), Failure> {
+    let line = |k: &Tuned| {
+        let missing = k.missing().map_or_else(String::new, |m| format!("; cannot be reached: {m}"));
+        format!("{k:<11} {}{missing}\n", k.idea())
+    };
+    out(&Tuned::all().iter().map(line).collect::<String>())
+}
+
+fn failed(error: RecipeError) -> Failure {
+    match error {
+        RecipeError::TooManyWorkItems { .. } => Failure::Usage(error.to_string()),
+        RecipeError::Unreachable { .. } | RecipeError::Refused { .. } | RecipeError::Plain { .. } => {
+            Failure::Refused(error.to_string())
+        }
+    }
+}
+
+fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
+    let kernel: Tuned = args.kernel.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
+    let schedule = kernel.schedule(args.degree).map_err(failed)?;
+    let json = schedule.recipe().to_json().map_err(|e| Failure::Refused(e.to_string()))?;
+    out(&(json + "\n"))
+}
+
+fn unreadable(error: RecordError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// What `time` does: everything that was asked for and is not in the file.
+struct Campaign<'a> {
+    args: &'a TimeArgs,
+    device: Box<dyn Device>,
+    kernels: Vec<Tuned>,
+    done: Vec<Key>,
+    begin: Instant,
+    options: TimingOptions,
+    seed: u64,
+}
+
+fn time(args: &TimeArgs) -> Result<(), Failure> {
+    let kernels = chosen(&args.kernels)?;
+    let device = open(&args.device)?;
+    let records = if args.db.exists() { record::read(&args.db).map_err(unreadable)? } else { Vec::new() };
+    let done = records.iter().map(Record::key).collect();
+    let options = TimingOptions { min_seconds: args.min_seconds, min_runs: 10, ..TimingOptions::default() };
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    let campaign = Campaign { args, device, kernels, done, begin: Instant::now(), options, seed };
+    for elements in &args.elements {
+        for problem in [Problem::Bp10, Problem::Bp35, Problem::Bp30] {
+            for degree in args.degrees.0..=args.degrees.1 {
+                if !campaign.sizes(Sizes { problem, degree }, *elements)? {
+                    eprintln!("the time limit is reached; the same command goes on");
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Tuned>, Failure> {
+    let all = Tuned::all();
+    let is_meant =
+        |part: &str, k: &Tuned| k.to_string() == part || k.to_string().starts_with(&format!("{part}."));
+    if let Some(part) = names.iter().find(|part| !all.iter().any(|k| is_meant(part, k))) {
+        let message = format!("no kernel is called `{part}` or begins so; `list` shows the kernels");
+        return Err(Failure::Usage(message));
+    }
+    Ok(all.into_iter().filter(|k| names.is_empty() || names.iter().any(|part| is_meant(part, k))).collect())
+}
+
+impl Campaign<'_> {
+    /// Measures the kernels of a problem at one size; false if time is up.
+    fn sizes(&self, sizes: Sizes, elements: usize) -> Result<bool, Failure> {
+        let (device, degree) = (&*self.device, sizes.degree);
+        let is_left = |k: &&Tuned| !self.done.contains(&Key::new(**k, degree, elements, device.info()));
+        let left: Vec<&Tuned> =
+            self.kernels.iter().filter(|k| k.problem == sizes.problem).filter(is_left).collect();
+        if left.is_empty() {
+            return Ok(true);
+        }
+        if self.is_late() {
+            return Ok(false);
+        }
+        let case = match Case::new(device, sizes, elements, self.seed, &self.options) {
+            Ok(case) => case,
+            Err(e) => {
+                eprintln!("{} at degree {degree}, {elements} elements: skipped: {e}", sizes.problem);
+                return Ok(true);
+            }
+        };
+        for kernel in left {
+            if self.is_late() {
+                return Ok(false);
+            }
+            let record = case.measure(device, *kernel, &self.options);
+            say(&record);
+            record::append(&self.args.db, &record).map_err(unreadable)?;
+        }
+        Ok(true)
+    }
+
+    fn is_late(&self) -> bool {
+        self.args.time_limit.is_some_and(|limit| self.begin.elapsed() > limit)
+    }
+}
+
+fn say(record: &Record) {
+    let what = format!("{} at degree {}, {} elements", record.kernel, record.degree, record.elements);
+    match &record.outcome {
+        Outcome::Measured { median_s, copy_s, .. } => eprintln!(
+            "{what}: {:.1} µs, {:.2} of streaming, {:.0} GFLOP/s",
+            1e6 * median_s,
+            copy_s / median_s,
+            record.flops_per_s().unwrap_or(f64::NAN) / 1e9,
+        ),
+        Outcome::Refused(why) => eprintln!("{what}: {why}"),
+    }
+}
+
+fn print_page(args: &PageArgs) -> Result<(), Failure> {
+    let records = record::read(&args.db).map_err(unreadable)?;
+    if let Some(dir) = &args.dir {
+        draw(&records, dir)?;
+    }
+    let shared = args.multiprocessors.zip(args.clock_mhz.map(|mhz| mhz * 1e6));
+    out(&page(&records, shared))
+}
+
+fn draw(records: &[Record], dir: &Path) -> Result<(), Failure> {
+    for sequence in Sequence::of(records) {
+        let of = sequence.records(records);
+        if of.iter().all(|r| r.flops_per_s().is_none()) {
+            continue;
+        }
+        let svg = rates_svg(&sequence.title(), &of).map_err(|e| Failure::Refused(e.to_string()))?;
+        let path = dir.join(sequence.file() + ".svg");
+        let failed = |e| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));
+        std::fs::write(&path, svg).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Running, checking and timing the kernels of a problem at one size.
+
+use crate::model::{operations, shared_traffic, traffic};
+use crate::problem::Sizes;
+use crate::recipes::{RecipeError, Tuned};
+use crate::record::{Outcome, Record};
+use crate::reference::{reference, relative_error};
+use purlin::analysis::stats::StatsError;
+use purlin::codegen::{CodegenError, Options, generate};
+use purlin::interp::{Memory, Value};
+use purlin::ir::text;
+use purlin::prelude::{AxisTag, Schedule};
+use purlin::runtime::{Device, RuntimeError, TimingOptions};
+use purlin::transforms::TransformError;
+use purlin::{LoadError, Loaded, laid_out};
+
+/// Elements with data of their own; a launch repeats them. A prime, so that no tile repeats with it.
+pub const DISTINCT: usize = 7;
+
+/// Beyond this a kernel is wrong: 1e-16 a rounding, sums of at most 200 terms, matrix entries up to
+/// 100.
+pub const TOLERANCE: f64 = 1e-12;
+
+/// Why a kernel was not timed.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// It cannot be made.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// Its work cannot be counted.
+    #[error(transparent)]
+    Count(#[from] StatsError),
+    /// It has no code.
+    #[error(transparent)]
+    Code(#[from] CodegenError),
+    /// It does not fit the device.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The device failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The result is off.
+    #[error("the result is off by {0:.1e} of its largest value, needed {TOLERANCE:.0e}")]
+    Wrong(f64),
+    /// The copy cannot be made.
+    #[error("bug of the study: the copy that a kernel is compared with: {0}")]
+    Copy(String),
+}
+
+/// The data of a launch, and what it must give.
+pub struct Case {
+    sizes: Sizes,
+    elements: usize,
+    memory: Memory,
+    /// Of the first [`DISTINCT`] elements.
+    expected: Vec<f64>,
+    copy_s: f64,
+}
+
+impl Case {
+    /// Random data, the dense operator's result, and the time of a copy that moves the same bytes.
+    ///
+    /// # Errors
+    /// A device without room for it.
+    pub fn new(
+        device: &dyn Device,
+        sizes: Sizes,
+        elements: usize,
+        seed: u64,
+        options: &TimingOptions,
+    ) -> Result<Self, MeasureError> {
+        let copy_s = copy_seconds(device, traffic(sizes).total() * elements as u64, options)?;
+        let few = sizes.inputs(DISTINCT, seed);
+        let missing = || MeasureError::Copy("the dense operator lacks an input".into());
+        let expected = reference(sizes, &few).ok_or_else(missing)?;
+        let memory = repeated(&few, elements);
+        Ok(Self { sizes, elements, memory, expected, copy_s })
+    }
+
+    /// Runs, checks and times a kernel; the record says what came of it.
+    pub fn measure(&self, device: &dyn Device, kernel: Tuned, options: &TimingOptions) -> Record {
+        let info = device.info();
+        let mut record = Record {
+            kernel: kernel.to_string(),
+            degree: self.sizes.degree,
+            elements: self.elements,
+            device: info.name.clone(),
+            driver: info.driver.clone(),
+            clock_mhz: info.clock_mhz,
+            operations: operations(self.sizes),
+            bytes: traffic(self.sizes).total(),
+            shared_bytes: 0,
+            source: String::new(),
+            outcome: Outcome::Refused(String::new()),
+        };
+        record.outcome = match self.outcome(device, kernel, options, &mut record) {
+            Ok(outcome) => outcome,
+            Err(e) => Outcome::Refused(e.to_string()),
+        };
+        record
+    }
+
+    fn outcome(
+        &self,
+        device: &dyn Device,
+        kernel: Tuned,
+        options: &TimingOptions,
+        record: &mut Record,
+    ) -> Result<Outcome, MeasureError> {
+        let schedule = kernel.schedule(self.sizes.degree)?;
+        record.shared_bytes = shared_traffic(schedule.kernel())?.total();
+        let program = generate(schedule.kernel(), device.info().backend.target(), &Options::default())?;
+        record.source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
+        let loaded = Loaded::new(device, &program, &laid_out(schedule.kernel(), &self.memory))?;
+        loaded.launch()?;
+        let found = loaded.f64s("y")?;
+        let errors = found.chunks(self.expected.len()).map(|part| {
+            let expected = &self.expected[..part.len()];
+            relative_error(expected, part)
+        });
+        let error = errors.fold(0.0_f64, |worst, e| if e <= worst { worst } else { e });
+        if !(error < TOLERANCE && found.len() == self.elements * self.sizes.nodes().pow(3)) {
+            return Err(MeasureError::Wrong(error));
+        }
+        drop(found);
+        let timing = loaded.time(options)?;
+        Ok(Outcome::Measured {
+            median_s: timing.median_s,
+            min_s: timing.min_s,
+            max_s: timing.max_s,
+            runs: timing.runs,
+            copy_s: self.copy_s,
+            error,
+            resources: loaded.resources().map(ToString::to_string),
+        })
+    }
+}
+
+/// The arrays of [`DISTINCT`] elements, again and again.
+fn repeated(few: &Memory, elements: usize) -> Memory {
+    let mut memory = Memory::new();
+    for (name, value) in few.params() {
+        memory = memory.param(name, if name == "ne" { elements as i64 } else { *value });
+    }
+    for name in ["u", "w", "g", "I", "D", "lambda"] {
+        let Some(values) = few.f64s(name) else { continue };
+        let of_elements = ["u", "w", "g"].contains(&name);
+        let value: Vec<f64> = if of_elements {
+            values.iter().copied().cycle().take(values.len() / DISTINCT * elements).collect()
+        } else {
+            values.to_vec()
+        };
+        memory = memory.value(name, Value::F64(value));
+    }
+    memory
+}
+
+/// Median seconds of a copy that reads half of `bytes` and writes the other half.
+///
+/// # Source
+/// Świrydowicz et al. 2019, §5, with a kernel in the place of the driver's copy, so that it is timed
+/// like the others.
+fn copy_seconds(device: &dyn Device, bytes: u64, options: &TimingOptions) -> Result<f64, MeasureError> {
+    const COPY: &str =
+        "kernel copy\nparam n: i32\narg x: f64[n] in\narg y: f64[n] out\n\nfor i in 0..n\n  s: y[i] = x[i]\n";
+    let bug = |e: String| MeasureError::Copy(e);
+    let mut s = Schedule::of(&text::parse(COPY).map_err(|e| bug(e.to_string()))?);
+    let place = |s: &mut Schedule| -> Result<(), TransformError> {
+        let [block, item] = s.split("i", 256)?;
+        s.tag(&block, AxisTag::Group(0))?;
+        s.tag(&item, AxisTag::Local(0))
+    };
+    place(&mut s).map_err(|e| bug(e.to_string()))?;
+    let program = generate(s.kernel(), device.info().backend.target(), &Options::default())?;
+    let n = usize::try_from(bytes / 16).unwrap_or(usize::MAX);
+    let memory = Memory::new().param("n", n as i64).value("x", vec![1.0; n]);
+    let loaded = Loaded::new(device, &program, &memory)?;
+    Ok(loaded.time(options)?.median_s)
+}

@@ -1,0 +1,217 @@
+//! The three benchmark problems: plain kernels, inputs, and the sizes of Table 1.
+
+use purlin::Random;
+use purlin::forms::quadrature::{gauss_jacobi, gauss_lobatto};
+use purlin::interp::Memory;
+use purlin::ir::Kernel;
+use purlin::ir::text::{self, ParseErrors};
+use std::fmt;
+
+/// A benchmark problem of the publication.
+///
+/// # Source
+/// Świrydowicz et al. 2019, §4.1 to §4.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Problem {
+    /// The mass matrix with Gauss–Legendre quadrature.
+    Bp10,
+    /// The screened Poisson operator, collocated at the Gauss–Lobatto–Legendre nodes.
+    Bp35,
+    /// The screened Poisson operator with Gauss–Legendre quadrature.
+    Bp30,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bp10 => "bp10",
+            Self::Bp35 => "bp35",
+            Self::Bp30 => "bp30",
+        })
+    }
+}
+
+/// The highest degree of the publication's figures.
+pub const MAX_DEGREE: usize = 15;
+
+/// A problem at a polynomial degree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sizes {
+    /// The problem.
+    pub problem: Problem,
+    /// Polynomial degree N, at least 1.
+    pub degree: usize,
+}
+
+impl Sizes {
+    /// Nodes a direction, `Nq` = N + 1.
+    #[must_use]
+    pub const fn nodes(self) -> usize {
+        self.degree + 1
+    }
+
+    /// Quadrature points a direction: `glNq` = N + 2, or the nodes where quadrature is collocated.
+    #[must_use]
+    pub const fn points(self) -> usize {
+        match self.problem {
+            Problem::Bp10 | Problem::Bp30 => self.degree + 2,
+            Problem::Bp35 => self.degree + 1,
+        }
+    }
+
+    /// The plain kernel of any degree; parameters are `ne`, `n` and, if it differs, `m`.
+    ///
+    /// # Errors
+    /// A bug of the study: a text that is no kernel.
+    pub fn plain(self) -> Result<Kernel, ParseErrors> {
+        text::parse(match self.problem {
+            Problem::Bp10 => include_str!("../kernels/bp10.purlin"),
+            Problem::Bp35 => include_str!("../kernels/bp35.purlin"),
+            Problem::Bp30 => include_str!("../kernels/bp30.purlin"),
+        })
+    }
+
+    /// The parameters that the degree fixes, with their values.
+    #[must_use]
+    pub fn fixed(self) -> Vec<(&'static str, i64)> {
+        let n = ("n", self.nodes() as i64);
+        match self.problem {
+            Problem::Bp35 => vec![n],
+            Problem::Bp10 | Problem::Bp30 => vec![n, ("m", self.points() as i64)],
+        }
+    }
+
+    /// Random data on `elements` elements, with the matrices of the degree.
+    ///
+    /// # Shapes and units
+    /// Those of the plain kernel's arguments; field and factors are numbers in [-1, 1).
+    #[must_use]
+    pub fn inputs(self, elements: usize, seed: u64) -> Memory {
+        let mut random = Random::new(seed);
+        let (nodes, points) = (self.nodes().pow(3), self.points().pow(3));
+        let mut memory =
+            Memory::new().param("ne", elements as i64).value("u", random.numbers(elements * nodes));
+        for (name, value) in self.fixed() {
+            memory = memory.param(name, value);
+        }
+        match self.problem {
+            Problem::Bp10 => memory
+                .value("w", random.numbers(elements * points))
+                .value("I", interpolation(&lobatto_nodes(self.nodes()), &legendre_nodes(self.points()))),
+            Problem::Bp35 => memory
+                .value("g", random.numbers(elements * 7 * points))
+                .value("D", differentiation(&lobatto_nodes(self.nodes())))
+                .value("lambda", random.number()),
+            Problem::Bp30 => memory
+                .value("g", random.numbers(elements * 7 * points))
+                .value("I", interpolation(&lobatto_nodes(self.nodes()), &legendre_nodes(self.points())))
+                .value("D", differentiation(&legendre_nodes(self.points())))
+                .value("lambda", random.number()),
+        }
+    }
+}
+
+/// `n` Gauss–Lobatto–Legendre nodes on (-1, 1), ascending and exactly symmetric.
+#[must_use]
+pub fn lobatto_nodes(n: usize) -> Vec<f64> {
+    symmetric(gauss_lobatto(n).0)
+}
+
+/// `n` Gauss–Legendre nodes on (-1, 1), ascending and exactly symmetric.
+#[must_use]
+pub fn legendre_nodes(n: usize) -> Vec<f64> {
+    symmetric(gauss_jacobi(n, 0).0)
+}
+
+/// Nodes on (0, 1) as ones on (-1, 1) of which opposite ones differ by their sign alone.
+fn symmetric(nodes: Vec<f64>) -> Vec<f64> {
+    let last = nodes.len() - 1;
+    (0..=last).map(|k| nodes[k] - nodes[last - k]).collect()
+}
+
+/// Barycentric weights of nodes.
+fn barycentric(nodes: &[f64]) -> Vec<f64> {
+    let others = |i: usize| nodes.iter().enumerate().filter(move |(j, _)| *j != i);
+    nodes.iter().enumerate().map(|(i, x)| others(i).map(|(_, y)| x - y).product::<f64>().recip()).collect()
+}
+
+/// Values at `points` of the Lagrange polynomials of `nodes`, [points, nodes], row-major; entries
+/// that mirror each other are equal to the last bit, if nodes and points are symmetric.
+///
+/// # Source
+/// Świrydowicz et al. 2019, equation (7), by the barycentric formula of the second kind.
+#[must_use]
+pub fn interpolation(nodes: &[f64], points: &[f64]) -> Vec<f64> {
+    let weights = barycentric(nodes);
+    let row = |x: f64| -> Vec<f64> {
+        if let Some(at) = nodes.iter().position(|node| *node == x) {
+            return (0..nodes.len()).map(|k| if k == at { 1.0 } else { 0.0 }).collect();
+        }
+        let terms: Vec<f64> = nodes.iter().zip(&weights).map(|(node, w)| w / (x - node)).collect();
+        let sum: f64 = terms.iter().sum();
+        terms.iter().map(|t| t / sum).collect()
+    };
+    mirrored(points.iter().flat_map(|x| row(*x)).collect(), 1.0)
+}
+
+/// Derivatives at `nodes` of their Lagrange polynomials, [nodes, nodes], row-major; entries that
+/// mirror each other differ by their sign alone, if the nodes are symmetric.
+///
+/// # Source
+/// Świrydowicz et al. 2019, §4.2, by barycentric weights; a row sums to zero.
+#[must_use]
+pub fn differentiation(nodes: &[f64]) -> Vec<f64> {
+    let weights = barycentric(nodes);
+    let n = nodes.len();
+    let mut matrix = vec![0.0; n * n];
+    for i in 0..n {
+        for j in (0..n).filter(|j| *j != i) {
+            matrix[i * n + j] = weights[j] / weights[i] / (nodes[i] - nodes[j]);
+            matrix[i * n + i] -= matrix[i * n + j];
+        }
+    }
+    mirrored(matrix, -1.0)
+}
+
+/// Makes the second half of a matrix the first one read backward, times `sign`.
+fn mirrored(mut matrix: Vec<f64>, sign: f64) -> Vec<f64> {
+    let last = matrix.len() - 1;
+    for k in 0..matrix.len() / 2 {
+        matrix[last - k] = sign * matrix[k];
+    }
+    if sign < 0.0 && matrix.len() % 2 == 1 {
+        matrix[last / 2] = 0.0; // its own mirror image
+    }
+    matrix
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_are_exact_on_polynomials_and_symmetric() {
+        for degree in 1..=MAX_DEGREE {
+            let (nodes, points) = (lobatto_nodes(degree + 1), legendre_nodes(degree + 2));
+            let power = |x: f64| x.powi(degree as i32);
+            let field: Vec<f64> = nodes.iter().map(|x| power(*x)).collect();
+            let times = |matrix: &[f64], v: &[f64]| -> Vec<f64> {
+                matrix.chunks(v.len()).map(|row| row.iter().zip(v).map(|(a, b)| a * b).sum()).collect()
+            };
+            let matrix = interpolation(&nodes, &points);
+            for (found, x) in times(&matrix, &field).iter().zip(&points) {
+                assert!((found - power(*x)).abs() < 1e-14, "degree {degree}: {found} at {x}");
+            }
+            let slopes = differentiation(&nodes);
+            for (found, x) in times(&slopes, &field).iter().zip(&nodes) {
+                // entries reach N^2, so 256 roundings of 1e-16
+                let exact = degree as f64 * x.powi(degree as i32 - 1);
+                assert!((found - exact).abs() < 2e-13, "degree {degree}: {found}, not {exact}");
+            }
+            for (matrix, sign) in [(&matrix, 1.0), (&slopes, -1.0)] {
+                let mirror = matrix.iter().rev().map(|x| sign * x);
+                assert!(matrix.iter().copied().eq(mirror), "degree {degree}");
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! BP1.0, a work-item for each node of a layer: Świrydowicz et al. 2019, §6.
+
+use super::nest::{
+    Steps, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, halve_contractions, pad, place,
+    realise, share, spill, unroll,
+};
+use crate::problem::Sizes;
+use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule};
+
+pub const IDEAS: [&str; 8] = [
+    "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
+    "partial results in two arrays of local memory",
+    "a column of `u` in registers, from the beginning",
+    "inputs are const: every kernel of Purlin declares them so, hence the same code as kernel 3",
+    "rows of local arrays padded where columns meet in one bank",
+    "all loops unrolled, also the one over layers",
+    "the element in local memory, and five barriers instead of four a layer",
+    "each entry of `I` fetched once and used twice, by symmetry",
+];
+
+pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
+    if number < 7 { layers(s, sizes, number) } else { columns(s, sizes, number) }
+}
+
+/// Kernels 1 to 6: for one layer of quadrature points after the other, interpolates to it, scales,
+/// and adds its projection to a column of results.
+fn layers(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
+    let (n, m) = (sizes.nodes(), sizes.points());
+    realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
+    // the last contraction runs over layers, and becomes part of their loop
+    expand(s, &["r_l6"], &["k6", "j6", "i6"])?;
+    cut(s, &["k6", "j6", "i6"], &[("l6", "add"), ("s6", "out")])?;
+    s.reorder(["l6", "j6_add", "i6_add", "k6_add"])?;
+    s.apply(MoveInsns::before(["k6"], "c1"))?;
+    for later in ["c2", "c3", "c4", "c5", "l6"] {
+        s.fuse("c1", later)?;
+    }
+    fuse(s, &["j5", "i5"], &["j6_add", "i6_add"])?;
+    for (array, axes) in [("t1", 1), ("t2", 1), ("t3", 1), ("t4", 1), ("t5", 3)] {
+        contract(s, array, axes)?;
+    }
+    fetch_matrix(s, "I", &[m, m])?;
+    if number >= 3 {
+        s.apply(fetch("u", "e", AddressSpace::Private, "r_u", &["f2", "f1", "f0"]))?;
+    }
+    if number == 1 {
+        spill(s, &["t1", "t2", "t3", "t4"])?;
+    } else {
+        share(s, &["t1", "t2", "t3", "t4"])?;
+    }
+    if number >= 5 {
+        pad(s, n, &["t1", "t2", "t4", "s_I"])?;
+        pad(s, m, &["t3"])?;
+    }
+    let (mut rows, mut columns) = (
+        vec!["j6", "j1", "b2", "b3", "b4", "j5", "j6_out"],
+        vec!["i6", "i1", "i2", "a3", "i4", "i5", "i6_out"],
+    );
+    if number >= 3 {
+        rows.push("f1");
+        columns.push("f0");
+    }
+    place(s, &[&columns, &rows])?;
+    if number >= 2 {
+        s.apply(AliasStorage::new(["t1", "t3"], "s_1"))?;
+        s.apply(AliasStorage::new(["t2", "t4"], "s_2"))?;
+    }
+    if number >= 6 {
+        unroll(s, &["k6", "f2", "c1", "l1", "l2", "l3", "l4", "l5", "k6_add", "k6_out"])?;
+    }
+    Ok(())
+}
+
+/// Kernels 7 and 8: each contraction runs over the whole element, a column a work-item.
+fn columns(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
+    let (n, m) = (sizes.nodes(), sizes.points());
+    s.reorder(["j1", "i1", "c1"])?;
+    s.reorder(["c2", "i2", "b2"])?;
+    s.reorder(["c5", "i5", "j5"])?;
+    s.reorder(["j6", "i6", "k6"])?;
+    realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
+    fuse(s, &["c3", "b3"], &["c4", "b4"])?;
+    contract(s, "t3", 2)?;
+    let middle = if number == 8 { halve_contractions(s, sizes)? } else { Vec::new() };
+    fetch_matrix(s, "I", &[m, m])?;
+    if number == 8 {
+        fetch_entries(s)?;
+    }
+    for (array, at, name, along) in [
+        ("u", "i1", "r_u", "f1"),
+        ("t1", "i2", "r_t1", "f2"),
+        ("t2", "b3", "r_t2", "f3"),
+        ("w", "b3", "r_w", "fw"),
+        ("t4", "i5", "r_t4", "f5"),
+        ("t5", "i6", "r_t5", "f6"),
+    ] {
+        s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
+    }
+    share(s, &["t1", "t2", "t4", "t5"])?;
+    pad(s, n, &["t1", "t2", "t4", "t5", "s_I"])?;
+    place(s, &[&["i1", "i2", "b3", "i5", "i6"], &["j1", "c2", "c3", "c5", "j6"]])?;
+    s.apply(AliasStorage::new(["t1", "t4"], "s_1"))?;
+    s.apply(AliasStorage::new(["t2", "t5"], "s_2"))?;
+    let mut unrolled = vec!["f1", "f2", "f3", "fw", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6"];
+    unrolled.extend(["l1", "l2", "l3", "l4", "l5", "l6"]);
+    unrolled.extend(middle.iter().map(String::as_str));
+    unroll(s, &unrolled)
+}

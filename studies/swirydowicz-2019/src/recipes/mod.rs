@@ -1,0 +1,195 @@
+//! The tuned kernels of the publication, each a recipe that differs from the one before it by the
+//! step that the publication names.
+
+mod bp10;
+mod bp30_cubes;
+mod bp30_planes;
+mod bp35_cubes;
+mod bp35_planes;
+mod nest;
+
+use crate::problem::{Problem, Sizes};
+use purlin::ir::text::ParseErrors;
+use purlin::prelude::{FixParameter, Schedule};
+use purlin::transforms::TransformError;
+use std::fmt;
+use std::str::FromStr;
+
+/// How the work-items of an element are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Threads {
+    /// A work-item for each node of a layer.
+    Planes,
+    /// A work-item for each node.
+    Cubes,
+}
+
+/// One of the tuned kernels: `bp35.2d.10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tuned {
+    /// What it computes.
+    pub problem: Problem,
+    /// How.
+    pub threads: Threads,
+    /// Its number in the publication, from 1.
+    pub number: u32,
+}
+
+/// Why a tuned kernel is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// No primitive does what the kernel needs.
+    #[error("`{kernel}` cannot be reached: {missing}")]
+    Unreachable {
+        /// The kernel.
+        kernel: Tuned,
+        /// What would have to be there.
+        missing: &'static str,
+    },
+    /// A work-item for each point takes more work-items than a group has.
+    #[error(
+        "`{kernel}` takes {needed} work-items an element at degree {degree}, and a group has at most {MAX_WORK_ITEMS}; choose a lower degree or 2-D threads"
+    )]
+    TooManyWorkItems {
+        /// The kernel.
+        kernel: Tuned,
+        /// Its degree.
+        degree: usize,
+        /// Work-items.
+        needed: usize,
+    },
+    /// A step is refused.
+    #[error("`{kernel}` at degree {degree}: {cause}")]
+    Refused {
+        /// The kernel.
+        kernel: Tuned,
+        /// Its degree.
+        degree: usize,
+        /// The step, and why.
+        #[source]
+        cause: TransformError,
+    },
+    /// The text of a plain kernel cannot be read.
+    #[error("bug of the study: the plain kernel of `{problem}` is malformed: {cause}")]
+    Plain {
+        /// The problem.
+        problem: Problem,
+        /// What is wrong.
+        #[source]
+        cause: ParseErrors,
+    },
+}
+
+/// Maximum number of work-items of a group.
+///
+/// # Source
+/// Świrydowicz et al. 2019, §6 (limit of CUDA).
+pub const MAX_WORK_ITEMS: usize = 1024;
+
+impl fmt::Display for Tuned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = match self.threads {
+            Threads::Planes => "2d",
+            Threads::Cubes => "3d",
+        };
+        f.pad(&format!("{}.{threads}.{}", self.problem, self.number))
+    }
+}
+
+/// A name that is no kernel's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no kernel is called `{0}`; kernels are called like bp35.2d.10, `list` shows them")]
+pub struct UnknownKernel(pub String);
+
+impl FromStr for Tuned {
+    type Err = UnknownKernel;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::all().into_iter().find(|k| k.to_string() == name).ok_or_else(|| UnknownKernel(name.into()))
+    }
+}
+
+impl Tuned {
+    /// Every kernel of the publication.
+    ///
+    /// # Source
+    /// Świrydowicz et al. 2019, §6 to §8.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let families = [
+            (Problem::Bp10, Threads::Planes),
+            (Problem::Bp35, Threads::Planes),
+            (Problem::Bp35, Threads::Cubes),
+            (Problem::Bp30, Threads::Planes),
+            (Problem::Bp30, Threads::Cubes),
+        ];
+        let kernels = |(problem, threads)| {
+            let ideas = ideas(problem, threads).len() as u32;
+            (1..=ideas).map(move |number| Self { problem, threads, number })
+        };
+        families.into_iter().flat_map(kernels).collect()
+    }
+
+    /// By what the kernel differs from the one before it.
+    #[must_use]
+    pub fn idea(self) -> &'static str {
+        ideas(self.problem, self.threads).get(self.number as usize - 1).copied().unwrap_or_default()
+    }
+
+    /// The plain kernel at a degree and the steps that make it this one.
+    ///
+    /// # Errors
+    /// [`RecipeError::Unreachable`] where a primitive is missing,
+    /// [`RecipeError::TooManyWorkItems`] for a degree beyond 3-D threads.
+    pub fn schedule(self, degree: usize) -> Result<Schedule, RecipeError> {
+        let sizes = Sizes { problem: self.problem, degree };
+        let needed = sizes.points().pow(3);
+        if self.threads == Threads::Cubes && needed > MAX_WORK_ITEMS {
+            return Err(RecipeError::TooManyWorkItems { kernel: self, degree, needed });
+        }
+        if let Some(missing) = self.missing() {
+            return Err(RecipeError::Unreachable { kernel: self, missing });
+        }
+        let plain = sizes.plain().map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
+        let mut s = Schedule::of(&plain);
+        match self.steps(&mut s, sizes) {
+            Ok(()) => Ok(s),
+            Err(cause) => Err(RecipeError::Refused { kernel: self, degree, cause }),
+        }
+    }
+
+    fn steps(self, s: &mut Schedule, sizes: Sizes) -> Result<(), TransformError> {
+        for (param, value) in sizes.fixed() {
+            s.apply(FixParameter::new(param, value))?;
+        }
+        match (self.problem, self.threads) {
+            (Problem::Bp10, _) => bp10::steps(s, sizes, self.number),
+            (Problem::Bp35, Threads::Planes) => bp35_planes::steps(s, sizes, self.number),
+            (Problem::Bp35, Threads::Cubes) => bp35_cubes::steps(s, sizes, self.number),
+            (Problem::Bp30, Threads::Planes) => bp30_planes::steps(s, sizes, self.number),
+            (Problem::Bp30, Threads::Cubes) => bp30_cubes::steps(s, sizes, self.number),
+        }
+    }
+
+    /// The primitive without which the kernel cannot be made.
+    #[must_use]
+    pub fn missing(self) -> Option<&'static str> {
+        match (self.problem, self.threads, self.number) {
+            (Problem::Bp30, Threads::Cubes, 1) => {
+                Some("it is three launches, and no primitive cuts a kernel into several")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn ideas(problem: Problem, threads: Threads) -> &'static [&'static str] {
+    match (problem, threads) {
+        (Problem::Bp10, Threads::Planes) => &bp10::IDEAS,
+        (Problem::Bp10, Threads::Cubes) => &[],
+        (Problem::Bp35, Threads::Planes) => &bp35_planes::IDEAS,
+        (Problem::Bp35, Threads::Cubes) => &bp35_cubes::IDEAS,
+        (Problem::Bp30, Threads::Planes) => &bp30_planes::IDEAS,
+        (Problem::Bp30, Threads::Cubes) => &bp30_cubes::IDEAS,
+    }
+}

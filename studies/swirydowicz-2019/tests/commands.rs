@@ -1,0 +1,84 @@
+//! The commands of the study.
+#![allow(clippy::unwrap_used)] // how a test fails
+
+use std::process::{Command, Output};
+
+fn study(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_study-swirydowicz-2019")).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn good(args: &[&str]) -> String {
+    let output = study(args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn bad(args: &[&str], code: i32) -> String {
+    let output = study(args);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stdout));
+    text(&output.stderr)
+}
+
+#[test]
+fn kernels_are_listed_with_what_is_missing() {
+    let list = good(&["list"]);
+    assert_eq!(list.lines().count(), 8 + 10 + 6 + 9 + 9);
+    assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
+    let missing = "cannot be reached: it is three launches, and no primitive cuts a kernel into several";
+    assert!(list.contains(missing), "{list}");
+    let refused = bad(&["recipe", "bp30.3d.1"], 1);
+    assert!(refused.contains("`bp30.3d.1` cannot be reached: it is three launches"), "{refused}");
+}
+
+#[test]
+fn recipes_load_as_those_of_the_library() {
+    let json = good(&["recipe", "bp35.2d.10", "--degree", "3"]);
+    let recipe = purlin::transforms::Recipe::from_json(&json).unwrap();
+    let kernel = purlin::ir::text::parse(include_str!("../kernels/bp35.purlin")).unwrap();
+    let expected =
+        "bp35.2d.10".parse::<study_swirydowicz_2019::recipes::Tuned>().unwrap().schedule(3).unwrap();
+    assert_eq!(recipe.apply(&kernel).unwrap(), *expected.kernel());
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let unknown = bad(&["recipe", "bp35.2d.11"], 2);
+    let message = "no kernel is called `bp35.2d.11`; kernels are called like bp35.2d.10, `list` shows them";
+    assert!(unknown.contains(message), "{unknown}");
+    let large = bad(&["recipe", "bp35.3d.6", "--degree", "10"], 2);
+    let message = "`bp35.3d.6` takes 1331 work-items an element at degree 10, and a group has at most 1024; \
+                   choose a lower degree or 2-D threads";
+    assert!(large.contains(message), "{large}");
+    let beginning = bad(&["time", "--device", "c", "--kernels", "bp3"], 2);
+    assert!(beginning.contains("no kernel is called `bp3` or begins so"), "{beginning}");
+    for degrees in ["0", "16", "3-2", "x"] {
+        bad(&["time", "--device", "c", "--degrees", degrees], 2);
+    }
+}
+
+#[test]
+fn kernels_are_timed_once_and_have_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("study.jsonl").to_string_lossy().into_owned();
+    let kernels = ["--kernels", "bp10.2d.2,bp10.2d.7", "--degrees", "1-2", "--elements", "9", "--db", &db];
+    let time = [&["time", "--device", "c", "--min-seconds", "0"], &kernels[..]].concat();
+    assert_eq!(text(&study(&time).stderr).lines().filter(|l| l.contains(" of streaming, ")).count(), 4);
+    assert_eq!(text(&study(&time).stderr), "");
+    let pictures = dir.path().to_string_lossy().into_owned();
+    let page =
+        good(&["page", "--db", &db, "--dir", &pictures, "--multiprocessors", "2", "--clock-mhz", "1e-9"]);
+    for word in [
+        "## BP1.0, 2-D threads, 9 elements",
+        "| N | 2 | 7 | copy | best | which |",
+        "\n| 2 | ",
+        "2. partial results in two arrays of local memory (local memory bounds it, equation (13), at N = 1, 2)",
+    ] {
+        assert!(page.contains(word), "no `{word}` in {page}");
+    }
+    let svg = std::fs::read_to_string(dir.path().join("bp10_2d_9.svg")).unwrap();
+    assert!(svg.contains("● kernel 7"), "{svg}");
+}

@@ -1,0 +1,159 @@
+//! Operations, bytes and barriers of the kernels against closed formulas, and the rooflines against
+//! what the publication reports.
+#![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
+
+use purlin::analysis::stats::{AccessKind, Statistics, statistics};
+use purlin::codegen::{Options, Target, generate};
+use purlin::ir::Kernel;
+use std::collections::BTreeMap;
+use study_swirydowicz_2019::model::{
+    Traffic, operations, shared_bandwidth, shared_roofline, shared_traffic, streaming_roofline, traffic,
+};
+use study_swirydowicz_2019::problem::{MAX_DEGREE, Problem, Sizes};
+use study_swirydowicz_2019::recipes::{RecipeError, Tuned};
+
+const PROBLEMS: [Problem; 3] = [Problem::Bp10, Problem::Bp35, Problem::Bp30];
+
+fn counted(kernel: &Kernel, sizes: Sizes) -> Statistics {
+    let mut params = BTreeMap::from([("ne".to_owned(), 1)]);
+    let names = sizes.fixed().into_iter().map(|(name, value)| (name.to_owned(), value));
+    params.extend(names.filter(|(name, _)| kernel.var(name).is_some()));
+    statistics(kernel, &params).unwrap()
+}
+
+/// Bytes of fields and factors: distinct ones, or every access.
+fn moved(stats: &Statistics, distinct: bool) -> Traffic {
+    let bytes = |kind| -> u64 {
+        let fields = ["u", "w", "g", "y"].iter().filter_map(|name| stats.var(name));
+        let of = |traffic: &purlin::analysis::stats::Traffic| {
+            8 * if distinct { traffic.footprint } else { traffic.accesses }
+        };
+        fields.map(|v| of(v.traffic(kind))).sum()
+    };
+    Traffic { read: bytes(AccessKind::Read), written: bytes(AccessKind::Write) }
+}
+
+/// The kernel, or none where a primitive is missing or a group is too small.
+fn tuned(name: &str, degree: usize) -> Option<Kernel> {
+    match name.parse::<Tuned>().unwrap().schedule(degree) {
+        Ok(schedule) => Some(schedule.kernel().clone()),
+        Err(RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. }) => None,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn plain_kernels_have_the_operations_and_the_bytes_of_the_formulas() {
+    for problem in PROBLEMS {
+        for degree in 1..=MAX_DEGREE {
+            let sizes = Sizes { problem, degree };
+            let stats = counted(&sizes.plain().unwrap(), sizes);
+            assert!(stats.exact());
+            // `y` is accumulated in place where it is not a sum: its first read finds what was written
+            let found = moved(&stats, true);
+            assert_eq!((stats.flops(), found.written), (operations(sizes), traffic(sizes).written));
+            let read_back = if problem == Problem::Bp35 { found.written } else { 0 };
+            assert_eq!(found.read - read_back, traffic(sizes).read, "{problem} at degree {degree}");
+        }
+    }
+}
+
+#[test]
+fn figures_at_degree_7() {
+    let at = |problem| Sizes { problem, degree: 7 };
+    assert_eq!(PROBLEMS.map(|p| operations(at(p))), [63_225, 58_368, 154_350]);
+    let bytes = PROBLEMS.map(|p| traffic(at(p)));
+    assert_eq!(bytes.map(|t| (t.read, t.written)), [(9_928, 4_096), (32_768, 4_096), (44_920, 4_096)]);
+}
+
+/// A step moves or reorders operations, and adds none.
+#[test]
+fn tuned_kernels_have_the_operations_of_the_plain_ones() {
+    for kernel in Tuned::all() {
+        let sizes = Sizes { problem: kernel.problem, degree: 2 };
+        let Some(tuned) = tuned(&kernel.to_string(), 2) else { continue };
+        assert_eq!(counted(&tuned, sizes).flops(), operations(sizes), "{kernel}");
+    }
+}
+
+/// From these kernels on, global memory is touched as rarely as can be. BP3.0 with 3-D threads reads
+/// columns of `u` from global memory to the end.
+#[test]
+fn the_last_kernels_move_every_byte_once() {
+    for (name, first) in [("bp10.2d", 3), ("bp35.2d", 7), ("bp35.3d", 5), ("bp30.2d", 2), ("bp30.3d", 10)] {
+        for kernel in Tuned::all().into_iter().filter(|k| k.to_string().starts_with(name)) {
+            let sizes = Sizes { problem: kernel.problem, degree: 2 };
+            let Some(tuned) = tuned(&kernel.to_string(), 2) else { continue };
+            let once = moved(&counted(&tuned, sizes), false) == traffic(sizes);
+            assert_eq!(once, kernel.number >= first, "{kernel}");
+        }
+    }
+}
+
+fn barriers(name: &str, degree: usize) -> usize {
+    let kernel = tuned(name, degree).unwrap();
+    let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    program.source.matches("__syncthreads()").count()
+}
+
+/// Świrydowicz et al. 2019, §6: kernel 7 of BP1.0 has five barriers, kernel 6 some for each layer;
+/// §7: kernel 6 of BP3.5 with 3-D threads has two.
+#[test]
+fn barriers_are_those_of_the_publication() {
+    assert_eq!(barriers("bp10.2d.7", 7), 5);
+    // one after the matrix is there, and four for each of the 9 layers
+    assert_eq!(barriers("bp10.2d.6", 7), 1 + 4 * 9);
+    assert_eq!(barriers("bp35.3d.6", 7), 2);
+}
+
+/// Each term of a contraction reads an entry of the matrix and one of the field.
+#[test]
+fn local_memory_is_counted_access_by_access() {
+    let n = 8;
+    let found = shared_traffic(&tuned("bp35.3d.6", 7).unwrap()).unwrap();
+    let expected =
+        Traffic { read: 8 * (12 * n * n * n * n + n * n * n), written: 8 * (n * n + 4 * n * n * n) };
+    assert_eq!(found, expected);
+}
+
+/// Świrydowicz et al. 2019, §6: kernel 8 makes "almost a half" fewer loads of `I`.
+#[test]
+fn symmetry_halves_the_loads_of_the_matrix() {
+    for (name, before) in [("bp10.2d.8", "bp10.2d.7"), ("bp30.2d.9", "bp30.2d.5")] {
+        let sizes = Sizes { problem: name.parse::<Tuned>().unwrap().problem, degree: 7 };
+        let loads = |name| counted(&tuned(name, 7).unwrap(), sizes).var("s_I").unwrap().reads.accesses;
+        // columns of each contraction times terms times results: 9 and 8 are both met, half of 9 is 5
+        let (n, m) = (8, 9);
+        let columns = [n * n, m * n, m * m];
+        let all: u64 = columns.iter().map(|c| 2 * c * n * m).sum();
+        let half: u64 = columns.iter().map(|c| c * (n * 5 + m * 4)).sum();
+        assert_eq!((loads(before), loads(name)), (all, half), "{name}");
+    }
+}
+
+/// The device of the publication: 549 GB/s in theory (§3), 56 multiprocessors (§5), 1126 MHz.
+const P100_BYTES_PER_S: f64 = 549e9;
+
+#[test]
+fn rooflines_hold_what_was_published() {
+    let roof = |problem, degree| {
+        let sizes = Sizes { problem, degree };
+        streaming_roofline(operations(sizes), traffic(sizes), P100_BYTES_PER_S)
+    };
+    // §6 to §8: the best kernels, and six times the reference kernel of BP3.5, all below the roof
+    for (problem, published) in
+        [(Problem::Bp10, 2.5e12), (Problem::Bp35, 6.0 * 200e9), (Problem::Bp30, 1.6e12)]
+    {
+        let best = (1..=MAX_DEGREE).map(|degree| roof(problem, degree)).fold(0.0, f64::max);
+        assert!((0.3..1.0).contains(&(published / best)), "{problem}: {published} of {best}");
+        // Figure 1: it rises with the degree
+        assert!((1..MAX_DEGREE).all(|degree| roof(problem, degree) < roof(problem, degree + 1)));
+    }
+    // §6, Figure 5: local memory bounds kernels 6 and 7 of BP1.0 at high degrees
+    let sizes = Sizes { problem: Problem::Bp10, degree: MAX_DEGREE };
+    for name in ["bp10.2d.6", "bp10.2d.7"] {
+        let shared = shared_traffic(&tuned(name, MAX_DEGREE).unwrap()).unwrap();
+        let bound = shared_roofline(operations(sizes), shared, shared_bandwidth(56, 1.126e9));
+        assert!(bound < roof(Problem::Bp10, MAX_DEGREE), "{name}: {bound}");
+    }
+}
