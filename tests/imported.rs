@@ -12,6 +12,7 @@ use purlin::forms::tabulated::{Precision, Role, Space};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, ScalarType};
 use purlin::runtime::open;
+use purlin::tuning::known::is_functional;
 use purlin::tuning::transform;
 use purlin::{Loaded, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
 
@@ -65,6 +66,9 @@ fn tiling(sizes: &TilingSizes) -> TilingParameters {
 /// facets all but tilings.
 fn mappings(kernel: &impl CellKernel, all_kinds: bool) -> Vec<Mapping> {
     let mut all = vec![Mapping::SingleCell { cells: 8 }];
+    if is_functional(kernel) {
+        all.push(Mapping::SummedCells { cells: 6, constant_tables: true });
+    }
     let Ok(program) = kernel.program() else { return all };
     if !program.shares_tables || all_kinds {
         all.push(Mapping::StagedCells { cells: 8, constant_tables: false });
@@ -119,7 +123,7 @@ macro_rules! samples {
 }
 
 samples! {
-    block_stokes 1, curl_curl 1, energy 2, face_penalty 1, hyperelasticity 2, interior_penalty 9, laplace 5,
+    block_stokes 1, curl_curl 1, energy 4, face_penalty 1, hyperelasticity 2, interior_penalty 9, laplace 5,
     laplace_matrix 1, mixed_poisson 1, stokes 1, vector_mass 5,
 }
 
@@ -161,6 +165,29 @@ fn parts_of_the_mesh_are_mapped() {
                     each facet reads entries of the tables of its own, which the strategies `single_cell`, \
                     `staged_cells` and `point_tiles` take; kernels of forms have them, with the tags of lowering";
     assert_eq!([tiled(true), tiled(false)], [expected, expected]);
+}
+
+#[test]
+fn only_functionals_are_summed() {
+    let refused = |name: &str| {
+        let mapping = Mapping::SummedCells { cells: 8, constant_tables: false };
+        transform(&from_json(&read(name)).unwrap().kernels[0], &mapping).unwrap_err().to_string()
+    };
+    let end = "; kernels of forms have them, with the tags of lowering";
+    assert_eq!(
+        refused("laplace"),
+        format!(
+            "transform: the kernel `laplace` is no operator action of known stages: `scatter_y` adds to an element of \
+             each cell, needed one number for all cells; take another strategy{end}"
+        )
+    );
+    assert_eq!(
+        refused("laplace_matrix"),
+        format!(
+            "transform: the kernel `laplace_matrix` is no operator action of known stages: each cell stores a result of \
+             its own, which the strategy `single_cell` takes{end}"
+        )
+    );
 }
 
 #[test]
@@ -250,7 +277,7 @@ fn sub_elements_of_one_array_are_tiled() {
 
 #[test]
 fn single_precision_under_every_mapping() {
-    for (name, kernels) in [("laplace", 2), ("interior_penalty", 6), ("energy", 2)] {
+    for (name, kernels) in [("laplace", 2), ("interior_penalty", 6), ("energy", 4)] {
         let mut form = from_json(&read(name)).unwrap().form;
         form.scalar = Precision::F32;
         let imported = Imported::new(form, &TabulatedOptions::default()).unwrap();

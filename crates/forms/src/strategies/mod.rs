@@ -11,11 +11,13 @@ mod point_tiles;
 mod single_cell;
 mod staged_cells;
 mod staging;
+mod summed_cells;
 
 pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
 pub use staged_cells::{StagedCells, staged_cells};
+pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 
 use crate::program::NotAnAction;
 use purlin_ir::{AddressSpace, Kernel, VarKind, Variable};
