@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// # Source
 /// Kulkarni & Klöckner 2025, Table 2.
 pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(sizes(&*form.program()?))
+    Ok(sizes(form.program()?.with_tiles_of_tables(form.kernel())?))
 }
 
 /// The sizes of a staged tiling: functions that are evaluated with the same matrices are one.
@@ -24,7 +24,7 @@ pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> 
 /// # Errors
 /// As [`tiling_sizes`].
 pub fn staged_tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(sizes(&form.program()?.with_shared_columns()))
+    Ok(sizes(&form.program()?.with_tiles_of_tables(form.kernel())?.with_shared_columns()))
 }
 
 fn sizes(program: &CellProgram) -> TilingSizes {
@@ -60,7 +60,9 @@ fn trial(program: &CellProgram, evaluation: &Evaluation) -> SpaceSizes {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_forms::lowering::{LoweringOptions, lower};
+    use purlin_forms::element::{CellShape, ElementFamily};
+    use purlin_forms::form::{Form, FunctionSpace, coefficient, div, dx, grad, inner, split, test};
+    use purlin_forms::lowering::{LoweringOptions, TabulatedOptions, lower, lower_tabulated, tabulate};
     use purlin_kernels::Operator;
 
     fn sizes(operator: Operator, dim: usize, degree: usize) -> TilingSizes {
@@ -97,6 +99,47 @@ mod tests {
             assert_eq!((s.trial, s.word_bytes), (trial, 8), "{operator} {dim}-D P{degree}");
             assert_eq!(s.test, space(&s.test.name), "{operator} {dim}-D P{degree}");
         }
+    }
+
+    /// The sizes of the kernels of a form on any spaces, one a sub-element of its test function.
+    fn kernels(form: &Form) -> Vec<TilingSizes> {
+        let mut tabulated = tabulate(form, &LoweringOptions::new("k")).unwrap();
+        // cells of one orientation have nothing to transform
+        tabulated.spaces.iter_mut().for_each(|space| space.transforms.clear());
+        let options = TabulatedOptions { split_results: true, ..TabulatedOptions::default() };
+        let kernels = lower_tabulated(&tabulated, &options).unwrap();
+        kernels.iter().map(|k| tiling_sizes(k).unwrap()).collect()
+    }
+
+    /// The nodes and derivatives of the trial functions, then those of the test function.
+    fn row(s: &TilingSizes) -> (Vec<(u64, u64)>, (u64, u64)) {
+        let sizes = |s: &SpaceSizes| (s.nodes, s.derivatives);
+        (s.trial.iter().map(sizes).collect(), sizes(&s.test))
+    }
+
+    /// Kulkarni & Klöckner 2025, Table 2, row by row.
+    #[test]
+    fn sizes_are_those_of_table_2() {
+        let scalar = |cell| {
+            let space = FunctionSpace::scalar(cell, 2);
+            (coefficient("u", &space), test(&space))
+        };
+        let of = |form: Form| kernels(&form).iter().map(row).collect::<Vec<_>>();
+        let (u, v) = scalar(CellShape::Interval);
+        assert_eq!(of(u * v * dx()), [(vec![(3, 1)], (3, 1))]);
+        let (u, v) = scalar(CellShape::Triangle);
+        assert_eq!(of(&u * &v * dx()), [(vec![(6, 1)], (6, 1))]);
+        assert_eq!(of(inner(grad(u), grad(v)) * dx()), [(vec![(6, 2)], (6, 2))]);
+
+        let cell = CellShape::Triangle;
+        let flux = FunctionSpace::of(cell, ElementFamily::BrezziDouglasMarini, 3);
+        let space = FunctionSpace::mixed(cell, [flux, FunctionSpace::discontinuous(cell, 2)]);
+        let (w, z) = (split(&coefficient("w", &space)), split(&test(&space)));
+        let form = (inner(&w[0], &z[0]) + &w[1] * div(&z[0]) + &z[1] * div(&w[0])) * dx();
+        let [flux, potential] = <[_; 2]>::try_from(of(form)).unwrap();
+        assert_eq!(flux, (vec![(20, 2), (6, 1)], (20, 6)));
+        // the table lists the potential, of which nothing is evaluated, with no derivative
+        assert_eq!(potential, (vec![(20, 4)], (6, 1)));
     }
 
     #[test]

@@ -8,10 +8,11 @@ use purlin::codegen::{Options, generate};
 use purlin::forms::import::{Imported, from_json, from_json_with};
 use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
 use purlin::forms::program::CellKernel;
-use purlin::forms::tabulated::{Role, Space};
+use purlin::forms::tabulated::{Precision, Role, Space};
 use purlin::interp::{Memory, interpret};
-use purlin::ir::Kernel;
+use purlin::ir::{Kernel, ScalarType};
 use purlin::runtime::open;
+use purlin::tuning::known::is_functional;
 use purlin::tuning::transform;
 use purlin::{Loaded, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
 
@@ -37,12 +38,13 @@ fn outputs(imported: &Imported, kernel: usize) -> Vec<String> {
     outputs.map(|a| a.name.clone()).collect()
 }
 
+/// Results of a device, of either precision.
 fn found(kernel: &Kernel, memory: &Memory, outputs: &[String], place: &str) -> Vec<f64> {
     let device = open(place).unwrap();
     let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
     let loaded = Loaded::new(&*device, &program, &laid_out(kernel, memory)).unwrap();
     loaded.launch().unwrap();
-    outputs.iter().flat_map(|name| loaded.f64s(name).unwrap()).collect()
+    outputs.iter().flat_map(|name| loaded.value(name).unwrap().to_f64()).collect()
 }
 
 /// Tiles of about half of each size.
@@ -60,13 +62,21 @@ fn tiling(sizes: &TilingSizes) -> TilingParameters {
     }
 }
 
-/// Mappings that take a kernel: of one with a cell program all kinds, or else two of them.
+/// Mappings that take a kernel: of one with a cell program all kinds, or else two of them; of
+/// facets all but tilings.
 fn mappings(kernel: &impl CellKernel, all_kinds: bool) -> Vec<Mapping> {
     let mut all = vec![Mapping::SingleCell { cells: 8 }];
-    if kernel.program().is_ok() {
+    if is_functional(kernel) {
+        all.push(Mapping::SummedCells { cells: 6, constant_tables: true });
+    }
+    let Ok(program) = kernel.program() else { return all };
+    if !program.shares_tables || all_kinds {
+        all.push(Mapping::StagedCells { cells: 8, constant_tables: false });
+        all.push(Mapping::PointTiles { cells: 8, sums: 4 });
+    }
+    if program.shares_tables {
         all.push(Mapping::StagedTiling(tiling(&staged_tiling_sizes(kernel).unwrap())));
         if all_kinds {
-            all.push(Mapping::StagedCells { cells: 8, constant_tables: false });
             all.push(Mapping::Tiling(tiling(&tiling_sizes(kernel).unwrap())));
         }
     }
@@ -75,6 +85,10 @@ fn mappings(kernel: &impl CellKernel, all_kinds: bool) -> Vec<Mapping> {
 
 /// Each kernel of a form under each mapping that takes it; their names.
 fn check(name: &str, imported: &Imported, all_kinds: bool) -> Vec<String> {
+    check_within(TOLERANCE, name, imported, all_kinds)
+}
+
+fn check_within(tolerance: f64, name: &str, imported: &Imported, all_kinds: bool) -> Vec<String> {
     let divisions = [5, 3, 2][imported.form.cell.dim() - 1];
     let mut done = Vec::new();
     for (k, lowered) in imported.kernels.iter().enumerate() {
@@ -90,7 +104,7 @@ fn check(name: &str, imported: &Imported, all_kinds: bool) -> Vec<String> {
                 .unwrap_or_else(|e| panic!("{name}, kernel `{}`, {mapping}: {e}", lowered.kernel.name));
             for place in ["c", "opencl"] {
                 let error = RelativeError::between(&found(&kernel, &memory, &outputs, place), &expected);
-                assert!(error.is_within(TOLERANCE), "{name}, {mapping}, {place}: {error:?}");
+                assert!(error.is_within(tolerance), "{name}, {mapping}, {place}: {error:?}");
             }
             done.push(format!("{} {mapping}", lowered.kernel.name));
         }
@@ -109,8 +123,8 @@ macro_rules! samples {
 }
 
 samples! {
-    block_stokes 1, curl_curl 1, energy 2, face_penalty 1, hyperelasticity 2, interior_penalty 6, laplace 4,
-    laplace_matrix 1, mixed_poisson 1, stokes 1, vector_mass 4,
+    block_stokes 1, curl_curl 1, energy 4, face_penalty 1, hyperelasticity 2, interior_penalty 9, laplace 5,
+    laplace_matrix 1, mixed_poisson 1, stokes 1, vector_mass 5,
 }
 
 #[test]
@@ -121,6 +135,59 @@ fn a_strategy_says_why_it_does_not_take_a_kernel() {
     let expected = "transform: the kernel `stokes` is no operator action of known stages: its result is no vector, which \
                     the strategy `single_cell` takes; kernels of forms have them, with the tags of lowering";
     assert_eq!(error, expected);
+}
+
+/// A subdomain of cells is tiled like all of them; facets are not, and say so.
+#[test]
+fn parts_of_the_mesh_are_mapped() {
+    let mut form = from_json(&read("laplace")).unwrap().form;
+    form.integrals[0].subdomains = vec![3];
+    let imported = Imported::new(form, &TabulatedOptions::default()).unwrap();
+    let done = check("laplace on a subdomain", &imported, false);
+    assert_eq!(done.len(), 2, "{done:?}");
+    assert!(done[1].starts_with("laplace_cells_3 4x2 work-items"), "{done:?}");
+
+    let facets = &from_json(&read("interior_penalty")).unwrap().kernels[1];
+    let tiled = |staged: bool| {
+        let p = TilingParameters {
+            cells: 4,
+            work_items_per_cell: 2,
+            quad_tile: 3,
+            eval_rows: 3,
+            eval_cols: vec![6],
+            quad_rows: 6,
+            quad_cols: 3,
+        };
+        let mapping = if staged { Mapping::StagedTiling(p) } else { Mapping::Tiling(p) };
+        transform(facets, &mapping).unwrap_err().to_string()
+    };
+    let expected = "transform: the kernel `interior_penalty_exterior_facets_1` is no operator action of known stages: \
+                    each facet reads entries of the tables of its own, which the strategies `single_cell`, \
+                    `staged_cells` and `point_tiles` take; kernels of forms have them, with the tags of lowering";
+    assert_eq!([tiled(true), tiled(false)], [expected, expected]);
+}
+
+#[test]
+fn only_functionals_are_summed() {
+    let refused = |name: &str| {
+        let mapping = Mapping::SummedCells { cells: 8, constant_tables: false };
+        transform(&from_json(&read(name)).unwrap().kernels[0], &mapping).unwrap_err().to_string()
+    };
+    let end = "; kernels of forms have them, with the tags of lowering";
+    assert_eq!(
+        refused("laplace"),
+        format!(
+            "transform: the kernel `laplace` is no operator action of known stages: `scatter_y` adds to an element of \
+             each cell, needed one number for all cells; take another strategy{end}"
+        )
+    );
+    assert_eq!(
+        refused("laplace_matrix"),
+        format!(
+            "transform: the kernel `laplace_matrix` is no operator action of known stages: each cell stores a result of \
+             its own, which the strategy `single_cell` takes{end}"
+        )
+    );
 }
 
 #[test]
@@ -148,7 +215,7 @@ fn each_sub_element_has_a_kernel_that_is_tiled() {
     let options = TabulatedOptions { split_results: true, ..TabulatedOptions::default() };
     let split = from_json_with(&read("block_stokes"), &options).unwrap();
     let done = check("block_stokes", &split, true);
-    assert_eq!(done.len(), 8, "{done:?}");
+    assert_eq!(done.len(), 10, "{done:?}");
     let names: Vec<&str> = split.kernels.iter().map(|k| k.kernel.name.as_str()).collect();
     assert_eq!(names, ["block_stokes_0", "block_stokes_1"]);
 }
@@ -184,7 +251,7 @@ fn curved_cells_are_tiled() {
     let program = imported.kernels[0].program.as_ref().unwrap();
     let evaluated: Vec<&str> = program.blocks[0].evaluations.iter().map(|e| e.function.as_str()).collect();
     assert!(evaluated.contains(&"x") && evaluated.contains(&"u"), "{evaluated:?}");
-    assert_eq!(check("curved laplace", &imported, true).len(), 4);
+    assert_eq!(check("curved laplace", &imported, true).len(), 5);
 }
 
 #[test]
@@ -206,4 +273,17 @@ fn sub_elements_of_one_array_are_tiled() {
     let program = imported.kernels[0].program.as_ref().unwrap();
     assert_eq!(program.gathers.len(), 2, "{:?}", program.gathers);
     assert_eq!(check("mixed Poisson", &imported, false).len(), 4);
+}
+
+#[test]
+fn single_precision_under_every_mapping() {
+    for (name, kernels) in [("laplace", 2), ("interior_penalty", 6), ("energy", 4)] {
+        let mut form = from_json(&read(name)).unwrap().form;
+        form.scalar = Precision::F32;
+        let imported = Imported::new(form, &TabulatedOptions::default()).unwrap();
+        assert!(imported.kernels.iter().all(|k| k.kernel.vars.values().all(|v| v.ty != ScalarType::F64)));
+        // 2e-5: sums of some hundred products in f32 in another order
+        let done = check_within(2e-5, name, &imported, false);
+        assert_eq!(done.len(), kernels, "{done:?}");
+    }
 }

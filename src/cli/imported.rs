@@ -7,6 +7,8 @@ use super::source::{FileSource, ImportedKernel, Source};
 use super::values::read_mesh;
 use purlin::Random;
 use purlin::autotune::{Candidate, Mapping};
+use purlin::forms::program::CellKernel;
+use purlin::tuning::known::is_functional;
 
 /// Divisions of a side of the unit mesh, by dimension: the interpreter judges the result.
 const DIVISIONS: [usize; 3] = [64, 8, 3];
@@ -56,9 +58,11 @@ pub fn kernels_of(source: Source, what: &str) -> Vec<Source> {
 }
 
 /// Mappings of one entity to a work-item: those of kernels that no other strategy takes.
-pub fn single_cells() -> Vec<Candidate> {
+pub fn single_cells(form: &impl CellKernel) -> Vec<Candidate> {
     let sizes = [32, 64, 128, 256];
     let plain = sizes.map(|cells| Mapping::SingleCell { cells });
     let constant = sizes.map(|cells| Mapping::ConstantCells { cells });
-    plain.into_iter().chain(constant).map(Candidate::unranked).collect()
+    let summed = sizes.map(|cells| Mapping::SummedCells { cells, constant_tables: true });
+    let summed = summed.into_iter().filter(|_| is_functional(form));
+    plain.into_iter().chain(constant).chain(summed).map(Candidate::unranked).collect()
 }

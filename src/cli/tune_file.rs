@@ -102,7 +102,7 @@ fn choose(
     let Some(script) = script else {
         let found = candidates(lowered, cells, model, local_bytes, args.trials.budget);
         if found.is_err() && is_json(what) {
-            return Ok(single_cells());
+            return Ok(single_cells(lowered));
         }
         return found.map_err(|error| {
             Failure::Usage(format!(
@@ -307,6 +307,7 @@ fn finish(
         | Mapping::ConstantCells { .. }
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
+        | Mapping::SummedCells { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

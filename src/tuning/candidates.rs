@@ -124,7 +124,8 @@ impl<'m> Choice<'m> {
 }
 
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
-/// small, the `budget` best ranked tilings, and half as many staged ones.
+/// small, the `budget` best ranked tilings, and half as many staged ones; tilings not of facets,
+/// each of which reads entries of the tables of its own.
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -140,6 +141,9 @@ pub fn candidates(
         return Ok(found);
     }
     found.extend(Candidate::beyond_single_cell(table_bytes(form.kernel())));
+    if !form.program()?.shares_tables {
+        return Ok(found);
+    }
     found.extend(Choice::new(form, cells, model, local_bytes)?.ranked(budget));
     let largest = model.occupancy.as_ref().map_or(u64::MAX, |o| o.local_bytes_per_group);
     found.extend(staged(form, local_bytes.min(largest), budget.div_ceil(2))?);

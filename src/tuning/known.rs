@@ -6,6 +6,7 @@
 //! 2. what is shipped for the device's architecture: for the operator, or for the operator whose
 //!    sizes are nearest, with as many tiles;
 //! 3. what suits most forms on that architecture;
+//!    A functional has one update of the result a group;
 //! 4. on other cards, the tiling that the cost model ranks first;
 //! 5. on a processor, cells in the lanes of vectors;
 //! 6. one cell a work-item.
@@ -22,6 +23,7 @@ use purlin_autotune::{
 };
 use purlin_codegen::{Options, Program, generate};
 use purlin_forms::program::CellKernel;
+use purlin_forms::strategies::adds_to_numbers;
 use purlin_ir::Kernel;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
 use purlin_transforms::Recipe;
@@ -90,6 +92,8 @@ pub enum Source {
     },
     /// What suits most forms on the architecture of this device.
     Usual(&'static str),
+    /// Cells that add to one number: one update of the result a group.
+    Sums,
     /// The best of the tilings that the cost model ranks.
     Ranked,
     /// Cells in the lanes of a processor's vectors.
@@ -109,6 +113,9 @@ impl fmt::Display for Source {
             }
             Self::Usual(device) => {
                 write!(f, "good for most forms on an {device}; `purlin tune` may find a better one")
+            }
+            Self::Sums => {
+                f.write_str("one update of the result a group; `purlin tune` may find a better one")
             }
             Self::Ranked => f.write_str("ranked first by the cost model"),
             Self::Lanes => f.write_str("a vector of cells; `purlin tune` may find a better one"),
@@ -141,12 +148,23 @@ pub fn known(
     } else if let Some((mapping, _)) = fastest(&|r| Some(r.workload.case.as_str()) == sought.case) {
         found.push(Known { mapping, source: Source::SameCase });
     }
+    if device.backend == Backend::Cuda && is_functional(form) {
+        let constant_tables = !Candidate::beyond_single_cell(table_bytes(form.kernel())).is_empty();
+        let mapping = Mapping::SummedCells { cells: GROUP_OF_ANY, constant_tables };
+        found.push(Known { mapping, source: Source::Sums });
+    }
     found.extend(shipped(form, sought, device));
     if device.backend == Backend::C {
         found.extend([LANES, LANES_OF_ANY].map(|mapping| Known { mapping, source: Source::Lanes }));
     }
     found.push(Known { mapping: Mapping::SINGLE_CELL, source: Source::Nothing });
     found
+}
+
+/// Whether all cells add to the same numbers.
+#[must_use]
+pub fn is_functional(form: &impl CellKernel) -> bool {
+    form.cell_loop().is_ok_and(|cells| adds_to_numbers(form.kernel(), &cells))
 }
 
 /// What is shipped for the architecture of a card: for the operator, or else for the nearest one,
@@ -407,6 +425,20 @@ mod tests {
             refused,
             "generate: staged cells, 32 a group: found 0 bytes of local memory on the device, needed 3568"
         );
+    }
+
+    #[test]
+    fn functionals_are_summed_in_groups() {
+        let text = include_str!("../../crates/forms/tests/tabulated/energy.json");
+        let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+        let sought = Sought { case: None, dim: 2 };
+        let card = device("another card", Backend::Cuda, "sm_80");
+        let attempt = |k: &Known| mapped(&lowered, &k.mapping, &card, &Options::default());
+        let (chosen, _) = super::first(known(&lowered, sought, &card, &[]), attempt).unwrap();
+        let mapping = Mapping::SummedCells { cells: 128, constant_tables: true };
+        assert_eq!(chosen, Known { mapping, source: Source::Sums });
+        let host = device("a processor", Backend::C, "x86_64");
+        assert!(known(&lowered, sought, &host, &[]).iter().all(|k| k.source != Source::Sums));
     }
 
     /// Every shipped mapping can be applied to the kernel that it is for, with either quadrature

@@ -23,8 +23,8 @@ use purlin_autotune::{Mapping, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::program::CellKernel;
 use purlin_forms::strategies::{
-    MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, multi_level_tiling, point_tiles,
-    single_cell_per_work_item, staged_cells,
+    MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells, multi_level_tiling,
+    point_tiles, single_cell_per_work_item, staged_cells, summed_cells,
 };
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
@@ -62,6 +62,12 @@ pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, R
             form.program()
                 .map_err(StrategyError::from)
                 .and_then(|p| staged_cells(form.kernel(), &p, &strategy))
+        }
+        Mapping::SummedCells { cells, constant_tables } => {
+            let strategy = SummedCells { work_group: signed(*cells), constant_tables: *constant_tables };
+            form.cell_loop()
+                .map_err(StrategyError::from)
+                .and_then(|cells| summed_cells(form.kernel(), &cells, &strategy))
         }
         Mapping::Tiling(p) => tiled(form, p, false),
         Mapping::StagedTiling(p) => tiled(form, p, true),

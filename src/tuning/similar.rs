@@ -93,6 +93,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::ConstantCells { .. }
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
+        | Mapping::SummedCells { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

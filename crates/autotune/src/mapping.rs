@@ -37,6 +37,14 @@ pub enum Mapping {
         /// Whether the tables are in constant memory.
         constant_tables: bool,
     },
+    /// One cell a work-item, tables in constant memory where `constant_tables` says, and what the
+    /// cells of a group add to one number summed in a tree: functionals.
+    SummedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+        /// Whether the tables are in constant memory.
+        constant_tables: bool,
+    },
     /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
     /// The same with gather and scatter through local memory, and one tile of a matrix for all
@@ -72,6 +80,10 @@ impl fmt::Display for Mapping {
             Self::StagedCells { cells, constant_tables } => {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "staged cells, {cells} a group{tables}")
+            }
+            Self::SummedCells { cells, constant_tables } => {
+                let tables = if *constant_tables { ", constant tables" } else { "" };
+                write!(f, "summed cells, {cells} a group{tables}")
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),

@@ -133,9 +133,9 @@ impl<'a> Builder<'a> {
                 declared.insert(*node, b.temporary(names.fresh(name), ty, []));
             }
         }
-        let no_program = match needed.entities {
-            Entities { over: IntegralType::Cell, listed: false } => None,
-            Entities { .. } => Some("its loop is not over all cells".into()),
+        let no_program = match needed.entities.over {
+            IntegralType::Cell | IntegralType::ExteriorFacet => None,
+            IntegralType::InteriorFacet => Some("its loop is over facets with two cells each".into()),
         };
         Ok(Self {
             form,

@@ -82,8 +82,9 @@ impl Deriving<'_> {
                 per_cell.push(array);
             }
         }
+        let shares_tables = self.shares_tables(&roles)?;
         let cells = CellLoop { cell: Loop::named(roles.cell), commits: statements(&roles.commits) };
-        Ok(CellProgram { cells, gathers, per_cell, element, blocks })
+        Ok(CellProgram { cells, gathers, per_cell, element, blocks, shares_tables })
     }
 
     fn element(&self, roles: &Roles) -> Found<ElementVector> {
@@ -215,6 +216,27 @@ impl Deriving<'_> {
             });
         }
         Ok(found)
+    }
+
+    /// Whether no table of the products is read through an index from memory.
+    fn shares_tables(&self, roles: &Roles) -> Found<bool> {
+        let evaluations = roles.blocks.iter().flat_map(|b| &b.evaluations).flat_map(|e| &e.products);
+        let mut shared = true;
+        for insn in evaluations.chain(roles.blocks.iter().flat_map(|b| &b.products)) {
+            self.insn(insn)?.rhs.for_each(&mut |e| {
+                if let Expr::Load(access) = e
+                    && matches!(self.kernel.vars[access.var].kind, VarKind::Table(_))
+                {
+                    let loads = |index: &Expr| {
+                        let mut found = false;
+                        index.for_each(&mut |e| found |= matches!(e, Expr::Load(_)));
+                        found
+                    };
+                    shared &= !access.index.iter().any(loads);
+                }
+            });
+        }
+        Ok(shared)
     }
 
     fn is_read_in(&self, var: VarId, iname: &str) -> bool {

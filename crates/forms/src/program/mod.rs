@@ -44,6 +44,9 @@ pub struct CellProgram {
     pub element: ElementVector,
     /// One for each quadrature rule, in textual order.
     pub blocks: Vec<Block>,
+    /// Whether all cells read the same entries of the tables; facets read those of their number in
+    /// the cell.
+    pub shares_tables: bool,
 }
 
 /// A loop over cells that adds to a result: all that a mapping of one cell to a work-item must
@@ -152,6 +155,19 @@ pub struct NotAnAction {
 }
 
 impl CellProgram {
+    /// The roles, if a tile of a table serves all cells of a group.
+    ///
+    /// # Errors
+    /// Tables of which each cell or facet reads entries of its own.
+    pub fn with_tiles_of_tables(&self, kernel: &Kernel) -> Result<&Self, NotAnAction> {
+        if self.shares_tables {
+            return Ok(self);
+        }
+        let found = "each facet reads entries of the tables of its own, which the strategies `single_cell`, \
+                     `staged_cells` and `point_tiles` take";
+        Err(NotAnAction { kernel: kernel.name.clone(), found: found.into() })
+    }
+
     /// What an evaluation reads.
     pub fn inputs<'p>(&'p self, evaluation: &'p Evaluation) -> impl Iterator<Item = &'p Gather> {
         evaluation.inputs.iter().filter_map(|k| self.gathers.get(*k))

@@ -12,12 +12,14 @@ mod single_cell;
 mod staged_cells;
 mod staging;
 mod sum_factorise;
+mod summed_cells;
 
 pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
 pub use staged_cells::{StagedCells, staged_cells};
 pub use sum_factorise::{TensorContraction, sum_factorise, tensor_contractions};
+pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 
 use crate::program::NotAnAction;
 use purlin_ir::{AddressSpace, Kernel, VarKind, Variable};

@@ -60,7 +60,8 @@ const MAX_UNROLLED: i64 = 2048;
 /// gathered degrees of freedom are shared. Returns the kernel and the recipe that made it.
 ///
 /// # Errors
-/// A parameter out of its bounds, or a step that was refused.
+/// Tables of which facets read entries of their own, a parameter out of its bounds, or a step that
+/// was refused.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, §4.2, equations (16) to (22), and Algorithm 4.
@@ -69,6 +70,7 @@ pub fn multi_level_tiling(
     program: &CellProgram,
     args: &MultiLevelTiling,
 ) -> Result<(Kernel, Recipe), StrategyError> {
+    let program = program.with_tiles_of_tables(kernel)?;
     let shared = args.staged.then(|| program.with_shared_columns());
     args.check(shared.as_ref().unwrap_or(program))?;
     applied(kernel, |s| {
