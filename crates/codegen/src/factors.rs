@@ -75,7 +75,7 @@ fn take_remainder(rest: &mut Affine, floor: &Atom, d: i64, part: Part, found: &m
         return;
     }
     // floor(n/d) is floor(floor(n/a) / (d/a))
-    for a in inner_divisors(d) {
+    for a in inner_divisors(d).filter(|a| may_be_part(rest, floor, numerator, *a)) {
         let (n, d) = (numerator.floor_div(a), d / a);
         if n.coefficient(floor) != 0 || n.terms().is_empty() {
             continue;
@@ -86,6 +86,18 @@ fn take_remainder(rest: &mut Affine, floor: &Atom, d: i64, part: Part, found: &m
             return;
         }
     }
+}
+
+/// Whether the terms of `floor(numerator/a)` may be among those of `rest`, seen without the
+/// division: what `a` does not divide is left as a quotient, which must be there too.
+fn may_be_part(rest: &Affine, floor: &Atom, numerator: &Affine, a: i64) -> bool {
+    let left = numerator.terms().iter().filter(|(_, c)| c % a != 0);
+    let divisor = a / left.fold(a, |g, (_, c)| gcd(g, *c));
+    let is_there =
+        |(atom, _): &(Atom, i64)| matches!(atom, Atom::Floor(_, d) if *d == divisor) && atom != floor;
+    // a quotient among the terms that `a` divides may cancel it
+    let cancels = |(atom, c): &(Atom, i64)| c % a == 0 && matches!(atom, Atom::Floor(..));
+    divisor == 1 || rest.terms().iter().any(is_there) || numerator.terms().iter().any(cancels)
 }
 
 /// As often as makes the quotient vanish, if so many of `n` are there.
