@@ -39,6 +39,8 @@ pub struct Polyhedral<'k> {
     /// What is assumed of the symbols.
     pub context: Vec<isl::Constraint>,
     positions: Vec<usize>,
+    /// The instructions in textual order.
+    order: Vec<InsnId>,
     loops: Vec<Vec<InameId>>,
     /// The number of each variable among the symbols.
     numbers: Vec<Option<usize>>,
@@ -69,7 +71,9 @@ impl<'k> Polyhedral<'k> {
     pub(crate) fn of(kernel: Cow<'k, Kernel>) -> Self {
         let mut positions = vec![0; kernel.insns.len()];
         let mut loops = vec![Vec::new(); kernel.insns.len()];
+        let mut order = Vec::with_capacity(kernel.insns.len());
         for (position, (insn, around)) in kernel.schedule().into_iter().enumerate() {
+            order.push(insn);
             positions[insn.index()] = position;
             loops[insn.index()] = around;
         }
@@ -82,8 +86,19 @@ impl<'k> Polyhedral<'k> {
         let origins = vec![OnceCell::new(); kernel.inames.len()];
         let instances = vec![OnceCell::new(); kernel.insns.len()];
         let (context, symbols) = (Vec::new(), OnceCell::new());
-        let mut this =
-            Self { kernel, params, context, positions, loops, numbers, symbols, values, origins, instances };
+        let mut this = Self {
+            kernel,
+            params,
+            context,
+            positions,
+            order,
+            loops,
+            numbers,
+            symbols,
+            values,
+            origins,
+            instances,
+        };
         let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
             Assumption::Injective(_) => None,
@@ -95,6 +110,11 @@ impl<'k> Polyhedral<'k> {
     /// Position of an instruction in textual order.
     pub fn position(&self, insn: InsnId) -> usize {
         self.positions[insn.index()]
+    }
+
+    /// The instructions of the tree in textual order.
+    pub(crate) fn in_order(&self) -> &[InsnId] {
+        &self.order
     }
 
     /// Loops around an instruction, outer first.
