@@ -262,7 +262,12 @@ impl Walk<'_> {
                 let state = self.head(*l, state);
                 let once = self.block(body, state);
                 let once = self.head(*l, once);
-                let twice = self.block(body, self.next_iteration(*l, once));
+                let again = self.next_iteration(*l, once);
+                if again == state {
+                    // the second iteration is the first: without this, nests are walked 2^depth times
+                    return state.join(once);
+                }
+                let twice = self.block(body, again);
                 state.join(once).join(self.head(*l, twice))
             }
         }

@@ -10,7 +10,6 @@ use crate::polyhedral::Polyhedral;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::Constraint;
 use purlin_ir::ids::InameId;
-use std::cell::LazyCell;
 
 /// The values of the write's own loops at the instance that wrote the element.
 struct Instance<'a, 'k> {
@@ -40,7 +39,7 @@ pub fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, comm
     let mut equal = Vec::with_capacity(write.index.len());
     for (w, s) in write.index.iter().zip(site.index.iter()) {
         let (Some(w), Some(s)) = (w, s) else { return false };
-        equal.push((settled(poly, w), settled(poly, s)));
+        equal.push((poly.settled(w), poly.settled(s)));
     }
     join_digits(poly, &mut equal);
     for (w, s) in equal {
@@ -57,14 +56,11 @@ pub fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, comm
             instance.values.push(Value { iname: *l, value: Affine::constant(lo), range });
         }
     }
-    let known: LazyCell<Vec<Constraint>, _> = LazyCell::new(|| {
-        let loops = poly.loops(site.insn).iter().chain(&site.reduction);
-        let domains = loops.filter_map(|l| poly.kernel.inames[*l].domain.as_conjunction());
-        domains.flatten().map(|c| settled_constraint(poly, c)).collect()
-    });
+    let around = || poly.loops(site.insn).iter().chain(&site.reduction);
+    let known = |c: &Constraint| around().any(|l| poly.settled_domain(*l).contains(c));
     own.iter().all(|l| {
         let domain = poly.kernel.inames[*l].domain.as_conjunction();
-        domain.is_some_and(|all| all.iter().all(|c| instance.holds(c, &|c| known.contains(c))))
+        domain.is_some_and(|all| all.iter().all(|c| instance.holds(c, &known)))
     })
 }
 
@@ -109,24 +105,6 @@ fn without_known_quotients(poly: &Polyhedral, e: &Affine) -> Affine {
     };
     let terms = e.terms().iter().map(|(atom, c)| value(atom).times(*c));
     terms.fold(Affine::constant(e.constant_term()), |sum, term| sum.plus(&term))
-}
-
-/// The value of a loop that has one iteration wherever it runs.
-fn only_value(poly: &Polyhedral, atom: &Atom) -> Option<Affine> {
-    let Atom::Iname(l) = atom else { return None };
-    match bounds_of(poly, *l, &[(atom.clone(), 1)]) {
-        (Some(lo), Some(hi)) if lo == hi => Some(Affine::constant(lo)),
-        _ => None,
-    }
-}
-
-/// An expression with the values of loops of one iteration put in.
-fn settled(poly: &Polyhedral, e: &Affine) -> Affine {
-    e.substitute(&|atom| only_value(poly, atom))
-}
-
-fn settled_constraint(poly: &Polyhedral, c: &Constraint) -> Constraint {
-    c.substitute(&|atom| only_value(poly, atom))
 }
 
 impl Instance<'_, '_> {
@@ -176,7 +154,7 @@ impl Instance<'_, '_> {
             Atom::Iname(i) => self.value(*i).map(|v| v.value.clone()),
             Atom::Var(_) | Atom::Floor(..) => None,
         };
-        let c = match settled_constraint(self.poly, &c.substitute(&put_in)) {
+        let c = match self.poly.settled_constraint(&c.substitute(&put_in)) {
             Constraint::Zero(e) => Constraint::Zero(without_known_quotients(self.poly, &e)),
             Constraint::NonNegative(e) => Constraint::NonNegative(without_known_quotients(self.poly, &e)),
         };

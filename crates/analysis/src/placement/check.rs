@@ -288,6 +288,9 @@ impl Checker<'_, '_> {
     /// Whether a scalar bounds a loop around an instruction that is in no loop on the axis.
     fn is_bound_everywhere(&self, var: VarId, insn: InsnId, axis: Axis) -> bool {
         let (kernel, loops) = (&*self.poly.kernel, self.poly.loops(insn));
+        if !kernel.vars[var].is_integer_scalar() {
+            return false;
+        }
         let on_axis = |l: &InameId| axis_of(kernel.inames[*l].tag) == Some(axis);
         first_bounded_by(kernel, loops, var).is_some_and(|k| !loops[..k].iter().any(on_axis))
     }
