@@ -2,7 +2,8 @@
 
 use crate::answers::Answers;
 use crate::deps::{
-    AccessSite, Dependence, DependenceGraph, Labels, access_sites, dependence_graph, dependences_through,
+    AccessSite, Dependence, DependenceGraph, Kinds, Labels, access_sites, dependence_graph,
+    dependences_through,
 };
 use crate::entries::Entries;
 use crate::inside::{self, AccessReach, Outside};
@@ -44,8 +45,16 @@ pub struct Analysis<'k> {
     polyhedral: OnceCell<Polyhedral<'k>>,
     labels: OnceCell<Rc<Labels>>,
     /// By variable.
-    dependences: OnceCell<Vec<OnceCell<Vec<Dependence>>>>,
+    dependences: OnceCell<Vec<Through>>,
     facts: Arc<Facts>,
+}
+
+/// The dependences through a variable.
+#[derive(Debug, Default)]
+struct Through {
+    all: OnceCell<Vec<Dependence>>,
+    /// The flows alone, where those were asked for first.
+    flows: OnceCell<Vec<Dependence>>,
 }
 
 /// The facts of a kernel that outlive an analysis of it: plain data, which may go to other threads.
@@ -171,7 +180,7 @@ impl<'k> Analysis<'k> {
     /// # Errors
     /// A failure of isl.
     pub fn dependences(&self) -> Result<Vec<&Dependence>, IslError> {
-        self.dependences_where(&|_, _| true)
+        self.dependences_where(&|_, _| Some(Kinds::All))
     }
 
     /// The dependences through some variables, in order of variables and text: see
@@ -180,7 +189,7 @@ impl<'k> Analysis<'k> {
     /// # Errors
     /// A failure of isl.
     pub fn dependences_of(&self, wanted: &dyn Fn(VarId) -> bool) -> Result<Vec<&Dependence>, IslError> {
-        self.dependences_where(&|var, _| wanted(var))
+        self.dependences_where(&|var, _| wanted(var).then_some(Kinds::All))
     }
 
     /// The dependences through every variable by which some pair of instructions may depend on each
@@ -194,29 +203,42 @@ impl<'k> Analysis<'k> {
     ) -> Result<Vec<&Dependence>, IslError> {
         self.dependences_where(&|_, sites| {
             let mut writes = sites.iter().filter(|s| s.writes());
-            writes.any(|w| sites.iter().any(|s| concerns(w.insn, s.insn)))
+            writes.any(|w| sites.iter().any(|s| concerns(w.insn, s.insn))).then_some(Kinds::All)
         })
+    }
+
+    /// The dependences of these kinds through each variable, in order of variables and text.
+    pub(crate) fn dependences_of_kinds(
+        &self,
+        kinds: &dyn Fn(VarId) -> Kinds,
+    ) -> Result<Vec<&Dependence>, IslError> {
+        self.dependences_where(&|var, _| Some(kinds(var)))
     }
 
     fn dependences_where(
         &self,
-        wanted: &dyn Fn(VarId, &[AccessSite]) -> bool,
+        wanted: &dyn Fn(VarId, &[AccessSite]) -> Option<Kinds>,
     ) -> Result<Vec<&Dependence>, IslError> {
-        let cells = self.dependences.get_or_init(|| vec![OnceCell::new(); self.kernel.vars.len()]);
+        let none = || self.kernel.vars.ids().map(|_| Through::default()).collect();
+        let cells = self.dependences.get_or_init(none);
         let mut found = Vec::new();
         for ((var, sites), cell) in self.kernel.vars.ids().zip(self.all_sites()).zip(cells) {
-            let constant = is_symbol(self.kernel, var) || !sites.iter().any(AccessSite::writes);
-            if constant || !wanted(var, sites) {
+            if is_symbol(self.kernel, var) || !sites.iter().any(AccessSite::writes) {
                 continue;
             }
-            let through = match cell.get() {
+            let Some(kinds) = wanted(var, sites) else { continue };
+            let asked = match kinds {
+                Kinds::All => &cell.all,
+                Kinds::Flows => &cell.flows,
+            };
+            let through = match cell.all.get().or_else(|| asked.get()) {
                 Some(known) => known,
                 None => {
-                    let all = dependences_through(self, var)?;
-                    cell.get_or_init(|| all)
+                    let through = dependences_through(self, var, kinds)?;
+                    asked.get_or_init(|| through)
                 }
             };
-            found.extend(through);
+            found.extend(through.iter().filter(|d| kinds.hold(d.kind)));
         }
         Ok(found)
     }

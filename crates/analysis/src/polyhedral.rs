@@ -5,6 +5,7 @@
 //! a constraint on any other scalar is dropped, which makes a set larger and is reported as
 //! inexact.
 
+use crate::deps::bounds_of;
 use crate::placement::index_origin;
 use crate::question::{Instances, Shared, Symbols, Union, union_of};
 use purlin_ir::affine::{Affine, Atom};
@@ -39,6 +40,8 @@ pub struct Polyhedral<'k> {
     /// What is assumed of the symbols.
     pub context: Vec<isl::Constraint>,
     positions: Vec<usize>,
+    /// The instructions in textual order.
+    order: Vec<InsnId>,
     loops: Vec<Vec<InameId>>,
     /// The number of each variable among the symbols.
     numbers: Vec<Option<usize>>,
@@ -47,6 +50,10 @@ pub struct Polyhedral<'k> {
     values: Vec<OnceCell<Shared<Union>>>,
     /// The value of each loop at index 0 of its axis.
     origins: Vec<OnceCell<Affine>>,
+    /// The value of each loop that has one iteration.
+    only_values: Vec<OnceCell<Option<i64>>>,
+    /// The constraints on each loop with those values put in.
+    settled: Vec<OnceCell<Vec<Constraint>>>,
     /// Where each instruction runs.
     instances: Vec<OnceCell<Shared<Instances>>>,
 }
@@ -69,7 +76,9 @@ impl<'k> Polyhedral<'k> {
     pub(crate) fn of(kernel: Cow<'k, Kernel>) -> Self {
         let mut positions = vec![0; kernel.insns.len()];
         let mut loops = vec![Vec::new(); kernel.insns.len()];
+        let mut order = Vec::with_capacity(kernel.insns.len());
         for (position, (insn, around)) in kernel.schedule().into_iter().enumerate() {
+            order.push(insn);
             positions[insn.index()] = position;
             loops[insn.index()] = around;
         }
@@ -80,10 +89,25 @@ impl<'k> Polyhedral<'k> {
         symbols.enumerate().for_each(|(k, v)| numbers[v.index()] = Some(k));
         let values = vec![OnceCell::new(); kernel.inames.len()];
         let origins = vec![OnceCell::new(); kernel.inames.len()];
+        let only_values = vec![OnceCell::new(); kernel.inames.len()];
+        let settled = vec![OnceCell::new(); kernel.inames.len()];
         let instances = vec![OnceCell::new(); kernel.insns.len()];
         let (context, symbols) = (Vec::new(), OnceCell::new());
-        let mut this =
-            Self { kernel, params, context, positions, loops, numbers, symbols, values, origins, instances };
+        let mut this = Self {
+            kernel,
+            params,
+            context,
+            positions,
+            order,
+            loops,
+            numbers,
+            symbols,
+            values,
+            origins,
+            only_values,
+            settled,
+            instances,
+        };
         let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
             Assumption::Params(c) => this.constraint(c, Side::Source),
             Assumption::Injective(_) | Assumption::Symmetric(_) => None,
@@ -95,6 +119,11 @@ impl<'k> Polyhedral<'k> {
     /// Position of an instruction in textual order.
     pub fn position(&self, insn: InsnId) -> usize {
         self.positions[insn.index()]
+    }
+
+    /// The instructions of the tree in textual order.
+    pub(crate) fn in_order(&self) -> &[InsnId] {
+        &self.order
     }
 
     /// Loops around an instruction, outer first.
@@ -113,6 +142,41 @@ impl<'k> Polyhedral<'k> {
     pub(crate) fn origin(&self, iname: InameId) -> &Affine {
         let domain = &self.kernel.inames[iname].domain;
         self.origins[iname.index()].get_or_init(|| index_origin(domain, iname))
+    }
+
+    /// An expression with the values of loops of one iteration put in.
+    pub(crate) fn settled(&self, e: &Affine) -> Affine {
+        let mut changes = false;
+        e.for_each_symbol(&mut |atom| changes |= self.only_value(atom).is_some());
+        if changes { e.substitute(&|atom| self.only_value(atom).map(Affine::constant)) } else { e.clone() }
+    }
+
+    /// The same for a constraint.
+    pub(crate) fn settled_constraint(&self, c: &Constraint) -> Constraint {
+        let e = self.settled(c.expr());
+        match c {
+            Constraint::Zero(_) => Constraint::Zero(e),
+            Constraint::NonNegative(_) => Constraint::NonNegative(e),
+        }
+        .normalised()
+    }
+
+    /// The constraints on a loop with the values of loops of one iteration put in; none if they are
+    /// no conjunction.
+    pub(crate) fn settled_domain(&self, iname: InameId) -> &[Constraint] {
+        self.settled[iname.index()].get_or_init(|| {
+            let domain = self.kernel.inames[iname].domain.as_conjunction().unwrap_or_default();
+            domain.iter().map(|c| self.settled_constraint(c)).collect()
+        })
+    }
+
+    /// The value of a loop that has one iteration wherever it runs.
+    fn only_value(&self, atom: &Atom) -> Option<i64> {
+        let Atom::Iname(l) = atom else { return None };
+        *self.only_values[l.index()].get_or_init(|| match bounds_of(self, *l, &[(atom.clone(), 1)]) {
+            (Some(lo), Some(hi)) if lo == hi => Some(lo),
+            _ => None,
+        })
     }
 
     /// The number of a variable among the symbols, if it is one.

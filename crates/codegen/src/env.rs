@@ -13,6 +13,7 @@ use purlin_ir::{
     Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, ScalarType, VarId, VarKind,
 };
 use std::cell::Cell;
+use std::cmp::Ordering;
 
 /// Number of hardware indices: three axes of groups, then three of work-items.
 pub(crate) const HARDWARE: usize = 6;
@@ -221,6 +222,30 @@ impl<'k> Env<'k> {
         plain.meet(sum)
     }
 
+    /// The interval of `e - f`, without making the difference where it needs no remainders.
+    fn interval_of_difference(&self, e: &Affine, f: &Affine) -> Interval {
+        if [e, f].iter().any(|e| e.terms().iter().any(|(a, _)| matches!(a, Atom::Floor(..)))) {
+            return self.interval(&e.minus(f));
+        }
+        let (mut left, mut right) = (e.terms().iter().peekable(), f.terms().iter().peekable());
+        let mut sum = Interval::point(e.constant_term().saturating_sub(f.constant_term()));
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (None, None) => return sum,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((a, _)), Some((b, _))) => a.cmp(b),
+            };
+            let x = if order == Ordering::Greater { None } else { left.next() };
+            let y = if order == Ordering::Less { None } else { right.next() };
+            let coefficient = |term: Option<&(Atom, i64)>| term.map_or(0, |(_, c)| *c);
+            let c = coefficient(x).saturating_sub(coefficient(y));
+            if let (Some((atom, _)), true) = (x.or(y), c != 0) {
+                sum = sum.plus(self.atom_range(atom).times(c));
+            }
+        }
+    }
+
     /// Range of a resolved expression: intervals, sharpened by facts where they do not fit 32 bits.
     pub(crate) fn range(&self, e: &Affine) -> Interval {
         let mut range = self.interval(e);
@@ -264,7 +289,7 @@ impl<'k> Env<'k> {
     /// Whether a resolved expression is certainly not negative here.
     pub(crate) fn is_non_negative(&self, e: &Affine) -> bool {
         self.interval(e).lo >= 0
-            || self.facts.iter().any(|f| self.interval(&e.minus(f)).lo >= 0)
+            || self.facts.iter().any(|f| self.interval_of_difference(e, f).lo >= 0)
             || purlin_ir::elimination::implied(&self.relevant(e), e)
     }
 

@@ -74,8 +74,11 @@ fn take_remainder(rest: &mut Affine, floor: &Atom, d: i64, part: Part, found: &m
     if rest.coefficient(floor) == 0 {
         return;
     }
-    // floor(n/d) is floor(floor(n/a) / (d/a))
-    for a in inner_divisors(d) {
+    let is_floor = |(atom, _): &(Atom, i64)| matches!(atom, Atom::Floor(..)) && atom != floor;
+    let others = rest.terms().iter().any(is_floor) || numerator.terms().iter().any(is_floor);
+    // floor(n/d) is floor(floor(n/a) / (d/a)), which is a quotient itself for a > 1
+    let divisors = if others { inner_divisors(d) } else { vec![1] };
+    for a in divisors.into_iter().filter(|a| may_be_part(rest, floor, numerator, *a)) {
         let (n, d) = (numerator.floor_div(a), d / a);
         if n.coefficient(floor) != 0 || n.terms().is_empty() {
             continue;
@@ -86,6 +89,18 @@ fn take_remainder(rest: &mut Affine, floor: &Atom, d: i64, part: Part, found: &m
             return;
         }
     }
+}
+
+/// Whether the terms of `floor(numerator/a)` may be among those of `rest`, seen without the
+/// division: what `a` does not divide is left as a quotient, which must be there too.
+fn may_be_part(rest: &Affine, floor: &Atom, numerator: &Affine, a: i64) -> bool {
+    let left = numerator.terms().iter().filter(|(_, c)| c % a != 0);
+    let divisor = a / left.fold(a, |g, (_, c)| gcd(g, *c));
+    let is_there =
+        |(atom, _): &(Atom, i64)| matches!(atom, Atom::Floor(_, d) if *d == divisor) && atom != floor;
+    // a quotient among the terms that `a` divides may cancel it
+    let cancels = |(atom, c): &(Atom, i64)| c % a == 0 && matches!(atom, Atom::Floor(..));
+    divisor == 1 || rest.terms().iter().any(is_there) || numerator.terms().iter().any(cancels)
 }
 
 /// As often as makes the quotient vanish, if so many of `n` are there.
@@ -104,10 +119,10 @@ const MAX_INNER_DIVISOR: i64 = 1 << 12;
 
 /// The divisors of `d` below it and below [`MAX_INNER_DIVISOR`], ascending: those up to its root,
 /// then their cofactors.
-fn inner_divisors(d: i64) -> impl Iterator<Item = i64> {
+fn inner_divisors(d: i64) -> Vec<i64> {
     let small: Vec<i64> = (1..MAX_INNER_DIVISOR).take_while(|a| *a <= d / a).filter(|a| d % a == 0).collect();
     let large: Vec<i64> = small.iter().rev().map(|a| d / a).filter(|b| *b > d / b).collect();
-    small.into_iter().chain(large).take_while(move |a| *a < d.min(MAX_INNER_DIVISOR))
+    small.into_iter().chain(large).take_while(|a| *a < d.min(MAX_INNER_DIVISOR)).collect()
 }
 
 /// Whether all of `k*n` is in `e`, perhaps with more of the same.
@@ -256,7 +271,7 @@ mod tests {
     fn inner_divisors_are_all_there_are() {
         for d in (1..200).chain([4095, 4096, 4097, 8192, 16_777_216, 30_030 * 17, i64::MAX]) {
             let expected: Vec<_> = (1..d.min(MAX_INNER_DIVISOR)).filter(|a| d % a == 0).collect();
-            assert_eq!(inner_divisors(d).collect::<Vec<_>>(), expected, "{d}");
+            assert_eq!(inner_divisors(d), expected, "{d}");
         }
     }
 

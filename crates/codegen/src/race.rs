@@ -8,6 +8,7 @@ use crate::ast::{Block, Fence, Name, Stmt};
 use crate::error::CodegenError;
 use purlin_analysis::placement::{Barrier, first_bounded_by};
 use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
+use std::collections::BTreeMap;
 
 /// Checks that a barrier separates the two sides of every sync.
 ///
@@ -19,7 +20,7 @@ pub(crate) fn check(
     names: &[Name],
     body: &Block,
 ) -> Result<(), CodegenError> {
-    match first_race(kernel, syncs, names, body) {
+    match Outline::of(kernel, syncs, names, body).first_race() {
         None => Ok(()),
         Some(sync) => Err(CodegenError::Race {
             first: kernel.insns[sync.source].name.clone(),
@@ -41,18 +42,23 @@ pub(crate) fn drop_needless(kernel: &Kernel, syncs: &[Barrier], names: &[Name], 
     if barriers * size * syncs.len().max(1) > BUDGET {
         return;
     }
-    for k in (0..barriers).rev() {
-        let mut fewer = body.clone();
-        let Some(fence) = remove(&mut fewer, &mut { k }) else { continue };
-        if first_race(kernel, syncs, names, &fewer).is_some() {
-            let Some(before) = k.checked_sub(1) else { continue };
-            widen(&mut fewer, &mut { before }, fence);
-            if first_race(kernel, syncs, names, &fewer).is_some() {
-                continue;
-            }
+    let mut outline = Outline::of(kernel, syncs, names, body);
+    for k in (0..outline.fences.len()).rev() {
+        let kept = outline.fences.clone();
+        let Some(fence) = outline.fences[k].take() else { continue };
+        if outline.first_race().is_none() {
+            continue;
         }
-        *body = fewer;
+        let before = k.checked_sub(1).and_then(|before| outline.fences[before].as_mut());
+        let widened = before.map(|before| {
+            before.local |= fence.local;
+            before.global |= fence.global;
+        });
+        if widened.is_none() || outline.first_race().is_some() {
+            outline.fences = kept;
+        }
     }
+    settle(body, &mut outline.fences.into_iter());
 }
 
 /// Barriers and statements in a statement.
@@ -61,77 +67,157 @@ fn counts(stmt: &Stmt) -> (usize, usize) {
     stmt.body().into_iter().flatten().map(counts).fold(own, |(a, b), (c, d)| (a + c, b + d))
 }
 
-/// Removes the k-th barrier; what it ordered.
-fn remove(block: &mut Block, k: &mut usize) -> Option<Fence> {
-    for at in 0..block.len() {
-        if let Stmt::Barrier(fence) = block[at] {
-            if *k == 0 {
-                block.remove(at);
-                return Some(fence);
+/// Gives each barrier, in textual order, what it is to order; one that is to order nothing goes.
+fn settle(block: &mut Block, fences: &mut impl Iterator<Item = Option<Fence>>) {
+    block.retain_mut(|stmt| {
+        if let Stmt::Barrier(fence) = stmt {
+            let settled = fences.next().flatten();
+            *fence = settled.unwrap_or(*fence);
+            return settled.is_some();
+        }
+        if let Some(body) = stmt.body_mut() {
+            settle(body, fences);
+        }
+        true
+    });
+}
+
+/// What of the code decides whether a barrier separates the syncs. The walk goes over it for every
+/// sync, and again for every barrier that may go.
+struct Outline<'s> {
+    events: Vec<Event>,
+    /// What each barrier orders, in textual order; none: it is taken away.
+    fences: Vec<Option<Fence>>,
+    ends: Vec<Ends<'s>>,
+}
+
+/// What the walk meets.
+enum Event {
+    /// Instructions that run as one, all of which are ends of syncs.
+    Run(Vec<InsnId>),
+    /// The barrier of this number.
+    Barrier(usize),
+    /// The next copy of the body of a loop.
+    Iteration(Loop),
+    /// What runs under a condition.
+    If(Vec<Event>),
+    /// A loop.
+    For(Loop, Vec<Event>),
+}
+
+/// A loop by its name in the code: the first iname of this name, if there is one.
+type Loop = Option<InameId>;
+
+/// The ends of a sync and the loops that count for it.
+struct Ends<'s> {
+    sync: &'s Barrier,
+    /// Whether it is through global memory, else local.
+    global: bool,
+    carrier: Loop,
+    /// The outermost loop around source and sink whose bounds are what they read.
+    bounded: [Loop; 2],
+    /// Sequential loops around both, outer first.
+    common: Vec<Loop>,
+}
+
+impl<'s> Outline<'s> {
+    fn of(kernel: &Kernel, syncs: &'s [Barrier], names: &[Name], body: &Block) -> Self {
+        let mut first: BTreeMap<&Name, InameId> = BTreeMap::new();
+        for (iname, name) in kernel.inames.ids().zip(names) {
+            first.entry(name).or_insert(iname);
+        }
+        let mut is_end = vec![false; kernel.insns.len()];
+        for sync in syncs {
+            is_end[sync.source.index()] = true;
+            is_end[sync.sink.index()] = true;
+        }
+        let mut loops = vec![Vec::new(); kernel.insns.len()];
+        for (insn, around) in kernel.schedule() {
+            loops[insn.index()] = around;
+        }
+        let by_name = |i: &InameId| first.get(&names[i.index()]).copied();
+        let ends = syncs.iter().map(|sync| Ends::of(kernel, sync, &loops, &by_name)).collect();
+        let mut fences = Vec::new();
+        let events = events(body, &|name| first.get(name).copied(), &is_end, &mut fences);
+        Self { events, fences, ends }
+    }
+
+    fn first_race(&self) -> Option<&'s Barrier> {
+        let mut ends = self.ends.iter();
+        let found = ends.find(|ends| {
+            let mut walk = Walk { ends, fences: &self.fences, race: false };
+            walk.block(&self.events, State::default());
+            walk.race
+        });
+        found.map(|ends| ends.sync)
+    }
+}
+
+/// The events of statements in order; numbers their barriers.
+fn events(
+    block: &Block,
+    by_name: &dyn Fn(&Name) -> Loop,
+    is_end: &[bool],
+    fences: &mut Vec<Option<Fence>>,
+) -> Vec<Event> {
+    let mut found = Vec::new();
+    let run = |origins: &mut dyn Iterator<Item = InsnId>| {
+        let ends: Vec<_> = origins.filter(|insn| is_end[insn.index()]).collect();
+        (!ends.is_empty()).then_some(Event::Run(ends))
+    };
+    for stmt in block {
+        found.extend(match stmt {
+            Stmt::Comment(_) | Stmt::Declare(_) => None,
+            Stmt::Assign { origin, .. } => run(&mut origin.iter().copied()),
+            Stmt::Atomic(a) => run(&mut [a.origin].into_iter()),
+            Stmt::Intrinsic(i) => run(&mut i.origins.iter().copied()),
+            Stmt::Barrier(fence) => {
+                fences.push(Some(*fence));
+                Some(Event::Barrier(fences.len() - 1))
             }
-            *k -= 1;
-        } else if let Some(fence) = block[at].body_mut().and_then(|b| remove(b, k)) {
-            return Some(fence);
+            Stmt::Iteration(name) => Some(Event::Iteration(by_name(name))),
+            Stmt::If { body, .. } => Some(Event::If(events(body, by_name, is_end, fences))),
+            Stmt::For(f) => Some(Event::For(by_name(&f.name), events(&f.body, by_name, is_end, fences))),
+        });
+    }
+    found
+}
+
+impl<'s> Ends<'s> {
+    fn of(
+        kernel: &Kernel,
+        sync: &'s Barrier,
+        loops: &[Vec<InameId>],
+        by_name: &dyn Fn(&InameId) -> Loop,
+    ) -> Self {
+        let common = loops[sync.source.index()].iter().filter(|i| {
+            loops[sync.sink.index()].contains(i)
+                && !matches!(kernel.inames[**i].tag, AxisTag::Group(_) | AxisTag::Local(_))
+        });
+        let bounded = [sync.source, sync.sink].map(|insn| {
+            let around = &loops[insn.index()];
+            let reads = kernel.insns[insn].lhs.var != sync.var;
+            let outer = first_bounded_by(kernel, around, sync.var).filter(|_| reads);
+            outer.and_then(|k| by_name(&around[k]))
+        });
+        Self {
+            sync,
+            global: kernel.vars[sync.var].space == AddressSpace::Global,
+            carrier: sync.carrier.as_ref().and_then(by_name),
+            bounded,
+            common: common.map(by_name).collect(),
         }
     }
-    None
 }
 
-/// Lets the k-th barrier order the memory of another one, too.
-fn widen(block: &mut Block, k: &mut usize, more: Fence) -> bool {
-    block.iter_mut().any(|stmt| match stmt {
-        Stmt::Barrier(fence) if *k == 0 => {
-            fence.local |= more.local;
-            fence.global |= more.global;
-            true
-        }
-        Stmt::Barrier(_) => {
-            *k -= 1;
-            false
-        }
-        other @ (Stmt::Comment(_)
-        | Stmt::Declare(_)
-        | Stmt::Assign { .. }
-        | Stmt::Atomic(_)
-        | Stmt::Intrinsic(_)
-        | Stmt::If { .. }
-        | Stmt::For(_)
-        | Stmt::Iteration(_)) => other.body_mut().is_some_and(|b| widen(b, k, more)),
-    })
-}
-
+#[cfg(test)]
 fn first_race<'s>(
     kernel: &Kernel,
     syncs: &'s [Barrier],
     names: &[Name],
     body: &Block,
 ) -> Option<&'s Barrier> {
-    let mut loops = vec![Vec::new(); kernel.insns.len()];
-    for (insn, around) in kernel.schedule() {
-        loops[insn.index()] = around;
-    }
-    syncs.iter().find(|sync| {
-        let name = |i: &InameId| names[i.index()].clone();
-        let common = loops[sync.source.index()].iter().filter(|i| {
-            loops[sync.sink.index()].contains(i)
-                && !matches!(kernel.inames[**i].tag, AxisTag::Group(_) | AxisTag::Local(_))
-        });
-        let mut walk = Walk {
-            sync,
-            global: kernel.vars[sync.var].space == AddressSpace::Global,
-            carrier: sync.carrier.as_ref().map(name),
-            bounded: [sync.source, sync.sink].map(|insn| {
-                let around = &loops[insn.index()];
-                let reads = kernel.insns[insn].lhs.var != sync.var;
-                let outer = first_bounded_by(kernel, around, sync.var).filter(|_| reads);
-                outer.map(|k| name(&around[k]))
-            }),
-            common: common.map(name).collect(),
-            race: false,
-        };
-        walk.block(body, State::default());
-        walk.race
-    })
+    Outline::of(kernel, syncs, names, body).first_race()
 }
 
 /// What is known at a point.
@@ -150,63 +236,65 @@ impl State {
 }
 
 struct Walk<'a> {
-    sync: &'a Barrier,
-    /// Whether it is through global memory, else local.
-    global: bool,
-    carrier: Option<Name>,
-    /// The outermost loop around source and sink whose bounds are what they read.
-    bounded: [Option<Name>; 2],
-    /// Sequential loops around both, outer first.
-    common: Vec<Name>,
+    ends: &'a Ends<'a>,
+    fences: &'a [Option<Fence>],
     race: bool,
 }
 
 impl Walk<'_> {
-    fn block(&mut self, block: &Block, mut state: State) -> State {
-        for stmt in block {
-            state = self.stmt(stmt, state);
+    fn block(&mut self, block: &[Event], mut state: State) -> State {
+        for event in block {
+            state = self.event(event, state);
         }
         state
     }
 
-    fn stmt(&mut self, stmt: &Stmt, state: State) -> State {
-        match stmt {
-            Stmt::Comment(_) | Stmt::Declare(_) => state,
-            Stmt::Assign { origin, .. } => self.instruction(*origin, state),
-            Stmt::Atomic(a) => self.instruction(Some(a.origin), state),
-            Stmt::Intrinsic(i) => self.together(&i.origins, state),
-            Stmt::Barrier(fence) if self.is_ordered_by(*fence) => State::default(),
-            Stmt::Barrier(_) => state,
-            Stmt::Iteration(name) => self.next_iteration(name, state),
-            Stmt::If { body, .. } => state.join(self.block(body, state)),
-            Stmt::For(f) => {
-                let state = self.head(&f.name, state);
-                let once = self.block(&f.body, state);
-                let once = self.head(&f.name, once);
-                let twice = self.block(&f.body, self.next_iteration(&f.name, once));
-                state.join(once).join(self.head(&f.name, twice))
+    fn event(&mut self, event: &Event, state: State) -> State {
+        match event {
+            Event::Run(origins) => self.together(origins, state),
+            Event::Barrier(k) if self.fences[*k].is_some_and(|fence| self.is_ordered_by(fence)) => {
+                State::default()
+            }
+            Event::Barrier(_) => state,
+            Event::Iteration(l) => self.next_iteration(*l, state),
+            Event::If(body) => state.join(self.block(body, state)),
+            Event::For(l, body) => {
+                let state = self.head(*l, state);
+                let once = self.block(body, state);
+                let once = self.head(*l, once);
+                let again = self.next_iteration(*l, once);
+                if again == state {
+                    // the second iteration is the first: without this, nests are walked 2^depth times
+                    return state.join(once);
+                }
+                let twice = self.block(body, again);
+                state.join(once).join(self.head(*l, twice))
             }
         }
     }
 
     fn is_ordered_by(&self, fence: Fence) -> bool {
-        if self.global { fence.global } else { fence.local }
+        if self.ends.global { fence.global } else { fence.local }
     }
 
     /// The head of a loop reads its bounds.
-    fn head(&mut self, name: &Name, state: State) -> State {
-        let ends = [self.sync.source, self.sync.sink];
-        let reads = |k: &usize| self.bounded[*k].as_ref() == Some(name);
-        let read: Vec<_> = (0..2).filter(reads).map(|k| ends[k]).collect();
-        read.into_iter().fold(state, |state, insn| self.instruction(Some(insn), state))
+    fn head(&mut self, l: Loop, mut state: State) -> State {
+        let ends = [self.ends.sync.source, self.ends.sync.sink];
+        for (insn, bounded) in ends.into_iter().zip(self.ends.bounded) {
+            if l.is_some() && bounded == l {
+                state = self.instruction(insn, state);
+            }
+        }
+        state
     }
 
-    fn instruction(&mut self, origin: Option<InsnId>, mut state: State) -> State {
+    fn instruction(&mut self, origin: InsnId, mut state: State) -> State {
+        let sync = self.ends.sync;
         // The sink first: an instruction may be both, and does not race with its own instance.
-        if origin == Some(self.sync.sink) {
-            self.race |= if self.carrier.is_some() { state.carried } else { state.fresh };
+        if origin == sync.sink {
+            self.race |= if sync.carrier.is_some() { state.carried } else { state.fresh };
         }
-        if origin == Some(self.sync.source) {
+        if origin == sync.source {
             state.fresh = true;
         }
         state
@@ -214,16 +302,18 @@ impl Walk<'_> {
 
     /// Instructions that run as one: all sinks before any source.
     fn together(&mut self, origins: &[InsnId], state: State) -> State {
-        let after = origins.iter().map(|origin| self.instruction(Some(*origin), state));
-        after.collect::<Vec<_>>().into_iter().fold(state, State::join)
+        origins.iter().fold(state, |after, origin| after.join(self.instruction(*origin, state)))
     }
 
-    fn next_iteration(&self, name: &Name, state: State) -> State {
-        if self.carrier.as_ref() == Some(name) {
+    fn next_iteration(&self, l: Loop, state: State) -> State {
+        if l.is_none() {
+            return state;
+        }
+        if self.ends.carrier == l {
             return State { fresh: false, carried: state.carried | state.fresh };
         }
-        let depth = |name: &Name| self.common.iter().position(|l| l == name);
-        match (depth(name), self.carrier.as_ref().and_then(depth)) {
+        let depth = |l: Loop| self.ends.common.iter().position(|other| *other == l);
+        match (depth(l), self.ends.carrier.and_then(|carrier| depth(Some(carrier)))) {
             // inside of what carries the sync any two iterations are a pair
             (Some(own), Some(carrier)) if own > carrier => state,
             // an iteration of a common loop that does not carry the sync: its pairs are elsewhere
@@ -255,8 +345,12 @@ mod tests {
         let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
         let syncs = &placed.placement.barriers;
         assert_eq!(first_race(&kernel, syncs, &names, &body), None);
-        assert!(remove(&mut body, &mut { k }).is_some());
-        first_race(&kernel, syncs, &names, &body).cloned()
+        let mut outline = Outline::of(&kernel, syncs, &names, &body);
+        assert!(outline.fences[k].take().is_some());
+        let found = outline.first_race().cloned();
+        settle(&mut body, &mut outline.fences.into_iter());
+        assert_eq!(first_race(&kernel, syncs, &names, &body).cloned(), found);
+        found
     }
 
     #[test]

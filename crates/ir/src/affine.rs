@@ -84,18 +84,35 @@ impl Affine {
     /// `self + other`.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
-        let mut sum = self.clone();
-        for (atom, c) in &other.terms {
-            sum.add_term(atom.clone(), *c);
-        }
-        sum.constant = sum.constant.saturating_add(other.constant);
-        sum
+        self.plus_scaled(1, other)
     }
 
     /// `self - other`.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
-        self.plus(&other.times(-1))
+        self.plus_scaled(-1, other)
+    }
+
+    /// `self + factor * other`: both lists of terms are sorted, so that one pass merges them.
+    fn plus_scaled(&self, factor: i64, other: &Self) -> Self {
+        let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        let mut left = self.terms.iter().peekable();
+        for (atom, c) in &other.terms {
+            let mut sum = c.saturating_mul(factor);
+            while let Some(term) = left.next_if(|(a, _)| a <= atom) {
+                if term.0 == *atom {
+                    sum = sum.saturating_add(term.1);
+                } else {
+                    terms.push(term.clone());
+                }
+            }
+            if sum != 0 {
+                terms.push((atom.clone(), sum));
+            }
+        }
+        terms.extend(left.cloned());
+        let constant = self.constant.saturating_add(other.constant.saturating_mul(factor));
+        Self { terms, constant }
     }
 
     /// `self + value`.
@@ -112,6 +129,18 @@ impl Affine {
         }
         let terms = self.terms.iter().map(|(a, c)| (a.clone(), c.saturating_mul(factor))).collect();
         Self { terms, constant: self.constant.saturating_mul(factor) }
+    }
+
+    /// The coefficients divided by a positive common factor, the constant rounded down.
+    #[must_use]
+    pub(crate) fn divided(&self, common: i64) -> Self {
+        let constant = self.constant.div_euclid(common);
+        if self.terms.iter().any(|(a, _)| matches!(a, Atom::Floor(..))) {
+            // what is built by hand may hold floors that arithmetic would not leave
+            let divided = |(a, c): &(Atom, i64)| Self::from(a).times(c / common);
+            return self.terms.iter().map(divided).fold(Self::constant(constant), |sum, e| sum.plus(&e));
+        }
+        Self { terms: self.terms.iter().map(|(a, c)| (a.clone(), c / common)).collect(), constant }
     }
 
     /// `floor(self / divisor)` for a positive divisor; exact multiples leave the floor.
@@ -180,7 +209,7 @@ impl Affine {
                 Atom::Floor(numerator, d) => Some(numerator.substitute(replace).floor_div(*d)),
             };
             match value {
-                Some(value) => result = result.plus(&value.times(*c)),
+                Some(value) => result = result.plus_scaled(*c, &value),
                 None => result.add_term(atom.clone(), *c),
             }
         }

@@ -1,7 +1,7 @@
 //! Canonical ids: inames and instructions numbered in order of appearance, nothing unreachable.
 
 use crate::affine::{Affine, Atom};
-use crate::expr::Expr;
+use crate::expr::{Access, Expr};
 use crate::ids::{Id, InameId, InsnId};
 use crate::kernel::{Assumption, Kernel, Node};
 
@@ -29,8 +29,8 @@ impl Kernel {
         for (k, insn) in insns.iter().enumerate() {
             new_insn[insn.index()] = Some(InsnId::from_index(k));
         }
-        self.inames = self.inames.select(&order);
-        self.insns = self.insns.select(&insns);
+        self.inames = self.inames.taken(&order);
+        self.insns = self.insns.taken(&insns);
         self.rename_inames(&|i| new_iname[i.index()].unwrap_or(i));
         renumber_nodes(&mut self.body, &|i| new_iname[i.index()].unwrap_or(i), &|s| {
             new_insn[s.index()].unwrap_or(s)
@@ -51,25 +51,29 @@ impl Kernel {
                 iname.domain = iname.domain.substitute(&replace);
             }
         }
-        let mut rewrite = |e: Expr| match e {
-            Expr::Iname(i) => Expr::Iname(rename(i)),
-            Expr::Reduce(mut r) => {
-                r.inames = r.inames.into_iter().map(rename).collect();
-                Expr::Reduce(r)
-            }
-            other @ (Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_)) => other,
-        };
         for insn in self.insns.values_mut() {
-            insn.map_expressions(&mut rewrite);
+            let index = insn.lhs.index.iter_mut();
+            index.chain([&mut insn.rhs]).chain(&mut insn.predicate).for_each(|e| e.rename_inames(rename));
+        }
+    }
+}
+
+impl Expr {
+    /// Passes every iname through `rename`.
+    fn rename_inames(&mut self, rename: &dyn Fn(InameId) -> InameId) {
+        match self {
+            Self::Int(_) | Self::Real(_) | Self::RuleParam(_) => {}
+            Self::Iname(i) => *i = rename(*i),
+            Self::Load(Access { index: all, .. }) | Self::Call(_, all) | Self::Rule(_, all) => {
+                all.iter_mut().for_each(|e| e.rename_inames(rename));
+            }
+            Self::Unary(_, a) | Self::Cast(_, a) => a.rename_inames(rename),
+            Self::Binary(_, a, b) => [a, b].into_iter().for_each(|e| e.rename_inames(rename)),
+            Self::Select(c, a, b) => [c, a, b].into_iter().for_each(|e| e.rename_inames(rename)),
+            Self::Reduce(r) => {
+                r.inames.iter_mut().for_each(|i| *i = rename(*i));
+                r.body.rename_inames(rename);
+            }
         }
     }
 }

@@ -60,12 +60,12 @@ impl Constraint {
     pub fn normalised(self) -> Self {
         let common = self.expr().terms().iter().fold(0, |g, (_, c)| gcd(g, *c));
         match self {
-            Self::NonNegative(e) if common > 1 => Self::NonNegative(divide(&e, common)),
+            Self::NonNegative(e) if common > 1 => Self::NonNegative(e.divided(common)),
             Self::Zero(e) if !e.terms().is_empty() => {
                 let sign = if e.terms()[0].1 < 0 { -1 } else { 1 };
                 let e = e.times(sign);
                 if common > 1 && e.constant_term() % common == 0 {
-                    Self::Zero(divide(&e, common))
+                    Self::Zero(e.divided(common))
                 } else {
                     Self::Zero(e)
                 }
@@ -73,14 +73,6 @@ impl Constraint {
             other @ (Self::Zero(_) | Self::NonNegative(_)) => other,
         }
     }
-}
-
-fn divide(e: &Affine, common: i64) -> Affine {
-    let mut quotient = Affine::constant(e.constant_term().div_euclid(common));
-    for (atom, c) in e.terms() {
-        quotient = quotient.plus(&Affine::from(atom).times(c / common));
-    }
-    quotient
 }
 
 /// A union of conjunctions, sorted and without repetition.

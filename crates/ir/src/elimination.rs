@@ -73,12 +73,7 @@ fn infeasible(mut system: Vec<Affine>) -> bool {
 /// Divides by the common factor, the constant rounded down: no integer point is lost.
 fn tightened(f: Affine) -> Affine {
     let common = f.terms().iter().fold(0, |g, (_, c)| gcd(g, *c));
-    if common <= 1 {
-        return f;
-    }
-    f.terms().iter().fold(Affine::constant(f.constant_term().div_euclid(common)), |sum, (a, c)| {
-        sum.plus(&Affine::from(a).times(c / common))
-    })
+    if common <= 1 { f } else { f.divided(common) }
 }
 
 /// The atom whose elimination makes the fewest inequalities.

@@ -274,8 +274,8 @@ impl Expr {
     }
 
     /// Direct operands, left to right; those of an access are its index expressions.
-    pub fn operands(&self) -> impl DoubleEndedIterator<Item = &Expr> {
-        let (few, many): ([Option<&Expr>; 3], &[Expr]) = match self {
+    pub fn operands(&self) -> Operands<'_> {
+        let (boxed, listed): ([Option<&Expr>; 3], &[Expr]) = match self {
             Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => ([None; 3], &[]),
             Self::Load(access) => ([None; 3], &access.index),
             Self::Unary(_, a) | Self::Cast(_, a) => ([Some(a), None, None], &[]),
@@ -284,7 +284,7 @@ impl Expr {
             Self::Select(c, a, b) => ([Some(c), Some(a), Some(b)], &[]),
             Self::Reduce(r) => ([Some(&r.body), None, None], &[]),
         };
-        few.into_iter().flatten().chain(many)
+        Operands { boxed, listed: listed.iter() }
     }
 
     /// The conditions that a condition joins by `and`, in the order in which they are evaluated.
@@ -309,8 +309,24 @@ impl Expr {
     /// Calls `visit` with this expression and every expression inside it, outer before inner.
     pub fn for_each(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
-        for operand in self.operands() {
-            operand.for_each(visit);
+        match self {
+            Self::Int(_) | Self::Real(_) | Self::Iname(_) | Self::RuleParam(_) => {}
+            Self::Load(Access { index: all, .. }) | Self::Call(_, all) | Self::Rule(_, all) => {
+                for operand in all {
+                    operand.for_each(visit);
+                }
+            }
+            Self::Unary(_, a) | Self::Cast(_, a) => a.for_each(visit),
+            Self::Binary(_, a, b) => {
+                a.for_each(visit);
+                b.for_each(visit);
+            }
+            Self::Select(c, a, b) => {
+                c.for_each(visit);
+                a.for_each(visit);
+                b.for_each(visit);
+            }
+            Self::Reduce(r) => r.body.for_each(visit),
         }
     }
 
@@ -391,6 +407,31 @@ impl Expr {
             Some(sum) if c < 0 => sum - Self::Int(c.saturating_neg()),
             Some(sum) => sum + Self::Int(c),
         }
+    }
+}
+
+/// The direct operands of an expression: see [`Expr::operands`].
+#[derive(Clone, Debug)]
+pub struct Operands<'e> {
+    /// Those that have a box each; what was taken is gone.
+    boxed: [Option<&'e Expr>; 3],
+    /// Those that stand in a list.
+    listed: std::slice::Iter<'e, Expr>,
+}
+
+impl<'e> Iterator for Operands<'e> {
+    type Item = &'e Expr;
+
+    fn next(&mut self) -> Option<&'e Expr> {
+        let boxed = self.boxed.iter_mut().find_map(Option::take);
+        boxed.or_else(|| self.listed.next())
+    }
+}
+
+impl DoubleEndedIterator for Operands<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let listed = self.listed.next_back();
+        listed.or_else(|| self.boxed.iter_mut().rev().find_map(Option::take))
     }
 }
 

@@ -103,6 +103,21 @@ impl<I: Id, T> Arena<I, T> {
     }
 }
 
+impl<I: Id, T: Clone> Arena<I, T> {
+    /// The items that `keep` names, in its order; what it names twice is copied.
+    pub(crate) fn taken(self, keep: &[I]) -> Self {
+        let mut uses = vec![0_usize; self.len()];
+        keep.iter().for_each(|id| uses[id.index()] += 1);
+        let mut items: Vec<Option<T>> = self.items.into_iter().map(Some).collect();
+        let kept = keep.iter().filter_map(|id| {
+            let k = id.index();
+            uses[k] -= 1;
+            if uses[k] == 0 { items[k].take() } else { items[k].clone() }
+        });
+        kept.collect()
+    }
+}
+
 impl<I: Id, T> Index<I> for Arena<I, T> {
     type Output = T;
     fn index(&self, id: I) -> &T {

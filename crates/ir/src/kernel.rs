@@ -5,7 +5,7 @@ use crate::calls::Callee;
 use crate::constant::TableData;
 use crate::domain::Domain;
 use crate::expr::{Access, Expr, UpdateOp};
-use crate::ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
+use crate::ids::{Arena, CalleeId, InameId, InsnId, RuleId, VarId};
 use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -385,15 +385,5 @@ fn collect_loads<'a>(e: &'a Expr, reads: &mut Vec<&'a Access>) {
     }
     for operand in e.operands() {
         collect_loads(operand, reads);
-    }
-}
-
-impl<I: Id, T> Arena<I, T> {
-    /// The items `keep` names, in its order.
-    pub(crate) fn select(&self, keep: &[I]) -> Self
-    where
-        T: Clone,
-    {
-        keep.iter().map(|id| self[*id].clone()).collect()
     }
 }

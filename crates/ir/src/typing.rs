@@ -175,11 +175,15 @@ impl Kernel {
         })
     }
 
-    /// An expression without rules with the type of each of its parts, in one pass.
+    /// An expression without rules with the type of each of its parts, in one pass. An access is
+    /// one part: its indices have nothing to do with the type of the element.
     ///
     /// # Errors
     /// The first operation whose operands do not fit.
     pub fn typed<'e>(&self, e: &'e Expr) -> Result<TypedExpr<'e>, TypeError> {
+        if let Expr::Load(access) = e {
+            return Ok(TypedExpr { expr: e, ty: self.type_of_access(access, &[])?, operands: Vec::new() });
+        }
         let operands = e.operands().map(|o| self.typed(o)).collect::<Result<Vec<_>, _>>()?;
         let ty = match (e, operands.as_slice()) {
             (Expr::Unary(UnaryOp::Neg, _), [a]) => number("-", a.ty)?,
@@ -197,7 +201,7 @@ impl Kernel {
                 number(ty.name(), a.ty)?;
                 ExprType::Scalar(*ty)
             }
-            // a leaf, or an element
+            // a leaf
             (e, _) => self.type_of(e, &[])?,
         };
         Ok(TypedExpr { expr: e, ty, operands })
@@ -277,7 +281,7 @@ impl Kernel {
     }
 }
 
-/// An expression, its type and its operands in the order of [`Expr::operands`].
+/// An expression, its type and its operands in the order of [`Expr::operands`]; none of an access.
 #[derive(Clone, Debug)]
 pub struct TypedExpr<'e> {
     /// The expression.
@@ -297,7 +301,7 @@ fn type_of_call(
     let mut result = ExprType::WeakReal;
     for found in args {
         let found = found?;
-        result = result.join(found).filter(|r| r.is_real()).ok_or(TypeError::Operand {
+        result = result.join(found).filter(|r| r.is_real()).ok_or_else(|| TypeError::Operand {
             op: function.name().into(),
             needed: "real arguments",
             found,
@@ -327,7 +331,7 @@ fn truth(op: &str, found: ExprType) -> Result<ExprType, TypeError> {
 }
 
 fn joined(op: &str, left: ExprType, right: ExprType) -> Result<ExprType, TypeError> {
-    left.join(right).ok_or(TypeError::Mismatch { op: op.into(), left, right })
+    left.join(right).ok_or_else(|| TypeError::Mismatch { op: op.into(), left, right })
 }
 
 fn type_of_binary(op: BinaryOp, left: ExprType, right: ExprType) -> Result<ExprType, TypeError> {

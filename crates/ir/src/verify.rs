@@ -31,6 +31,7 @@ use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, K
 use crate::layout::keeps_elements_apart;
 use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::typing::{ExprType, TypeError};
+use std::collections::HashSet;
 
 /// Maximum number of operations on a path from the root of an expression to a leaf.
 ///
@@ -42,8 +43,18 @@ pub const MAX_LOOP_DEPTH: usize = 64;
 /// Maximum number of operations of a rule when the rules it uses are expanded.
 const MAX_RULE_SIZE: usize = 1_000_000;
 
-/// Words of the text format that cannot be names.
-pub const KEYWORDS: &[&str] = &[
+macro_rules! keywords {
+    ($($word:literal),*) => {
+        /// Words of the text format that cannot be names.
+        pub const KEYWORDS: &[&str] = &[$($word),*];
+
+        fn is_keyword(text: &str) -> bool {
+            matches!(text, $($word)|*)
+        }
+    };
+}
+
+keywords!(
     "kernel",
     "param",
     "arg",
@@ -87,8 +98,8 @@ pub const KEYWORDS: &[&str] = &[
     "inf",
     "nan",
     "true",
-    "false",
-];
+    "false"
+);
 
 /// Why a kernel is not well formed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -204,6 +215,11 @@ impl Kernel {
         if let Some(name) = names.iter().chain([&self.name.as_str()]).find(|n| !is_name(n)) {
             return Err(KernelError::BadName { name: (*name).to_owned() });
         }
+        let mut seen = HashSet::with_capacity(names.len());
+        if names.iter().all(|name| seen.insert(*name)) {
+            return Ok(());
+        }
+        // the first in alphabetical order
         names.sort_unstable();
         match names.windows(2).find(|w| w[0] == w[1]) {
             Some(w) => Err(KernelError::DuplicateName { name: w[0].to_owned() }),
@@ -376,12 +392,18 @@ impl Extent {
     }
 }
 
+/// Whether a path from the root of an expression to a leaf has more than `limit` operations; looks
+/// no deeper.
+fn is_deeper(e: &Expr, limit: usize) -> bool {
+    limit == 0 || e.operands().any(|operand| is_deeper(operand, limit - 1))
+}
+
 /// Whether text can name something.
 pub fn is_name(text: &str) -> bool {
-    let mut chars = text.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !KEYWORDS.contains(&text)
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_')
+        && bytes.all(|c| c.is_ascii_alphanumeric() || c == b'_')
+        && !is_keyword(text)
         && crate::expr::MathFn::from_name(text).is_none()
 }
 
@@ -455,14 +477,8 @@ impl Walk<'_> {
         self.insn_uses[id.index()] += 1;
         let insn = &self.kernel.insns[id];
         self.check_lhs(insn)?;
-        if insn
-            .lhs
-            .index
-            .iter()
-            .chain([&insn.rhs])
-            .chain(&insn.predicate)
-            .any(|e| Extent::of(e, &[]).depth > MAX_DEPTH)
-        {
+        let mut parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
+        if parts.any(|e| is_deeper(e, MAX_DEPTH)) {
             let what = format!("an expression of `{}`", insn.name);
             return Err(KernelError::TooDeep { what, limit: MAX_DEPTH, unit: "operations" });
         }

@@ -1,10 +1,10 @@
 //! Accesses of a kernel in textual order.
 
-use crate::polyhedral::Polyhedral;
-use purlin_ir::affine::Affine;
+use crate::polyhedral::{Polyhedral, is_symbol};
+use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::expr::{Access, Expr, UpdateOp};
-use purlin_ir::ids::{Id, InameId, InsnId};
-use purlin_ir::kernel::{Kernel, WriteOp};
+use purlin_ir::ids::{Id, InameId, InsnId, VarId};
+use purlin_ir::kernel::{Iname, Kernel, WriteOp};
 use std::sync::Arc;
 
 /// How an access touches its element.
@@ -55,7 +55,9 @@ impl AccessSite {
 pub fn access_sites(poly: &Polyhedral) -> Vec<Vec<AccessSite>> {
     let kernel = &*poly.kernel;
     let mut sites: Vec<Vec<AccessSite>> = vec![Vec::new(); kernel.vars.len()];
-    for (id, _) in kernel.schedule() {
+    let bounds = scalars_in_bounds(kernel);
+    let bounded = bounds.iter().any(|read| !read.is_empty());
+    for id in poly.in_order().iter().copied() {
         let insn = &kernel.insns[id];
         let mut found = Vec::new();
         for e in insn.lhs.index.iter().chain([&insn.rhs]) {
@@ -64,7 +66,9 @@ pub fn access_sites(poly: &Polyhedral) -> Vec<Vec<AccessSite>> {
         for (k, part) in insn.predicate.iter().flat_map(Expr::conjuncts).enumerate() {
             collect(poly, (id, Some(k)), part, &mut Vec::new(), &mut found);
         }
-        collect_bounds(kernel, poly, id, &mut sites);
+        if bounded {
+            collect_bounds(poly, id, &bounds, &mut sites);
+        }
         let mode = match insn.op {
             WriteOp::Assign => Mode::Assign,
             WriteOp::Update { op, .. } => Mode::Update(op),
@@ -108,9 +112,23 @@ fn collect(
     reduction.truncate(depth);
 }
 
+/// The scalars that the bounds of each loop read and that may change.
+fn scalars_in_bounds(kernel: &Kernel) -> Vec<Vec<VarId>> {
+    let of = |iname: &Iname| {
+        let mut read = Vec::new();
+        iname.domain.for_each_symbol(&mut |atom| match atom {
+            Atom::Var(v) if !is_symbol(kernel, *v) => read.push(*v),
+            Atom::Var(_) | Atom::Iname(_) | Atom::Floor(..) => {}
+        });
+        read
+    };
+    kernel.inames.values().map(of).collect()
+}
+
 /// Scalars in the bounds of the loops around an instruction count as read by it: the loop reads
 /// them on entry, which no write may overtake.
-fn collect_bounds(kernel: &Kernel, poly: &Polyhedral, insn: InsnId, sites: &mut [Vec<AccessSite>]) {
+fn collect_bounds(poly: &Polyhedral, insn: InsnId, bounds: &[Vec<VarId>], sites: &mut [Vec<AccessSite>]) {
+    let kernel = &*poly.kernel;
     let mut reduction = Vec::new();
     let stmt = &kernel.insns[insn];
     for e in stmt.lhs.index.iter().chain([&stmt.rhs]).chain(&stmt.predicate) {
@@ -121,16 +139,13 @@ fn collect_bounds(kernel: &Kernel, poly: &Polyhedral, insn: InsnId, sites: &mut 
         });
     }
     for iname in poly.loops(insn).iter().chain(&reduction) {
-        kernel.inames[*iname].domain.for_each_symbol(&mut |atom| {
-            if let purlin_ir::affine::Atom::Var(v) = atom
-                && !crate::polyhedral::is_symbol(kernel, *v)
-                && let Some(writer) = kernel.insns.values().find(|i| i.lhs.var == *v)
-            {
+        for v in &bounds[iname.index()] {
+            if let Some(writer) = kernel.insns.values().find(|i| i.lhs.var == *v) {
                 // A scalar's left-hand side is the access itself: no index.
                 let read = site(poly, insn, &writer.lhs, Mode::Read, Vec::new());
                 sites[v.index()].push(AccessSite { bound_of: Some(*iname), ..read });
             }
-        });
+        }
     }
 }
 

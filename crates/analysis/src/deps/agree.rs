@@ -8,15 +8,19 @@ use crate::polyhedral::Polyhedral;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::Constraint;
 use purlin_ir::ids::InameId;
+use std::borrow::Cow;
 
 type Terms = Vec<(Atom, i64)>;
+
+/// Two values that are equal: at the source, and at the sink.
+pub type Same<'a> = (Cow<'a, Affine>, Cow<'a, Affine>);
 
 /// Pairs `(i, j)` for which `i` at the source equals `j` at the sink wherever the values of `same`
 /// are equal.
 ///
 /// Formula: from `c*i + l = c*j + m` and `|l - m| < |c|` follow `i = j` and `l = m`; the ranges of
 /// `l` and `m` are those that the constant bounds of their loops leave.
-pub fn agreeing(poly: &Polyhedral, same: &[(Affine, Affine)]) -> Vec<(InameId, InameId)> {
+pub fn agreeing(poly: &Polyhedral, same: &[Same]) -> Vec<(InameId, InameId)> {
     let mut known: Vec<(Atom, Atom)> = Vec::new();
     // What one axis tells may settle terms of another: as often as there are axes.
     for _ in same {
@@ -40,6 +44,12 @@ fn split(poly: &Polyhedral, x: &Affine, y: &Affine, known: &mut Vec<(Atom, Atom)
     if x.constant_term() != y.constant_term() {
         return;
     }
+    if let ([(a, c)], [(b, d)]) = (x.terms(), y.terms()) {
+        if c == d && !are_equal(a, b, known) {
+            learn(a, b, known);
+        }
+        return;
+    }
     let (mut x, mut y) = unsettled(x, y, known);
     let by_weight = |terms: &mut Terms| terms.sort_by_key(|(_, c)| c.unsigned_abs());
     by_weight(&mut x);
@@ -50,9 +60,7 @@ fn split(poly: &Polyhedral, x: &Affine, y: &Affine, known: &mut Vec<(Atom, Atom)
         if c != d || width >= i128::from(c).abs() {
             return;
         }
-        if !known.iter().any(|(p, q)| *p == a && *q == b) {
-            known.push((a, b));
-        }
+        learn(&a, &b, known);
     }
 }
 
@@ -61,16 +69,26 @@ fn split(poly: &Polyhedral, x: &Affine, y: &Affine, known: &mut Vec<(Atom, Atom)
 fn unsettled(x: &Affine, y: &Affine, known: &[(Atom, Atom)]) -> (Terms, Terms) {
     let (mut left, mut right): (Terms, Terms) = (Vec::new(), y.terms().to_vec());
     for (a, c) in x.terms() {
-        let equal = |b: &Atom| match (a, b) {
-            (Atom::Var(v), Atom::Var(w)) => v == w,
-            _ => known.iter().any(|(p, q)| p == a && q == b),
-        };
-        match right.iter().position(|(b, d)| c == d && equal(b)) {
+        match right.iter().position(|(b, d)| c == d && are_equal(a, b, known)) {
             Some(k) => drop(right.remove(k)),
             None => left.push((a.clone(), *c)),
         }
     }
     (left, right)
+}
+
+fn learn(a: &Atom, b: &Atom, known: &mut Vec<(Atom, Atom)>) {
+    if !known.iter().any(|(p, q)| p == a && q == b) {
+        known.push((a.clone(), b.clone()));
+    }
+}
+
+/// Whether an atom at the source is known to equal one at the sink.
+fn are_equal(a: &Atom, b: &Atom, known: &[(Atom, Atom)]) -> bool {
+    match (a, b) {
+        (Atom::Var(v), Atom::Var(w)) => v == w,
+        _ => known.iter().any(|(p, q)| p == a && q == b),
+    }
 }
 
 /// Smallest and largest value of a sum, as far as constant bounds tell.

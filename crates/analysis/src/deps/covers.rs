@@ -28,17 +28,23 @@ struct Value {
 /// Whether every element that `site` touches is written by `write` in the same iteration of the
 /// loops `common`.
 ///
-/// Formula: along an axis `w = s` or `k*w + v = s` with `0 <= v < k`, so that `w` is `s` or
-/// `floor(s/k)`, and `v` is `s mod k`. That instance of the write exists if the constraints on its
-/// loops, with these values put in, are among those on the loops of the access, or follow from
-/// constant bounds.
+/// Formula: along an axis both indices are one function of the common loops, or `w = s` or
+/// `k*w + v = s` with `0 <= v < k`, so that `w` is `s` or `floor(s/k)`, and `v` is `s mod k`. That
+/// instance of the write exists if the constraints on its loops, with these values put in, are
+/// among those on the loops of the access, or follow from constant bounds. A loop of one iteration
+/// is its value.
 pub fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, common: &[InameId]) -> bool {
     let own = &poly.loops(write.insn)[common.len()..];
     let mut instance = Instance { poly, values: Vec::new() };
+    let mut equal = Vec::with_capacity(write.index.len());
     for (w, s) in write.index.iter().zip(site.index.iter()) {
         let (Some(w), Some(s)) = (w, s) else { return false };
-        let same = w == s && w.as_constant().is_some();
-        if !same && instance.solve(own, w, s).is_none() {
+        equal.push((poly.settled(w), poly.settled(s)));
+    }
+    join_digits(poly, &mut equal);
+    for (w, s) in equal {
+        let same = w == s && !own.iter().any(|l| w.mentions(*l));
+        if !same && instance.solve(own, &w, &s).is_none() {
             return false;
         }
     }
@@ -50,11 +56,55 @@ pub fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, comm
             instance.values.push(Value { iname: *l, value: Affine::constant(lo), range });
         }
     }
-    let loops: Vec<InameId> = poly.loops(site.insn).iter().chain(&site.reduction).copied().collect();
+    let around = || poly.loops(site.insn).iter().chain(&site.reduction);
+    let known = |c: &Constraint| around().any(|l| poly.settled_domain(*l).contains(c));
     own.iter().all(|l| {
         let domain = poly.kernel.inames[*l].domain.as_conjunction();
-        domain.is_some_and(|all| all.iter().all(|c| instance.holds(c, &loops)))
+        domain.is_some_and(|all| all.iter().all(|c| instance.holds(c, &known)))
     })
+}
+
+/// Makes one equation of two that say what quotient and remainder of a flat position are.
+///
+/// Formula: from `floor(p/k) = x` and `p mod k = y` follows `p = k*x + y`, and the other way round if
+/// `0 <= y < k`.
+fn join_digits(poly: &Polyhedral, equal: &mut Vec<(Affine, Affine)>) {
+    let digits = |(high, x): &(Affine, Affine), (low, y): &(Affine, Affine)| {
+        let quotients = low.terms().iter().filter(|(atom, c)| matches!(atom, Atom::Floor(..)) && *c < -1);
+        let k = quotients.map(|(_, c)| c.saturating_neg()).next()?;
+        let position = high.times(k).plus(low);
+        let (lo, hi) = range_of(poly, y)?;
+        let fits = lo >= 0 && hi < i128::from(k) && position.in_bounds();
+        let split = position.floor_div(k) == *high && position.modulo(k) == *low;
+        (fits && split).then(|| (position, x.times(k).plus(y)))
+    };
+    for a in (0..equal.len()).rev() {
+        let found = (0..equal.len()).find_map(|b| Some((b, digits(&equal[a], &equal[b])?)));
+        if let Some((b, position)) = found {
+            equal[a] = position;
+            equal.remove(b);
+            return;
+        }
+    }
+}
+
+/// Smallest and largest value, as far as constant bounds tell.
+fn range_of(poly: &Polyhedral, e: &Affine) -> Option<(i128, i128)> {
+    let (lo, hi) = bounds(poly, &e.terms().to_vec())?;
+    let constant = i128::from(e.constant_term());
+    Some((lo + constant, hi + constant))
+}
+
+/// An expression with the values of quotients put in that constant bounds tell.
+fn without_known_quotients(poly: &Polyhedral, e: &Affine) -> Affine {
+    let value = |atom: &Atom| {
+        let Atom::Floor(n, d) = atom else { return Affine::from(atom) };
+        let ends = range_of(poly, n).map(|(lo, hi)| (lo.div_euclid((*d).into()), hi.div_euclid((*d).into())));
+        let only = ends.filter(|(lo, hi)| lo == hi).and_then(|(lo, _)| i64::try_from(lo).ok());
+        only.map_or_else(|| Affine::from(atom), Affine::constant)
+    };
+    let terms = e.terms().iter().map(|(atom, c)| value(atom).times(*c));
+    terms.fold(Affine::constant(e.constant_term()), |sum, term| sum.plus(&term))
 }
 
 impl Instance<'_, '_> {
@@ -65,9 +115,7 @@ impl Instance<'_, '_> {
     /// Finds the values of the loops in the index `w` that give `s`.
     fn solve(&mut self, own: &[InameId], w: &Affine, s: &Affine) -> Option<()> {
         let s = s.plus_constant(w.constant_term().checked_neg()?);
-        let range = bounds(self.poly, &s.terms().to_vec());
-        let shift = i128::from(s.constant_term());
-        let range = range.map(|(lo, hi)| (lo + shift, hi + shift));
+        let range = range_of(self.poly, &s);
         let own = |atom: &Atom| match atom {
             Atom::Iname(i) if own.contains(i) && self.value(*i).is_none() => Some(*i),
             Atom::Iname(_) | Atom::Var(_) | Atom::Floor(..) => None,
@@ -94,8 +142,9 @@ impl Instance<'_, '_> {
         Some(())
     }
 
-    /// Whether a constraint on the write's loops holds at the instance, wherever the access runs.
-    fn holds(&self, c: &Constraint, loops: &[InameId]) -> bool {
+    /// Whether a constraint on the write's loops holds at the instance, wherever the access runs,
+    /// where `known` accepts the constraints on its loops.
+    fn holds(&self, c: &Constraint, known: &dyn Fn(&Constraint) -> bool) -> bool {
         if let Constraint::NonNegative(e) = c
             && self.least(e).is_some_and(|least| least >= 0)
         {
@@ -105,11 +154,16 @@ impl Instance<'_, '_> {
             Atom::Iname(i) => self.value(*i).map(|v| v.value.clone()),
             Atom::Var(_) | Atom::Floor(..) => None,
         };
-        let c = c.substitute(&put_in);
-        c.as_constant().unwrap_or_else(|| {
-            let domains = loops.iter().map(|l| &self.poly.kernel.inames[*l].domain);
-            domains.filter_map(|d| d.as_conjunction()).any(|d| d.contains(&c))
-        })
+        let c = match self.poly.settled_constraint(&c.substitute(&put_in)) {
+            Constraint::Zero(e) => Constraint::Zero(without_known_quotients(self.poly, &e)),
+            Constraint::NonNegative(e) => Constraint::NonNegative(without_known_quotients(self.poly, &e)),
+        };
+        let c = c.normalised();
+        let by_bounds = || match &c {
+            Constraint::NonNegative(e) => range_of(self.poly, e).is_some_and(|(lo, _)| lo >= 0),
+            Constraint::Zero(_) => false,
+        };
+        c.as_constant().unwrap_or_else(|| by_bounds() || known(&c))
     }
 
     /// A lower bound of an expression at the instance.
@@ -175,6 +229,51 @@ mod tests {
         assert!(covered("for i in 0..min(8, n - 8*o)", "i", "for j in 0..min(4, n - 8*o)", "j"));
         assert!(!covered("for i in 0..min(8, n - 8*o)", "i", "for j in 0..8", "j"));
         assert!(!covered("for i in 0..min(8, n - 8*o - 1)", "i", "for j in 0..min(8, n - 8*o)", "j"));
+    }
+
+    #[test]
+    fn loops_of_one_iteration_are_their_value() {
+        assert!(covered("for i in 0..1\nfor k in 0..8", "8*i + k", "for j in 0..8", "j"));
+        assert!(covered("for i in 0..8", "i", "for k in 2..3\nfor j in 0..4", "j + 2*k"));
+        assert!(!covered("for i in 0..8", "i", "for k in 2..4\nfor j in 0..4", "j + 2*k"));
+        let rest = "for i in 0..1\nfor k in 0..min(8, n - 8*o - i)";
+        assert!(covered(rest, "i + k", "for j in 0..min(8, n - 8*o)", "j"));
+        assert!(!covered(&rest.replace("0..1", "1..2"), "k", "for j in 0..min(8, n - 8*o)", "j"));
+    }
+
+    #[test]
+    fn an_axis_of_common_loops_has_one_element() {
+        assert!(covered(
+            "for i in 0..8",
+            "3 + floor_div(o,64), i",
+            "for j in 0..8",
+            "3 + floor_div(o,64), j"
+        ));
+        assert!(!covered(
+            "for i in 0..8",
+            "o - 64*floor_div(o,64), i",
+            "for j in 0..8",
+            "floor_div(o,64), j"
+        ));
+        assert!(!covered("for i in 0..8", "i, i", "for j in 0..8", "o - 8*floor_div(o,8), j"));
+    }
+
+    #[test]
+    fn flat_positions_cover_a_box() {
+        let tile = "for i in 0..2\nfor k in 0..min(32, 40 - 32*i)";
+        let position = "32*i + k";
+        let index = |k: u32| format!("floor_div({position},{k}), ({position}) mod {k}");
+        assert!(covered(tile, &index(7), "for j in 0..5\nfor l in 0..7", "j, l"));
+        assert!(!covered(tile, &index(7), "for j in 0..6\nfor l in 0..7", "j, l"));
+        assert!(covered(tile, &index(8), "for j in 0..5\nfor l in 0..8", "j, l"));
+        assert!(covered(tile, &index(8), "for a in 0..2\nfor b in 0..2\nfor j in 1..8", "2*a + b, j"));
+        assert!(!covered(tile, &index(8), "for j in 0..6\nfor l in 0..8", "j, l"));
+        assert!(!covered(tile, &index(8), "for j in 0..4\nfor l in 0..9", "j, l"));
+        assert!(!covered(tile, &index(8), "for j in 0..5\nfor l in 0..8", "l, j"));
+        let cut = "for p where p >= 0 and p < 40 and 8*floor_div(p,8) - p + n - 8*o > 0";
+        let cut_index = "floor_div(p,8), p mod 8";
+        assert!(covered(cut, cut_index, "for i in 0..5\nfor j in 0..min(8, n - 8*o)", "i, j"));
+        assert!(!covered(cut, cut_index, "for i in 0..5\nfor j in 0..min(8, n - 7*o)", "i, j"));
     }
 
     #[test]

@@ -266,16 +266,38 @@ impl Dependence {
     }
 }
 
+/// Which dependences are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kinds {
+    /// All.
+    All,
+    /// Flows: what the placement of a private variable depends on.
+    Flows,
+}
+
+impl Kinds {
+    pub(crate) fn hold(self, kind: DependenceKind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Flows => kind == DependenceKind::Flow,
+        }
+    }
+}
+
 /// The dependences through a variable that is written, in textual order.
 ///
 /// # Errors
 /// A failure of isl.
-pub(crate) fn dependences_through(analysis: &Analysis, var: VarId) -> Result<Vec<Dependence>, isl::IslError> {
+pub(crate) fn dependences_through(
+    analysis: &Analysis,
+    var: VarId,
+    kinds: Kinds,
+) -> Result<Vec<Dependence>, isl::IslError> {
     let (poly, labels) = (analysis.polyhedral(), analysis.labels());
     let mut found = Vec::new();
     for sites in by_constant_axes(analysis.sites(var)) {
         let certain = sites.iter().map(|s| confined::is_certain_write(poly, s)).collect();
-        let mut of_part = Collector { labels, poly, var, sites: &sites, certain, found: &mut found };
+        let mut of_part = Collector { labels, poly, var, kinds, sites: &sites, certain, found: &mut found };
         if let Some((loops, edges)) = straight::straight_edges(poly, &sites) {
             of_part.straight(&loops, &edges);
         } else if let Some(common) = confined::confining_loops(poly, &sites, analysis.answers())? {
@@ -308,6 +330,7 @@ struct Collector<'a, 'k> {
     labels: &'a Rc<Labels>,
     poly: &'a Polyhedral<'k>,
     var: VarId,
+    kinds: Kinds,
     sites: &'a [AccessSite],
     /// Which accesses write a known element at every point of their loops.
     certain: Vec<bool>,
@@ -320,6 +343,9 @@ impl Collector<'_, '_> {
         let reuse = self.reuse_across(loops);
         for edge in edges {
             let (a, b) = (&self.sites[edge.source], &self.sites[edge.sink]);
+            if !self.kinds.hold(kind_of(a.mode, b.mode)) {
+                continue;
+            }
             let order = if edge.across { Order::Across(loops) } else { Order::Within(loops) };
             let Some(pair) = pair_relation(self.poly, a, b, order) else { continue };
             let hidden_by = edge.hidden_by.filter(|w| self.certain[*w]).map(|w| &self.sites[w]);
@@ -341,9 +367,12 @@ impl Collector<'_, '_> {
         // comes before whatever else touches the element there; the rest follows by transitivity.
         let first = &self.sites[0];
         for site in self.sites {
+            let kind = kind_of(site.mode, first.mode);
+            if !self.kinds.hold(kind) {
+                continue;
+            }
             if let Some(pair) = pair_relation(self.poly, site, first, Order::Across(common)) {
                 let reuse = self.reuse_across(common);
-                let kind = kind_of(site.mode, first.mode);
                 self.push(site, first, kind, Vec::new(), reuse, (pair, Vec::new()));
             }
         }
@@ -364,11 +393,11 @@ impl Collector<'_, '_> {
         let sites = self.sites;
         for a in sites {
             for b in sites {
-                if !(a.writes() || b.writes()) {
+                let kind = kind_of(a.mode, b.mode);
+                if !(a.writes() || b.writes()) || !self.kinds.hold(kind) {
                     continue;
                 }
                 let Some(pair) = pair_relation(self.poly, a, b, order) else { continue };
-                let kind = kind_of(a.mode, b.mode);
                 let detours = match kind {
                     DependenceKind::Flow | DependenceKind::Update => self.detours(a, b, order),
                     DependenceKind::Anti | DependenceKind::Output => Vec::new(),

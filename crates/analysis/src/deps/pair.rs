@@ -1,7 +1,7 @@
 //! Relations between the instances of two accesses that touch the same element.
 
 use crate::deps::access::AccessSite;
-use crate::deps::agree::agreeing;
+use crate::deps::agree::{Same, agreeing};
 use crate::deps::named;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
@@ -10,6 +10,7 @@ use purlin_ir::expr::Expr;
 use purlin_ir::ids::{InameId, InsnId, VarId};
 use purlin_ir::kernel::Assumption;
 use purlin_isl as isl;
+use std::borrow::Cow;
 
 /// A relation as plain data, not yet an isl object.
 ///
@@ -121,7 +122,7 @@ fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span
 }
 
 /// Values that are equal where the indices are, as far as they are known; `None` if they cannot be.
-fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec<(Affine, Affine)>> {
+fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> Option<Vec<Same<'a>>> {
     let mut same = Vec::new();
     for (axis, (x, y)) in a.index.iter().zip(b.index.iter()).enumerate() {
         if let (Some(x), Some(y)) = (x, y) {
@@ -131,9 +132,9 @@ fn same_element(poly: &Polyhedral, a: &AccessSite, b: &AccessSite) -> Option<Vec
                 }
                 continue;
             }
-            same.push((x.clone(), y.clone()));
+            same.push((Cow::Borrowed(x), Cow::Borrowed(y)));
         } else if let Some(equal) = same_map_entry(poly, &a.access.index[axis], &b.access.index[axis]) {
-            same.extend(equal);
+            same.extend(equal.into_iter().map(|(x, y)| (Cow::Owned(x), Cow::Owned(y))));
         }
     }
     Some(same)

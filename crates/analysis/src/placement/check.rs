@@ -2,7 +2,7 @@
 
 use crate::Analysis;
 use crate::answers::Answers;
-use crate::deps::{AccessSite, Dependence, DependenceKind, bounds_of};
+use crate::deps::{AccessSite, Dependence, DependenceKind, Kinds, bounds_of};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
@@ -58,7 +58,10 @@ pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
     if !axes.axes.is_empty() || vector {
         let answers = &**analysis.answers();
         let mut checker = Checker { poly, answers, axes: &axes, barriers: &mut placement.barriers };
-        for d in analysis.dependences()? {
+        // every work-item has its copy of what is private, and lanes of a vector run together
+        let private = |v: VarId| kernel.vars[v].space == AddressSpace::Private;
+        let kinds = |v| if private(v) && !vector { Kinds::Flows } else { Kinds::All };
+        for d in analysis.dependences_of_kinds(&kinds)? {
             checker.check(d)?;
             checker.check_lanes(d)?;
         }
@@ -150,10 +153,13 @@ impl Checker<'_, '_> {
             return Ok(());
         }
         let question = self.order(d, &groups, apart);
-        let carriers = match self.answers.order.answer(&question)? {
+        let answer = self.answers.order.answer(&question)?;
+        let carriers = match &answer {
             Ordered::Barriers(carriers) => carriers,
-            Ordered::NotAtomic => return self.refuse_order(d, RefusalReason::NotAtomic, &question),
-            Ordered::Unordered => return self.refuse_order(d, RefusalReason::Unordered, &question),
+            Ordered::NotAtomic => return self.refuse_order(d, RefusalReason::NotAtomic, &question, &answer),
+            Ordered::Unordered(_) => {
+                return self.refuse_order(d, RefusalReason::Unordered, &question, &answer);
+            }
         };
         let loops = self.poly.common_loops(d.source, d.sink);
         for depth in carriers {
@@ -185,8 +191,9 @@ impl Checker<'_, '_> {
         d: &Dependence,
         reason: RefusalReason,
         order: &Order,
+        answer: &Ordered,
     ) -> Result<(), PlacementError> {
-        match order.find()?.1 {
+        match order.pairs_against(answer)? {
             Some(part) => self.refuse_part(d, reason, &d.name(&part)?),
             None => Ok(()),
         }
@@ -281,6 +288,9 @@ impl Checker<'_, '_> {
     /// Whether a scalar bounds a loop around an instruction that is in no loop on the axis.
     fn is_bound_everywhere(&self, var: VarId, insn: InsnId, axis: Axis) -> bool {
         let (kernel, loops) = (&*self.poly.kernel, self.poly.loops(insn));
+        if !kernel.vars[var].is_integer_scalar() {
+            return false;
+        }
         let on_axis = |l: &InameId| axis_of(kernel.inames[*l].tag) == Some(axis);
         first_bounded_by(kernel, loops, var).is_some_and(|k| !loops[..k].iter().any(on_axis))
     }

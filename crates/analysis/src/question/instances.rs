@@ -1,6 +1,6 @@
 //! Where an instruction runs, and what is known of the symbols.
 
-use super::{Row, Shared};
+use super::{Range, Row, Shared};
 use crate::polyhedral::{Disjuncts, Polyhedral, conjunction};
 use purlin_ir::domain::Domain;
 use purlin_ir::ids::{InameId, InsnId};
@@ -70,6 +70,17 @@ impl Instances {
     /// Number of all loops.
     pub(crate) fn depth(&self) -> usize {
         self.loops + self.reductions
+    }
+
+    /// Bounds of each loop, as far as constraints on it alone tell.
+    pub(super) fn ranges(&self) -> Vec<Range> {
+        let mut ranges = vec![Range::default(); self.depth()];
+        for part in &self.parts {
+            if let [rows] = part.as_slice() {
+                rows.iter().for_each(|row| row.narrow(&mut ranges));
+            }
+        }
+        ranges
     }
 
     /// The points in isl's terms.

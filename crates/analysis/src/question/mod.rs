@@ -113,9 +113,31 @@ impl Linear {
         Some(Self { terms, constant: e.constant_term() })
     }
 
+    /// The loop, if this is its value.
+    fn as_loop(&self) -> Option<usize> {
+        match self.terms.as_slice() {
+            [(Column::Loop(k), 1)] if self.constant == 0 => Some(*k),
+            _ => None,
+        }
+    }
+
     /// The value of a loop.
     pub(crate) fn of_loop(k: usize) -> Self {
         Self { terms: vec![(Column::Loop(k), 1)], constant: 0 }
+    }
+
+    /// Bounds of the value, as far as those of the loops tell.
+    fn range(&self, loops: &[Range]) -> Range {
+        let mut sum = Range::point(self.constant);
+        for (column, c) in &self.terms {
+            let range = match column {
+                Column::Loop(k) => loops.get(*k).copied().unwrap_or_default(),
+                Column::Symbol(_) => Range::default(),
+                Column::Floor(numerator, d) => numerator.range(loops).floor_div(*d),
+            };
+            sum = sum.plus(range.times(*c));
+        }
+        sum
     }
 
     /// The expression in isl's terms.
@@ -132,6 +154,58 @@ impl Linear {
             }
         }
         result
+    }
+}
+
+/// Smallest and largest value, where there is one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Range {
+    lo: Option<i128>,
+    hi: Option<i128>,
+}
+
+impl Range {
+    fn point(value: i64) -> Self {
+        Self { lo: Some(value.into()), hi: Some(value.into()) }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let sum = |a: Option<i128>, b: Option<i128>| a?.checked_add(b?);
+        Self { lo: sum(self.lo, other.lo), hi: sum(self.hi, other.hi) }
+    }
+
+    fn times(self, factor: i64) -> Self {
+        let scaled = |end: Option<i128>| end?.checked_mul(factor.into());
+        let (lo, hi) = (scaled(self.lo), scaled(self.hi));
+        if factor < 0 { Self { lo: hi, hi: lo } } else { Self { lo, hi } }
+    }
+
+    fn floor_div(self, divisor: i64) -> Self {
+        let quotient = |end: Option<i128>| end.map(|end| end.div_euclid(divisor.into()));
+        Self { lo: quotient(self.lo), hi: quotient(self.hi) }
+    }
+
+    /// Narrows it to where `factor*x + constant` is zero, or not negative.
+    fn narrow(&mut self, factor: i64, constant: i64, is_zero: bool) {
+        let (factor, constant) = (i128::from(factor), i128::from(constant));
+        if factor > 0 || is_zero {
+            let least = (-constant * factor.signum()).div_euclid(factor.abs());
+            let rounded = least + i128::from(least * factor.abs() != -constant * factor.signum());
+            self.lo = Some(self.lo.map_or(rounded, |lo| lo.max(rounded)));
+        }
+        if factor < 0 || is_zero {
+            let most = (-constant * factor.signum()).div_euclid(factor.abs());
+            self.hi = Some(self.hi.map_or(most, |hi| hi.min(most)));
+        }
+    }
+
+    /// Whether a value of this sign is in the range.
+    fn allows(self, sign: Sign) -> bool {
+        match sign {
+            Sign::Zero => self.lo.is_none_or(|lo| lo <= 0) && self.hi.is_none_or(|hi| hi >= 0),
+            Sign::Positive => self.hi.is_none_or(|hi| hi > 0),
+            Sign::Negative => self.lo.is_none_or(|lo| lo < 0),
+        }
     }
 }
 
@@ -152,6 +226,15 @@ impl Row {
     ) -> Option<Self> {
         let is_zero = matches!(c, Constraint::Zero(_));
         Some(Self { is_zero, value: Linear::of(c.expr(), scope, symbol)? })
+    }
+
+    /// Narrows the range of a loop, if the constraint is on it alone.
+    fn narrow(&self, ranges: &mut [Range]) {
+        if let [(Column::Loop(k), c)] = self.value.terms.as_slice()
+            && let Some(range) = ranges.get_mut(*k)
+        {
+            range.narrow(*c, self.value.constant, self.is_zero);
+        }
     }
 
     fn named(&self, loops: &[String], symbols: &[String]) -> isl::Constraint {

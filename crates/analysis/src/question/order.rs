@@ -1,5 +1,6 @@
 //! Which barriers order the ends of a dependence.
 
+use super::relation::{ByDecider, Decider, Differences};
 use super::{Linear, Part, Question, Relation, Sign};
 use purlin_isl as isl;
 use std::sync::Arc;
@@ -26,55 +27,131 @@ pub(crate) enum Ordered {
     Barriers(Vec<Option<usize>>),
     /// Updates that clash.
     NotAtomic,
-    /// Pairs that no barrier orders.
-    Unordered,
+    /// Pairs that no barrier orders: the first loop of `splits` that runs backward; none: those at
+    /// one iteration of all of them, whose order the text does not decide.
+    Unordered(Option<usize>),
 }
-
-/// An answer with the pairs that no barrier orders.
-type Found = (Ordered, Option<isl::Map>);
 
 impl Question for Order {
     type Answer = Ordered;
 
+    /// The pairs are taken apart by what decides their order, which often says how each loop steps.
     fn ask(&self) -> Result<Ordered, isl::IslError> {
-        Ok(self.find()?.0)
+        let relation = self.relation.by_decider()?;
+        let mut parts: Vec<_> =
+            relation.deciders().into_iter().map(|d| Crossing::new(d, Vec::new())).collect();
+        if self.updates {
+            for part in &parts {
+                if self.any(&relation, part, &|pairs| self.is_possible(pairs))? {
+                    return Ok(Ordered::NotAtomic);
+                }
+            }
+            return Ok(Ordered::Barriers(Vec::new()));
+        }
+        let mut carriers = Vec::new();
+        for depth in &self.splits {
+            let mut rest = Vec::with_capacity(parts.len());
+            let mut carries = false;
+            for part in parts {
+                let steps = |sign| part.stepping(*depth, sign);
+                match relation.sign(part.decider, *depth) {
+                    Some(Sign::Positive) => carries = carries || self.any(&relation, &part, &not_empty)?,
+                    Some(Sign::Zero) => rest.push(part),
+                    Some(Sign::Negative) | None => {
+                        carries = carries || self.any(&relation, &steps(Sign::Positive), &not_empty)?;
+                        if self.any(&relation, &steps(Sign::Negative), &|pairs| self.is_possible(pairs))? {
+                            return Ok(Ordered::Unordered(Some(*depth)));
+                        }
+                        rest.push(steps(Sign::Zero));
+                    }
+                }
+            }
+            carriers.extend(carries.then_some(Some(*depth)));
+            parts = rest;
+        }
+        for part in &parts {
+            if self.relation.pairs.span.textual {
+                if self.any(&relation, part, &not_empty)? {
+                    carriers.push(None);
+                    break;
+                }
+            } else if self.any(&relation, part, &|pairs| self.is_possible(pairs))? {
+                return Ok(Ordered::Unordered(None));
+            }
+        }
+        Ok(Ordered::Barriers(carriers))
     }
 }
 
+/// The pairs that something decides, as far as they are left.
+struct Crossing {
+    decider: Decider,
+    /// The steps of loops that they have.
+    steps: Differences,
+}
+
+impl Crossing {
+    fn new(decider: Decider, steps: Differences) -> Self {
+        Self { decider, steps }
+    }
+
+    /// Those at which a common loop steps so.
+    fn stepping(&self, depth: usize, sign: Sign) -> Self {
+        let mut steps = self.steps.clone();
+        steps.push(step(depth, sign));
+        Self::new(self.decider, steps)
+    }
+}
+
+/// The step of a common loop.
+fn step(depth: usize, sign: Sign) -> (Sign, Linear, Linear) {
+    let value = Linear::of_loop(depth);
+    (sign, value.clone(), value)
+}
+
+fn not_empty(pairs: &isl::Map) -> Result<bool, isl::IslError> {
+    Ok(!pairs.is_empty()?)
+}
+
 impl Order {
-    /// The answer, and the pairs that stand against it.
+    /// Whether some of the pairs that are in one group but in different work-items are as asked.
+    fn any(
+        &self,
+        relation: &ByDecider,
+        part: &Crossing,
+        asked: &dyn Fn(&isl::Map) -> Result<bool, isl::IslError>,
+    ) -> Result<bool, isl::IslError> {
+        let same = self.groups.iter().map(|(x, y)| (Sign::Zero, x.clone(), y.clone()));
+        let common: Differences = part.steps.iter().cloned().chain(same).collect();
+        for apart in self.items.iter().flat_map(|axis| &axis.0) {
+            let all: Differences = common.iter().chain(apart).cloned().collect();
+            if let Some(pairs) = relation.part(part.decider, &all)?
+                && asked(&pairs)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The pairs that stand against an order by barriers.
     ///
     /// # Errors
     /// A failure of isl.
-    pub(crate) fn find(&self) -> Result<Found, isl::IslError> {
-        let Some(crossing) = self.crossing()? else { return Ok((Ordered::Barriers(Vec::new()), None)) };
-        if self.updates {
-            return Ok(match self.is_possible(&crossing)? {
-                true => (Ordered::NotAtomic, Some(crossing)),
-                false => (Ordered::Barriers(Vec::new()), None),
-            });
+    pub(crate) fn pairs_against(&self, answer: &Ordered) -> Result<Option<isl::Map>, isl::IslError> {
+        let Some(mut rest) = self.crossing()? else { return Ok(None) };
+        let backward = match answer {
+            Ordered::Barriers(_) => return Ok(None),
+            Ordered::NotAtomic => return Ok(Some(rest)),
+            Ordered::Unordered(backward) => *backward,
+        };
+        for depth in self.splits.iter().take_while(|depth| Some(**depth) != backward) {
+            rest = self.stepping(*depth, Sign::Zero, &rest)?;
         }
-        let mut rest = crossing;
-        let mut carriers = Vec::new();
-        for depth in &self.splits {
-            let part = |sign| self.stepping(*depth, sign, &rest);
-            if !part(Sign::Positive)?.is_empty()? {
-                carriers.push(Some(*depth));
-            }
-            let backward = part(Sign::Negative)?;
-            if self.is_possible(&backward)? {
-                return Ok((Ordered::Unordered, Some(backward)));
-            }
-            rest = part(Sign::Zero)?;
+        match backward {
+            Some(depth) => self.stepping(depth, Sign::Negative, &rest).map(Some),
+            None => Ok(Some(rest)),
         }
-        if !rest.is_empty()? {
-            if self.relation.pairs.span.textual {
-                carriers.push(None);
-            } else if self.is_possible(&rest)? {
-                return Ok((Ordered::Unordered, Some(rest)));
-            }
-        }
-        Ok((Ordered::Barriers(carriers), None))
     }
 
     /// The pairs in one group but in different work-items; `None` if there are none.
@@ -98,8 +175,7 @@ impl Order {
 
     /// The pairs at which a common loop advances so.
     fn stepping(&self, depth: usize, sign: Sign, whole: &isl::Map) -> Result<isl::Map, isl::IslError> {
-        let value = Linear::of_loop(depth);
-        self.part(&Part(vec![vec![(sign, value.clone(), value)]]), whole)
+        self.part(&Part(vec![vec![step(depth, sign)]]), whole)
     }
 
     fn part(&self, part: &Part, whole: &isl::Map) -> Result<isl::Map, isl::IslError> {

@@ -1,6 +1,6 @@
 //! Pairs of instances: those of two accesses that touch one element, those among which values flow.
 
-use super::{Instances, Linear, Question, Shared, Symbols, numbered};
+use super::{Instances, Linear, Question, Range, Shared, Symbols, numbered};
 use crate::deps::pair::Span;
 use crate::polyhedral::{Disjuncts, conjunction, difference};
 use purlin_isl as isl;
@@ -41,6 +41,12 @@ impl Pairs {
     /// A failure of isl.
     pub(crate) fn map(&self) -> Result<isl::Map, isl::IslError> {
         let names = self.names();
+        let before = self.deciders().map(|decider| self.decided(decider, &names)).collect();
+        self.map_where(&names, before)
+    }
+
+    /// The pairs in one of these conjunctions, in which "source before sink" is up to the caller.
+    fn map_where(&self, names: &Ends, before: Disjuncts) -> Result<isl::Map, isl::IslError> {
         let mut all = self.ends[0].named(&names[0], &self.symbols);
         all = conjunction(all, self.ends[1].named(&names[1], &self.symbols));
         let same = self.same.iter().map(|(x, y)| {
@@ -48,32 +54,45 @@ impl Pairs {
             isl::Constraint::zero(difference(&x.named(&names[0], symbols), &y.named(&names[1], symbols)))
         });
         all = conjunction(all, vec![same.collect()]);
-        all = conjunction(self.symbols.restrict(all), self.before(&names));
+        all = conjunction(self.symbols.restrict(all), before);
         let map =
             isl::Map::from_disjuncts(&isl::MapSpace::new(&names[0], &names[1], &self.symbols.names), &all)?;
-        let hidden = self.ends.iter().zip(&names).flat_map(|(end, names)| &names[end.loops..]);
+        let hidden = self.ends.iter().zip(names).flat_map(|(end, names)| &names[end.loops..]);
         let hidden: Vec<_> = hidden.map(String::as_str).collect();
         if hidden.is_empty() { Ok(map) } else { map.project_out(&hidden) }
     }
 
-    /// Disjuncts of "source before sink" in textual order.
-    fn before(&self, names: &Ends) -> Disjuncts {
-        let Span { start, end, textual } = self.span;
-        let step = |k: usize| isl::Affine::name(names[1][k].as_str()).plus(-1, names[0][k].as_str());
-        let orders = |l: &usize| !self.unordered.contains(l);
-        let equal =
-            |k: usize| (0..k).filter(orders).map(|l| isl::Constraint::zero(step(l))).collect::<Vec<_>>();
-        let mut disjuncts: Disjuncts = Vec::new();
-        for k in (start..end).filter(orders) {
-            let mut first_difference = equal(k);
-            first_difference.push(isl::Constraint::non_negative(step(k).offset(-1)));
-            disjuncts.push(first_difference);
-        }
-        if textual {
-            disjuncts.push(equal(self.common));
-        }
-        disjuncts
+    /// Whether a common loop orders the instances.
+    fn orders(&self, l: usize) -> bool {
+        l < self.common && !self.unordered.contains(&l)
     }
+
+    /// What may decide the order of a pair, each pair by one of them.
+    fn deciders(&self) -> impl Iterator<Item = Decider> {
+        let Span { start, end, textual } = self.span;
+        let loops = (start..end).filter(|l| self.orders(*l)).map(Decider::Loop);
+        loops.chain(textual.then_some(Decider::Text))
+    }
+
+    /// "Source before sink" as this decides it.
+    fn decided(&self, decider: Decider, names: &Ends) -> Vec<isl::Constraint> {
+        let step = |k: usize| isl::Affine::name(names[1][k].as_str()).plus(-1, names[0][k].as_str());
+        let (depth, first) = match decider {
+            Decider::Loop(k) => (k, Some(isl::Constraint::non_negative(step(k).offset(-1)))),
+            Decider::Text => (self.common, None),
+        };
+        let equal = (0..depth).filter(|l| self.orders(*l)).map(|l| isl::Constraint::zero(step(l)));
+        equal.chain(first).collect()
+    }
+}
+
+/// What decides the order of the instances of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decider {
+    /// The first of the common loops that order instances at which they differ.
+    Loop(usize),
+    /// The text, as they agree on all of these loops.
+    Text,
 }
 
 /// The pairs among which a value flows, or that touch one element: pairs, less those with a write
@@ -105,6 +124,16 @@ impl Relation {
         Ok(map)
     }
 
+    /// The pairs by what decides their order.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(super) fn by_decider(&self) -> Result<ByDecider<'_>, isl::IslError> {
+        let whole = if self.detours.is_empty() { None } else { Some(self.map()?) };
+        let ranges = [self.pairs.ends[0].ranges(), self.pairs.ends[1].ranges()];
+        Ok(ByDecider { relation: self, names: self.names(), ranges, whole })
+    }
+
     /// Names of the loops at both ends of the map.
     pub(super) fn names(&self) -> Ends {
         self.pairs.names()
@@ -112,6 +141,79 @@ impl Relation {
 
     pub(super) fn symbols(&self) -> &Symbols {
         &self.pairs.symbols
+    }
+}
+
+/// The pairs of a relation by what decides their order. A part is small, and often the constraints
+/// alone tell that it is empty, while the whole relation is a union.
+pub(super) struct ByDecider<'r> {
+    relation: &'r Relation,
+    names: Ends,
+    /// Bounds of the loops at both ends.
+    ranges: [Vec<Range>; 2],
+    /// The relation, where it is more than a conjunction for each decider.
+    whole: Option<isl::Map>,
+}
+
+impl ByDecider<'_> {
+    /// What may decide the order.
+    pub(super) fn deciders(&self) -> Vec<Decider> {
+        self.relation.pairs.deciders().collect()
+    }
+
+    /// The sign of the step of a common loop, if the decider says it.
+    pub(super) fn sign(&self, decider: Decider, l: usize) -> Option<Sign> {
+        let depth = match decider {
+            Decider::Loop(k) if k == l => return Some(Sign::Positive),
+            Decider::Loop(k) => k,
+            Decider::Text => self.relation.pairs.common,
+        };
+        (l < depth && self.relation.pairs.orders(l)).then_some(Sign::Zero)
+    }
+
+    /// The pairs that this decides and at which all these differences have these signs; `None` if
+    /// bounds alone tell that there are none.
+    pub(super) fn part(
+        &self,
+        decider: Decider,
+        all: &Differences,
+    ) -> Result<Option<isl::Map>, isl::IslError> {
+        if !self.may_have(decider, all) {
+            return Ok(None);
+        }
+        let symbols = &self.relation.symbols().names;
+        let mut constraints = self.relation.pairs.decided(decider, &self.names);
+        constraints.extend(all.iter().map(|difference| signed(difference, &self.names, symbols)));
+        Ok(Some(match &self.whole {
+            None => self.relation.pairs.map_where(&self.names, vec![constraints])?,
+            Some(whole) => whole.intersect(&isl::Map::from_constraints(&whole.space()?, &constraints)?)?,
+        }))
+    }
+
+    /// Whether such a pair may exist as far as the bounds of the loops tell, and no step has two
+    /// signs.
+    fn may_have(&self, decider: Decider, all: &Differences) -> bool {
+        let allows = |sign: Sign, source: &Linear, sink: &Linear| {
+            let (source, sink) = (source.range(&self.ranges[0]), sink.range(&self.ranges[1]));
+            sink.plus(source.times(-1)).allows(sign)
+        };
+        let advances = match decider {
+            Decider::Loop(k) => {
+                let value = Linear::of_loop(k);
+                allows(Sign::Positive, &value, &value)
+            }
+            Decider::Text => true,
+        };
+        let decided = |source: &Linear, sink: &Linear| {
+            let l =
+                source.as_loop().filter(|l| sink.as_loop() == Some(*l) && *l < self.relation.pairs.common)?;
+            self.sign(decider, l)
+        };
+        advances
+            && self.relation.pairs.same.iter().all(|(x, y)| allows(Sign::Zero, x, y))
+            && all.iter().all(|(sign, source, sink)| {
+                decided(source, sink).is_none_or(|known| known == *sign) && allows(*sign, source, sink)
+            })
     }
 }
 
@@ -163,16 +265,23 @@ impl Part {
         if self.is_whole() {
             return Ok(whole.clone());
         }
-        let constraint = |(sign, source, sink): &(Sign, Linear, Linear)| {
-            let (source, sink) = (source.named(&names[0], symbols), sink.named(&names[1], symbols));
-            match sign {
-                Sign::Zero => isl::Constraint::zero(difference(&sink, &source)),
-                Sign::Positive => isl::Constraint::non_negative(difference(&sink, &source).offset(-1)),
-                Sign::Negative => isl::Constraint::non_negative(difference(&source, &sink).offset(-1)),
-            }
-        };
+        let constraint = |d: &(Sign, Linear, Linear)| signed(d, names, symbols);
         let disjuncts: Disjuncts = self.0.iter().map(|all| all.iter().map(constraint).collect()).collect();
         whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &disjuncts)?)
+    }
+}
+
+/// A difference has a sign.
+fn signed(
+    (sign, source, sink): &(Sign, Linear, Linear),
+    names: &Ends,
+    symbols: &[String],
+) -> isl::Constraint {
+    let (source, sink) = (source.named(&names[0], symbols), sink.named(&names[1], symbols));
+    match sign {
+        Sign::Zero => isl::Constraint::zero(difference(&sink, &source)),
+        Sign::Positive => isl::Constraint::non_negative(difference(&sink, &source).offset(-1)),
+        Sign::Negative => isl::Constraint::non_negative(difference(&source, &sink).offset(-1)),
     }
 }
 

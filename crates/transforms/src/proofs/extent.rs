@@ -1,7 +1,7 @@
 //! The extent of an array that holds one element for each iteration of a loop.
 
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side};
-use purlin_ir::{Affine, Atom, InameId, Kernel, VarKind};
+use purlin_ir::{Affine, Atom, Iname, InameId, Kernel, VarKind};
 use purlin_isl as isl;
 
 /// A name that no iname has: `#` cannot stand in names.
@@ -50,7 +50,15 @@ pub(crate) fn parametric_extent(
     poly: &Polyhedral,
     iname: InameId,
 ) -> Result<Option<(Affine, Affine)>, isl::IslError> {
-    let name = &poly.kernel.inames[iname].name;
+    let Iname { name, domain, .. } = &poly.kernel.inames[iname];
+    // constants are as tight as bounds get, unless the assumptions exclude every value
+    if let Some((lo, hi)) = domain.as_range(iname)
+        && let (Some(from), Some(to)) = (lo.as_constant(), hi.as_constant())
+        && poly.context.is_empty()
+    {
+        let empty = (Affine::constant(0), Affine::constant(0));
+        return Ok(Some(if from < to { (lo, Affine::constant(to - from)) } else { empty }));
+    }
     let values = points_of(poly, &[iname])?.project_onto(&[name])?.coalesce()?;
     if values.is_empty()? {
         return Ok(Some((Affine::constant(0), Affine::constant(0))));
