@@ -7,6 +7,11 @@
 use purlin::Loaded;
 use purlin::analysis::stats::statistics;
 use purlin::codegen::{Options, Target, generate};
+use purlin::forms::element::CellShape::{Hexahedron, Quadrilateral};
+use purlin::forms::form::{FunctionSpace, Inputs, coefficient, dx, grad, inner, test};
+use purlin::forms::lowering::{LoweringOptions, MeshForm};
+use purlin::forms::mesh::Mesh;
+use purlin::forms::numbering::Numbering;
 use purlin::forms::strategies::sum_factorise;
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, text};
@@ -235,32 +240,36 @@ fn the_strategy_factorises_evaluation_and_test() {
     }
 }
 
-/// The basis of Q1 is in the order of the axes, so the tables of its forms are tensor products:
-/// those of the function, and of the geometry.
+/// Tables of forms on squares and cubes are tensor products in the order of the axes: those of the
+/// function, and of the geometry.
 #[test]
 fn the_strategy_factorises_forms() {
-    use purlin::forms::element::CellShape;
-    use purlin::forms::form::{FunctionSpace, Inputs, coefficient, dx, grad, inner, test};
-    use purlin::forms::lowering::{LoweringOptions, MeshForm};
-    use purlin::forms::mesh::Mesh;
-    for shape in [CellShape::Quadrilateral, CellShape::Hexahedron] {
-        let space = FunctionSpace::scalar(shape, 1);
+    for (shape, degree) in [(Quadrilateral, 1), (Quadrilateral, 3), (Hexahedron, 1), (Hexahedron, 2)] {
+        let space = FunctionSpace::scalar(shape, degree);
         let (u, v) = (coefficient("u", &space), test(&space));
         let mesh = Mesh::unit(shape, 2).unwrap();
-        let values: Vec<f64> = (0..mesh.n_vertices()).map(|k| (k as f64).sin()).collect();
         let forms = [
             ("mass", &u * &v * dx().with_degree(6)),
             ("nonlinear", &u * inner(grad(&u), grad(&v)) * dx().with_degree(6)),
         ];
         for (name, form) in forms {
+            let what = format!("{name} on {space}");
             let lowered = MeshForm::new(&form, &LoweringOptions::new(name)).unwrap();
-            let inputs = lowered.bind(&mesh, &Inputs::new().field("u", values.clone())).unwrap();
-            let before = &lowered.kernel().kernel;
-            let (after, _) = sum_factorise(before).unwrap_or_else(|e| panic!("{name}: {e}"));
-            assert_same(before, &after, &inputs);
-            let flops = |kernel: &Kernel| statistics(kernel, inputs.params()).unwrap().flops();
+            let n = Numbering::new(&mesh, degree).unwrap().n_dofs();
+            let inputs = Inputs::new().field("u", (0..n).map(|k| (k as f64).sin()).collect::<Vec<_>>());
+            let mut expected = lowered.bind(&mesh, &inputs).unwrap();
+            interpret(&lowered.kernel().kernel, &mut expected).unwrap();
+            let ordered = lowered.in_tensor_order().unwrap();
+            let memory = ordered.bind(&mesh, &inputs).unwrap();
+            let before = &ordered.kernel().kernel;
+            let mut found = memory.clone();
+            interpret(before, &mut found).unwrap();
+            assert_close(expected.f64s("y").unwrap(), found.f64s("y").unwrap(), &what);
+            let (after, _) = sum_factorise(before).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_same(before, &after, &memory);
+            let flops = |kernel: &Kernel| statistics(kernel, memory.params()).unwrap().flops();
             let (was, is) = (flops(before), flops(&after));
-            assert!(is < was, "{name} on {shape:?}: {is} operations, before {was}\n{after}");
+            assert!(is < was, "{what}: {is} operations, before {was}\n{after}");
         }
     }
 }

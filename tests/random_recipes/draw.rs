@@ -26,5 +26,8 @@ impl Inputs for Sample<'_> {
 /// A step, chosen by `bytes`; none where the kernel has nothing that the primitive could be tried
 /// on.
 pub fn step(kernel: &Kernel, memory: &Memory, bytes: &[u8]) -> Option<Step> {
-    Step::draw(kernel, &mut Picks::new(bytes, &Sample(memory)))
+    let step = Step::draw(kernel, &mut Picks::new(bytes, &Sample(memory)))?;
+    // nobody passes the values of a table that a step has made
+    let is_made = matches!(&step, Step::PassTable(pass) if memory.get(&pass.var).is_none());
+    (!is_made).then_some(step)
 }

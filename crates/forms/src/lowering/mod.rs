@@ -31,6 +31,7 @@ mod sink;
 mod states;
 mod tables;
 mod tabulate;
+mod tensor_order;
 
 pub use arguments::{Argument, ArgumentRole};
 pub use kernel::{
