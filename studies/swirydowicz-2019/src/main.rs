@@ -258,7 +258,7 @@ impl Campaign<'_> {
         if self.is_late() {
             return Ok(false);
         }
-        let case = match Case::new(device, sizes, elements, self.seed, &self.options) {
+        let mut case = match Case::new(device, sizes, elements, self.seed, &self.options) {
             Ok(case) => case,
             Err(e) => {
                 eprintln!("{} at degree {degree}, {elements} elements: skipped: {e}", sizes.problem);
@@ -269,7 +269,7 @@ impl Campaign<'_> {
             if self.is_late() {
                 return Ok(false);
             }
-            let record = case.measure(device, *kernel, &self.options);
+            let record = case.measure(*kernel, &self.options);
             say(&record);
             record::append(&self.args.db, &record).map_err(unreadable)?;
         }
