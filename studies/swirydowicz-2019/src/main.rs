@@ -3,7 +3,10 @@
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
 use purlin::cli::{Failure, end, out};
-use purlin::runtime::{Device, TimingOptions, open};
+use purlin::codegen::{Options, Target, generate};
+use purlin::runtime::cuda::nvrtc;
+use purlin::runtime::{Cache, Device, Optimisation, TimingOptions, open};
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -22,6 +25,7 @@ const AFTER: &str = "\
 Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
   list                                                   all kernels, and by what each differs from the one before
   recipe bp35.2d.10 --degree 7 > k10.json                its steps, for `purlin steps FILE --recipe k10.json`
+  compile --arch sm_90                                   no GPU needed: fills the cache of compiled kernels
   time --device cuda --db h200.jsonl --time-limit 9m     every kernel, degree and size that is not in the file yet
   time --device opencl --kernels bp35.2d --degrees 1-3 --elements 64
   page --db h200.jsonl --dir results/h200                the page as Markdown, and its pictures
@@ -43,6 +47,8 @@ enum Command {
     List,
     /// Print the recipe of a kernel
     Recipe(RecipeArgs),
+    /// Compile the CUDA source of kernels into the cache (`PURLIN_CACHE_DIR`), without a GPU
+    Compile(CompileArgs),
     /// Check and time kernels; lines of JSON
     Time(TimeArgs),
     /// Print the page of measurements, and draw its pictures
@@ -56,6 +62,19 @@ struct RecipeArgs {
     /// Polynomial degree
     #[arg(long, default_value_t = 7)]
     degree: usize,
+}
+
+#[derive(Args)]
+struct CompileArgs {
+    /// Architecture of the card
+    #[arg(long, default_value = "sm_90")]
+    arch: String,
+    /// Kernels or beginnings of their names, such as bp10 or bp35.2d [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    kernels: Vec<String>,
+    /// Polynomial degrees, such as 7 or 1-15
+    #[arg(long, value_name = "RANGE", default_value = "1-15", value_parser = degrees)]
+    degrees: (usize, usize),
 }
 
 #[derive(Args)]
@@ -128,6 +147,7 @@ fn main() -> ExitCode {
     end(match &cli.command {
         Command::List => list(),
         Command::Recipe(args) => recipe(args),
+        Command::Compile(args) => compile(args),
         Command::Time(args) => time(args),
         Command::Page(args) => print_page(args),
     })
@@ -155,6 +175,27 @@ fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let schedule = kernel.schedule(args.degree).map_err(failed)?;
     let json = schedule.recipe().to_json().map_err(|e| Failure::Refused(e.to_string()))?;
     out(&(json + "\n"))
+}
+
+fn compile(args: &CompileArgs) -> Result<(), Failure> {
+    nvrtc::version().map_err(|e| Failure::Missing(e.to_string()))?;
+    let (kernels, cache) = (chosen(&args.kernels)?, Cache::from_environment());
+    let degrees = args.degrees.0..=args.degrees.1;
+    let cases: Vec<_> = degrees.flat_map(|degree| kernels.iter().map(move |k| (*k, degree))).collect();
+    let line = |(kernel, degree): &(Tuned, usize)| -> Result<String, Failure> {
+        let schedule = match kernel.schedule(*degree) {
+            Ok(schedule) => schedule,
+            Err(e @ (RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. })) => {
+                return Ok(format!("{e}\n"));
+            }
+            Err(e @ (RecipeError::Refused { .. } | RecipeError::Plain { .. })) => return Err(failed(e)),
+        };
+        let program = generate(schedule.kernel(), Target::Cuda, &Options::default())?;
+        let object = nvrtc::compile_program(&args.arch, &program, Optimisation::Full, &cache)?;
+        let resources: Vec<String> = object.resources.iter().map(ToString::to_string).collect();
+        Ok(format!("{kernel} at degree {degree}: {}\n", resources.join("; ")))
+    };
+    out(&cases.par_iter().map(line).collect::<Result<String, Failure>>()?)
 }
 
 fn unreadable(error: RecordError) -> Failure {
@@ -217,7 +258,7 @@ impl Campaign<'_> {
         if self.is_late() {
             return Ok(false);
         }
-        let case = match Case::new(device, sizes, elements, self.seed, &self.options) {
+        let mut case = match Case::new(device, sizes, elements, self.seed, &self.options) {
             Ok(case) => case,
             Err(e) => {
                 eprintln!("{} at degree {degree}, {elements} elements: skipped: {e}", sizes.problem);
@@ -228,7 +269,7 @@ impl Campaign<'_> {
             if self.is_late() {
                 return Ok(false);
             }
-            let record = case.measure(device, *kernel, &self.options);
+            let record = case.measure(*kernel, &self.options);
             say(&record);
             record::append(&self.args.db, &record).map_err(unreadable)?;
         }

@@ -99,12 +99,33 @@ fn poisson(line: &Line, factors: &[f64], lambda: f64, field: &[f64], y: &mut [f6
     }
 }
 
+/// The larger of two errors; NaN if one of them is.
+#[must_use]
+pub fn worse(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
+}
+
 /// The largest difference of two results, in units of the largest number of the first.
 #[must_use]
 pub fn relative_error(expected: &[f64], found: &[f64]) -> f64 {
     let largest = expected.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
     let differences = expected.iter().zip(found).map(|(a, b)| (a - b).abs());
-    // a NaN must not pass as the smaller number
-    let worst = differences.fold(0.0_f64, |m, d| if d <= m { m } else { d });
+    let worst = differences.fold(0.0, worse);
     if expected.len() == found.len() { worst / largest } else { f64::INFINITY }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_relative_to_the_largest_value_and_nan_is_one() {
+        assert_eq!(relative_error(&[1.0, -4.0], &[1.5, -4.0]), 0.125);
+        assert_eq!(relative_error(&[1.0], &[1.0, 2.0]), f64::INFINITY);
+        for nan in 0..3 {
+            let mut found = [1.0, 2.0, 3.0];
+            found[nan] = f64::NAN;
+            assert!(relative_error(&[1.0, 2.0, 4.0], &found).is_nan());
+        }
+    }
 }

@@ -61,6 +61,21 @@ fn what_is_not_there_is_refused() {
 }
 
 #[test]
+fn sources_are_compiled_without_a_gpu() {
+    let output = study(&["compile", "--kernels", "bp35.2d.2,bp35.3d.6", "--degrees", "9-10"]);
+    if output.status.code() == Some(3) {
+        println!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    let found = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for line in ["bp35.2d.2 at degree 9: ", "bp35.3d.6 at degree 9: ", "bp35.2d.2 at degree 10: "] {
+        assert!(found.contains(line) && found.contains(" registers, "), "no `{line}` in {found}");
+    }
+    assert!(found.contains("`bp35.3d.6` takes 1331 work-items an element at degree 10"), "{found}");
+}
+
+#[test]
 fn kernels_are_timed_once_and_have_a_page() {
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("study.jsonl").to_string_lossy().into_owned();
