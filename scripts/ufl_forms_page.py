@@ -28,7 +28,7 @@ def main() -> None:
     print("# UFL forms on a card\n")
     print(f"{card} (clocks before the run), {date}. Forms from `python/tests/timed_forms.py`, made by")
     print("`scripts/ufl_forms.sh cuda 6`: each is compared with the interpreter on a small perturbed mesh, then run on a")
-    print("large one with the default mapping (one cell a work-item for forms that no table knows), then tuned for 6 s.")
+    print("large one with the default mapping, then tuned for 6 s.")
     print("Several times are those of the kernels of a form, one an integral type; the tuner takes the first.\n")
     print("| form | cells | equals the interpreter | default | tuned | best mapping |")
     print("|---|---:|---|---:|---:|---|")
