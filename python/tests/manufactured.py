@@ -291,7 +291,7 @@ def biharmonic(degree: int, orders: dict[str, float]) -> Problem:
     """A simply supported plate by continuous elements with an interior penalty."""
 
     def matrix(u: Any, v: Any) -> Any:
-        domain = u.ufl_domain()
+        domain = ufl.domain.extract_unique_domain(u)
         n, h = ufl.FacetNormal(domain), avg(ufl.Circumradius(domain))
         moment = lambda w: avg(div(grad(w)))  # noqa: E731
         turn = lambda w: jump(grad(w), n)  # noqa: E731
@@ -322,14 +322,14 @@ def patch() -> Problem:
     exact = lambda x: 1 + 2 * x[0] - 3 * x[1]  # noqa: E731
 
     def matrix(u: Any, v: Any) -> Any:
-        domain = u.ufl_domain()
+        domain = ufl.domain.extract_unique_domain(u)
         n, h = ufl.FacetNormal(domain), ufl.Circumradius(domain)
         flux = dot(avg(grad(u)), jump(v, n)) + dot(jump(u, n), avg(grad(v)))
         inside = inner(grad(u), grad(v)) * dx + (10 / avg(h) * jump(u) * jump(v) - flux) * dS
         return inside + (10 / h * u * v - dot(grad(u), n) * v - u * dot(grad(v), n)) * ds
 
     def source(x: Any, v: Any) -> Any:
-        domain = v.ufl_domain()
+        domain = ufl.domain.extract_unique_domain(v)
         n, h = ufl.FacetNormal(domain), ufl.Circumradius(domain)
         return exact(x) * (10 / h * v - dot(grad(v), n)) * ds
 
