@@ -15,8 +15,15 @@ impl Draw {
     /// Adds the nests of an idiom at the end of the kernel.
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         // what needs most steps to be used comes twice
-        let all: [fn(&mut Self, &IdiomPlan); 6] =
-            [Self::sum, Self::handed_over, Self::pair, Self::recurrence, Self::sum, Self::running_sum];
+        let all: [fn(&mut Self, &IdiomPlan); 7] = [
+            Self::sum,
+            Self::handed_over,
+            Self::pair,
+            Self::recurrence,
+            Self::sum,
+            Self::running_sum,
+            Self::contraction,
+        ];
         let all = if self.config.reductions { &all[..] } else { &all[..5] };
         pick(all, plan.kind)(self, plan);
     }
@@ -134,6 +141,20 @@ impl Draw {
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
             let value = this.stored(ty, value);
             this.b.assign(name, lhs, value);
+        });
+    }
+
+    /// A sum of products with a factor that stays the same in it.
+    fn contraction(&mut self, plan: &IdiomPlan) {
+        self.inside(plan.outer, |this, _| {
+            let factor = Expr::call(MathFn::Cos, [this.expression(&plan.value)]);
+            let (iname, extent) = this.loop_of(plan.inner);
+            this.scope.push((iname, extent));
+            let body = factor * this.expression(&plan.value);
+            this.scope.pop();
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let sum = this.stored(ty, Expr::reduce(UpdateOp::Add, [iname], body));
+            this.b.update(name, lhs, UpdateOp::Add, sum);
         });
     }
 
