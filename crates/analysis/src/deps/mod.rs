@@ -205,8 +205,15 @@ impl Dependence {
         poly: &Polyhedral,
         part: &isl::Map,
     ) -> Result<Option<VarId>, isl::IslError> {
+        // the pairs say nothing of the inames of reductions
+        let known = |e: &Affine, insn| {
+            poly.kernel.inames.ids().all(|i| !e.mentions(i) || poly.loops(insn).contains(&i))
+        };
         for (map, entries) in &self.maps {
             let same = |(x, y): &(Affine, Affine)| {
+                if !(known(x, self.source) && known(y, self.sink)) {
+                    return None;
+                }
                 let (x, y) = (poly.affine(x, Side::Source)?, poly.affine(y, Side::Sink)?);
                 Some(isl::Constraint::zero(difference(&x, &y)))
             };
