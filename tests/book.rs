@@ -10,9 +10,9 @@
 //! | `rust`, `python`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
 //! | `ebnf` | it mentions every keyword, type, function, address space and loop tag of the text format, and is closed |
 //!
-//! `file=NAME` also writes a block to the directory in which the commands of all chapters run, beside the kernels and recipes of `examples`.
-//! In expected output a line `...` stands for any number of lines, and `...` within a line for any
-//! text.
+//! `file=NAME` also writes a block to the directory in which the commands of all chapters run,
+//! beside the kernels and recipes of `examples`. In expected output a line `...` stands for any
+//! number of lines, and `...` within a line for any text.
 //!
 //! `BLESS=1 cargo nextest run --test book` rewrites the outputs of commands and the printed
 //! kernels.

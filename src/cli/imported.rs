@@ -45,11 +45,8 @@ pub fn kernels_of(source: Source, what: &str) -> Vec<Source> {
     match source {
         Source::File(file) => match file.form {
             Some(of) if !what.contains('#') => {
-                let each = of.form.kernels.iter().enumerate().map(|(place, lowered)| {
-                    let form = Some(ImportedKernel { form: of.form.clone(), place });
-                    Source::File(Box::new(FileSource { kernel: lowered.kernel.clone(), script: None, form }))
-                });
-                each.collect()
+                let each = |place| Source::File(Box::new(FileSource::of_form(of.form.clone(), place)));
+                (0..of.form.kernels.len()).map(each).collect()
             }
             form => vec![Source::File(Box::new(FileSource { form, ..*file }))],
         },

@@ -203,8 +203,7 @@ impl FormOptions {
         let options = LoweringOptions::new(name).with_scheme(self.scheme.into());
         let tabulated = tabulate(&form, &options)?;
         let form = Imported::new(tabulated, &self.tabulated()).map_err(|e| Failure::Usage(e.to_string()))?;
-        let kernel = form.kernels[0].kernel.clone();
-        Ok(FileSource { kernel, script: None, form: Some(ImportedKernel { form, place: 0 }) })
+        Ok(FileSource::of_form(form, 0))
     }
 }
 
@@ -273,6 +272,12 @@ impl Source {
 }
 
 impl FileSource {
+    /// A kernel of an imported form.
+    pub fn of_form(form: Imported, place: usize) -> Self {
+        let kernel = form.kernels[place].kernel.clone();
+        Self { kernel, script: None, form: Some(ImportedKernel { form, place }) }
+    }
+
     /// The kernel with its roles.
     pub fn lower(&self) -> Lowered {
         match &self.form {
@@ -319,8 +324,7 @@ fn read_form(what: &str, options: &TabulatedOptions) -> Result<FileSource, Failu
             Failure::Usage(format!("`{path}` has no kernel `{name}`; it has {list}"))
         })?,
     };
-    let kernel = form.kernels[place].kernel.clone();
-    Ok(FileSource { kernel, script: None, form: Some(ImportedKernel { form, place }) })
+    Ok(FileSource::of_form(form, place))
 }
 
 /// Reads and parses a kernel, and the schedule that may stand behind it.

@@ -67,8 +67,8 @@ impl FormCase {
         Ok(Self { mesh, lowered, workload })
     }
 
-    /// The form on a small unit mesh: 162 or more cells fill some groups of work-items and leave the last
-    /// one in part.
+    /// The form on a small unit mesh: 162 or more cells fill some groups of work-items and leave
+    /// the last one in part.
     pub(super) fn small_problem(&self, seed: u64) -> Result<Problem, String> {
         let divisions = match self.lowered.cell {
             CellShape::Interval => 162,

@@ -5,8 +5,8 @@ use purlin_forms::element::CellShape;
 use purlin_forms::quadrature::{QuadratureScheme, rule};
 use purlin_kernels::Operator;
 
-/// Largest factor between two sizes of forms that share a mapping: from one polynomial degree to the
-/// next but one.
+/// Largest factor between two sizes of forms that share a mapping: from one polynomial degree to
+/// the next but one.
 const FACTOR: f64 = 3.0;
 
 /// The mapping of the operator action in a table whose sizes are nearest to those of a form, with

@@ -30,10 +30,12 @@ use std::sync::{Arc, OnceLock};
 /// use purlin_analysis::Analysis;
 ///
 /// let kernel = purlin_ir::text::parse(
-///     "kernel total\nparam n: i32\narg x: f64[n] in\narg y: f64 inout\n\nfor i in 0..n\n  s: y += x[i]\n",
+///     "kernel total\nparam n: i32\narg x: f64[n] in\narg y: f64 inout\n\n\
+///      for i in 0..n\n  s: y += x[i]\n",
 /// )?;
 /// let analysis = Analysis::of(&kernel);
-/// let through: Vec<_> = analysis.dependences()?.iter().map(|d| (d.kind.to_string(), d.var)).collect();
+/// let of = |d: &purlin_analysis::deps::Dependence| (d.kind.to_string(), d.var);
+/// let through: Vec<_> = analysis.dependences()?.iter().map(of).collect();
 /// assert_eq!(through, [("update".to_owned(), kernel.var("y").unwrap())]);
 /// assert_eq!(analysis.place()?.barriers, []);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

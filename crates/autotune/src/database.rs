@@ -2,8 +2,8 @@
 //! their death.
 //!
 //! A line is written under an exclusive lock, in one piece, and is on the disk before
-//! [`Database::append`] returns. A writer that dies inside its line leaves a torn one; the next writer ends it, so that it spoils nothing else, and [`Database::read`]
-//! reports it.
+//! [`Database::append`] returns. A writer that dies inside its line leaves a torn one; the next
+//! writer ends it, so that it spoils nothing else, and [`Database::read`] reports it.
 
 use crate::record::{Key, Record};
 use std::collections::HashMap;

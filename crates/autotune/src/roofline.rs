@@ -58,7 +58,9 @@ impl Work {
     }
 
     /// The highest rate on
-    /// `device`, in FLOP/s, where every value of the reference matrices also comes from local memory, once for each cell. Where a device has no local memory of its own, this is [`Self::true_roofline`].
+    /// `device`, in FLOP/s, where every value of the reference matrices also comes from local
+    /// memory, once for each cell. Where a device has no local memory of its own, this is
+    /// [`Self::true_roofline`].
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, section 6:

@@ -264,7 +264,8 @@ impl Walk<'_> {
                 let once = self.head(*l, once);
                 let again = self.next_iteration(*l, once);
                 if again == state {
-                    // the second iteration is the first: without this, nests are walked 2^depth times
+                    // the second iteration is the first: without this, nests are walked 2^depth
+                    // times
                     return state.join(once);
                 }
                 let twice = self.block(body, again);

@@ -3,15 +3,18 @@
 //! ```
 //! let text = r#"{
 //!   "purlin_form": 1, "name": "mass", "cell": "interval", "gdim": 1, "rank": 1,
-//!   "spaces": [{ "name": "x", "columns": 2, "block": 1 }, { "name": "p1", "columns": 2, "block": 1 }],
+//!   "spaces": [{ "name": "x", "columns": 2, "block": 1 },
+//!              { "name": "p1", "columns": 2, "block": 1 }],
 //!   "functions": [{ "name": "x", "role": "coordinates", "space": 0 },
 //!                 { "name": "u", "role": "coefficient", "space": 1 }],
 //!   "constants": [],
 //!   "outputs": [{ "name": "y", "spaces": [1] }],
 //!   "integrals": [{
 //!     "type": "cell", "subdomains": [], "points": [[0.5]], "weights": [1.0],
-//!     "tables": [{ "name": "p1", "values": [[0.5, 0.5]] }, { "name": "p1_d0", "values": [[-1, 1]] }],
-//!     "evaluations": [{ "function": 0, "table": 1, "name": "x_d0" }, { "function": 1, "table": 0, "name": "u_q" }],
+//!     "tables": [{ "name": "p1", "values": [[0.5, 0.5]] },
+//!                { "name": "p1_d0", "values": [[-1, 1]] }],
+//!     "evaluations": [{ "function": 0, "table": 1, "name": "x_d0" },
+//!                     { "function": 1, "table": 0, "name": "u_q" }],
 //!     "nodes": [["evaluation", 0], ["math", "abs", 0], ["weight"], ["multiply", 1, 2],
 //!               ["evaluation", 1], ["multiply", 3, 4]],
 //!     "terms": [{ "output": 0, "factor": 5, "arguments": [{ "table": 0 }] }]

@@ -153,7 +153,8 @@ fn tags_of_facets_are_those_of_their_geometry() {
                 let at = mesh.point(facet.side.cell as usize, &centre);
                 let radius = at[0].hypot(at[1]);
                 let wanted = if facet.tag == Some(11) { 1.0 } else { 2.0 };
-                // 1e-3: gmsh leaves 4e-4 between the nodes of a curved triangle; a flat one is 0.1 off
+                // 1e-3: gmsh leaves 4e-4 between the nodes of a curved triangle; a flat one is 0.1
+                // off
                 assert!((radius - wanted).abs() < 1e-3, "{name}: {radius} of {facet:?}");
             }
         }

@@ -18,8 +18,8 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// The factors of an expression from left to right; `None` if its type is no real one. A product
-    /// in a narrower type is one factor: it is rounded before the others are joined.
+    /// The factors of an expression from left to right; `None` if its type is no real one. A
+    /// product in a narrower type is one factor: it is rounded before the others are joined.
     pub(crate) fn of(kernel: &Kernel, e: &Expr) -> Option<Self> {
         let ty = match kernel.type_of(e, &[]) {
             Ok(ExprType::Scalar(ty)) if ty.is_float() => ty,
@@ -82,7 +82,8 @@ impl Product {
         let first = part(false).cloned().reduce(|a, b| a * b);
         let joins = first.is_some() && (part(false).count() > 1 || last.is_none());
         let typed = first.as_ref().is_none_or(|e| kernel.type_of(e, &[]) == Ok(ExprType::Scalar(self.ty)));
-        // factors of narrower types were joined to one of this type, which may no longer be among them
+        // factors of narrower types were joined to one of this type, which may no longer be among
+        // them
         let first = if joins && !typed { self.widened(part(false)) } else { first };
         let numerator = match (first, last) {
             (Some(a), Some(b)) => a * b,

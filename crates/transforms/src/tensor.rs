@@ -69,9 +69,9 @@ impl Digits<'_> {
     /// The factors, if every entry is their product up to [`TOLERANCE`]. Equal factors are equal
     /// bit by bit.
     ///
-    /// Formula: with `m` the largest entry and `e` its index, let `g_k(i) = T(e with i as part k)/m`.
-    /// If `T` is a product of factors, it is `m g_0 g_1 …`. The first factor has `m`, unless all are
-    /// equal: then each has its root.
+    /// Formula: with `m` the largest entry and `e` its index, let `g_k(i) = T(e with i as part
+    /// k)/m`. If `T` is a product of factors, it is `m g_0 g_1 …`. The first factor has `m`, unless
+    /// all are equal: then each has its root.
     ///
     /// # Errors
     /// The entry that is furthest from the product; `None` for a table of zeros.

@@ -80,7 +80,8 @@ pub(crate) fn siblings<'a>(nodes: &'a [Node], wanted: &dyn Fn(&Node) -> bool) ->
     })
 }
 
-/// The loop directly around a node that `wanted` accepts, first in textual order; `None` if none is.
+/// The loop directly around a node that `wanted` accepts, first in textual order; `None` if none
+/// is.
 pub(crate) fn loop_around(nodes: &[Node], wanted: &dyn Fn(&Node) -> bool) -> Option<InameId> {
     nodes.iter().find_map(|node| match node {
         Node::Loop(iname, body) if body.iter().any(wanted) => Some(*iname),

@@ -1,5 +1,5 @@
-//! The study of Świrydowicz et al. 2019: its three benchmark problems, its tuned kernels as recipes,
-//! its rooflines, and pages of measurements beside them.
+//! The study of Świrydowicz et al. 2019: its three benchmark problems, its tuned kernels as
+//! recipes, its rooflines, and pages of measurements beside them.
 //!
 //! The library does not depend on it; its commands are those of the binary of this crate.
 

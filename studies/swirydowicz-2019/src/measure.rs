@@ -14,7 +14,8 @@ use purlin::runtime::{Device, RuntimeError, TimingOptions};
 use purlin::transforms::TransformError;
 use purlin::{LoadError, Loaded, laid_out};
 
-/// Elements with data of their own; a launch repeats them. A prime, so that no tile repeats with it.
+/// Elements with data of their own; a launch repeats them. A prime, so that no tile repeats with
+/// it.
 pub const DISTINCT: usize = 7;
 
 /// Beyond this a kernel is wrong: 1e-16 a rounding, sums of at most 200 terms, matrix entries up to
@@ -170,8 +171,8 @@ fn repeated(few: &Memory, elements: usize) -> Memory {
 /// Median seconds of a copy that reads half of `bytes` and writes the other half.
 ///
 /// # Source
-/// Świrydowicz et al. 2019, §5, with a kernel in the place of the driver's copy, so that it is timed
-/// like the others.
+/// Świrydowicz et al. 2019, §5, with a kernel in the place of the driver's copy, so that it is
+/// timed like the others.
 fn copy_seconds(device: &dyn Device, bytes: u64, options: &TimingOptions) -> Result<f64, MeasureError> {
     const COPY: &str =
         "kernel copy\nparam n: i32\narg x: f64[n] in\narg y: f64[n] out\n\nfor i in 0..n\n  s: y[i] = x[i]\n";

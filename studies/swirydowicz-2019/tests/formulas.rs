@@ -49,7 +49,8 @@ fn plain_kernels_have_the_operations_and_the_bytes_of_the_formulas() {
             let sizes = Sizes { problem, degree };
             let stats = counted(&sizes.plain().unwrap(), sizes);
             assert!(stats.exact());
-            // `y` is accumulated in place where it is not a sum: its first read finds what was written
+            // `y` is accumulated in place where it is not a sum: its first read finds what was
+            // written
             let found = moved(&stats, true);
             assert_eq!((stats.flops(), found.written), (operations(sizes), traffic(sizes).written));
             let read_back = if problem == Problem::Bp35 { found.written } else { 0 };
@@ -76,8 +77,8 @@ fn tuned_kernels_have_the_operations_of_the_plain_ones() {
     }
 }
 
-/// From these kernels on, global memory is touched as rarely as can be. BP3.0 with 3-D threads reads
-/// columns of `u` from global memory to the end.
+/// From these kernels on, global memory is touched as rarely as can be. BP3.0 with 3-D threads
+/// reads columns of `u` from global memory to the end.
 #[test]
 fn the_last_kernels_move_every_byte_once() {
     for (name, first) in [("bp10.2d", 3), ("bp35.2d", 7), ("bp35.3d", 5), ("bp30.2d", 2), ("bp30.3d", 10)] {
@@ -122,7 +123,8 @@ fn symmetry_halves_the_loads_of_the_matrix() {
     for (name, before) in [("bp10.2d.8", "bp10.2d.7"), ("bp30.2d.9", "bp30.2d.5")] {
         let sizes = Sizes { problem: name.parse::<Tuned>().unwrap().problem, degree: 7 };
         let loads = |name| counted(&tuned(name, 7).unwrap(), sizes).var("s_I").unwrap().reads.accesses;
-        // columns of each contraction times terms times results: 9 and 8 are both met, half of 9 is 5
+        // columns of each contraction times terms times results: 9 and 8 are both met, half of 9 is
+        // 5
         let (n, m) = (8, 9);
         let columns = [n * n, m * n, m * m];
         let all: u64 = columns.iter().map(|c| 2 * c * n * m).sum();

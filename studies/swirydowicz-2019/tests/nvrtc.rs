@@ -1,8 +1,8 @@
 //! CUDA source of the tuned kernels compiles with NVRTC for sm_90; no GPU is needed.
 //!
-//! The last kernel of each sequence at degree 7 in every run; with `PURLIN_TEST_ALL` every kernel at
-//! degrees 1, 7 and 15. `PURLIN_KERNELS=bp10.2d.8` and `PURLIN_DEGREE=15` choose one, and print what
-//! it takes.
+//! The last kernel of each sequence at degree 7 in every run; with `PURLIN_TEST_ALL` every kernel
+//! at degrees 1, 7 and 15. `PURLIN_KERNELS=bp10.2d.8` and `PURLIN_DEGREE=15` choose one, and print
+//! what it takes.
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
 use purlin::codegen::{Options, Target, generate};

@@ -66,8 +66,8 @@ pub fn covers_box(poly: &Polyhedral, write: &AccessSite, site: &AccessSite, comm
 
 /// Makes one equation of two that say what quotient and remainder of a flat position are.
 ///
-/// Formula: from `floor(p/k) = x` and `p mod k = y` follows `p = k*x + y`, and the other way round if
-/// `0 <= y < k`.
+/// Formula: from `floor(p/k) = x` and `p mod k = y` follows `p = k*x + y`, and the other way round
+/// if `0 <= y < k`.
 fn join_digits(poly: &Polyhedral, equal: &mut Vec<(Affine, Affine)>) {
     let digits = |(high, x): &(Affine, Affine), (low, y): &(Affine, Affine)| {
         let quotients = low.terms().iter().filter(|(atom, c)| matches!(atom, Atom::Floor(..)) && *c < -1);

@@ -19,8 +19,8 @@
 //!
 //! A sub-group's arrays are registers: every write goes to the element at the work-item's own index
 //! along
-//! `l.0`, and the others read it by a shuffle, which orders what it reads like a barrier would. A sub-group is 32 neighbours along `l.0`,
-//! or all of them where they are fewer.
+//! `l.0`, and the others read it by a shuffle, which orders what it reads like a barrier would. A
+//! sub-group is 32 neighbours along `l.0`, or all of them where they are fewer.
 //!
 //! A barrier orders two instances only if the source comes strictly first once the parallel loops
 //! are left out of the loop tree.

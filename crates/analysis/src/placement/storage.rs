@@ -151,8 +151,9 @@ fn check_life(analysis: &Analysis, d: &Dependence, other: VarId) -> Result<(), S
 /// Whether the text decides that no instance of `x` runs between source and sink of a dependence.
 ///
 /// Formula: let source and sink agree on the first
-/// `n` of the loops that order them. What runs between them agrees with them on those that are around it, too. If these are all that order `x`
-/// and one end, the text does, and `x` must stand between them in the text.
+/// `n` of the loops that order them. What runs between them agrees with them on those that are
+/// around it, too. If these are all that order `x` and one end, the text does, and `x` must stand
+/// between them in the text.
 fn is_apart(poly: &Polyhedral, d: &Dependence, x: InsnId, at_once: bool) -> bool {
     let loops = |a, b| ordering_loops(poly, a, b, at_once);
     let agreed = loops(d.source, d.sink).iter().take_while(|l| d.agrees(**l, **l)).count();

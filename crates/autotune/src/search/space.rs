@@ -231,8 +231,8 @@ impl SearchSpace {
         }))
     }
 
-    /// `count` different candidates, each as likely as any other, or all if there are fewer; `below(n)`
-    /// draws a number below `n`.
+    /// `count` different candidates, each as likely as any other, or all if there are fewer;
+    /// `below(n)` draws a number below `n`.
     pub fn sample(&self, count: usize, mut below: impl FnMut(u64) -> u64) -> Vec<TilingParameters> {
         let of = |points: &(u64, u64)| self.groups(*points).map(|g| g.count()).collect::<Vec<_>>();
         let counts: Vec<Vec<u64>> = self.points.par_iter().map(of).collect();

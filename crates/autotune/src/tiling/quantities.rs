@@ -103,8 +103,8 @@ impl<'a> Tiling<'a> {
     ///
     /// The first barrier around a tile of the test function's matrices already separates the
     /// factors
-    /// `e_k` from their use, and the last one their use from the next tile of the quadrature loop; so the other two of [`Self::barriers`]
-    /// order nothing that is not ordered.
+    /// `e_k` from their use, and the last one their use from the next tile of the quadrature loop;
+    /// so the other two of [`Self::barriers`] order nothing that is not ordered.
     ///
     /// # Source
     /// Kulkarni & Klöckner 2025, terms 1 and 2 of equation (23).

@@ -90,7 +90,8 @@ impl<'k> Lower<'k> {
     }
 
     /// Code of a list of siblings: the body of
-    /// `list`, or the root. Each run of statements without a barrier stands under the conditions in `pending`.
+    /// `list`, or the root. Each run of statements without a barrier stands under the conditions in
+    /// `pending`.
     fn nodes(
         &mut self,
         list: Option<InameId>,

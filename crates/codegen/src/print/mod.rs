@@ -1,5 +1,6 @@
 //! The C-family printer: one walk over the code, a thin dialect for each target.
 
+mod comment;
 mod dialect;
 mod expr;
 mod helpers;
@@ -10,6 +11,7 @@ use crate::ast::{
 };
 use crate::plan::{STATIC_LOCAL_BYTES, Target};
 use crate::vectors::host::is_width;
+use comment::comment;
 use dialect::Dialect;
 pub(crate) use helpers::Helper;
 use purlin_ir::{ScalarType, TableData, UpdateOp};
@@ -552,26 +554,6 @@ pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
     }
 }
 
-/// A comment up to the end of its line, whatever the text: C joins a line that ends in a backslash,
-/// or in the trigraph of one, with the next, and other characters than a line feed may end a line
-/// or turn its direction.
-fn comment(text: &str) -> String {
-    let is_plain =
-        |c: char| !c.is_control() && !matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut line = String::from("// ");
-    for c in text.trim_end().chars() {
-        if is_plain(c) {
-            line.push(c);
-        } else {
-            let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
-        }
-    }
-    if line.ends_with(['\\', '/']) {
-        line.push_str(" .");
-    }
-    line
-}
-
 /// The operator of a binary operation and how tightly it binds.
 fn operator(op: Op) -> (&'static str, u8) {
     match op {
@@ -586,25 +568,5 @@ fn operator(op: Op) -> (&'static str, u8) {
         Op::Ne => (" != ", expr::EQUALITY),
         Op::And => (" && ", expr::AND),
         Op::Or => (" || ", expr::OR),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::comment;
-
-    #[test]
-    fn comments_stay_on_their_lines() {
-        let cases = [
-            ("geometry", "// geometry"),
-            ("C:\\tmp\\", "// C:\\tmp\\ ."),
-            ("C:\\tmp\\ \t", "// C:\\tmp\\ ."),
-            ("what??/", "// what??/ ."),
-            ("a\nb\r\0\u{2028}\u{202e}", "// a\\u{a}b\\u{d}\\u{0}\\u{2028}\\u{202e}"),
-            ("größer */ \"", "// größer */ \""),
-        ];
-        for (text, line) in cases {
-            assert_eq!(comment(text), line);
-        }
     }
 }

@@ -6,7 +6,8 @@ use super::{CellShape, ElementError, ElementTable, FiniteElement};
 /// An element that may be made of others.
 ///
 /// ```
-/// use purlin_forms::element::{CellShape, ComposedElement, ElementFamily, FiniteElement, LagrangeVariant};
+/// use purlin_forms::element::{CellShape, ComposedElement, FiniteElement};
+/// use purlin_forms::element::{ElementFamily, LagrangeVariant};
 ///
 /// // Taylor–Hood: quadratic velocities, linear pressure
 /// let p = |degree| {

@@ -127,8 +127,8 @@ impl Functionals {
         self.weights.is_none()
     }
 
-    /// The functionals on an entity of `cell` with these vertices, in the order that the functionals
-    /// refer to.
+    /// The functionals on an entity of `cell` with these vertices, in the order that the
+    /// functionals refer to.
     pub(super) fn on(&self, cell: CellShape, vertices: &[usize]) -> Evaluations {
         let points = self.places.iter().flat_map(|p| place(cell, vertices, p)).collect();
         let axes = match self.direction {

@@ -93,7 +93,8 @@ impl FiniteElement {
         if let Some(permutations) = matrices.iter().map(permutation).collect() {
             return Reorientation::Permutations(permutations);
         }
-        // the orders are a group, so that the inverse of each is among them; it is the more accurate
+        // the orders are a group, so that the inverse of each is among them; it is the more
+        // accurate
         let inverse = |order: &&[usize]| {
             let back: Vec<usize> =
                 (0..order.len()).map(|i| order.iter().position(|j| *j == i).unwrap_or(0)).collect();

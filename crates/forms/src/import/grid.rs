@@ -77,8 +77,8 @@ fn moved(point: &[f64], divisions: usize, gdim: usize) -> Vec<f64> {
 }
 
 impl<'m> Grid<'m> {
-    /// A regular mesh of the unit interval, square or cube, its points moved smoothly so that no two
-    /// cells are alike. Simplices are those of Kuhn's subdivision: one a path along the axes.
+    /// A regular mesh of the unit interval, square or cube, its points moved smoothly so that no
+    /// two cells are alike. Simplices are those of Kuhn's subdivision: one a path along the axes.
     pub(super) fn lattice(cell: CellShape, divisions: usize, gdim: usize) -> Self {
         let (dim, divisions) = (cell.dim(), divisions.max(1));
         let corner = |k: usize| -> Vec<usize> {

@@ -78,13 +78,13 @@ impl Imported {
     /// Arrays of all arguments on the unit interval, square or cube with so many divisions a side,
     /// its points moved smoothly so that no two cells are alike. `random` draws from [-1, 1).
     ///
-    /// Degrees of freedom are numbered by the points of a space's nodes. Where a space has none each
-    /// cell has its own, and in forms with interior facets, because nodes do not say whether a
+    /// Degrees of freedom are numbered by the points of a space's nodes. Where a space has none
+    /// each cell has its own, and in forms with interior facets, because nodes do not say whether a
     /// function jumps there. Entities are all those of their kind, whatever their subdomain.
     ///
     /// # Errors
-    /// [`TabulatedError::Unsupported`] if the space of the position has neither nodes nor one column
-    /// a vertex.
+    /// [`TabulatedError::Unsupported`] if the space of the position has neither nodes nor one
+    /// column a vertex.
     pub fn unit_inputs(
         &self,
         divisions: usize,

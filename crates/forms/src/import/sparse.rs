@@ -34,8 +34,8 @@ fn invalid(place: &str, found: String, needed: String) -> TabulatedError {
 }
 
 impl CsrPattern {
-    /// The pattern of a matrix of `n_rows` rows and `n_columns` columns, from the numbers of the rows
-    /// (and of the columns) of each entity's matrix: `rows` `[entities, height]`, `columns`
+    /// The pattern of a matrix of `n_rows` rows and `n_columns` columns, from the numbers of the
+    /// rows (and of the columns) of each entity's matrix: `rows` `[entities, height]`, `columns`
     /// `[entities, width]`.
     ///
     /// # Errors

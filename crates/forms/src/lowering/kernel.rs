@@ -152,8 +152,8 @@ impl CellKernel for LoweredKernel {
 /// Lowers a tabulated form: one kernel for the integrals over the same kind of entity and the same
 /// parts of the mesh, in the order in which they first occur.
 ///
-/// One kernel a kind lets the caller launch each on the entities it has, and overlap them; integrals
-/// that share entities share what they gather.
+/// One kernel a kind lets the caller launch each on the entities it has, and overlap them;
+/// integrals that share entities share what they gather.
 ///
 /// # Errors
 /// What has no kernel: a function that no target has, a diagonal that is none.

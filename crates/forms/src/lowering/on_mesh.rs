@@ -62,10 +62,10 @@ impl MeshForm {
         Ok(Self { form, tabulated, kernel, spaces, coefficients, constants, orders })
     }
 
-    /// The same form with the degrees of freedom of squares and cubes in the order of the axes: nodes
-    /// count along the first axis first. The tables of such elements are then tensor products, of
-    /// which [`sum_factorise`](crate::strategies::sum_factorise) makes use. The arrays of a mesh and
-    /// the numbering stay; [`bind`](Self::bind) reorders the rows of the maps.
+    /// The same form with the degrees of freedom of squares and cubes in the order of the axes:
+    /// nodes count along the first axis first. The tables of such elements are then tensor
+    /// products, of which [`sum_factorise`](crate::strategies::sum_factorise) makes use. The arrays
+    /// of a mesh and the numbering stay; [`bind`](Self::bind) reorders the rows of the maps.
     ///
     /// # Errors
     /// As [`lower_tabulated`].

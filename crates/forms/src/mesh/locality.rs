@@ -44,7 +44,8 @@ impl Mesh {
         mesh
     }
 
-    /// The tags of facets by the lower of their cells in the mesh whose cells are `places` of these.
+    /// The tags of facets by the lower of their cells in the mesh whose cells are `places` of
+    /// these.
     fn moved_facet_tags(&self, moved: &Self, places: &[u32]) -> Vec<FacetTag> {
         if self.facet_tags.is_empty() {
             return Vec::new();

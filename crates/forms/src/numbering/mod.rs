@@ -7,7 +7,8 @@
 //! let numbering = Numbering::new(&mesh, 2)?;
 //! assert_eq!(numbering.n_dofs(), 9); // 4 vertices and 5 edges
 //! assert_eq!(numbering.cell(0), [0, 1, 2, 3, 4, 5]);
-//! assert_eq!(numbering.cell(1), [0, 2, 6, 7, 8, 4]); // shares vertices 0 and 2 and the edge between them
+//! // shares vertices 0 and 2 and the edge between them
+//! assert_eq!(numbering.cell(1), [0, 2, 6, 7, 8, 4]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -146,9 +146,9 @@ fn root(n: i64, dim: u32) -> Option<u32> {
 
 /// Computes every contraction with the table of a tensor product one axis after the other.
 ///
-/// With `p` columns and `q` rows along each of three axes, a contraction needs `2(qp³ + q²p² + q³p)`
-/// operations instead of `2q³p³` (Orszag 1980). The tables are certified by their values, whatever
-/// they stand for; contractions with other tables stay as they are.
+/// With `p` columns and `q` rows along each of three axes, a contraction needs `2(qp³ + q²p² +
+/// q³p)` operations instead of `2q³p³` (Orszag 1980). The tables are certified by their values,
+/// whatever they stand for; contractions with other tables stay as they are.
 ///
 /// # Rewrite
 /// ```text
@@ -296,8 +296,9 @@ struct PartialSum {
     total: Statement,
 }
 
-/// Takes the factors of a nest of `rows` and `columns`, in the order of the columns' axes, out of the sums that they do not change in, gives
-/// each sum a nest, and moves it out of the rows that it does not depend on.
+/// Takes the factors of a nest of `rows` and `columns`, in the order of the columns' axes, out of
+/// the sums that they do not change in, gives each sum a nest, and moves it out of the rows that it
+/// does not depend on.
 fn factorise(
     s: &mut Schedule,
     c: &TensorContraction,

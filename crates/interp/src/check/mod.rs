@@ -85,8 +85,8 @@ impl fmt::Display for LaunchReport {
 ///
 /// # Errors
 /// What the interpreter would refuse: an assumption that the parameters break, two entries of an
-/// array that is assumed injective or symmetric, an instance that leaves an array with the entries that led it
-/// there, parameters or maps that are missing or do not fit.
+/// array that is assumed injective or symmetric, an instance that leaves an array with the entries
+/// that led it there, parameters or maps that are missing or do not fit.
 pub fn check_launch(
     kernel: &Kernel,
     memory: &Memory,

@@ -33,7 +33,8 @@ pub struct Resources {
 
 impl fmt::Display for Resources {
     /// As
-    /// `168 registers, 24 B spilled and 36 B reloaded, 40 B of stack, 256 B static and 0 B dynamic shared memory`.
+    /// `168 registers, 24 B spilled and 36 B reloaded, 40 B of stack, 256 B static and 0 B dynamic
+    /// shared memory`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} registers, ", self.registers)?;
         match (self.spill_stores, self.spill_loads) {

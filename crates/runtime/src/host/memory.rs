@@ -14,7 +14,8 @@ pub(crate) struct HostMemory {
     layout: Option<Layout>,
 }
 
-// SAFETY: the block is owned or lent for the time of a launch, and every access goes through `Checked`, which runs one at a time.
+// SAFETY: the block is owned or lent for the time of a launch, and every access goes through
+// `Checked`, which runs one at a time.
 unsafe impl Send for HostMemory {}
 // SAFETY: as above: shared references give no access outside the device's queue lock.
 unsafe impl Sync for HostMemory {}

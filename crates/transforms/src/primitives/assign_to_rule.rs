@@ -38,9 +38,9 @@ use std::fmt;
 /// # Precondition
 /// One instruction `d` writes `t`: a plain store without condition, its indices different loops.
 /// With `F` the flow from `d` to a use
-/// `u`: (1) loops that the value mentions and the indices do not are around both and have equal values in all of `F`;
-/// (2) for every write `w` of an operand of `d`,
-/// `{ w -> u : d -> u in F, element(d) = element(w), d before w before u }` is empty.
+/// `u`: (1) loops that the value mentions and the indices do not are around both and have equal
+/// values in all of `F`; (2) for every write `w` of an operand of `d`, `{ w -> u : d -> u in F,
+/// element(d) = element(w), d before w before u }` is empty.
 ///
 /// # Errors
 /// An unknown variable; no temporary; several definitions, an update, a condition, a reduction in

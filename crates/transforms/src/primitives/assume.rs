@@ -29,7 +29,8 @@ use std::fmt;
 /// None to prove: conditions on parameters become preconditions of the launch, which is refused
 /// where they do not hold. A set of conditions `A` that no parameters satisfy, `{ params : A
 /// }` empty, is refused at once. That an array is injective, `a(i) = a(j) => i =
-/// j`, or symmetric (`use_symmetry`), is checked on the real one where a launch asks for it ([`purlin_analysis::Analysis::check_launch`]).
+/// j`, or symmetric (`use_symmetry`), is checked on the real one where a launch asks for it
+/// ([`purlin_analysis::Analysis::check_launch`]).
 ///
 /// # Errors
 /// Unknown names, a bound on what is no parameter or beyond 2^40, `injective` of what is no integer

@@ -48,15 +48,16 @@ use std::fmt;
 /// Where every element of the box is assigned before anything else happens to it, the temporary
 /// starts undefined and is stored; else it starts as a copy of the box. The box is the smallest one
 /// found around everything the region touches; axes along which it has one element disappear. With
-/// `work_items` the loops that start and store it are flat loops over the work-items of a group, as those of `prefetch_array`.
+/// `work_items` the loops that start and store it are flat loops over the work-items of a group, as
+/// those of `prefetch_array`.
 ///
 /// # Precondition
 /// With `L` the loops around the temporary and `W` the writes of the region: (1) every access of
 /// the region is affine, or is a read `r` through a map with `{ w -> r : w in W, L = L', w before r
-/// }` empty for the elements they may share; (2) the box has constant extents; (3) what the start or the final update reads is defined: `var`
-/// is an `inout` argument, or the updates fill the box, `{ (L, e) : e in the box
-/// }` is a subset of `{ (L, e) : e is surely updated }`. Updates are reassociated, which they
-/// declare to allow. If loops are on axes, the placement must hold.
+/// }` empty for the elements they may share; (2) the box has constant extents; (3) what the start
+/// or the final update reads is defined: `var` is an `inout` argument, or the updates fill the box,
+/// `{ (L, e) : e in the box }` is a subset of `{ (L, e) : e is surely updated }`. Updates are
+/// reassociated, which they declare to allow. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An unknown variable or loop, something that is not written there, a write through a map, an

@@ -49,13 +49,13 @@ use std::fmt;
 /// sum, a factor `c` that goes mentions none of them, `{ i in c } = {}`; another one stays. The sum
 /// of a reduction has a term wherever it is evaluated.
 ///
-/// In a loop, a factor that goes reads no variable that is written inside. With `o` the loops around
-/// and `t` the element that is updated: its index and the condition mention no loop of the sum.
-/// Nobody sees `t` between a term and the end of the loop: `{ s -> r : o = o', element(s) =
-/// element(r), s before r }` is empty for every access `r` inside that is no update by `+=`. What the
-/// index and the condition read stays until the end of the loop: `{ r -> w : o = o', element(r) =
-/// element(w), r before w }` is empty for every write `w` inside. The loops inside the outermost one
-/// are not empty; that one is not, or is a range, whose bounds stay. If loops are on axes, the
+/// In a loop, a factor that goes reads no variable that is written inside. With `o` the loops
+/// around and `t` the element that is updated: its index and the condition mention no loop of the
+/// sum. Nobody sees `t` between a term and the end of the loop: `{ s -> r : o = o', element(s) =
+/// element(r), s before r }` is empty for every access `r` inside that is no update by `+=`. What
+/// the index and the condition read stays until the end of the loop: `{ r -> w : o = o', element(r)
+/// = element(w), r before w }` is empty for every write `w` inside. The loops inside the outermost
+/// one are not empty; that one is not, or is a range, whose bounds stay. If loops are on axes, the
 /// placement must hold.
 ///
 /// # Errors

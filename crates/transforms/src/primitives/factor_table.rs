@@ -4,6 +4,7 @@ use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::elements::map_loads;
 use crate::proofs::extent::parametric_extent;
 use crate::refusal::Refusal;
 use crate::schedule::Array;
@@ -33,17 +34,18 @@ use std::fmt;
 /// `floor_div(i, 2)` and `i mod 2`. Factor `k` has the digits `k` of all axes as its indices, or
 /// those that `factors` gives it.
 /// Factors that are equal are one table. A digit that is known from the bounds of the loops is
-/// written as such: split the loops by the same sizes first. The table goes when nothing mentions it
-/// (`remove_unused_vars`).
+/// written as such: split the loops by the same sizes first. The table goes when nothing mentions
+/// it (`remove_unused_vars`).
 ///
 /// # Precondition
-/// The sizes of each axis have its extent as their product, and all axes have as many of them. Every
-/// entry of the table is the product of the entries of the factors, `max |T(i, j) - A(i_0, j_0)
-/// B(i_1, j_1) …| <= 1e-14 max |T|`: the rounding errors of a table that was computed as a product.
+/// The sizes of each axis have its extent as their product, and all axes have as many of them.
+/// Every entry of the table is the product of the entries of the factors, `max |T(i, j) - A(i_0,
+/// j_0) B(i_1, j_1) …| <= 1e-14 max |T|`: the rounding errors of a table that was computed as a
+/// product.
 ///
 /// # Errors
-/// An unknown variable, one that is no table of type `f64`; sizes that do not fit the shape; a table
-/// that is no such product, with the entry that is furthest from it.
+/// An unknown variable, one that is no table of type `f64`; sizes that do not fit the shape; a
+/// table that is no such product, with the entry that is furthest from it.
 ///
 /// # Elsewhere
 /// Tensor-product elements of UFL, FInAT and MFEM declare it; here it is found in the values.
@@ -58,8 +60,8 @@ pub struct FactorTable {
     /// `[[0, 1], [1, 0]]` the digits of the second axis count the other way round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factors: Vec<Vec<u32>>,
-    /// Names of the factors; `{var}_0`, `{var}_1`, … if empty. Those of factors that are equal to an
-    /// earlier one are not used.
+    /// Names of the factors; `{var}_0`, `{var}_1`, … if empty. Those of factors that are equal to
+    /// an earlier one are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
@@ -349,28 +351,4 @@ fn constant_ranges(analysis: &Analysis) -> Result<BTreeMap<InameId, (i64, i64)>,
         }
     }
     Ok(ranges)
-}
-
-/// Passes every load, also in rules, through `edit`.
-fn map_loads(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Expr) {
-    let mut rewrite = |e: Expr| match e {
-        Expr::Load(access) => edit(access),
-        other @ (Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_)) => other,
-    };
-    for rule in kernel.rules.values_mut() {
-        rule.body = rule.body.map(&mut rewrite);
-    }
-    for insn in kernel.insns.values_mut() {
-        insn.map_expressions(&mut rewrite);
-    }
 }

@@ -50,13 +50,13 @@ use std::fmt;
 ///
 /// # Precondition
 /// The instruction is an update, so that its terms may be regrouped. With
-/// `o` the loops around the outermost named one, nobody sees the element between a term and the sum: `{
-/// s -> t : o = o', element(s) = element(t), s before t }` is empty for every access `t` inside the
-/// outermost named loop that is no update by the same operator. What the element's index reads
-/// stays until the sum. Where no term is, the element lies in the array and, of a temporary or
-/// output, has surely been written. The bounds of the new loops mention only loops that the partial
-/// values have an axis for, and do not change; those read from memory are inside of no loop that is
-/// summed over and may be empty. If loops are on axes, the placement must hold.
+/// `o` the loops around the outermost named one, nobody sees the element between a term and the
+/// sum: `{ s -> t : o = o', element(s) = element(t), s before t }` is empty for every access `t`
+/// inside the outermost named loop that is no update by the same operator. What the element's index
+/// reads stays until the sum. Where no term is, the element lies in the array and, of a temporary
+/// or output, has surely been written. The bounds of the new loops mention only loops that the
+/// partial values have an axis for, and do not change; those read from memory are inside of no loop
+/// that is summed over and may be empty. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An element that somebody sees, or an index that changes before the sum, with two instances; an

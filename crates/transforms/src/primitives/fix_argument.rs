@@ -32,9 +32,9 @@ use std::fmt;
 /// The argument is an input of constant shape, of the type and number of the values, dense in
 /// memory; what is assumed of it holds: `shape(a) = dims(v)`, and for `injective(a)`, `{ (i, j) :
 /// v(i) = v(j), i /= j
-/// }` is empty. The kernel computes what it computed for these values. A literal is cast where single precision occurs in the kernel, also to `i32`
-/// in a minimum or maximum that has that type from it, so that the type of an expression stays. If
-/// loops are on axes, the placement must hold.
+/// }` is empty. The kernel computes what it computed for these values. A literal is cast where
+/// single precision occurs in the kernel, also to `i32` in a minimum or maximum that has that type
+/// from it, so that the type of an expression stays. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An unknown variable, one that is no input, a shape that is not constant, strides, values that

@@ -32,10 +32,11 @@ use std::fmt;
 ///
 /// # Precondition
 /// Both run over the same values after a shift `j = i + c`,
-/// `c` affine in parameters and loops around, and have the same tag. No dependence runs from an iteration of the first to one of the second that would come earlier: with `o`
-/// the loops around, `{ s[o, i] -> t[o, j] in D : j - c < i }` is empty for every flow, anti and
-/// output dependence `D`. Nothing in the first loop writes a scalar in the bounds of the second. If
-/// loops are on axes, the placement must still hold.
+/// `c` affine in parameters and loops around, and have the same tag. No dependence runs from an
+/// iteration of the first to one of the second that would come earlier: with `o` the loops around,
+/// `{ s[o, i] -> t[o, j] in D : j - c < i }` is empty for every flow, anti and output dependence
+/// `D`. Nothing in the first loop writes a scalar in the bounds of the second. If loops are on
+/// axes, the placement must still hold.
 ///
 /// # Errors
 /// Unknown inames, the iname of a reduction, loops that are no neighbours, other values or tags,
@@ -204,8 +205,8 @@ fn is_loop(node: &Node, iname: InameId) -> bool {
 }
 
 /// Whether two domains of
-/// `iname` hold the same values in every iteration of the loops around, under the assumptions; `None`
-/// if values from memory decide.
+/// `iname` hold the same values in every iteration of the loops around, under the assumptions;
+/// `None` if values from memory decide.
 fn same_values(analysis: &Analysis, iname: InameId, a: &Domain, b: &Domain) -> Result<Option<bool>, Refusal> {
     let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
     let ((a, exact_a), (b, exact_b)) = (poly.domain(a, Side::Source), poly.domain(b, Side::Source));

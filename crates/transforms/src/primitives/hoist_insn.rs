@@ -33,9 +33,9 @@ use std::fmt;
 /// The instruction is a store directly in the loop and does not mention its iname. With
 /// `L` the loops around the loop: (1) no write inside the loop reaches an operand, `{ w -> s : L =
 /// L', element(w) = element(s), w before s
-/// }` is empty; (2) nobody inside the loop needs an older value: no other access textually before `s`
-/// touches what `s` writes, in the same iteration of `L`; (3) nobody else inside the loop writes
-/// what `s` writes. If loops are on axes, the placement must hold.
+/// }` is empty; (2) nobody inside the loop needs an older value: no other access textually before
+/// `s` touches what `s` writes, in the same iteration of `L`; (3) nobody else inside the loop
+/// writes what `s` writes. If loops are on axes, the placement must hold.
 ///
 /// # Errors
 /// An unknown instruction, one outside all loops, an update, an instruction that mentions the loop,

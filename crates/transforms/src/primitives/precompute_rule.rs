@@ -42,8 +42,8 @@ use std::fmt;
 /// ```
 /// The temporary has an axis for each parameter of the rule along which more than one value is
 /// used.
-/// `work_items` makes one flat loop over the work-items of a group of the loops that compute, `footprint`
-/// chooses the box around the arguments or exactly those that are used; see
+/// `work_items` makes one flat loop over the work-items of a group of the loops that compute,
+/// `footprint` chooses the box around the arguments or exactly those that are used; see
 /// `prefetch_array`. Uses inside other rules stay. Values of type `i32` that are more than loads
 /// are kept in 64 bits, and cast where they are stored: `y[i] = i32(r_values[k])`.
 ///

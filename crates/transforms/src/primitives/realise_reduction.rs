@@ -48,9 +48,10 @@ use std::fmt;
 /// # Precondition
 /// The reduction is evaluated whenever the instruction runs: it stands under no condition, and
 /// inside no other reduction or use of a rule. The loop runs right before
-/// `s`, through the same points in the same order, from the value of nothing: the result is the same bit by bit. No update of an `i32`
-/// takes a value that may not fit one, other than to add or multiply a whole sum or product, which
-/// is the same modulo 2^32. If loops are on axes, the placement must hold.
+/// `s`, through the same points in the same order, from the value of nothing: the result is the
+/// same bit by bit. No update of an `i32` takes a value that may not fit one, other than to add or
+/// multiply a whole sum or product, which is the same modulo 2^32. If loops are on axes, the
+/// placement must hold.
 ///
 /// In place, the reduction is the whole value, of the type of what is written; an update is by the
 /// same operator, a sum or a product, and equal up to reassociation. The body, the index and the
@@ -60,8 +61,8 @@ use std::fmt;
 /// # Errors
 /// An unknown iname, one of a loop, a reduction inside another, under a condition, in a predicate,
 /// or among the arguments of a rule, one without a type of its own; an update of an `i32` by a sum
-/// in 64 bits; names that are taken. In place: a value that is more than the reduction, another type
-/// or operator, a body that reads the element, with two instances.
+/// in 64 bits; names that are taken. In place: a value that is more than the reduction, another
+/// type or operator, a body that reads the element, with two instances.
 ///
 /// # Elsewhere
 /// Loopy `realize_reduction`; Halide `RDom`; Exo writes reductions as loops; TVM

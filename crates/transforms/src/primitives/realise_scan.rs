@@ -8,8 +8,7 @@ use crate::lookup;
 use crate::neutral::of_nothing;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
-use crate::proofs::accumulation::NO_REDUCTIONS;
-use crate::proofs::accumulation::{mentions, refuse_reductions};
+use crate::proofs::accumulation::{NO_REDUCTIONS, mentions, refuse_reductions};
 use crate::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
 use crate::proofs::elements::TEMPORARY;
 use crate::proofs::length::always;
@@ -55,10 +54,11 @@ use std::fmt;
 /// # Precondition
 /// The loop `i` is a plain range `i0..i1` directly around the instruction, which has no predicate.
 ///
-/// A reduction: its range is `lo..i + c`, neither `lo` nor the body mentions `i`, and it is evaluated
-/// whenever the instruction runs. Its terms come in the same order, so that the result is the same
-/// bit by bit. A term is read once and earlier: with `o` the loops around `i`, no write `w` inside
-/// `i` follows a read `r` of the new update: `{ r -> w : o = o', element(r) = element(w) }` is empty.
+/// A reduction: its range is `lo..i + c`, neither `lo` nor the body mentions `i`, and it is
+/// evaluated whenever the instruction runs. Its terms come in the same order, so that the result is
+/// the same bit by bit. A term is read once and earlier: with `o` the loops around `i`, no write
+/// `w` inside `i` follows a read `r` of the new update: `{ r -> w : o = o', element(r) = element(w)
+/// }` is empty.
 ///
 /// A recurrence: seen as a sum (product, minimum, maximum), the right-hand side has exactly one
 /// term `y[f(i - 1)]` where `y[f(i)]` is stored; nothing inside `i` writes what `f` reads,

@@ -26,8 +26,8 @@ use std::fmt;
 ///
 /// # Precondition
 /// The loop is a range
-/// `lo..hi`, perhaps under conditions that do not mention it, and it carries no dependence: with `o`
-/// the loops around, `{ s[o, i] -> t[o, i'] in D : i < i' }` is empty for every flow, anti and
+/// `lo..hi`, perhaps under conditions that do not mention it, and it carries no dependence: with
+/// `o` the loops around, `{ s[o, i] -> t[o, i'] in D : i < i' }` is empty for every flow, anti and
 /// output dependence `D` between instructions inside. Commuting updates may be reordered; the reuse
 /// of a temporary whose values stay inside one iteration does not count. If loops are on axes, the
 /// placement must still hold.

@@ -37,13 +37,13 @@ use std::fmt;
 /// Equal up to the order of the operations of the declared update; `c` runs once an iteration.
 ///
 /// # Precondition
-/// `t` is accessed only by one statement before the loop, which assigns the neutral element of `op`,
-/// or the infinity that an extremum of nothing is if the loop runs at least once; inside, by
-/// updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With
-/// `c` the commits and `s` the instructions from the loop to them, no dependence orders
-/// `s` before or behind `c` other than through `t`, except updates `y op= …`, which commute: `{ s
-/// -> c in D } = { c -> s in D } = {}` within the same iteration of the loops around. If loops are
-/// on axes, the placement must hold.
+/// `t` is accessed only by one statement before the loop, which assigns the neutral element of
+/// `op`, or the infinity that an extremum of nothing is if the loop runs at least once; inside, by
+/// updates `t op= …`; and by one statement behind, whose instructions are `y[f] op= t[g]`. With `c`
+/// the commits and `s` the instructions from the loop to them, no dependence orders `s` before or
+/// behind `c` other than through `t`, except updates `y op= …`, which commute: `{ s -> c in D } = {
+/// c -> s in D } = {}` within the same iteration of the loops around. If loops are on axes, the
+/// placement must hold.
 ///
 /// # Errors
 /// Another access of the accumulator, a start that is not neutral, a commit of another form or

@@ -196,7 +196,8 @@ impl SplitSum {
             });
             first.unwrap_or(Expr::Int(0))
         };
-        // terms of narrower types were joined to one of this type, which may no longer be among them
+        // terms of narrower types were joined to one of this type, which may no longer be among
+        // them
         let keeps = from == 1 || kernel.type_of(&together(None), &[]).ok() == whole;
         let ty = kernel.vars[insn.lhs.var].ty;
         Ok((together(Some(ty).filter(|_| !keeps)), rest))

@@ -27,10 +27,10 @@ use std::fmt;
 /// two loads may be of one element, which is fetched once.
 ///
 /// # Precondition
-/// `T(f) = T(image(f))` for every `f`, or `T(f) = -T(image(f))` where it is `negated`, exactly. Of a
-/// table, every entry is compared. Of an `in` argument it is assumed
-/// (`assume(symmetric: {...})`), and checked on the real one where a launch asks for it. The
-/// chosen instructions load the array themselves, not through a rule.
+/// `T(f) = T(image(f))` for every `f`, or `T(f) = -T(image(f))` where it is `negated`, exactly. Of
+/// a table, every entry is compared. Of an `in` argument it is assumed (`assume(symmetric:
+/// {...})`), and checked on the real one where a launch asks for it. The chosen instructions load
+/// the array themselves, not through a rule.
 ///
 /// # Errors
 /// An unknown variable, one without axes or that the kernel writes, axes that are no signed

@@ -33,9 +33,9 @@ pub const MAX_LANES: i64 = 64;
 /// # Precondition
 /// The loop is a range, perhaps under conditions that do not mention it, of a constant length of 2,
 /// 4, 8, … at most
-/// [`MAX_LANES`], holds no loop and no reduction, and has no axis. Lanes run together: for every dependence `D`
-/// through memory that they share, `{ s -> t in D : o = o', i /= i' }` is empty, and no private
-/// value but an element of a lane's own leaves the loop.
+/// [`MAX_LANES`], holds no loop and no reduction, and has no axis. Lanes run together: for every
+/// dependence `D` through memory that they share, `{ s -> t in D : o = o', i /= i' }` is empty, and
+/// no private value but an element of a lane's own leaves the loop.
 ///
 /// # Errors
 /// An unknown iname, one of a reduction, a loop inside, a length that is none of these, an axis,

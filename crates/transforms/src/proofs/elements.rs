@@ -106,10 +106,10 @@ pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Passes every access, also in rules, through `edit`.
-pub(crate) fn map_accesses(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Access) {
+/// Passes every load, also in rules, through `edit`.
+pub(crate) fn map_loads(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Expr) {
     let mut rewrite = |e: Expr| match e {
-        Expr::Load(access) => Expr::Load(edit(access)),
+        Expr::Load(access) => edit(access),
         other @ (Expr::Int(_)
         | Expr::Real(_)
         | Expr::Iname(_)
@@ -128,6 +128,11 @@ pub(crate) fn map_accesses(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> 
     for insn in kernel.insns.values_mut() {
         insn.map_expressions(&mut rewrite);
     }
+}
+
+/// Passes every access, also in rules, through `edit`.
+pub(crate) fn map_accesses(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Access) {
+    map_loads(kernel, &mut |access| Expr::Load(edit(access)));
     for insn in kernel.insns.values_mut() {
         let index = std::mem::take(&mut insn.lhs.index);
         insn.lhs = edit(Access { var: insn.lhs.var, index });

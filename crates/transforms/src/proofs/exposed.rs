@@ -37,9 +37,9 @@ impl Rerun<'_, '_> {
     /// Checks that no read of the statements is upward-exposed to what they write themselves.
     ///
     /// Formula: with `o` the loops around, for every read or update `r` among the statements, the
-    /// set `{ r : exists w, o = o', element(w) = element(r) }` of the writes `w` among them, without
-    /// the union over their stores of `{ r : exists w, o = o', element(w) = element(r), w before r }`,
-    /// is empty.
+    /// set `{ r : exists w, o = o', element(w) = element(r) }` of the writes `w` among them,
+    /// without the union over their stores of `{ r : exists w, o = o', element(w) = element(r), w
+    /// before r }`, is empty.
     ///
     /// # Errors
     /// [`NOT_EXPOSED`] not proved, with the smallest point of that set, or a failure of isl.

@@ -54,8 +54,8 @@ impl Mesh {
     /// ```
     ///
     /// # Errors
-    /// [`GmshError`]: malformed text with its line (or byte), unsupported cells and cells of several
-    /// kinds by their tag, degenerate ones and those that overlap by their tag and number.
+    /// [`GmshError`]: malformed text with its line (or byte), unsupported cells and cells of
+    /// several kinds by their tag, degenerate ones and those that overlap by their tag and number.
     pub fn from_gmsh(bytes: &[u8]) -> Result<Self, GmshError> {
         let mut file = File::default();
         let mut cursor = Cursor::new(bytes);
