@@ -25,8 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// What is said of one that takes longer.
 const ENDLESS: &str = "no end";
 
-/// In the message of a process that died in pocl's compiler.
-const PASSES: &str = "lib/llvmopencl/";
+/// In the message of a process that died in pocl's passes over work-items: the folder of a failed
+/// assertion, and what `WorkitemHandler` prints before it aborts (pocl 5.0).
+const PASSES: [&str; 2] = ["lib/llvmopencl/", "Could not find a dominating alternative variable."];
 
 /// What became of a pair on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,7 +238,7 @@ fn judged(place: Place, pair: &Pair, verdict: Option<Verdict>) -> Option<Verdict
 /// What pocl's compiler aborts at, or does not come to an end with, is judged where it writes
 /// loops.
 fn died(place: Place, pair: &Pair, why: String) -> Option<Verdict> {
-    let aborts = |why: &str| why.contains(PASSES);
+    let aborts = |why: &str| PASSES.iter().any(|pass| why.contains(pass));
     if place.device() != "opencl" || !(aborts(&why) || why.starts_with(ENDLESS)) {
         return Some(Verdict::Wrong(why));
     }
