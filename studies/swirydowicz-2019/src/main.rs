@@ -222,7 +222,7 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
     let campaign = Campaign { args, device, kernels, done, begin: Instant::now(), options, seed };
     for elements in &args.elements {
-        for problem in [Problem::Bp10, Problem::Bp35, Problem::Bp30] {
+        for problem in [Problem::Bp10, Problem::Bp35, Problem::Bp30, Problem::Bp35Vertices] {
             for degree in args.degrees.0..=args.degrees.1 {
                 if !campaign.sizes(Sizes { problem, degree }, *elements)? {
                     eprintln!("the time limit is reached; the same command goes on");

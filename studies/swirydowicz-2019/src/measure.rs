@@ -155,9 +155,10 @@ fn repeated(few: &Memory, elements: usize) -> Memory {
     for (name, value) in few.params() {
         memory = memory.param(name, if name == "ne" { elements as i64 } else { *value });
     }
-    for name in ["u", "w", "g", "I", "D", "lambda"] {
+    for name in ["u", "w", "g", "X", "x", "I", "D", "lambda"] {
         let Some(values) = few.f64s(name) else { continue };
-        let of_elements = ["u", "w", "g"].contains(&name);
+        // the weights of nodes are those of all elements
+        let of_elements = ["u", "g", "X"].contains(&name) || name == "w" && few.f64s("x").is_none();
         let value: Vec<f64> = if of_elements {
             values.iter().copied().cycle().take(values.len() / DISTINCT * elements).collect()
         } else {

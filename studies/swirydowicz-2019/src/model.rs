@@ -34,10 +34,11 @@ const WORD: u64 = 8;
 pub fn traffic(sizes: Sizes) -> Traffic {
     let (nodes, points) = (cube(sizes.nodes()), cube(sizes.points()));
     let factors = match sizes.problem {
-        Problem::Bp10 => 1,
-        Problem::Bp35 | Problem::Bp30 => 7,
+        Problem::Bp10 => points,
+        Problem::Bp35 | Problem::Bp30 => 7 * points,
+        Problem::Bp35Vertices => 24,
     };
-    Traffic { read: WORD * (nodes + factors * points), written: WORD * nodes }
+    Traffic { read: WORD * (nodes + factors), written: WORD * nodes }
 }
 
 /// Floating-point operations of one element: two for each term of a contraction, and those at the
@@ -57,6 +58,7 @@ pub fn operations(sizes: Sizes) -> u64 {
         Problem::Bp10 => 2 * pass + m.pow(3),
         Problem::Bp35 => stiffness,
         Problem::Bp30 => 2 * pass + stiffness,
+        Problem::Bp35Vertices => 12 * m.pow(4) + 128 * m.pow(3) + 384,
     }
 }
 

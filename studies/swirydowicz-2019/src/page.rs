@@ -50,6 +50,7 @@ impl Sequence {
             Problem::Bp10 => "BP1.0",
             Problem::Bp35 => "BP3.5",
             Problem::Bp30 => "BP3.0",
+            Problem::Bp35Vertices => "BP3.5 from vertices",
         };
         format!("{problem}, {threads} threads, {} elements", self.elements)
     }

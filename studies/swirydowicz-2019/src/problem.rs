@@ -19,6 +19,8 @@ pub enum Problem {
     Bp35,
     /// The screened Poisson operator with Gauss–Legendre quadrature.
     Bp30,
+    /// [`Self::Bp35`] of trilinear elements, with factors computed from their vertices.
+    Bp35Vertices,
 }
 
 impl fmt::Display for Problem {
@@ -27,6 +29,7 @@ impl fmt::Display for Problem {
             Self::Bp10 => "bp10",
             Self::Bp35 => "bp35",
             Self::Bp30 => "bp30",
+            Self::Bp35Vertices => "bp35v",
         })
     }
 }
@@ -55,7 +58,7 @@ impl Sizes {
     pub const fn points(self) -> usize {
         match self.problem {
             Problem::Bp10 | Problem::Bp30 => self.degree + 2,
-            Problem::Bp35 => self.degree + 1,
+            Problem::Bp35 | Problem::Bp35Vertices => self.degree + 1,
         }
     }
 
@@ -68,6 +71,7 @@ impl Sizes {
             Problem::Bp10 => include_str!("../kernels/bp10.purlin"),
             Problem::Bp35 => include_str!("../kernels/bp35.purlin"),
             Problem::Bp30 => include_str!("../kernels/bp30.purlin"),
+            Problem::Bp35Vertices => include_str!("../kernels/bp35v.purlin"),
         })
     }
 
@@ -76,7 +80,7 @@ impl Sizes {
     pub fn fixed(self) -> Vec<(&'static str, i64)> {
         let n = ("n", self.nodes() as i64);
         match self.problem {
-            Problem::Bp35 => vec![n],
+            Problem::Bp35 | Problem::Bp35Vertices => vec![n],
             Problem::Bp10 | Problem::Bp30 => vec![n, ("m", self.points() as i64)],
         }
     }
@@ -107,6 +111,12 @@ impl Sizes {
                 .value("I", interpolation(&lobatto_nodes(self.nodes()), &legendre_nodes(self.points())))
                 .value("D", differentiation(&legendre_nodes(self.points())))
                 .value("lambda", random.number()),
+            Problem::Bp35Vertices => memory
+                .value("X", vertices(elements, &mut random))
+                .value("x", lobatto_nodes(self.nodes()))
+                .value("w", lobatto_weights(self.nodes()))
+                .value("D", differentiation(&lobatto_nodes(self.nodes())))
+                .value("lambda", random.number()),
         }
     }
 }
@@ -115,6 +125,23 @@ impl Sizes {
 #[must_use]
 pub fn lobatto_nodes(n: usize) -> Vec<f64> {
     symmetric(gauss_lobatto(n).0)
+}
+
+/// The weights of those nodes, which add up to 2.
+#[must_use]
+pub fn lobatto_weights(n: usize) -> Vec<f64> {
+    gauss_lobatto(n).1.into_iter().map(|w| 2.0 * w).collect()
+}
+
+/// Vertices of cubes of side 2 that are moved by at most a fifth along each axis, so that no
+/// Jacobian is near zero.
+///
+/// # Shapes and units
+/// [elements, 3, 8], the bits of the last index being r, s and t from the lowest one on.
+fn vertices(elements: usize, random: &mut Random) -> Vec<f64> {
+    let ends = (0..3_u32).flat_map(|axis| (0..8_u32).map(move |v| f64::from(2 * (v >> axis & 1)) - 1.0));
+    let all = (0..elements).flat_map(|_| ends.clone());
+    all.map(|end| end + 0.2 * random.number()).collect()
 }
 
 /// `n` Gauss–Legendre nodes on (-1, 1), ascending and exactly symmetric.

@@ -39,7 +39,7 @@ pub fn reference(sizes: Sizes, memory: &Memory) -> Option<Vec<f64>> {
     let nodes = lobatto_nodes(sizes.nodes());
     let points = match sizes.problem {
         Problem::Bp10 | Problem::Bp30 => legendre_nodes(sizes.points()),
-        Problem::Bp35 => nodes.clone(),
+        Problem::Bp35 | Problem::Bp35Vertices => nodes.clone(),
     };
     let (line, np) = (line(&nodes, &points), points.len().pow(3));
     let u = memory.f64s("u")?;
@@ -51,6 +51,11 @@ pub fn reference(sizes: Sizes, memory: &Memory) -> Option<Vec<f64>> {
             Problem::Bp35 | Problem::Bp30 => {
                 let lambda = *memory.f64s("lambda")?.first()?;
                 poisson(&line, &memory.f64s("g")?[7 * e * np..][..7 * np], lambda, field, &mut y);
+            }
+            Problem::Bp35Vertices => {
+                let lambda = *memory.f64s("lambda")?.first()?;
+                let factors = trilinear(&points, memory.f64s("w")?, &memory.f64s("X")?[24 * e..][..24]);
+                poisson(&line, &factors, lambda, field, &mut y);
             }
         }
         result.extend(y);
@@ -81,6 +86,40 @@ fn mass(line: &Line, weights: &[f64], field: &[f64], y: &mut [f64]) {
         let phi = basis(line, point, None);
         add(y, weight * dot(&phi, field), &phi);
     }
+}
+
+/// The factors of an element with these vertices, as [`Problem::Bp35`] stores them: the inverse of
+/// the Jacobian matrix by Cramer's rule.
+fn trilinear(points: &[f64], weights: &[f64], vertices: &[f64]) -> Vec<f64> {
+    let (m, np) = (points.len(), points.len().pow(3));
+    let mut factors = vec![0.0; 7 * np];
+    for point in 0..np {
+        let at = [point % m, point / m % m, point / m / m];
+        // basis function of a vertex, or its derivative along an axis
+        let shape = |vertex: usize, slope: usize| -> f64 {
+            let factor = |axis: usize| {
+                let sign = if vertex >> axis & 1 == 1 { 1.0 } else { -1.0 };
+                if axis == slope { 0.5 * sign } else { 0.5 * (1.0 + sign * points[at[axis]]) }
+            };
+            (0..3).map(factor).product()
+        };
+        let entry =
+            |d: usize, slope: usize| -> f64 { (0..8).map(|v| vertices[8 * d + v] * shape(v, slope)).sum() };
+        let jacobian = [0, 1, 2].map(|d| [0, 1, 2].map(|slope| entry(d, slope)));
+        let minor = |d: usize, slope: usize| {
+            let [d1, d2, s1, s2] = [(d + 1) % 3, (d + 2) % 3, (slope + 1) % 3, (slope + 2) % 3];
+            jacobian[d1][s1] * jacobian[d2][s2] - jacobian[d1][s2] * jacobian[d2][s1]
+        };
+        let det: f64 = (0..3).map(|d| jacobian[d][0] * minor(d, 0)).sum();
+        let weight: f64 = at.iter().map(|k| weights[*k]).product();
+        let pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)];
+        for (k, (a, b)) in pairs.into_iter().enumerate() {
+            let product: f64 = (0..3).map(|d| minor(d, a) * minor(d, b)).sum();
+            factors[k * np + point] = weight * product / det;
+        }
+        factors[6 * np + point] = weight * det;
+    }
+    factors
 }
 
 fn poisson(line: &Line, factors: &[f64], lambda: f64, field: &[f64], y: &mut [f64]) {

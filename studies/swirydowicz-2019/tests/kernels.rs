@@ -107,6 +107,11 @@ fn bp30_by_planes() {
 }
 
 #[test]
+fn bp35_from_vertices() {
+    family(Problem::Bp35Vertices, Threads::Planes);
+}
+
+#[test]
 fn bp30_by_cubes() {
     family(Problem::Bp30, Threads::Cubes);
 }

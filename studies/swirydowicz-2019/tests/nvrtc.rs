@@ -44,7 +44,7 @@ fn cuda_sources_compile() {
         names.split(',').for_each(|name| compile(name.parse().unwrap(), degree));
         return;
     }
-    let last = ["bp10.2d.8", "bp35.2d.10", "bp35.3d.6", "bp30.2d.9", "bp30.3d.9"];
+    let last = ["bp10.2d.8", "bp35.2d.10", "bp35.3d.6", "bp30.2d.9", "bp30.3d.9", "bp35v.2d.2"];
     for kernel in Tuned::all() {
         if all {
             [1, 7, 15].iter().for_each(|degree| compile(kernel, *degree));

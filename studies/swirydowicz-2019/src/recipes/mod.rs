@@ -6,6 +6,7 @@ mod bp30_cubes;
 mod bp30_planes;
 mod bp35_cubes;
 mod bp35_planes;
+mod bp35_vertices;
 mod nest;
 
 use crate::problem::{Problem, Sizes};
@@ -122,6 +123,7 @@ impl Tuned {
             (Problem::Bp35, Threads::Cubes),
             (Problem::Bp30, Threads::Planes),
             (Problem::Bp30, Threads::Cubes),
+            (Problem::Bp35Vertices, Threads::Planes),
         ];
         let kernels = |(problem, threads)| {
             let ideas = ideas(problem, threads).len() as u32;
@@ -168,6 +170,7 @@ impl Tuned {
             (Problem::Bp35, Threads::Cubes) => bp35_cubes::steps(s, sizes, self.number),
             (Problem::Bp30, Threads::Planes) => bp30_planes::steps(s, sizes, self.number),
             (Problem::Bp30, Threads::Cubes) => bp30_cubes::steps(s, sizes, self.number),
+            (Problem::Bp35Vertices, _) => bp35_vertices::steps(s, sizes, self.number),
         }
     }
 
@@ -191,5 +194,7 @@ fn ideas(problem: Problem, threads: Threads) -> &'static [&'static str] {
         (Problem::Bp35, Threads::Cubes) => &bp35_cubes::IDEAS,
         (Problem::Bp30, Threads::Planes) => &bp30_planes::IDEAS,
         (Problem::Bp30, Threads::Cubes) => &bp30_cubes::IDEAS,
+        (Problem::Bp35Vertices, Threads::Planes) => &bp35_vertices::IDEAS,
+        (Problem::Bp35Vertices, Threads::Cubes) => &[],
     }
 }

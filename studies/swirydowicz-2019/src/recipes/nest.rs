@@ -88,6 +88,11 @@ pub fn pad(s: &mut Schedule, rows: usize, arrays: &[&str]) -> Steps {
 /// Runs an element in a work-group, and its loops along `l.0`, `l.1` and, if there are any, `l.2`.
 pub fn place(s: &mut Schedule, axes: &[&[&str]]) -> Steps {
     s.tag("e", AxisTag::Group(0))?;
+    place_items(s, axes)
+}
+
+/// Runs loops along `l.0`, `l.1` and, if there are any, `l.2`.
+pub fn place_items(s: &mut Schedule, axes: &[&[&str]]) -> Steps {
     let tags = axes.iter().enumerate().rev();
     tags.filter(|(_, loops)| !loops.is_empty()).try_for_each(|(axis, loops)| {
         s.apply(TagInames::new(loops.iter().copied(), AxisTag::Local(axis as u8))).map(|_| ())

@@ -1,0 +1,126 @@
+//! BP3.5 of trilinear elements, a line of nodes a work-item, factors computed from the vertices.
+
+use super::nest::{Steps, contract, cut, expand, fetch, place, place_items, realise, share, unroll};
+use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
+use purlin::prelude::{
+    AddressSpace, AliasStorage, AxisTag, ExpandRule, ExtractRule, FixArgument, HoistNest, JoinInames,
+    PadArray, PrecomputeRule, Schedule, Selection, SetAddressSpace, SplitIname,
+};
+
+pub const IDEAS: [&str; 2] = [
+    "a line of nodes a work-item: `D` in constant memory, factors recomputed from what a column shares",
+    "several elements in a work-group, so that few of its lanes are idle",
+];
+
+/// What a point computes before its fluxes.
+const OF_A_POINT: [&str; 9] = ["xr", "xs", "xt", "cr", "cs", "ct", "det", "q", "v"];
+
+pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
+    let n = sizes.nodes();
+    let nodes = lobatto_nodes(n);
+    for (name, values) in [("D", differentiation(&nodes)), ("x", nodes), ("w", lobatto_weights(n))] {
+        s.apply(FixArgument::real(name, values))?;
+        s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
+    }
+    realise(s, &["h", "lr", "ls", "lt", "mr", "ms"])?;
+    expand(s, &["ur", "us", "ut"], &["k", "j", "i"])?;
+    cut(s, &["k", "j", "i"], &[("r_ls_init", "s"), ("r_lt_init", "t"), ("jt", "g")])?;
+    expand(s, &["zr", "zs", "zt"], &["c", "b", "a"])?;
+    cut(s, &["c", "b", "a"], &[("r_ms_init", "s"), ("mass", "t"), ("add", "y")])?;
+    expand(s, &OF_A_POINT, &["k_g", "j_g", "i_g"])?;
+    for nest in [["j_t", "i_t", "k_t"], ["j_g", "i_g", "k_g"], ["b_t", "a_t", "c_t"], ["b_y", "a_y", "c_y"]] {
+        s.reorder(nest)?;
+    }
+    OF_A_POINT.iter().try_for_each(|array| contract(s, array, 3))?;
+    s.reorder(["k_s", "i_s", "j_s"])?;
+    s.reorder(["c_s", "a_s", "b_s"])?;
+    geometry(s)?;
+    fields(s)?;
+    share(s, &["C", "ur", "us", "wr", "ws", "zr", "zs"])?;
+    let columns = ["q0", "p0", "p_0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_y"];
+    let rows = ["q1", "p1", "p_1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_y"];
+    let n = n as i64;
+    s.apply(JoinInames { joined: Some("p_all".into()), ..JoinInames::new("d", "p") })?;
+    s.apply(SplitIname {
+        outer: Some("p_rest".into()),
+        inner: Some("p_0".into()),
+        ..SplitIname::new("p_all", n)
+    })?;
+    s.apply(SplitIname {
+        outer: Some("p_2".into()),
+        inner: Some("p_1".into()),
+        ..SplitIname::new("p_rest", n)
+    })?;
+    let local = ["C", "s_u", "ur", "us", "wr", "ws", "zr", "zs"];
+    if number >= 2 {
+        s.apply(SplitIname {
+            outer: Some("group".into()),
+            inner: Some("e_in".into()),
+            ..SplitIname::new("e", elements_in_a_group(sizes.nodes()))
+        })?;
+        s.tag("group", AxisTag::Group(0))?;
+        expand(s, &local, &["e_in"])?;
+        place_items(s, &[&columns, &rows, &["e_in"]])?;
+    } else {
+        place(s, &[&columns, &rows])?;
+    }
+    // lines along r begin in different banks where rows have an odd length
+    if sizes.nodes().is_multiple_of(2) {
+        let axis = if number >= 2 { 3 } else { 2 };
+        local[1..].iter().try_for_each(|array| s.apply(PadArray::new(*array, axis, 1)).map(|_| ()))?;
+    }
+    s.apply(AliasStorage::new(["s_u", "wr"], "s_1"))?;
+    s.apply(AliasStorage::new(["ur", "zr"], "s_2"))?;
+    s.apply(AliasStorage::new(["us", "zs"], "s_3"))?;
+    unroll(s, &["h", "lr", "ls", "lt", "mr", "ms", "mt", "d1", "d2", "d3"])?;
+    unroll(s, &["i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "c_y", "q2", "p2", "l_r", "l_s", "m_r", "m_s"])
+}
+
+/// The number of elements that leaves the fewest lanes of the last sub-group idle, in groups of at
+/// most 256 work-items or of one element.
+fn elements_in_a_group(n: usize) -> i64 {
+    let items = |elements: usize| elements * n * n;
+    let efficiency = |elements: &usize| {
+        let lanes = items(*elements).next_multiple_of(32);
+        (items(*elements) * 1000 / lanes, std::cmp::Reverse(*elements))
+    };
+    (1..=32).filter(|elements| *elements == 1 || items(*elements) <= 256).max_by_key(efficiency).unwrap_or(1)
+        as i64
+}
+
+/// Computes what all nodes of a column share in front of its loop.
+fn geometry(s: &mut Schedule) -> Steps {
+    s.apply(HoistNest::new(["d1"]))?;
+    let rules = [
+        ("edge_r", "j_g", "C[d, 1] + x[j]*C[d, 3]", "j"),
+        ("turn_r", "j_g", "C[d, 5] + x[j]*C[d, 7]", "j"),
+        ("edge_s", "i_g", "C[d, 2] + x[i]*C[d, 3]", "i"),
+        ("turn_s", "i_g", "C[d, 6] + x[i]*C[d, 7]", "i"),
+    ];
+    for (name, _, template, along) in rules {
+        let only = Selection::Insn(if name.ends_with('r') { "jr" } else { "js" }.into());
+        s.apply(ExtractRule { insns: Some(only), ..ExtractRule::new(name, ["d", along], template) })?;
+        let values =
+            PrecomputeRule::new(name, "i_g", AddressSpace::Private).into_temporary(format!("c_{name}"));
+        s.apply(PrecomputeRule { inames: vec![format!("d_{name}")], ..values })?;
+        s.apply(ExpandRule::new(name))?;
+        unroll(s, &[&format!("d_{name}")])?;
+    }
+    Ok(())
+}
+
+/// Fetches columns of `u` to registers, and lines of local arrays.
+fn fields(s: &mut Schedule) -> Steps {
+    s.apply(fetch("u", "e", AddressSpace::Private, "r_u", &["q2", "q1", "q0"]))?;
+    let layers = fetch("r_u", "e", AddressSpace::Local, "s_u", &["p2", "p1", "p0"]);
+    s.apply(layers.only_in(Selection::Tag("in_layer".into())))?;
+    for (array, at, name, along) in [
+        ("s_u", "j", "line_r", "l_r"),
+        ("s_u", "i_s", "line_s", "l_s"),
+        ("wr", "b", "line_a", "m_r"),
+        ("ws", "a_s", "line_b", "m_s"),
+    ] {
+        s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
+    }
+    Ok(())
+}
