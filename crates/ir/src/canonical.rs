@@ -85,6 +85,12 @@ impl crate::kernel::Insn {
         let lhs = self.lhs.index.iter_mut();
         lhs.chain([&mut self.rhs]).chain(&mut self.predicate).for_each(|e| e.rewrite(rewrite));
     }
+
+    /// Replaces each expression of the instruction as a whole, in that order.
+    pub fn map_roots(&mut self, rewrite: &mut dyn FnMut(&Expr) -> Expr) {
+        let lhs = self.lhs.index.iter_mut();
+        lhs.chain([&mut self.rhs]).chain(&mut self.predicate).for_each(|e| *e = rewrite(e));
+    }
 }
 
 fn in_order<I: Id>(ids: &[I], len: usize) -> bool {

@@ -1,7 +1,7 @@
 //! Replacing a parameter by a constant.
 
 use crate::affine::{Affine, Atom};
-use crate::expr::{Access, Expr, Reduction, UpdateOp};
+use crate::expr::{Access, BinaryOp, Expr, Reduction, UpdateOp};
 use crate::ids::{Arena, Id, VarId};
 use crate::kernel::{Assumption, Kernel, Variable};
 use crate::types::ScalarType;
@@ -62,55 +62,95 @@ impl Kernel {
         }
         kernel
     }
-    /// The kernel before `replace` puts integer literals in the place of elements. A literal has no
-    /// type, and a minimum or maximum over nothing is an end of its type, so in those that would
-    /// lose the type `i32` the elements get a cast to it. Nothing else that an integer expression
-    /// means depends on its type, and indices stay affine.
+
+    /// The kernel before `replace` puts integer literals in the place of elements, see
+    /// [`Kernel::with_ends_kept`].
     #[must_use]
     pub fn with_typed_extrema(&self, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Self {
-        let is_narrow = |e: &Expr| self.type_of(e, &[]) == Ok(ExprType::Scalar(ScalarType::I32));
-        let stays_narrow =
-            |e: &Expr| is_narrow(&self.expand_rules(e).map(&mut |e: Expr| replace(&e).unwrap_or(e)));
-        let mut keep = |e: Expr| match e {
-            Expr::Reduce(mut r)
-                if matches!(r.op, UpdateOp::Min | UpdateOp::Max)
-                    && is_narrow(&r.body)
-                    && !stays_narrow(&r.body) =>
-            {
-                let cast = cast_terms(&r.body, replace);
-                // what gives it its type may stand in a rule
-                let cast =
-                    if stays_narrow(&cast) { cast } else { cast_terms(&self.expand_rules(&r.body), replace) };
-                *r.body = cast;
-                Expr::Reduce(r)
-            }
-            other @ (Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Load(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_)) => other,
-        };
         let mut kernel = self.clone();
         // rules hold no reductions
         for insn in kernel.insns.values_mut() {
-            insn.map_expressions(&mut keep);
+            insn.map_roots(&mut |e| self.with_ends_kept(e, replace));
         }
         kernel
     }
+
+    /// The expression before `replace` puts other integers in the place of elements or inames. A
+    /// minimum or maximum over nothing is an end of its type, and what is replaced may have another
+    /// type than what stands for it: a literal and an iname have none. So it gets a cast to the
+    /// type that the reduction had; where that does not help, because a part has one already, the
+    /// result is bounded by the end that it had. Nothing else that an integer expression means
+    /// depends on its type, and indices stay affine.
+    #[must_use]
+    pub fn with_ends_kept(&self, e: &Expr, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Expr {
+        let of = |a: &Expr| Box::new(self.with_ends_kept(a, replace));
+        match e {
+            Expr::Reduce(r) => {
+                let reduce = |body| Expr::Reduce(Reduction { op: r.op, inames: r.inames.clone(), body });
+                let body = of(&r.body);
+                let (Some(end), Some(found)) =
+                    (self.end(r.op, &r.body), self.end(r.op, &self.replaced(&body, replace)))
+                else {
+                    return reduce(body);
+                };
+                if end == found {
+                    return reduce(body);
+                }
+                let ty = if is_end_of_i32(end) { ScalarType::I32 } else { ScalarType::I64 };
+                // what gives it its type may stand in a rule
+                let cast = [*body.clone(), self.expand_rules(&body)].map(|e| cast_terms(&e, ty, replace));
+                match cast.into_iter().find(|e| self.end(r.op, &self.replaced(e, replace)) == Some(end)) {
+                    Some(cast) => reduce(Box::new(cast)),
+                    None => bounded(r.op, reduce(body), end),
+                }
+            }
+            Expr::Unary(op, a) => Expr::Unary(*op, of(a)),
+            Expr::Cast(ty, a) => Expr::Cast(*ty, of(a)),
+            Expr::Binary(op, a, b) => Expr::Binary(*op, of(a), of(b)),
+            Expr::Select(c, a, b) => Expr::Select(of(c), of(a), of(b)),
+            Expr::Call(function, args) => Expr::Call(*function, args.iter().map(|a| *of(a)).collect()),
+            Expr::Rule(rule, args) => Expr::Rule(*rule, args.iter().map(|a| *of(a)).collect()),
+            Expr::Int(_) | Expr::Real(_) | Expr::Iname(_) | Expr::Load(_) | Expr::RuleParam(_) => e.clone(),
+        }
+    }
+
+    /// The expression without rules, in which what is replaced may stand, too.
+    fn replaced(&self, e: &Expr, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Expr {
+        self.expand_rules(e).map(&mut |e| replace(&e).unwrap_or(e))
+    }
+
+    /// What a minimum or maximum of integers is over nothing.
+    fn end(&self, op: UpdateOp, body: &Expr) -> Option<i64> {
+        let is_narrow = match self.type_of(body, &[]).ok()? {
+            ExprType::Scalar(ScalarType::I32) => true,
+            ExprType::Literal | ExprType::Index | ExprType::Scalar(ScalarType::I64) => false,
+            ExprType::Bool | ExprType::WeakReal | ExprType::Scalar(_) => return None,
+        };
+        match (op, is_narrow) {
+            (UpdateOp::Min, true) => Some(i32::MAX.into()),
+            (UpdateOp::Min, false) => Some(i64::MAX),
+            (UpdateOp::Max, true) => Some(i32::MIN.into()),
+            (UpdateOp::Max, false) => Some(i64::MIN),
+            (UpdateOp::Add | UpdateOp::Mul, _) => None,
+        }
+    }
 }
 
-/// An integer expression with a cast to `i32` around what is replaced and gives it its type.
-fn cast_terms(e: &Expr, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Expr {
-    let of = |a: &Expr| Box::new(cast_terms(a, replace));
+fn is_end_of_i32(end: i64) -> bool {
+    i32::try_from(end).is_ok()
+}
+
+/// The reduction with the end of a narrower type.
+fn bounded(op: UpdateOp, reduction: Expr, end: i64) -> Expr {
+    let bound = if op == UpdateOp::Min { BinaryOp::Min } else { BinaryOp::Max };
+    Expr::Binary(bound, Box::new(reduction), Box::new(Expr::Int(end)))
+}
+
+/// An integer expression with a cast around what is replaced and gives it its type.
+fn cast_terms(e: &Expr, ty: ScalarType, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Expr {
+    let of = |a: &Expr| Box::new(cast_terms(a, ty, replace));
     match e {
-        Expr::Load(_) if replace(e).is_some() => Expr::Cast(ScalarType::I32, Box::new(e.clone())),
+        Expr::Load(_) | Expr::Iname(_) if replace(e).is_some() => Expr::Cast(ty, Box::new(e.clone())),
         Expr::Unary(op, a) => Expr::Unary(*op, of(a)),
         Expr::Binary(op, a, b) => Expr::Binary(*op, of(a), of(b)),
         Expr::Select(c, a, b) => Expr::Select(c.clone(), of(a), of(b)),

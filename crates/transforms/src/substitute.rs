@@ -13,10 +13,25 @@ pub(crate) fn substitute_iname(kernel: &mut Kernel, iname: InameId, value: &Affi
             kernel.inames[id].domain = domain.substitute(&replace);
         }
     }
+    let all: Vec<_> = kernel.insns.ids().collect();
+    substitute_in_insns(kernel, &all, iname, value);
+}
+
+/// Replaces `iname` by `value` in the expressions of instructions; minima and maxima over nothing
+/// stay what they are.
+fn substitute_in_insns(kernel: &mut Kernel, insns: &[InsnId], iname: InameId, value: &Affine) {
     let value = Expr::from_affine(value);
-    let mut rewrite = |e: Expr| if e == Expr::Iname(iname) { value.clone() } else { e };
-    for insn in kernel.insns.values_mut() {
+    let replace = |e: &Expr| (*e == Expr::Iname(iname)).then(|| value.clone());
+    let mut rewrite = |e: Expr| replace(&e).unwrap_or(e);
+    // the type of an iname is that of an expression of inames
+    let has_another_type = kernel.type_of(&value, &[]) != kernel.type_of(&Expr::Iname(iname), &[]);
+    for id in insns {
+        let mut insn = kernel.insns[*id].clone();
+        if has_another_type {
+            insn.map_roots(&mut |e| kernel.with_ends_kept(e, &replace));
+        }
         insn.map_expressions(&mut rewrite);
+        kernel.insns[*id] = insn;
     }
 }
 
@@ -47,11 +62,7 @@ pub(crate) fn substitute_in_nodes(kernel: &mut Kernel, nodes: &[Node], iname: In
     for inner in inames_of(kernel, nodes) {
         kernel.inames[inner].domain = kernel.inames[inner].domain.substitute(&replace);
     }
-    let value = Expr::from_affine(value);
-    let mut rewrite = |e: Expr| if e == Expr::Iname(iname) { value.clone() } else { e };
-    for insn in insns_of(nodes) {
-        kernel.insns[insn].map_expressions(&mut rewrite);
-    }
+    substitute_in_insns(kernel, &insns_of(nodes), iname, value);
 }
 
 /// Brings the quasi-affine indices of instructions to their normal form: `a[i + 2 - 2]` becomes
