@@ -190,7 +190,10 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
             }
             Err(e @ (RecipeError::Refused { .. } | RecipeError::Plain { .. })) => return Err(failed(e)),
         };
-        let program = generate(schedule.kernel(), Target::Cuda, &Options::default())?;
+        let program = match generate(schedule.kernel(), Target::Cuda, &Options::default()) {
+            Ok(program) => program,
+            Err(e) => return Ok(format!("{kernel} at degree {degree}: {e}\n")),
+        };
         let object = nvrtc::compile_program(&args.arch, &program, Optimisation::Full, &cache)?;
         let resources: Vec<String> = object.resources.iter().map(ToString::to_string).collect();
         Ok(format!("{kernel} at degree {degree}: {}\n", resources.join("; ")))
@@ -236,13 +239,25 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
 
 fn chosen(names: &[String]) -> Result<Vec<Tuned>, Failure> {
     let all = Tuned::all();
-    let is_meant =
-        |part: &str, k: &Tuned| k.to_string() == part || k.to_string().starts_with(&format!("{part}."));
-    if let Some(part) = names.iter().find(|part| !all.iter().any(|k| is_meant(part, k))) {
-        let message = format!("no kernel is called `{part}` or begins so; `list` shows the kernels");
-        return Err(Failure::Usage(message));
+    if names.is_empty() {
+        return Ok(all);
     }
-    Ok(all.into_iter().filter(|k| names.is_empty() || names.iter().any(|part| is_meant(part, k))).collect())
+    let mut kernels = Vec::new();
+    for name in names {
+        let begins = |k: &&Tuned| k.to_string().starts_with(&format!("{name}."));
+        let meant: Vec<Tuned> = match name.parse() {
+            Ok(kernel) => vec![kernel],
+            Err(_) => all.iter().filter(begins).copied().collect(),
+        };
+        if meant.is_empty() {
+            let message = format!("no kernel is called `{name}` or begins so; `list` shows the kernels");
+            return Err(Failure::Usage(message));
+        }
+        kernels.extend(meant);
+    }
+    kernels.sort();
+    kernels.dedup();
+    Ok(kernels)
 }
 
 impl Campaign<'_> {

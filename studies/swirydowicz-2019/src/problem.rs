@@ -85,6 +85,12 @@ impl Sizes {
         }
     }
 
+    /// Values of the Lagrange polynomials of the nodes at the quadrature points, [points, nodes].
+    #[must_use]
+    pub fn interpolation(self) -> Vec<f64> {
+        interpolation(&lobatto_nodes(self.nodes()), &legendre_nodes(self.points()))
+    }
+
     /// Random data on `elements` elements, with the matrices of the degree.
     ///
     /// # Shapes and units
@@ -99,16 +105,16 @@ impl Sizes {
             memory = memory.param(name, value);
         }
         match self.problem {
-            Problem::Bp10 => memory
-                .value("w", random.numbers(elements * points))
-                .value("I", interpolation(&lobatto_nodes(self.nodes()), &legendre_nodes(self.points()))),
+            Problem::Bp10 => {
+                memory.value("w", random.numbers(elements * points)).value("I", self.interpolation())
+            }
             Problem::Bp35 => memory
                 .value("g", random.numbers(elements * 7 * points))
                 .value("D", differentiation(&lobatto_nodes(self.nodes())))
                 .value("lambda", random.number()),
             Problem::Bp30 => memory
                 .value("g", random.numbers(elements * 7 * points))
-                .value("I", interpolation(&lobatto_nodes(self.nodes()), &legendre_nodes(self.points())))
+                .value("I", self.interpolation())
                 .value("D", differentiation(&legendre_nodes(self.points())))
                 .value("lambda", random.number()),
             Problem::Bp35Vertices => memory

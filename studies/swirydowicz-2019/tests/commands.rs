@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed_with_what_is_missing() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 8 + 10 + 6 + 9 + 9 + 2);
+    assert_eq!(list.lines().count(), 10 + 13 + 6 + 11 + 9 + 2);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     let missing = "cannot be reached: it is three launches, and no primitive cuts a kernel into several";
     assert!(list.contains(missing), "{list}");
@@ -46,12 +46,17 @@ fn recipes_load_as_those_of_the_library() {
 
 #[test]
 fn what_is_not_there_is_refused() {
-    let unknown = bad(&["recipe", "bp35.2d.11"], 2);
-    let message = "no kernel is called `bp35.2d.11`; kernels are called like bp35.2d.10, `list` shows them";
-    assert!(unknown.contains(message), "{unknown}");
+    // a kernel of one element a group takes no number of elements
+    for name in ["bp35.2d.14", "bp35.2d.10x2", "bp35.2d.13x0", "bp35.2d.13x"] {
+        let unknown = bad(&["recipe", name], 2);
+        let message = format!("no kernel is called `{name}`; kernels are called like bp35.2d.10 and, ");
+        assert!(unknown.contains(&message), "{unknown}");
+    }
+    let many = bad(&["recipe", "bp35.2d.13x17"], 2);
+    assert!(many.contains("`bp35.2d.13x17` takes 1088 work-items a group at degree 7, "), "{many}");
     let large = bad(&["recipe", "bp35.3d.6", "--degree", "10"], 2);
-    let message = "`bp35.3d.6` takes 1331 work-items an element at degree 10, and a group has at most 1024; \
-                   choose a lower degree or 2-D threads";
+    let message = "`bp35.3d.6` takes 1331 work-items a group at degree 10, and a group has at most 1024; \
+                   choose a lower degree, fewer elements or 2-D threads";
     assert!(large.contains(message), "{large}");
     let beginning = bad(&["time", "--device", "c", "--kernels", "bp3"], 2);
     assert!(beginning.contains("no kernel is called `bp3` or begins so"), "{beginning}");
@@ -72,7 +77,7 @@ fn sources_are_compiled_without_a_gpu() {
     for line in ["bp35.2d.2 at degree 9: ", "bp35.3d.6 at degree 9: ", "bp35.2d.2 at degree 10: "] {
         assert!(found.contains(line) && found.contains(" registers, "), "no `{line}` in {found}");
     }
-    assert!(found.contains("`bp35.3d.6` takes 1331 work-items an element at degree 10"), "{found}");
+    assert!(found.contains("`bp35.3d.6` takes 1331 work-items a group at degree 10"), "{found}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! BP1.0, a work-item for each node of a layer: Świrydowicz et al. 2019, §6.
 
 use super::nest::{
-    Steps, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, halve_contractions, pad, place,
-    realise, share, spill, unroll,
+    Steps, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, group_elements,
+    halve_contractions, pad, place, place_items, realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
-use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule};
+use purlin::prelude::{AddressSpace, AliasStorage, FixArgument, MoveInsns, Schedule, SetAddressSpace};
 
-pub const IDEAS: [&str; 8] = [
+pub const IDEAS: [&str; 10] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
@@ -16,10 +16,12 @@ pub const IDEAS: [&str; 8] = [
     "all loops unrolled, also the one over layers",
     "the element in local memory, and five barriers instead of four a layer",
     "each entry of `I` fetched once and used twice, by symmetry",
+    "beyond the publication: `I` in constant memory, an operand of each multiplication",
+    "several elements in a work-group, so that few of its lanes are idle",
 ];
 
-pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
-    if number < 7 { layers(s, sizes, number) } else { columns(s, sizes, number) }
+pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
+    if number < 7 { layers(s, sizes, number) } else { columns(s, sizes, number, elements) }
 }
 
 /// Kernels 1 to 6: for one layer of quadrature points after the other, interpolates to it, scales,
@@ -71,8 +73,8 @@ fn layers(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     Ok(())
 }
 
-/// Kernels 7 and 8: each contraction runs over the whole element, a column a work-item.
-fn columns(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
+/// Kernels 7 and later: each contraction runs over the whole element, a column a work-item.
+fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
     let (n, m) = (sizes.nodes(), sizes.points());
     s.reorder(["j1", "i1", "c1"])?;
     s.reorder(["c2", "i2", "b2"])?;
@@ -81,8 +83,13 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
     fuse(s, &["c3", "b3"], &["c4", "b4"])?;
     contract(s, "t3", 2)?;
-    let middle = if number == 8 { halve_contractions(s, sizes)? } else { Vec::new() };
-    fetch_matrix(s, "I", &[m, m])?;
+    let middle = if number >= 8 { halve_contractions(s, sizes)? } else { Vec::new() };
+    if number >= 9 {
+        s.apply(FixArgument::real("I", sizes.interpolation()))?;
+        s.apply(SetAddressSpace::new("I", AddressSpace::Constant))?;
+    } else {
+        fetch_matrix(s, "I", &[m, m])?;
+    }
     if number == 8 {
         fetch_entries(s)?;
     }
@@ -97,8 +104,16 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
         s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
     }
     share(s, &["t1", "t2", "t4", "t5"])?;
-    pad(s, n, &["t1", "t2", "t4", "t5", "s_I"])?;
-    place(s, &[&["i1", "i2", "b3", "i5", "i6"], &["j1", "c2", "c3", "c5", "j6"]])?;
+    let (columns, rows) = (["i1", "i2", "b3", "i5", "i6"], ["j1", "c2", "c3", "c5", "j6"]);
+    if number >= 9 {
+        let local = ["t1", "t2", "t4", "t5"];
+        group_elements(s, elements, &local)?;
+        pad(s, n, &local)?;
+        place_items(s, &[&columns, &rows, &["e_in"]])?;
+    } else {
+        pad(s, n, &["t1", "t2", "t4", "t5", "s_I"])?;
+        place(s, &[&columns, &rows])?;
+    }
     s.apply(AliasStorage::new(["t1", "t4"], "s_1"))?;
     s.apply(AliasStorage::new(["t2", "t5"], "s_2"))?;
     let mut unrolled = vec!["f1", "f2", "f3", "fw", "f5", "f6", "c1", "b2", "a3", "i4", "j5", "k6"];

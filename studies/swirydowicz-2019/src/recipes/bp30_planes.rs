@@ -1,5 +1,6 @@
 //! BP3.0, a work-item for each quadrature point of a layer: Świrydowicz et al. 2019, §8.
 
+use super::bp30_lines;
 use super::nest::{
     Steps, add_by_layers, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fluxes_apart, fuse,
     halve_contractions, pad, place, realise, share, unroll,
@@ -9,7 +10,7 @@ use purlin::prelude::{
     AddressSpace, AliasStorage, MoveInsns, PrefetchArray, Schedule, Selection, TransposeArrayAxes,
 };
 
-pub const IDEAS: [&str; 9] = [
+pub const IDEAS: [&str; 11] = [
     "reference: `I`, `D` and two layers in local memory, columns of partial results in registers",
     "inputs are const, as in every kernel of Purlin; a column of `u` in registers",
     "the loops of contractions and over layers unrolled",
@@ -19,6 +20,8 @@ pub const IDEAS: [&str; 9] = [
     "one local array fewer, for more barriers",
     "`I` and its transpose in local memory, so that both are read along columns",
     "as kernel 5, with each entry of `I` fetched once and used twice, by symmetry",
+    bp30_lines::IDEAS[0],
+    bp30_lines::IDEAS[1],
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

@@ -1,5 +1,6 @@
 //! BP3.5, a work-item for each node of a layer: Świrydowicz et al. 2019, §7 and Algorithm 6.
 
+use super::bp35_lines;
 use super::nest::{
     Steps, add_by_layers, contract, cut, expand, fetch, fetch_matrix, fluxes_apart, pad, place, realise,
     share, unroll,
@@ -7,7 +8,7 @@ use super::nest::{
 use crate::problem::Sizes;
 use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, Schedule, Selection};
 
-pub const IDEAS: [&str; 10] = [
+pub const IDEAS: [&str; 13] = [
     "reference: `D` and the fluxes of the element in local memory, all else in global memory",
     "inputs are const: every kernel of Purlin declares them so, hence the same code as kernel 1",
     "the loops of contractions unrolled",
@@ -18,6 +19,9 @@ pub const IDEAS: [&str; 10] = [
     "rows of local arrays padded where columns meet in one bank",
     "a column of `u` in registers, and a layer of it in the memory of the first fluxes",
     "a third local array, for the layer of `u`",
+    bp35_lines::IDEAS[0],
+    bp35_lines::IDEAS[1],
+    bp35_lines::IDEAS[2],
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

@@ -1,10 +1,12 @@
 //! BP3.5 of trilinear elements, a line of nodes a work-item, factors computed from the vertices.
 
-use super::nest::{Steps, contract, cut, expand, fetch, place, place_items, realise, share, unroll};
+use super::nest::{
+    Steps, contract, cut, expand, fetch, group_elements, place, place_items, realise, share, unroll,
+};
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
 use purlin::prelude::{
-    AddressSpace, AliasStorage, AxisTag, ExpandRule, ExtractRule, FixArgument, HoistNest, JoinInames,
-    PadArray, PrecomputeRule, Schedule, Selection, SetAddressSpace, SplitIname,
+    AddressSpace, AliasStorage, ExpandRule, ExtractRule, FixArgument, HoistNest, JoinInames, PadArray,
+    PrecomputeRule, Schedule, Selection, SetAddressSpace, SplitIname,
 };
 
 pub const IDEAS: [&str; 2] = [
@@ -15,7 +17,7 @@ pub const IDEAS: [&str; 2] = [
 /// What a point computes before its fluxes.
 const OF_A_POINT: [&str; 9] = ["xr", "xs", "xt", "cr", "cs", "ct", "det", "q", "v"];
 
-pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
+pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
     let n = sizes.nodes();
     let nodes = lobatto_nodes(n);
     for (name, values) in [("D", differentiation(&nodes)), ("x", nodes), ("w", lobatto_weights(n))] {
@@ -53,13 +55,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     })?;
     let local = ["C", "s_u", "ur", "us", "wr", "ws", "zr", "zs"];
     if number >= 2 {
-        s.apply(SplitIname {
-            outer: Some("group".into()),
-            inner: Some("e_in".into()),
-            ..SplitIname::new("e", elements_in_a_group(sizes.nodes()))
-        })?;
-        s.tag("group", AxisTag::Group(0))?;
-        expand(s, &local, &["e_in"])?;
+        group_elements(s, elements, &local)?;
         place_items(s, &[&columns, &rows, &["e_in"]])?;
     } else {
         place(s, &[&columns, &rows])?;
@@ -74,18 +70,6 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {
     s.apply(AliasStorage::new(["us", "zs"], "s_3"))?;
     unroll(s, &["h", "lr", "ls", "lt", "mr", "ms", "mt", "d1", "d2", "d3"])?;
     unroll(s, &["i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "c_y", "q2", "p2", "l_r", "l_s", "m_r", "m_s"])
-}
-
-/// The number of elements that leaves the fewest lanes of the last sub-group idle, in groups of at
-/// most 256 work-items or of one element.
-fn elements_in_a_group(n: usize) -> i64 {
-    let items = |elements: usize| elements * n * n;
-    let efficiency = |elements: &usize| {
-        let lanes = items(*elements).next_multiple_of(32);
-        (items(*elements) * 1000 / lanes, std::cmp::Reverse(*elements))
-    };
-    (1..=32).filter(|elements| *elements == 1 || items(*elements) <= 256).max_by_key(efficiency).unwrap_or(1)
-        as i64
 }
 
 /// Computes what all nodes of a column share in front of its loop.

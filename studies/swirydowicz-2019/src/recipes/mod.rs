@@ -3,10 +3,13 @@
 
 mod bp10;
 mod bp30_cubes;
+mod bp30_lines;
 mod bp30_planes;
 mod bp35_cubes;
+mod bp35_lines;
 mod bp35_planes;
 mod bp35_vertices;
+mod lines;
 mod nest;
 
 use crate::problem::{Problem, Sizes};
@@ -25,15 +28,17 @@ pub enum Threads {
     Cubes,
 }
 
-/// One of the tuned kernels: `bp35.2d.10`.
+/// One of the tuned kernels: `bp35.2d.10`, or `bp35.2d.13x4` with four elements a work-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tuned {
     /// What it computes.
     pub problem: Problem,
     /// How.
     pub threads: Threads,
-    /// Its number in the publication, from 1.
+    /// Its number in the publication, from 1; those beyond the publication follow.
     pub number: u32,
+    /// Elements of a work-group, where the kernel has several; the best known number if absent.
+    pub elements: Option<u32>,
 }
 
 /// Why a tuned kernel is not there.
@@ -49,7 +54,7 @@ pub enum RecipeError {
     },
     /// A work-item for each point takes more work-items than a group has.
     #[error(
-        "`{kernel}` takes {needed} work-items an element at degree {degree}, and a group has at most {MAX_WORK_ITEMS}; choose a lower degree or 2-D threads"
+        "`{kernel}` takes {needed} work-items a group at degree {degree}, and a group has at most {MAX_WORK_ITEMS}; choose a lower degree, fewer elements or 2-D threads"
     )]
     TooManyWorkItems {
         /// The kernel.
@@ -93,25 +98,37 @@ impl fmt::Display for Tuned {
             Threads::Planes => "2d",
             Threads::Cubes => "3d",
         };
-        f.pad(&format!("{}.{threads}.{}", self.problem, self.number))
+        let elements = self.elements.map(|n| format!("x{n}")).unwrap_or_default();
+        f.pad(&format!("{}.{threads}.{}{elements}", self.problem, self.number))
     }
 }
 
 /// A name that is no kernel's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no kernel is called `{0}`; kernels are called like bp35.2d.10, `list` shows them")]
+#[error(
+    "no kernel is called `{0}`; kernels are called like bp35.2d.10 and, with 4 elements a group, bp35.2d.13x4; `list` shows them"
+)]
 pub struct UnknownKernel(pub String);
 
 impl FromStr for Tuned {
     type Err = UnknownKernel;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::all().into_iter().find(|k| k.to_string() == name).ok_or_else(|| UnknownKernel(name.into()))
+        let unknown = || UnknownKernel(name.into());
+        let (base, elements) = match name.split_once('x') {
+            Some((base, n)) => (base, Some(n.parse().ok().filter(|n| *n > 0).ok_or_else(unknown)?)),
+            None => (name, None),
+        };
+        let kernel = Self::all().into_iter().find(|k| k.to_string() == base).ok_or_else(unknown)?;
+        if elements.is_some() && !kernel.has_several_elements() {
+            return Err(unknown());
+        }
+        Ok(Self { elements, ..kernel })
     }
 }
 
 impl Tuned {
-    /// Every kernel of the publication.
+    /// Every kernel of the publication, and those beyond it.
     ///
     /// # Source
     /// Świrydowicz et al. 2019, §6 to §8.
@@ -127,9 +144,30 @@ impl Tuned {
         ];
         let kernels = |(problem, threads)| {
             let ideas = ideas(problem, threads).len() as u32;
-            (1..=ideas).map(move |number| Self { problem, threads, number })
+            (1..=ideas).map(move |number| Self { problem, threads, number, elements: None })
         };
         families.into_iter().flat_map(kernels).collect()
+    }
+
+    /// Whether a work-group has several elements.
+    #[must_use]
+    pub fn has_several_elements(self) -> bool {
+        match self.problem {
+            Problem::Bp10 => self.number >= 10,
+            Problem::Bp35 => self.threads == Threads::Planes && self.number >= 13,
+            Problem::Bp35Vertices => self.number >= 2,
+            Problem::Bp30 => self.threads == Threads::Planes && self.number >= 11,
+        }
+    }
+
+    /// Elements of a work-group at a degree.
+    #[must_use]
+    pub fn elements_of_a_group(self, sizes: Sizes) -> i64 {
+        match self.elements {
+            Some(n) => n.into(),
+            None if self.has_several_elements() => best_elements(sizes),
+            None => 1,
+        }
     }
 
     /// By what the kernel differs from the one before it.
@@ -145,8 +183,11 @@ impl Tuned {
     /// [`RecipeError::TooManyWorkItems`] for a degree beyond 3-D threads.
     pub fn schedule(self, degree: usize) -> Result<Schedule, RecipeError> {
         let sizes = Sizes { problem: self.problem, degree };
-        let needed = sizes.points().pow(3);
-        if self.threads == Threads::Cubes && needed > MAX_WORK_ITEMS {
+        let needed = match self.threads {
+            Threads::Cubes => sizes.points().pow(3),
+            Threads::Planes => sizes.points().pow(2) * self.elements_of_a_group(sizes) as usize,
+        };
+        if needed > MAX_WORK_ITEMS {
             return Err(RecipeError::TooManyWorkItems { kernel: self, degree, needed });
         }
         if let Some(missing) = self.missing() {
@@ -165,12 +206,20 @@ impl Tuned {
             s.apply(FixParameter::new(param, value))?;
         }
         match (self.problem, self.threads) {
-            (Problem::Bp10, _) => bp10::steps(s, sizes, self.number),
+            (Problem::Bp10, _) => bp10::steps(s, sizes, self.number, self.elements_of_a_group(sizes)),
+            (Problem::Bp35, Threads::Planes) if self.number > 10 => {
+                bp35_lines::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
+            }
             (Problem::Bp35, Threads::Planes) => bp35_planes::steps(s, sizes, self.number),
             (Problem::Bp35, Threads::Cubes) => bp35_cubes::steps(s, sizes, self.number),
+            (Problem::Bp30, Threads::Planes) if self.number > 9 => {
+                bp30_lines::steps(s, sizes, self.elements_of_a_group(sizes))
+            }
             (Problem::Bp30, Threads::Planes) => bp30_planes::steps(s, sizes, self.number),
             (Problem::Bp30, Threads::Cubes) => bp30_cubes::steps(s, sizes, self.number),
-            (Problem::Bp35Vertices, _) => bp35_vertices::steps(s, sizes, self.number),
+            (Problem::Bp35Vertices, _) => {
+                bp35_vertices::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
+            }
         }
     }
 
@@ -183,6 +232,18 @@ impl Tuned {
             }
             _ => None,
         }
+    }
+}
+
+/// The number of elements of a work-group that is fastest on an H200: two, more where they leave a
+/// sub-group idle, and one where they need too much local memory.
+fn best_elements(sizes: Sizes) -> i64 {
+    let items = sizes.points().pow(2);
+    let few = |wanted: usize| (wanted / items).max(2) as i64;
+    match sizes.problem {
+        Problem::Bp10 | Problem::Bp30 if sizes.degree >= 10 => 1,
+        Problem::Bp10 | Problem::Bp30 => few(64),
+        Problem::Bp35 | Problem::Bp35Vertices => few(32),
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::problem::Sizes;
 use purlin::prelude::{
     AddressSpace, Assume, AxisTag, ContractArray, ExpandArray, ImageAxis, MoveInsns, PadArray, PeelIname,
-    PrefetchArray, ReverseIname, Schedule, Selection, SetAddressSpace, ShiftIname, TagInames, UseSymmetry,
+    PrefetchArray, ReverseIname, Schedule, Selection, SetAddressSpace, ShiftIname, SplitIname, TagInames,
+    UseSymmetry,
 };
 use purlin::transforms::TransformError;
 
@@ -89,6 +90,18 @@ pub fn pad(s: &mut Schedule, rows: usize, arrays: &[&str]) -> Steps {
 pub fn place(s: &mut Schedule, axes: &[&[&str]]) -> Steps {
     s.tag("e", AxisTag::Group(0))?;
     place_items(s, axes)
+}
+
+/// Puts several elements in a work-group; local arrays get an axis for them, in front.
+pub fn group_elements(s: &mut Schedule, elements: i64, local: &[&str]) -> Steps {
+    let split = SplitIname {
+        outer: Some("group".into()),
+        inner: Some("e_in".into()),
+        ..SplitIname::new("e", elements)
+    };
+    s.apply(split)?;
+    s.tag("group", AxisTag::Group(0))?;
+    expand(s, local, &["e_in"])
 }
 
 /// Runs loops along `l.0`, `l.1` and, if there are any, `l.2`.

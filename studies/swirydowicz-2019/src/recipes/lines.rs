@@ -1,0 +1,63 @@
+//! Contractions along lines: a work-item has the nodes of a line in registers, and the indices of
+//! matrix entries are constants where loops are unrolled, so that entries are operands of constant
+//! memory.
+
+use super::nest::{Steps, cut, expand, fetch, fuse, realise};
+use purlin::prelude::{
+    AddressSpace, BufferWrites, FactorUpdate, FixArgument, MoveInsns, Schedule, Selection, SetAddressSpace,
+};
+
+/// Makes a matrix a table in constant memory.
+pub fn fix_matrix(s: &mut Schedule, matrix: &str, values: Vec<f64>) -> Steps {
+    s.apply(FixArgument::real(matrix, values))?;
+    s.apply(SetAddressSpace::new(matrix, AddressSpace::Constant)).map(|_| ())
+}
+
+/// Differentiates a field along all lines of one direction after the other, and adds what the fluxes
+/// contribute to `result` likewise.
+pub fn differentiate_lines(s: &mut Schedule, result: &str) -> Steps {
+    realise(s, &["lr", "ls", "lt"])?;
+    expand(s, &["ur", "us", "ut"], &["k", "j", "i"])?;
+    cut(s, &["k", "j", "i"], &[("r_ls_init", "s"), ("r_lt_init", "t"), ("fr", "g")])?;
+    s.apply(FactorUpdate::new("dr_t", ["c"]).into_temporary("zr"))?;
+    s.apply(FactorUpdate::new("ds_t", ["c"]).into_temporary("zs"))?;
+    s.apply(MoveInsns::before(["zero", "mass"], "mt"))?;
+    s.apply(MoveInsns::before(["zs_init"], "ms"))?;
+    cut(s, &["c", "b", "a"], &[("zs_init", "s"), ("zero", "t")])?;
+    fuse(s, &["c_t", "b_t", "a_t"], &["c_sum_1", "b_sum_1", "a_sum_1"])?;
+    fuse(s, &["c_t", "b_t", "a_t"], &["c_sum", "b_sum", "a_sum"])?;
+    for nest in [
+        ["k_s", "i_s", "j_s"],
+        ["j_t", "i_t", "k_t"],
+        ["j_g", "i_g", "k_g"],
+        ["c_s", "a_s", "b_s"],
+        ["b_t", "a_t", "c_t"],
+    ] {
+        s.reorder(nest)?;
+    }
+    for (array, along) in [("zr", "a"), ("zs", "b_s"), (result, "c_t")] {
+        s.apply(BufferWrites::new(array, along, AddressSpace::Private).into_temporary(format!("r_{array}")))?;
+    }
+    s.apply(fetch("g", "k_g", AddressSpace::Private, "r_g", &["f"])).map(|_| ())
+}
+
+/// Fetches lines of local arrays to registers before anything else is written, and columns where
+/// the fluxes are computed; `field` is the local array that is differentiated.
+pub fn fetch_lines(s: &mut Schedule, field: &str) -> Steps {
+    for (array, of, name, stem) in [
+        (field, "r_lr_update", "line_r", "lr"),
+        (field, "r_ls_update", "line_s", "ls"),
+        ("ur", "*", "column_r", "cr"),
+        ("us", "*", "column_s", "cs"),
+        ("wr", "*", "line_a", "mr"),
+        ("ws", "*", "line_b", "ms"),
+    ] {
+        let loops = [2, 1, 0].map(|axis| format!("{stem}{axis}"));
+        let copy = fetch(array, "e", AddressSpace::Private, name, &loops.each_ref().map(String::as_str));
+        s.apply(if of == "*" { copy } else { copy.only_in(Selection::Insn(of.into())) })?;
+    }
+    for nest in [["ls2", "ls0", "ls1"], ["cr1", "cr0", "cr2"], ["cs1", "cs0", "cs2"], ["ms2", "ms0", "ms1"]] {
+        s.reorder(nest)?;
+    }
+    Ok(())
+}
