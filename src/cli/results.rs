@@ -6,7 +6,8 @@ use super::out;
 use super::table::{figure, grouped, seconds, table};
 use super::trials::first_line;
 use clap::Args;
-use purlin::autotune::{Contents, Database, Outcome, Record, bars_svg, best_of_each, share_svg};
+use purlin::autotune::{Outcome, bars_svg, best_of_each, share_svg};
+use purlin::tuning::{Contents, Database, Record};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -16,15 +16,15 @@ use super::trials::Trials;
 use super::tune::{TuneArgs, given_mesh};
 use super::values::read_mesh;
 use purlin::autotune::tuner::{Built, Ending, Session, Subject, Task, tune};
-use purlin::autotune::{Candidate, Database, DeviceModel, Errors, Mapping, Record, Refusal, Stage, Workload};
+use purlin::autotune::{DeviceModel, Errors, Refusal, Stage, Workload};
 use purlin::codegen::{Options, Program, Target, generate};
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
 use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions, open};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::Choice;
-use purlin::tuning::{candidates, compile_ahead, transform};
-use purlin::{Loaded, kernel_work, laid_out};
+use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, transform};
+use purlin::{Loaded, Mapping, kernel_work, laid_out};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -148,6 +148,7 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
 }
 
 impl Subject for FileSubject<'_> {
+    type Mapping = Mapping;
     type Program = Candidated;
     type Inputs = Expected;
     type Session<'s>

@@ -7,46 +7,22 @@ use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against
-/// 8.2, with the matrices of a whole action; H200, 2026-11-21).
-const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
-
 /// One mapping to try, with what the cost model thinks of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub struct Candidate<M> {
     /// The mapping.
-    pub parameters: Mapping,
+    pub parameters: M,
     /// Position in its search space by predicted time, from 1; none if it was not ranked.
     pub rank: Option<u64>,
     /// Predicted seconds of one launch.
     pub predicted_s: Option<f64>,
 }
 
-impl Candidate {
-    /// The variant that every case is compared with.
-    #[must_use]
-    pub fn single_cell() -> Self {
-        Self::unranked(Mapping::SINGLE_CELL)
-    }
-
+impl<M> Candidate<M> {
     /// A mapping that no model has looked at.
     #[must_use]
-    pub fn unranked(parameters: Mapping) -> Self {
+    pub const fn unranked(parameters: M) -> Self {
         Self { parameters, rank: None, predicted_s: None }
-    }
-
-    /// Variants of one cell a work-item that Kulkarni & Klöckner 2025 does not have, if the tables'
-    /// `table_bytes` fit a cache of constant memory: tables there, gather and scatter through local
-    /// memory. With larger tables the work-item spills anyway.
-    #[must_use]
-    pub fn beyond_single_cell(table_bytes: u64) -> Vec<Self> {
-        if table_bytes > CONSTANT_CACHE_BYTES {
-            return Vec::new();
-        }
-        let constant = [32, 128].map(|cells| Mapping::ConstantCells { cells });
-        let staged = [32, 64].map(|cells| Mapping::StagedCells { cells, constant_tables: true });
-        let variants = [Mapping::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
-        variants.map(Self::unranked).collect()
     }
 }
 
@@ -190,7 +166,7 @@ fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u3
 
 /// One trial: a mapping of a kernel on a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct Record<M> {
     /// The form in which it was written, at most [`RECORD_VERSION`].
     #[serde(default = "first_version", deserialize_with = "known_version")]
     pub version: u32,
@@ -199,7 +175,7 @@ pub struct Record {
     /// Where, with the ceilings that were measured there.
     pub device: DeviceModel,
     /// How it was mapped.
-    pub parameters: Mapping,
+    pub parameters: M,
     /// Position in the search space by predicted time, from 1.
     pub rank: Option<u64>,
     /// Predicted seconds.
@@ -219,25 +195,27 @@ pub struct Key(String);
 impl Key {
     /// The key of a trial.
     #[must_use]
-    pub fn of(workload: &Workload, device: &str, parameters: &Mapping) -> Self {
-        // Plain data without maps: it cannot fail, and its text is the same every time.
+    pub fn of(workload: &Workload, device: &str, parameters: &impl Mapping) -> Self {
+        // A mapping is plain data: it cannot fail, and its text is the same every time.
         let parameters = serde_json::to_string(parameters).unwrap_or_default();
         let mesh = workload.mesh.as_ref().map_or_else(String::new, |mesh| format!(" on {mesh}"));
         Self(format!("{} {}{mesh} {parameters} {device}", workload.kernel, workload.cells))
     }
 }
 
-impl Record {
-    /// Whether both are trials of the same work on the same device.
-    #[must_use]
-    pub fn is_beside(&self, other: &Self) -> bool {
-        self.device.name == other.device.name && self.workload.is_same(&other.workload)
-    }
-
+impl<M: Mapping> Record<M> {
     /// Its key.
     #[must_use]
     pub fn key(&self) -> Key {
         Key::of(&self.workload, &self.device.name, &self.parameters)
+    }
+}
+
+impl<M> Record<M> {
+    /// Whether both are trials of the same work on the same device.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.device.name == other.device.name && self.workload.is_same(&other.workload)
     }
 
     /// The measurement, if it has one.
@@ -277,8 +255,8 @@ impl Record {
 /// The fastest measured record of each (case, cells, device), in the order in which these first
 /// appear.
 #[must_use]
-pub fn best_of_each(records: &[Record]) -> Vec<&Record> {
-    let mut best: Vec<&Record> = Vec::new();
+pub fn best_of_each<M>(records: &[Record<M>]) -> Vec<&Record<M>> {
+    let mut best: Vec<&Record<M>> = Vec::new();
     for record in records.iter().filter(|r| r.measurement().is_some()) {
         match best.iter_mut().find(|b| b.is_beside(record)) {
             Some(found) if record.median_s() < found.median_s() => *found = record,

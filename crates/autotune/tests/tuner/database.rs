@@ -1,5 +1,5 @@
-use crate::fake::record;
-use purlin_autotune::{Damaged, Database, RECORD_VERSION, Record};
+use crate::fake::{Database, Record, record};
+use purlin_autotune::{Damaged, RECORD_VERSION};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 

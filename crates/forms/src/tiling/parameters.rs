@@ -30,7 +30,7 @@ pub struct TilingParameters {
 /// Sizes below this keep every quantity in 64 bits.
 const MAX_SIZE: u64 = 1 << 14;
 /// Work-items and cells of a work-group: four times what any device of today takes.
-pub(crate) const MAX_WORK_GROUP: u64 = 1 << 12;
+pub const MAX_WORK_GROUP: u64 = 1 << 12;
 /// Functions of a form.
 const MAX_SPACES: usize = 64;
 
