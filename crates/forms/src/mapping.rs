@@ -2,8 +2,8 @@
 
 use crate::program::CellKernel;
 use crate::strategies::{
-    MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells, multi_level_tiling,
-    point_tiles, single_cell_per_work_item, staged_cells, summed_cells,
+    PointTiles, SingleCell, StagedCells, StrategyError, SummedCells, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -86,20 +86,23 @@ impl Mapping {
             Self::SingleCell { cells } => single_cell(form, *cells, false)?,
             Self::ConstantCells { cells } => single_cell(form, *cells, true)?,
             Self::PointTiles { cells, sums } => {
-                let args =
-                    PointTiles { work_group: signed(*cells), sums: signed(*sums), constant_tables: true };
+                let args = PointTiles { work_group: *cells, sums: *sums, constant_tables: true };
                 point_tiles(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::StagedCells { cells, constant_tables } => {
-                let args = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
+                let args = StagedCells { work_group: *cells, constant_tables: *constant_tables };
                 staged_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::SummedCells { cells, constant_tables } => {
-                let args = SummedCells { work_group: signed(*cells), constant_tables: *constant_tables };
+                let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
                 summed_cells(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
-            Self::Tiling(p) => tiled(form, p, false)?,
-            Self::StagedTiling(p) => tiled(form, p, true)?,
+            Self::Tiling(p) => {
+                multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
+            }
+            Self::StagedTiling(p) => {
+                staged_multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
+            }
             Self::Schedule { .. } => return Err(MappingError::NoSchedule),
         })
     }
@@ -119,27 +122,8 @@ pub enum MappingError {
 type Mapped = Result<(Kernel, Recipe), StrategyError>;
 
 fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
-    let args = SingleCell { work_group: signed(cells), constant_tables };
+    let args = SingleCell { work_group: cells, constant_tables };
     single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
-}
-
-fn tiled(form: &impl CellKernel, p: &TilingParameters, staged: bool) -> Mapped {
-    let args = MultiLevelTiling {
-        cells: signed(p.cells),
-        work_items_per_cell: signed(p.work_items_per_cell),
-        quad_tile: signed(p.quad_tile),
-        eval_rows: signed(p.eval_rows),
-        eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
-        quad_rows: signed(p.quad_rows),
-        quad_cols: signed(p.quad_cols),
-        staged,
-    };
-    multi_level_tiling(form.kernel(), &*form.program()?, &args)
-}
-
-/// A number that no strategy takes stays one that no strategy takes.
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
 }
 
 impl fmt::Display for Mapping {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// # Source
 /// Kulkarni & Klöckner 2025, Table 2.
 pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(sizes(form.program()?.with_tiles_of_tables(form.kernel())?))
+    Ok(TilingSizes::of(form.program()?.with_tiles_of_tables(form.kernel())?))
 }
 
 /// The sizes of a staged tiling: functions that are evaluated with the same matrices are one.
@@ -24,24 +24,27 @@ pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> 
 /// # Errors
 /// As [`tiling_sizes`].
 pub fn staged_tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(sizes(&form.program()?.with_tiles_of_tables(form.kernel())?.with_shared_columns()))
+    Ok(TilingSizes::of(&form.program()?.with_tiles_of_tables(form.kernel())?.with_shared_columns()))
 }
 
-fn sizes(program: &CellProgram) -> TilingSizes {
-    let blocks = &program.blocks;
-    let element = &program.element;
-    let tables: BTreeSet<&str> = blocks.iter().flat_map(|b| &b.tables).map(|t| t.name()).collect();
-    TilingSizes {
-        quadrature_points: blocks.iter().map(|b| b.points.unsigned_abs()).max().unwrap_or(0),
-        word_bytes: element.ty.bytes(),
-        trial: blocks.iter().flat_map(|b| &b.evaluations).map(|e| trial(program, e)).collect(),
-        test: SpaceSizes {
-            name: element.function.clone(),
-            nodes: element.count.unsigned_abs(),
-            components: element.components.unsigned_abs(),
-            derivatives: blocks.iter().map(|b| b.products.len() as u64).sum(),
-            matrices: tables.len() as u64,
-        },
+impl TilingSizes {
+    /// The sizes of a cell program.
+    pub(crate) fn of(program: &CellProgram) -> Self {
+        let blocks = &program.blocks;
+        let element = &program.element;
+        let tables: BTreeSet<&str> = blocks.iter().flat_map(|b| &b.tables).map(|t| t.name()).collect();
+        Self {
+            quadrature_points: blocks.iter().map(|b| b.points.unsigned_abs()).max().unwrap_or(0),
+            word_bytes: element.ty.bytes(),
+            trial: blocks.iter().flat_map(|b| &b.evaluations).map(|e| trial(program, e)).collect(),
+            test: SpaceSizes {
+                name: element.function.clone(),
+                nodes: element.count.unsigned_abs(),
+                components: element.components.unsigned_abs(),
+                derivatives: blocks.iter().map(|b| b.products.len() as u64).sum(),
+                matrices: tables.len() as u64,
+            },
+        }
     }
 }
 

@@ -110,6 +110,11 @@ impl TilingParameters {
     /// Kulkarni & Klöckner 2025, the ranges of equations (34)–(39).
     pub fn check(&self, sizes: &TilingSizes) -> Result<(), TilingError> {
         sizes.check()?;
+        self.within(sizes)
+    }
+
+    /// As [`Self::check`], for sizes that are those of a kernel.
+    pub(crate) fn within(&self, sizes: &TilingSizes) -> Result<(), TilingError> {
         if self.eval_cols.len() != sizes.trial.len() {
             let names: Vec<String> = sizes.trial.iter().map(|s| format!("`{}`", s.name)).collect();
             return Err(TilingError::Columns {
