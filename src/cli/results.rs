@@ -164,10 +164,10 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
         Some([
             r.workload.case.clone(),
             r.parameters.to_string(),
-            grouped(r.workload.cells),
+            grouped(r.workload.size),
             seconds(median),
             figure(r.flops_per_s()? / 1e9),
-            figure(r.workload.dofs as f64 / median / 1e9),
+            figure(r.workload.results as f64 / median / 1e9),
             percent(r.of_table_roofline()),
             percent(r.of_true_roofline()),
             single_cell_s(r, records).map_or_else(|| "-".into(), |s| format!("{:.2}", s / median)),

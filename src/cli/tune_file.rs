@@ -73,7 +73,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let workload = workload(args, what, &kernel, &memory)?;
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
-    let candidates = choose(args, what, &lowered, script.as_ref(), workload.cells, &model, local_bytes)?;
+    let candidates = choose(args, what, &lowered, script.as_ref(), workload.size, &model, local_bytes)?;
     drop(progress);
     let database = args.trials.database()?;
     let subject =
@@ -140,9 +140,9 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
     Ok(Workload {
         case: if sizes.is_empty() { name.into_owned() } else { format!("{name} {}", sizes.join(" ")) },
         kernel: format!("{} {}", kernel.content_hash(), sizes.join(" ")),
-        mesh,
-        cells: lowered.map_or(0, |l| l.cells(kernel, memory.params())),
-        dofs: outputs.filter_map(|v| memory.get(&v.name)).map(|v| v.len() as u64).sum(),
+        data: mesh,
+        size: lowered.map_or(0, |l| l.cells(kernel, memory.params())),
+        results: outputs.filter_map(|v| memory.get(&v.name)).map(|v| v.len() as u64).sum(),
         work,
     })
 }

@@ -29,31 +29,34 @@ impl<M> Candidate<M> {
 /// What is computed, and how much of it.
 ///
 /// # Shapes and units
-/// Cells and degrees of freedom of the mesh (components counted); FLOP and bytes of one launch of
-/// the untransformed kernel, so that doing less work never looks slower.
+/// FLOP and bytes of one launch of the untransformed kernel, so that doing less work never looks
+/// slower. In JSON the size is called `cells`, the results `dofs`, and the data `mesh`, as in the
+/// records of forms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     /// Its name, such as `laplace.3D.P4`.
     pub case: String,
     /// Hash of the untransformed kernel.
     pub kernel: String,
-    /// What tells the mesh from others with as many cells; none for a unit mesh.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mesh: Option<String>,
-    /// Cells of the mesh.
-    pub cells: u64,
-    /// Entries of the result.
-    pub dofs: u64,
+    /// What tells the data from others of the same size, where more than the size matters.
+    #[serde(rename = "mesh", default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// Size of the problem, such as the cells of a mesh.
+    #[serde(rename = "cells")]
+    pub size: u64,
+    /// Entries of the results.
+    #[serde(rename = "dofs")]
+    pub results: u64,
     /// Operations and bytes.
     #[serde(flatten)]
     pub work: Work,
 }
 
 impl Workload {
-    /// Whether both are the same work: the kernel on the same mesh.
+    /// Whether both are the same work: the kernel on the same data.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        (&self.kernel, &self.mesh, self.cells) == (&other.kernel, &other.mesh, other.cells)
+        (&self.kernel, &self.data, self.size) == (&other.kernel, &other.data, other.size)
     }
 }
 
@@ -108,9 +111,9 @@ impl Refusal {
 /// Distances from the reference, relative.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Largest entry's on a small mesh, against the double-precision reference everywhere.
+    /// Largest entry's of a small problem, against the double-precision reference everywhere.
     pub small: f64,
-    /// On the measured mesh: for the first variant the largest at sampled entries against the
+    /// Of the measured problem: for the first variant the largest at sampled entries against the
     /// reference, for the others in the Euclidean norm against the first one's whole result.
     pub measured: f64,
 }
@@ -188,7 +191,7 @@ pub struct Record<M> {
     pub unix_s: u64,
 }
 
-/// What makes two records one: kernel, mesh, device, parameters.
+/// What makes two records one: kernel, data, device, parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(String);
 
@@ -198,8 +201,8 @@ impl Key {
     pub fn of(workload: &Workload, device: &str, parameters: &impl Mapping) -> Self {
         // A mapping is plain data: it cannot fail, and its text is the same every time.
         let parameters = serde_json::to_string(parameters).unwrap_or_default();
-        let mesh = workload.mesh.as_ref().map_or_else(String::new, |mesh| format!(" on {mesh}"));
-        Self(format!("{} {}{mesh} {parameters} {device}", workload.kernel, workload.cells))
+        let data = workload.data.as_ref().map_or_else(String::new, |data| format!(" on {data}"));
+        Self(format!("{} {}{data} {parameters} {device}", workload.kernel, workload.size))
     }
 }
 
@@ -252,7 +255,7 @@ impl<M> Record<M> {
     }
 }
 
-/// The fastest measured record of each (case, cells, device), in the order in which these first
+/// The fastest measured record of each (case, size, device), in the order in which these first
 /// appear.
 #[must_use]
 pub fn best_of_each<M>(records: &[Record<M>]) -> Vec<&Record<M>> {

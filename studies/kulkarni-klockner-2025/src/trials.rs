@@ -52,7 +52,7 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let budget = args.trials.budget;
     let single = <[_; 1]>::try_from(cases.named).ok().map(|[case]| case);
     let found = args.trials.tune(cases.lowered, &|case, model, local_bytes| {
-        let found = candidates(&case.lowered.kernel, case.workload.cells, model, local_bytes, budget);
+        let found = candidates(&case.lowered.kernel, case.workload.size, model, local_bytes, budget);
         found.map_err(|e| Failure::Usage(e.to_string()))
     })?;
     found.map_or(Ok(()), |found| finish(&args.trials, args.cases.scheme, single, &found))
@@ -64,7 +64,7 @@ pub fn draw(args: &DrawArgs) -> Result<(), Failure> {
     let single = <[_; 1]>::try_from(cases.named).ok().map(|[case]| case);
     let found = args.trials.tune(cases.lowered, &|case, model, local_bytes| {
         let mut candidates = vec![Candidate::unranked(Mapping::SINGLE_CELL)];
-        let choice = Choice::new(&case.lowered.kernel, case.workload.cells, model, local_bytes);
+        let choice = Choice::new(&case.lowered.kernel, case.workload.size, model, local_bytes);
         let choice = choice.map_err(|e| Failure::Usage(e.to_string()))?;
         candidates.extend(choice.ranked(TOP));
         let mut drawn = choice.drawn(args.draw, DRAW_SEED);

@@ -43,9 +43,9 @@ pub fn workload(case: &str) -> Workload {
     Workload {
         case: case.into(),
         kernel: format!("hash of {case}"),
-        mesh: None,
-        cells: 100,
-        dofs: 50,
+        data: None,
+        size: 100,
+        results: 50,
         work: Work { flops: 1_000_000, dram_bytes: 1000, table_bytes: 500 },
     }
 }
