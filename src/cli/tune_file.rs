@@ -17,10 +17,10 @@ use super::tune::{TuneArgs, given_mesh};
 use super::values::read_mesh;
 use purlin::autotune::tuner::{Built, Ending, Session, Subject, Task, tune};
 use purlin::autotune::{DeviceModel, Errors, Refusal, Stage, Workload};
-use purlin::codegen::{Options, Program, Target, generate};
+use purlin::codegen::{Options, Program, generate};
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
-use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions, open};
+use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::Choice;
 use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, transform};
@@ -171,12 +171,13 @@ impl Subject for FileSubject<'_> {
     }
 
     fn prepare(&self) -> Result<Expected, String> {
+        let by_host = || Expected::by_host(&self.kernel, &self.memory).map_err(|e| e.text());
         if self.workload.work.flops > STEPS {
-            return self.by_host();
+            return by_host();
         }
         match Expected::new(&self.kernel, &self.memory, STEPS) {
             Ok(expected) => Ok(expected),
-            Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => self.by_host(),
+            Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => by_host(),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -200,18 +201,6 @@ impl FileSubject<'_> {
             }
             (_, mapping) => Ok(transform(self.lowered, mapping)?.0),
         }
-    }
-
-    /// What the kernel as it is written computes in C, where it is too large to interpret.
-    fn by_host(&self) -> Result<Expected, String> {
-        let program = generate(&self.kernel, Target::C, &Options::default()).map_err(|e| e.to_string())?;
-        let host = open("c").map_err(|e| e.to_string())?;
-        let loaded = Loaded::new(&*host, &program, &self.memory).map_err(|e| e.to_string())?;
-        loaded.launch().map_err(|e| e.to_string())?;
-        Ok(Expected::computed(
-            &self.memory,
-            results(&self.kernel, &loaded, &self.memory).map_err(|e| e.text())?,
-        ))
     }
 }
 
