@@ -19,7 +19,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::autotune::Mapping;
+use purlin::Mapping;
 use purlin::ir::verify::KEYWORDS;
 use purlin::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
 use purlin::transforms::{Recipe, Selection};

@@ -1156,6 +1156,60 @@ fn forms_by_name_run_on_other_cells() {
     assert!(error.contains("--cell: this command knows triangles and tetrahedra alone"), "{error}");
 }
 
+/// What a file decides, and what an action by name has not, is refused and not passed over.
+#[test]
+fn options_that_say_nothing_of_a_source_are_refused() {
+    let form = "crates/forms/tests/tabulated/laplace.json";
+    let refused = |args: &[&str]| bad(args, 2).lines().next().unwrap_or_default().to_owned();
+    for given in [["--cell", "interval"], ["--dim", "2"], ["--degree", "2"], ["--scheme", "default"]] {
+        let option = given[0];
+        assert_eq!(
+            refused(&[&["run", form], &given[..]].concat()),
+            format!(
+                "error: {option}: `{form}` is an exported form, which has its cells, elements and quadrature rules; \
+                 leave it out, or export the form with others"
+            )
+        );
+        assert_eq!(
+            refused(&[&["print", "examples/triad.purlin"], &given[..]].concat()),
+            format!(
+                "error: {option}: `examples/triad.purlin` is a kernel, which stays what it is; leave it out, or name \
+                 a form"
+            )
+        );
+    }
+    for given in [&["--matrix", "sparse"][..], &["--split-results"]] {
+        let kernel = refused(&[&["print", "examples/triad.purlin"], given].concat());
+        assert!(
+            kernel.starts_with(&format!("error: {}: `examples/triad.purlin` is a kernel", given[0])),
+            "{kernel}"
+        );
+        assert_eq!(
+            refused(&[&["run", "laplace"], given].concat()),
+            format!(
+                "error: {}: `laplace` is an action by name, which has one result and no matrix; leave it out",
+                given[0]
+            )
+        );
+    }
+    let both = refused(&["print", "laplace", "--cell", "interval", "--dim", "2"]);
+    assert_eq!(both, "error: the argument '--cell <CELL>' cannot be used with '--dim <DIM>'");
+}
+
+#[test]
+fn what_is_too_large_to_interpret_is_compared_with_the_kernel_in_c() {
+    // 2 * 300^3 operations
+    let matmul = ["run", "examples/matmul.purlin", "--recipe", "examples/matmul_recipe.json"];
+    let text = good(&[&matmul[..], &["--param", "n=300", "--device", "c", "--no-time"]].concat());
+    let text: String =
+        text.split(['│', '\n']).map(str::trim).filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("the kernel as it is written, in C (more than 50,000,000 steps of the interpreter"),
+        "{text}"
+    );
+    assert!(text.contains("`c`: 90000 elements"), "{text}");
+}
+
 #[test]
 fn exported_forms_run_on_the_mesh_of_a_file() {
     let form = "crates/forms/tests/tabulated/face_penalty.json";

@@ -3,18 +3,18 @@
 //! The forms are those of `crates/forms/tests/tabulated`, on unit meshes.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin::autotune::{Mapping, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, generate};
 use purlin::forms::import::{Imported, from_json, from_json_with};
 use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
 use purlin::forms::program::CellKernel;
 use purlin::forms::tabulated::{Precision, Role, Space};
+use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, ScalarType};
 use purlin::runtime::open;
 use purlin::tuning::known::is_functional;
 use purlin::tuning::transform;
-use purlin::{Loaded, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
+use purlin::{Loaded, Mapping, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
 
 /// Sums of some hundred products in f64 in another order.
 const TOLERANCE: f64 = 1e-11;

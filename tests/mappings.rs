@@ -5,19 +5,19 @@
 
 mod support;
 
-use purlin::autotune::{Mapping, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{
     FunctionSpace, coefficient, constant_with_default, coordinate, dot, dx, grad, inner, test,
 };
 use purlin::forms::program::CellProgram;
+use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::interp::interpret;
 use purlin::ir::Kernel;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
 use purlin::tuning::transform;
-use purlin::{Loaded, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
+use purlin::{Loaded, Mapping, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
 use purlin_sample::seed;
 use support::{all, bent_mesh};
 

@@ -3,7 +3,6 @@
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::program::device;
-use purlin::autotune::{Candidate, staged_tilings};
 use purlin::codegen::Options;
 use purlin::forms::import::from_json_with;
 use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, TabulatedOptions, lower};
@@ -15,7 +14,7 @@ use purlin::runtime::{Backend, Device};
 use purlin::transforms::Recipe;
 use purlin::transforms::schedule::print;
 use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials};
-use purlin::tuning::table_bytes;
+use purlin::tuning::{beyond_single_cell, staged_tilings, table_bytes};
 use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
 use std::borrow::Cow;
@@ -149,8 +148,7 @@ impl Form {
             let known = for_device(&self.lowered, self.sought(), &*device, &[]).into_iter();
             let mut all = vec![Mapping::SINGLE_CELL];
             all.extend(known.map(|k| k.mapping));
-            let beyond = Candidate::beyond_single_cell(table_bytes(self.lowered.kernel()));
-            all.extend(beyond.into_iter().map(|c| c.parameters));
+            all.extend(beyond_single_cell(table_bytes(self.lowered.kernel())));
             if device.info().backend == Backend::Cuda
                 && let Ok(sizes) = staged_tiling_sizes(&self.lowered)
             {

@@ -6,10 +6,10 @@ use super::results::warn_of_damage;
 use super::run::RunArgs;
 use super::source::Source;
 use super::transform::Transformed;
-use purlin::autotune::Database;
 use purlin::codegen::{Program, generate};
 use purlin::forms::program::CellKernel;
 use purlin::runtime::Device;
+use purlin::tuning::Database;
 use purlin::tuning::known::{Known, Sought, first, for_device, mapped};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the

@@ -10,7 +10,7 @@ use super::out;
 use super::progress::Progress;
 use super::run::{RunArgs, load};
 use super::source::Source;
-use super::table::{facts, figure, seconds};
+use super::table::{facts, figure, grouped, seconds};
 use super::transform::Transformed;
 use purlin::codegen::Program;
 use purlin::interp::{InterpError, Memory};
@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let progress = Progress::new();
     // Before any device sees them: inputs that lead out of an array end here, not in a crash.
     progress.stage("interpreting");
-    let expected = interpreted(args, kernel, &memory)?;
+    let (expected, reference) = reference(args, kernel, &memory, file.form.is_some(), &progress)?;
     progress.stage("transforming");
     let device = args.open()?;
     let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });
@@ -66,8 +66,9 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     rows.extend(loaded.resources().map(|resources| ("resources", resources.to_string())));
     rows.extend(origin.map(|origin| ("inputs", origin)));
     match &judged {
-        None => rows.push(("error", "not compared: too large to interpret".into())),
+        None => rows.extend(reference.map(|why| ("error", why))),
         Some(Judged { comparison, .. }) => {
+            rows.extend(reference.map(|what| ("reference", what)));
             rows.extend([("compared", comparison.compared()), ("error", comparison.error())]);
             rows.extend(comparison.ill_conditioned(kernel, &memory).map(|text| ("conditioning", text)));
         }
@@ -153,23 +154,61 @@ fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), 
     Ok(())
 }
 
+/// What the results must be, and what the user should know of it: of the interpreter, or of the
+/// kernel as it is written, in C.
+fn reference(
+    args: &RunArgs,
+    kernel: &Kernel,
+    memory: &Memory,
+    is_form: bool,
+    progress: &Progress,
+) -> Result<(Option<Expected>, Option<String>), Failure> {
+    if let Some(expected) = interpreted(args, kernel, memory)? {
+        return Ok((Some(expected), None));
+    }
+    progress.stage("running the kernel as it is written, in C");
+    let smaller = match (&args.mesh, is_form) {
+        (Some(_), _) => "a smaller --mesh",
+        (None, true) => "fewer --cells",
+        (None, false) => "smaller --param",
+    };
+    let large = format!("more than {} steps of the interpreter", grouped(STEPS));
+    Ok(match Expected::by_host(kernel, memory) {
+        Ok(expected) => {
+            let what =
+                format!("the kernel as it is written, in C ({large}; give {smaller} to be judged by it)");
+            (Some(expected), Some(what))
+        }
+        Err(why) => {
+            let what = format!(
+                "not compared: {large}, and the kernel as it is written does not run in C ({}); give {smaller}",
+                why.text()
+            );
+            (None, Some(what))
+        }
+    })
+}
+
 /// What the interpreter makes of the memory; none if that takes too long.
 fn interpreted(args: &RunArgs, kernel: &Kernel, memory: &Memory) -> Result<Option<Expected>, Failure> {
-    match Expected::new(kernel, memory, STEPS) {
-        Ok(expected) => Ok(Some(expected)),
-        Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => {
-            let free = |id: &VarId| {
-                is_integer_array(kernel, *id) && index_bound(kernel, *id, memory.params()).is_none()
-            };
-            match kernel.vars.ids().find(free).filter(|_| args.values.is_none()) {
-                Some(id) => Err(Failure::Usage(format!(
-                    "too large to interpret, and nothing says which values `{}` may take; give them with --values",
-                    kernel.vars[id].name
-                ))),
-                None => Ok(None),
+    // an operation is a step at least
+    if kernel_work(kernel, memory.params()).map_or(true, |work| work.flops <= STEPS) {
+        match Expected::new(kernel, memory, STEPS) {
+            Ok(expected) => return Ok(Some(expected)),
+            Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => {}
+            Err(error) => {
+                return Err(Failure::Usage(format!("{error}\n  help: inputs can be given with --values")));
             }
         }
-        Err(error) => Err(Failure::Usage(format!("{error}\n  help: inputs can be given with --values"))),
+    }
+    let free =
+        |id: &VarId| is_integer_array(kernel, *id) && index_bound(kernel, *id, memory.params()).is_none();
+    match kernel.vars.ids().find(free).filter(|_| args.values.is_none()) {
+        Some(id) => Err(Failure::Usage(format!(
+            "too large to interpret, and nothing says which values `{}` may take; give them with --values",
+            kernel.vars[id].name
+        ))),
+        None => Ok(None),
     }
 }
 

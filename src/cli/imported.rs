@@ -5,10 +5,10 @@ use super::failure::Failure;
 use super::inputs::{Inputs, Wanted};
 use super::source::{FileSource, ImportedKernel, Source};
 use super::values::read_mesh;
-use purlin::Random;
-use purlin::autotune::{Candidate, Mapping};
 use purlin::forms::program::CellKernel;
+use purlin::tuning::Candidate;
 use purlin::tuning::known::is_functional;
+use purlin::{Mapping, Random};
 
 /// Divisions of a side of the unit mesh, by dimension: the interpreter judges the result.
 const DIVISIONS: [usize; 3] = [64, 8, 3];

@@ -2,8 +2,10 @@
 
 use super::failure::Failure;
 use super::run::TOLERANCE;
+use purlin::codegen::{Options, Target, generate};
 use purlin::interp::{InterpError, Memory, Observer, Value, interpret_with};
 use purlin::ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
+use purlin::runtime::open;
 use purlin::{Loaded, Random, gathered};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -91,10 +93,23 @@ impl Expected {
 
     /// What another program has computed of these inputs; nothing is known of elements that are not
     /// written.
-    pub fn computed(inputs: &Memory, results: Vec<(String, Value)>) -> Self {
+    fn computed(inputs: &Memory, results: Vec<(String, Value)>) -> Self {
         let mut memory = inputs.clone();
         results.into_iter().for_each(|(name, value)| memory.set(name, value));
         Self { memory, written: BTreeMap::new(), poison: BTreeMap::new(), perturbed: OnceCell::new() }
+    }
+
+    /// What the kernel computes as it is written, in C, where it is too large to interpret: by none
+    /// of the steps of a recipe. Each operation is rounded.
+    ///
+    /// # Errors
+    /// No C compiler, a kernel that has no code, inputs that do not fit.
+    pub fn by_host(kernel: &Kernel, inputs: &Memory) -> Result<Self, Failure> {
+        let program = generate(kernel, Target::C, &Options::default().with_contraction(false))?;
+        let host = open("c")?;
+        let loaded = Loaded::new(&*host, &program, inputs)?;
+        loaded.launch()?;
+        Ok(Self::computed(inputs, results(kernel, &loaded, inputs)?))
     }
 
     /// Fills what a program only writes with patterns that tell an element that it forgets.

@@ -6,7 +6,8 @@ use super::out;
 use super::table::{figure, grouped, seconds, table};
 use super::trials::first_line;
 use clap::Args;
-use purlin::autotune::{Contents, Database, Outcome, Record, bars_svg, best_of_each, share_svg};
+use purlin::autotune::{Outcome, bars_svg, best_of_each, share_svg};
+use purlin::tuning::{Contents, Database, Record};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -163,10 +164,10 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
         Some([
             r.workload.case.clone(),
             r.parameters.to_string(),
-            grouped(r.workload.cells),
+            grouped(r.workload.size),
             seconds(median),
             figure(r.flops_per_s()? / 1e9),
-            figure(r.workload.dofs as f64 / median / 1e9),
+            figure(r.workload.results as f64 / median / 1e9),
             percent(r.of_table_roofline()),
             percent(r.of_true_roofline()),
             single_cell_s(r, records).map_or_else(|| "-".into(), |s| format!("{:.2}", s / median)),

@@ -20,7 +20,8 @@ use std::path::PathBuf;
 /// Compile, run and check a form's action or a loop program, and place it on the device's roofline
 ///
 /// A form is run on pseudo-random inputs and compared with an evaluation that shares no code with
-/// lowering and code generation; a loop program is compared with the interpreter, element by
+/// lowering and code generation; a loop program is compared with the interpreter, or where it is
+/// too large for that with the kernel as it is written, in C, element by
 /// element. Results are poisoned before the run; any nan equals any nan. A relative error above
 /// 1e-12 ends with exit code 1, if other roundings of the operations do not explain it.
 #[derive(Args)]

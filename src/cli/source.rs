@@ -32,26 +32,27 @@ pub struct SourceArgs {
 /// What a form is lowered with.
 #[derive(Args, Clone)]
 pub struct FormOptions {
-    /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
-    pub dim: u8,
+    /// Dimension of the cells of a form: 2 for triangles, 3 for tetrahedra [default: 3]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(2..=3), conflicts_with = "cell")]
+    dim: Option<u8>,
     /// Cells of other shapes; the form then goes the way of an exported one, and takes the same
     /// options
     #[arg(long, value_enum)]
-    pub cell: Option<Cell>,
-    /// Polynomial degree of a form's elements: 1 to 8 on triangles, 1 to 6 on tetrahedra
-    #[arg(long, default_value_t = 2)]
-    pub degree: usize,
-    /// Quadrature rules of a form
-    #[arg(long, value_enum, default_value_t = Scheme::Default)]
-    pub scheme: Scheme,
-    /// What a bilinear form of a .json file becomes
-    #[arg(long, value_enum, default_value_t = Matrix::Cells)]
-    pub matrix: Matrix,
+    cell: Option<Cell>,
+    /// Polynomial degree of a form's elements: 1 to 8 on triangles, 1 to 6 on tetrahedra [default:
+    /// 2]
+    #[arg(long)]
+    degree: Option<usize>,
+    /// Quadrature rules of a form [default: default]
+    #[arg(long, value_enum)]
+    scheme: Option<Scheme>,
+    /// What a bilinear form of a .json file becomes [default: cells]
+    #[arg(long, value_enum)]
+    matrix: Option<Matrix>,
     /// A kernel for each sub-element of the result of a form of a .json file, which all strategies
     /// take
     #[arg(long)]
-    pub split_results: bool,
+    split_results: bool,
 }
 
 /// Cells that are no triangles or tetrahedra.
@@ -90,9 +91,9 @@ impl FormOptions {
     /// How a form of a file is lowered.
     fn tabulated(&self) -> TabulatedOptions {
         let matrix = match self.matrix {
-            Matrix::Cells => MatrixResult::Cells,
-            Matrix::Diagonal => MatrixResult::Diagonal,
-            Matrix::Sparse => MatrixResult::Sparse,
+            None | Some(Matrix::Cells) => MatrixResult::Cells,
+            Some(Matrix::Diagonal) => MatrixResult::Diagonal,
+            Some(Matrix::Sparse) => MatrixResult::Sparse,
         };
         TabulatedOptions { matrix, split_results: self.split_results, ..TabulatedOptions::default() }
     }
@@ -177,6 +178,7 @@ impl FormOptions {
     /// The form of that name, or the kernel of that file.
     pub fn source(&self, what: &str) -> Result<Source, Failure> {
         if is_file(what) {
+            self.refuse_for_file(what)?;
             let file =
                 if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(Path::new(what))? };
             return Ok(Source::File(Box::new(file)));
@@ -192,18 +194,64 @@ impl FormOptions {
         if self.cell.is_some() {
             return Err(Failure::Usage("--cell: this command knows triangles and tetrahedra alone".into()));
         }
-        let (dim, degree, scheme) = (self.dim.into(), self.degree, self.scheme);
-        Ok(FormSource { operator: operator(what)?, dim, degree, scheme })
+        let operator = operator(what)?;
+        refuse(&self.of_exported(), || {
+            format!("`{what}` is an action by name, which has one result and no matrix; leave it out")
+        })?;
+        let dim = self.dim.unwrap_or(3).into();
+        Ok(FormSource { operator, dim, degree: self.degree(), scheme: self.scheme() })
+    }
+
+    fn degree(&self) -> usize {
+        self.degree.unwrap_or(2)
+    }
+
+    fn scheme(&self) -> Scheme {
+        self.scheme.unwrap_or(Scheme::Default)
+    }
+
+    /// Options of exported forms alone, and whether they are given.
+    fn of_exported(&self) -> [(&'static str, bool); 2] {
+        [("--matrix", self.matrix.is_some()), ("--split-results", self.split_results)]
+    }
+
+    /// Refuses what a file decides.
+    fn refuse_for_file(&self, what: &str) -> Result<(), Failure> {
+        let of_name = [
+            ("--cell", self.cell.is_some()),
+            ("--dim", self.dim.is_some()),
+            ("--degree", self.degree.is_some()),
+            ("--scheme", self.scheme.is_some()),
+        ];
+        if is_json(what) {
+            return refuse(&of_name, || {
+                format!(
+                    "`{what}` is an exported form, which has its cells, elements and quadrature rules; leave it out, \
+                     or export the form with others"
+                )
+            });
+        }
+        refuse(&[&of_name[..], &self.of_exported()].concat(), || {
+            format!("`{what}` is a kernel, which stays what it is; leave it out, or name a form")
+        })
     }
 
     /// An operator on cells of a shape, by way of its tables.
     fn form_on(&self, operator: Operator, cell: CellShape) -> Result<FileSource, Failure> {
-        let form = operator.action_on(&operator.space_on(cell, self.degree));
-        let name = format!("{operator}_{cell}_q{}", self.degree);
-        let options = LoweringOptions::new(name).with_scheme(self.scheme.into());
+        let form = operator.action_on(&operator.space_on(cell, self.degree()));
+        let name = format!("{operator}_{cell}_q{}", self.degree());
+        let options = LoweringOptions::new(name).with_scheme(self.scheme().into());
         let tabulated = tabulate(&form, &options)?;
         let form = Imported::new(tabulated, &self.tabulated()).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(FileSource::of_form(form, 0))
+    }
+}
+
+/// Refuses the first option that is given.
+fn refuse(options: &[(&str, bool)], why: impl FnOnce() -> String) -> Result<(), Failure> {
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::Usage(format!("{option}: {}", why()))),
+        None => Ok(()),
     }
 }
 

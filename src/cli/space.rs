@@ -6,12 +6,11 @@ use super::progress::Progress;
 use super::source::SourceArgs;
 use super::table::{figure, grouped, seconds, table};
 use clap::Args;
-use purlin::autotune::{
-    CostModel, DeviceModel, Ranked, SearchBounds, SearchSpace, Survey, TilingSizes, known_devices,
-};
+use purlin::autotune::{DeviceModel, known_devices};
 use purlin::forms::program::CellKernel;
+use purlin::forms::tiling::{TilingSizes, tiling_sizes};
 use purlin::runtime::{Cache, measure_ceilings, open};
-use purlin::tiling_sizes;
+use purlin::tuning::{CostModel, Ranked, SearchBounds, SearchSpace, Survey};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::source::{Source, read};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use purlin::autotune::Mapping;
+use purlin::Mapping;
 use purlin::forms::program::CellKernel;
 use purlin::ir::Kernel;
 use purlin::transforms::schedule::{Choice, ScriptProblem};

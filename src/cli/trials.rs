@@ -3,8 +3,10 @@
 
 use super::table::seconds;
 use indicatif::{ProgressBar, ProgressStyle};
+use purlin::Mapping;
 use purlin::autotune::tuner::{Event, Observer};
-use purlin::autotune::{Candidate, Outcome, Record, Workload};
+use purlin::autotune::{Outcome, Workload};
+use purlin::tuning::{Candidate, Record};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io::IsTerminal;
@@ -75,8 +77,8 @@ pub fn first_line(refusal: &impl ToString) -> String {
     if short.len() < text.len() { short + " …" } else { short }
 }
 
-impl Observer for Trials {
-    fn event(&self, event: Event<'_>) {
+impl Observer<Mapping> for Trials {
+    fn event(&self, event: Event<'_, Mapping>) {
         match event {
             Event::Planned { trials, known } => {
                 self.bar.set_length(trials as u64);

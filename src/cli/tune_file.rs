@@ -16,15 +16,15 @@ use super::trials::Trials;
 use super::tune::{TuneArgs, given_mesh};
 use super::values::read_mesh;
 use purlin::autotune::tuner::{Built, Ending, Session, Subject, Task, tune};
-use purlin::autotune::{Candidate, Database, DeviceModel, Errors, Mapping, Record, Refusal, Stage, Workload};
-use purlin::codegen::{Options, Program, Target, generate};
+use purlin::autotune::{DeviceModel, Errors, Refusal, Stage, Workload};
+use purlin::codegen::{Options, Program, generate};
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::Kernel;
-use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions, open};
+use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::Choice;
-use purlin::tuning::{candidates, compile_ahead, transform};
-use purlin::{Loaded, kernel_work, laid_out};
+use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, transform};
+use purlin::{Loaded, Mapping, kernel_work, laid_out};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -73,7 +73,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let workload = workload(args, what, &kernel, &memory)?;
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
-    let candidates = choose(args, what, &lowered, script.as_ref(), workload.cells, &model, local_bytes)?;
+    let candidates = choose(args, what, &lowered, script.as_ref(), workload.size, &model, local_bytes)?;
     drop(progress);
     let database = args.trials.database()?;
     let subject =
@@ -140,14 +140,15 @@ fn workload(args: &TuneArgs, what: &str, kernel: &Kernel, memory: &Memory) -> Re
     Ok(Workload {
         case: if sizes.is_empty() { name.into_owned() } else { format!("{name} {}", sizes.join(" ")) },
         kernel: format!("{} {}", kernel.content_hash(), sizes.join(" ")),
-        mesh,
-        cells: lowered.map_or(0, |l| l.cells(kernel, memory.params())),
-        dofs: outputs.filter_map(|v| memory.get(&v.name)).map(|v| v.len() as u64).sum(),
+        data: mesh,
+        size: lowered.map_or(0, |l| l.cells(kernel, memory.params())),
+        results: outputs.filter_map(|v| memory.get(&v.name)).map(|v| v.len() as u64).sum(),
         work,
     })
 }
 
 impl Subject for FileSubject<'_> {
+    type Mapping = Mapping;
     type Program = Candidated;
     type Inputs = Expected;
     type Session<'s>
@@ -170,12 +171,13 @@ impl Subject for FileSubject<'_> {
     }
 
     fn prepare(&self) -> Result<Expected, String> {
+        let by_host = || Expected::by_host(&self.kernel, &self.memory).map_err(|e| e.text());
         if self.workload.work.flops > STEPS {
-            return self.by_host();
+            return by_host();
         }
         match Expected::new(&self.kernel, &self.memory, STEPS) {
             Ok(expected) => Ok(expected),
-            Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => self.by_host(),
+            Err(InterpError::StepLimit { .. } | InterpError::TooLarge { .. }) => by_host(),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -199,18 +201,6 @@ impl FileSubject<'_> {
             }
             (_, mapping) => Ok(transform(self.lowered, mapping)?.0),
         }
-    }
-
-    /// What the kernel as it is written computes in C, where it is too large to interpret.
-    fn by_host(&self) -> Result<Expected, String> {
-        let program = generate(&self.kernel, Target::C, &Options::default()).map_err(|e| e.to_string())?;
-        let host = open("c").map_err(|e| e.to_string())?;
-        let loaded = Loaded::new(&*host, &program, &self.memory).map_err(|e| e.to_string())?;
-        loaded.launch().map_err(|e| e.to_string())?;
-        Ok(Expected::computed(
-            &self.memory,
-            results(&self.kernel, &loaded, &self.memory).map_err(|e| e.text())?,
-        ))
     }
 }
 

@@ -1,18 +1,23 @@
 //! Which mappings to try.
 
-use crate::{Random, staged_tiling_sizes, tiling_sizes};
-use purlin_autotune::{
-    Candidate, CostModel, DeviceModel, Mapping, NoOccupancy, SearchBounds, SearchSpace, Tiling, TilingError,
-    TilingParameters, staged_tilings,
-};
+use super::Candidate;
+use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, staged_tilings};
+use crate::Random;
+use purlin_autotune::DeviceModel;
+use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
 use purlin_forms::strategies::MAX_KEPT;
+use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and
 /// a column of degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768
 /// bytes of stack and 1.7 times the time of the published kernel; H200, 2026-11-21).
 const ACCUMULATORS: u64 = 72;
+
+/// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against
+/// 8.2, with the matrices of a whole action; H200, 2026-11-21).
+const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
 
 /// Best ranked tilings looked at for each one that is tried.
 const DEPTH: usize = 4000;
@@ -88,7 +93,7 @@ impl<'m> Choice<'m> {
             }
             new
         };
-        let candidate = |(k, ranked): (u64, purlin_autotune::Ranked)| Candidate {
+        let candidate = |(k, ranked): (u64, Ranked)| Candidate {
             parameters: Mapping::Tiling(ranked.parameters),
             rank: Some(k),
             predicted_s: Some(ranked.seconds_per_cell * self.cells),
@@ -136,11 +141,11 @@ pub fn candidates(
     local_bytes: u64,
     budget: usize,
 ) -> Result<Vec<Candidate>, CandidatesError> {
-    let mut found = vec![Candidate::single_cell()];
+    let mut found = vec![Candidate::unranked(Mapping::SINGLE_CELL)];
     if budget == 0 {
         return Ok(found);
     }
-    found.extend(Candidate::beyond_single_cell(table_bytes(form.kernel())));
+    found.extend(beyond_single_cell(table_bytes(form.kernel())).map(Candidate::unranked));
     if !form.program()?.shares_tables {
         return Ok(found);
     }
@@ -148,6 +153,21 @@ pub fn candidates(
     let largest = model.occupancy.as_ref().map_or(u64::MAX, |o| o.local_bytes_per_group);
     found.extend(staged(form, local_bytes.min(largest), budget.div_ceil(2))?);
     Ok(found)
+}
+
+/// Variants of one cell a work-item that Kulkarni & Klöckner 2025 does not have, if the tables'
+/// `table_bytes` fit a cache of constant memory: tables there, gather and scatter through local
+/// memory. With larger tables the work-item spills anyway.
+pub fn beyond_single_cell(table_bytes: u64) -> impl Iterator<Item = Mapping> {
+    let constant = [32, 128].map(|cells| Mapping::ConstantCells { cells });
+    let staged = [32, 64].map(|cells| Mapping::StagedCells { cells, constant_tables: true });
+    let variants = [Mapping::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
+    variants.filter(move |_| fits_constant_cache(table_bytes))
+}
+
+/// Whether tables of so many bytes are as fast in constant memory as in registers.
+pub(super) const fn fits_constant_cache(table_bytes: u64) -> bool {
+    table_bytes <= CONSTANT_CACHE_BYTES
 }
 
 /// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.

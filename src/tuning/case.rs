@@ -59,9 +59,9 @@ impl FormCase {
         let workload = Workload {
             case: name.into(),
             kernel: lowered.kernel.content_hash(),
-            mesh: mesh.identity(),
-            cells: sizes.cells,
-            dofs: sizes.nodes(lowered.test.degree()) * lowered.test.components() as u64,
+            data: mesh.identity(),
+            size: sizes.cells,
+            results: sizes.nodes(lowered.test.degree()) * lowered.test.components() as u64,
             work,
         };
         Ok(Self { mesh, lowered, workload })
@@ -202,17 +202,17 @@ mod tests {
             let lowered = lowered(operator, dim, degree);
             let case = FormCase::new("a case", lowered.clone(), CaseMesh::Unit(3)).unwrap();
             let problem = case.problem_to_measure(1).unwrap();
-            assert_eq!(case.workload.cells, problem.mesh.n_cells() as u64);
-            assert_eq!(case.workload.dofs, problem.n_dofs as u64);
-            assert_eq!(case.workload.mesh, None);
+            assert_eq!(case.workload.size, problem.mesh.n_cells() as u64);
+            assert_eq!(case.workload.results, problem.n_dofs as u64);
+            assert_eq!(case.workload.data, None);
             let sizes = MeshSizes::of(&case.mesh, &lowered).unwrap();
             assert_eq!(sizes.params(&lowered), *problem.memory.params());
             // the same mesh from elsewhere is as large
             let given = CaseMesh::Given { name: "m".into(), mesh: Box::new(problem.mesh) };
             let other = FormCase::new("a case", lowered, given).unwrap().workload;
-            let name = other.mesh.clone().unwrap();
+            let name = other.data.clone().unwrap();
             assert!(name.starts_with("m ") && name.len() == 18, "{name}");
-            assert_eq!(Workload { mesh: None, ..other }, case.workload);
+            assert_eq!(Workload { data: None, ..other }, case.workload);
         }
     }
 

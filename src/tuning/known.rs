@@ -13,17 +13,16 @@
 //!
 //! The first that the form and the device can take is used.
 
-use super::candidates::table_bytes;
+use super::candidates::{fits_constant_cache, table_bytes};
+use super::search::staged_tilings;
 use super::similar::similar;
-use super::{Choice, transform};
-use crate::staged_tiling_sizes;
-use purlin_autotune::{
-    Candidate, Database, DatabaseError, DeviceModel, DeviceModelError, Mapping, Record, Refusal, Stage,
-    known_devices, staged_tilings,
-};
+use super::{Choice, Database, Record, transform};
+use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
 use purlin_codegen::{Options, Program, generate};
+use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
 use purlin_forms::strategies::adds_to_numbers;
+use purlin_forms::tiling::staged_tiling_sizes;
 use purlin_ir::Kernel;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
 use purlin_transforms::Recipe;
@@ -149,7 +148,7 @@ pub fn known(
         found.push(Known { mapping, source: Source::SameCase });
     }
     if device.backend == Backend::Cuda && is_functional(form) {
-        let constant_tables = !Candidate::beyond_single_cell(table_bytes(form.kernel())).is_empty();
+        let constant_tables = fits_constant_cache(table_bytes(form.kernel()));
         let mapping = Mapping::SummedCells { cells: GROUP_OF_ANY, constant_tables };
         found.push(Known { mapping, source: Source::Sums });
     }
@@ -182,7 +181,7 @@ fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> V
     let sizes = staged_tiling_sizes(form);
     let near = sizes.as_ref().ok().and_then(|sizes| similar(sizes, sought.dim, text));
     let near = near.map(|(case, mapping)| Known { mapping, source: Source::Similar { device: name, case } });
-    let small = !Candidate::beyond_single_cell(table_bytes(form.kernel())).is_empty();
+    let small = fits_constant_cache(table_bytes(form.kernel()));
     let usual = match (&sizes, small) {
         (Ok(_), true) => Some(Mapping::StagedCells { cells: 32, constant_tables: true }),
         (Ok(sizes), false) => staged_tilings(sizes, device.local_mem_bytes).next().map(Mapping::StagedTiling),

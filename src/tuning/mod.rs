@@ -11,21 +11,23 @@ mod case;
 mod distance;
 pub mod known;
 mod sample;
+mod search;
 mod session;
 mod similar;
 
-pub use candidates::{CandidatesError, Choice, candidates, table_bytes};
+pub use candidates::{CandidatesError, Choice, beyond_single_cell, candidates, table_bytes};
 pub use case::{CaseError, CaseMesh, FormCase};
+pub use search::{
+    CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,
+    tile_options,
+};
 pub use session::{CaseInputs, CaseSession};
 
 use purlin_autotune::tuner::{Built, Subject};
-use purlin_autotune::{Mapping, Refusal, Stage, TilingParameters, Workload};
+use purlin_autotune::{Refusal, Stage, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
+use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
-use purlin_forms::strategies::{
-    MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells, multi_level_tiling,
-    point_tiles, single_cell_per_work_item, staged_cells, summed_cells,
-};
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
 use purlin_runtime::cuda::ptxas::Resources;
@@ -39,72 +41,21 @@ pub const TOLERANCE: f64 = 1e-12;
 /// Degrees of freedom that are compared with the reference on the measured mesh.
 const SAMPLES: usize = 20;
 
-/// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that made
-/// it.
+/// A mapping to try; see [`purlin_autotune::Candidate`].
+pub type Candidate = purlin_autotune::Candidate<Mapping>;
+/// A trial; see [`purlin_autotune::Record`].
+pub type Record = purlin_autotune::Record<Mapping>;
+/// The trials in a file; see [`purlin_autotune::Database`].
+pub type Database = purlin_autotune::Database<Mapping>;
+/// What a database holds; see [`purlin_autotune::Contents`].
+pub type Contents = purlin_autotune::Contents<Mapping>;
+
+/// [`Mapping::apply`] as a stage of a trial.
 ///
 /// # Errors
-/// A kernel without the roles that the mapping needs, the parameter that makes no sense, or the
-/// step that was refused.
+/// As [`Mapping::apply`].
 pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, Recipe), Refusal> {
-    let mapped = match mapping {
-        Mapping::Sequential => Ok((form.kernel().clone(), Recipe::default())),
-        Mapping::SingleCell { cells } => single_cell(form, *cells, false),
-        Mapping::ConstantCells { cells } => single_cell(form, *cells, true),
-        Mapping::PointTiles { cells, sums } => {
-            let strategy =
-                PointTiles { work_group: signed(*cells), sums: signed(*sums), constant_tables: true };
-            form.program()
-                .map_err(StrategyError::from)
-                .and_then(|p| point_tiles(form.kernel(), &p, &strategy))
-        }
-        Mapping::StagedCells { cells, constant_tables } => {
-            let strategy = StagedCells { work_group: signed(*cells), constant_tables: *constant_tables };
-            form.program()
-                .map_err(StrategyError::from)
-                .and_then(|p| staged_cells(form.kernel(), &p, &strategy))
-        }
-        Mapping::SummedCells { cells, constant_tables } => {
-            let strategy = SummedCells { work_group: signed(*cells), constant_tables: *constant_tables };
-            form.cell_loop()
-                .map_err(StrategyError::from)
-                .and_then(|cells| summed_cells(form.kernel(), &cells, &strategy))
-        }
-        Mapping::Tiling(p) => tiled(form, p, false),
-        Mapping::StagedTiling(p) => tiled(form, p, true),
-        Mapping::Schedule { .. } => {
-            return Err(Refusal::new(
-                Stage::Transform,
-                "values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE",
-            ));
-        }
-    };
-    mapped.map_err(|e| Refusal::new(Stage::Transform, e))
-}
-
-type Mapped = Result<(Kernel, Recipe), StrategyError>;
-
-fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
-    let strategy = SingleCell { work_group: signed(cells), constant_tables };
-    single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &strategy)
-}
-
-fn tiled(form: &impl CellKernel, p: &TilingParameters, staged: bool) -> Mapped {
-    let strategy = MultiLevelTiling {
-        cells: signed(p.cells),
-        work_items_per_cell: signed(p.work_items_per_cell),
-        quad_tile: signed(p.quad_tile),
-        eval_rows: signed(p.eval_rows),
-        eval_cols: p.eval_cols.iter().map(|c| signed(*c)).collect(),
-        quad_rows: signed(p.quad_rows),
-        quad_cols: signed(p.quad_cols),
-        staged,
-    };
-    multi_level_tiling(form.kernel(), &*form.program()?, &strategy)
-}
-
-/// A number that no strategy takes stays one that no strategy takes.
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
+    mapping.apply(form).map_err(|e| Refusal::new(Stage::Transform, e))
 }
 
 /// A program for a target, with the hash of the kernel it came from.
@@ -171,6 +122,7 @@ impl CaseProgram {
 }
 
 impl Subject for CaseSubject<'_> {
+    type Mapping = Mapping;
     type Program = CaseProgram;
     type Inputs = CaseInputs;
     type Session<'s>
@@ -196,5 +148,29 @@ impl Subject for CaseSubject<'_> {
 
     fn load(&self, inputs: CaseInputs) -> Result<CaseSession<'_>, String> {
         CaseSession::new(self.device, inputs).map_err(|e| e.to_string())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Records as programs of the past wrote them: all are read, and the mapping of each is written
+    /// as it stood, so that a trial keeps its key.
+    #[test]
+    fn databases_of_the_past_are_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/h200");
+        for (name, records) in [("study.jsonl", 2524), ("tuned.jsonl", 1252)] {
+            let path = folder.join(name);
+            let contents = Database::at(&path).read().unwrap();
+            assert_eq!((contents.records.len(), contents.damaged.len()), (records, 0), "{name}");
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                let record: Record = serde_json::from_str(line).unwrap();
+                let mapping = serde_json::to_string(&record.parameters).unwrap();
+                assert!(line.contains(&format!("\"parameters\":{mapping},")), "{name}: {mapping}\n{line}");
+            }
+        }
     }
 }

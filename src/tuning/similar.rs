@@ -1,8 +1,9 @@
 //! Mappings of operators that are known, for forms of nearly the same sizes.
 
-use purlin_autotune::{Mapping, SpaceSizes, TilingParameters, TilingSizes};
+use purlin_forms::Mapping;
 use purlin_forms::element::CellShape;
 use purlin_forms::quadrature::{QuadratureScheme, rule};
+use purlin_forms::tiling::{SpaceSizes, TilingParameters, TilingSizes};
 use purlin_kernels::Operator;
 
 /// Largest factor between two sizes of forms that share a mapping: from one polynomial degree to

@@ -5,10 +5,12 @@
 //! [`Database::append`] returns. A writer that dies inside its line leaves a torn one; the next
 //! writer ends it, so that it spoils nothing else, and [`Database::read`] reports it.
 
+use crate::mapping::Mapping;
 use crate::record::{Key, Record};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// Why the database cannot be used.
@@ -41,24 +43,31 @@ pub struct Damaged {
 }
 
 /// What a database holds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contents {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents<M> {
     /// One record a key, the last one written, where its first stood.
-    pub records: Vec<Record>,
+    pub records: Vec<Record<M>>,
     /// Lines that are no records.
     pub damaged: Vec<Damaged>,
 }
 
-/// A file of records.
-#[derive(Clone, Debug)]
-pub struct Database {
-    path: PathBuf,
+impl<M> Default for Contents<M> {
+    fn default() -> Self {
+        Self { records: Vec::new(), damaged: Vec::new() }
+    }
 }
 
-impl Database {
+/// A file of records of mappings `M`.
+#[derive(Clone, Debug)]
+pub struct Database<M> {
+    path: PathBuf,
+    holds: PhantomData<fn() -> M>,
+}
+
+impl<M: Mapping> Database<M> {
     /// The database in `path`, which is made when the first record comes.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), holds: PhantomData }
     }
 
     /// Its file.
@@ -71,7 +80,7 @@ impl Database {
     ///
     /// # Errors
     /// The file cannot be read. Lines that are no records are no error: see [`Contents::damaged`].
-    pub fn read(&self) -> Result<Contents, DatabaseError> {
+    pub fn read(&self) -> Result<Contents<M>, DatabaseError> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::default()),
@@ -87,7 +96,7 @@ impl Database {
     ///
     /// # Errors
     /// The file cannot be opened, locked or written.
-    pub fn append(&self, record: &Record) -> Result<(), DatabaseError> {
+    pub fn append(&self, record: &Record<M>) -> Result<(), DatabaseError> {
         let line = serde_json::to_string(record)?; // JSON escapes line ends inside strings
         let mut options = OpenOptions::new();
         let mut file =
@@ -115,14 +124,14 @@ fn ends_inside_a_line(file: &mut File) -> std::io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-fn parse(bytes: &[u8]) -> Contents {
+fn parse<M: Mapping>(bytes: &[u8]) -> Contents<M> {
     let mut contents = Contents::default();
     let mut places: HashMap<Key, usize> = HashMap::new();
     for (k, line) in bytes.split(|b| *b == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let record: Record = match serde_json::from_slice(line) {
+        let record: Record<M> = match serde_json::from_slice(line) {
             Ok(record) => record,
             Err(e) => {
                 let text = String::from_utf8_lossy(line).into_owned();

@@ -33,7 +33,7 @@ struct Bar {
     roof: f64,
 }
 
-fn bars(records: &[&Record]) -> Result<Vec<Bar>, PlotError> {
+fn bars<M>(records: &[&Record<M>]) -> Result<Vec<Bar>, PlotError> {
     let mut bars = Vec::new();
     for record in records {
         let Some(rate) = record.flops_per_s() else { continue };
@@ -78,7 +78,7 @@ fn picture(
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, Figure 5.
-pub fn bars_svg(title: &str, records: &[&Record]) -> Result<String, PlotError> {
+pub fn bars_svg<M>(title: &str, records: &[&Record<M>]) -> Result<String, PlotError> {
     let bars = bars(records)?;
     let rows: Vec<&[Bar]> = bars.chunks(ROW).collect();
     let longest = rows.iter().map(|r| r.len()).max().unwrap_or(1) as u32;
@@ -173,7 +173,7 @@ fn draw_legend(
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, Figure 6.
-pub fn share_svg(title: &str, records: &[&Record]) -> Result<String, PlotError> {
+pub fn share_svg<M>(title: &str, records: &[&Record<M>]) -> Result<String, PlotError> {
     let bars = bars(records)?;
     let of = |roof: fn(&Bar) -> f64| -> Vec<f64> {
         let mut parts: Vec<f64> = bars.iter().map(|b| 100.0 * b.gflops / roof(b)).collect();
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_refused() {
-        assert!(matches!(bars_svg("t", &[]), Err(PlotError::NotPositive { .. })));
-        assert!(matches!(share_svg("t", &[]), Err(PlotError::NotPositive { .. })));
+        assert!(matches!(bars_svg::<String>("t", &[]), Err(PlotError::NotPositive { .. })));
+        assert!(matches!(share_svg::<String>("t", &[]), Err(PlotError::NotPositive { .. })));
     }
 }

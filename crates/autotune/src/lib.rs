@@ -1,4 +1,4 @@
-//! Device models, rooflines, the space of tilings and its cost model, the tuner and its database.
+//! Device models, rooflines, the tuner and its database, for kernels and mappings of any kind.
 //!
 //! ```
 //! use purlin_autotune::{DeviceModel, Work, known_devices};
@@ -24,8 +24,6 @@ mod plot;
 mod ranking;
 mod record;
 mod roofline;
-mod search;
-mod tiling;
 pub mod tuner;
 
 pub use database::{Contents, Damaged, Database, DatabaseError};
@@ -40,8 +38,3 @@ pub use record::{
     best_of_each,
 };
 pub use roofline::{Limit, Work};
-pub use search::{
-    CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,
-    tile_options,
-};
-pub use tiling::{SpaceSizes, Tiling, TilingError, TilingParameters, TilingSizes};

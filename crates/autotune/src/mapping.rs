@@ -1,96 +1,21 @@
-//! How a kernel is mapped onto a device.
+//! What the tuner asks of a mapping.
 
-use crate::tiling::TilingParameters;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fmt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::{Debug, Display};
 
-/// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses
-/// and records.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "strategy", rename_all = "snake_case")]
-pub enum Mapping {
-    /// As it is written: everything in order, on one work-item.
-    Sequential,
-    /// One cell a work-item (Kulkarni & Klöckner 2025, §4.1).
-    SingleCell {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-    },
-    /// One cell a work-item, tables in constant memory.
-    ConstantCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-    },
-    /// One cell a work-item, tables in constant memory, several quadrature points in one loop over
-    /// degrees of freedom.
-    PointTiles {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-        /// Maximum of the sums of a work-item in one loop.
-        sums: u64,
-    },
-    /// One cell a work-item, gather and scatter through local memory.
-    StagedCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-        /// Whether the tables are in constant memory.
-        constant_tables: bool,
-    },
-    /// One cell a work-item, tables in constant memory where `constant_tables` says, and what the
-    /// cells of a group add to one number summed in a tree: functionals.
-    SummedCells {
-        /// Cells, and so work-items, of a work-group.
-        cells: u64,
-        /// Whether the tables are in constant memory.
-        constant_tables: bool,
-    },
-    /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
-    Tiling(TilingParameters),
-    /// The same with gather and scatter through local memory, and one tile of a matrix for all
-    /// functions that are evaluated with it.
-    StagedTiling(TilingParameters),
-    /// Values for the holes of a schedule, which belongs to the kernel.
-    Schedule {
-        /// The values by hole, as the text of a schedule has them.
-        values: BTreeMap<String, String>,
-    },
-}
+/// How a kernel is mapped onto a device: what the tuner chooses and records.
+///
+/// A mapping is plain data. Its text is for people; its JSON is what the [database] keeps and what
+/// tells trials apart, so that equal mappings must have the same JSON. The tuner knows nothing else
+/// of it: a [subject] applies it.
+///
+/// [database]: crate::Database
+/// [subject]: crate::tuner::Subject
+///
+/// # Elsewhere
+/// Halide's autoschedulers and Loopy's tuning parameters play this part.
+pub trait Mapping: Clone + Debug + Display + PartialEq + Serialize + DeserializeOwned + Send + Sync {}
 
-impl Mapping {
-    /// One cell a work-item, 32 cells a work-group (Kulkarni & Klöckner 2025, §4.1).
-    pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
-
-    /// Whether one work-item does one cell.
-    #[must_use]
-    pub fn is_single_cell(&self) -> bool {
-        matches!(self, Self::SingleCell { .. })
-    }
-}
-
-impl fmt::Display for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sequential => f.write_str("as it is written"),
-            Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
-            Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
-            Self::PointTiles { cells, sums } => {
-                write!(f, "tiles of points, {cells} cells a group, {sums} sums, constant tables")
-            }
-            Self::StagedCells { cells, constant_tables } => {
-                let tables = if *constant_tables { ", constant tables" } else { "" };
-                write!(f, "staged cells, {cells} a group{tables}")
-            }
-            Self::SummedCells { cells, constant_tables } => {
-                let tables = if *constant_tables { ", constant tables" } else { "" };
-                write!(f, "summed cells, {cells} a group{tables}")
-            }
-            Self::Tiling(tiling) => tiling.fmt(f),
-            Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
-            Self::Schedule { values } => {
-                let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                f.write_str(&values.join(", "))
-            }
-        }
-    }
-}
+impl<M> Mapping for M where M: Clone + Debug + Display + PartialEq + Serialize + DeserializeOwned + Send + Sync
+{}

@@ -7,77 +7,56 @@ use purlin_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against
-/// 8.2, with the matrices of a whole action; H200, 2026-11-21).
-const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
-
 /// One mapping to try, with what the cost model thinks of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub struct Candidate<M> {
     /// The mapping.
-    pub parameters: Mapping,
+    pub parameters: M,
     /// Position in its search space by predicted time, from 1; none if it was not ranked.
     pub rank: Option<u64>,
     /// Predicted seconds of one launch.
     pub predicted_s: Option<f64>,
 }
 
-impl Candidate {
-    /// The variant that every case is compared with.
-    #[must_use]
-    pub fn single_cell() -> Self {
-        Self::unranked(Mapping::SINGLE_CELL)
-    }
-
+impl<M> Candidate<M> {
     /// A mapping that no model has looked at.
     #[must_use]
-    pub fn unranked(parameters: Mapping) -> Self {
+    pub const fn unranked(parameters: M) -> Self {
         Self { parameters, rank: None, predicted_s: None }
-    }
-
-    /// Variants of one cell a work-item that Kulkarni & Klöckner 2025 does not have, if the tables'
-    /// `table_bytes` fit a cache of constant memory: tables there, gather and scatter through local
-    /// memory. With larger tables the work-item spills anyway.
-    #[must_use]
-    pub fn beyond_single_cell(table_bytes: u64) -> Vec<Self> {
-        if table_bytes > CONSTANT_CACHE_BYTES {
-            return Vec::new();
-        }
-        let constant = [32, 128].map(|cells| Mapping::ConstantCells { cells });
-        let staged = [32, 64].map(|cells| Mapping::StagedCells { cells, constant_tables: true });
-        let variants = [Mapping::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
-        variants.map(Self::unranked).collect()
     }
 }
 
 /// What is computed, and how much of it.
 ///
 /// # Shapes and units
-/// Cells and degrees of freedom of the mesh (components counted); FLOP and bytes of one launch of
-/// the untransformed kernel, so that doing less work never looks slower.
+/// FLOP and bytes of one launch of the untransformed kernel, so that doing less work never looks
+/// slower. In JSON the size is called `cells`, the results `dofs`, and the data `mesh`, as in the
+/// records of forms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     /// Its name, such as `laplace.3D.P4`.
     pub case: String,
     /// Hash of the untransformed kernel.
     pub kernel: String,
-    /// What tells the mesh from others with as many cells; none for a unit mesh.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mesh: Option<String>,
-    /// Cells of the mesh.
-    pub cells: u64,
-    /// Entries of the result.
-    pub dofs: u64,
+    /// What tells the data from others of the same size, where more than the size matters.
+    #[serde(rename = "mesh", default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// Size of the problem, such as the cells of a mesh.
+    #[serde(rename = "cells")]
+    pub size: u64,
+    /// Entries of the results.
+    #[serde(rename = "dofs")]
+    pub results: u64,
     /// Operations and bytes.
     #[serde(flatten)]
     pub work: Work,
 }
 
 impl Workload {
-    /// Whether both are the same work: the kernel on the same mesh.
+    /// Whether both are the same work: the kernel on the same data.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        (&self.kernel, &self.mesh, self.cells) == (&other.kernel, &other.mesh, other.cells)
+        (&self.kernel, &self.data, self.size) == (&other.kernel, &other.data, other.size)
     }
 }
 
@@ -132,9 +111,9 @@ impl Refusal {
 /// Distances from the reference, relative.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Largest entry's on a small mesh, against the double-precision reference everywhere.
+    /// Largest entry's of a small problem, against the double-precision reference everywhere.
     pub small: f64,
-    /// On the measured mesh: for the first variant the largest at sampled entries against the
+    /// Of the measured problem: for the first variant the largest at sampled entries against the
     /// reference, for the others in the Euclidean norm against the first one's whole result.
     pub measured: f64,
 }
@@ -190,7 +169,7 @@ fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u3
 
 /// One trial: a mapping of a kernel on a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct Record<M> {
     /// The form in which it was written, at most [`RECORD_VERSION`].
     #[serde(default = "first_version", deserialize_with = "known_version")]
     pub version: u32,
@@ -199,7 +178,7 @@ pub struct Record {
     /// Where, with the ceilings that were measured there.
     pub device: DeviceModel,
     /// How it was mapped.
-    pub parameters: Mapping,
+    pub parameters: M,
     /// Position in the search space by predicted time, from 1.
     pub rank: Option<u64>,
     /// Predicted seconds.
@@ -212,32 +191,34 @@ pub struct Record {
     pub unix_s: u64,
 }
 
-/// What makes two records one: kernel, mesh, device, parameters.
+/// What makes two records one: kernel, data, device, parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(String);
 
 impl Key {
     /// The key of a trial.
     #[must_use]
-    pub fn of(workload: &Workload, device: &str, parameters: &Mapping) -> Self {
-        // Plain data without maps: it cannot fail, and its text is the same every time.
+    pub fn of(workload: &Workload, device: &str, parameters: &impl Mapping) -> Self {
+        // A mapping is plain data: it cannot fail, and its text is the same every time.
         let parameters = serde_json::to_string(parameters).unwrap_or_default();
-        let mesh = workload.mesh.as_ref().map_or_else(String::new, |mesh| format!(" on {mesh}"));
-        Self(format!("{} {}{mesh} {parameters} {device}", workload.kernel, workload.cells))
+        let data = workload.data.as_ref().map_or_else(String::new, |data| format!(" on {data}"));
+        Self(format!("{} {}{data} {parameters} {device}", workload.kernel, workload.size))
     }
 }
 
-impl Record {
-    /// Whether both are trials of the same work on the same device.
-    #[must_use]
-    pub fn is_beside(&self, other: &Self) -> bool {
-        self.device.name == other.device.name && self.workload.is_same(&other.workload)
-    }
-
+impl<M: Mapping> Record<M> {
     /// Its key.
     #[must_use]
     pub fn key(&self) -> Key {
         Key::of(&self.workload, &self.device.name, &self.parameters)
+    }
+}
+
+impl<M> Record<M> {
+    /// Whether both are trials of the same work on the same device.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.device.name == other.device.name && self.workload.is_same(&other.workload)
     }
 
     /// The measurement, if it has one.
@@ -274,11 +255,11 @@ impl Record {
     }
 }
 
-/// The fastest measured record of each (case, cells, device), in the order in which these first
+/// The fastest measured record of each (case, size, device), in the order in which these first
 /// appear.
 #[must_use]
-pub fn best_of_each(records: &[Record]) -> Vec<&Record> {
-    let mut best: Vec<&Record> = Vec::new();
+pub fn best_of_each<M>(records: &[Record<M>]) -> Vec<&Record<M>> {
+    let mut best: Vec<&Record<M>> = Vec::new();
     for record in records.iter().filter(|r| r.measurement().is_some()) {
         match best.iter_mut().find(|b| b.is_beside(record)) {
             Some(found) if record.median_s() < found.median_s() => *found = record,

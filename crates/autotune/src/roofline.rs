@@ -59,7 +59,7 @@ impl Work {
 
     /// The highest rate on
     /// `device`, in FLOP/s, where every value of the reference matrices also comes from local
-    /// memory, once for each cell. Where a device has no local memory of its own, this is
+    /// memory, once for each read. Where a device has no local memory of its own, this is
     /// [`Self::true_roofline`].
     ///
     /// # Source

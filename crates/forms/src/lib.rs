@@ -1,5 +1,5 @@
 //! Variational forms, elements, quadrature, meshes, numberings, their lowering to kernels whose
-//! parts have roles, and strategies that map those.
+//! parts have roles, strategies that map those, and the sizes of their tilings.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
@@ -8,6 +8,7 @@ pub mod element;
 pub mod form;
 pub mod import;
 pub mod lowering;
+mod mapping;
 pub mod mesh;
 pub mod numbering;
 pub mod program;
@@ -15,3 +16,6 @@ pub mod quadrature;
 pub mod reference;
 pub mod strategies;
 pub mod tabulated;
+pub mod tiling;
+
+pub use mapping::{Mapping, MappingError};

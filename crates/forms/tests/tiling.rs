@@ -3,7 +3,8 @@
 
 use insta::assert_snapshot;
 use purlin_forms::program::CellProgram;
-use purlin_forms::strategies::{MultiLevelTiling, PointTiles, StagedCells, StrategyError};
+use purlin_forms::strategies::{self, PointTiles, StagedCells, StrategyError};
+use purlin_forms::tiling::TilingParameters;
 use purlin_interp::Value;
 use purlin_interp::{Memory, interpret};
 use purlin_ir::Kernel;
@@ -11,17 +12,21 @@ use purlin_transforms::Recipe;
 
 type Mapped = Result<(Kernel, Recipe), StrategyError>;
 
-fn multi_level_tiling(kernel: &Kernel, args: &MultiLevelTiling) -> Mapped {
-    purlin_forms::strategies::multi_level_tiling(kernel, &CellProgram::read(kernel)?, args)
+fn multi_level_tiling(kernel: &Kernel, parameters: &TilingParameters) -> Mapped {
+    strategies::multi_level_tiling(kernel, &CellProgram::read(kernel)?, parameters)
+}
+
+fn staged_multi_level_tiling(kernel: &Kernel, parameters: &TilingParameters) -> Mapped {
+    strategies::staged_multi_level_tiling(kernel, &CellProgram::read(kernel)?, parameters)
 }
 
 fn staged_cells(kernel: &Kernel, args: &StagedCells) -> Mapped {
-    purlin_forms::strategies::staged_cells(kernel, &CellProgram::read(kernel)?, args)
+    strategies::staged_cells(kernel, &CellProgram::read(kernel)?, args)
 }
 
-fn point_tiles(kernel: &Kernel, sums: i64) -> Mapped {
+fn point_tiles(kernel: &Kernel, sums: u64) -> Mapped {
     let args = PointTiles { work_group: 4, sums, constant_tables: true };
-    purlin_forms::strategies::point_tiles(kernel, &CellProgram::read(kernel)?, &args)
+    strategies::point_tiles(kernel, &CellProgram::read(kernel)?, &args)
 }
 
 /// A scalar and a vector function, three quadrature points, four test functions.
@@ -93,8 +98,8 @@ fn action() -> Kernel {
     purlin_ir::text::parse(ACTION).unwrap_or_else(|e| panic!("{}", e.render(ACTION)))
 }
 
-fn parameters() -> MultiLevelTiling {
-    MultiLevelTiling {
+fn parameters() -> TilingParameters {
+    TilingParameters {
         cells: 4,
         work_items_per_cell: 2,
         quad_tile: 2,
@@ -102,7 +107,6 @@ fn parameters() -> MultiLevelTiling {
         eval_cols: vec![3, 4],
         quad_rows: 3,
         quad_cols: 2,
-        staged: false,
     }
 }
 
@@ -141,8 +145,7 @@ fn tiles() {
 #[test]
 fn tiles_with_staging() {
     let kernel = action();
-    let parameters = MultiLevelTiling { staged: true, ..parameters() };
-    let (tiled, recipe) = multi_level_tiling(&kernel, &parameters).unwrap_or_else(|e| match e {
+    let (tiled, recipe) = staged_multi_level_tiling(&kernel, &parameters()).unwrap_or_else(|e| match e {
         StrategyError::Step(e) => panic!("{e}\n{}", e.kernel),
         other => panic!("{other}"),
     });
@@ -195,14 +198,15 @@ fn refuses_parameters_out_of_bounds() {
     let kernel = action();
     let good = parameters();
     let cases = [
-        MultiLevelTiling { cells: 0, ..good.clone() },
-        MultiLevelTiling { work_items_per_cell: 300, ..good.clone() },
-        MultiLevelTiling { quad_tile: 4, ..good.clone() },
-        MultiLevelTiling { eval_rows: 3, ..good.clone() },
-        MultiLevelTiling { eval_cols: vec![3], ..good.clone() },
-        MultiLevelTiling { eval_cols: vec![3, 5], ..good.clone() },
-        MultiLevelTiling { quad_rows: 5, ..good.clone() },
-        MultiLevelTiling { quad_cols: 3, ..good.clone() },
+        TilingParameters { cells: 0, ..good.clone() },
+        TilingParameters { work_items_per_cell: 300, ..good.clone() },
+        TilingParameters { work_items_per_cell: u64::MAX, ..good.clone() },
+        TilingParameters { quad_tile: 4, ..good.clone() },
+        TilingParameters { eval_rows: 3, ..good.clone() },
+        TilingParameters { eval_cols: vec![3], ..good.clone() },
+        TilingParameters { eval_cols: vec![3, 5], ..good.clone() },
+        TilingParameters { quad_rows: 5, ..good.clone() },
+        TilingParameters { quad_cols: 3, ..good.clone() },
     ];
     let mut messages: Vec<String> =
         cases.iter().map(|args| multi_level_tiling(&kernel, args).unwrap_err().to_string()).collect();
@@ -316,11 +320,10 @@ fn every_order_of_functions_is_tiled() {
                 Err(StrategyError::Step(e)) => panic!("{gathered:?} {evaluated:?}: {e}\n{}", e.kernel),
                 Err(other) => panic!("{gathered:?} {evaluated:?}: {other}"),
             };
-            let shared = MultiLevelTiling { eval_cols: vec![3, 4], staged: true, ..parameters() };
-            found(multi_level_tiling(&kernel, &shared));
+            found(staged_multi_level_tiling(&kernel, &parameters()));
             found(multi_level_tiling(
                 &kernel,
-                &MultiLevelTiling { eval_cols: vec![3, 4, 2, 1], ..parameters() },
+                &TilingParameters { eval_cols: vec![3, 4, 2, 1], ..parameters() },
             ));
             found(staged_cells(&kernel, &StagedCells { work_group: 4, constant_tables: false }));
             found(point_tiles(&kernel, 8));

@@ -1,7 +1,9 @@
 //! How good the ranking is: the best of the best ranked against the best of many drawn at random.
 
-use purlin::autotune::{Mapping, Record, best_of_each, rank_correlation};
+use purlin::Mapping;
+use purlin::autotune::{best_of_each, rank_correlation};
 use purlin::cli::{markdown, seconds, table};
+use purlin::tuning::Record;
 use std::fmt::Write as _;
 
 /// Cases of the study: every operator, both dimensions, low and high degrees.

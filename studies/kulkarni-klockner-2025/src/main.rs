@@ -4,8 +4,9 @@ mod ranks;
 mod trials;
 
 use clap::{Args, Parser, Subcommand};
-use purlin::autotune::{Database, best_of_each};
+use purlin::autotune::best_of_each;
 use purlin::cli::{Failure, end, out, warn_of_damage};
+use purlin::tuning::{Database, Record};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_kulkarni_klockner_2025::judge::{study_page, study_table};
@@ -78,7 +79,7 @@ fn main() -> ExitCode {
 }
 
 /// All records of a database that is there.
-fn records(db: &PathBuf) -> Result<Vec<purlin::autotune::Record>, Failure> {
+fn records(db: &PathBuf) -> Result<Vec<Record>, Failure> {
     if !db.exists() {
         return Err(Failure::Usage(format!("no database `{}`; `tune` and `draw` make one", db.display())));
     }

@@ -1,8 +1,8 @@
 //! The page of a device: every case beside its published time, as Markdown.
 
 use crate::case::{Case, MalformedTable, PUBLISHED_MHZ, published_time};
-use purlin::autotune::Record;
 use purlin::cli::single_cell_s;
+use purlin::tuning::Record;
 use std::fmt::Write as _;
 
 /// A case with what was published about it.
@@ -37,7 +37,7 @@ fn rows<'r>(best: &[&'r Record], records: &[Record]) -> Result<Vec<Row<'r>>, Mal
             Ok(case) => published_time(case)?,
             Err(_) => None, // not a published case
         };
-        let published_s = found.filter(|p| p.cells == record.workload.cells).map(|p| p.seconds);
+        let published_s = found.filter(|p| p.cells == record.workload.size).map(|p| p.seconds);
         let tried: Vec<_> = records.iter().filter(|r| r.is_beside(record)).collect();
         let refused = tried.iter().filter(|r| r.measurement().is_none()).count();
         let single_cell_s = single_cell_s(record, records);
@@ -106,7 +106,7 @@ fn line(row: &Row<'_>) -> String {
         r.parameters,
         micros(row.median_s),
         r.flops_per_s().unwrap_or(f64::NAN) / 1e9,
-        r.workload.dofs as f64 / row.median_s / 1e9,
+        r.workload.results as f64 / row.median_s / 1e9,
         percent(r.of_table_roofline()),
         percent(r.of_true_roofline()),
         row.single_cell_s.map_or_else(none, micros),

@@ -1,8 +1,8 @@
 //! The published tilings in their spaces.
 
 use clap::Args;
-use purlin::autotune::CostModel;
 use purlin::cli::{Failure, Progress, SpaceBounds, find_device, grouped, out};
+use purlin::tuning::CostModel;
 use study_kulkarni_klockner_2025::tilings::{PublishedError, published_tilings};
 
 /// Arguments of `ranks`.

@@ -2,13 +2,12 @@
 //! ranks them.
 
 use crate::case::Case;
-use purlin::autotune::{
-    CostModel, SearchBounds, SearchSpace, Standing, Tiling, TilingError, TilingParameters, TilingSizes,
-};
 use purlin::forms::form::FormError;
 use purlin::forms::lowering::{LoweringOptions, lower};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::tiling::{Tiling, TilingError, TilingParameters, TilingSizes};
 use purlin::kernels::{Operator, OperatorError};
+use purlin::tuning::{CostModel, SearchBounds, SearchSpace, Standing};
 use purlin::{NotAnAction, tiling_sizes};
 
 /// A row of Tables 5 and 7 of Kulkarni & Klöckner 2025.

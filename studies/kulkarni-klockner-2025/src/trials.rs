@@ -1,12 +1,13 @@
 //! Tuning of the cases.
 
 use clap::Args;
+use purlin::Mapping;
+use purlin::autotune::best_of_each;
 use purlin::autotune::tuner::Ending;
-use purlin::autotune::{Candidate, best_of_each};
 use purlin::cli::{
     Failure, Found, Progress, Scheme, TrialArgs, best_table, mapping_json, out, trials_table, write_pictures,
 };
-use purlin::tuning::{Choice, FormCase, candidates};
+use purlin::tuning::{Candidate, Choice, FormCase, candidates};
 use study_kulkarni_klockner_2025::case::Case;
 use study_kulkarni_klockner_2025::judge::{CASES, DRAW_SEED, TOP, study_table};
 
@@ -51,7 +52,7 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let budget = args.trials.budget;
     let single = <[_; 1]>::try_from(cases.named).ok().map(|[case]| case);
     let found = args.trials.tune(cases.lowered, &|case, model, local_bytes| {
-        let found = candidates(&case.lowered.kernel, case.workload.cells, model, local_bytes, budget);
+        let found = candidates(&case.lowered.kernel, case.workload.size, model, local_bytes, budget);
         found.map_err(|e| Failure::Usage(e.to_string()))
     })?;
     found.map_or(Ok(()), |found| finish(&args.trials, args.cases.scheme, single, &found))
@@ -62,8 +63,8 @@ pub fn draw(args: &DrawArgs) -> Result<(), Failure> {
     let cases = args.cases.lowered(&CASES)?;
     let single = <[_; 1]>::try_from(cases.named).ok().map(|[case]| case);
     let found = args.trials.tune(cases.lowered, &|case, model, local_bytes| {
-        let mut candidates = vec![Candidate::single_cell()];
-        let choice = Choice::new(&case.lowered.kernel, case.workload.cells, model, local_bytes);
+        let mut candidates = vec![Candidate::unranked(Mapping::SINGLE_CELL)];
+        let choice = Choice::new(&case.lowered.kernel, case.workload.size, model, local_bytes);
         let choice = choice.map_err(|e| Failure::Usage(e.to_string()))?;
         candidates.extend(choice.ranked(TOP));
         let mut drawn = choice.drawn(args.draw, DRAW_SEED);

@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use purlin::autotune::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use purlin::forms::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use purlin_sample::config;
 use std::collections::HashMap;
 use study_kulkarni_klockner_2025::formulas::Algorithm4;

@@ -6,11 +6,11 @@
 //! mapping shows the source.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin::autotune::{Mapping, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::tuning::FormCase;
-use purlin::{staged_tiling_sizes, tiling_sizes, transform};
+use purlin::{Mapping, staged_tiling_sizes, tiling_sizes, transform};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use study_kulkarni_klockner_2025::case::Case;

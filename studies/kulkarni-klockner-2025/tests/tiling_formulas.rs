@@ -1,14 +1,14 @@
 //! What the generated tilings execute, allocate and move, against the formulas of Kulkarni &
-//! Klöckner 2025 (equations (22) to (25), (28), (43) and (44) as `purlin_autotune::Tiling` has
+//! Klöckner 2025 (equations (22) to (25), (28), (43) and (44) as `purlin_forms::tiling::Tiling` has
 //! them), for random parameters that need not divide.
 //!
 //! 6 parameter sets a form in `make test`, 100 with `PURLIN_TEST_ALL`.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use purlin::analysis::stats::{Statistics, statistics};
-use purlin::autotune::{Tiling, TilingParameters, TilingSizes};
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use purlin::forms::tiling::{Tiling, TilingParameters, TilingSizes};
 use purlin::{Mapping, Random, tiling_sizes, transform};
 use purlin_sample::seed;
 use std::collections::BTreeMap;

@@ -24,6 +24,8 @@ use std::time::Duration;
 
 /// A case to tune: how its programs and its inputs are made.
 pub trait Subject: Sync {
+    /// How it may be mapped.
+    type Mapping: Mapping;
     /// A compiled candidate.
     type Program: Send;
     /// Inputs and reference values in the memory of the host.
@@ -40,7 +42,7 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     /// Which stage refused, and why.
-    fn build(&self, parameters: &Mapping) -> Result<Built<Self::Program>, Refusal>;
+    fn build(&self, parameters: &Self::Mapping) -> Result<Built<Self::Program>, Refusal>;
 
     /// Makes inputs and reference values; on any thread, ahead of their use.
     ///
@@ -125,16 +127,16 @@ impl Default for TunerOptions {
 }
 
 /// A case and what to try on it.
-pub struct Task<S> {
+pub struct Task<S: Subject> {
     /// The case.
     pub subject: S,
     /// What to try, in this order; the first one that is right serves as reference of the others.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<Candidate<S::Mapping>>,
 }
 
 /// What happens while tuning.
-#[derive(Clone, Copy, Debug)]
-pub enum Event<'e> {
+#[derive(Debug)]
+pub enum Event<'e, M> {
     /// So many trials are to be done, after so many that the database holds.
     Planned {
         /// To be done.
@@ -143,9 +145,9 @@ pub enum Event<'e> {
         known: usize,
     },
     /// A trial begins on the device.
-    Trying(&'e Workload, &'e Candidate),
+    Trying(&'e Workload, &'e Candidate<M>),
     /// A trial is done and kept.
-    Done(&'e Record),
+    Done(&'e Record<M>),
     /// A case is passed over with all its trials.
     Skipped {
         /// The case.
@@ -158,14 +160,14 @@ pub enum Event<'e> {
 }
 
 /// What the caller of a tuner sees and decides.
-pub trait Observer: Sync {
+pub trait Observer<M>: Sync {
     /// Something happened.
-    fn event(&self, event: Event<'_>);
+    fn event(&self, event: Event<'_, M>);
     /// Whether to stop before the next trial.
     fn wants_stop(&self) -> bool;
     /// A candidate does not come back from the device; its record is kept. The thread that waits
     /// for it cannot be freed: the process has to end.
-    fn hangs(&self, record: &Record);
+    fn hangs(&self, record: &Record<M>);
 }
 
 /// How a run ended.
@@ -193,15 +195,15 @@ pub enum Ending {
 pub fn tune<S: Subject>(
     tasks: &[Task<S>],
     machine: &DeviceModel,
-    database: &Database,
+    database: &Database<S::Mapping>,
     options: &TunerOptions,
-    observer: &dyn Observer,
+    observer: &dyn Observer<S::Mapping>,
 ) -> Result<Ending, DatabaseError> {
     let mut known = HashSet::new();
     if !options.again {
         known.extend(database.read()?.records.iter().map(Record::key));
     }
-    let is_known = |task: &Task<S>, c: &Candidate| {
+    let is_known = |task: &Task<S>, c: &Candidate<S::Mapping>| {
         known.contains(&Key::of(task.subject.workload(), &machine.name, &c.parameters))
     };
     let todo: Vec<Vec<Job<'_, S>>> = tasks.iter().map(|task| jobs(task, |c| is_known(task, c))).collect();
@@ -214,20 +216,20 @@ pub fn tune<S: Subject>(
 }
 
 /// One thing to make ahead.
-enum Job<'t, S> {
+enum Job<'t, S: Subject> {
     /// The inputs of a case, with the trials that need them.
     Prepare(&'t S, usize),
     /// A candidate to try, or only to serve as reference because its time is known.
-    Build { subject: &'t S, candidate: &'t Candidate, only_reference: bool },
+    Build { subject: &'t S, candidate: &'t Candidate<S::Mapping>, only_reference: bool },
 }
 
-impl<S> Job<'_, S> {
+impl<S: Subject> Job<'_, S> {
     fn is_trial(&self) -> bool {
         matches!(self, Self::Build { only_reference: false, .. })
     }
 }
 
-fn jobs<S>(task: &Task<S>, is_known: impl Fn(&Candidate) -> bool) -> Vec<Job<'_, S>> {
+fn jobs<S: Subject>(task: &Task<S>, is_known: impl Fn(&Candidate<S::Mapping>) -> bool) -> Vec<Job<'_, S>> {
     let trials = task.candidates.iter().filter(|c| !is_known(c)).count();
     if trials == 0 {
         return Vec::new();

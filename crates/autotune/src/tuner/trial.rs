@@ -4,6 +4,7 @@ use super::ahead::Ahead;
 use super::watch::Watch;
 use super::{Built, Ending, Event, Job, Observer, Session, Subject, TunerOptions};
 use crate::database::{Database, DatabaseError};
+use crate::mapping::Mapping;
 use crate::record::{Candidate, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload};
 use purlin_runtime::{DeviceModel, Timing, TimingOptions};
 use std::ops::ControlFlow;
@@ -14,13 +15,20 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 const PROBE: TimingOptions = TimingOptions { warm_up: 0, min_runs: 1, min_seconds: 0.0, max_runs: 1 };
 
 /// What stays the same from trial to trial.
-#[derive(Clone, Copy)]
-pub(super) struct Setting<'t> {
+pub(super) struct Setting<'t, M> {
     pub machine: &'t DeviceModel,
-    pub database: &'t Database,
+    pub database: &'t Database<M>,
     pub options: &'t TunerOptions,
-    pub observer: &'t dyn Observer,
+    pub observer: &'t dyn Observer<M>,
 }
+
+impl<M> Clone for Setting<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Setting<'_, M> {}
 
 /// What was made ahead of its use.
 enum Made<S: Subject> {
@@ -31,7 +39,7 @@ enum Made<S: Subject> {
 /// Works through the batches; each is made ahead as a whole.
 pub(super) fn run<S: Subject>(
     batches: &[Vec<Job<'_, S>>],
-    setting: Setting<'_>,
+    setting: Setting<'_, S::Mapping>,
     trials: usize,
 ) -> Result<Ending, DatabaseError> {
     let (threads, all_first) = (setting.options.threads.max(1), setting.options.shares_cores);
@@ -74,16 +82,16 @@ pub(super) fn run<S: Subject>(
 }
 
 /// Frees the watching thread, however the trials end.
-struct CloseOnExit<'w>(&'w Watch<(Workload, Candidate)>);
+struct CloseOnExit<'w, M: Mapping>(&'w Watch<(Workload, Candidate<M>)>);
 
-impl Drop for CloseOnExit<'_> {
+impl<M: Mapping> Drop for CloseOnExit<'_, M> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 /// Keeps the record of a candidate that does not come back and tells the observer.
-fn hang(setting: Setting<'_>, workload: &Workload, candidate: &Candidate) {
+fn hang<M: Mapping>(setting: Setting<'_, M>, workload: &Workload, candidate: &Candidate<M>) {
     let patience = setting.options.patience.as_secs_f64();
     let refusal = Refusal::new(Stage::Hang, format!("no result within {patience:.0} s"));
     let record = record(setting, workload, candidate, Outcome::Refused(refusal));
@@ -108,7 +116,12 @@ fn make<S: Subject>(job: &Job<'_, S>) -> Made<S> {
     }
 }
 
-fn record(setting: Setting<'_>, workload: &Workload, candidate: &Candidate, outcome: Outcome) -> Record {
+fn record<M: Mapping>(
+    setting: Setting<'_, M>,
+    workload: &Workload,
+    candidate: &Candidate<M>,
+    outcome: Outcome,
+) -> Record<M> {
     Record {
         version: RECORD_VERSION,
         workload: workload.clone(),
@@ -124,8 +137,8 @@ fn record(setting: Setting<'_>, workload: &Workload, candidate: &Candidate, outc
 
 /// The state between two trials.
 struct Run<'t, S: Subject + 't> {
-    setting: Setting<'t>,
-    watch: &'t Watch<(Workload, Candidate)>,
+    setting: Setting<'t, S::Mapping>,
+    watch: &'t Watch<(Workload, Candidate<S::Mapping>)>,
     started: Instant,
     /// Trials to be done.
     left: usize,
@@ -174,7 +187,7 @@ impl<'t, S: Subject> Run<'t, S> {
     fn reference(
         &mut self,
         subject: &'t S,
-        candidate: &Candidate,
+        candidate: &Candidate<S::Mapping>,
         built: Result<Built<S::Program>, Refusal>,
     ) -> ControlFlow<()> {
         let Some(session) = &mut self.session else { return ControlFlow::Continue(()) };
@@ -192,7 +205,7 @@ impl<'t, S: Subject> Run<'t, S> {
     fn trial(
         &mut self,
         subject: &'t S,
-        candidate: &Candidate,
+        candidate: &Candidate<S::Mapping>,
         built: Result<Built<S::Program>, Refusal>,
     ) -> Result<ControlFlow<()>, DatabaseError> {
         if self.wants_stop() {

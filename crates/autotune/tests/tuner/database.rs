@@ -1,5 +1,5 @@
-use crate::fake::record;
-use purlin_autotune::{Damaged, Database, RECORD_VERSION, Record};
+use crate::fake::{Database, Record, record};
+use purlin_autotune::{Damaged, RECORD_VERSION};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -140,7 +140,7 @@ fn records_of_the_first_version_are_read() {
         (device.description.as_str(), device.clock_mhz, &device.occupancy),
         ("CUDA 13.0", 1980, &None)
     );
-    assert_eq!(record.workload.mesh, None);
+    assert_eq!(record.workload.data, None);
     // what is written again is the same trial
     database.append(&Record { version: RECORD_VERSION, ..record.clone() }).unwrap();
     assert_eq!(database.read().unwrap().records.len(), 1);

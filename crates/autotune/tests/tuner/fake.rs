@@ -2,10 +2,11 @@
 
 use purlin_autotune::tuner::{Built, Event, Observer, Session, Subject};
 use purlin_autotune::{
-    Candidate, DeviceModel, Errors, Mapping, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage,
-    Work, Workload,
+    Candidate, DeviceModel, Errors, Measurement, Outcome, RECORD_VERSION, Refusal, Stage, Work, Workload,
 };
 use purlin_runtime::{Timing, TimingOptions};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -19,22 +20,32 @@ pub const WRONG: u64 = 38;
 pub const FATAL: u64 = 39;
 pub const HANGS: u64 = 40;
 
-pub fn candidates(cells: &[u64]) -> Vec<Candidate> {
-    let candidate = |cells: &u64| Candidate {
-        parameters: Mapping::SingleCell { cells: *cells },
-        rank: None,
-        predicted_s: None,
-    };
-    cells.iter().map(candidate).collect()
+/// A mapping that is a number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cells {
+    pub cells: u64,
+}
+
+impl fmt::Display for Cells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cells", self.cells)
+    }
+}
+
+pub type Record = purlin_autotune::Record<Cells>;
+pub type Database = purlin_autotune::Database<Cells>;
+
+pub fn candidates(cells: &[u64]) -> Vec<Candidate<Cells>> {
+    cells.iter().map(|cells| Candidate::unranked(Cells { cells: *cells })).collect()
 }
 
 pub fn workload(case: &str) -> Workload {
     Workload {
         case: case.into(),
         kernel: format!("hash of {case}"),
-        mesh: None,
-        cells: 100,
-        dofs: 50,
+        data: None,
+        size: 100,
+        results: 50,
         work: Work { flops: 1_000_000, dram_bytes: 1000, table_bytes: 500 },
     }
 }
@@ -67,7 +78,7 @@ pub fn record(case: &str, cells: u64, median_s: f64) -> Record {
         version: RECORD_VERSION,
         workload: workload(case),
         device: machine(),
-        parameters: Mapping::SingleCell { cells },
+        parameters: Cells { cells },
         rank: Some(1),
         predicted_s: Some(1e-5),
         outcome: Outcome::Measured(measurement),
@@ -121,6 +132,7 @@ impl Fake {
 pub struct FakeSession<'s>(&'s Fake);
 
 impl Subject for Fake {
+    type Mapping = Cells;
     type Program = u64;
     type Inputs = ();
     type Session<'s> = FakeSession<'s>;
@@ -129,12 +141,11 @@ impl Subject for Fake {
         &self.workload
     }
 
-    fn build(&self, parameters: &Mapping) -> Result<Built<u64>, Refusal> {
+    fn build(&self, parameters: &Cells) -> Result<Built<u64>, Refusal> {
         self.building.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(std::time::Duration::from_millis(1));
         self.building.fetch_sub(1, Ordering::SeqCst);
-        let Mapping::SingleCell { cells } = parameters else { panic!("only single-cell variants here") };
-        match *cells {
+        match parameters.cells {
             NO_CODE => Err(Refusal::new(Stage::Compile, "too many registers")),
             PANICS => panic!("asked to"),
             cells => Ok(Built { program: cells, kernel: format!("variant {cells}"), resources: None }),
@@ -199,8 +210,8 @@ pub struct Watcher {
     pub gate: Arc<Gate>,
 }
 
-impl Observer for Watcher {
-    fn event(&self, event: Event<'_>) {
+impl Observer<Cells> for Watcher {
+    fn event(&self, event: Event<'_, Cells>) {
         match event {
             Event::Done(_) => {
                 self.done.fetch_add(1, Ordering::SeqCst);

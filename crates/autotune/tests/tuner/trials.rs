@@ -1,6 +1,6 @@
-use crate::fake::{self, Fake, Watcher, candidates};
+use crate::fake::{self, Cells, Database, Fake, Record, Watcher, candidates};
 use purlin_autotune::tuner::{Ending, Task, TunerOptions, tune};
-use purlin_autotune::{Database, Mapping, Outcome, Record, Stage, best_of_each};
+use purlin_autotune::{Outcome, Stage, best_of_each};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn what_fails_is_recorded_and_passed_over() {
         assert!(!fast.cut_short && fast.runs == 15);
     }
     let best: Vec<_> = best_of_each(&contents.records).iter().map(|r| r.parameters.clone()).collect();
-    assert_eq!(best, [Mapping::SingleCell { cells: fake::FAST }, Mapping::SingleCell { cells: fake::FAST }]);
+    assert_eq!(best, [Cells { cells: fake::FAST }, Cells { cells: fake::FAST }]);
 }
 
 #[test]

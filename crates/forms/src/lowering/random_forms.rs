@@ -11,6 +11,7 @@ use crate::program::CellProgram;
 use crate::quadrature::QuadratureScheme;
 use crate::reference;
 use crate::strategies::*;
+use crate::tiling::TilingParameters;
 use proptest::prelude::*;
 use purlin_interp::interpret;
 use purlin_ir::Kernel;
@@ -139,29 +140,28 @@ type Mapped = Result<(Kernel, Recipe), StrategyError>;
 fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
     let (kernel, program) = (&lowered.kernel, &lowered.program);
     let mut picks = picks.iter().copied().cycle();
-    let mut up_to = |n: i64| 1 + picks.next().unwrap_or(0) % n.max(1);
+    let mut up_to = |n: i64| 1 + (picks.next().unwrap_or(0) % n.max(1)).unsigned_abs();
     let single = SingleCell { work_group: up_to(4), constant_tables: false };
     let cells = StagedCells { work_group: up_to(4), constant_tables: true };
-    let mut tiling = |program: &CellProgram, staged: bool| {
-        let quad_tile = up_to(program.blocks.iter().map(|b| b.points).max().unwrap_or(1));
+    let mut tiling = |program: &CellProgram| {
+        let points = up_to(program.blocks.iter().map(|b| b.points).max().unwrap_or(1)).cast_signed();
         let evaluations = program.blocks.iter().flat_map(|b| &b.evaluations);
-        MultiLevelTiling {
+        TilingParameters {
             cells: up_to(3),
             work_items_per_cell: up_to(3),
-            quad_tile,
-            eval_rows: up_to(quad_tile),
+            quad_tile: points.unsigned_abs(),
+            eval_rows: up_to(points),
             eval_cols: evaluations.map(|e| up_to(e.count)).collect(),
             quad_rows: up_to(program.element.count),
-            quad_cols: up_to(quad_tile),
-            staged,
+            quad_cols: up_to(points),
         }
     };
-    let (plain, staged) = (tiling(program, false), tiling(&program.with_shared_columns(), true));
+    let (plain, staged) = (tiling(program), tiling(&program.with_shared_columns()));
     vec![
         ("single cell", single_cell_per_work_item(kernel, &program.cells, &single)),
         ("staged cells", staged_cells(kernel, program, &cells)),
         ("tiling", multi_level_tiling(kernel, program, &plain)),
-        ("staged tiling", multi_level_tiling(kernel, program, &staged)),
+        ("staged tiling", staged_multi_level_tiling(kernel, program, &staged)),
     ]
 }
 

@@ -14,7 +14,7 @@ mod staging;
 mod sum_factorise;
 mod summed_cells;
 
-pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, multi_level_tiling};
+pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
 pub use staged_cells::{StagedCells, staged_cells};
@@ -22,6 +22,7 @@ pub use sum_factorise::{TensorContraction, sum_factorise, tensor_contractions};
 pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 
 use crate::program::NotAnAction;
+use crate::tiling::TilingError;
 use purlin_ir::{AddressSpace, Kernel, VarKind, Variable};
 use purlin_transforms::primitives::SetAddressSpace;
 use purlin_transforms::{Recipe, Schedule, TransformError};
@@ -32,13 +33,16 @@ pub enum StrategyError {
     /// The kernel is not made of the stages of Algorithm 2.
     #[error(transparent)]
     Roles(#[from] NotAnAction),
-    /// A parameter that makes no sense.
+    /// A parameter of a tiling that makes no sense.
+    #[error(transparent)]
+    Tiling(#[from] TilingError),
+    /// Another parameter that makes no sense.
     #[error("{symbol} is {found}, needed {needed}")]
     Parameter {
         /// What it is, and its symbol.
         symbol: String,
         /// Its value.
-        found: i64,
+        found: u64,
         /// The bound it breaks.
         needed: String,
     },
@@ -81,6 +85,11 @@ fn applied(
             Err(StrategyError::Step(Box::new(RefusedStep { number, recipe, kernel, source })))
         }
     }
+}
+
+/// A length as schedules have it; one that no loop has stays one that no loop has.
+fn length(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
 }
 
 /// Moves every table to constant memory.

@@ -2,7 +2,7 @@
 
 use super::blocks::statements;
 use super::single_cell::{SingleCell, map_cells};
-use super::{StrategyError, applied};
+use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram};
 use purlin_ir::{AxisTag, Kernel};
 use purlin_transforms::primitives::PeelIname;
@@ -13,10 +13,10 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PointTiles {
     /// Cells, and so work-items, of a group.
-    pub work_group: i64,
+    pub work_group: u64,
     /// Maximum of the sums of a work-item in one loop over degrees of freedom; those of one
     /// quadrature point are never parted.
-    pub sums: i64,
+    pub sums: u64,
     /// Whether the tables go to constant memory.
     pub constant_tables: bool,
 }
@@ -62,7 +62,7 @@ pub fn point_tiles(
     }
     applied(kernel, |s| {
         for block in &program.blocks {
-            let points = points_of_tile(block, args.sums);
+            let points = points_of_tile(block, length(args.sums));
             if points > 1 {
                 tile(s, block, points)?;
             }

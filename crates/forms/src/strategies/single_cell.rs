@@ -1,6 +1,6 @@
 //! One cell a work-item (Kulkarni & Klöckner 2025, §4.1, Algorithm 3).
 
-use super::{StrategyError, applied, constant_tables};
+use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellLoop;
 use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
 use purlin_transforms::primitives::{MakeAtomic, SetAddressSpace};
@@ -11,7 +11,7 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SingleCell {
     /// Work-items of a group; 32 fills a sub-group of every NVIDIA device.
-    pub work_group: i64,
+    pub work_group: u64,
     /// Whether the tables go to constant memory: all work-items of a sub-group read the same entry,
     /// which constant memory serves as fast as a register while its cache holds them (4 KB: 15
     /// TFLOP/s, local memory 17, cached global memory 8; H200, 2026-11-21).
@@ -58,7 +58,7 @@ pub(super) fn map_cells(
     }
     make_atomic(s, &cells.commits)?;
     let names = ["group", "item"].map(|end| format!("{}_{end}", cells.cell));
-    let [group, item] = s.split_as(&cells.cell, args.work_group, [&names[0], &names[1]])?;
+    let [group, item] = s.split_as(&cells.cell, length(args.work_group), [&names[0], &names[1]])?;
     s.tag(&group, AxisTag::Group(0))?;
     s.tag(&item, AxisTag::Local(0))
 }

@@ -4,7 +4,7 @@
 use super::blocks::gathers_first;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Flat, flat, roll_gathers, stage_results};
-use super::{StrategyError, applied, constant_tables};
+use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellProgram;
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
 use purlin_transforms::primitives::PrefetchArray;
@@ -15,7 +15,7 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StagedCells {
     /// Cells, and so work-items, of a group.
-    pub work_group: i64,
+    pub work_group: u64,
     /// Whether the tables go to constant memory.
     pub constant_tables: bool,
 }
@@ -55,7 +55,7 @@ pub fn staged_cells(
 }
 
 fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<(), TransformError> {
-    let element = &program.element;
+    let (element, cells_of_group) = (&program.element, length(args.work_group));
     let staged = stage_results(s, &program.cells.commits, &element.scatter, "commit_dof")?;
     let components = roll_gathers(s, program)?;
 
@@ -66,7 +66,7 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
     let stems: Vec<String> = order.gathers.iter().map(stem).collect();
     let mut stems: Vec<&str> = stems.iter().map(String::as_str).collect();
     stems.extend(["cell_compute", "cell_commit"]);
-    let [group, first] = s.split_as(&program.cells.cell, args.work_group, ["cell_group", stems[0]])?;
+    let [group, first] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", stems[0]])?;
     for k in program.evaluated() {
         s.expand(&gathers[k].array, [&first])?;
     }
@@ -78,7 +78,7 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
     let (compute, commit) = (cells[order.gathers.len()].clone(), cells[order.gathers.len() + 1].clone());
 
     // both ends by all work-items, one degree of freedom after the other
-    let work_group = [args.work_group, 1];
+    let work_group = [cells_of_group, 1];
     let mut flats: Vec<Flat> = Vec::new();
     for k in program.evaluated() {
         let g = &gathers[k];
@@ -97,7 +97,7 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
     flats.push(flat(s, &staged.nest(&commit, element.count), "commit", work_group)?);
 
     make_atomic(s, std::slice::from_ref(&staged.commit))?;
-    let few = flats.iter().filter(|f| f.has_few_rounds(args.work_group, work_group));
+    let few = flats.iter().filter(|f| f.has_few_rounds(cells_of_group, work_group));
     let few: Vec<Loop> = few.map(|f| f.round.clone()).collect();
     s.tag_all(&few, AxisTag::Unrolled)?;
     s.tag(&group, AxisTag::Group(0))?;

@@ -1,7 +1,7 @@
 //! One cell a work-item, with the sum of a group's cells in a tree: functionals.
 
 use super::single_cell::make_atomic;
-use super::{StrategyError, applied, constant_tables};
+use super::{StrategyError, applied, constant_tables, length};
 use crate::program::{CellLoop, NotAnAction};
 use purlin_ir::{AxisTag, Expr, Kernel};
 use purlin_transforms::primitives::ReduceInTree;
@@ -12,7 +12,7 @@ use purlin_transforms::{Recipe, Schedule, TransformError};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SummedCells {
     /// Cells, and so work-items, of a group.
-    pub work_group: i64,
+    pub work_group: u64,
     /// Whether the tables go to constant memory.
     pub constant_tables: bool,
 }
@@ -92,7 +92,7 @@ fn map(
         constant_tables(s, kernel)?;
     }
     let names = ["group", "item"].map(|end| format!("{}_{end}", cells.cell));
-    let [group, item] = s.split_as(&cells.cell, args.work_group, [&names[0], &names[1]])?;
+    let [group, item] = s.split_as(&cells.cell, length(args.work_group), [&names[0], &names[1]])?;
     for sum in sums {
         s.expand(sum, [&item])?;
     }

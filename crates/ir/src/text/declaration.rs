@@ -11,7 +11,7 @@ use crate::affine::Affine;
 use crate::constant::{Real, TableData};
 use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
-use crate::kernel::{AddressSpace, Assumption, Direction, Rule, VarKind, Variable};
+use crate::kernel::{AddressSpace, Assumption, Direction, Layout, Rule, VarKind, Variable};
 use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
@@ -70,12 +70,6 @@ impl<'s> Parser<'s> {
             "in" => seen.direction.replace(Direction::In).is_some(),
             "out" => seen.direction.replace(Direction::Out).is_some(),
             "inout" => seen.direction.replace(Direction::InOut).is_some(),
-            "strides" => {
-                c.expect_symbol("(", "and the strides")?;
-                let strides = self.affine_list(c, ")")?;
-                var.layout.strides.replace(strides).is_some()
-            }
-            "vector" => var.layout.vector_axis.replace(vector_axis(c)?).is_some(),
             "storage" => {
                 c.expect_symbol("(", "and the name of the buffer")?;
                 let (label, _) = label(c, "the name of the buffer")?;
@@ -84,11 +78,15 @@ impl<'s> Parser<'s> {
             }
             _ if space.is_some() => std::mem::replace(&mut seen.space, space).is_some(),
             _ => {
-                let known = ["in", "out", "inout", "global", "constant", "local", "private"];
-                let known = known.into_iter().chain(["strides", "vector", "storage"]);
-                let mut error = fail(span, format!("`{word}` is not an attribute of variables"));
-                error.help = super::error::suggestion(word, known);
-                return Err(error);
+                if let Some(repeated) = layout_attribute(self, c, word, &mut var.layout)? {
+                    repeated
+                } else {
+                    let known = ["in", "out", "inout", "global", "constant", "local", "private"];
+                    let known = known.into_iter().chain(["strides", "vector", "storage"]);
+                    let mut error = fail(span, format!("`{word}` is not an attribute of variables"));
+                    error.help = super::error::suggestion(word, known);
+                    return Err(error);
+                }
             }
         };
         if repeated {
@@ -264,6 +262,24 @@ fn scalar_type(c: &mut Cursor<'_, '_>) -> Result<ScalarType> {
     let (word, span) = c.expect_word("a type: `f32`, `f64`, `i32` or `i64`")?;
     ScalarType::ALL.into_iter().find(|ty| ty.name() == word).ok_or_else(|| {
         fail_help(span, format!("`{word}` is not a type"), "the types are `f32`, `f64`, `i32` and `i64`")
+    })
+}
+
+/// Reads what follows `strides` or `vector`; says whether the layout had it already, or nothing if
+/// the word is neither.
+pub(super) fn layout_attribute<'s>(
+    parser: &mut Parser<'s>,
+    c: &mut Cursor<'_, 's>,
+    word: &str,
+    layout: &mut Layout,
+) -> Result<Option<bool>> {
+    Ok(match word {
+        "strides" => {
+            c.expect_symbol("(", "and the strides")?;
+            Some(layout.strides.replace(parser.affine_list(c, ")")?).is_some())
+        }
+        "vector" => Some(layout.vector_axis.replace(vector_axis(c)?).is_some()),
+        _ => None,
     })
 }
 

@@ -55,6 +55,7 @@ mod cursor;
 mod declaration;
 mod error;
 mod expression;
+mod layout;
 mod lex;
 mod line;
 mod names;
@@ -66,6 +67,7 @@ mod show;
 mod show_set;
 
 pub use error::{ParseError, ParseErrors, edit_distance, suggestion};
+pub use layout::NamedLayout;
 pub use parse::{parse, parse_callees};
 pub use print::{PrintOptions, TableStyle, print, print_with};
 pub use show::{Shown, show_label};

@@ -106,6 +106,11 @@ impl<'s> Parser<'s> {
         }
     }
 
+    /// For what names the parameters of a kernel and stands apart from it.
+    pub(super) fn of_parameters(kernel: Kernel) -> Self {
+        Self { kernel, ..Self::new(Vec::new()) }
+    }
+
     /// For the kernel of a callee, which has its name from the line that declares it.
     pub(super) fn of_callee(name: &str, header: Span) -> Self {
         let mut parser = Self::new(Vec::new());

@@ -5,7 +5,7 @@ use super::show::{Names, write_label};
 use crate::calls::{Call, groups};
 use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
-use crate::kernel::{AddressSpace, Direction, Kernel, Node, Rule, VarKind, Variable};
+use crate::kernel::{AddressSpace, Direction, Kernel, Layout, Node, Rule, VarKind, Variable};
 use crate::types::ScalarType;
 use std::fmt;
 
@@ -107,12 +107,9 @@ pub(super) fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: Var
     if !implied {
         write!(f, " {}", var.space.name())?;
     }
-    if let Some(strides) = &var.layout.strides {
-        f.write_str(" strides")?;
-        list(f, names, strides, "(", ")")?;
-    }
-    if let Some(axis) = var.layout.vector_axis {
-        write!(f, " vector({axis})")?;
+    if var.layout != Layout::default() {
+        f.write_str(" ")?;
+        write_layout(f, names, &var.layout)?;
     }
     if let Some(storage) = &var.storage {
         f.write_str(" storage(")?;
@@ -120,6 +117,18 @@ pub(super) fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: Var
         f.write_str(")")?;
     }
     writeln!(f)
+}
+
+/// `strides(...)`, `vector(axis)`, both with a blank between, or nothing.
+pub(super) fn write_layout(f: &mut fmt::Formatter<'_>, names: &Names<'_>, layout: &Layout) -> fmt::Result {
+    if let Some(strides) = &layout.strides {
+        f.write_str("strides")?;
+        list(f, names, strides, "(", ")")?;
+    }
+    if let Some(axis) = layout.vector_axis {
+        write!(f, "{}vector({axis})", if layout.strides.is_some() { " " } else { "" })?;
+    }
+    Ok(())
 }
 
 fn list(

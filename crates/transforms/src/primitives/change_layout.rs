@@ -9,7 +9,9 @@ use crate::proofs::elements::check_movable;
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_ir::layout::vector_lanes;
-use purlin_ir::{Kernel, Layout, VarId};
+use purlin_ir::text::NamedLayout;
+use purlin_ir::verify::KernelError;
+use purlin_ir::{Arena, Kernel, Layout, VarId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -37,8 +39,9 @@ use std::fmt;
 /// No dependence changes.
 ///
 /// # Errors
-/// An unknown variable, a table, a parameter, a scalar; text that is no layout, or the one there
-/// is; strides that may put two elements in one place; a vector axis that holds no vectors.
+/// An unknown variable, a table, a parameter, a scalar; a layout of other axes, or the one there
+/// is; text that is no layout, where the step is read; strides that may put two elements in one
+/// place; a vector axis that holds no vectors.
 ///
 /// # Elsewhere
 /// Loopy `tag_array_axes`; Halide `Buffer::set_stride`, `reorder_storage`; Kokkos layouts; TVM
@@ -49,30 +52,31 @@ pub struct ChangeLayout {
     /// The array.
     pub var: String,
     /// `strides(…)`, `vector(axis)`, both, or nothing.
-    pub layout: String,
+    #[schemars(with = "String")]
+    pub layout: NamedLayout,
 }
 
 impl ChangeLayout {
-    /// Gives `var` a layout as the text of kernels writes it.
-    pub fn new(var: impl Into<String>, layout: impl Into<String>) -> Self {
-        Self { var: var.into(), layout: layout.into() }
+    /// Gives `var` a layout, such as `"strides(1, n)".parse()?`.
+    pub fn new(var: impl Into<String>, layout: NamedLayout) -> Self {
+        Self { var: var.into(), layout }
     }
 }
 
 impl fmt::Display for ChangeLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layout = if self.layout.trim().is_empty() { "dense and row-major" } else { &self.layout };
-        write!(f, "change layout of `{}` to {layout}", self.var)
+        write!(f, "change layout of `{}` to ", self.var)?;
+        if self.layout.is_default() { f.write_str("dense and row-major") } else { self.layout.fmt(f) }
     }
 }
 
 /// A scalar lies in one place.
 const ARRAY: Obligation = Obligation::new("change_layout.array", "the variable has axes");
 
-/// The text is a layout of this array.
+/// It is a layout of this array.
 const LAYOUT: Obligation = Obligation::new(
     "change_layout.layout",
-    "the text says strides, a vector axis or both, and they put different elements in different places",
+    "the strides and the vector axis suit the axes, and put different elements in different places",
 );
 
 /// The step changes something.
@@ -104,7 +108,12 @@ impl Primitive for ChangeLayout {
         ARRAY.require(!variable.shape.is_empty(), || {
             format!("`{}` is a scalar, which has no layout", self.var)
         })?;
-        let layout = self.parse(kernel, var)?;
+        let layout = self.layout.resolve(|name| lookup::var(kernel, name))?;
+        let broken = broken(kernel, var, &layout);
+        LAYOUT.require(broken.is_none(), || {
+            let why = broken.map_or_else(String::new, |error| error.to_string());
+            format!("`{}` is no layout of it: {why}", self.layout)
+        })?;
         ANOTHER.require(layout != variable.layout, || format!("`{}` has that layout already", self.var))?;
         let mut changed = variable.clone();
         changed.layout = layout;
@@ -123,54 +132,24 @@ impl Primitive for ChangeLayout {
         let var = p.of(&draw::arrays(kernel, 1))?;
         let n = draw::axes(kernel, &var);
         // extents of samples are small
-        let strides: Vec<_> = (0..n).map(|k| 16_i64.pow(k).to_string()).collect();
+        let strides = (0..n).map(|k| 16_i64.pow(k));
         let layout = match p.below(4) {
-            0 => format!("vector({})", p.below(n as usize)),
-            1 => String::new(),
-            2 => format!("strides({})", strides.join(", ")),
-            _ => format!("strides({})", strides.into_iter().rev().collect::<Vec<_>>().join(", ")),
+            0 => NamedLayout::vector(p.below(n as usize) as u32),
+            1 => NamedLayout::default(),
+            2 => NamedLayout::strides(strides),
+            _ => NamedLayout::strides(strides.rev()),
         };
         Some(Self::new(var, layout))
     }
 }
 
-impl ChangeLayout {
-    /// The layout that the text says.
-    fn parse(&self, kernel: &Kernel, var: VarId) -> Result<Layout, Refusal> {
-        let no_layout = |why: &str| {
-            LAYOUT.unfit(format!(
-                "`{}` is no layout: {why}; write `strides(…)` with one stride for each axis, `vector(axis)`, or both",
-                self.layout
-            ))
-        };
-        if self.layout.contains(['\n', '\r', '#']) || self.layout.contains("storage") {
-            return Err(no_layout("it is strides and a vector axis in one line"));
-        }
-        let mut bare = kernel.clone();
-        bare.body.clear();
-        bare.insns = purlin_ir::Arena::default();
-        bare.inames = purlin_ir::Arena::default();
-        bare.vars[var].layout = purlin_ir::Layout::default();
-        bare.vars[var].storage = None;
-        let text = purlin_ir::text::print(&bare);
-        let declares = |line: &str| {
-            line.strip_prefix("arg ")
-                .or(line.strip_prefix("temp "))
-                .is_some_and(|rest| rest.strip_prefix(self.var.as_str()).is_some_and(|r| r.starts_with(':')))
-        };
-        let lines = text.lines().map(|line| match declares(line) {
-            true => format!("{line} {}", self.layout),
-            false => line.to_owned(),
-        });
-        let text: String = lines.map(|line| line + "\n").collect();
-        let parsed = purlin_ir::text::parse(&text)
-            .map_err(|e| no_layout(e.errors().first().map_or("", |e| e.message.as_str())))?;
-        let found = parsed.var(&self.var).map(|v| &parsed.vars[v]);
-        let Some(found) =
-            found.filter(|v| v.space == kernel.vars[var].space && v.kind == kernel.vars[var].kind)
-        else {
-            return Err(no_layout("it says more than a layout"));
-        };
-        Ok(found.layout.clone())
-    }
+/// The first rule of the verifier that a layout breaks, whatever the instructions do.
+fn broken(kernel: &Kernel, var: VarId, layout: &Layout) -> Option<KernelError> {
+    let mut bare = kernel.clone();
+    bare.body.clear();
+    bare.insns = Arena::default();
+    bare.inames = Arena::default();
+    bare.vars[var].layout = layout.clone();
+    bare.vars[var].storage = None;
+    bare.verify().err()
 }

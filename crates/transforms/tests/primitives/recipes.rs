@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use purlin_ir::{AddressSpace, AxisTag};
 use purlin_sample::config;
 use purlin_transforms::primitives::{
-    Assume, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames, PrefetchArray,
-    SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,
+    Assume, ChangeLayout, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames,
+    PrefetchArray, SetAddressSpace, SplitIname, TagIname, Tail, UnrollIname,
 };
 use purlin_transforms::{Recipe, Selection, Step, primitives};
 use std::collections::BTreeSet;
@@ -109,6 +109,25 @@ fn refuses_an_unknown_step() {
         message.starts_with("not a recipe: unknown variant `splt_iname`, expected one of `alias_storage`, ")
     );
     assert!(message.contains("`split_iname`"), "{message}");
+}
+
+/// Layouts are read with the recipe, in whatever way their text is written.
+#[test]
+fn layouts_are_read_with_the_recipe() {
+    let json =
+        |layout: &str| format!(r#"{{"steps": [{{"change_layout": {{"var": "x", "layout": "{layout}"}}}}]}}"#);
+    let read = |layout: &str| Recipe::from_json(&json(layout)).unwrap();
+    let step = |layout: &str| Recipe::default().then(ChangeLayout::new("x", layout.parse().unwrap()));
+    assert_eq!(read(""), step(""));
+    assert_eq!(read(" strides(1,n)  vector( 0 )"), step("strides(1, n) vector(0)"));
+    assert!(read("strides(1,n)").to_json().unwrap().contains(r#""layout": "strides(1, n)""#));
+    let needed = "write `strides(…)` with one stride for each axis, `vector(axis)`, or both";
+    for (layout, word) in [("row-major", "row"), ("local", "local"), ("storage(b)", "storage")] {
+        let message = refusal(&json(layout));
+        let start =
+            format!("not a recipe: `{layout}` is no layout: `{word}` is no part of a layout; {needed}");
+        assert!(message.starts_with(&start), "{message}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::blocks::{gathers_first, statements};
 use super::tiles::Tiles;
-use super::{Axes, MultiLevelTiling};
+use super::{Axes, Shape};
 use crate::program::CellProgram;
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Schedule, TransformError};
@@ -11,12 +11,12 @@ use purlin_transforms::{Schedule, TransformError};
 /// component in registers, else one.
 pub(super) fn gathered_parts(
     s: &mut Schedule,
-    args: &MultiLevelTiling,
+    shape: Shape,
     program: &CellProgram,
 ) -> Result<Vec<Vec<Array>>, TransformError> {
     let mut parts: Vec<Vec<Array>> = program.gathers.iter().map(|g| vec![g.array.clone()]).collect();
     for k in program.evaluated() {
-        if !args.staged && program.gathers[k].components.is_some() {
+        if !shape.staged && program.gathers[k].components.is_some() {
             parts[k] = s.separate(&program.gathers[k].array, 1)?;
         }
     }
@@ -46,12 +46,12 @@ pub(super) struct CellsOfTiles {
 /// The cells of a group go inside the loops over tiles.
 pub(super) fn group(
     s: &mut Schedule,
-    args: &MultiLevelTiling,
+    shape: Shape,
     program: &CellProgram,
     parts: &[Vec<Array>],
     blocks: &[Tiles<'_>],
 ) -> Result<Group, TransformError> {
-    let [group, first] = s.split_as(&program.cells.cell, args.cells, ["cell_group", "cell_item"])?;
+    let [group, first] = s.split_as(&program.cells.cell, shape.cells, ["cell_group", "cell_item"])?;
     let mut of_cell: Vec<&Array> = program.per_cell.iter().collect();
     for tiles in blocks {
         of_cell.push(&tiles.sizes.accumulation.vector);
@@ -68,7 +68,7 @@ pub(super) fn group(
         }
     }
     let mut around = Group { group, geometry: first, gathers: Vec::new(), tiles: Vec::new() };
-    if args.staged {
+    if shape.staged {
         around.gathers_by_themselves(s, program)?;
     }
     // on curved cells nothing is the same at all points: then the first tiles have the loop

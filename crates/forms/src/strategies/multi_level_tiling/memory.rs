@@ -2,7 +2,7 @@
 
 use super::cells::Group;
 use super::tiles::{Stages, named};
-use super::{Axes, MultiLevelTiling};
+use super::{Axes, Shape};
 use crate::program::CellProgram;
 use crate::strategies::staging::{CellNest, flat, to_local};
 use purlin_ir::{AddressSpace, Kernel};
@@ -13,13 +13,13 @@ use purlin_transforms::{Schedule, TransformError};
 /// Degrees of freedom of all cells of the group to local memory, and results from there.
 pub(super) fn through_local(
     s: &mut Schedule,
-    args: &MultiLevelTiling,
+    shape: Shape,
     program: &CellProgram,
     group: &Group,
     blocks: &[Stages<'_>],
     components: &[Option<Loop>],
 ) -> Result<Axes, TransformError> {
-    let items = [args.cells, args.work_items_per_cell];
+    let items = [shape.cells, shape.work_items];
     let mut flats = Vec::new();
     for k in program.evaluated() {
         let g = &program.gathers[k];
@@ -34,12 +34,12 @@ pub(super) fn through_local(
     }
     for stages in blocks {
         if let (Some(staged), Some(cells)) = (&stages.tiles.staged, &stages.commit_cells) {
-            flats.push(flat(s, &staged.nest(cells, args.quad_rows), "commit", items)?);
+            flats.push(flat(s, &staged.nest(cells, shape.quad_rows), "commit", items)?);
         }
     }
     let mut axes = Axes::default();
     for flat in flats {
-        if flat.has_few_rounds(args.cells, items) {
+        if flat.has_few_rounds(shape.cells, items) {
             axes.unrolled.push(flat.round);
         }
         let mut items = flat.items.into_iter();
@@ -52,7 +52,7 @@ pub(super) fn through_local(
 /// §4.2.2: degrees of freedom of a column tile to registers.
 pub(super) fn to_registers(
     s: &mut Schedule,
-    args: &MultiLevelTiling,
+    shape: Shape,
     program: &CellProgram,
     parts: &[Vec<Array>],
     blocks: &[Stages<'_>],
@@ -62,7 +62,7 @@ pub(super) fn to_registers(
     for stages in blocks {
         let sizes = &stages.tiles.sizes;
         for (e, evaluation) in sizes.block.evaluations.iter().enumerate() {
-            if !sizes.keeps_columns(args, program, e) {
+            if !sizes.keeps_columns(shape, program, e) {
                 continue;
             }
             let (mut tiles, cell) = (Vec::new(), &stages.evaluations[e].cell);
@@ -112,12 +112,12 @@ fn is_read_in(kernel: &Kernel, array: &Array, iname: &Loop) -> bool {
 /// The factors of the products, which all work-items of a cell read.
 pub(super) fn factors_to_local(
     s: &mut Schedule,
-    args: &MultiLevelTiling,
+    shape: Shape,
     blocks: &[Stages<'_>],
 ) -> Result<(), TransformError> {
     for sizes in blocks.iter().map(|stages| &stages.tiles.sizes) {
         for factor in &sizes.block.factors {
-            match args.staged {
+            match shape.staged {
                 true => to_local(s, factor, sizes.quad_tile, 1)?,
                 false => s.apply(SetAddressSpace::new(factor, AddressSpace::Local)).map(drop)?,
             }
@@ -130,7 +130,7 @@ pub(super) fn factors_to_local(
 /// the tags: the placement of every prefetch is that of the result, and no step of placing follows.
 pub(super) fn prefetch(
     s: &mut Schedule,
-    args: &MultiLevelTiling,
+    shape: Shape,
     program: &CellProgram,
     blocks: &[Stages<'_>],
 ) -> Result<(), TransformError> {
@@ -142,7 +142,7 @@ pub(super) fn prefetch(
         let nests = evaluations.map(|((e, columns), cols)| {
             (&columns.tile, &e.tables, e.function.as_str(), sizes.eval_rows, *cols)
         });
-        let products = (&tiles.quad_col_tile, &block.tables, "quad", sizes.quad_cols, args.quad_rows);
+        let products = (&tiles.quad_col_tile, &block.tables, "quad", sizes.quad_cols, shape.quad_rows);
         for (at, tables, name, points, others) in nests.chain([products]) {
             for (k, table) in tables.iter().enumerate() {
                 let mut fetch = PrefetchArray::new(table, at, AddressSpace::Local);
@@ -150,7 +150,7 @@ pub(super) fn prefetch(
                 if sizes.quad_tile < block.points && sizes.quad_tile % points != 0 {
                     fetch = fetch.exactly();
                 }
-                let fetch = fetch.by_work_items([args.cells, args.work_items_per_cell]);
+                let fetch = fetch.by_work_items([shape.cells, shape.work_items]);
                 let (tile, _) = s.prefetch_as(fetch, &format!("{table}_{name}"))?;
                 if points * others == 1 {
                     continue; // a scalar shares no buffer

@@ -7,41 +7,13 @@ mod tiles;
 use super::blocks::{Accumulation, accumulations};
 use super::single_cell::make_atomic;
 use super::staging::roll_gathers;
-use super::{StrategyError, applied};
+use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Evaluation};
+use crate::tiling::{TilingParameters, TilingSizes};
 use purlin_ir::{AxisTag, Kernel};
 use purlin_transforms::primitives::MoveInsns;
 use purlin_transforms::schedule::Loop;
 use purlin_transforms::{Recipe, Schedule, TransformError};
-
-/// Arguments of [`multi_level_tiling`], with the document's symbols.
-///
-/// Sizes of tiles are those of every quadrature loop; one with fewer points than a tile has them
-/// all in one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct MultiLevelTiling {
-    /// Cells of a work-group (*N*_c), on `l.0`.
-    pub cells: i64,
-    /// Work-items that share a cell (*N*_WI), on `l.1`.
-    pub work_items_per_cell: i64,
-    /// Quadrature points of a tile (*T*^Q).
-    pub quad_tile: i64,
-    /// Rows, which are quadrature points, of a tile of the evaluation stage (*T*_e^r).
-    pub eval_rows: i64,
-    /// Columns, which are degrees of freedom, of a tile of the evaluation stage (*T*_e^c), one for
-    /// each evaluation of a function in textual order; if `staged`, one for all functions of a
-    /// quadrature loop with the same matrices.
-    pub eval_cols: Vec<i64>,
-    /// Rows, which are test functions, of a tile of the quadrature stage (*T*_q^r).
-    pub quad_rows: i64,
-    /// Columns, which are quadrature points, of a tile of the quadrature stage (*T*_q^c).
-    pub quad_cols: i64,
-    /// Beyond the document: degrees of freedom of the cells of a group, and what is added to the
-    /// result, go through local memory, read and updated by consecutive work-items; functions with
-    /// the same matrices share their tiles (and one of `eval_cols`); rows of local arrays have an
-    /// odd number of words.
-    pub staged: bool,
-}
 
 /// Most sums and degrees of freedom of a column tile that a work-item keeps in registers together;
 /// beyond, degrees of freedom are read when their column's turn comes. A work-item has 127
@@ -53,11 +25,15 @@ pub const MAX_KEPT: i64 = 100;
 /// Most multiplications of a column tile that are written out.
 const MAX_UNROLLED: i64 = 2048;
 
+/// Most work-items of a group on any device.
+const MAX_GROUP: u64 = 1024;
+
 /// Tiles the small matrix-vector products of an operator action and maps cells and rows onto a
-/// group of `cells × work_items_per_cell` work-items.
+/// group of `cells × work_items_per_cell` work-items, on `l.0` and `l.1`.
 ///
-/// Every quadrature loop is tiled by itself, with an element vector of its own; geometry and
-/// gathered degrees of freedom are shared. Returns the kernel and the recipe that made it.
+/// Every quadrature loop is tiled by itself, with an element vector of its own; one with fewer
+/// points than a tile has them all in one. Geometry and gathered degrees of freedom are shared.
+/// Evaluations are in textual order. Returns the kernel and the recipe that made it.
 ///
 /// # Errors
 /// Tables of which facets read entries of their own, a parameter out of its bounds, or a step that
@@ -68,46 +44,98 @@ const MAX_UNROLLED: i64 = 2048;
 pub fn multi_level_tiling(
     kernel: &Kernel,
     program: &CellProgram,
-    args: &MultiLevelTiling,
+    parameters: &TilingParameters,
 ) -> Result<(Kernel, Recipe), StrategyError> {
     let program = program.with_tiles_of_tables(kernel)?;
-    let shared = args.staged.then(|| program.with_shared_columns());
-    args.check(shared.as_ref().unwrap_or(program))?;
+    let shape = Shape::new(parameters, program, false)?;
+    applied(kernel, |s| tile(s, program, parameters, shape))
+}
+
+/// As [`multi_level_tiling`], and beyond the source: degrees of freedom of the cells of a group, and
+/// what is added to the result, go through local memory, read and updated by consecutive
+/// work-items.
+///
+/// Functions of a quadrature loop with the same matrices share their tiles, and one of
+/// `eval_cols`. Rows of local arrays have an odd number of words.
+///
+/// # Errors
+/// As [`multi_level_tiling`].
+pub fn staged_multi_level_tiling(
+    kernel: &Kernel,
+    program: &CellProgram,
+    parameters: &TilingParameters,
+) -> Result<(Kernel, Recipe), StrategyError> {
+    let program = program.with_tiles_of_tables(kernel)?;
+    let shared = program.with_shared_columns();
+    let shape = Shape::new(parameters, &shared, true)?;
     applied(kernel, |s| {
-        if args.staged {
-            share_columns(s, program)?;
-        }
-        tile(s, shared.as_ref().unwrap_or(program), args)
+        share_columns(s, program)?;
+        tile(s, &shared, parameters, shape)
     })
 }
 
-fn tile(s: &mut Schedule, program: &CellProgram, args: &MultiLevelTiling) -> Result<(), TransformError> {
-    let components = if args.staged { roll_gathers(s, program)? } else { Vec::new() };
+/// What all quadrature loops share of the parameters.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Cells of a group.
+    cells: i64,
+    /// Work-items of a cell.
+    work_items: i64,
+    /// Rows of a tile of the products.
+    quad_rows: i64,
+    /// Whether degrees of freedom and results go through local memory.
+    staged: bool,
+}
+
+impl Shape {
+    /// Those of parameters that suit the sizes of a program and any device.
+    fn new(p: &TilingParameters, program: &CellProgram, staged: bool) -> Result<Self, StrategyError> {
+        p.within(&TilingSizes::of(program))?;
+        if p.work_group() > MAX_GROUP {
+            return Err(StrategyError::Parameter {
+                symbol: "the size of a group, N_c N_WI,".into(),
+                found: p.work_group(),
+                needed: format!("1 to {MAX_GROUP}, the work-items of a group on any device"),
+            });
+        }
+        let [cells, work_items, quad_rows] = [p.cells, p.work_items_per_cell, p.quad_rows].map(length);
+        Ok(Self { cells, work_items, quad_rows, staged })
+    }
+}
+
+fn tile(
+    s: &mut Schedule,
+    program: &CellProgram,
+    parameters: &TilingParameters,
+    shape: Shape,
+) -> Result<(), TransformError> {
+    let components = if shape.staged { roll_gathers(s, program)? } else { Vec::new() };
 
     // each quadrature loop with its element vector, in tiles
     let accumulations = accumulations(s, program)?;
-    let mut columns = args.eval_cols.iter().copied();
+    let mut columns = parameters.eval_cols.iter().copied().map(length);
     let blocks = program.blocks.iter().zip(accumulations);
-    let blocks = blocks.map(|(block, accumulation)| BlockSizes::new(args, block, accumulation, &mut columns));
+    let blocks =
+        blocks.map(|(block, accumulation)| BlockSizes::new(parameters, block, accumulation, &mut columns));
     let mut tiled = Vec::new();
     for block in blocks.collect::<Vec<_>>() {
-        tiled.push(tiles::matrices(s, args, block)?);
+        tiled.push(tiles::matrices(s, shape, block)?);
     }
 
     // the cells of a group around each stage of each tile
-    let parts = cells::gathered_parts(s, args, program)?;
-    let group = cells::group(s, args, program, &parts, &tiled)?;
+    let parts = cells::gathered_parts(s, shape, program)?;
+    let group = cells::group(s, shape, program, &parts, &tiled)?;
     let mut nests = Vec::new();
     for (tiles, cells) in tiled.into_iter().zip(&group.tiles) {
         nests.push(tiles::stages(s, tiles, cells)?);
     }
 
     // memory: degrees of freedom, factors, tiles of the matrices
-    let moved = match args.staged {
-        true => memory::through_local(s, args, program, &group, &nests, &components)?,
-        false => memory::to_registers(s, args, program, &parts, &nests)?,
+    let moved = match shape.staged {
+        true => memory::through_local(s, shape, program, &group, &nests, &components)?,
+        false => memory::to_registers(s, shape, program, &parts, &nests)?,
     };
-    memory::factors_to_local(s, args, &nests)?;
+    memory::factors_to_local(s, shape, &nests)?;
     let commits: Vec<_> = nests.iter().flat_map(|n| n.commits()).collect();
     make_atomic(s, &commits)?;
     let mut axes = Axes { unrolled: moved.unrolled, cells: moved.cells, items: moved.items };
@@ -117,7 +145,7 @@ fn tile(s: &mut Schedule, program: &CellProgram, args: &MultiLevelTiling) -> Res
     s.tag(&group.group, AxisTag::Group(0))?;
     s.tag_all(&axes.cells, AxisTag::Local(0))?;
     s.tag_all(&axes.items, AxisTag::Local(1))?;
-    memory::prefetch(s, args, program, &nests)
+    memory::prefetch(s, shape, program, &nests)
 }
 
 /// Where loops go.
@@ -143,73 +171,33 @@ struct BlockSizes<'p> {
 
 impl<'p> BlockSizes<'p> {
     fn new(
-        args: &MultiLevelTiling,
+        parameters: &TilingParameters,
         block: &'p Block,
         accumulation: Accumulation,
         columns: &mut impl Iterator<Item = i64>,
     ) -> Self {
-        let quad_tile = args.quad_tile.min(block.points);
+        let quad_tile = length(parameters.quad_tile).min(block.points);
         Self {
             block,
             accumulation,
             quad_tile,
-            eval_rows: args.eval_rows.min(quad_tile),
-            quad_cols: args.quad_cols.min(quad_tile),
+            eval_rows: length(parameters.eval_rows).min(quad_tile),
+            quad_cols: length(parameters.quad_cols).min(quad_tile),
             eval_cols: columns.take(block.evaluations.len()).collect(),
         }
     }
 
     /// Whether the degrees of freedom of a column tile are read before it is multiplied, into
     /// registers.
-    fn keeps_columns(&self, args: &MultiLevelTiling, program: &CellProgram, e: usize) -> bool {
-        let rounds = (self.eval_rows + args.work_items_per_cell - 1) / args.work_items_per_cell;
+    fn keeps_columns(&self, shape: Shape, program: &CellProgram, e: usize) -> bool {
+        let rounds = (self.eval_rows + shape.work_items - 1) / shape.work_items;
         let outputs = |e: &Evaluation| e.outputs.len() as i64;
         let sums = rounds * self.block.evaluations.iter().map(outputs).sum::<i64>();
         let (evaluation, cols) = (&self.block.evaluations[e], self.eval_cols[e]);
         let values: i64 = program.inputs(evaluation).map(|g| g.components.unwrap_or(1)).sum();
-        !args.staged
+        !shape.staged
             && sums + cols * values <= MAX_KEPT
             && cols * rounds * outputs(evaluation) <= MAX_UNROLLED
-    }
-}
-
-impl MultiLevelTiling {
-    /// Whether the parameters suit the sizes.
-    fn check(&self, program: &CellProgram) -> Result<(), StrategyError> {
-        let within = |what: &str, found: i64, most: i64, of: &str| {
-            if (1..=most).contains(&found) {
-                return Ok(());
-            }
-            Err(StrategyError::Parameter { symbol: what.into(), found, needed: format!("1 to {most}, {of}") })
-        };
-        let group = "the work-items of a group on any device";
-        within("the number of cells of a group, N_c,", self.cells, 1024, group)?;
-        within("the number of work-items of a cell, N_WI,", self.work_items_per_cell, 1024, group)?;
-        within("the size of a group, N_c N_WI,", self.cells * self.work_items_per_cell, 1024, group)?;
-        let points = match program.blocks.len() {
-            1 => "the number of quadrature points Q",
-            _ => "the largest number of quadrature points Q",
-        };
-        let most = program.blocks.iter().map(|b| b.points).max().unwrap_or(0);
-        within("the quadrature tile T^Q", self.quad_tile, most, points)?;
-        let tile = "the quadrature tile T^Q";
-        within("the row tile T_e^r of the evaluation", self.eval_rows, self.quad_tile, tile)?;
-        within("the column tile T_q^c of the quadrature", self.quad_cols, self.quad_tile, tile)?;
-        let rows = "the number of test functions n_W";
-        within("the row tile T_q^r of the quadrature", self.quad_rows, program.element.count, rows)?;
-        let evaluations: Vec<&Evaluation> = program.blocks.iter().flat_map(|b| &b.evaluations).collect();
-        if self.eval_cols.len() != evaluations.len() {
-            return Err(StrategyError::Parameter {
-                symbol: "the number of column tiles T_e^c".into(),
-                found: self.eval_cols.len() as i64,
-                needed: format!("{}, one for each function that is evaluated", evaluations.len()),
-            });
-        }
-        for (cols, evaluation) in self.eval_cols.iter().zip(evaluations) {
-            let what = format!("the column tile T_e^c of `{}`", evaluation.function);
-            within(&what, *cols, evaluation.count, "the number of its degrees of freedom in a cell")?;
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tiles of a quadrature loop: of its points, of the matrices, and the nests of its stages.
 
 use super::cells::CellsOfTiles;
-use super::{Axes, BlockSizes, MultiLevelTiling};
+use super::{Axes, BlockSizes, Shape};
 use crate::program::Evaluation;
 use crate::strategies::staging::{Staged, stage_results};
 use purlin_transforms::primitives::{ContractArray, MoveInsns, SinkAccumulation, SplitArrayAxis};
@@ -46,7 +46,7 @@ pub(super) struct Tiles<'p> {
 /// of a cell.
 pub(super) fn matrices<'p>(
     s: &mut Schedule,
-    args: &MultiLevelTiling,
+    shape: Shape,
     sizes: BlockSizes<'p>,
 ) -> Result<Tiles<'p>, TransformError> {
     let (block, of) = (sizes.block, &sizes.accumulation);
@@ -58,7 +58,7 @@ pub(super) fn matrices<'p>(
     let quad_point = s.distribute_one(&eval_point, &block.rows, "quad_point")?;
     s.apply(MoveInsns::before([&of.zero], &quad_point))?;
 
-    let items = args.work_items_per_cell;
+    let items = shape.work_items;
     let [eval_row_tile, eval_row] = s.split_as(eval_point, sizes.eval_rows, ["eval_row_tile", "eval_row"])?;
     let eval = rows(s, eval_row, items, "eval")?;
     let mut columns = Vec::new();
@@ -67,13 +67,13 @@ pub(super) fn matrices<'p>(
         columns.push(Columns { tile, col });
     }
     let [quad_col_tile, quad_col] = s.split_as(quad_point, sizes.quad_cols, ["quad_col_tile", "quad_col"])?;
-    let [quad_row_tile, row] = s.split_as(&of.zero, args.quad_rows, ["quad_row_tile", "zero_row"])?;
+    let [quad_row_tile, row] = s.split_as(&of.zero, shape.quad_rows, ["quad_row_tile", "zero_row"])?;
     let zero = rows(s, row, items, "zero")?;
-    let [sum_row_tile, row] = s.split_as(&block.rows, args.quad_rows, ["sum_row_tile", "sum_row"])?;
+    let [sum_row_tile, row] = s.split_as(&block.rows, shape.quad_rows, ["sum_row_tile", "sum_row"])?;
     let sum = rows(s, row, items, "sum")?;
     let [scatter_row_tile, row] =
-        s.split_as(&of.scatter, args.quad_rows, ["scatter_row_tile", "scatter_row"])?;
-    let staged = match args.staged {
+        s.split_as(&of.scatter, shape.quad_rows, ["scatter_row_tile", "scatter_row"])?;
+    let staged = match shape.staged {
         true => Some(stage_results(s, &of.commits, &row, "commit_row")?),
         false => None,
     };
@@ -82,7 +82,7 @@ pub(super) fn matrices<'p>(
     s.interchange(&quad_col_tile, &sum_row_tile)?;
     s.fuse(&quad_row_tile, sum_row_tile)?;
     s.fuse(&quad_row_tile, scatter_row_tile)?;
-    s.apply(SplitArrayAxis { var: String::from(&of.vector), axis: 0, factor: args.quad_rows })?;
+    s.apply(SplitArrayAxis { var: String::from(&of.vector), axis: 0, factor: shape.quad_rows })?;
     s.apply(ContractArray::new(&of.vector, 0))?;
     s.apply(SplitArrayAxis { var: String::from(&of.vector), axis: 0, factor: items })?;
     Ok(Tiles {

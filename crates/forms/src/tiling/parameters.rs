@@ -30,7 +30,7 @@ pub struct TilingParameters {
 /// Sizes below this keep every quantity in 64 bits.
 const MAX_SIZE: u64 = 1 << 14;
 /// Work-items and cells of a work-group: four times what any device of today takes.
-pub(crate) const MAX_WORK_GROUP: u64 = 1 << 12;
+pub const MAX_WORK_GROUP: u64 = 1 << 12;
 /// Functions of a form.
 const MAX_SPACES: usize = 64;
 
@@ -110,6 +110,11 @@ impl TilingParameters {
     /// Kulkarni & Klöckner 2025, the ranges of equations (34)–(39).
     pub fn check(&self, sizes: &TilingSizes) -> Result<(), TilingError> {
         sizes.check()?;
+        self.within(sizes)
+    }
+
+    /// As [`Self::check`], for sizes that are those of a kernel.
+    pub(crate) fn within(&self, sizes: &TilingSizes) -> Result<(), TilingError> {
         if self.eval_cols.len() != sizes.trial.len() {
             let names: Vec<String> = sizes.trial.iter().map(|s| format!("`{}`", s.name)).collect();
             return Err(TilingError::Columns {

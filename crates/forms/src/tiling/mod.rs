@@ -2,7 +2,7 @@
 //! problem's sizes.
 //!
 //! ```
-//! use purlin_autotune::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+//! use purlin_forms::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 //!
 //! // Laplace on tetrahedra, P4, 24 quadrature points; the parameters of Kulkarni & Klöckner 2025, Table 7.
 //! let sizes = TilingSizes {
@@ -23,14 +23,15 @@
 //! let tiling = Tiling::new(&sizes, &parameters)?;
 //! assert_eq!(tiling.local_words(), 3 * 35 * 5 + 64 * 24 * 3);
 //! assert_eq!(tiling.barriers(), 2 * 5 + 2 * 5 + 2);
-//! # Ok::<(), purlin_autotune::TilingError>(())
+//! # Ok::<(), purlin_forms::tiling::TilingError>(())
 //! ```
 
+mod of_program;
 mod parameters;
 mod quantities;
 mod sizes;
 
-pub(crate) use parameters::MAX_WORK_GROUP;
-pub use parameters::{TilingError, TilingParameters};
+pub use of_program::{staged_tiling_sizes, tiling_sizes};
+pub use parameters::{MAX_WORK_GROUP, TilingError, TilingParameters};
 pub use quantities::Tiling;
 pub use sizes::{SpaceSizes, TilingSizes};

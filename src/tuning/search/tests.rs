@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::device_model::known_devices;
-use crate::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use purlin_autotune::known_devices;
+use purlin_forms::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use purlin_runtime::DeviceModel;
 use rayon::prelude::*;
 use std::collections::BTreeSet;

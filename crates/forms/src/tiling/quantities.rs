@@ -28,7 +28,11 @@ impl<'a> Tiling<'a> {
     }
 
     /// Joins both; the caller has made the parameters from the sizes.
-    pub(crate) fn trusted(sizes: &'a TilingSizes, parameters: &'a TilingParameters) -> Self {
+    ///
+    /// For searches, which join millions of them. Of parameters that [`TilingParameters::check`] refuses,
+    /// quantities may be wrong or panic.
+    #[must_use]
+    pub fn trusted(sizes: &'a TilingSizes, parameters: &'a TilingParameters) -> Self {
         Self { sizes, parameters }
     }
 

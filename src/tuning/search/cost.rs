@@ -1,6 +1,6 @@
 //! The predicted time of a candidate.
 
-use crate::tiling::Tiling;
+use purlin_forms::tiling::Tiling;
 use purlin_runtime::{DeviceModel, Occupancy};
 
 /// The cost model of Kulkarni & Klöckner 2025 for a device.

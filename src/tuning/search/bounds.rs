@@ -1,6 +1,6 @@
 //! What a candidate has to meet.
 
-use crate::tiling::{MAX_WORK_GROUP, TilingSizes};
+use purlin_forms::tiling::{MAX_WORK_GROUP, TilingSizes};
 use purlin_runtime::Occupancy;
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,154 @@
+//! How a kernel is mapped onto a device: the strategies of [`crate::strategies`] as data.
+
+use crate::program::CellKernel;
+use crate::strategies::{
+    PointTiles, SingleCell, StagedCells, StrategyError, SummedCells, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, summed_cells,
+};
+use crate::tiling::TilingParameters;
+use purlin_ir::Kernel;
+use purlin_transforms::Recipe;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a kernel is mapped onto a device: a strategy with its parameters, which the tuner chooses
+/// and records.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "snake_case")]
+pub enum Mapping {
+    /// As it is written: everything in order, on one work-item.
+    Sequential,
+    /// One cell a work-item (Kulkarni & Klöckner 2025, §4.1).
+    SingleCell {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
+    /// One cell a work-item, tables in constant memory.
+    ConstantCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
+    /// One cell a work-item, tables in constant memory, several quadrature points in one loop over
+    /// degrees of freedom.
+    PointTiles {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+        /// Maximum of the sums of a work-item in one loop.
+        sums: u64,
+    },
+    /// One cell a work-item, gather and scatter through local memory.
+    StagedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+        /// Whether the tables are in constant memory.
+        constant_tables: bool,
+    },
+    /// One cell a work-item, tables in constant memory where `constant_tables` says, and what the
+    /// cells of a group add to one number summed in a tree: functionals.
+    SummedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+        /// Whether the tables are in constant memory.
+        constant_tables: bool,
+    },
+    /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
+    Tiling(TilingParameters),
+    /// The same with gather and scatter through local memory, and one tile of a matrix for all
+    /// functions that are evaluated with it.
+    StagedTiling(TilingParameters),
+    /// Values for the holes of a schedule, which belongs to the kernel.
+    Schedule {
+        /// The values by hole, as the text of a schedule has them.
+        values: BTreeMap<String, String>,
+    },
+}
+
+impl Mapping {
+    /// One cell a work-item, 32 cells a work-group (Kulkarni & Klöckner 2025, §4.1).
+    pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
+
+    /// Whether one work-item does one cell.
+    #[must_use]
+    pub fn is_single_cell(&self) -> bool {
+        matches!(self, Self::SingleCell { .. })
+    }
+
+    /// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that
+    /// made it.
+    ///
+    /// # Errors
+    /// A kernel without the roles that the mapping needs, the parameter that makes no sense, the
+    /// step that was refused; values of holes, which belong to a schedule.
+    pub fn apply(&self, form: &impl CellKernel) -> Result<(Kernel, Recipe), MappingError> {
+        Ok(match self {
+            Self::Sequential => (form.kernel().clone(), Recipe::default()),
+            Self::SingleCell { cells } => single_cell(form, *cells, false)?,
+            Self::ConstantCells { cells } => single_cell(form, *cells, true)?,
+            Self::PointTiles { cells, sums } => {
+                let args = PointTiles { work_group: *cells, sums: *sums, constant_tables: true };
+                point_tiles(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
+            Self::StagedCells { cells, constant_tables } => {
+                let args = StagedCells { work_group: *cells, constant_tables: *constant_tables };
+                staged_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
+            Self::SummedCells { cells, constant_tables } => {
+                let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
+                summed_cells(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
+            }
+            Self::Tiling(p) => {
+                multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
+            }
+            Self::StagedTiling(p) => {
+                staged_multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
+            }
+            Self::Schedule { .. } => return Err(MappingError::NoSchedule),
+        })
+    }
+}
+
+/// A mapping that was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MappingError {
+    /// Its strategy does not suit the kernel.
+    #[error(transparent)]
+    Strategy(#[from] StrategyError),
+    /// The mapping has values for the holes of a schedule, and there is none.
+    #[error("values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE")]
+    NoSchedule,
+}
+
+type Mapped = Result<(Kernel, Recipe), StrategyError>;
+
+fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
+    let args = SingleCell { work_group: cells, constant_tables };
+    single_cell_per_work_item(form.kernel(), &*form.cell_loop()?, &args)
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sequential => f.write_str("as it is written"),
+            Self::SingleCell { cells } => write!(f, "single cell, {cells} a group"),
+            Self::ConstantCells { cells } => write!(f, "single cell, {cells} a group, constant tables"),
+            Self::PointTiles { cells, sums } => {
+                write!(f, "tiles of points, {cells} cells a group, {sums} sums, constant tables")
+            }
+            Self::StagedCells { cells, constant_tables } => {
+                let tables = if *constant_tables { ", constant tables" } else { "" };
+                write!(f, "staged cells, {cells} a group{tables}")
+            }
+            Self::SummedCells { cells, constant_tables } => {
+                let tables = if *constant_tables { ", constant tables" } else { "" };
+                write!(f, "summed cells, {cells} a group{tables}")
+            }
+            Self::Tiling(tiling) => tiling.fmt(f),
+            Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
+            Self::Schedule { values } => {
+                let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                f.write_str(&values.join(", "))
+            }
+        }
+    }
+}
