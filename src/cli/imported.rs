@@ -8,6 +8,7 @@ use super::values::read_mesh;
 use purlin::Random;
 use purlin::autotune::{Candidate, Mapping};
 use purlin::forms::program::CellKernel;
+use purlin::tuning::factorised;
 use purlin::tuning::known::is_functional;
 
 /// Divisions of a side of the unit mesh, by dimension: the interpreter judges the result.
@@ -54,12 +55,14 @@ pub fn kernels_of(source: Source, what: &str) -> Vec<Source> {
     }
 }
 
-/// Mappings of one entity to a work-item: those of kernels that no other strategy takes.
+/// Mappings of one entity to a work-item: those of kernels that no other strategy takes, and of
+/// squares and cubes.
 pub fn single_cells(form: &impl CellKernel) -> Vec<Candidate> {
     let sizes = [32, 64, 128, 256];
     let plain = sizes.map(|cells| Mapping::SingleCell { cells });
     let constant = sizes.map(|cells| Mapping::ConstantCells { cells });
     let summed = sizes.map(|cells| Mapping::SummedCells { cells, constant_tables: true });
     let summed = summed.into_iter().filter(|_| is_functional(form));
-    plain.into_iter().chain(constant).chain(summed).map(Candidate::unranked).collect()
+    let all = plain.into_iter().chain(constant).chain(summed).map(Candidate::unranked);
+    all.chain(factorised(form)).collect()
 }

@@ -308,6 +308,7 @@ fn finish(
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::SummedCells { .. }
+        | Mapping::FactorisedCells { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

@@ -6,7 +6,7 @@ use purlin_autotune::{
     TilingParameters, staged_tilings,
 };
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::MAX_KEPT;
+use purlin_forms::strategies::{MAX_KEPT, is_factorable};
 use purlin_ir::{Kernel, VarKind, Variable};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and
@@ -124,7 +124,7 @@ impl<'m> Choice<'m> {
 }
 
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
-/// small, the `budget` best ranked tilings, and half as many staged ones; tilings not of facets,
+/// small, sums axis by axis if they are tensor products, the `budget` best ranked tilings, and half as many staged ones; tilings not of facets,
 /// each of which reads entries of the tables of its own.
 ///
 /// # Errors
@@ -141,6 +141,7 @@ pub fn candidates(
         return Ok(found);
     }
     found.extend(Candidate::beyond_single_cell(table_bytes(form.kernel())));
+    found.extend(factorised(form));
     if !form.program()?.shares_tables {
         return Ok(found);
     }
@@ -148,6 +149,13 @@ pub fn candidates(
     let largest = model.occupancy.as_ref().map_or(u64::MAX, |o| o.local_bytes_per_group);
     found.extend(staged(form, local_bytes.min(largest), budget.div_ceil(2))?);
     Ok(found)
+}
+
+/// Sums axis by axis, for kernels with tables of tensor products.
+#[must_use]
+pub fn factorised(form: &impl CellKernel) -> Vec<Candidate> {
+    let groups: &[u64] = if is_factorable(form.kernel()) { &[1, 2, 4, 8, 16, 32] } else { &[] };
+    groups.iter().map(|cells| Candidate::unranked(Mapping::FactorisedCells { cells: *cells })).collect()
 }
 
 /// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.

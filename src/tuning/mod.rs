@@ -14,7 +14,7 @@ mod sample;
 mod session;
 mod similar;
 
-pub use candidates::{CandidatesError, Choice, candidates, table_bytes};
+pub use candidates::{CandidatesError, Choice, candidates, factorised, table_bytes};
 pub use case::{CaseError, CaseMesh, FormCase};
 pub use session::{CaseInputs, CaseSession};
 
@@ -23,8 +23,8 @@ use purlin_autotune::{Mapping, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::program::CellKernel;
 use purlin_forms::strategies::{
-    MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells, multi_level_tiling,
-    point_tiles, single_cell_per_work_item, staged_cells, summed_cells,
+    FactorisedCells, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells,
+    factorised_cells, multi_level_tiling, point_tiles, single_cell_per_work_item, staged_cells, summed_cells,
 };
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
@@ -68,6 +68,12 @@ pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, R
             form.cell_loop()
                 .map_err(StrategyError::from)
                 .and_then(|cells| summed_cells(form.kernel(), &cells, &strategy))
+        }
+        Mapping::FactorisedCells { cells } => {
+            let strategy = FactorisedCells { work_group: signed(*cells) };
+            form.cell_loop()
+                .map_err(StrategyError::from)
+                .and_then(|cells| factorised_cells(form.kernel(), &cells, &strategy))
         }
         Mapping::Tiling(p) => tiled(form, p, false),
         Mapping::StagedTiling(p) => tiled(form, p, true),

@@ -94,6 +94,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::SummedCells { .. }
+        | Mapping::FactorisedCells { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

@@ -45,6 +45,12 @@ pub enum Mapping {
         /// Whether the tables are in constant memory.
         constant_tables: bool,
     },
+    /// One cell a work-item, contractions with tables of tensor products axis by axis, tables in
+    /// constant memory.
+    FactorisedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
     /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
     /// The same with gather and scatter through local memory, and one tile of a matrix for all
@@ -85,6 +91,7 @@ impl fmt::Display for Mapping {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "summed cells, {cells} a group{tables}")
             }
+            Self::FactorisedCells { cells } => write!(f, "factorised sums, {cells} cells a group"),
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
             Self::Schedule { values } => {

@@ -6,6 +6,7 @@
 //! replays.
 
 mod blocks;
+mod factorised_cells;
 mod multi_level_tiling;
 mod point_tiles;
 mod single_cell;
@@ -14,6 +15,7 @@ mod staging;
 mod sum_factorise;
 mod summed_cells;
 
+pub use factorised_cells::{FactorisedCells, factorised_cells, is_factorable};
 pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};

@@ -165,39 +165,47 @@ fn root(n: i64, dim: u32) -> Option<u32> {
 /// # Errors
 /// A kernel without such a contraction, or a step that was refused.
 pub fn sum_factorise(kernel: &Kernel) -> Result<(Kernel, Recipe), StrategyError> {
+    check_factorable(kernel)?;
+    applied(kernel, |s| factorise_all(s, kernel))
+}
+
+/// Refuses a kernel with nothing to factorise.
+pub(super) fn check_factorable(kernel: &Kernel) -> Result<(), StrategyError> {
     if tensor_contractions(&with_split_sums(kernel)).is_empty() {
         return Err(StrategyError::NoTensorTable);
     }
-    applied(kernel, |s| {
-        for name in sums(kernel) {
-            s.apply(SplitSum::new(name))?;
+    Ok(())
+}
+
+/// The steps of the strategy; `kernel` is the one before all steps of the schedule.
+pub(super) fn factorise_all(s: &mut Schedule, kernel: &Kernel) -> Result<(), TransformError> {
+    for name in sums(kernel) {
+        s.apply(SplitSum::new(name))?;
+    }
+    let all = tensor_contractions(s.kernel());
+    for c in &all {
+        expand_shared(s, c)?;
+    }
+    let mut nests = Vec::with_capacity(all.len());
+    // distributed loops have other names
+    let outside: Vec<bool> = all.iter().map(|c| outer_loop(s, c).as_ref() == Some(&c.rows)).collect();
+    for (c, rows_outside) in all.iter().zip(outside) {
+        let [rows, columns] = isolate(s, c, rows_outside)?;
+        let mut rows = digits(s, rows, c.sizes[0], c.dim)?;
+        if c.reversed {
+            rows.reverse();
         }
-        let all = tensor_contractions(s.kernel());
-        for c in &all {
-            expand_shared(s, c)?;
-        }
-        let mut nests = Vec::with_capacity(all.len());
-        // distributed loops have other names
-        let outside: Vec<bool> = all.iter().map(|c| outer_loop(s, c).as_ref() == Some(&c.rows)).collect();
-        for (c, rows_outside) in all.iter().zip(outside) {
-            let [rows, columns] = isolate(s, c, rows_outside)?;
-            let mut rows = digits(s, rows, c.sizes[0], c.dim)?;
-            if c.reversed {
-                rows.reverse();
-            }
-            nests.push([rows, digits(s, columns, c.sizes[1], c.dim)?]);
-        }
-        // once the loops of all loads of a table have its digits
-        let mut done = BTreeSet::new();
-        for c in all.iter().filter(|c| done.insert(c.table.clone())) {
-            s.apply(c.factor_table())?;
-        }
-        for (c, [rows, columns]) in all.iter().zip(&nests) {
-            factorise(s, c, rows, columns)?;
-        }
-        s.apply(RemoveUnusedVars {})?;
-        Ok(())
-    })
+        nests.push([rows, digits(s, columns, c.sizes[1], c.dim)?]);
+    }
+    // once the loops of all loads of a table have its digits
+    let mut done = BTreeSet::new();
+    for c in all.iter().filter(|c| done.insert(c.table.clone())) {
+        s.apply(c.factor_table())?;
+    }
+    for (c, [rows, columns]) in all.iter().zip(&nests) {
+        factorise(s, c, rows, columns)?;
+    }
+    s.apply(RemoveUnusedVars {}).map(|_| ())
 }
 
 /// Updates by a sum of products with tables.
