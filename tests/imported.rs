@@ -8,7 +8,7 @@ use purlin::codegen::{Options, generate};
 use purlin::forms::import::{Imported, from_json, from_json_with};
 use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
 use purlin::forms::program::CellKernel;
-use purlin::forms::strategies::is_factorable;
+use purlin::forms::strategies::tensor_dimension;
 use purlin::forms::tabulated::{Precision, Role, Space};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, ScalarType};
@@ -70,7 +70,7 @@ fn mappings(kernel: &impl CellKernel, all_kinds: bool) -> Vec<Mapping> {
     if is_functional(kernel) {
         all.push(Mapping::SummedCells { cells: 6, constant_tables: true });
     }
-    if is_factorable(kernel.kernel()) {
+    if tensor_dimension(kernel.kernel()).is_some() {
         all.push(Mapping::FactorisedCells { cells: 4 });
     }
     let Ok(program) = kernel.program() else { return all };

@@ -309,6 +309,7 @@ fn finish(
         | Mapping::StagedCells { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
+        | Mapping::FactorisedPlanes { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

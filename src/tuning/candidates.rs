@@ -1,12 +1,13 @@
 //! Which mappings to try.
 
+use super::known::is_functional;
 use crate::{Random, staged_tiling_sizes, tiling_sizes};
 use purlin_autotune::{
     Candidate, CostModel, DeviceModel, Mapping, NoOccupancy, SearchBounds, SearchSpace, Tiling, TilingError,
     TilingParameters, staged_tilings,
 };
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::{MAX_KEPT, is_factorable};
+use purlin_forms::strategies::{MAX_KEPT, tensor_dimension};
 use purlin_ir::{Kernel, VarKind, Variable};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and
@@ -154,8 +155,13 @@ pub fn candidates(
 /// Sums axis by axis, for kernels with tables of tensor products.
 #[must_use]
 pub fn factorised(form: &impl CellKernel) -> Vec<Candidate> {
-    let groups: &[u64] = if is_factorable(form.kernel()) { &[1, 2, 4, 8, 16, 32] } else { &[] };
-    groups.iter().map(|cells| Candidate::unranked(Mapping::FactorisedCells { cells: *cells })).collect()
+    if tensor_dimension(form.kernel()).is_none() {
+        return Vec::new();
+    }
+    let cells = [1, 2, 4, 8, 16, 32].map(|cells| Mapping::FactorisedCells { cells });
+    let planes = [1, 2, 4, 8].map(|cells| Mapping::FactorisedPlanes { cells });
+    let planes = planes.into_iter().filter(|_| !is_functional(form));
+    cells.into_iter().chain(planes).map(Candidate::unranked).collect()
 }
 
 /// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.

@@ -24,7 +24,7 @@ use purlin_autotune::{
 };
 use purlin_codegen::{Options, Program, generate};
 use purlin_forms::program::CellKernel;
-use purlin_forms::strategies::{adds_to_numbers, is_factorable};
+use purlin_forms::strategies::{adds_to_numbers, tensor_dimension, work_items_of_planes};
 use purlin_ir::Kernel;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
 use purlin_transforms::Recipe;
@@ -52,6 +52,9 @@ const LANES_OF_ANY: Mapping = Mapping::SingleCell { cells: 8 };
 /// takes 0.66 of the time of [`LANES`], of Q3 0.30, and no form on quadrilaterals more than 1.1
 /// (AMD EPYC, one core, 2026-11-22).
 const FACTORISED: Mapping = Mapping::FactorisedCells { cells: 8 };
+
+/// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
+const PLANES_OF_A_GROUP: u64 = 128;
 
 /// Cells of a group for kernels without a cell program on a card: of 32, an H200 holds 1024
 /// work-items a multiprocessor, of 128 it holds 2048. The mixed Poisson action of RT2 and DG1 takes
@@ -164,8 +167,14 @@ pub fn known(
         let mapping = Mapping::SummedCells { cells: GROUP_OF_ANY, constant_tables };
         found.push(Known { mapping, source: Source::Sums });
     }
+    let factorable = tensor_dimension(form.kernel()).is_some_and(|dim| dim as usize == sought.dim);
+    if device.backend == Backend::Cuda && factorable && !is_functional(form) {
+        let planes = work_items_of_planes(form.kernel()).map(|items| (PLANES_OF_A_GROUP / items).max(1));
+        let mapping = planes.map(|cells| Mapping::FactorisedPlanes { cells });
+        found.extend(mapping.map(|mapping| Known { mapping, source: Source::Factorised }));
+    }
     found.extend(shipped(form, sought, device));
-    if device.backend != Backend::Cuda && is_factorable(form.kernel()) {
+    if device.backend != Backend::Cuda && factorable {
         found.push(Known { mapping: FACTORISED, source: Source::Factorised });
     }
     if device.backend == Backend::C {
@@ -453,6 +462,25 @@ mod tests {
         assert_eq!(chosen, Known { mapping, source: Source::Sums });
         let host = device("a processor", Backend::C, "x86_64");
         assert!(known(&lowered, sought, &host, &[]).iter().all(|k| k.source != Source::Sums));
+    }
+
+    /// Sums of squares and cubes are taken axis by axis: on a card by the work-items of a cell.
+    #[test]
+    fn squares_and_cubes_are_factorised() {
+        for (cell, degree, cells) in [(CellShape::Hexahedron, 2, 8), (CellShape::Quadrilateral, 1, 32)] {
+            let space = FunctionSpace::scalar(cell, degree);
+            let form = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
+            let lowered = imported(&form, MatrixResult::Cells);
+            let sought = Sought { case: None, dim: cell.dim() };
+            let found = |device: &DeviceInfo| {
+                let attempt = |k: &Known| mapped(&lowered, &k.mapping, device, &Options::default());
+                super::super::known::first(known(&lowered, sought, device, &[]), attempt).unwrap().0
+            };
+            let factorised = |mapping| Known { mapping, source: Source::Factorised };
+            let card = found(&device("NVIDIA H200", Backend::Cuda, "sm_90"));
+            assert_eq!(card, factorised(Mapping::FactorisedPlanes { cells }));
+            assert_eq!(found(&device("a processor", Backend::C, "x86_64")), factorised(FACTORISED));
+        }
     }
 
     /// Every shipped mapping can be applied to the kernel that it is for, with either quadrature

@@ -23,8 +23,9 @@ use purlin_autotune::{Mapping, Refusal, Stage, TilingParameters, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
 use purlin_forms::program::CellKernel;
 use purlin_forms::strategies::{
-    FactorisedCells, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells,
-    factorised_cells, multi_level_tiling, point_tiles, single_cell_per_work_item, staged_cells, summed_cells,
+    FactorisedCells, FactorisedPlanes, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StrategyError,
+    SummedCells, factorised_cells, factorised_planes, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells, summed_cells,
 };
 use purlin_ir::Kernel;
 use purlin_runtime::cuda::nvrtc;
@@ -74,6 +75,12 @@ pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, R
             form.cell_loop()
                 .map_err(StrategyError::from)
                 .and_then(|cells| factorised_cells(form.kernel(), &cells, &strategy))
+        }
+        Mapping::FactorisedPlanes { cells } => {
+            let strategy = FactorisedPlanes { cells: signed(*cells) };
+            form.cell_loop()
+                .map_err(StrategyError::from)
+                .and_then(|cells| factorised_planes(form.kernel(), &cells, &strategy))
         }
         Mapping::Tiling(p) => tiled(form, p, false),
         Mapping::StagedTiling(p) => tiled(form, p, true),

@@ -95,6 +95,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::StagedCells { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
+        | Mapping::FactorisedPlanes { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

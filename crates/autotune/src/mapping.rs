@@ -51,6 +51,12 @@ pub enum Mapping {
         /// Cells, and so work-items, of a work-group.
         cells: u64,
     },
+    /// Contractions with tables of tensor products axis by axis, a work-item for each point of a
+    /// layer of a cell.
+    FactorisedPlanes {
+        /// Cells of a work-group.
+        cells: u64,
+    },
     /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
     /// The same with gather and scatter through local memory, and one tile of a matrix for all
@@ -92,6 +98,9 @@ impl fmt::Display for Mapping {
                 write!(f, "summed cells, {cells} a group{tables}")
             }
             Self::FactorisedCells { cells } => write!(f, "factorised sums, {cells} cells a group"),
+            Self::FactorisedPlanes { cells } => {
+                write!(f, "factorised sums by layers, {cells} cells a group")
+            }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
             Self::Schedule { values } => {

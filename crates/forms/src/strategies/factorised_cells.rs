@@ -1,10 +1,10 @@
 //! Contractions axis by axis, one cell a work-item.
 
 use super::single_cell::{SingleCell, map_cells};
-use super::sum_factorise::{check_factorable, factorise_all};
+use super::sum_factorise::{check_factorable, factorise_all, tensor_contractions, with_split_sums};
 use super::{StrategyError, applied};
 use crate::program::CellLoop;
-use purlin_ir::Kernel;
+use purlin_ir::{Access, Insn, Kernel, UpdateOp, VarKind};
 use purlin_transforms::Recipe;
 
 /// Arguments of [`factorised_cells`].
@@ -14,11 +14,22 @@ pub struct FactorisedCells {
     pub work_group: i64,
 }
 
-/// Whether a kernel has contractions with tables of tensor products, which [`factorised_cells`]
-/// computes axis by axis.
+/// The number of axes of the tensor products that the tables of all contractions of a kernel are,
+/// as those of squares and cubes; none if a table is no such product. Constant tables of simplices
+/// may be products of fewer axes than the cell has.
 #[must_use]
-pub fn is_factorable(kernel: &Kernel) -> bool {
-    check_factorable(kernel).is_ok()
+pub fn tensor_dimension(kernel: &Kernel) -> Option<u32> {
+    let kernel = with_split_sums(kernel);
+    let all = tensor_contractions(&kernel);
+    let dim = all.first()?.dim;
+    let is_matrix = |a: &&Access| {
+        let var = &kernel.vars[a.var];
+        matches!(var.kind, VarKind::Table(_)) && var.shape.len() >= 2
+    };
+    let contracts = |i: &&Insn| i.update_op() == Some(UpdateOp::Add) && i.reads().iter().any(is_matrix);
+    let mut updates = kernel.insns.values().filter(contracts);
+    let is_product = |i: &Insn| all.iter().any(|c| c.update == i.name && c.dim == dim);
+    updates.all(is_product).then_some(dim)
 }
 
 /// Computes contractions with tensor products axis by axis ([`sum_factorise`](super::sum_factorise)),
