@@ -1149,6 +1149,12 @@ fn forms_by_name_run_on_other_cells() {
         let text = run(cell);
         assert!(text.contains(&format!("a perturbed unit mesh of {cells} cells")), "{text}");
         assert!(text.contains(&format!("`y`: {elements} elements")), "{text}");
+        assert_eq!(text.contains("factorised sums, 8 cells a group"), cell != "interval", "{text}");
+    }
+    let steps =
+        good(&["steps", "mass", "--cell", "quadrilateral", "--degree", "3", "--strategy", "factorised"]);
+    for step in ["factor table `phi_p3` by 4*4, 4*4", "hoist"] {
+        assert!(steps.contains(step), "{steps}");
     }
     let text = good(&["print", "laplace", "--cell", "quadrilateral", "--degree", "3", "--strategy", "none"]);
     assert!(text.starts_with("kernel laplace_quadrilateral_q3\n"), "{text}");

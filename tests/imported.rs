@@ -7,6 +7,7 @@ use purlin::codegen::{Options, generate};
 use purlin::forms::import::{Imported, from_json, from_json_with};
 use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
 use purlin::forms::program::CellKernel;
+use purlin::forms::strategies::tensor_dimension;
 use purlin::forms::tabulated::{Precision, Role, Space};
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::interp::{Memory, interpret};
@@ -69,6 +70,9 @@ fn mappings(kernel: &impl CellKernel, all_kinds: bool) -> Vec<Mapping> {
     if is_functional(kernel) {
         all.push(Mapping::SummedCells { cells: 6, constant_tables: true });
     }
+    if tensor_dimension(kernel.kernel()).is_some() {
+        all.push(Mapping::FactorisedCells { cells: 4 });
+    }
     let Ok(program) = kernel.program() else { return all };
     if !program.shares_tables || all_kinds {
         all.push(Mapping::StagedCells { cells: 8, constant_tables: false });
@@ -123,7 +127,7 @@ macro_rules! samples {
 }
 
 samples! {
-    block_stokes 1, curl_curl 1, energy 4, face_penalty 1, hyperelasticity 2, interior_penalty 9, laplace 5,
+    block_stokes 1, curl_curl 1, energy 5, face_penalty 1, hyperelasticity 2, interior_penalty 9, laplace 5,
     laplace_matrix 1, mixed_poisson 1, stokes 1, vector_mass 5,
 }
 

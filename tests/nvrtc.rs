@@ -7,9 +7,11 @@
 mod support;
 
 use purlin::codegen::{Options, Target, generate};
-use purlin::forms::lowering::{LoweringOptions, lower};
+use purlin::forms::element::CellShape;
+use purlin::forms::lowering::{LoweringOptions, MeshForm, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::ir::Kernel;
+use purlin::kernels::Operator;
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
 use purlin::{Mapping, transform};
@@ -39,6 +41,25 @@ fn cuda_sources_compile() {
         compiled += 1;
     }
     assert_eq!(compiled, if all() { 70 } else { 20 });
+}
+
+/// The sums of a hexahedron, taken by the work-items of a group together: no spills.
+#[test]
+fn factorised_sums_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let space = Operator::Laplace.space_on(CellShape::Hexahedron, 3);
+    let form = Operator::Laplace.action_on(&space);
+    let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace_q3")).unwrap();
+    let (kernel, _) = transform(lowered.kernel(), &Mapping::FactorisedPlanes { cells: 4 }).unwrap();
+    let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    let cache = Cache::from_environment();
+    let object = nvrtc::compile_for("sm_90", "laplace_q3", &program.source, &cache).unwrap();
+    let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+    println!("{resources}");
+    assert!(resources.to_string().contains(" 0 B spilled"), "{resources}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
 use purlin::Loaded;
+use purlin::Mapping;
 use purlin::analysis::stats::statistics;
 use purlin::codegen::{Options, Target, generate};
 use purlin::forms::element::CellShape::{Hexahedron, Quadrilateral};
@@ -12,14 +13,17 @@ use purlin::forms::form::{FunctionSpace, Inputs, coefficient, dx, grad, inner, t
 use purlin::forms::lowering::{LoweringOptions, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
-use purlin::forms::strategies::sum_factorise;
+use purlin::forms::program::CellLoop;
+use purlin::forms::strategies::{FactorisedPlanes, factorised_planes, sum_factorise};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, text};
 use purlin::runtime::open;
 use purlin::transforms::primitives::{
     DistributeLoop, ExpandArray, FactorOut, HoistNest, InterchangeInames, MoveInsns, RealiseReduction,
 };
+use purlin::transforms::schedule::Loop;
 use purlin::transforms::{Primitive, Step};
+use purlin::tuning::transform;
 use std::collections::BTreeMap;
 
 /// The contraction with `q` points and `p` nodes along each axis.
@@ -219,6 +223,37 @@ fn assert_same(before: &Kernel, after: &Kernel, inputs: &Memory) {
     }
 }
 
+/// Runs a kernel in the interpreter, and one whose work-items share cells in OpenCL.
+fn assert_shared(before: &Kernel, shared: &Kernel, inputs: &Memory) {
+    let mut expected = inputs.clone();
+    interpret(before, &mut expected).unwrap();
+    let Ok(device) = open("opencl").map_err(|e| println!("skipped: {e}")) else { return };
+    let program = generate(shared, Target::OpenCl, &Options::default()).unwrap();
+    let loaded = Loaded::compiled(&*device, device.compile(&program).unwrap(), inputs).unwrap();
+    loaded.launch().unwrap();
+    let (expected, found) = (expected.f64s("y").unwrap(), loaded.f64s("y").unwrap());
+    let size = expected.iter().fold(1.0, |most: f64, y| most.max(y.abs()));
+    // 1e-12: tables are certified to 1e-14, and sums have fewer than 64 terms an axis
+    let differ = expected.iter().zip(&found).position(|(a, b)| (a - b).abs() > 1e-12 * size);
+    assert_eq!(differ, None, "{expected:?}\n{found:?}\n{shared}");
+}
+
+/// Rows and columns in the same order, as no rule of a form has them.
+#[test]
+fn work_items_share_cells() {
+    for (p, q, dim) in [(2, 3, 2), (3, 4, 2), (2, 2, 3), (3, 4, 3)] {
+        let before = mass(p, q, dim);
+        let cells = CellLoop { cell: Loop::named("e"), commits: Vec::new() };
+        let (after, recipe) = factorised_planes(&before, &cells, &FactorisedPlanes { cells: 2 })
+            .unwrap_or_else(|e| panic!("{p} {q} {dim}: {e}"));
+        assert_eq!(recipe.apply(&before).as_ref(), Ok(&after));
+        let number = |k: u64| (k as f64).cos();
+        let values = |n: usize| (0..3 * n.pow(dim) as u64).map(number).collect::<Vec<f64>>();
+        let inputs = Memory::new().param("ne", 3).value("w", values(q)).value("u", values(p));
+        assert_shared(&before, &after, &inputs);
+    }
+}
+
 #[test]
 fn the_strategy_factorises_evaluation_and_test() {
     for (p, q, dim) in [(2, 3, 2), (2, 2, 3), (3, 4, 3)] {
@@ -257,16 +292,15 @@ fn the_strategy_factorises_forms() {
             let lowered = MeshForm::new(&form, &LoweringOptions::new(name)).unwrap();
             let n = Numbering::new(&mesh, degree).unwrap().n_dofs();
             let inputs = Inputs::new().field("u", (0..n).map(|k| (k as f64).sin()).collect::<Vec<_>>());
-            let mut expected = lowered.bind(&mesh, &inputs).unwrap();
-            interpret(&lowered.kernel().kernel, &mut expected).unwrap();
-            let ordered = lowered.in_tensor_order().unwrap();
-            let memory = ordered.bind(&mesh, &inputs).unwrap();
-            let before = &ordered.kernel().kernel;
-            let mut found = memory.clone();
-            interpret(before, &mut found).unwrap();
-            assert_close(expected.f64s("y").unwrap(), found.f64s("y").unwrap(), &what);
+            let (before, memory) = (&lowered.kernel().kernel, lowered.bind(&mesh, &inputs).unwrap());
             let (after, _) = sum_factorise(before).unwrap_or_else(|e| panic!("{what}: {e}"));
             assert_same(before, &after, &memory);
+            if name == "nonlinear" {
+                let mapping = Mapping::FactorisedPlanes { cells: 3 };
+                let (shared, _) =
+                    transform(lowered.kernel(), &mapping).unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert_shared(before, &shared, &memory);
+            }
             let flops = |kernel: &Kernel| statistics(kernel, memory.params()).unwrap().flops();
             let (was, is) = (flops(before), flops(&after));
             assert!(is < was, "{what}: {is} operations, before {was}\n{after}");

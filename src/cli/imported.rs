@@ -5,13 +5,29 @@ use super::failure::Failure;
 use super::inputs::{Inputs, Wanted};
 use super::source::{FileSource, ImportedKernel, Source};
 use super::values::read_mesh;
+use purlin::forms::element::CellShape;
 use purlin::forms::program::CellKernel;
-use purlin::tuning::Candidate;
+use purlin::ir::Kernel;
 use purlin::tuning::known::is_functional;
+use purlin::tuning::{Candidate, factorised, table_bytes};
 use purlin::{Mapping, Random};
 
 /// Divisions of a side of the unit mesh, by dimension: the interpreter judges the result.
 const DIVISIONS: [usize; 3] = [64, 8, 3];
+
+/// Most entries of tables that all cells read together: the interpreter takes about two steps for
+/// each (2.3 million a cell for 1.1 million entries of the Laplace action of Q7), and gives up after
+/// 50 million.
+const READS: u64 = 1 << 24;
+
+/// Divisions of a side of the unit mesh: those of [`DIVISIONS`], or fewer where the tables are so
+/// large that the result could not be interpreted.
+fn divisions(kernel: &Kernel, cell: CellShape) -> usize {
+    let entries = table_bytes(kernel) / 8;
+    let most = DIVISIONS[cell.dim() - 1];
+    let fits = |n: &usize| (*n as u64).pow(cell.dim() as u32) * entries <= READS;
+    (1..=most).rev().find(fits).unwrap_or(1)
+}
 
 /// Arrays on the mesh of `--mesh`, or the unit mesh of `--cells`.
 pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Result<Inputs, Failure> {
@@ -31,7 +47,8 @@ pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Res
             (found, "the mesh of the file, with")
         }
         None => {
-            let divisions = args.cells.unwrap_or(DIVISIONS[form.form.cell.dim() - 1]);
+            let divisions =
+                args.cells.unwrap_or_else(|| divisions(&form.kernels[of.place].kernel, form.form.cell));
             (form.unit_inputs(divisions, &mut draw).map_err(refused)?, "a perturbed unit mesh of")
         }
     };
@@ -54,12 +71,34 @@ pub fn kernels_of(source: Source, what: &str) -> Vec<Source> {
     }
 }
 
-/// Mappings of one entity to a work-item: those of kernels that no other strategy takes.
+/// Mappings of one entity to a work-item: those of kernels that no other strategy takes, and of
+/// squares and cubes.
 pub fn single_cells(form: &impl CellKernel) -> Vec<Candidate> {
     let sizes = [32, 64, 128, 256];
     let plain = sizes.map(|cells| Mapping::SingleCell { cells });
     let constant = sizes.map(|cells| Mapping::ConstantCells { cells });
     let summed = sizes.map(|cells| Mapping::SummedCells { cells, constant_tables: true });
     let summed = summed.into_iter().filter(|_| is_functional(form));
-    plain.into_iter().chain(constant).chain(summed).map(Candidate::unranked).collect()
+    let all = plain.into_iter().chain(constant).chain(summed).map(Candidate::unranked);
+    all.chain(factorised(form)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // how a test fails
+mod tests {
+    use super::*;
+    use purlin::forms::lowering::{LoweringOptions, MeshForm};
+    use purlin::kernels::Operator;
+
+    /// Tables of Q7 have 3*512^2 entries and more, of which 27 cells read too many.
+    #[test]
+    fn large_tables_have_few_cells() {
+        let of = |degree| {
+            let space = Operator::Laplace.space_on(CellShape::Hexahedron, degree);
+            let form = Operator::Laplace.action_on(&space);
+            let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace")).unwrap();
+            divisions(&lowered.kernel().kernel, CellShape::Hexahedron)
+        };
+        assert_eq!([of(2), of(7)], [3, 2]);
+    }
 }

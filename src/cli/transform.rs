@@ -33,9 +33,14 @@ pub struct TransformArgs {
 }
 
 /// Mappings with names of their own, and what they do.
-const STRATEGIES: [(&str, &str, Mapping); 2] = [
+const STRATEGIES: [(&str, &str, Mapping); 3] = [
     ("none", "As it is written, in order", Mapping::Sequential),
     ("single-cell", "One cell a work-item, 32 cells a work-group", Mapping::SINGLE_CELL),
+    (
+        "factorised",
+        "One cell a work-item, sums of tensor products axis by axis",
+        Mapping::FactorisedCells { cells: 8 },
+    ),
 ];
 
 /// Reads the name of a mapping.

@@ -298,6 +298,8 @@ fn finish(
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::SummedCells { .. }
+        | Mapping::FactorisedCells { .. }
+        | Mapping::FactorisedPlanes { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

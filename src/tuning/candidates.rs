@@ -1,12 +1,13 @@
 //! Which mappings to try.
 
 use super::Candidate;
+use super::known::is_functional;
 use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, staged_tilings};
 use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::MAX_KEPT;
+use purlin_forms::strategies::{MAX_KEPT, tensor_dimension};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
 
@@ -129,7 +130,7 @@ impl<'m> Choice<'m> {
 }
 
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
-/// small, the `budget` best ranked tilings, and half as many staged ones; tilings not of facets,
+/// small, sums axis by axis if they are tensor products, the `budget` best ranked tilings, and half as many staged ones; tilings not of facets,
 /// each of which reads entries of the tables of its own.
 ///
 /// # Errors
@@ -146,6 +147,7 @@ pub fn candidates(
         return Ok(found);
     }
     found.extend(beyond_single_cell(table_bytes(form.kernel())).map(Candidate::unranked));
+    found.extend(factorised(form));
     if !form.program()?.shares_tables {
         return Ok(found);
     }
@@ -168,6 +170,18 @@ pub fn beyond_single_cell(table_bytes: u64) -> impl Iterator<Item = Mapping> {
 /// Whether tables of so many bytes are as fast in constant memory as in registers.
 pub(super) const fn fits_constant_cache(table_bytes: u64) -> bool {
     table_bytes <= CONSTANT_CACHE_BYTES
+}
+
+/// Sums axis by axis, for kernels with tables of tensor products.
+#[must_use]
+pub fn factorised(form: &impl CellKernel) -> Vec<Candidate> {
+    if tensor_dimension(form.kernel()).is_none() {
+        return Vec::new();
+    }
+    let cells = [1, 2, 4, 8, 16, 32].map(|cells| Mapping::FactorisedCells { cells });
+    let planes = [1, 2, 4, 8].map(|cells| Mapping::FactorisedPlanes { cells });
+    let planes = planes.into_iter().filter(|_| !is_functional(form));
+    cells.into_iter().chain(planes).map(Candidate::unranked).collect()
 }
 
 /// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.

@@ -15,7 +15,7 @@ mod search;
 mod session;
 mod similar;
 
-pub use candidates::{CandidatesError, Choice, beyond_single_cell, candidates, table_bytes};
+pub use candidates::{CandidatesError, Choice, beyond_single_cell, candidates, factorised, table_bytes};
 pub use case::{CaseError, CaseMesh, FormCase};
 pub use search::{
     CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,

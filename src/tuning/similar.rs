@@ -95,6 +95,8 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
         | Mapping::SummedCells { .. }
+        | Mapping::FactorisedCells { .. }
+        | Mapping::FactorisedPlanes { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

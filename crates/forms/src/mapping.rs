@@ -2,8 +2,9 @@
 
 use crate::program::CellKernel;
 use crate::strategies::{
-    PointTiles, SingleCell, StagedCells, StrategyError, SummedCells, multi_level_tiling, point_tiles,
-    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, summed_cells,
+    FactorisedCells, FactorisedPlanes, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells,
+    factorised_cells, factorised_planes, multi_level_tiling, point_tiles, single_cell_per_work_item,
+    staged_cells, staged_multi_level_tiling, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -52,6 +53,18 @@ pub enum Mapping {
         /// Whether the tables are in constant memory.
         constant_tables: bool,
     },
+    /// One cell a work-item, contractions with tables of tensor products axis by axis, tables in
+    /// constant memory.
+    FactorisedCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
+    },
+    /// Contractions with tables of tensor products axis by axis, a work-item for each point of a
+    /// layer of a cell.
+    FactorisedPlanes {
+        /// Cells of a work-group.
+        cells: u64,
+    },
     /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
     /// The same with gather and scatter through local memory, and one tile of a matrix for all
@@ -96,6 +109,14 @@ impl Mapping {
             Self::SummedCells { cells, constant_tables } => {
                 let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
                 summed_cells(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
+            }
+            Self::FactorisedCells { cells } => {
+                let args = FactorisedCells { work_group: *cells };
+                factorised_cells(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
+            }
+            Self::FactorisedPlanes { cells } => {
+                let args = FactorisedPlanes { cells: *cells };
+                factorised_planes(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -142,6 +163,10 @@ impl fmt::Display for Mapping {
             Self::SummedCells { cells, constant_tables } => {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "summed cells, {cells} a group{tables}")
+            }
+            Self::FactorisedCells { cells } => write!(f, "factorised sums, {cells} cells a group"),
+            Self::FactorisedPlanes { cells } => {
+                write!(f, "factorised sums by layers, {cells} cells a group")
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),

@@ -225,7 +225,8 @@ fn squares_and_cubes() {
     check(&FunctionSpace::vector(Hexahedron, 1));
 }
 
-/// Nodes in the order of the axes give the same results, and the kernels of other elements stay.
+/// Kernels gather the nodes of squares and cubes in the order of the axes, and give the results of
+/// the reference; the kernels of other elements stay.
 #[test]
 fn the_order_of_the_axes_keeps_results() {
     let taylor_hood =
@@ -235,29 +236,18 @@ fn the_order_of_the_axes_keeps_results() {
         (FunctionSpace::scalar(Quadrilateral, 2), true),
         (FunctionSpace::vector(Quadrilateral, 3), true),
         (FunctionSpace::scalar(Hexahedron, 2), true),
-        (FunctionSpace::discontinuous(Quadrilateral, 2), true),
+        (FunctionSpace::discontinuous(Quadrilateral, 2), false),
         (taylor_hood(Quadrilateral), false),
         (FunctionSpace::scalar(Triangle, 3), false),
         (FunctionSpace::of(Triangle, RaviartThomas, 2), false),
     ];
     for (space, reordered) in spaces {
-        let mesh = mesh(space.cell());
-        let element = space.base().0.element().unwrap();
-        let n = ComposedNumbering::of(&mesh, &element).unwrap().n_dofs() * space.base().1;
-        let inputs = Inputs::new().field("u", numbers(n));
+        check(&space);
         let form = inner(coefficient("u", &space), test(&space)) * dx();
-        let plain = MeshForm::new(&form, &LoweringOptions::new("spaces")).unwrap();
-        let ordered = plain.clone().in_tensor_order().unwrap();
-        let of = |form: &MeshForm| {
-            let mut memory = form.bind(&mesh, &inputs).unwrap();
-            interpret(&form.kernel().kernel, &mut memory).unwrap();
-            memory.f64s("y").unwrap().to_vec()
-        };
-        let (expected, found) = (of(&plain), of(&ordered));
-        assert_eq!(plain.kernel().kernel != ordered.kernel().kernel, reordered, "{space}");
-        // 1e-14: sums of at most 27 terms below 1 in another order
-        let differ = expected.iter().zip(&found).position(|(a, b)| (a - b).abs() > 1e-14);
-        assert!(expected.len() == found.len() && differ.is_none(), "{space}: {differ:?}");
+        let lowered = MeshForm::new(&form, &LoweringOptions::new("spaces")).unwrap();
+        let kernel = &lowered.kernel().kernel;
+        let orders = kernel.vars.values().filter(|v| v.name.ends_with("_order")).count();
+        assert_eq!(orders, usize::from(reordered), "{space}");
     }
 }
 

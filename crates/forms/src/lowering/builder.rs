@@ -8,13 +8,16 @@ use super::pointwise::{Known, emit, unknown};
 use super::signature::{Needed, Signature, Vars, used_constants};
 use super::sink::StageSink;
 use super::tables::Tables;
+use super::tensor_order::Order;
 use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, result};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, EvaluationRoles, NotAnAction, Roles, stage};
 use crate::tabulated::{
     Evaluation, Integral, IntegralType, MathFunction, Precision, Role, Side, Table, TabulatedForm,
 };
-use purlin_ir::{Access, Affine, Expr, InameId, InsnId, KernelBuilder, ScalarType, UpdateOp, VarId};
+use purlin_ir::{
+    Access, Affine, Expr, InameId, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId,
+};
 use purlin_transforms::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +27,7 @@ pub(super) fn build(
     name: &str,
     integrals: &[&Integral],
     options: &TabulatedOptions,
+    orders: &[Option<Order>],
 ) -> Result<LoweredKernel, FormError> {
     let matrix = options.matrix;
     let graph = Graph::new(form, integrals);
@@ -41,6 +45,7 @@ pub(super) fn build(
         position_width: options.position_width,
     };
     let mut builder = Builder::new(form, name, integrals, &graph, &needed)?;
+    builder.orders = orders;
     builder.roles.cell = builder.names.fresh(entities.loop_name());
     let end = Affine::var(builder.vars.entities.count);
     let entity = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), end);
@@ -90,6 +95,10 @@ pub(super) struct Builder<'a> {
     arguments: Vec<LoweredArgument>,
     pub(super) vars: Vars,
     tables: Tables,
+    /// Of each space, where it is not that of its map.
+    orders: &'a [Option<Order>],
+    /// Their tables.
+    order_tables: BTreeMap<usize, VarId>,
     /// The outermost loop, once it is open.
     entity: Option<InameId>,
     /// What was written, by role.
@@ -148,6 +157,8 @@ impl<'a> Builder<'a> {
             arguments,
             vars,
             tables: Tables::new(ty),
+            orders: &[],
+            order_tables: BTreeMap::new(),
             entity: None,
             roles: Roles::default(),
             no_program,
@@ -269,7 +280,7 @@ impl<'a> Builder<'a> {
         };
         let cell = self.cell(data.side);
         let (_, node) = self.loop_over(&stem, data.columns.count);
-        let number = Expr::load(self.vars.maps[&data.space], [cell, data.columns.column(node.clone())]);
+        let number = self.number(local, cell, node.clone());
         for component in local.components() {
             let argument = self.vars.functions[&data.of];
             // an entry of a wider array has an axis of components also where one is read
@@ -282,6 +293,21 @@ impl<'a> Builder<'a> {
             self.roles.gathers.push(insn);
         }
         self.b.close_loop();
+    }
+
+    /// The number of a degree of freedom of a local: the entry of the map.
+    pub(super) fn number(&mut self, local: &LocalVar, cell: Expr, node: Expr) -> Expr {
+        let (space, column) = (local.local.space, local.local.columns.column(node));
+        let map = self.vars.maps[&space];
+        let Some(order) = self.orders.get(space).and_then(Option::as_ref) else {
+            return Expr::load(map, [cell, column]);
+        };
+        let (b, names, stem) = (&mut self.b, &mut self.names, &self.form.spaces[space].name);
+        let table = *self.order_tables.entry(space).or_insert_with(|| {
+            let columns = TableData::int(order.iter().map(|k| *k as i64));
+            b.table(names.fresh(&format!("{stem}_order")), ScalarType::I32, [order.len()], columns)
+        });
+        Expr::load(map, [cell, Expr::load(table, [column])])
     }
 
     /// Everything that is the same at all points of a cell.

@@ -1,6 +1,6 @@
 //! Kernels of tabulated forms and what their arguments stand for.
 
-use super::builder;
+use super::{builder, tensor_order};
 use crate::form::FormError;
 use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term};
@@ -153,7 +153,8 @@ impl CellKernel for LoweredKernel {
 /// parts of the mesh, in the order in which they first occur.
 ///
 /// One kernel a kind lets the caller launch each on the entities it has, and overlap them;
-/// integrals that share entities share what they gather.
+/// integrals that share entities share what they gather. Nodes of squares and cubes are gathered in
+/// the order of the axes, so that tables are tensor products.
 ///
 /// # Errors
 /// What has no kernel: a function that no target has, a diagonal that is none.
@@ -161,6 +162,9 @@ pub fn lower_tabulated(
     form: &TabulatedForm,
     options: &TabulatedOptions,
 ) -> Result<Vec<LoweredKernel>, FormError> {
+    let orders = tensor_order::orders(form, options);
+    let ordered = tensor_order::reordered(form, &orders);
+    let form = &ordered;
     let mut groups: Vec<Vec<&Integral>> = Vec::new();
     for integral in &form.integrals {
         let same =
@@ -176,12 +180,12 @@ pub fn lower_tabulated(
         let name = kernel_name(stem, group);
         let parts = if options.split_results { split(group) } else { Vec::new() };
         if parts.len() < 2 {
-            kernels.push(builder::build(form, &name, group, options)?);
+            kernels.push(builder::build(form, &name, group, options, &orders)?);
             continue;
         }
         for (k, part) in parts.iter().enumerate() {
             let part: Vec<&Integral> = part.iter().collect();
-            kernels.push(builder::build(form, &format!("{name}_{k}"), &part, options)?);
+            kernels.push(builder::build(form, &format!("{name}_{k}"), &part, options, &orders)?);
         }
     }
     Ok(kernels)

@@ -135,7 +135,8 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     coefficients.chain(&expanded.test).chain(&expanded.trial).try_for_each(check_lagrange)?;
     let (form, pulled, tabulated) = tabulated_of(form, options)?;
     let integrals: Vec<&Integral> = tabulated.form.integrals.iter().collect();
-    let lowered = builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default())?;
+    let lowered =
+        builder::build(&tabulated.form, &options.name, &integrals, &TabulatedOptions::default(), &[])?;
     let program = lowered.program.map_err(|e| FormError::Bug(e.to_string()))?;
     let coefficients = pulled.graph.coefficients();
     let role = |role: &LoweredRole| {

@@ -1,7 +1,6 @@
 //! Forms on any spaces as kernels with the arrays of a mesh.
 
 use super::tabulate::Tabulated;
-use super::tensor_order::{Order, order, reorder};
 use super::{LoweredKernel, LoweredRole, LoweringOptions, TabulatedOptions, lower_tabulated, tabulated_of};
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
 use crate::mesh::Mesh;
@@ -42,8 +41,6 @@ pub struct MeshForm {
     /// Of the tabulated form, which has the position before them.
     coefficients: Vec<Coefficient>,
     constants: Vec<Constant>,
-    /// Of each space, where its degrees of freedom are in another order than the element's.
-    orders: Vec<Option<Order>>,
 }
 
 impl MeshForm {
@@ -58,26 +55,7 @@ impl MeshForm {
             .map_err(|all| FormError::Bug(format!("{} kernels of integrals over cells", all.len())))?;
         let coefficients = pulled.graph.coefficients().iter().map(|c| Coefficient::clone(c)).collect();
         let constants = pulled.graph.constants().iter().map(|c| Constant::clone(c)).collect();
-        let orders = vec![None; spaces.len()];
-        Ok(Self { form, tabulated, kernel, spaces, coefficients, constants, orders })
-    }
-
-    /// The same form with the degrees of freedom of squares and cubes in the order of the axes:
-    /// nodes count along the first axis first. The tables of such elements are then tensor
-    /// products, of which [`sum_factorise`](crate::strategies::sum_factorise) makes use. The arrays
-    /// of a mesh and the numbering stay; [`bind`](Self::bind) reorders the rows of the maps.
-    ///
-    /// # Errors
-    /// As [`lower_tabulated`].
-    pub fn in_tensor_order(mut self) -> Result<Self, FormError> {
-        self.orders = self.spaces.iter().map(order).collect::<Result<_, _>>()?;
-        // the vertices of cells are a map of the mesh, in the order of the axes already
-        self.orders[0] = self.orders[0].take().filter(|order| order.is_sorted());
-        reorder(&mut self.tabulated, &mut self.orders);
-        let [kernel] = <[_; 1]>::try_from(lower_tabulated(&self.tabulated, &TabulatedOptions::default())?)
-            .map_err(|all| FormError::Bug(format!("{} kernels of integrals over cells", all.len())))?;
-        self.kernel = kernel;
-        Ok(self)
+        Ok(Self { form, tabulated, kernel, spaces, coefficients, constants })
     }
 
     /// The form with the measures that were used.
@@ -158,17 +136,7 @@ impl MeshForm {
                 memory.set(name, mesh.cells().iter().map(narrow).collect::<Result<Vec<i32>, _>>()?);
             }
             LoweredRole::Map { space } => {
-                let dofs = numberings[space].dofs();
-                memory.set(
-                    name,
-                    match &self.orders[space] {
-                        None => dofs.to_vec(),
-                        Some(order) => dofs
-                            .chunks_exact(order.len())
-                            .flat_map(|cell| order.iter().map(|k| cell[*k]))
-                            .collect(),
-                    },
-                );
+                memory.set(name, numberings[space].dofs().to_vec());
             }
             LoweredRole::States { space } => memory.set(name, numberings[space].states().to_vec()),
             LoweredRole::Function { function: 0 } => memory.set(name, mesh.coordinates().to_vec()),

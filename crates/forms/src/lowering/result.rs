@@ -329,7 +329,7 @@ fn scatter_vector(w: &mut Builder<'_>, local: &LocalVar) {
     let cell = w.cell(data.side);
     let (scatter, node) = w.loop_over("i_scatter", data.columns.count);
     w.roles.scatter = scatter;
-    let number = Expr::load(w.vars.maps[&data.space], [cell, data.columns.column(node.clone())]);
+    let number = w.number(local, cell, node.clone());
     for component in local.components() {
         let value = Expr::load(local.var, with_component(node.clone(), component));
         let lhs = Access::new(w.vars.outputs[&data.of], with_component(number.clone(), component));

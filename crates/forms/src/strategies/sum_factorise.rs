@@ -165,39 +165,61 @@ fn root(n: i64, dim: u32) -> Option<u32> {
 /// # Errors
 /// A kernel without such a contraction, or a step that was refused.
 pub fn sum_factorise(kernel: &Kernel) -> Result<(Kernel, Recipe), StrategyError> {
+    check_factorable(kernel)?;
+    applied(kernel, |s| factorise_all(s, kernel).map(drop))
+}
+
+/// Refuses a kernel with nothing to factorise.
+pub(super) fn check_factorable(kernel: &Kernel) -> Result<(), StrategyError> {
     if tensor_contractions(&with_split_sums(kernel)).is_empty() {
         return Err(StrategyError::NoTensorTable);
     }
-    applied(kernel, |s| {
-        for name in sums(kernel) {
-            s.apply(SplitSum::new(name))?;
+    Ok(())
+}
+
+/// A contraction that is computed axis by axis.
+pub(super) struct Factorised {
+    pub(super) contraction: TensorContraction,
+    /// The updates of each axis: of the first sums, of the sums of those, and of the result.
+    pub(super) updates: Vec<String>,
+    /// The arrays of the sums, one fewer.
+    pub(super) sums: Vec<Array>,
+}
+
+/// The steps of the strategy; `kernel` is the one before all steps of the schedule.
+pub(super) fn factorise_all(s: &mut Schedule, kernel: &Kernel) -> Result<Vec<Factorised>, TransformError> {
+    for name in sums(kernel) {
+        s.apply(SplitSum::new(name))?;
+    }
+    let all = tensor_contractions(s.kernel());
+    for c in &all {
+        expand_shared(s, c)?;
+    }
+    let mut nests = Vec::with_capacity(all.len());
+    // distributed loops have other names
+    let outside: Vec<bool> = all.iter().map(|c| outer_loop(s, c).as_ref() == Some(&c.rows)).collect();
+    for (c, rows_outside) in all.iter().zip(outside) {
+        let [rows, columns] = isolate(s, c, rows_outside)?;
+        let mut rows = digits(s, rows, c.sizes[0], c.dim)?;
+        if c.reversed {
+            rows.reverse();
         }
-        let all = tensor_contractions(s.kernel());
-        for c in &all {
-            expand_shared(s, c)?;
-        }
-        let mut nests = Vec::with_capacity(all.len());
-        // distributed loops have other names
-        let outside: Vec<bool> = all.iter().map(|c| outer_loop(s, c).as_ref() == Some(&c.rows)).collect();
-        for (c, rows_outside) in all.iter().zip(outside) {
-            let [rows, columns] = isolate(s, c, rows_outside)?;
-            let mut rows = digits(s, rows, c.sizes[0], c.dim)?;
-            if c.reversed {
-                rows.reverse();
-            }
-            nests.push([rows, digits(s, columns, c.sizes[1], c.dim)?]);
-        }
-        // once the loops of all loads of a table have its digits
-        let mut done = BTreeSet::new();
-        for c in all.iter().filter(|c| done.insert(c.table.clone())) {
-            s.apply(c.factor_table())?;
-        }
-        for (c, [rows, columns]) in all.iter().zip(&nests) {
-            factorise(s, c, rows, columns)?;
-        }
-        s.apply(RemoveUnusedVars {})?;
-        Ok(())
-    })
+        nests.push([rows, digits(s, columns, c.sizes[1], c.dim)?]);
+    }
+    // once the loops of all loads of a table have its digits
+    let mut done = BTreeSet::new();
+    for c in all.iter().filter(|c| done.insert(c.table.clone())) {
+        s.apply(c.factor_table())?;
+    }
+    let mut done = Vec::with_capacity(all.len());
+    for (c, [rows, columns]) in all.into_iter().zip(&nests) {
+        let sums = factorise(s, &c, rows, columns)?;
+        let updates = std::iter::once(c.update.clone()).chain(sums.iter().map(|sum| sum.total.to_string()));
+        let updates = updates.collect();
+        done.push(Factorised { contraction: c, updates, sums: sums.into_iter().map(|s| s.array).collect() });
+    }
+    s.apply(RemoveUnusedVars {})?;
+    Ok(done)
 }
 
 /// Updates by a sum of products with tables.
@@ -211,7 +233,7 @@ fn sums(kernel: &Kernel) -> Vec<String> {
 }
 
 /// The kernel with those split, as far as they can be.
-fn with_split_sums(kernel: &Kernel) -> Kernel {
+pub(super) fn with_split_sums(kernel: &Kernel) -> Kernel {
     sums(kernel).into_iter().fold(kernel.clone(), |kernel, name| match SplitSum::new(name).apply(&kernel) {
         Ok(split) => split,
         Err(_) => kernel,
@@ -304,7 +326,7 @@ fn factorise(
     c: &TensorContraction,
     rows: &[Loop],
     columns: &[Loop],
-) -> Result<(), TransformError> {
+) -> Result<Vec<PartialSum>, TransformError> {
     let mut sums: Vec<PartialSum> = Vec::new();
     let mut update = c.update.clone();
     for column in columns.iter().skip(1).rev() {
@@ -324,7 +346,7 @@ fn factorise(
             s.apply(HoistNest::new([nest]))?;
         }
     }
-    Ok(())
+    Ok(sums)
 }
 
 /// Distributes the loops over columns, from inside out; returns the nest of each sum.
