@@ -257,11 +257,11 @@ fn the_strategy_factorises_forms() {
             let lowered = MeshForm::new(&form, &LoweringOptions::new(name)).unwrap();
             let n = Numbering::new(&mesh, degree).unwrap().n_dofs();
             let inputs = Inputs::new().field("u", (0..n).map(|k| (k as f64).sin()).collect::<Vec<_>>());
-            let mut expected = lowered.bind(&mesh, &inputs).unwrap();
-            interpret(&lowered.kernel().kernel, &mut expected).unwrap();
+            let mut expected = lowered.bind(0, &mesh, &inputs).unwrap();
+            interpret(&lowered.kernels()[0].kernel, &mut expected).unwrap();
             let ordered = lowered.in_tensor_order().unwrap();
-            let memory = ordered.bind(&mesh, &inputs).unwrap();
-            let before = &ordered.kernel().kernel;
+            let memory = ordered.bind(0, &mesh, &inputs).unwrap();
+            let before = &ordered.kernels()[0].kernel;
             let mut found = memory.clone();
             interpret(before, &mut found).unwrap();
             assert_close(expected.f64s("y").unwrap(), found.f64s("y").unwrap(), &what);

@@ -33,6 +33,7 @@ mod sparse;
 
 pub use bind::{Array, Given};
 pub use inputs::MeshInputs;
+pub(crate) use inputs::entities_of;
 pub use sparse::CsrPattern;
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
