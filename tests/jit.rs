@@ -79,7 +79,10 @@ fn wrong_inputs_are_refused() {
     let device = purlin::runtime::open("c").unwrap();
     let (form, mesh) = (jit(&form, &*device).unwrap(), Mesh::unit_square(1).unwrap());
     let chosen = &form.kernels()[0].mapping;
-    assert_eq!((&chosen.mapping, &chosen.source), (&Mapping::SingleCell { cells: 8 }, &Source::Lanes));
+    assert_eq!(
+        (&chosen.mapping, &chosen.source),
+        (&Mapping::PointTiles { cells: 8, sums: 16 }, &Source::Lanes)
+    );
     let message = |inputs: Inputs| form.apply(&mesh, &inputs).unwrap_err().to_string();
     assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 degrees of freedom");
     let long = message(Inputs::new().field("w", vec![0.0; 6]));

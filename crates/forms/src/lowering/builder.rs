@@ -133,10 +133,6 @@ impl<'a> Builder<'a> {
                 declared.insert(*node, b.temporary(names.fresh(name), ty, []));
             }
         }
-        let no_program = match needed.entities.over {
-            IntegralType::Cell | IntegralType::ExteriorFacet => None,
-            IntegralType::InteriorFacet => Some("its loop is over facets with two cells each".into()),
-        };
         Ok(Self {
             form,
             integrals,
@@ -150,7 +146,7 @@ impl<'a> Builder<'a> {
             tables: Tables::new(ty),
             entity: None,
             roles: Roles::default(),
-            no_program,
+            no_program: None,
             known: Known::new(),
             sums: BTreeMap::new(),
             declared,

@@ -151,7 +151,7 @@ fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
             quad_tile,
             eval_rows: up_to(quad_tile),
             eval_cols: evaluations.map(|e| up_to(e.count)).collect(),
-            quad_rows: up_to(program.element.count),
+            quad_rows: up_to(program.results[0].count),
             quad_cols: up_to(quad_tile),
             staged,
         }

@@ -8,7 +8,7 @@ use super::blocks::{Accumulation, accumulations};
 use super::single_cell::make_atomic;
 use super::staging::roll_gathers;
 use super::{StrategyError, applied};
-use crate::program::{Block, CellProgram, Evaluation};
+use crate::program::{Block, CellProgram, ElementResult, Evaluation, Products, Tiled};
 use purlin_ir::{AxisTag, Kernel};
 use purlin_transforms::primitives::MoveInsns;
 use purlin_transforms::schedule::Loop;
@@ -60,8 +60,7 @@ const MAX_UNROLLED: i64 = 2048;
 /// gathered degrees of freedom are shared. Returns the kernel and the recipe that made it.
 ///
 /// # Errors
-/// Tables of which facets read entries of their own, a parameter out of its bounds, or a step that
-/// was refused.
+/// What [`CellProgram::tiled`] refuses, a parameter out of its bounds, or a step that was refused.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, §4.2, equations (16) to (22), and Algorithm 4.
@@ -70,25 +69,32 @@ pub fn multi_level_tiling(
     program: &CellProgram,
     args: &MultiLevelTiling,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    let program = program.with_tiles_of_tables(kernel)?;
+    let parts = program.tiled(kernel)?;
     let shared = args.staged.then(|| program.with_shared_columns());
-    args.check(shared.as_ref().unwrap_or(program))?;
+    args.check(shared.as_ref().unwrap_or(program), parts.element)?;
     applied(kernel, |s| {
         if args.staged {
             share_columns(s, program)?;
         }
-        tile(s, shared.as_ref().unwrap_or(program), args)
+        tile(s, shared.as_ref().unwrap_or(program), &parts, args)
     })
 }
 
-fn tile(s: &mut Schedule, program: &CellProgram, args: &MultiLevelTiling) -> Result<(), TransformError> {
+fn tile(
+    s: &mut Schedule,
+    program: &CellProgram,
+    parts_of: &Tiled<'_>,
+    args: &MultiLevelTiling,
+) -> Result<(), TransformError> {
     let components = if args.staged { roll_gathers(s, program)? } else { Vec::new() };
 
     // each quadrature loop with its element vector, in tiles
-    let accumulations = accumulations(s, program)?;
+    let accumulations = accumulations(s, program, parts_of.element)?;
     let mut columns = args.eval_cols.iter().copied();
-    let blocks = program.blocks.iter().zip(accumulations);
-    let blocks = blocks.map(|(block, accumulation)| BlockSizes::new(args, block, accumulation, &mut columns));
+    let blocks = program.blocks.iter().zip(&parts_of.products).zip(accumulations);
+    let blocks = blocks.map(|((block, products), accumulation)| {
+        BlockSizes::new(args, block, products, accumulation, &mut columns)
+    });
     let mut tiled = Vec::new();
     for block in blocks.collect::<Vec<_>>() {
         tiled.push(tiles::matrices(s, args, block)?);
@@ -134,6 +140,7 @@ struct Axes {
 /// A quadrature loop, and the tiles of its products.
 struct BlockSizes<'p> {
     block: &'p Block,
+    products: &'p Products,
     accumulation: Accumulation,
     quad_tile: i64,
     eval_rows: i64,
@@ -145,12 +152,14 @@ impl<'p> BlockSizes<'p> {
     fn new(
         args: &MultiLevelTiling,
         block: &'p Block,
+        products: &'p Products,
         accumulation: Accumulation,
         columns: &mut impl Iterator<Item = i64>,
     ) -> Self {
         let quad_tile = args.quad_tile.min(block.points);
         Self {
             block,
+            products,
             accumulation,
             quad_tile,
             eval_rows: args.eval_rows.min(quad_tile),
@@ -175,7 +184,7 @@ impl<'p> BlockSizes<'p> {
 
 impl MultiLevelTiling {
     /// Whether the parameters suit the sizes.
-    fn check(&self, program: &CellProgram) -> Result<(), StrategyError> {
+    fn check(&self, program: &CellProgram, element: &ElementResult) -> Result<(), StrategyError> {
         let within = |what: &str, found: i64, most: i64, of: &str| {
             if (1..=most).contains(&found) {
                 return Ok(());
@@ -196,7 +205,7 @@ impl MultiLevelTiling {
         within("the row tile T_e^r of the evaluation", self.eval_rows, self.quad_tile, tile)?;
         within("the column tile T_q^c of the quadrature", self.quad_cols, self.quad_tile, tile)?;
         let rows = "the number of test functions n_W";
-        within("the row tile T_q^r of the quadrature", self.quad_rows, program.element.count, rows)?;
+        within("the row tile T_q^r of the quadrature", self.quad_rows, element.count, rows)?;
         let evaluations: Vec<&Evaluation> = program.blocks.iter().flat_map(|b| &b.evaluations).collect();
         if self.eval_cols.len() != evaluations.len() {
             return Err(StrategyError::Parameter {
