@@ -34,7 +34,7 @@ mod sparse;
 pub use bind::{Array, Given};
 pub use inputs::MeshInputs;
 pub(crate) use inputs::entities_of;
-pub use sparse::CsrPattern;
+pub use sparse::{CsrPart, CsrPattern};
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};
