@@ -3,6 +3,7 @@
 use super::{Block, CellLoop, CellProgram, ElementResult, Evaluation, Gather, NotAnAction, Products};
 use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind, Variable};
 use purlin_transforms::schedule::{Array, Loop, Statement};
+use std::collections::BTreeSet;
 
 /// Loops and instructions by role, as lowering writes them or the tags of a text say; each list in
 /// textual order.
@@ -103,12 +104,12 @@ impl Deriving<'_> {
         let blocks = blocks.collect::<Found<Vec<_>>>()?;
         let written = roles.gathers.iter().chain(&roles.geometry).map(|i| self.insn(i).map(|i| i.lhs.var));
         let mut per_cell = Vec::new();
+        let read = self.read_in(roles.blocks.iter().filter_map(|b| self.kernel.iname(&b.quad)).collect());
         for var in written.collect::<Found<Vec<_>>>()? {
             let array = self.array(var);
             let private = self.kernel.vars[var].space == AddressSpace::Private;
             let evaluated = gathers.iter().any(|g| g.array == array);
-            let read = || roles.blocks.iter().any(|b| self.is_read_in(var, &b.quad));
-            if private && !evaluated && !per_cell.contains(&array) && read() {
+            if private && !evaluated && !per_cell.contains(&array) && read.contains(&var) {
                 per_cell.push(array);
             }
         }
@@ -300,10 +301,10 @@ impl Deriving<'_> {
         Ok(shared)
     }
 
-    fn is_read_in(&self, var: VarId, iname: &str) -> bool {
-        let Some(iname) = self.kernel.iname(iname) else { return false };
-        let inside = self.schedule.iter().filter(|(_, l)| l.contains(&iname));
-        inside.into_iter().any(|(i, _)| self.kernel.insns[*i].reads().iter().any(|a| a.var == var))
+    /// The variables that the instructions in some loops read.
+    fn read_in(&self, loops: Vec<InameId>) -> BTreeSet<VarId> {
+        let inside = self.schedule.iter().filter(|(_, own)| own.iter().any(|l| loops.contains(l)));
+        inside.flat_map(|(i, _)| self.kernel.insns[*i].reads()).map(|a| a.var).collect()
     }
 
     fn position(&self, insn: &str) -> usize {
