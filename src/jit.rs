@@ -5,7 +5,7 @@ use crate::{LoadError, Loaded, laid_out};
 use purlin_autotune::{DatabaseError, Refusal};
 use purlin_codegen::{Options, Program};
 use purlin_forms::form::{Form, FormError, Inputs};
-use purlin_forms::lowering::{LoweringOptions, MeshForm};
+use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
 use purlin_forms::mesh::Mesh;
 use purlin_ir::Kernel;
 use purlin_runtime::{Device, Executable, RuntimeError};
@@ -34,9 +34,18 @@ pub enum JitError {
 pub struct Jit<'d> {
     device: &'d dyn Device,
     form: MeshForm,
-    known: Known,
-    kernel: Kernel,
-    program: Program,
+    /// Of the kernels of the form.
+    compiled: Vec<Compiled>,
+}
+
+/// A kernel of a form on a device.
+pub struct Compiled {
+    /// How it is mapped to the device, and where that is known from.
+    pub mapping: Known,
+    /// The kernel once it is mapped.
+    pub kernel: Kernel,
+    /// Source and launch plan.
+    pub program: Program,
     executable: Executable,
 }
 
@@ -69,16 +78,59 @@ pub struct Jit<'d> {
 /// A form that cannot be lowered ([`MeshForm::new`]), trials that cannot be read, and what the
 /// device or its compiler refuses.
 pub fn jit<'d>(form: &Form, device: &'d dyn Device) -> Result<Jit<'d>, JitError> {
-    let form = MeshForm::new(form, &LoweringOptions::new("form"))?;
-    let sought = Sought { case: None, dim: form.tabulated().cell.dim() };
-    let candidates = for_device(form.kernel(), sought, device, &trials(None)?);
-    let attempt = |known: &Known| -> Result<_, JitError> {
-        let (kernel, _, program) = mapped(form.kernel(), &known.mapping, device.info(), &Options::default())?;
-        let executable = device.compile(&program)?;
-        Ok((kernel, program, executable))
+    jit_with(form, &LoweringOptions::new("form"), device)
+}
+
+/// The same with options: quadrature rules, or the degree of curved cells.
+///
+/// ```
+/// use purlin::forms::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
+/// use purlin::forms::form::*;
+/// use purlin::forms::lowering::LoweringOptions;
+/// use purlin::forms::mesh::Mesh;
+///
+/// // a triangle whose side from (1, 0) to (0, 1) bends outwards
+/// let corners = vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+/// let nodes = [&corners[..], &[0.75, 0.75, 0.0, 0.5, 0.5, 0.0]].concat();
+/// let element = FiniteElement::new(
+///     CellShape::Triangle,
+///     ElementFamily::Lagrange(LagrangeVariant::Equispaced),
+///     2,
+/// )?;
+/// let mesh = Mesh::new(CellShape::Triangle, corners, vec![0, 1, 2], None)?;
+/// let mesh = mesh.with_nodes(element, nodes, (0..6).collect())?;
+///
+/// let area = test(&FunctionSpace::discontinuous(CellShape::Triangle, 0)) * dx();
+/// let options = LoweringOptions::new("area").with_geometry_degree(mesh.geometry_degree());
+/// let device = purlin::runtime::open("c")?;
+/// let area = purlin::jit_with(&area, &options, &*device)?.apply(&mesh, &Inputs::new())?;
+/// // 1/2, and 2/3 of the chord, the square root of 2, times the height of the bend
+/// assert!((area[0] - (0.5 + 1.0 / 3.0)).abs() < 1e-14);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`jit`].
+pub fn jit_with<'d>(
+    form: &Form,
+    options: &LoweringOptions,
+    device: &'d dyn Device,
+) -> Result<Jit<'d>, JitError> {
+    let form = MeshForm::new(form, options)?;
+    let trials = trials(None)?;
+    let dim = form.tabulated().cell.dim();
+    let compile = |lowered: &LoweredKernel| {
+        let candidates = for_device(lowered, Sought { case: None, dim }, device, &trials);
+        let attempt = |known: &Known| -> Result<_, JitError> {
+            let (kernel, _, program) = mapped(lowered, &known.mapping, device.info(), &Options::default())?;
+            let executable = device.compile(&program)?;
+            Ok((kernel, program, executable))
+        };
+        let (mapping, (kernel, program, executable)) = first(candidates, attempt)?;
+        Ok(Compiled { mapping, kernel, program, executable })
     };
-    let (known, (kernel, program, executable)) = first(candidates, attempt)?;
-    Ok(Jit { device, form, known, kernel, program, executable })
+    let compiled = form.kernels().iter().map(compile).collect::<Result<_, JitError>>()?;
+    Ok(Jit { device, form, compiled })
 }
 
 impl Jit<'_> {
@@ -91,11 +143,19 @@ impl Jit<'_> {
     /// As [`MeshForm::bind`]: names that the form does not have, inputs that are missing or of
     /// another length, a mesh of other cells. What the device refuses.
     pub fn apply(&self, mesh: &Mesh, inputs: &Inputs) -> Result<Vec<f64>, JitError> {
-        let memory = self.form.bind(mesh, inputs)?;
-        let memory = laid_out(&self.kernel, &memory);
-        let loaded = Loaded::compiled(self.device, self.executable.clone(), &memory)?;
-        loaded.launch()?;
-        Ok(loaded.f64s(self.form.output())?)
+        let mut result: Option<Vec<f64>> = None;
+        for (place, compiled) in self.compiled.iter().enumerate() {
+            let mut memory = self.form.bind(place, mesh, inputs)?;
+            let output = self.form.output(place);
+            if let Some(sum) = result.take() {
+                memory.set(output, sum);
+            }
+            let memory = laid_out(&compiled.kernel, &memory);
+            let loaded = Loaded::compiled(self.device, compiled.executable.clone(), &memory)?;
+            loaded.launch()?;
+            result = Some(loaded.f64s(output)?);
+        }
+        Ok(result.unwrap_or_default())
     }
 
     /// The lowered form.
@@ -104,15 +164,9 @@ impl Jit<'_> {
         &self.form
     }
 
-    /// How the form is mapped to the device, and where that is known from.
+    /// Its kernels on the device: one for the integrals over the same part of the mesh.
     #[must_use]
-    pub const fn mapping(&self) -> &Known {
-        &self.known
-    }
-
-    /// The source of the program.
-    #[must_use]
-    pub fn source(&self) -> &str {
-        &self.program.source
+    pub fn kernels(&self) -> &[Compiled] {
+        &self.compiled
     }
 }

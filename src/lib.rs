@@ -56,7 +56,7 @@ pub mod tuning;
 mod work;
 
 pub use capacity::{OutOfMemory, check_memory};
-pub use jit::{Jit, JitError, jit};
+pub use jit::{Compiled, Jit, JitError, jit, jit_with};
 pub use layout::{gathered, laid_out};
 pub use loaded::{LoadError, Loaded};
 pub use problem::{Problem, ProblemError, RelativeError};

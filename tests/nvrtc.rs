@@ -53,7 +53,7 @@ fn factorised_sums_compile() {
     let space = Operator::Laplace.space_on(CellShape::Hexahedron, 3);
     let form = Operator::Laplace.action_on(&space);
     let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace_q3")).unwrap();
-    let (kernel, _) = transform(lowered.kernel(), &Mapping::FactorisedPlanes { cells: 4 }).unwrap();
+    let (kernel, _) = transform(&lowered.kernels()[0], &Mapping::FactorisedPlanes { cells: 4 }).unwrap();
     let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     let cache = Cache::from_environment();
     let object = nvrtc::compile_for("sm_90", "laplace_q3", &program.source, &cache).unwrap();

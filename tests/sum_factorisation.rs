@@ -292,13 +292,13 @@ fn the_strategy_factorises_forms() {
             let lowered = MeshForm::new(&form, &LoweringOptions::new(name)).unwrap();
             let n = Numbering::new(&mesh, degree).unwrap().n_dofs();
             let inputs = Inputs::new().field("u", (0..n).map(|k| (k as f64).sin()).collect::<Vec<_>>());
-            let (before, memory) = (&lowered.kernel().kernel, lowered.bind(&mesh, &inputs).unwrap());
+            let (before, memory) = (&lowered.kernels()[0].kernel, lowered.bind(0, &mesh, &inputs).unwrap());
             let (after, _) = sum_factorise(before).unwrap_or_else(|e| panic!("{what}: {e}"));
             assert_same(before, &after, &memory);
             if name == "nonlinear" {
                 let mapping = Mapping::FactorisedPlanes { cells: 3 };
                 let (shared, _) =
-                    transform(lowered.kernel(), &mapping).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    transform(&lowered.kernels()[0], &mapping).unwrap_or_else(|e| panic!("{what}: {e}"));
                 assert_shared(before, &shared, &memory);
             }
             let flops = |kernel: &Kernel| statistics(kernel, memory.params()).unwrap().flops();

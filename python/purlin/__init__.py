@@ -52,6 +52,7 @@ from purlin.errors import (
 )
 from purlin.operator import Operator, Part, Trial, jit
 from purlin.schedule import Made, Primitive, Schedule, Step, primitives
+from purlin.sparse import Csr, Pattern
 
 
 def forms():
@@ -66,6 +67,7 @@ __all__ = [
     "CodegenError",
     "Compiled",
     "CopyWarning",
+    "Csr",
     "DeviceError",
     "DeviceMismatchError",
     "DtypeError",
@@ -79,6 +81,7 @@ __all__ = [
     "MissingArgument",
     "Operator",
     "Part",
+    "Pattern",
     "Primitive",
     "ReadOnlyError",
     "Refusal",

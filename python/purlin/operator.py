@@ -16,6 +16,7 @@ from purlin._purlin import Kernel
 from purlin.compiled import Argument, Compiled, Roofline, compile
 from purlin.errors import CodegenError, DeviceError, FormError, MappingError, Refusal, UnknownArgument
 from purlin.schedule import Schedule, Step
+from purlin.sparse import Csr, Pattern, patterns, zeros
 
 #: Operators that :func:`jit` keeps.
 CACHE_SIZE = 128
@@ -128,6 +129,36 @@ class Operator:
         given = self._named(outputs, kwargs)
         for part in self.parts:
             part.compiled(stream=stream, **_of(part, given))
+
+    def patterns(self, shape: Optional[tuple[int, int]] = None, **kwargs: Any) -> dict[str, Pattern]:
+        """The patterns of the form's sparse matrices, by name, from the maps of its spaces.
+
+        ``shape`` is that of the matrices, if rows or columns may end in empty ones.
+        """
+        return patterns(self, kwargs, shape)
+
+    def assemble(
+        self, patterns: Optional[dict[str, Pattern]] = None, stream: Any = None, **kwargs: Any
+    ) -> Union[Csr, dict[str, Csr]]:
+        """The form's sparse matrix, or those of a form with several by name.
+
+        It takes what a call takes besides the matrices, and the maps of their spaces.
+        :meth:`patterns` are built here, unless those of an earlier call are given, which saves the
+        time on meshes that stay as they are. Arrays are of the library of the maps, in the same
+        place.
+        """
+        found = self.patterns(**kwargs) if patterns is None else patterns
+        types = {a.name: a.dtype for a in self.arguments}
+        data = {name: zeros(pattern, types[name]) for name, pattern in found.items()}
+        own = {a.name for a in self.arguments} | {part.name for part in self.parts}
+        maps = {space[0] for part in self.parts for matrix in part.form.matrices for space in matrix[2]}
+        given = {name: value for name, value in kwargs.items() if name in own or name not in maps}
+        given = {**self._named((), given), **data}
+        for part in self.parts:
+            places = [p.positions[part.name] for p in found.values() if part.name in p.positions]
+            part.compiled(stream=stream, **{**_of(part, given), **dict(places)})
+        matrices = {name: Csr(p.indptr, p.indices, data[name]) for name, p in found.items()}
+        return next(iter(matrices.values())) if len(matrices) == 1 else matrices
 
     def roofline(self, *outputs: Any, **kwargs: Any) -> Roofline:
         """Times runs with these arguments, of a form that has one kernel; outputs are left alone."""
@@ -242,6 +273,7 @@ def jit(
     degree: int = 1,
     mapping: Optional[dict[str, Any]] = None,
     position_width: Optional[int] = None,
+    matrix: str = "cells",
     trials: Union[str, os.PathLike, None] = None,
     **export: Any,
 ) -> Operator:
@@ -250,7 +282,9 @@ def jit(
     ``form`` is a form of UFL or a list of them, the JSON of one (text, or a path that ends in ``.json``), or a name of
     :func:`purlin.forms`, to which ``dim`` and ``degree`` belong. Further arguments go to
     :func:`purlin.export.export_form`. ``position_width`` is the number of components of a position, if it
-    is more than space has dimensions. An operator that was made before is taken from memory; if it was tuned, it
+    is more than space has dimensions. ``matrix`` is what a bilinear form becomes: the matrices of ``cells``,
+    the ``diagonal`` of the assembled matrix, or a ``sparse`` matrix, which :meth:`Operator.assemble`
+    returns. An operator that was made before is taken from memory; if it was tuned, it
     stays so.
 
     Without ``mapping`` it takes the best one that is known for the device: of the trials of
@@ -261,12 +295,12 @@ def jit(
     chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
     text = _text(form, export)
     path = None if trials is None else Path(trials)
-    key = (text, dim, degree, device, chosen, position_width, _state(path or Path(TRIALS)))
+    key = (text, dim, degree, device, chosen, position_width, matrix, _state(path or Path(TRIALS)))
     with _lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    operator = Operator(_forms(text, dim, degree, position_width), device, chosen, path)
+    operator = Operator(_forms(text, dim, degree, position_width, matrix), device, chosen, path)
     with _lock:
         _cache[key] = operator
         while len(_cache) > CACHE_SIZE:
@@ -299,7 +333,11 @@ def _text(form: Any, export: dict[str, Any]) -> str:
     )
 
 
-def _forms(text: str, dim: int, degree: int, position_width: Optional[int]) -> list[_purlin.Form]:
+def _forms(
+    text: str, dim: int, degree: int, position_width: Optional[int], matrix: str
+) -> list[_purlin.Form]:
     if text.lstrip().startswith("{"):
-        return _purlin.Form.json(text, position_width)
+        return _purlin.Form.json(text, position_width, matrix)
+    if matrix != "cells":
+        raise FormError(f"matrix=`{matrix}` is for bilinear forms, `{text}` is an action; give a form of UFL")
     return [_purlin.Form.named(text, dim, degree)]

@@ -3,9 +3,12 @@
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::program::device;
+use crate::sparse::{Matrix, matrices};
 use purlin::codegen::Options;
 use purlin::forms::import::from_json_with;
-use purlin::forms::lowering::{LoweredForm, LoweredKernel, LoweringOptions, TabulatedOptions, lower};
+use purlin::forms::lowering::{
+    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower,
+};
 use purlin::forms::program::{CellKernel, CellLoop, CellProgram};
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
@@ -29,6 +32,8 @@ pub(crate) struct Form {
     case: Option<String>,
     /// Dimension of its cells.
     dim: usize,
+    /// The sparse matrices that it adds to.
+    matrices: Vec<Matrix>,
 }
 
 /// A kernel of a form that is known by name, or of one that was imported.
@@ -81,23 +86,36 @@ impl Form {
             let options = LoweringOptions::new(operator.kernel_name(dim, degree));
             let lowered = lower(&form, &options).map_err(|e| refused(&e))?;
             let case = Some(operator.action_name(dim, degree));
-            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case, dim })
+            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case, dim, matrices: Vec::new() })
         })
     }
 
     /// The kernels of a form in JSON: one a kind of entity and part of the mesh.
     /// `position_width` is the number of components of an entry of the positions, if it has more
-    /// than space has dimensions.
+    /// than space has dimensions; `matrix` is what bilinear forms become: `cells`, `diagonal` or
+    /// `sparse`.
     #[staticmethod]
-    #[pyo3(signature = (text, position_width=None))]
-    fn json(py: Python<'_>, text: &str, position_width: Option<usize>) -> PyResult<Vec<Self>> {
+    #[pyo3(signature = (text, position_width=None, matrix="cells"))]
+    fn json(py: Python<'_>, text: &str, position_width: Option<usize>, matrix: &str) -> PyResult<Vec<Self>> {
         failure::run(py, || {
-            let options = TabulatedOptions { position_width, ..TabulatedOptions::default() };
+            let matrix = match matrix {
+                "cells" => MatrixResult::Cells,
+                "diagonal" => MatrixResult::Diagonal,
+                "sparse" => MatrixResult::Sparse,
+                other => {
+                    let message = format!("matrix=`{other}`: needed `cells`, `diagonal` or `sparse`");
+                    return Err(Failure::new("FormError", message));
+                }
+            };
+            let options = TabulatedOptions { position_width, matrix, ..TabulatedOptions::default() };
             let form =
                 from_json_with(text, &options).map_err(|e| Failure::new("FormError", e.to_string()))?;
             let dim = form.form.cell.dim();
-            let own = |k| Self { lowered: Lowered::Imported(Box::new(k)), case: None, dim };
-            Ok(form.kernels.into_iter().map(own).collect())
+            let own = |k: &LoweredKernel| {
+                let matrices = matrices(&form, k);
+                Self { lowered: Lowered::Imported(Box::new(k.clone())), case: None, dim, matrices }
+            };
+            Ok(form.kernels.iter().map(own).collect())
         })
     }
 
@@ -111,6 +129,12 @@ impl Form {
             IntegralType::InteriorFacet => "interior_facets",
         };
         kernel.subdomains.iter().fold(over.to_owned(), |name, number| format!("{name}_{number}"))
+    }
+
+    /// The sparse matrices that it adds to.
+    #[getter]
+    fn matrices(&self) -> Vec<Matrix> {
+        self.matrices.clone()
     }
 
     /// The kernel before any step.

@@ -25,6 +25,7 @@ from dolfinx import fem
 
 import purlin
 import purlin.dolfinx
+from purlin.export import dumps, export_form, states
 
 # sums of some hundred products in f64, of which the largest are some ten times the result
 TOLERANCE = 1e-12
@@ -102,6 +103,32 @@ def test_scipy_solves_with_an_operator():
     assert failed == 0
     # the residual's 1e-13, times the condition of the matrix, below 1e3
     assert np.allclose(x, np.linalg.solve(matrix, b), rtol=0, atol=1e-10 * abs(x).max())
+
+
+@pytest.mark.parametrize(
+    ("cell", "family", "degree"),
+    [("triangle", "P", 3), ("tetrahedron", "P", 2), ("tetrahedron", "N1curl", 2)],
+)
+def test_a_sparse_matrix_is_that_of_dolfinx(cell, family, degree):
+    sparse = pytest.importorskip("scipy.sparse", reason="skipped: SciPy is missing")
+    space = fem.functionspace(d.unit(cell), (family, degree))
+    u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
+    form = (ufl.inner(ufl.grad(u), ufl.grad(v)) + 2 * ufl.inner(u, v)) * ufl.dx
+    document, mesh = export_form(form), space.mesh
+    geometry, own = document["spaces"]
+    mesh.topology.create_entity_permutations()
+    given = {
+        document["functions"][0]["name"]: mesh.geometry.x,
+        f"{geometry['name']}_dofs": mesh.geometry.dofmaps[0],
+        f"{own['name']}_dofs": space.dofmap.list,
+    }
+    if family == "N1curl":
+        given[f"{own['name']}_states"] = states(own, cell, mesh.topology.get_cell_permutation_info())
+    op = purlin.jit(dumps(document), matrix="sparse", position_width=3)
+    csr = op.assemble(**given)
+    expected = fem.assemble_matrix(d.compiled(form)).to_scipy()
+    found = sparse.csr_matrix((csr.data, csr.indices, csr.indptr), expected.shape)
+    assert abs(found - expected).max() < TOLERANCE * abs(expected).max()
 
 
 def test_a_matrix_of_a_linear_form_is_refused():

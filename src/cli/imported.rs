@@ -97,7 +97,7 @@ mod tests {
             let space = Operator::Laplace.space_on(CellShape::Hexahedron, degree);
             let form = Operator::Laplace.action_on(&space);
             let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace")).unwrap();
-            divisions(&lowered.kernel().kernel, CellShape::Hexahedron)
+            divisions(&lowered.kernels()[0].kernel, CellShape::Hexahedron)
         };
         assert_eq!([of(2), of(7)], [3, 2]);
     }

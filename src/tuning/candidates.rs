@@ -130,8 +130,8 @@ impl<'m> Choice<'m> {
 }
 
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
-/// small, sums axis by axis if they are tensor products, the `budget` best ranked tilings, and half as many staged ones; tilings not of facets,
-/// each of which reads entries of the tables of its own.
+/// small, sums axis by axis if they are tensor products, the `budget` best ranked tilings, and half as
+/// many staged ones; tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled).
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -148,7 +148,7 @@ pub fn candidates(
     }
     found.extend(beyond_single_cell(table_bytes(form.kernel())).map(Candidate::unranked));
     found.extend(factorised(form));
-    if !form.program()?.shares_tables {
+    if form.program()?.tiled(form.kernel()).is_err() {
         return Ok(found);
     }
     found.extend(Choice::new(form, cells, model, local_bytes)?.ranked(budget));

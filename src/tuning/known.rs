@@ -43,8 +43,7 @@ const SHIPPED: [(&str, &str, &str); 1] =
 /// registers of AVX-512 and NEON.
 const LANES: Mapping = Mapping::PointTiles { cells: 8, sums: 16 };
 
-/// The same for kernels that have no cell program. Actions of transformed and of several elements
-/// take half the time of 32 cells a group, matrices the same (Zen 4, 2026-11-22).
+/// The same for kernels that have no cell program, which are functionals.
 const LANES_OF_ANY: Mapping = Mapping::SingleCell { cells: 8 };
 
 /// The same with the sums of tensor products axis by axis: the Laplace action of Q1 on hexahedra
@@ -424,7 +423,7 @@ mod tests {
 
     /// A kernel of another card, or of none.
     #[test]
-    fn kernels_without_a_cell_program_have_a_group_of_their_own() {
+    fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
         let text = include_str!("../../crates/forms/tests/tabulated/laplace_matrix.json");
         let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
         let sought = Sought { case: None, dim: 3 };
@@ -433,9 +432,14 @@ mod tests {
         let group = Mapping::ConstantCells { cells: 128 };
         assert_eq!(card, Known { mapping: group, source: Source::Usual("NVIDIA H200") });
         let host = device("a processor", Backend::C, "x86_64");
-        let attempt = |k: &Known| mapped(&lowered, &k.mapping, &host, &Options::default());
-        let (chosen, _) = super::first(known(&lowered, sought, &host, &[]), attempt).unwrap();
-        assert_eq!(chosen, Known { mapping: LANES_OF_ANY, source: Source::Lanes });
+        let on_host = |lowered: &LoweredKernel| {
+            let attempt = |k: &Known| mapped(lowered, &k.mapping, &host, &Options::default());
+            super::first(known(lowered, sought, &host, &[]), attempt).unwrap().0
+        };
+        assert_eq!(on_host(&lowered), Known { mapping: LANES, source: Source::Lanes });
+        let functional = include_str!("../../crates/forms/tests/tabulated/energy.json");
+        let functional = purlin_forms::import::from_json(functional).unwrap().kernels.remove(0);
+        assert_eq!(on_host(&functional), Known { mapping: LANES_OF_ANY, source: Source::Lanes });
         // and whatever the device: this one has no local memory
         let small = DeviceInfo { local_mem_bytes: 0, ..device("a card", Backend::Cuda, "sm_80") };
         let space = FunctionSpace::scalar(CellShape::Triangle, 2);

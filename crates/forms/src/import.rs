@@ -33,7 +33,8 @@ mod sparse;
 
 pub use bind::{Array, Given};
 pub use inputs::MeshInputs;
-pub use sparse::CsrPattern;
+pub(crate) use inputs::entities_of;
+pub use sparse::{CsrPart, CsrPattern};
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};

@@ -7,7 +7,7 @@ use purlin_forms::element::CellShape;
 use purlin_forms::form::{
     FunctionSpace, coefficient, constant, coordinate, dot, dx, grad, inner, sqrt, test, vector_constant,
 };
-use purlin_forms::import::{Array, CsrPattern, Imported, MeshInputs, from_json};
+use purlin_forms::import::{Array, CsrPart, CsrPattern, Imported, MeshInputs, from_json};
 use purlin_forms::lowering::{
     LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
@@ -524,5 +524,29 @@ $EndElements
         refused("laplace", &Mesh::from_gmsh(curved).unwrap()),
         "the mesh has cells of degree 2, of 6 nodes each, needed at most 3 nodes a cell, as the positions of the form \
          have; export the form on such cells"
+    );
+}
+
+/// Two intervals, and the facet between them with the rows of both sides: one pattern, in which the
+/// facet joins nodes that share no cell.
+#[test]
+fn kernels_share_a_pattern() {
+    let cells = [0, 1, 2, 3];
+    let parts = [
+        CsrPart { extents: [2, 2], rows: &cells, columns: &cells },
+        CsrPart { extents: [4, 4], rows: &cells, columns: &cells },
+    ];
+    let [of_cells, of_facets] = <[_; 2]>::try_from(CsrPattern::joint(5, 4, &parts).unwrap()).unwrap();
+    assert_eq!(of_cells.row_starts, [0, 4, 8, 12, 16, 16]);
+    assert_eq!(of_cells.columns, [0, 1, 2, 3].repeat(4));
+    assert_eq!(of_cells.positions, [0, 1, 4, 5, 10, 11, 14, 15]);
+    assert_eq!(of_facets.positions, (0..16).collect::<Vec<i32>>());
+    assert_eq!((&of_facets.row_starts, &of_facets.columns), (&of_cells.row_starts, &of_cells.columns));
+    let alone = CsrPattern::of_rows(4, 4, 2, 2, &cells, &cells).unwrap();
+    assert_eq!(alone.columns, [0, 1, 0, 1, 2, 3, 2, 3]);
+    let wrong = [CsrPart { extents: [2, 2], rows: &cells, columns: &cells[..3] }];
+    assert_eq!(
+        CsrPattern::joint(4, 4, &wrong).unwrap_err().to_string(),
+        "`map`: found 4 rows and 3 columns, needed 2 rows and 2 columns an entity"
     );
 }

@@ -194,6 +194,19 @@ impl CellShape {
         inside.map(|(_, point)| distance(point)).sum::<f64>() < 0.0
     }
 
+    /// The normal of a facet of the reference cell, out of it, and as long as the reference facet is
+    /// stretched: of a simplex, minus the gradient of the barycentric coordinate of the vertex that
+    /// the facet does not hold.
+    #[must_use]
+    pub(crate) fn outward_normal(self, facet: usize) -> Vec<f64> {
+        let sign = if self.facet_is_outward(facet) { 1.0 } else { -1.0 };
+        if self.dim() == 1 {
+            return vec![sign];
+        }
+        // adding 0 turns -0 into 0
+        facet_normal(self, self.facets()[facet]).into_iter().map(|x| sign * x + 0.0).collect()
+    }
+
     /// The vertex at the end of an axis: the one whose coordinates are 1 along `axis` and else 0.
     #[must_use]
     pub(crate) const fn axis_vertex(self, axis: usize) -> usize {

@@ -2,7 +2,7 @@
 
 use super::error::FormError;
 use super::expand::{ExpandedForm, expand};
-use super::integral::Form;
+use super::integral::{Form, Region};
 use super::scalar::{Field, Scalar, ScalarGraph, ScalarId};
 
 impl Form {
@@ -24,12 +24,31 @@ impl ExpandedForm {
     /// As [`Form::quadrature_degrees`].
     pub fn quadrature_degrees(&self) -> Vec<usize> {
         let degrees = node_degrees(self);
-        // the determinant of a map that is linear in each coordinate
-        let scale = if self.cell.is_simplex() { 0 } else { self.cell.dim() - 1 };
         let degree = |(measure, root): &(super::Measure, ScalarId)| {
-            measure.degree().unwrap_or_else(|| degrees[root.index()].saturating_add(scale))
+            let estimate = || degrees[root.index()].saturating_add(self.scale_degree(measure.region()));
+            measure.degree().unwrap_or_else(estimate)
         };
         self.integrals.iter().map(degree).collect()
+    }
+}
+
+impl ExpandedForm {
+    /// Whether the map of a cell is affine.
+    pub(crate) fn is_affine(&self) -> bool {
+        self.cell.is_simplex() && self.geometry_degree == 1
+    }
+
+    /// Degree of the factor between a piece of the reference cell or facet and its image: products
+    /// of as many derivatives of the position as it has dimensions.
+    fn scale_degree(&self, region: Region) -> usize {
+        let dim = match region {
+            Region::Cells => self.cell.dim(),
+            Region::BoundaryFacets => self.cell.dim() - 1,
+        };
+        match self.cell.is_simplex() {
+            true => dim * (self.geometry_degree - 1),
+            false => (dim * self.geometry_degree).saturating_sub(1),
+        }
     }
 }
 
@@ -46,15 +65,23 @@ fn node_degrees(form: &ExpandedForm) -> Vec<usize> {
 fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usize) -> usize {
     match *node {
         Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Symbol(_) => 0,
-        Scalar::Coordinate(_) => 1, // in each coordinate, on cells that are not affine
+        Scalar::Coordinate(_) => form.geometry_degree, // in each coordinate, on squares and cubes
+        Scalar::FacetNormal(_) => {
+            if form.is_affine() {
+                0
+            } else {
+                form.geometry_degree
+            }
+        }
         Scalar::Jet(jet) => {
             let space = match jet.field {
                 Field::Coefficient(k) => Some(&form.graph.coefficients()[k].space),
                 Field::Trial => form.trial.as_ref(),
                 Field::Test => form.test.as_ref(),
             };
-            // the degree of Q is that in each coordinate, which a derivative lowers in one alone
-            let lowered = if form.cell.is_simplex() { jet.order() } else { 0 };
+            // the degree of Q is that in each coordinate, which a derivative lowers in one alone; on
+            // curved cells a derivative is no polynomial
+            let lowered = if form.is_affine() { jet.order() } else { 0 };
             space.map_or(0, |s| s.component_degree(jet.component).saturating_sub(lowered))
         }
         Scalar::Variable(_, _, a) | Scalar::Negate(a) => of(a),

@@ -1,7 +1,7 @@
 //! Printing expressions and forms as they would be written.
 
 use super::expr::{Binary, Expr, Kind, MathFunction, Role, Unary};
-use super::integral::Form;
+use super::integral::{Form, Measure, Region};
 use super::shape::Shape;
 use super::walk::{operands, operands_first};
 use std::collections::{BTreeSet, HashMap};
@@ -96,6 +96,7 @@ impl<'a> Printer<'a> {
             Kind::Argument(Role::Test, _) => write!(f, "test"),
             Kind::Argument(Role::Trial, _) => write!(f, "trial"),
             Kind::Coordinate => write!(f, "x"),
+            Kind::FacetNormal => write!(f, "n"),
             Kind::Components(list) => self.components(f, list, expr.shape()),
             Kind::Unary(Unary::Negate, a) => {
                 write!(f, "-")?;
@@ -178,6 +179,7 @@ fn terminal_name(node: &Expr) -> Option<&str> {
         | Kind::Identity(_)
         | Kind::Argument(..)
         | Kind::Coordinate
+        | Kind::FacetNormal
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)
@@ -205,15 +207,28 @@ impl fmt::Display for Form {
                 write!(f, " + ")?;
             }
             printer.operand(f, &integral.integrand, Level::Product)?;
-            write!(f, " * dx")?;
-            if let Some(degree) = integral.measure.degree() {
-                write!(f, "(degree = {degree})")?;
-            }
-            if let Some(scheme) = integral.measure.scheme() {
-                write!(f, "(scheme = {scheme})")?;
-            }
+            write!(f, " * {}", integral.measure)?;
         }
         printer.definitions(f)
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.region() {
+            Region::Cells => "dx",
+            Region::BoundaryFacets => "ds",
+        })?;
+        if let Some(tag) = self.tag() {
+            write!(f, "(tag = {tag})")?;
+        }
+        if let Some(degree) = self.degree() {
+            write!(f, "(degree = {degree})")?;
+        }
+        match self.scheme() {
+            Some(scheme) => write!(f, "(scheme = {scheme})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -259,6 +274,7 @@ fn level(expr: &Expr) -> Level {
         | Kind::Coefficient(_)
         | Kind::Argument(..)
         | Kind::Coordinate
+        | Kind::FacetNormal
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)

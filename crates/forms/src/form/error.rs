@@ -92,6 +92,24 @@ pub enum FormError {
         /// The form, or the mesh.
         place: &'static str,
     },
+    /// A facet's normal where there is none, or a derivative of it that is not known.
+    #[error("`facet_normal`: found {found}, needed {needed}")]
+    Normal {
+        /// Where it is.
+        found: &'static str,
+        /// What would have been accepted.
+        needed: &'static str,
+    },
+    /// An integral over a part of the mesh, where all cells are needed.
+    #[error(
+        "`{measure}`: found an integral over a part of the mesh, needed integrals over all cells, by `dx()`; take `MeshForm` instead of {place}"
+    )]
+    Region {
+        /// The measure as written.
+        measure: String,
+        /// What does not serve it.
+        place: &'static str,
+    },
     /// Nothing in the form says which cells it is on.
     #[error("the form holds no function, so its cells are unknown; multiply by a test function")]
     NoFunction,

@@ -25,6 +25,8 @@ pub struct ExpandedForm {
     pub test: Option<FunctionSpace>,
     /// Space of the trial function, if there is one.
     pub trial: Option<FunctionSpace>,
+    /// Polynomial degree of the maps of cells: 1 of straight ones, until it is changed.
+    pub geometry_degree: usize,
 }
 
 /// Maximum number of operations of a form that is written out: each derivative of a product
@@ -47,7 +49,14 @@ pub fn expand(form: &Form) -> Result<ExpandedForm, FormError> {
     }
     let (graph, roots) = expander.graph.without_variables(&roots);
     let integrals = form.integrals().iter().map(|i| i.measure).zip(roots).collect();
-    Ok(ExpandedForm { graph, integrals, cell, test: expander.test, trial: expander.trial })
+    Ok(ExpandedForm {
+        graph,
+        integrals,
+        cell,
+        test: expander.test,
+        trial: expander.trial,
+        geometry_degree: 1,
+    })
 }
 
 pub(super) struct Expander {
@@ -106,6 +115,7 @@ impl Expander {
             }
             Kind::Argument(role, space) => self.argument(*role, space, shape)?,
             Kind::Coordinate => (0..self.dim).map(|i| self.graph.insert(Scalar::Coordinate(i))).collect(),
+            Kind::FacetNormal => (0..self.dim).map(|i| self.graph.insert(Scalar::FacetNormal(i))).collect(),
             Kind::Components(list) => {
                 let mut all = Vec::with_capacity(list.len());
                 for component in list {
@@ -247,6 +257,7 @@ impl Expander {
             Scalar::Literal(_)
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
+            | Scalar::FacetNormal(_)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -280,6 +291,7 @@ impl Expander {
                     | Scalar::Constant(..)
                     | Scalar::Coordinate(_)
                     | Scalar::Jet(_)
+                    | Scalar::FacetNormal(_)
                     | Scalar::Symbol(_)
                     | Scalar::Variable(..)
                     | Scalar::Negate(_)
@@ -313,6 +325,7 @@ impl Expander {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
+            | Scalar::FacetNormal(_)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -344,6 +357,7 @@ fn raise(
                 Scalar::Literal(_)
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)
+                | Scalar::FacetNormal(_)
                 | Scalar::Symbol(_)
                 | Scalar::Variable(..)
                 | Scalar::Negate(_)

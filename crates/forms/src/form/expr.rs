@@ -131,6 +131,8 @@ pub enum Kind {
     Argument(Role, FunctionSpace),
     /// The position in space.
     Coordinate,
+    /// The unit normal of a facet, out of the cell.
+    FacetNormal,
     /// Components put together, row by row.
     Components(Vec<Expr>),
     /// An operation on one expression.
@@ -223,6 +225,7 @@ impl Expr {
             | Kind::Coefficient(_)
             | Kind::Argument(..)
             | Kind::Coordinate
+            | Kind::FacetNormal
             | Kind::Components(_)
             | Kind::Unary(..)
             | Kind::Binary(..)

@@ -50,6 +50,7 @@ pub fn split(function: &Expr) -> Vec<Expr> {
         | Kind::Identity(_)
         | Kind::Constant(_)
         | Kind::Coordinate
+        | Kind::FacetNormal
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)
@@ -109,6 +110,17 @@ fn constant_of(name: String, shape: Shape, default: Option<Vec<f64>>) -> Expr {
 /// The position in space, a vector.
 pub fn coordinate(cell: CellShape) -> Expr {
     Expr::terminal(Kind::Coordinate, Shape::Vector(cell.dim()), Some(cell))
+}
+
+/// The unit normal of the facets of integrals over [`ds`](super::ds), a vector out of the cell.
+///
+/// Facets are flat where it is differentiated: of straight simplices its derivatives are 0, of
+/// other cells they are refused.
+///
+/// # Errors
+/// The form carries [`FormError::Normal`] if an integral over cells holds it.
+pub fn facet_normal(cell: CellShape) -> Expr {
+    Expr::terminal(Kind::FacetNormal, Shape::Vector(cell.dim()), Some(cell))
 }
 
 /// The identity matrix with `n` rows.

@@ -39,6 +39,7 @@ impl Names {
                 | Kind::Identity(_)
                 | Kind::Argument(..)
                 | Kind::Coordinate
+                | Kind::FacetNormal
                 | Kind::Components(_)
                 | Kind::Unary(..)
                 | Kind::Binary(..)

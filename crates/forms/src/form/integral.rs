@@ -1,7 +1,7 @@
 //! Measures, integrals and forms.
 
 use super::error::FormError;
-use super::expr::{Expr, Kind, Role};
+use super::expr::{Expr, Kind, Role, Unary};
 use super::replace::replace_trial;
 use super::shape::Shape;
 use super::walk::{for_each_node, has_argument};
@@ -10,9 +10,21 @@ use crate::quadrature::QuadratureScheme;
 use std::collections::BTreeMap;
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// The measure of an integral over all cells.
+/// What an integral is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Region {
+    /// Cells.
+    #[default]
+    Cells,
+    /// Facets on the boundary of the mesh.
+    BoundaryFacets,
+}
+
+/// The measure of an integral: what it is over, and by which rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measure {
+    region: Region,
+    tag: Option<i32>,
     degree: Option<usize>,
     scheme: Option<QuadratureScheme>,
 }
@@ -22,7 +34,39 @@ pub fn dx() -> Measure {
     Measure::default()
 }
 
+/// Integration over the boundary of the mesh, as [`dx`] over cells.
+///
+/// ```
+/// use purlin_forms::element::CellShape;
+/// use purlin_forms::form::*;
+/// use purlin_forms::lowering::{LoweringOptions, MeshForm};
+/// use purlin_forms::mesh::Mesh;
+/// use purlin_interp::interpret;
+///
+/// // what flows out of the square by the divergence theorem
+/// let cell = CellShape::Triangle;
+/// let (x, n) = (coordinate(cell), facet_normal(cell));
+/// let outflow = inner(x, n) * test(&FunctionSpace::scalar(cell, 1)) * ds();
+/// assert_eq!(outflow.to_string(), "inner(x, n)*test * ds");
+///
+/// let form = MeshForm::new(&outflow, &LoweringOptions::new("outflow"))?;
+/// let mut memory = form.bind(0, &Mesh::unit_square(4)?, &Inputs::new())?;
+/// interpret(&form.kernels()[0].kernel, &mut memory)?;
+/// let total: f64 = memory.f64s("y").unwrap_or_default().iter().sum();
+/// assert!((total - 2.0).abs() < 1e-14); // div(x) is 2
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn ds() -> Measure {
+    Measure { region: Region::BoundaryFacets, ..Measure::default() }
+}
+
 impl Measure {
+    /// Over the cells or facets of this tag alone, a physical group of a Gmsh file.
+    #[must_use]
+    pub fn with_tag(self, tag: i32) -> Self {
+        Self { tag: Some(tag), ..self }
+    }
+
     /// With a rule that is exact to this total degree instead of the estimated one.
     #[must_use]
     pub fn with_degree(self, degree: usize) -> Self {
@@ -33,6 +77,16 @@ impl Measure {
     #[must_use]
     pub fn with_scheme(self, scheme: QuadratureScheme) -> Self {
         Self { scheme: Some(scheme), ..self }
+    }
+
+    /// What the integral is over.
+    pub fn region(&self) -> Region {
+        self.region
+    }
+
+    /// The tag of the part of the mesh, if it is not all of it.
+    pub fn tag(&self) -> Option<i32> {
+        self.tag
     }
 
     /// The quadrature degree, if it was given.
@@ -46,7 +100,7 @@ impl Measure {
     }
 }
 
-/// A scalar expression integrated over all cells.
+/// A scalar expression integrated over cells or facets.
 #[derive(Clone)]
 pub struct Integral {
     /// The integrand, a scalar.
@@ -70,11 +124,16 @@ impl Form {
     /// The first mistake in the form.
     ///
     /// # Errors
-    /// Whatever operation did not fit; no integral; mixed cell shapes; one name for two things.
+    /// Whatever operation did not fit; no integral; mixed cell shapes; one name for two things; the
+    /// normal of a facet in an integral over cells.
     pub fn check(&self) -> Result<(), FormError> {
         for integral in &self.integrals {
             if let Some(error) = integral.integrand.error() {
                 return Err(error.clone());
+            }
+            if integral.measure.region == Region::Cells && holds_normal(&integral.integrand) {
+                let (found, needed) = ("an integral over cells, by `dx`", "one over facets, by `ds`");
+                return Err(FormError::Normal { found, needed });
             }
         }
         self.cell()?;
@@ -113,6 +172,51 @@ impl Form {
         integrals.fold(Self::default(), |form, i| form.plus(Self { integrals: vec![i] }))
     }
 
+    /// Refuses an integral over a part of the mesh.
+    ///
+    /// # Errors
+    /// [`FormError::Region`] with the measure and the `place` that does not serve it.
+    pub(crate) fn check_all_cells(&self, place: &'static str) -> Result<(), FormError> {
+        let is_part = |m: &&Measure| m.region != Region::Cells || m.tag.is_some();
+        match self.integrals.iter().map(|i| &i.measure).find(is_part) {
+            Some(measure) => Err(FormError::Region { measure: measure.to_string(), place }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the normal of a facet is differentiated by position.
+    pub(crate) fn differentiates_normal(&self) -> bool {
+        let mut found = false;
+        for integral in self.integrals.iter().filter(|i| holds_normal(&i.integrand)) {
+            for_each_node(&integral.integrand, &mut |node| {
+                let moved = match node.kind() {
+                    Kind::Unary(Unary::Gradient | Unary::Divergence | Unary::Curl, a) => a,
+                    // what takes the place of a function is differentiated as the function is
+                    Kind::Gateaux(_, _, to) => to,
+                    Kind::Unary(Unary::Negate | Unary::Transpose | Unary::Trace | Unary::Determinant, _)
+                    | Kind::Unary(Unary::Inverse | Unary::Symmetric, _)
+                    | Kind::Literal(_)
+                    | Kind::Identity(_)
+                    | Kind::Constant(_)
+                    | Kind::Coefficient(_)
+                    | Kind::Argument(..)
+                    | Kind::Coordinate
+                    | Kind::FacetNormal
+                    | Kind::Components(_)
+                    | Kind::Binary(..)
+                    | Kind::Math(..)
+                    | Kind::Index(..)
+                    | Kind::Conditional(..)
+                    | Kind::Variable(..)
+                    | Kind::Diff(..)
+                    | Kind::Error(_) => return,
+                };
+                found |= holds_normal(moved);
+            });
+        }
+        found
+    }
+
     fn check_names(&self) -> Result<(), FormError> {
         let mut named: BTreeMap<String, Expr> = BTreeMap::new();
         let mut clash = None;
@@ -144,6 +248,12 @@ impl Form {
     }
 }
 
+fn holds_normal(expr: &Expr) -> bool {
+    let mut found = false;
+    for_each_node(expr, &mut |node| found |= matches!(node.kind(), Kind::FacetNormal));
+    found
+}
+
 fn name_of(node: &Expr) -> Option<&str> {
     match node.kind() {
         Kind::Coefficient(c) => Some(&c.name),
@@ -152,6 +262,7 @@ fn name_of(node: &Expr) -> Option<&str> {
         | Kind::Identity(_)
         | Kind::Argument(..)
         | Kind::Coordinate
+        | Kind::FacetNormal
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)

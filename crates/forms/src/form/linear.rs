@@ -60,9 +60,11 @@ impl Split<'_> {
     fn split(&mut self, id: ScalarId) -> Result<Terms, FormError> {
         match self.graph.node(id) {
             Scalar::Jet(jet) => Ok(Terms::from([(jet, self.graph.literal(1.0))])),
-            Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Coordinate(_) | Scalar::Symbol(_) => {
-                Ok(Terms::new())
-            }
+            Scalar::Literal(_)
+            | Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::FacetNormal(_)
+            | Scalar::Symbol(_) => Ok(Terms::new()),
             Scalar::Variable(_, _, a) => self.terms(a),
             Scalar::Negate(a) => self.map(a, |graph, c| graph.negate(c)),
             Scalar::Add(a, b) => self.sum(a, b, false),

@@ -46,11 +46,11 @@ pub use expand::{ExpandedForm, expand};
 pub use expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Unary};
 pub use functions::{
     as_matrix, as_vector, coefficient, constant, constant_with_default, coordinate, cos, curl, det, diff,
-    div, dot, exp, grad, identity, inner, inv, ln, outer, sin, split, sqrt, sym, test, tr, transpose, trial,
-    variable, vector_constant,
+    div, dot, exp, facet_normal, grad, identity, inner, inv, ln, outer, sin, split, sqrt, sym, test, tr,
+    transpose, trial, variable, vector_constant,
 };
 pub use inputs::Inputs;
-pub use integral::{Form, Integral, Measure, action, derivative, dx, gateaux};
+pub use integral::{Form, Integral, Measure, Region, action, derivative, ds, dx, gateaux};
 pub use linear::linear_terms;
 pub use scalar::{Bits, Field, Jet, Scalar, ScalarGraph, ScalarId};
 pub use shape::Shape;

@@ -36,6 +36,7 @@ impl Replace<'_> {
             | Kind::Coefficient(_)
             | Kind::Argument(Role::Test, _)
             | Kind::Coordinate
+            | Kind::FacetNormal
             | Kind::Error(_) => return expr.clone(),
             Kind::Components(list) => Kind::Components(list.iter().map(|e| self.visit(e)).collect()),
             Kind::Unary(op, a) => Kind::Unary(*op, self.visit(a)),

@@ -80,6 +80,8 @@ pub enum Scalar {
     Constant(usize, usize),
     /// A component of the position.
     Coordinate(usize),
+    /// A component of the unit normal of a facet.
+    FacetNormal(usize),
     /// A function or derivative.
     Jet(Jet),
     /// A number that a later stage knows, by its place in that stage's list.
@@ -108,9 +110,12 @@ impl Scalar {
     /// The operands, in order.
     pub fn operands(&self) -> Vec<ScalarId> {
         match *self {
-            Self::Literal(_) | Self::Constant(..) | Self::Coordinate(_) | Self::Jet(_) | Self::Symbol(_) => {
-                Vec::new()
-            }
+            Self::Literal(_)
+            | Self::Constant(..)
+            | Self::Coordinate(_)
+            | Self::FacetNormal(_)
+            | Self::Jet(_)
+            | Self::Symbol(_) => Vec::new(),
             Self::Variable(_, _, a) | Self::Negate(a) | Self::Math(_, a) => vec![a],
             Self::Add(a, b)
             | Self::Subtract(a, b)
@@ -190,6 +195,7 @@ impl ScalarGraph {
             Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
+            | Scalar::FacetNormal(_)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -246,6 +252,7 @@ impl ScalarGraph {
             Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
+            | Scalar::FacetNormal(_)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Add(..)
@@ -329,6 +336,7 @@ impl ScalarGraph {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
+            | Scalar::FacetNormal(_)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -375,6 +383,7 @@ impl ScalarGraph {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
+            | Scalar::FacetNormal(_)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Add(..)
@@ -438,6 +447,7 @@ impl ScalarGraph {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
+            | Scalar::FacetNormal(_)
             | Scalar::Symbol(_) => self.insert(node),
             Scalar::Variable(label, component, a) => {
                 let a = operand(a);
@@ -503,6 +513,7 @@ impl ScalarGraph {
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)
                 | Scalar::Jet(_)
+                | Scalar::FacetNormal(_)
                 | Scalar::Symbol(_)
                 | Scalar::Negate(_)
                 | Scalar::Add(..)

@@ -101,9 +101,11 @@ fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
         let of = |id: ScalarId| values[id.index()];
         let value = match *node {
             Scalar::Literal(bits) => bits.value(),
-            Scalar::Constant(..) | Scalar::Coordinate(_) | Scalar::Jet(_) | Scalar::Symbol(_) => {
-                terminal(node)
-            }
+            Scalar::Constant(..)
+            | Scalar::Coordinate(_)
+            | Scalar::FacetNormal(_)
+            | Scalar::Jet(_)
+            | Scalar::Symbol(_) => terminal(node),
             Scalar::Variable(_, _, a) => of(a),
             Scalar::Negate(a) => -of(a),
             Scalar::Add(a, b) => of(a) + of(b),

@@ -12,6 +12,7 @@ pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
         | Kind::Coefficient(_)
         | Kind::Argument(..)
         | Kind::Coordinate
+        | Kind::FacetNormal
         | Kind::Error(_) => Vec::new(),
         Kind::Components(list) => list.iter().collect(),
         Kind::Unary(_, a) | Kind::Math(_, a) | Kind::Index(a, ..) | Kind::Variable(_, a) => vec![a],

@@ -272,6 +272,18 @@ fn state_count(transform: &Transform) -> usize {
     transform.matrices.shape().first().copied().unwrap_or(1).max(1)
 }
 
+/// The arrays of the entities of a kernel on a mesh: `listed_cells`, or `facet_cells` and
+/// `local_facets`, with `facet_states` of interior facets.
+///
+/// # Errors
+/// [`TabulatedError::Mesh`] if the mesh has no entity of a subdomain.
+pub(crate) fn entities_of(
+    mesh: &Mesh,
+    kernel: &LoweredKernel,
+) -> Result<BTreeMap<String, Array>, TabulatedError> {
+    entities(&Grid::mesh(mesh), kernel)
+}
+
 /// The arrays of the entities of a kernel.
 fn entities(grid: &Grid<'_>, kernel: &LoweredKernel) -> Result<BTreeMap<String, Array>, TabulatedError> {
     let (over, subdomains) = (kernel.over, &kernel.subdomains);

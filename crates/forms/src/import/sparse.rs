@@ -2,7 +2,6 @@
 
 use super::Array;
 use crate::tabulated::{TabulatedError, TabulatedForm};
-use std::collections::BTreeSet;
 
 /// The pattern of a sparse matrix by rows, and the places of the matrices of entities in it.
 ///
@@ -29,6 +28,75 @@ pub struct CsrPattern {
     pub extents: [usize; 2],
 }
 
+/// The entities of a kernel that adds to a sparse matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct CsrPart<'a> {
+    /// Rows and columns of an entity's matrix.
+    pub extents: [usize; 2],
+    /// The row of each row of each entity's matrix, `[entities, rows]`.
+    pub rows: &'a [i32],
+    /// The column of each column of each entity's matrix, `[entities, columns]`.
+    pub columns: &'a [i32],
+}
+
+impl CsrPart<'_> {
+    fn columns_of(&self, entity: usize) -> &[i32] {
+        let width = self.extents[1];
+        &self.columns[entity * width..(entity + 1) * width]
+    }
+
+    fn check(&self, n_rows: usize, n_columns: usize) -> Result<(), TabulatedError> {
+        let ([height, width], rows, columns) = (self.extents, self.rows, self.columns);
+        let entities = rows.len().checked_div(height).unwrap_or(0);
+        if entities * height != rows.len() || entities * width != columns.len() {
+            let found = format!("{} rows and {} columns", rows.len(), columns.len());
+            return Err(invalid("map", found, format!("{height} rows and {width} columns an entity")));
+        }
+        let check = |list: &[i32], n: usize, what: &str| match list
+            .iter()
+            .find(|k| usize::try_from(**k).map_or(true, |k| k >= n))
+        {
+            Some(k) => Err(invalid("map", format!("{what} {k}"), format!("0 to {}", n.saturating_sub(1)))),
+            None => Ok(()),
+        };
+        check(rows, n_rows, "row")?;
+        check(columns, n_columns, "column")
+    }
+}
+
+/// The entities that touch each row.
+struct Touching {
+    starts: Vec<usize>,
+    /// Part and entity.
+    entities: Vec<(u32, u32)>,
+}
+
+impl Touching {
+    fn new(n_rows: usize, parts: &[CsrPart<'_>]) -> Self {
+        let mut starts = vec![0; n_rows + 1];
+        for row in parts.iter().flat_map(|part| part.rows) {
+            starts[*row as usize + 1] += 1;
+        }
+        for row in 0..n_rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut next = starts.clone();
+        let mut entities = vec![(0, 0); starts[n_rows]];
+        for (place, part) in parts.iter().enumerate() {
+            for (k, row) in part.rows.iter().enumerate() {
+                let at = &mut next[*row as usize];
+                entities[*at] = (place as u32, (k / part.extents[0]) as u32);
+                *at += 1;
+            }
+        }
+        Self { starts, entities }
+    }
+
+    fn of(&self, row: usize) -> impl Iterator<Item = (u32, u32)> {
+        self.entities[self.starts[row]..self.starts[row + 1]].iter().copied()
+    }
+}
+
 fn invalid(place: &str, found: String, needed: String) -> TabulatedError {
     TabulatedError::Invalid { place: place.into(), found, needed }
 }
@@ -49,47 +117,59 @@ impl CsrPattern {
         rows: &[i32],
         columns: &[i32],
     ) -> Result<Self, TabulatedError> {
-        let entities = rows.len().checked_div(height).unwrap_or(0);
-        if entities * height != rows.len() || entities * width != columns.len() {
-            let found = format!("{} rows and {} columns", rows.len(), columns.len());
-            return Err(invalid("map", found, format!("{height} rows and {width} columns an entity")));
+        let part = CsrPart { extents: [height, width], rows, columns };
+        let [pattern] = <[Self; 1]>::try_from(Self::joint(n_rows, n_columns, &[part])?)
+            .map_err(|all| invalid("map", format!("{} patterns", all.len()), "one".into()))?;
+        Ok(pattern)
+    }
+
+    /// The pattern of a matrix to which several kernels add, each with entities of its own: the same
+    /// rows and columns for all of them, and the places of each.
+    ///
+    /// # Errors
+    /// As [`CsrPattern::of_rows`].
+    pub fn joint(
+        n_rows: usize,
+        n_columns: usize,
+        parts: &[CsrPart<'_>],
+    ) -> Result<Vec<Self>, TabulatedError> {
+        for part in parts {
+            part.check(n_rows, n_columns)?;
         }
-        let check = |list: &[i32], n: usize, what: &str| match list
-            .iter()
-            .find(|k| usize::try_from(**k).map_or(true, |k| k >= n))
-        {
-            Some(k) => Err(invalid("map", format!("{what} {k}"), format!("0 to {}", n.saturating_sub(1)))),
-            None => Ok(()),
-        };
-        check(rows, n_rows, "row")?;
-        check(columns, n_columns, "column")?;
-        let mut entries: Vec<BTreeSet<i32>> = vec![BTreeSet::new(); n_rows];
-        for e in 0..entities {
-            for row in &rows[e * height..(e + 1) * height] {
-                entries[*row as usize].extend(&columns[e * width..(e + 1) * width]);
-            }
-        }
-        let total: usize = entries.iter().map(BTreeSet::len).sum();
-        if i32::try_from(total).is_err() {
-            return Err(invalid("map", format!("{total} entries"), format!("at most {}", i32::MAX)));
-        }
+        let touching = Touching::new(n_rows, parts);
         let mut row_starts = vec![0_i32];
-        let mut all = Vec::with_capacity(total);
-        for row in entries {
-            all.extend(row);
-            row_starts.push(all.len() as i32);
-        }
-        let mut positions = Vec::with_capacity(rows.len() * width);
-        for e in 0..entities {
-            for row in &rows[e * height..(e + 1) * height] {
-                let start = row_starts[*row as usize];
-                let own = &all[start as usize..row_starts[*row as usize + 1] as usize];
-                for column in &columns[e * width..(e + 1) * width] {
-                    positions.push(start + own.partition_point(|c| c < column) as i32);
-                }
+        let (mut all, mut found): (Vec<i32>, Vec<i32>) = (Vec::new(), Vec::new());
+        for row in 0..n_rows {
+            found.clear();
+            for (part, entity) in touching.of(row) {
+                found.extend(parts[part as usize].columns_of(entity as usize));
             }
+            found.sort_unstable();
+            found.dedup();
+            all.extend(&found);
+            let total = i32::try_from(all.len());
+            row_starts.push(total.map_err(|_| {
+                invalid("map", format!("more than {} entries", i32::MAX), "fewer of them".into())
+            })?);
         }
-        Ok(Self { row_starts, columns: all, positions, extents: [height, width] })
+        let positions = |part: &CsrPart<'_>| -> Vec<i32> {
+            let [height, width] = part.extents;
+            let mut positions = Vec::with_capacity(part.rows.len() * width);
+            for (k, row) in part.rows.iter().enumerate() {
+                let (start, end) = (row_starts[*row as usize], row_starts[*row as usize + 1]);
+                let own = &all[start as usize..end as usize];
+                let columns = part.columns_of(k / height);
+                positions.extend(columns.iter().map(|c| start + own.partition_point(|o| o < c) as i32));
+            }
+            positions
+        };
+        let pattern = |part: &CsrPart<'_>| Self {
+            row_starts: row_starts.clone(),
+            columns: all.clone(),
+            positions: positions(part),
+            extents: part.extents,
+        };
+        Ok(parts.iter().map(pattern).collect())
     }
 
     /// The pattern of an output of a form over cells, from the maps `[cells, columns]` of its test

@@ -142,10 +142,6 @@ impl<'a> Builder<'a> {
                 declared.insert(*node, b.temporary(names.fresh(name), ty, []));
             }
         }
-        let no_program = match needed.entities.over {
-            IntegralType::Cell | IntegralType::ExteriorFacet => None,
-            IntegralType::InteriorFacet => Some("its loop is over facets with two cells each".into()),
-        };
         Ok(Self {
             form,
             integrals,
@@ -161,7 +157,7 @@ impl<'a> Builder<'a> {
             order_tables: BTreeMap::new(),
             entity: None,
             roles: Roles::default(),
-            no_program,
+            no_program: None,
             known: Known::new(),
             sums: BTreeMap::new(),
             declared,

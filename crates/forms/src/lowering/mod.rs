@@ -26,6 +26,7 @@ mod on_mesh;
 mod pointwise;
 mod pull;
 mod result;
+mod samples;
 mod signature;
 mod sink;
 mod states;
@@ -59,12 +60,14 @@ pub struct LoweringOptions {
     pub scheme: Option<QuadratureScheme>,
     /// Quadrature degree of all integrals, instead of what their measures say or the estimate.
     pub degree: Option<usize>,
+    /// Polynomial degree of the maps of cells: 1 of straight ones.
+    pub geometry_degree: usize,
 }
 
 impl LoweringOptions {
     /// Options that leave the measures as they are.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), scheme: None, degree: None }
+        Self { name: name.into(), scheme: None, degree: None, geometry_degree: 1 }
     }
 
     /// With rules of a scheme.
@@ -77,6 +80,13 @@ impl LoweringOptions {
     #[must_use]
     pub fn with_degree(self, degree: usize) -> Self {
         Self { degree: Some(degree), ..self }
+    }
+
+    /// For cells whose maps have a polynomial degree, that of
+    /// [`Mesh::geometry_degree`](crate::mesh::Mesh::geometry_degree); [`lower`] takes straight ones.
+    #[must_use]
+    pub fn with_geometry_degree(self, geometry_degree: usize) -> Self {
+        Self { geometry_degree, ..self }
     }
 }
 
@@ -133,6 +143,10 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     let expanded = expand(form)?;
     let coefficients = expanded.graph.coefficients().iter().map(|c| &c.space);
     coefficients.chain(&expanded.test).chain(&expanded.trial).try_for_each(check_lagrange)?;
+    form.check_all_cells("`lower`")?;
+    if options.geometry_degree != 1 {
+        return Err(FormError::Cells { place: "the geometry of the options" });
+    }
     let (form, pulled, tabulated) = tabulated_of(form, options)?;
     let integrals: Vec<&Integral> = tabulated.form.integrals.iter().collect();
     let lowered =
@@ -208,8 +222,8 @@ pub(crate) fn check_lagrange(space: &FunctionSpace) -> Result<(), FormError> {
     Ok(())
 }
 
-/// The tabulated form of a linear form, on any space and straight cells of any shape: what
-/// [`lower_tabulated`] lowers, and [`lower`] with Lagrange elements on simplices.
+/// The tabulated form of a linear form, on any space and cells of any shape: what
+/// [`lower_tabulated`] lowers, and [`lower`] with Lagrange elements on straight simplices.
 ///
 /// # Errors
 /// A mistake in the form, a trial function left, a form that is not linear in its test function,
@@ -230,7 +244,16 @@ fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledF
     if let Some(scheme) = options.scheme {
         form = form.with_scheme(scheme);
     }
-    let expanded = expand(&form)?;
+    let mut expanded = expand(&form)?;
+    if options.geometry_degree == 0 {
+        let message = "the maps of cells are of degree 0, needed at least 1, which straight cells have";
+        return Err(FormError::Discretisation(message.into()));
+    }
+    expanded.geometry_degree = options.geometry_degree;
+    if !expanded.is_affine() && form.differentiates_normal() {
+        let (found, needed) = ("its derivative on cells whose facets may be curved", "straight simplices");
+        return Err(FormError::Normal { found, needed });
+    }
     let coefficients = expanded.graph.coefficients().iter().map(|c| &c.space);
     for space in coefficients.chain(&expanded.test).chain(&expanded.trial) {
         // an element that does not exist, before its sizes are computed

@@ -2,12 +2,15 @@
 
 use crate::form::FormError;
 use purlin_ir::verify::is_name;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that are taken.
 #[derive(Default)]
 pub(super) struct Names {
     taken: BTreeSet<String>,
+    /// The last number of each stem: forms of many operations ask for thousands of one stem, and the
+    /// search from 1 took a third of their lowering.
+    last: BTreeMap<String, usize>,
 }
 
 impl Names {
@@ -27,12 +30,18 @@ impl Names {
 
     /// `stem` if it is free, else `stem_1`, `stem_2`, …
     pub(super) fn fresh(&mut self, stem: &str) -> String {
-        let mut name = stem.to_owned();
-        let mut k = 0;
-        while !self.taken.insert(name.clone()) {
-            k += 1;
-            name = format!("{stem}_{k}");
+        if self.taken.insert(stem.to_owned()) {
+            return stem.to_owned();
         }
-        name
+        // names are never given back, so that those of smaller numbers stay taken
+        let mut k = self.last.get(stem).copied().unwrap_or(0);
+        loop {
+            k += 1;
+            let name = format!("{stem}_{k}");
+            if self.taken.insert(name.clone()) {
+                self.last.insert(stem.to_owned(), k);
+                return name;
+            }
+        }
     }
 }

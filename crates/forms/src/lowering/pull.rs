@@ -2,8 +2,8 @@
 
 use crate::element::{CellShape, Pullback};
 use crate::form::{
-    ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Scalar, ScalarGraph, ScalarId, linear_terms,
-    tensor,
+    ExpandedForm, Field, FormError, FunctionSpace, Jet, MathFunction, Measure, Region, Scalar, ScalarGraph,
+    ScalarId, linear_terms, tensor,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -20,6 +20,8 @@ pub(super) enum Symbol {
     /// A derivative of the position, where the map of a cell is not affine: physical axis,
     /// reference axis.
     Jacobian(usize, usize),
+    /// A component of the outward normal of the reference facet.
+    ReferenceNormal(usize),
 }
 
 impl Symbol {
@@ -30,6 +32,7 @@ impl Symbol {
             Self::Measure => (dim + 1) * dim,
             Self::Weight => (dim + 1) * dim + 1,
             Self::Jacobian(physical, reference) => (dim + 1) * dim + 2 + physical * dim + reference,
+            Self::ReferenceNormal(axis) => (dim + 1) * dim + 2 + dim * dim + axis,
         }
     }
 
@@ -39,7 +42,8 @@ impl Symbol {
             None => Self::Vertex(place / dim, place % dim),
             Some(0) => Self::Measure,
             Some(1) => Self::Weight,
-            Some(entry) => Self::Jacobian((entry - 2) / dim, (entry - 2) % dim),
+            Some(entry) if entry - 2 < dim * dim => Self::Jacobian((entry - 2) / dim, (entry - 2) % dim),
+            Some(entry) => Self::ReferenceNormal(entry - 2 - dim * dim),
         }
     }
 }
@@ -65,6 +69,8 @@ pub(super) struct PulledIntegral {
 /// A form in which jets are derivatives by reference coordinates.
 pub(super) struct PulledForm {
     pub(super) cell: CellShape,
+    /// Polynomial degree of the maps of cells.
+    pub(super) geometry_degree: usize,
     pub(super) test: FunctionSpace,
     pub(super) graph: ScalarGraph,
     /// Geometric quantities that get names of their own.
@@ -88,17 +94,21 @@ pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
     for ((measure, root), degree) in form.integrals.clone().into_iter().zip(degrees) {
         split.push((measure, degree, linear_terms(&mut form.graph, root)?));
     }
-    let mut pull = Pull::new(form.cell, &form.graph);
+    let mut pull = Pull::new(form.cell, form.is_affine(), &form.graph);
     let mut integrals = Vec::new();
     for (measure, degree, terms) in split {
-        integrals.push(PulledIntegral { measure, degree, terms: pull.terms(&terms, &test)? });
+        let terms = pull.terms(&terms, &test, measure.region())?;
+        integrals.push(PulledIntegral { measure, degree, terms });
     }
     let (graph, named, determinant) = (pull.graph, pull.named, pull.determinant);
-    Ok(PulledForm { cell: form.cell, test, graph, named, determinant, integrals })
+    let (cell, geometry_degree) = (form.cell, form.geometry_degree);
+    Ok(PulledForm { cell, geometry_degree, test, graph, named, determinant, integrals })
 }
 
 struct Pull<'a> {
     dim: usize,
+    /// Whether the map of a cell has one derivative at all points.
+    is_affine: bool,
     source: &'a ScalarGraph,
     graph: ScalarGraph,
     named: BTreeMap<ScalarId, String>,
@@ -110,17 +120,28 @@ struct Pull<'a> {
     /// Inverse of J, [reference axis, physical axis].
     inverse: Vec<ScalarId>,
     moved: HashMap<ScalarId, ScalarId>,
+    facet: Option<FacetGeometry>,
+}
+
+/// What the derivative of the map of a cell makes of the normal of a reference facet.
+#[derive(Clone)]
+struct FacetGeometry {
+    /// The unit normal.
+    normal: Vec<ScalarId>,
+    /// Length of the reference normal's image `J^-T n`, by which facets are stretched more than
+    /// cells.
+    stretch: ScalarId,
 }
 
 impl<'a> Pull<'a> {
-    fn new(cell: CellShape, source: &'a ScalarGraph) -> Self {
+    fn new(cell: CellShape, is_affine: bool, source: &'a ScalarGraph) -> Self {
         let dim = cell.dim();
         let mut graph = ScalarGraph::default();
         let mut named = BTreeMap::new();
         let symbol = |graph: &mut ScalarGraph, s: Symbol| graph.insert(Scalar::Symbol(s.place(dim)));
         let mut jacobian = Vec::new();
         for (i, k) in (0..dim).flat_map(|i| (0..dim).map(move |k| (i, k))) {
-            let entry = if cell.is_simplex() {
+            let entry = if is_affine {
                 let (end, start) =
                     (symbol(&mut graph, Symbol::Vertex(k + 1, i)), symbol(&mut graph, Symbol::Vertex(0, i)));
                 graph.subtract(end, start)
@@ -154,11 +175,50 @@ impl<'a> Pull<'a> {
         for constant in source.constants() {
             graph.constant(constant);
         }
-        Self { dim, source, graph, named, determinant, jacobian, reciprocal, inverse, moved: HashMap::new() }
+        Self {
+            dim,
+            is_affine,
+            source,
+            graph,
+            named,
+            determinant,
+            jacobian,
+            reciprocal,
+            inverse,
+            moved: HashMap::new(),
+            facet: None,
+        }
     }
 
     fn symbol(&mut self, symbol: Symbol) -> ScalarId {
         self.graph.insert(Scalar::Symbol(symbol.place(self.dim)))
+    }
+
+    /// The geometry of a facet: `n = J^-T m / |J^-T m|` for the outward normal `m` of the reference
+    /// facet, also where `det J` is negative.
+    fn facet(&mut self) -> FacetGeometry {
+        if let Some(known) = &self.facet {
+            return known.clone();
+        }
+        let dim = self.dim;
+        let reference: Vec<ScalarId> = (0..dim).map(|k| self.symbol(Symbol::ReferenceNormal(k))).collect();
+        let mut image = Vec::new();
+        for i in 0..dim {
+            let products =
+                (0..dim).map(|k| self.graph.multiply(self.inverse[k * dim + i], reference[k])).collect();
+            image.push(tensor::sum(&mut self.graph, products));
+        }
+        let squares = image.iter().map(|x| self.graph.multiply(*x, *x)).collect();
+        let square = tensor::sum(&mut self.graph, squares);
+        let stretch = self.graph.math(MathFunction::Sqrt, square);
+        self.named.insert(stretch, "stretch".into());
+        let mut normal = Vec::new();
+        for (i, x) in image.iter().enumerate() {
+            let component = self.graph.divide(*x, stretch);
+            self.named.insert(component, format!("normal_{i}"));
+            normal.push(component);
+        }
+        self.facet.insert(FacetGeometry { normal, stretch }).clone()
     }
 
     /// The node with physical derivatives written in reference derivatives.
@@ -168,6 +228,7 @@ impl<'a> Pull<'a> {
             let moved = match self.source.node(id) {
                 Scalar::Jet(jet) => self.jet(&jet)?,
                 Scalar::Power(a, b) => self.power(self.moved[&a], self.moved[&b]),
+                Scalar::FacetNormal(axis) => self.facet().normal[axis],
                 other @ (Scalar::Literal(_)
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)
@@ -195,7 +256,8 @@ impl<'a> Pull<'a> {
         if pullback == Pullback::Identity {
             return Ok(self.derivative(jet));
         }
-        // simplices alone have such elements, so that the matrix is the same at all points
+        // the derivative of the matrix is left out
+        self.check_constant_piola(jet.order() == 1)?;
         let terms = range.clone().map(|component| {
             let reference = self.derivative(&Jet { component, ..*jet });
             let entry = self.piola(pullback, jet.component - range.start, component - range.start);
@@ -243,6 +305,18 @@ impl<'a> Pull<'a> {
             }
             Pullback::CovariantPiola => self.inverse[reference * self.dim + physical],
         }
+    }
+
+    /// Refuses derivatives of functions that the Jacobian maps where it differs from point to point.
+    fn check_constant_piola(&self, is_derivative: bool) -> Result<(), FormError> {
+        if self.is_affine || !is_derivative {
+            return Ok(());
+        }
+        Err(FormError::Discretisation(
+            "found a derivative of a function with a Piola map on curved cells, needed its values alone or \
+             straight cells"
+                .into(),
+        ))
     }
 
     fn function_name(&self, jet: &Jet) -> &str {
@@ -304,6 +378,7 @@ impl<'a> Pull<'a> {
         &mut self,
         terms: &BTreeMap<Jet, ScalarId>,
         test: &FunctionSpace,
+        region: Region,
     ) -> Result<Vec<Term>, FormError> {
         let mut physical: BTreeMap<(usize, Option<usize>), ScalarId> = BTreeMap::new();
         let mut ordered: Vec<(&Jet, &ScalarId)> = terms.iter().collect();
@@ -316,6 +391,15 @@ impl<'a> Pull<'a> {
             physical.insert((jet.component, jet.axis()), factor);
         }
         let (weight, measure) = (self.symbol(Symbol::Weight), self.symbol(Symbol::Measure));
+        let measure = match region {
+            Region::Cells => measure,
+            Region::BoundaryFacets => {
+                let stretch = self.facet().stretch;
+                let measure = self.graph.multiply(measure, stretch);
+                self.named.insert(measure, "facet_measure".into());
+                measure
+            }
+        };
         let scale = self.graph.multiply(weight, measure);
         self.named.insert(scale, "scale".into());
         let mut pulled = Vec::new();
@@ -328,6 +412,7 @@ impl<'a> Pull<'a> {
                         let mut products = Vec::new();
                         for from in range.clone() {
                             let Some(factor) = self.pulled(&physical, from, axis) else { continue };
+                            self.check_constant_piola(axis.is_some())?;
                             let entry = self.piola(pullback, from - range.start, component - range.start);
                             products.push(self.graph.multiply(entry, factor));
                         }

@@ -152,7 +152,7 @@ fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
             quad_tile: points.unsigned_abs(),
             eval_rows: up_to(points),
             eval_cols: evaluations.map(|e| up_to(e.count)).collect(),
-            quad_rows: up_to(program.element.count),
+            quad_rows: up_to(program.results[0].count),
             quad_cols: up_to(points),
         }
     };

@@ -10,7 +10,7 @@ use super::locals::{Columns, Local, LocalVar, Used, holding, locals, numbered, w
 use super::signature::matrix_extents;
 use super::states;
 use crate::form::FormError;
-use crate::program::stage;
+use crate::program::{ProductRoles, ResultRoles, stage};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term, TermArgument};
 use purlin_ir::{Access, Affine, Expr, VarId};
 use std::collections::BTreeSet;
@@ -108,37 +108,39 @@ pub(super) fn zero(w: &mut Builder<'_>) {
         for local in w.vars.results.clone() {
             zero_vector(w, &local);
         }
-        if w.vars.results.len() != 1 {
-            let n = w.vars.results.len();
-            w.no_program.get_or_insert(format!("it has {n} element vectors"));
-        }
         return;
     }
-    w.no_program.get_or_insert("its result is no vector".into());
+    if w.form.rank == 0 {
+        w.no_program.get_or_insert("its result is a number".into());
+    }
     let outputs: Vec<usize> = w.vars.outputs.keys().copied().collect();
     for output in outputs {
         let name = w.form.outputs[output].name.clone();
         let extents: Vec<usize> = matrix_extents(w.form, output, w.vars.entities.kind).collect();
         let var = w.sum(output, &format!("{name}_cell"), &extents);
-        let index: Vec<Expr> = extents.iter().map(|n| w.loop_over("i_zero", *n).1).collect();
+        let (loops, index): (Vec<String>, Vec<Expr>) =
+            extents.iter().map(|n| w.loop_over("i_zero", *n)).unzip();
         let insn = w.assign(&format!("zero_{name}"), Access::new(var, index), Expr::from(0.0));
         w.b.label(insn, stage::INIT);
-        w.label(insn, stage::QUADRATURE, None);
+        let zeroes = vec![w.label(insn, stage::QUADRATURE, None)];
         extents.iter().for_each(|_| w.b.close_loop());
+        if let Some(zero) = loops.into_iter().next() {
+            w.roles.results.push(ResultRoles { zero, zeroes, ..ResultRoles::default() });
+        }
     }
 }
 
 fn zero_vector(w: &mut Builder<'_>, local: &LocalVar) {
     let (zero, node) = w.loop_over("i_zero", local.local.columns.count);
-    w.roles.zero = zero;
+    let mut zeroes = Vec::new();
     for component in local.components() {
         let lhs = Access::new(local.var, with_component(node.clone(), component));
         let insn = w.assign(&numbered("zero_", &local.local.stem, component), lhs, Expr::from(0.0));
         w.b.label(insn, stage::INIT);
-        let insn = w.label(insn, stage::QUADRATURE, None);
-        w.roles.zeroes.push(insn);
+        zeroes.push(w.label(insn, stage::QUADRATURE, None));
     }
     w.b.close_loop();
+    w.roles.results.push(ResultRoles { zero, zeroes, ..ResultRoles::default() });
 }
 
 /// Adds the products of basis functions and factors at a point.
@@ -189,14 +191,11 @@ fn vectors(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr)
         w.entry(&integral.tables[argument.table], argument.side, Expr::Int(0), Expr::Int(0));
     }
     let groups = grouped(terms);
-    if groups.len() != 1 {
-        w.no_program.get_or_insert(format!("a quadrature loop adds to {} groups of columns", groups.len()));
-    }
     for (used, list) in groups {
         let local = holding(&w.vars.results, used.of, used.side, used.columns).cloned();
         let local = local.ok_or_else(|| FormError::Internal("a term adds to no array".into()))?;
         let (rows, node) = w.loop_over("i", used.columns.count);
-        w.block().rows = rows;
+        let mut products = ProductRoles { rows, ..ProductRoles::default() };
         for (term, factor) in list {
             let test = &term.arguments[0];
             let component = local.component(test.component);
@@ -210,10 +209,10 @@ fn vectors(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr)
             let product = tables.collect::<Vec<_>>().into_iter().reduce(|a, b| a * b);
             let product = product.map_or(factor.clone(), |table| table * factor.clone());
             let insn = w.add_to(&stem, Access::new(local.var, index), product);
-            let insn = w.label(insn, stage::QUADRATURE, None);
-            w.block().products.push(insn);
+            products.insns.push(w.label(insn, stage::QUADRATURE, None));
         }
         w.b.close_loop();
+        w.block().products.push(products);
     }
     Ok(())
 }
@@ -245,39 +244,40 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
         _ => None,
     });
     for ((output, (_, rows), (_, cols)), list) in grouped(terms) {
-        let (_, i) = w.loop_over("i", rows.count);
+        let (rows_loop, i) = w.loop_over("i", rows.count);
+        let mut products = ProductRoles { rows: rows_loop, ..ProductRoles::default() };
         // sums over test functions first: one product for each table of the trial function
         let by_trial = list.iter().map(|(test, trial, factor)| ((test.component, *trial), (*test, *factor)));
         let mut partial = Vec::new();
         for ((component, trial), list) in grouped(by_trial) {
-            let products = list.iter().map(|(test, factor)| {
+            let terms = list.iter().map(|(test, factor)| {
                 w.entry(&integral.tables[test.table], test.side, q.clone(), i.clone()) * (*factor).clone()
             });
-            let sum =
-                products.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
+            let sum = terms.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
             let var = w.scalar("row");
             let insn = w.assign("set_row", Access::scalar(var), sum);
-            w.label(insn, stage::QUADRATURE, None);
+            products.partials.push(w.label(insn, stage::QUADRATURE, None));
             partial.push(((component, trial.component), (list[0].0, trial, var)));
         }
-        let (_, j) = w.loop_over("j", cols.count);
+        let (columns, j) = w.loop_over("j", cols.count);
+        products.columns = Some(columns);
         let name = w.form.outputs[output].name.clone();
         for (_, list) in grouped(partial) {
-            let products = list.iter().map(|(_, trial, var)| {
+            let terms = list.iter().map(|(_, trial, var)| {
                 w.entry(&integral.tables[trial.table], trial.side, q.clone(), j.clone()) * Expr::scalar(*var)
             });
-            let sum =
-                products.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
+            let sum = terms.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b).unwrap_or(Expr::from(0.0));
             let (test, trial, _) = list[0];
             let spaces = &w.form.outputs[output].spaces;
             let row = matrix_index(w.form, spaces[0], test, rows, i.clone());
             let col = matrix_index(w.form, spaces[1], trial, cols, j.clone());
             let lhs = Access::new(w.sum_of(output)?, [row, col]);
             let insn = w.add_to(&format!("quad_{name}"), lhs, sum);
-            w.label(insn, stage::QUADRATURE, None);
+            products.insns.push(w.label(insn, stage::QUADRATURE, None));
         }
         w.b.close_loop();
         w.b.close_loop();
+        w.block().products.push(products);
     }
     Ok(())
 }
@@ -285,27 +285,24 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
 /// Adds the results of an entity to the outputs.
 pub(super) fn scatter(w: &mut Builder<'_>) -> Result<(), FormError> {
     if are_vectors(w.form, w.matrix) {
-        for local in w.vars.results.clone() {
+        for (place, local) in w.vars.results.clone().iter().enumerate() {
             if !w.form.spaces[local.local.space].transforms.is_empty() {
-                states::transform_result(w, &local)?;
+                states::transform_result(w, local)?;
             }
-            scatter_vector(w, &local);
+            scatter_vector(w, local, place);
         }
         return Ok(());
     }
     let outputs: Vec<(usize, VarId)> = w.vars.outputs.iter().map(|(k, v)| (*k, *v)).collect();
-    for (output, var) in outputs {
+    for (place_of, (output, var)) in outputs.into_iter().enumerate() {
         let local = w.sum_of(output)?;
         if w.form.rank == 2 {
             states::transform_matrix(w, output, local)?;
         }
         let name = w.form.outputs[output].name.clone();
         let extents: Vec<usize> = matrix_extents(w.form, output, w.vars.entities.kind).collect();
-        let index: Vec<Expr> = ["i_scatter", "j_scatter"]
-            .iter()
-            .zip(&extents)
-            .map(|(stem, n)| w.loop_over(stem, *n).1)
-            .collect();
+        let (loops, index): (Vec<String>, Vec<Expr>) =
+            ["i_scatter", "j_scatter"].iter().zip(&extents).map(|(stem, n)| w.loop_over(stem, *n)).unzip();
         let value = Expr::load(local, index.clone());
         let own: Vec<Expr> = std::iter::once(w.entity()).chain(index).collect();
         let place = match w.vars.positions.get(&output) {
@@ -317,27 +314,35 @@ pub(super) fn scatter(w: &mut Builder<'_>) -> Result<(), FormError> {
         let insn = w.label(insn, stage::SCATTER, None);
         // each entity has a matrix of its own
         if w.matrix != MatrixResult::Cells || extents.is_empty() {
-            w.roles.commits.push(insn);
+            w.roles.commits.push(insn.clone());
+        }
+        let mut loops = loops.into_iter();
+        if let (Some(roles), Some(scatter)) = (w.roles.results.get_mut(place_of), loops.next()) {
+            (roles.scatter, roles.scatter_columns) = (scatter, loops.next());
+            roles.commits.push(insn);
         }
         extents.iter().for_each(|_| w.b.close_loop());
     }
     Ok(())
 }
 
-fn scatter_vector(w: &mut Builder<'_>, local: &LocalVar) {
+fn scatter_vector(w: &mut Builder<'_>, local: &LocalVar, place: usize) {
     let data = &local.local;
     let cell = w.cell(data.side);
     let (scatter, node) = w.loop_over("i_scatter", data.columns.count);
-    w.roles.scatter = scatter;
+    let mut commits = Vec::new();
     let number = w.number(local, cell, node.clone());
     for component in local.components() {
         let value = Expr::load(local.var, with_component(node.clone(), component));
         let lhs = Access::new(w.vars.outputs[&data.of], with_component(number.clone(), component));
         let insn = w.add_to(&numbered("scatter_", &data.stem, component), lhs, value);
-        let insn = w.label(insn, stage::SCATTER, None);
-        w.roles.commits.push(insn);
+        commits.push(w.label(insn, stage::SCATTER, None));
     }
     w.b.close_loop();
+    w.roles.commits.extend(commits.iter().cloned());
+    if let Some(roles) = w.roles.results.get_mut(place) {
+        (roles.scatter, roles.commits) = (scatter, commits);
+    }
 }
 
 /// Constant extents.

@@ -20,23 +20,27 @@ enum Factor {
 
 /// Multiplies gathered degrees of freedom by the matrices of their states.
 pub(super) fn transform_input(w: &mut Builder<'_>, local: &LocalVar) -> Result<(), FormError> {
-    w.no_program.get_or_insert("degrees of freedom are transformed by the orientation of cells".into());
-    vector(w, local, Factor::Matrix, stage::GATHER)
+    let names = vector(w, local, Factor::Matrix)?;
+    w.roles.transforms.extend(names);
+    Ok(())
 }
 
 /// Multiplies results by the transposed matrices of their states.
 pub(super) fn transform_result(w: &mut Builder<'_>, local: &LocalVar) -> Result<(), FormError> {
-    w.no_program.get_or_insert("results are transformed by the orientation of cells".into());
-    vector(w, local, Factor::Transposed, stage::GEOMETRY)
+    let names = vector(w, local, Factor::Transposed)?;
+    w.roles.result_transforms.extend(names);
+    Ok(())
 }
 
-fn vector(w: &mut Builder<'_>, local: &LocalVar, which: Factor, tag: &str) -> Result<(), FormError> {
+/// Names of the instructions.
+fn vector(w: &mut Builder<'_>, local: &LocalVar, which: Factor) -> Result<Vec<String>, FormError> {
     let data = &local.local;
+    let mut names = Vec::new();
     for component in local.components() {
         let element = |dof: usize| Access::new(local.var, with_component(Expr::Int(dof as i64), component));
-        apply(w, data.space, data.side, which, tag, &element)?;
+        names.extend(apply(w, data.space, data.side, which, &element)?);
     }
-    Ok(())
+    Ok(names)
 }
 
 /// Multiplies a matrix by those of its test and trial functions.
@@ -58,7 +62,8 @@ pub(super) fn transform_matrix(w: &mut Builder<'_>, output: usize, matrix: VarId
                     let index = if axis == 0 { [own, other.clone()] } else { [other.clone(), own] };
                     Access::new(matrix, index)
                 };
-                apply(w, *space, *side, Factor::Transposed, stage::GEOMETRY, &element)?;
+                let names = apply(w, *space, *side, Factor::Transposed, &element)?;
+                w.roles.result_transforms.extend(names);
             }
         }
         w.b.close_loop();
@@ -66,15 +71,16 @@ pub(super) fn transform_matrix(w: &mut Builder<'_>, output: usize, matrix: VarId
     Ok(())
 }
 
-/// Applies all transforms of a space to the elements of its degrees of freedom.
+/// Applies all transforms of a space to the elements of its degrees of freedom; names of the
+/// instructions.
 fn apply(
     w: &mut Builder<'_>,
     space: usize,
     side: Option<Side>,
     which: Factor,
-    tag: &str,
     element: &dyn Fn(usize) -> Access,
-) -> Result<(), FormError> {
+) -> Result<Vec<String>, FormError> {
+    let mut names = Vec::new();
     let states =
         *w.vars.states.get(&space).ok_or_else(|| FormError::Internal("a space without states".into()))?;
     let transforms = &w.form.spaces[space].transforms;
@@ -95,15 +101,15 @@ fn apply(
             }
             let var = w.scalar(&format!("turned{}", side_suffix(side)));
             let insn = w.assign("turn", Access::scalar(var), sum.unwrap_or(Expr::from(0.0)));
-            w.label(insn, tag, None);
+            names.push(w.label(insn, stage::TRANSFORM, None));
             written.push((a, var));
         }
         for (a, var) in written {
             let insn = w.assign("set_turned", element(transform.dofs[a]), Expr::scalar(var));
-            w.label(insn, tag, None);
+            names.push(w.label(insn, stage::TRANSFORM, None));
         }
     }
-    Ok(())
+    Ok(names)
 }
 
 fn place(which: Factor, a: usize, b: usize) -> (usize, usize) {

@@ -1,15 +1,16 @@
 //! Forms of this crate's language as tabulated forms.
 //!
 //! The vertices of a simplex are values of the position: tables of one 1 a row, the same at all
-//! points. Jacobian, determinant and inverse are operations on them. On squares and cubes the
-//! Jacobian is evaluated at each point.
+//! points. Jacobian, determinant and inverse are operations on them. On squares and cubes, and on
+//! curved cells, the Jacobian is evaluated at each point. Over facets, tables have an axis for
+//! them, and the normals of the reference facets are tables without degrees of freedom.
 
 use super::pull::{PulledForm, PulledIntegral, Symbol};
+use super::samples::Samples;
 use crate::element::{ComposedElement, ElementTable, Pullback};
 use crate::form::space::element_label;
-use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Scalar, ScalarId};
+use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Region, Scalar, ScalarId};
 use crate::numbering::EntityTransform;
-use crate::quadrature::{Rule, rule};
 use crate::tabulated::{
     Arithmetic, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
     Precision, Relation, Role, Space, Table, TabulatedForm, Term, TermArgument, Transform, VERSION, Values,
@@ -21,6 +22,13 @@ pub(super) struct Tabulated {
     pub(super) form: TabulatedForm,
     /// Its spaces; that of the position is the first.
     pub(super) spaces: Vec<FunctionSpace>,
+}
+
+impl PulledForm {
+    /// The space of the position.
+    fn position_space(&self) -> FunctionSpace {
+        FunctionSpace::vector(self.cell, self.geometry_degree)
+    }
 }
 
 fn discretisation(error: impl std::fmt::Display) -> FormError {
@@ -38,11 +46,16 @@ fn jet_name(coefficient: &Coefficient, jet: &Jet) -> String {
 pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormError> {
     let dim = form.cell.dim();
     let kinds = spaces(form);
+    let position_space = form.position_space();
+    let names = match form.geometry_degree {
+        1 => ["cell_vertices", "n_vertices"],
+        _ => ["cell_nodes", "n_nodes"],
+    };
     let several = kinds.iter().map(|space| space.base().0).collect::<HashSet<_>>().len() > 1;
     let mut spaces = vec![Space {
-        map: Some("cell_vertices".into()),
-        count: Some("n_vertices".into()),
-        ..space("x", &FunctionSpace::vector(form.cell, 1))?
+        map: Some(names[0].into()),
+        count: Some(names[1].into()),
+        ..space("x", &position_space)?
     }];
     for kind in &kinds {
         let (base, block) = kind.base();
@@ -89,7 +102,7 @@ pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormE
         spaces,
         integrals,
     };
-    let spaces = std::iter::once(FunctionSpace::vector(form.cell, 1)).chain(kinds).collect();
+    let spaces = std::iter::once(position_space).chain(kinds).collect();
     Ok(Tabulated { form: tabulated, spaces })
 }
 
@@ -168,7 +181,7 @@ struct Basis {
 struct Tabulating<'f> {
     form: &'f PulledForm,
     integral: &'f PulledIntegral,
-    rule: Rule,
+    samples: Samples,
     elements: HashMap<FunctionSpace, ComposedElement>,
     /// By the word for the element.
     tabulations: BTreeMap<String, ElementTable>,
@@ -181,11 +194,10 @@ struct Tabulating<'f> {
 
 impl<'f> Tabulating<'f> {
     fn new(form: &'f PulledForm, integral: &'f PulledIntegral) -> Result<Self, FormError> {
-        let scheme = integral.measure.scheme().unwrap_or_default();
         Ok(Self {
             form,
             integral,
-            rule: rule(form.cell, integral.degree, scheme).map_err(discretisation)?,
+            samples: Samples::new(form.cell, &integral.measure, integral.degree)?,
             elements: HashMap::new(),
             tabulations: BTreeMap::new(),
             tables: Vec::new(),
@@ -224,12 +236,15 @@ impl<'f> Tabulating<'f> {
             terms.push(Term { output: 0, factor, arguments: vec![argument] });
         }
         Ok(Integral {
-            over: IntegralType::Cell,
-            subdomains: Vec::new(),
+            over: match self.integral.measure.region() {
+                Region::Cells => IntegralType::Cell,
+                Region::BoundaryFacets => IntegralType::ExteriorFacet,
+            },
+            subdomains: self.integral.measure.tag().into_iter().map(i64::from).collect(),
             degree: i64::try_from(self.integral.degree).ok(),
             scheme: Some(self.integral.measure.scheme().unwrap_or_default().to_string()),
-            points: self.rule.points.chunks_exact(form.cell.dim()).map(<[f64]>::to_vec).collect(),
-            weights: self.rule.weights.clone(),
+            points: self.samples.points,
+            weights: self.samples.weights,
             tables: self.tables,
             evaluations: self.evaluations,
             nodes: self.nodes,
@@ -264,7 +279,7 @@ impl<'f> Tabulating<'f> {
             return Ok(basis(place));
         }
         if !self.tabulations.contains_key(&label) {
-            let table = element.tabulate(&self.rule.points, 1).map_err(discretisation)?;
+            let table = element.tabulate(&self.samples.places, 1).map_err(discretisation)?;
             self.tabulations.insert(label.clone(), table);
         }
         let entries = self.tabulations[&label].component(axis.map_or(0, |k| k + 1), inner);
@@ -279,15 +294,35 @@ impl<'f> Tabulating<'f> {
         }
         let n = self.form.cell.dim() + 1;
         let row = (0..n).map(|k| if k == vertex { 1.0 } else { 0.0 });
-        let entries = (0..self.rule.n_points()).flat_map(|_| row.clone()).collect();
+        let entries = (0..self.samples.n_places()).flat_map(|_| row.clone()).collect();
         self.push_table(name, n, entries)
     }
 
     fn push_table(&mut self, name: String, n_dofs: usize, entries: Vec<f64>) -> Result<usize, FormError> {
-        let values = Values::new(vec![self.rule.n_points(), n_dofs], entries);
+        self.push_values(name, self.samples.table_shape(n_dofs), entries)
+    }
+
+    fn push_values(
+        &mut self,
+        name: String,
+        shape: Vec<usize>,
+        entries: Vec<f64>,
+    ) -> Result<usize, FormError> {
+        let values = Values::new(shape, entries);
         let values = values.ok_or_else(|| FormError::Internal(format!("the table `{name}` has gaps")))?;
         self.tables.push(Table { name, permutations: None, values });
         Ok(self.tables.len() - 1)
+    }
+
+    /// The table of a component of the normals of the reference facets, a row for each.
+    fn reference_normal(&mut self, axis: usize) -> Result<usize, FormError> {
+        let name = format!("reference_normal_{axis}");
+        if let Some(place) = self.tables.iter().position(|t| t.name == name) {
+            return Ok(place);
+        }
+        let cell = self.form.cell;
+        let normals = (0..cell.facets().len()).map(|facet| cell.outward_normal(facet)[axis]);
+        self.push_values(name, vec![normals.len(), 1, 1], normals.collect())
     }
 
     fn push(&mut self, node: Node) -> usize {
@@ -311,6 +346,7 @@ impl<'f> Tabulating<'f> {
                 }
                 Scalar::Literal(_)
                 | Scalar::Constant(..)
+                | Scalar::FacetNormal(_)
                 | Scalar::Symbol(_)
                 | Scalar::Variable(..)
                 | Scalar::Negate(_)
@@ -327,7 +363,7 @@ impl<'f> Tabulating<'f> {
         jets.sort_by_key(|(k, jet, _)| (*k, jet.component, jet.order(), jet.axis()));
         let mut places = BTreeMap::new();
         for (axis, id) in positions {
-            let basis = self.basis(&FunctionSpace::vector(form.cell, 1), axis, None)?;
+            let basis = self.basis(&form.position_space(), axis, None)?;
             places.insert(id, self.evaluation(0, basis, Some(format!("x{axis}"))));
         }
         for (k, jet, id) in jets {
@@ -367,6 +403,7 @@ impl<'f> Tabulating<'f> {
             Scalar::Coordinate(_) | Scalar::Jet(_) => {
                 Node::Evaluation(*evaluations.get(&id).ok_or_else(internal)?)
             }
+            Scalar::FacetNormal(_) => return Err(internal()),
             Scalar::Symbol(place) => match Symbol::from_place(place, self.form.cell.dim()) {
                 Symbol::Vertex(vertex, axis) => {
                     let table = self.vertex(vertex)?;
@@ -374,11 +411,11 @@ impl<'f> Tabulating<'f> {
                     Node::Evaluation(self.evaluation(0, basis, None))
                 }
                 Symbol::Jacobian(physical, reference) => {
-                    let position = FunctionSpace::vector(self.form.cell, 1);
-                    let basis = self.basis(&position, physical, Some(reference))?;
+                    let basis = self.basis(&self.form.position_space(), physical, Some(reference))?;
                     Node::Evaluation(self.evaluation(0, basis, None))
                 }
                 Symbol::Weight => Node::Weight,
+                Symbol::ReferenceNormal(axis) => Node::Table(self.reference_normal(axis)?, None),
                 Symbol::Measure => return Err(internal()),
             },
             Scalar::Variable(_, _, a) => {

@@ -1,8 +1,9 @@
 //! From the roles of loops and instructions to those of arrays, with sizes.
 
-use super::{Block, CellLoop, CellProgram, ElementVector, Evaluation, Gather, NotAnAction};
+use super::{Block, CellLoop, CellProgram, ElementResult, Evaluation, Gather, NotAnAction, Products};
 use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind, Variable};
 use purlin_transforms::schedule::{Array, Loop, Statement};
+use std::collections::BTreeSet;
 
 /// Loops and instructions by role, as lowering writes them or the tags of a text say; each list in
 /// textual order.
@@ -12,14 +13,25 @@ pub(crate) struct Roles {
     /// Instructions that gather.
     pub(crate) gathers: Vec<String>,
     pub(crate) geometry: Vec<String>,
-    /// The loop that zeroes the element vector, and its instructions.
+    /// Instructions that transform gathered degrees of freedom, and results.
+    pub(crate) transforms: Vec<String>,
+    pub(crate) result_transforms: Vec<String>,
+    pub(crate) blocks: Vec<BlockRoles>,
+    /// Element vectors and matrices, in the order of their scatters.
+    pub(crate) results: Vec<ResultRoles>,
+    /// The instructions that add to what cells share.
+    pub(crate) commits: Vec<String>,
+}
+
+/// The loops that zero and scatter an element vector, or the rows of a matrix.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResultRoles {
     pub(crate) zero: String,
     pub(crate) zeroes: Vec<String>,
-    pub(crate) blocks: Vec<BlockRoles>,
     pub(crate) scatter: String,
+    /// The loop over the columns of a matrix.
+    pub(crate) scatter_columns: Option<String>,
     pub(crate) commits: Vec<String>,
-    /// Name of the test function, if it has one.
-    pub(crate) test: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -27,8 +39,23 @@ pub(crate) struct BlockRoles {
     pub(crate) quad: String,
     pub(crate) evaluations: Vec<EvaluationRoles>,
     pub(crate) pointwise: Vec<String>,
+    pub(crate) products: Vec<ProductRoles>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProductRoles {
     pub(crate) rows: String,
-    pub(crate) products: Vec<String>,
+    /// Of a matrix: the loop over its columns, and what is computed before it.
+    pub(crate) columns: Option<String>,
+    pub(crate) partials: Vec<String>,
+    pub(crate) insns: Vec<String>,
+}
+
+impl BlockRoles {
+    /// Instructions that read what the pointwise group made.
+    fn readers(&self) -> Vec<String> {
+        self.products.iter().flat_map(|p| p.partials.iter().chain(&p.insns)).cloned().collect()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -66,60 +93,64 @@ impl Deriving<'_> {
                 gathered.push(input);
             }
         }
-        let mut gathers = gathered.into_iter().map(|v| self.gather(v)).collect::<Found<Vec<_>>>()?;
+        let mut gathers =
+            gathered.into_iter().map(|v| self.gather(v, &roles.gathers)).collect::<Found<Vec<_>>>()?;
         gathers.sort_by_key(|g| self.position(g.insns.first().map_or("", |i| i.name())));
-        let element = self.element(&roles)?;
-        let blocks = roles.blocks.iter().map(|b| self.block(b, &gathers, &element));
+        let results = roles.results.iter().map(|r| self.result(r)).collect::<Found<Vec<_>>>()?;
+        if results.is_empty() {
+            return Err(self.refuse("nothing zeroes an element vector".into()));
+        }
+        let blocks = roles.blocks.iter().map(|b| self.block(b, &gathers, &results));
         let blocks = blocks.collect::<Found<Vec<_>>>()?;
         let written = roles.gathers.iter().chain(&roles.geometry).map(|i| self.insn(i).map(|i| i.lhs.var));
         let mut per_cell = Vec::new();
+        let read = self.read_in(roles.blocks.iter().filter_map(|b| self.kernel.iname(&b.quad)).collect());
         for var in written.collect::<Found<Vec<_>>>()? {
             let array = self.array(var);
             let private = self.kernel.vars[var].space == AddressSpace::Private;
             let evaluated = gathers.iter().any(|g| g.array == array);
-            let read = || roles.blocks.iter().any(|b| self.is_read_in(var, &b.quad));
-            if private && !evaluated && !per_cell.contains(&array) && read() {
+            if private && !evaluated && !per_cell.contains(&array) && read.contains(&var) {
                 per_cell.push(array);
             }
         }
         let shares_tables = self.shares_tables(&roles)?;
         let cells = CellLoop { cell: Loop::named(roles.cell), commits: statements(&roles.commits) };
-        Ok(CellProgram { cells, gathers, per_cell, element, blocks, shares_tables })
-    }
-
-    fn element(&self, roles: &Roles) -> Found<ElementVector> {
-        let first = roles.zeroes.first().map(|i| self.insn(i)).transpose()?.map(|i| i.lhs.var);
-        let first = first.ok_or_else(|| self.refuse("nothing zeroes the element vector".into()))?;
-        for product in roles.blocks.iter().flat_map(|b| &b.products).chain(&roles.zeroes) {
-            if self.insn(product)?.lhs.var != first {
-                return Err(self.refuse("the quadrature writes several arrays".into()));
-            }
-        }
-        let mut count = None;
-        for rows in roles.blocks.iter().map(|b| &b.rows).chain([&roles.zero, &roles.scatter]) {
-            let length = self.length(rows)?;
-            if *count.get_or_insert(length) != length {
-                return Err(
-                    self.refuse(format!("`{rows}` is not as long as the other loops over test functions"))
-                );
-            }
-        }
-        let array = self.array(first);
-        Ok(ElementVector {
-            function: roles.test.clone().unwrap_or_else(|| array.name().to_owned()),
-            array,
-            ty: self.kernel.vars[first].ty,
-            components: self.components(first).unwrap_or(1),
-            count: count.unwrap_or(0),
-            zero: Loop::named(&roles.zero),
-            scatter: Loop::named(&roles.scatter),
+        Ok(CellProgram {
+            cells,
+            gathers,
+            per_cell,
+            transforms: statements(&roles.transforms),
+            results,
+            result_transforms: statements(&roles.result_transforms),
+            blocks,
+            shares_tables,
         })
     }
 
-    fn block(&self, roles: &BlockRoles, gathers: &[Gather], element: &ElementVector) -> Found<Block> {
+    fn result(&self, roles: &ResultRoles) -> Found<ElementResult> {
+        let first = roles.zeroes.first().map(|i| self.insn(i)).transpose()?.map(|i| i.lhs.var);
+        let first = first.ok_or_else(|| self.refuse("nothing zeroes an element vector".into()))?;
+        let second = self.components(first);
+        let (components, columns) = match roles.scatter_columns {
+            None => (second.unwrap_or(1), None),
+            Some(_) => (1, second),
+        };
+        Ok(ElementResult {
+            array: self.array(first),
+            ty: self.kernel.vars[first].ty,
+            components,
+            count: self.length(&roles.zero)?,
+            columns,
+            zero: Loop::named(&roles.zero),
+            scatter: Loop::named(&roles.scatter),
+            scatter_columns: roles.scatter_columns.as_ref().map(Loop::named),
+            commits: statements(&roles.commits),
+        })
+    }
+
+    fn block(&self, roles: &BlockRoles, gathers: &[Gather], results: &[ElementResult]) -> Found<Block> {
         let evaluation = |e: &EvaluationRoles| self.evaluation(e, gathers);
-        let mut factors = self.read_by(&roles.products, |v| v.kind == VarKind::Temporary)?;
-        factors.retain(|v| *v != element.array);
+        let mut factors = self.read_by(&roles.readers(), |v| v.kind == VarKind::Temporary)?;
         let mut own = Vec::new();
         let inside = roles.evaluations.iter().flat_map(|e| &e.products).chain(&roles.pointwise);
         for insn in inside {
@@ -132,9 +163,37 @@ impl Deriving<'_> {
             evaluations: roles.evaluations.iter().map(evaluation).collect::<Found<_>>()?,
             pointwise: statements(&roles.pointwise),
             factors,
-            rows: Loop::named(&roles.rows),
-            products: statements(&roles.products),
-            tables: self.read_by(&roles.products, |v| matches!(v.kind, VarKind::Table(_)))?,
+            products: roles.products.iter().map(|p| self.products(p, results)).collect::<Found<_>>()?,
+        })
+    }
+
+    fn products(&self, roles: &ProductRoles, results: &[ElementResult]) -> Found<Products> {
+        let mut targets = Vec::new();
+        for insn in &roles.insns {
+            let target = self.array(self.insn(insn)?.lhs.var);
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+        let place = match &targets[..] {
+            [target] => results.iter().position(|r| r.array == *target),
+            _ => None,
+        };
+        let rows = &roles.rows;
+        let result = place.ok_or_else(|| self.refuse(format!("`{rows}` adds to no one element vector")))?;
+        let mut partials = Vec::new();
+        for insn in &roles.partials {
+            partials.push(self.array(self.insn(insn)?.lhs.var));
+        }
+        let all: Vec<String> = roles.partials.iter().chain(&roles.insns).cloned().collect();
+        Ok(Products {
+            result,
+            rows: Loop::named(rows),
+            count: self.length(rows)?,
+            columns: roles.columns.as_ref().map(Loop::named),
+            partials,
+            insns: statements(&roles.insns),
+            tables: self.read_by(&all, |v| matches!(v.kind, VarKind::Table(_)))?,
         })
     }
 
@@ -174,8 +233,10 @@ impl Deriving<'_> {
     }
 
     /// A gathered variable with the instructions that gather it and the loop around them.
-    fn gather(&self, var: VarId) -> Found<Gather> {
-        let writes = |id: &InsnId| self.kernel.insns[*id].lhs.var == var;
+    fn gather(&self, var: VarId, gathers: &[String]) -> Found<Gather> {
+        // transforms write it outside of the nest
+        let is_gather = |id: &InsnId| gathers.contains(&self.kernel.insns[*id].name);
+        let writes = |id: &InsnId| self.kernel.insns[*id].lhs.var == var && is_gather(id);
         let writers: Vec<_> = self.schedule.iter().filter(|(id, _)| writes(id)).collect();
         let [_, dofs] = writers.first().map_or(&[][..], |(_, loops)| loops)[..] else {
             return Err(self.refuse("the gather is not in one nest of 2 loops".into()));
@@ -222,7 +283,8 @@ impl Deriving<'_> {
     fn shares_tables(&self, roles: &Roles) -> Found<bool> {
         let evaluations = roles.blocks.iter().flat_map(|b| &b.evaluations).flat_map(|e| &e.products);
         let mut shared = true;
-        for insn in evaluations.chain(roles.blocks.iter().flat_map(|b| &b.products)) {
+        let readers: Vec<String> = roles.blocks.iter().flat_map(BlockRoles::readers).collect();
+        for insn in evaluations.chain(&readers) {
             self.insn(insn)?.rhs.for_each(&mut |e| {
                 if let Expr::Load(access) = e
                     && matches!(self.kernel.vars[access.var].kind, VarKind::Table(_))
@@ -239,10 +301,10 @@ impl Deriving<'_> {
         Ok(shared)
     }
 
-    fn is_read_in(&self, var: VarId, iname: &str) -> bool {
-        let Some(iname) = self.kernel.iname(iname) else { return false };
-        let inside = self.schedule.iter().filter(|(_, l)| l.contains(&iname));
-        inside.into_iter().any(|(i, _)| self.kernel.insns[*i].reads().iter().any(|a| a.var == var))
+    /// The variables that the instructions in some loops read.
+    fn read_in(&self, loops: Vec<InameId>) -> BTreeSet<VarId> {
+        let inside = self.schedule.iter().filter(|(_, own)| own.iter().any(|l| loops.contains(l)));
+        inside.flat_map(|(i, _)| self.kernel.insns[*i].reads()).map(|a| a.var).collect()
     }
 
     fn position(&self, insn: &str) -> usize {

@@ -22,15 +22,16 @@ mod derive;
 mod read;
 pub mod stage;
 
-pub(crate) use derive::{BlockRoles, EvaluationRoles, Roles};
+pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles};
 
 use purlin_ir::{Kernel, ScalarType};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
 
 /// An operator action by the roles of its parts, as Kulkarni & Klöckner 2025's Algorithm 2 has
-/// them: for each cell it gathers, computes the geometry, zeroes the element vector, runs a loop
-/// over the points of each quadrature rule, and scatters.
+/// them: for each cell it gathers, computes the geometry, zeroes the element vectors, runs a loop
+/// over the points of each quadrature rule, and scatters. There is an element vector for each
+/// sub-element of each result and side of a facet, or a matrix for each bilinear form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellProgram {
     /// The loop over cells and what it adds to the result.
@@ -40,8 +41,13 @@ pub struct CellProgram {
     /// Other temporaries of a cell that the loops over quadrature points read: Jacobian terms,
     /// coordinates.
     pub per_cell: Vec<Array>,
-    /// The local integrals.
-    pub element: ElementVector,
+    /// What is done to gathered degrees of freedom by the orientation of the cell, before anything
+    /// reads them.
+    pub transforms: Vec<Statement>,
+    /// The local integrals, in the order in which they are scattered.
+    pub results: Vec<ElementResult>,
+    /// What is done to them by the orientation of the cell, before they are scattered.
+    pub result_transforms: Vec<Statement>,
     /// One for each quadrature rule, in textual order.
     pub blocks: Vec<Block>,
     /// Whether all cells read the same entries of the tables; facets read those of their number in
@@ -55,7 +61,8 @@ pub struct CellProgram {
 pub struct CellLoop {
     /// The loop.
     pub cell: Loop,
-    /// The updates of the result, one a component.
+    /// The updates of results that cells share, one a component; not those of matrices of cells,
+    /// each of which is a result of its own.
     pub commits: Vec<Statement>,
 }
 
@@ -74,27 +81,32 @@ pub struct Gather {
     pub insns: Vec<Statement>,
 }
 
-/// The element vector: what the quadrature loops add to and the scatter reads.
+/// An element vector or matrix: what quadrature loops add to and a scatter reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ElementVector {
-    /// Name of the test function, or of the array.
-    pub function: String,
-    /// The array: `[test functions]` or `[test functions, components]`.
+pub struct ElementResult {
+    /// The array: `[test functions]` or `[test functions, components]` of a vector, `[rows,
+    /// columns]` of a matrix.
     pub array: Array,
     /// Type of its elements.
     pub ty: ScalarType,
-    /// Components: one for a scalar test function.
+    /// Components: one for a scalar test function, and of a matrix.
     pub components: i64,
-    /// Number of test functions of a component.
+    /// Number of test functions of a component, or of rows of a matrix.
     pub count: i64,
+    /// Number of columns of a matrix.
+    pub columns: Option<i64>,
     /// The loop that zeroes it.
     pub zero: Loop,
-    /// The loop of the scatter.
+    /// The loop of the scatter over test functions or rows.
     pub scatter: Loop,
+    /// The loop inside it over the columns of a matrix.
+    pub scatter_columns: Option<Loop>,
+    /// The updates of the result, one a component.
+    pub commits: Vec<Statement>,
 }
 
-/// A loop over quadrature points: evaluations, a pointwise group, products with the basis of the
-/// test function.
+/// A loop over quadrature points: evaluations, a pointwise group, products with the bases of test
+/// functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The loop.
@@ -105,12 +117,28 @@ pub struct Block {
     pub evaluations: Vec<Evaluation>,
     /// Instructions of the pointwise group, in textual order.
     pub pointwise: Vec<Statement>,
-    /// What the products multiply the basis by (*e* in the document).
+    /// What the products multiply the bases by (*e* in the document).
     pub factors: Vec<Array>,
-    /// The loop over test functions around the products.
+    /// Products with the basis functions of one sub-element of a test function, and of one of a
+    /// trial function, in textual order.
+    pub products: Vec<Products>,
+}
+
+/// A loop over test functions that adds to an element vector or matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Products {
+    /// Place of what it adds to in [`CellProgram::results`].
+    pub result: usize,
+    /// The loop.
     pub rows: Loop,
+    /// Number of its iterations.
+    pub count: i64,
+    /// Of a matrix: the loop over trial functions inside it.
+    pub columns: Option<Loop>,
+    /// Of a matrix: what is the same in a row, scalars.
+    pub partials: Vec<Array>,
     /// The products, each with its table and its factor.
-    pub products: Vec<Statement>,
+    pub insns: Vec<Statement>,
     /// The tables of the products (Ψ).
     pub tables: Vec<Array>,
 }
@@ -142,6 +170,15 @@ impl Evaluation {
     }
 }
 
+/// What a cell program has one of, if its products can be tiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiled<'p> {
+    /// The element vector.
+    pub element: &'p ElementResult,
+    /// The products of each block.
+    pub products: Vec<&'p Products>,
+}
+
 /// A kernel that is no cell program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -155,17 +192,33 @@ pub struct NotAnAction {
 }
 
 impl CellProgram {
-    /// The roles, if a tile of a table serves all cells of a group.
+    /// The element vector and the products of each block, if the products can be tiled.
     ///
     /// # Errors
-    /// Tables of which each cell or facet reads entries of its own.
-    pub fn with_tiles_of_tables(&self, kernel: &Kernel) -> Result<&Self, NotAnAction> {
-        if self.shares_tables {
-            return Ok(self);
+    /// Tables of which each facet reads entries of its own, matrices, several results, degrees of
+    /// freedom that are transformed.
+    pub fn tiled(&self, kernel: &Kernel) -> Result<Tiled<'_>, NotAnAction> {
+        let refuse = |found: &str| {
+            let found =
+                format!("{found}, which the strategies `single_cell`, `staged_cells` and `point_tiles` take");
+            Err(NotAnAction { kernel: kernel.name.clone(), found })
+        };
+        if !self.shares_tables {
+            return refuse("each facet reads entries of the tables of its own");
         }
-        let found = "each facet reads entries of the tables of its own, which the strategies `single_cell`, \
-                     `staged_cells` and `point_tiles` take";
-        Err(NotAnAction { kernel: kernel.name.clone(), found: found.into() })
+        if !self.transforms.is_empty() || !self.result_transforms.is_empty() {
+            return refuse("degrees of freedom are transformed by the orientation of cells");
+        }
+        let [element] = &self.results[..] else { return refuse("a cell has several results") };
+        if element.columns.is_some() {
+            return refuse("the result of a cell is a matrix");
+        }
+        let one = |block: &Block| matches!(&block.products[..], [p] if p.count == element.count);
+        if !self.blocks.iter().all(one) {
+            return refuse("a quadrature loop adds to several parts of the result");
+        }
+        let products = self.blocks.iter().flat_map(|block| &block.products).collect();
+        Ok(Tiled { element, products })
     }
 
     /// What an evaluation reads.

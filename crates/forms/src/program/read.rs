@@ -1,8 +1,8 @@
 //! Reading the roles of a kernel from the tags of its instructions; no name matters.
 
-use super::derive::{BlockRoles, EvaluationRoles, Roles};
+use super::derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles};
 use super::{CellLoop, CellProgram, NotAnAction, stage};
-use purlin_ir::{InameId, Insn, InsnId, Kernel};
+use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, VarId};
 use purlin_transforms::schedule::{Loop, Statement};
 
 impl CellProgram {
@@ -17,7 +17,8 @@ impl CellProgram {
 }
 
 impl CellLoop {
-    /// Reads the instructions tagged `scatter`, and the outermost loop around the first of them.
+    /// Reads the instructions tagged `scatter`, and the outermost loop around the first of them;
+    /// what each of its iterations adds to elements of its own needs no care.
     ///
     /// # Errors
     /// No such instruction, or no loop around it.
@@ -35,7 +36,8 @@ impl CellLoop {
         let cell = reader.loops_of(commits[0]).first().copied();
         let cell =
             cell.ok_or_else(|| reader.refuse(format!("no loop is around what has the tag `{tag}`")))?;
-        let commits = commits.into_iter().map(|i| Statement::named(reader.name(i))).collect();
+        let shared = commits.into_iter().filter(|i| !reader.is_own(*i, cell));
+        let commits = shared.map(|i| Statement::named(reader.name(i))).collect();
         Ok(Self { cell: Loop::named(reader.loop_name(cell)), commits })
     }
 }
@@ -49,39 +51,107 @@ type Found<T> = Result<T, NotAnAction>;
 
 impl Reader<'_> {
     fn roles(&self) -> Found<Roles> {
-        let commits = self.stage(stage::SCATTER, false)?;
-        let [cell, scatter] = self.loops(&commits, 2, "scatter")?[..] else {
-            return Err(self.refuse("the scatter is not directly inside a loop over cells".into()));
-        };
+        let scatters = self.stage(stage::SCATTER, false)?;
+        let cell = self.loops_of(scatters[0]).first().copied();
+        let cell = cell.ok_or_else(|| self.refuse("the scatter is not inside a loop over cells".into()))?;
         let products = self.stage(stage::QUADRATURE, false)?;
         let zeroes = self.stage(stage::QUADRATURE, true)?;
-        let zero = self.loops(&zeroes, 2, "zeroing of the element vector")?[1];
+        let results = self.results(&scatters, &zeroes)?;
+        let arrays: Vec<VarId> = zeroes.iter().map(|i| self.insn(*i).lhs.var).collect();
         let mut quads: Vec<InameId> = Vec::new();
         for product in &products {
-            let quad = self.loops(&[*product], 3, "quadrature")?[1];
+            let quad = self.loops_of(*product).get(1).copied();
+            let quad = quad.ok_or_else(|| {
+                self.refuse("the quadrature is not in a loop inside that over cells".into())
+            })?;
             if quads.last() != Some(&quad) {
                 quads.push(quad);
             }
         }
         self.check_stages_are_in(&quads)?;
-        let blocks = quads.into_iter().map(|quad| self.block(quad, &products)).collect::<Found<_>>()?;
+        let blocks = quads.iter().map(|quad| self.block(*quad, &products, &arrays)).collect::<Found<_>>()?;
+        let (transforms, result_transforms) = self.transforms(&products);
+        let commits = scatters.iter().copied().filter(|i| !self.is_own(*i, cell)).collect::<Vec<_>>();
         Ok(Roles {
             cell: self.loop_name(cell),
             gathers: self.names(&self.tagged(stage::GATHER, false)),
             geometry: self.names(&self.tagged(stage::GEOMETRY, false)),
-            zero: self.loop_name(zero),
-            zeroes: self.names(&zeroes),
+            transforms,
+            result_transforms,
             blocks,
-            scatter: self.loop_name(scatter),
+            results,
             commits: self.names(&commits),
-            test: self.function(&products),
         })
     }
 
-    fn block(&self, quad: InameId, products: &[InsnId]) -> Found<BlockRoles> {
+    /// The element vectors and matrices, in the order of their scatters.
+    fn results(&self, scatters: &[InsnId], zeroes: &[InsnId]) -> Found<Vec<ResultRoles>> {
+        let mut results: Vec<(VarId, Vec<InsnId>)> = Vec::new();
+        for insn in scatters {
+            let mut read = None;
+            self.insn(*insn).rhs.for_each(&mut |e| {
+                if let Expr::Load(access) = e {
+                    read.get_or_insert(access.var);
+                }
+            });
+            let array = read.ok_or_else(|| self.refuse("the scatter reads no element vector".into()))?;
+            match results.iter_mut().find(|(var, _)| *var == array) {
+                Some((_, insns)) => insns.push(*insn),
+                None => results.push((array, vec![*insn])),
+            }
+        }
+        results.into_iter().map(|(array, commits)| self.result(array, &commits, zeroes)).collect()
+    }
+
+    fn result(&self, array: VarId, commits: &[InsnId], zeroes: &[InsnId]) -> Found<ResultRoles> {
+        let own: Vec<InsnId> = zeroes.iter().copied().filter(|i| self.insn(*i).lhs.var == array).collect();
+        let name = &self.kernel.vars[array].name;
+        let (scatter, scatter_columns) = match commits.first().map_or(0, |i| self.loops_of(*i).len()) {
+            3 => {
+                let loops = self.loops(commits, 3, "scatter")?;
+                (loops[1], Some(loops[2]))
+            }
+            _ => (self.loops(commits, 2, "scatter")?[1], None),
+        };
+        let depth = if scatter_columns.is_some() { 3 } else { 2 };
+        if own.is_empty() {
+            return Err(self.refuse(format!("nothing zeroes `{name}`")));
+        }
+        let zero = self.loops(&own, depth, "zeroing of the element vector")?[1];
+        Ok(ResultRoles {
+            zero: self.loop_name(zero),
+            zeroes: self.names(&own),
+            scatter: self.loop_name(scatter),
+            scatter_columns: scatter_columns.map(|l| self.loop_name(l)),
+            commits: self.names(commits),
+        })
+    }
+
+    /// The transforms of gathered degrees of freedom, and those of results, which are behind the
+    /// products.
+    fn transforms(&self, products: &[InsnId]) -> (Vec<String>, Vec<String>) {
+        let place = |insn: &InsnId| self.schedule.iter().position(|(i, _)| i == insn);
+        let first = products.iter().filter_map(place).min();
+        let all = self.tagged(stage::TRANSFORM, false);
+        let (inputs, results): (Vec<InsnId>, Vec<InsnId>) = all.into_iter().partition(|i| place(i) < first);
+        (self.names(&inputs), self.names(&results))
+    }
+
+    fn block(&self, quad: InameId, products: &[InsnId], arrays: &[VarId]) -> Found<BlockRoles> {
         let is_inside = |i: &InsnId| self.loops_of(*i).get(1) == Some(&quad);
-        let products: Vec<InsnId> = products.iter().copied().filter(is_inside).collect();
-        let rows = self.loops(&products, 3, "quadrature")?[2];
+        let inside: Vec<InsnId> = products.iter().copied().filter(is_inside).collect();
+        let mut rows: Vec<(InameId, Vec<InsnId>)> = Vec::new();
+        for insn in &inside {
+            let Some(l) = self.loops_of(*insn).get(2).copied() else {
+                return Err(self.refuse("the quadrature is not in one nest of 3 loops".into()));
+            };
+            match rows.iter_mut().find(|(known, _)| *known == l) {
+                Some((_, insns)) => insns.push(*insn),
+                None => rows.push((l, vec![*insn])),
+            }
+        }
+        let products = rows.iter().map(|(rows, insns)| self.products(*rows, insns, arrays));
+        let products = products.collect::<Found<Vec<_>>>()?;
         let pointwise: Vec<InsnId> =
             self.stage(stage::POINTWISE, false)?.into_iter().filter(is_inside).collect();
         let quad = self.loop_name(quad);
@@ -99,12 +169,26 @@ impl Reader<'_> {
             }
         }
         let evaluations = dofs.into_iter().map(|l| self.evaluation(l, &evaluation)).collect();
-        Ok(BlockRoles {
-            quad,
-            evaluations,
-            pointwise: self.names(&pointwise),
+        Ok(BlockRoles { quad, evaluations, pointwise: self.names(&pointwise), products })
+    }
+
+    /// The instructions of a loop over test functions: those that add to an element vector or
+    /// matrix, and before those to a matrix, what is the same in a row.
+    fn products(&self, rows: InameId, insns: &[InsnId], arrays: &[VarId]) -> Found<ProductRoles> {
+        let (sums, partials): (Vec<InsnId>, Vec<InsnId>) =
+            insns.iter().copied().partition(|i| arrays.contains(&self.insn(*i).lhs.var));
+        let columns = match sums.first().map_or(0, |i| self.loops_of(*i).len()) {
+            4 => Some(self.loops(&sums, 4, "quadrature")?[3]),
+            _ => {
+                self.loops(&sums, 3, "quadrature")?;
+                None
+            }
+        };
+        Ok(ProductRoles {
             rows: self.loop_name(rows),
-            products: self.names(&products),
+            columns: columns.map(|l| self.loop_name(l)),
+            partials: self.names(&partials),
+            insns: self.names(&sums),
         })
     }
 
@@ -162,6 +246,11 @@ impl Reader<'_> {
             return Err(self.refuse(format!("the {stage} is not in one nest of {depth} loops")));
         }
         Ok(first)
+    }
+
+    /// Whether each iteration of a loop updates elements of its own, found by their first index.
+    fn is_own(&self, insn: InsnId, cell: InameId) -> bool {
+        self.insn(insn).lhs.index.first() == Some(&Expr::Iname(cell))
     }
 
     fn loops_of(&self, insn: InsnId) -> &[InameId] {

@@ -16,6 +16,9 @@ pub const POINTWISE: &str = "pointwise";
 pub const QUADRATURE: &str = "quadrature";
 /// Local integrals are added to the result (lines 47–48).
 pub const SCATTER: &str = "scatter";
+/// Gathered degrees of freedom, or the results of a cell, are multiplied by the matrices of the
+/// orientation of the cell's entities.
+pub const TRANSFORM: &str = "transform";
 /// Besides `evaluation` or `quadrature`: an accumulator is set to zero.
 pub const INIT: &str = "init";
 /// What stands before the name of a function.

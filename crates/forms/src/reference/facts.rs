@@ -50,7 +50,7 @@ impl FactTable {
                 facts.varies = true;
                 facts.test |= *role == Role::Test;
             }
-            Kind::Coordinate => facts.varies = true,
+            Kind::Coordinate | Kind::FacetNormal => facts.varies = true,
             Kind::Literal(_)
             | Kind::Identity(_)
             | Kind::Constant(_)

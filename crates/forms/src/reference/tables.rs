@@ -59,6 +59,7 @@ impl<'a> Tables<'a> {
         let terminals = Terminals::of(form)?;
         let coefficients = terminals.coefficients.iter().map(|c| &c.space);
         coefficients.chain([&terminals.test]).try_for_each(check_lagrange)?;
+        form.check_all_cells("the reference")?;
         inputs.check_names(form)?;
         inputs.check_nodes(cell, &terminals.degrees().into_iter().collect())?;
         let mut numberings: BTreeMap<usize, Arc<Numbering>> = BTreeMap::new();
@@ -122,6 +123,7 @@ impl Terminals {
                 | Kind::Coefficient(_)
                 | Kind::Argument(..)
                 | Kind::Coordinate
+                | Kind::FacetNormal
                 | Kind::Components(_)
                 | Kind::Unary(..)
                 | Kind::Binary(..)

@@ -1,22 +1,24 @@
 //! What the quadrature loops of a cell program share, taken apart.
 
-use crate::program::{CellProgram, Gather};
+use crate::program::{CellProgram, ElementResult, Gather};
 use purlin_ir::{Kernel, Node};
 use purlin_transforms::primitives::MoveInsns;
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Schedule, TransformError};
 
-/// The statements of the loop over cells: those that gather what is evaluated, and the first one
-/// that does not.
+/// The statements of the loop over cells: those that gather what is evaluated, those that transform
+/// it, and the first one that does neither.
 pub(super) struct Statements {
     /// Places of the gathers in [`CellProgram::gathers`], in textual order.
     pub(super) gathers: Vec<usize>,
+    /// The first statement that transforms what was gathered.
+    pub(super) transform: Option<String>,
     /// The first other statement.
     pub(super) first: String,
 }
 
-/// Moves the gathers of what is evaluated in front of all other statements of the loop `cell` over
-/// cells.
+/// Moves the gathers of what is evaluated, and then its transforms, in front of all other
+/// statements of the loop `cell` over cells.
 pub(super) fn gathers_first(
     s: &mut Schedule,
     cell: &Loop,
@@ -32,7 +34,20 @@ pub(super) fn gathers_first(
         s.apply(MoveInsns::before(late, &first))?;
     }
     let place = |name: &String| gathers.iter().position(|g| g.dofs.name() == name);
-    Ok(Statements { gathers: body.iter().filter_map(place).collect(), first })
+    let gathers = body.iter().filter_map(place).collect();
+    let transform = program.transforms.first().map(String::from);
+    if transform.is_none() {
+        return Ok(Statements { gathers, transform, first });
+    }
+    let body = statements(s.kernel(), cell.name());
+    let is_transform = |name: &&String| program.transforms.iter().any(|t| t.name() == name.as_str());
+    let is_rest = |name: &&String| !is_gather(name) && !is_transform(name);
+    let first = body.iter().find(is_rest).cloned().unwrap_or_default();
+    let late: Vec<&String> = body.iter().skip_while(|name| **name != first).filter(is_transform).collect();
+    if !late.is_empty() {
+        s.apply(MoveInsns::before(late, &first))?;
+    }
+    Ok(Statements { gathers, transform, first })
 }
 
 /// Names of the statements of a loop.
@@ -69,8 +84,9 @@ pub(super) struct Accumulation {
 pub(super) fn accumulations(
     s: &mut Schedule,
     program: &CellProgram,
+    element: &ElementResult,
 ) -> Result<Vec<Accumulation>, TransformError> {
-    let (element, commits) = (&program.element, &program.cells.commits);
+    let commits = &program.cells.commits;
     let mut rest = Accumulation {
         vector: element.array.clone(),
         zero: element.zero.clone(),

@@ -3,7 +3,7 @@
 use super::blocks::statements;
 use super::single_cell::{SingleCell, map_cells};
 use super::{StrategyError, applied, length};
-use crate::program::{Block, CellProgram};
+use crate::program::{Block, CellProgram, Products};
 use purlin_ir::{AxisTag, Kernel};
 use purlin_transforms::primitives::PeelIname;
 use purlin_transforms::schedule::Loop;
@@ -82,14 +82,30 @@ fn points_of_tile(block: &Block, sums: i64) -> i64 {
     ceil_div(points, ceil_div(points, limit))
 }
 
+/// Of a matrix: what is the same in a row for all points of the tile, then the columns, each with
+/// the sum over the points. Returns the loop over the points inside the columns.
+fn tile_columns(
+    s: &mut Schedule,
+    products: &Products,
+    points: &Loop,
+) -> Result<Option<Loop>, TransformError> {
+    let Some(columns) = &products.columns else { return Ok(None) };
+    for partial in &products.partials {
+        s.expand(partial, [points])?;
+    }
+    let own = s.distribute_one(points, columns, "point_column")?;
+    s.interchange(&own, columns)?;
+    Ok(Some(own))
+}
+
 fn tile(s: &mut Schedule, block: &Block, points: i64) -> Result<(), TransformError> {
     let [tiles, first] = s.split_as(&block.quad, points, ["quad_tile", "point_init"])?;
     for array in block.evaluations.iter().flat_map(|e| &e.outputs).chain(&block.factors) {
         s.expand(array, [&first])?;
     }
     // a part for each loop over degrees of freedom, and for what stands between two of them
-    let sums: Vec<&str> =
-        block.evaluations.iter().map(|e| &e.dofs).chain([&block.rows]).map(Loop::name).collect();
+    let rows = block.products.iter().map(|p| &p.rows);
+    let sums: Vec<&str> = block.evaluations.iter().map(|e| &e.dofs).chain(rows).map(Loop::name).collect();
     let body = statements(s.kernel(), first.name());
     let is_sum = |k: usize| sums.contains(&body[k].as_str());
     let starts: Vec<usize> = (0..body.len()).filter(|k| *k == 0 || is_sum(*k) || is_sum(*k - 1)).collect();
@@ -98,12 +114,18 @@ fn tile(s: &mut Schedule, block: &Block, points: i64) -> Result<(), TransformErr
     let parts = starts.iter().skip(1).map(|k| &body[*k]);
     let mut loops = vec![first.clone()];
     loops.extend(s.distribute_as(&first, parts, &stems)?);
+    let mut of_columns = Vec::new();
     for (points, start) in loops.iter().zip(&starts) {
-        if is_sum(*start) {
-            s.interchange(points, &body[*start])?;
+        if !is_sum(*start) {
+            continue;
+        }
+        s.interchange(points, &body[*start])?;
+        if let Some(products) = block.products.iter().find(|p| p.rows.name() == body[*start]) {
+            of_columns.extend(tile_columns(s, products, points)?);
         }
     }
     s.tag_all(&loops, AxisTag::Unrolled)?;
+    s.tag_all(&of_columns, AxisTag::Unrolled)?;
     if block.points % points != 0 {
         s.make(PeelIname::last(&tiles, 1))?;
     }

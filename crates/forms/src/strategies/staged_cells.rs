@@ -3,11 +3,11 @@
 
 use super::blocks::gathers_first;
 use super::single_cell::make_atomic;
-use super::staging::{CellNest, Flat, flat, roll_gathers, stage_results};
+use super::staging::{CellNest, Flat, Staged, flat, roll_gathers, stage_results};
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellProgram;
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_transforms::primitives::PrefetchArray;
+use purlin_transforms::primitives::{MoveInsns, PrefetchArray};
 use purlin_transforms::schedule::Loop;
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
@@ -55,34 +55,51 @@ pub fn staged_cells(
 }
 
 fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<(), TransformError> {
-    let (element, cells_of_group) = (&program.element, length(args.work_group));
-    let staged = stage_results(s, &program.cells.commits, &element.scatter, "commit_dof")?;
+    let cells_of_group = length(args.work_group);
+    let mut staged: Vec<Staged> = Vec::new();
+    for result in &program.results {
+        let columns = result.scatter_columns.as_ref().zip(result.columns);
+        staged.push(stage_results(s, &result.commits, &result.scatter, columns, "commit_dof")?);
+    }
+    // all commits behind what is computed
+    if let [others @ .., last] = &staged[..]
+        && !others.is_empty()
+    {
+        s.apply(MoveInsns::before(others.iter().map(|staged| &staged.rows), &last.rows))?;
+    }
     let components = roll_gathers(s, program)?;
 
-    // a loop over the cells of a group for each gather, for the computation and for the commit
+    // a loop over the cells of a group for each gather, for the transforms, for the computation and
+    // for each commit
     let order = gathers_first(s, &program.cells.cell, program)?;
     let gathers = &program.gathers;
     let stem = |k: &usize| format!("cells_{}", program.function(*k));
-    let stems: Vec<String> = order.gathers.iter().map(stem).collect();
-    let mut stems: Vec<&str> = stems.iter().map(String::as_str).collect();
-    stems.extend(["cell_compute", "cell_commit"]);
+    let mut stems: Vec<String> = order.gathers.iter().map(stem).collect();
+    let transform = order.transform.as_ref().map(|_| stems.len());
+    stems.extend(transform.map(|_| "cell_transform".into()));
+    let compute = stems.len();
+    stems.push("cell_compute".into());
+    stems.extend(staged.iter().map(|_| "cell_commit".into()));
+    let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
     let [group, first] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", stems[0]])?;
     for k in program.evaluated() {
         s.expand(&gathers[k].array, [&first])?;
     }
-    s.expand(&staged.array, [&first])?;
-    let parts = order.gathers.iter().map(|k| String::from(&gathers[*k].dofs)).chain([order.first]);
-    let parts = parts.skip(1).chain([String::from(&staged.rows)]);
+    for staged in &staged {
+        s.expand(&staged.array, [&first])?;
+    }
+    let parts = order.gathers.iter().map(|k| String::from(&gathers[*k].dofs));
+    let parts = parts.chain(order.transform).chain([order.first]);
+    let parts = parts.skip(1).chain(staged.iter().map(|staged| String::from(&staged.rows)));
     let mut cells = vec![first.clone()];
     cells.extend(s.distribute_as(&first, parts, &stems[1..])?);
-    let (compute, commit) = (cells[order.gathers.len()].clone(), cells[order.gathers.len() + 1].clone());
 
     // both ends by all work-items, one degree of freedom after the other
     let work_group = [cells_of_group, 1];
     let mut flats: Vec<Flat> = Vec::new();
     for k in program.evaluated() {
         let g = &gathers[k];
-        let fetch = PrefetchArray::new(&g.array, &compute, AddressSpace::Private);
+        let fetch = PrefetchArray::new(&g.array, &cells[compute], AddressSpace::Private);
         s.prefetch_as(fetch, &format!("{}_tile", g.array))?;
         let place = order.gathers.iter().position(|o| *o == k).unwrap_or(0);
         let nest = CellNest {
@@ -94,13 +111,18 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
         };
         flats.push(flat(s, &nest, g.dofs.name(), work_group)?);
     }
-    flats.push(flat(s, &staged.nest(&commit, element.count), "commit", work_group)?);
-
-    make_atomic(s, std::slice::from_ref(&staged.commit))?;
+    for (k, (staged, result)) in staged.iter().zip(&program.results).enumerate() {
+        let commit = &cells[compute + 1 + k];
+        flats.push(flat(s, &staged.nest(commit, result.count), "commit", work_group)?);
+        if program.cells.commits.contains(&staged.commit) {
+            make_atomic(s, std::slice::from_ref(&staged.commit))?;
+        }
+    }
     let few = flats.iter().filter(|f| f.has_few_rounds(cells_of_group, work_group));
     let few: Vec<Loop> = few.map(|f| f.round.clone()).collect();
     s.tag_all(&few, AxisTag::Unrolled)?;
     s.tag(&group, AxisTag::Group(0))?;
-    let items: Vec<Loop> = flats.iter().map(|f| f.items[0].clone()).chain([compute]).collect();
+    let own = transform.into_iter().chain([compute]).map(|k| cells[k].clone());
+    let items: Vec<Loop> = flats.iter().map(|f| f.items[0].clone()).chain(own).collect();
     s.tag_all(&items, AxisTag::Local(0))
 }

@@ -17,20 +17,21 @@ pub(super) struct Staged {
     pub(super) array: Array,
     /// The loop of the commits over the rows.
     pub(super) rows: Loop,
-    /// The loop inside it over the components, if there are several.
+    /// The loop inside it over the components, if there are several, or over columns.
     pub(super) component: Option<Loop>,
-    /// Number of components.
+    /// Number of components, or of columns.
     pub(super) components: i64,
     /// The instruction that commits.
     pub(super) commit: Statement,
 }
 
 /// The loop `scatter` stores what it adds, and a loop behind it commits that: all components of a
-/// degree of freedom in a loop.
+/// degree of freedom in a loop, or all columns of a row.
 pub(super) fn stage_results(
     s: &mut Schedule,
     commits: &[Statement],
     scatter: &Loop,
+    columns: Option<(&Loop, i64)>,
     rows: &str,
 ) -> Result<Staged, TransformError> {
     let stems: Vec<String> = match commits.len() {
@@ -54,9 +55,15 @@ pub(super) fn stage_results(
         first = String::from(&rolled);
         component = Some(rolled);
     }
-    s.apply(ExpandArray::new(&array, [scatter]))?;
-    let rows = s.distribute_one(scatter, first, rows)?;
-    Ok(Staged { array, rows, component, components: commits.len() as i64, commit })
+    let Some((columns, n)) = columns else {
+        s.apply(ExpandArray::new(&array, [scatter]))?;
+        let rows = s.distribute_one(scatter, first, rows)?;
+        return Ok(Staged { array, rows, component, components: commits.len() as i64, commit });
+    };
+    s.apply(ExpandArray::new(&array, [scatter, columns]))?;
+    let column = s.distribute_one(columns, first, "commit_column")?;
+    let rows = s.distribute_one(scatter, &column, rows)?;
+    Ok(Staged { array, rows, component: Some(column), components: n, commit })
 }
 
 impl Staged {

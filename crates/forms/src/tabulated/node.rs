@@ -1,9 +1,10 @@
 //! The scalar operations of a tabulated form; in JSON a list of a word and its operands.
 
 use super::Side;
-use serde::de::Error;
+use serde::de::{Error, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 
 /// A scalar operation; operands are places of nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -349,13 +350,46 @@ fn indices<const N: usize>(word: &str, rest: &[Atom]) -> Result<[usize; N], Stri
     places.and_then(|p| p.try_into().ok()).ok_or_else(|| wrong(word, &format!("{N} places")))
 }
 
-/// A part of a node.
-#[derive(Serialize, Deserialize)]
+/// A part of a node. Read by a visitor: an untagged enum keeps a copy of each part to try its
+/// variants on, and a form has thousands of them.
+#[derive(Serialize)]
 #[serde(untagged)]
 enum Atom {
     Index(i64),
     Number(f64),
     Text(String),
+}
+
+impl<'de> Deserialize<'de> for Atom {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AtomVisitor)
+    }
+}
+
+struct AtomVisitor;
+
+impl Visitor<'_> for AtomVisitor {
+    type Value = Atom;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a word or a number")
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Atom, E> {
+        Ok(Atom::Index(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Atom, E> {
+        Ok(i64::try_from(value).map_or(Atom::Number(value as f64), Atom::Index))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Atom, E> {
+        Ok(Atom::Number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Atom, E> {
+        Ok(Atom::Text(value.into()))
+    }
 }
 
 impl Serialize for Node {

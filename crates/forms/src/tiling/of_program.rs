@@ -2,7 +2,7 @@
 //! a kernel.
 
 use super::sizes::{SpaceSizes, TilingSizes};
-use crate::program::{CellKernel, CellProgram, Evaluation, NotAnAction};
+use crate::program::{CellKernel, CellProgram, Evaluation, NotAnAction, Tiled};
 use std::collections::BTreeSet;
 
 /// Reads the sizes of the small matrix-vector products of an operator action.
@@ -16,7 +16,8 @@ use std::collections::BTreeSet;
 /// # Source
 /// Kulkarni & Klöckner 2025, Table 2.
 pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(TilingSizes::of(form.program()?.with_tiles_of_tables(form.kernel())?))
+    let program = form.program()?;
+    Ok(TilingSizes::of(&program, &program.tiled(form.kernel())?))
 }
 
 /// The sizes of a staged tiling: functions that are evaluated with the same matrices are one.
@@ -24,24 +25,25 @@ pub fn tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> 
 /// # Errors
 /// As [`tiling_sizes`].
 pub fn staged_tiling_sizes(form: &impl CellKernel) -> Result<TilingSizes, NotAnAction> {
-    Ok(TilingSizes::of(&form.program()?.with_tiles_of_tables(form.kernel())?.with_shared_columns()))
+    let program = form.program()?;
+    Ok(TilingSizes::of(&program.with_shared_columns(), &program.tiled(form.kernel())?))
 }
 
 impl TilingSizes {
     /// The sizes of a cell program.
-    pub(crate) fn of(program: &CellProgram) -> Self {
-        let blocks = &program.blocks;
-        let element = &program.element;
-        let tables: BTreeSet<&str> = blocks.iter().flat_map(|b| &b.tables).map(|t| t.name()).collect();
+    pub(crate) fn of(program: &CellProgram, tiled: &Tiled<'_>) -> Self {
+        let (blocks, element) = (&program.blocks, tiled.element);
+        let tables: BTreeSet<&str> =
+            tiled.products.iter().flat_map(|p| &p.tables).map(|t| t.name()).collect();
         Self {
             quadrature_points: blocks.iter().map(|b| b.points.unsigned_abs()).max().unwrap_or(0),
             word_bytes: element.ty.bytes(),
             trial: blocks.iter().flat_map(|b| &b.evaluations).map(|e| trial(program, e)).collect(),
             test: SpaceSizes {
-                name: element.function.clone(),
+                name: element.array.name().to_owned(),
                 nodes: element.count.unsigned_abs(),
                 components: element.components.unsigned_abs(),
-                derivatives: blocks.iter().map(|b| b.products.len() as u64).sum(),
+                derivatives: tiled.products.iter().map(|p| p.insns.len() as u64).sum(),
                 matrices: tables.len() as u64,
             },
         }

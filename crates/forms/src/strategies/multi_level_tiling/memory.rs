@@ -142,7 +142,8 @@ pub(super) fn prefetch(
         let nests = evaluations.map(|((e, columns), cols)| {
             (&columns.tile, &e.tables, e.function.as_str(), sizes.eval_rows, *cols)
         });
-        let products = (&tiles.quad_col_tile, &block.tables, "quad", sizes.quad_cols, shape.quad_rows);
+        let products =
+            (&tiles.quad_col_tile, &sizes.products.tables, "quad", sizes.quad_cols, shape.quad_rows);
         for (at, tables, name, points, others) in nests.chain([products]) {
             for (k, table) in tables.iter().enumerate() {
                 let mut fetch = PrefetchArray::new(table, at, AddressSpace::Local);

@@ -8,7 +8,7 @@ use super::blocks::{Accumulation, accumulations};
 use super::single_cell::make_atomic;
 use super::staging::roll_gathers;
 use super::{StrategyError, applied, length};
-use crate::program::{Block, CellProgram, Evaluation};
+use crate::program::{Block, CellProgram, Evaluation, Products, Tiled};
 use crate::tiling::{TilingParameters, TilingSizes};
 use purlin_ir::{AxisTag, Kernel};
 use purlin_transforms::primitives::MoveInsns;
@@ -36,8 +36,7 @@ const MAX_GROUP: u64 = 1024;
 /// Evaluations are in textual order. Returns the kernel and the recipe that made it.
 ///
 /// # Errors
-/// Tables of which facets read entries of their own, a parameter out of its bounds, or a step that
-/// was refused.
+/// What [`CellProgram::tiled`] refuses, a parameter out of its bounds, or a step that was refused.
 ///
 /// # Source
 /// Kulkarni & Klöckner 2025, §4.2, equations (16) to (22), and Algorithm 4.
@@ -46,9 +45,9 @@ pub fn multi_level_tiling(
     program: &CellProgram,
     parameters: &TilingParameters,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    let program = program.with_tiles_of_tables(kernel)?;
-    let shape = Shape::new(parameters, program, false)?;
-    applied(kernel, |s| tile(s, program, parameters, shape))
+    let parts = program.tiled(kernel)?;
+    let shape = Shape::new(parameters, program, &parts, false)?;
+    applied(kernel, |s| tile(s, program, &parts, parameters, shape))
 }
 
 /// As [`multi_level_tiling`], and beyond the source: degrees of freedom of the cells of a group, and
@@ -65,12 +64,12 @@ pub fn staged_multi_level_tiling(
     program: &CellProgram,
     parameters: &TilingParameters,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    let program = program.with_tiles_of_tables(kernel)?;
+    let parts = program.tiled(kernel)?;
     let shared = program.with_shared_columns();
-    let shape = Shape::new(parameters, &shared, true)?;
+    let shape = Shape::new(parameters, &shared, &parts, true)?;
     applied(kernel, |s| {
         share_columns(s, program)?;
-        tile(s, &shared, parameters, shape)
+        tile(s, &shared, &parts, parameters, shape)
     })
 }
 
@@ -89,8 +88,13 @@ struct Shape {
 
 impl Shape {
     /// Those of parameters that suit the sizes of a program and any device.
-    fn new(p: &TilingParameters, program: &CellProgram, staged: bool) -> Result<Self, StrategyError> {
-        p.within(&TilingSizes::of(program))?;
+    fn new(
+        p: &TilingParameters,
+        program: &CellProgram,
+        parts: &Tiled<'_>,
+        staged: bool,
+    ) -> Result<Self, StrategyError> {
+        p.within(&TilingSizes::of(program, parts))?;
         if p.work_group() > MAX_GROUP {
             return Err(StrategyError::Parameter {
                 symbol: "the size of a group, N_c N_WI,".into(),
@@ -106,17 +110,19 @@ impl Shape {
 fn tile(
     s: &mut Schedule,
     program: &CellProgram,
+    parts_of: &Tiled<'_>,
     parameters: &TilingParameters,
     shape: Shape,
 ) -> Result<(), TransformError> {
     let components = if shape.staged { roll_gathers(s, program)? } else { Vec::new() };
 
     // each quadrature loop with its element vector, in tiles
-    let accumulations = accumulations(s, program)?;
+    let accumulations = accumulations(s, program, parts_of.element)?;
     let mut columns = parameters.eval_cols.iter().copied().map(length);
-    let blocks = program.blocks.iter().zip(accumulations);
-    let blocks =
-        blocks.map(|(block, accumulation)| BlockSizes::new(parameters, block, accumulation, &mut columns));
+    let blocks = program.blocks.iter().zip(&parts_of.products).zip(accumulations);
+    let blocks = blocks.map(|((block, products), accumulation)| {
+        BlockSizes::new(parameters, block, products, accumulation, &mut columns)
+    });
     let mut tiled = Vec::new();
     for block in blocks.collect::<Vec<_>>() {
         tiled.push(tiles::matrices(s, shape, block)?);
@@ -162,6 +168,7 @@ struct Axes {
 /// A quadrature loop, and the tiles of its products.
 struct BlockSizes<'p> {
     block: &'p Block,
+    products: &'p Products,
     accumulation: Accumulation,
     quad_tile: i64,
     eval_rows: i64,
@@ -173,12 +180,14 @@ impl<'p> BlockSizes<'p> {
     fn new(
         parameters: &TilingParameters,
         block: &'p Block,
+        products: &'p Products,
         accumulation: Accumulation,
         columns: &mut impl Iterator<Item = i64>,
     ) -> Self {
         let quad_tile = length(parameters.quad_tile).min(block.points);
         Self {
             block,
+            products,
             accumulation,
             quad_tile,
             eval_rows: length(parameters.eval_rows).min(quad_tile),

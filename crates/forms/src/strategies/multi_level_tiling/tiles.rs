@@ -55,7 +55,7 @@ pub(super) fn matrices<'p>(
     for factor in &block.factors {
         s.expand(factor, [&eval_point])?;
     }
-    let quad_point = s.distribute_one(&eval_point, &block.rows, "quad_point")?;
+    let quad_point = s.distribute_one(&eval_point, &sizes.products.rows, "quad_point")?;
     s.apply(MoveInsns::before([&of.zero], &quad_point))?;
 
     let items = shape.work_items;
@@ -69,12 +69,13 @@ pub(super) fn matrices<'p>(
     let [quad_col_tile, quad_col] = s.split_as(quad_point, sizes.quad_cols, ["quad_col_tile", "quad_col"])?;
     let [quad_row_tile, row] = s.split_as(&of.zero, shape.quad_rows, ["quad_row_tile", "zero_row"])?;
     let zero = rows(s, row, items, "zero")?;
-    let [sum_row_tile, row] = s.split_as(&block.rows, shape.quad_rows, ["sum_row_tile", "sum_row"])?;
+    let [sum_row_tile, row] =
+        s.split_as(&sizes.products.rows, shape.quad_rows, ["sum_row_tile", "sum_row"])?;
     let sum = rows(s, row, items, "sum")?;
     let [scatter_row_tile, row] =
         s.split_as(&of.scatter, shape.quad_rows, ["scatter_row_tile", "scatter_row"])?;
     let staged = match shape.staged {
-        true => Some(stage_results(s, &of.commits, &row, "commit_row")?),
+        true => Some(stage_results(s, &of.commits, &row, None, "commit_row")?),
         false => None,
     };
     let scatter = rows(s, row, items, "scatter")?;
