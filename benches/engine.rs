@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// That of the command line.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: purlin::runtime::Allocator = purlin::runtime::Allocator;
 
 fn main() {
     divan::main();

@@ -7,7 +7,7 @@
 /// allocator of glibc
 /// 2.36 (two cores of a shared server, 2026-11-21).
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: purlin::runtime::Allocator = purlin::runtime::Allocator;
 
 fn main() -> std::process::ExitCode {
     purlin::cli::main()

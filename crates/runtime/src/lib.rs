@@ -23,6 +23,8 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+#[cfg(feature = "allocator")]
+mod allocator;
 mod arguments;
 mod cache;
 mod ceilings;
@@ -41,6 +43,8 @@ mod opencl;
 mod registry;
 mod timing;
 
+#[cfg(feature = "allocator")]
+pub use allocator::Allocator;
 pub use cache::{Cache, CacheKey};
 pub use ceilings::measure_ceilings;
 pub use device::{Arg, Backend, Buffer, Device, DeviceInfo, Executable, Optimisation, Origin, Stream};

@@ -13,7 +13,7 @@ use study_kulkarni_klockner_2025::page::page;
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: purlin::runtime::Allocator = purlin::runtime::Allocator;
 
 const AFTER: &str = "\
 Examples, after `cargo run --release -p study-kulkarni-klockner-2025 --`:

@@ -19,7 +19,7 @@ use study_swirydowicz_2019::record::{self, Key, Outcome, Record, RecordError};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: purlin::runtime::Allocator = purlin::runtime::Allocator;
 
 const AFTER: &str = "\
 Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
