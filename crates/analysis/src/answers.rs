@@ -1,6 +1,7 @@
 //! What isl has answered, by what it was asked.
 
 use crate::question::{Covered, NoPair, NothingBetween, Order, Question};
+use foldhash::fast::FixedState;
 use purlin_isl::IslError;
 use std::collections::HashMap;
 use std::fmt;
@@ -38,11 +39,11 @@ impl Answers {
 const KEPT: usize = 4096;
 
 /// Answers of one kind.
-pub(crate) struct Memory<Q: Question>(Mutex<HashMap<Q, Q::Answer>>);
+pub(crate) struct Memory<Q: Question>(Mutex<HashMap<Q, Q::Answer, FixedState>>);
 
 impl<Q: Question> Default for Memory<Q> {
     fn default() -> Self {
-        Self(Mutex::new(HashMap::new()))
+        Self(Mutex::default())
     }
 }
 
@@ -65,7 +66,7 @@ impl<Q: Question> Memory<Q> {
     }
 
     /// Nothing in here can be half done, so that a panic elsewhere does not matter.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Q, Q::Answer>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Q, Q::Answer, FixedState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -294,16 +294,17 @@ impl Expr {
     }
 
     /// Direct operands, left to right; the offset of an element counts as one.
-    pub fn operands(&self) -> Vec<&Expr> {
-        match self {
-            Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => Vec::new(),
-            Self::Load(place) => place.offset.iter().map(|e| &**e).collect(),
-            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => vec![a],
-            Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
-            Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => args.iter().collect(),
-            Self::Select(c, a, b) => vec![c, a, b],
-            Self::Vector { lanes, .. } => lanes.iter().collect(),
-        }
+    pub fn operands(&self) -> impl Iterator<Item = &Expr> {
+        let (boxed, listed): ([Option<&Expr>; 3], &[Expr]) = match self {
+            Self::Int(..) | Self::Real(..) | Self::Bool(_) | Self::Hardware { .. } => ([None; 3], &[]),
+            Self::Load(place) => ([place.offset.as_deref(), None, None], &[]),
+            Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) => ([Some(a), None, None], &[]),
+            Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => ([Some(a), Some(b), None], &[]),
+            Self::Call(_, _, args) | Self::LanesCall(_, _, _, args) => ([None; 3], args),
+            Self::Select(c, a, b) => ([Some(c), Some(a), Some(b)], &[]),
+            Self::Vector { lanes, .. } => ([None; 3], lanes),
+        };
+        boxed.into_iter().flatten().chain(listed)
     }
 
     /// The same operands, to change them.

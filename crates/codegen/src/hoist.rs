@@ -119,7 +119,7 @@ impl Hoist<'_> {
             | Expr::IntCall(..)
             | Expr::LanesCall(..)
             | Expr::Cast(..)
-            | Expr::Vector { .. }) => other.operands().into_iter().for_each(|o| self.entries(o, visit)),
+            | Expr::Vector { .. }) => other.operands().for_each(|o| self.entries(o, visit)),
         }
     }
 

@@ -9,7 +9,6 @@ use purlin_forms::lowering::{LoweringOptions, MeshForm, lower};
 use purlin_forms::mesh::Mesh;
 use purlin_forms::numbering::{ComposedNumbering, Numbering};
 use purlin_forms::quadrature::{QuadratureScheme, rule};
-use purlin_interp::interpret;
 
 mod on_meshes;
 

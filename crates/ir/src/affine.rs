@@ -1,6 +1,7 @@
 //! Quasi-affine expressions: integer combinations of inames, integer scalars and floors.
 
 use crate::ids::{InameId, VarId};
+use crate::terms::Terms;
 use serde::{Deserialize, Serialize};
 
 /// Largest coefficient or constant a kernel may hold: sums and products of a few of them fit 64
@@ -30,29 +31,29 @@ pub enum Atom {
 /// `constant + sum of coefficient * atom`, with the atoms sorted and no coefficient zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Affine {
-    terms: Vec<(Atom, i64)>,
+    terms: Terms,
     constant: i64,
 }
 
 impl Affine {
     /// A constant.
     pub fn constant(value: i64) -> Self {
-        Self { terms: Vec::new(), constant: value }
+        Self { terms: Terms::None, constant: value }
     }
 
     /// One iname.
     pub fn iname(iname: InameId) -> Self {
-        Self { terms: vec![(Atom::Iname(iname), 1)], constant: 0 }
+        Self { terms: Terms::One((Atom::Iname(iname), 1)), constant: 0 }
     }
 
     /// One parameter or scalar integer temporary.
     pub fn var(var: VarId) -> Self {
-        Self { terms: vec![(Atom::Var(var), 1)], constant: 0 }
+        Self { terms: Terms::One((Atom::Var(var), 1)), constant: 0 }
     }
 
     /// The terms, sorted by atom.
     pub fn terms(&self) -> &[(Atom, i64)] {
-        &self.terms
+        self.terms.as_slice()
     }
 
     /// The constant term.
@@ -95,6 +96,13 @@ impl Affine {
 
     /// `self + factor * other`: both lists of terms are sorted, so that one pass merges them.
     fn plus_scaled(&self, factor: i64, other: &Self) -> Self {
+        let constant = self.constant.saturating_add(other.constant.saturating_mul(factor));
+        if other.terms.is_empty() {
+            return Self { terms: self.terms.clone(), constant };
+        }
+        if self.terms.is_empty() && factor != 0 {
+            return Self { constant, ..other.times(factor) };
+        }
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
         let mut left = self.terms.iter().peekable();
         for (atom, c) in &other.terms {
@@ -111,8 +119,7 @@ impl Affine {
             }
         }
         terms.extend(left.cloned());
-        let constant = self.constant.saturating_add(other.constant.saturating_mul(factor));
-        Self { terms, constant }
+        Self { terms: terms.into(), constant }
     }
 
     /// `self + value`.
@@ -236,12 +243,17 @@ impl Affine {
     /// The terms that mention an iname which `inside` accepts, and the rest with the constant.
     #[must_use]
     pub fn split(&self, inside: &dyn Fn(InameId) -> bool) -> (Self, Self) {
-        let (inner, outer) = self.terms.iter().cloned().partition(|term| {
-            let mut found = false;
-            let term = Self { terms: vec![term.clone()], constant: 0 };
-            term.for_each_symbol(&mut |atom| found |= matches!(atom, Atom::Iname(i) if inside(*i)));
-            found
-        });
+        let is_inner = |(atom, _): &&(Atom, i64)| match atom {
+            Atom::Iname(i) => inside(*i),
+            Atom::Var(_) => false,
+            Atom::Floor(numerator, _) => {
+                let mut found = false;
+                numerator.for_each_symbol(&mut |atom| found |= matches!(atom, Atom::Iname(i) if inside(*i)));
+                found
+            }
+        };
+        let inner = self.terms.iter().filter(is_inner).cloned().collect();
+        let outer = self.terms.iter().filter(|term| !is_inner(term)).cloned().collect();
         (Self { terms: inner, constant: 0 }, Self { terms: outer, constant: self.constant })
     }
 

@@ -44,14 +44,22 @@ impl Kernel {
             Atom::Iname(i) => Some(Affine::iname(rename(*i))),
             Atom::Var(_) | Atom::Floor(..) => None,
         };
-        for iname in self.inames.values_mut() {
-            let mut renamed = false;
-            iname.domain.for_each_symbol(&mut |a| renamed |= matches!(a, Atom::Iname(i) if rename(*i) != *i));
+        for id in self.inames.ids() {
+            let (mut renamed, domain) = (false, &self.inames[id].domain);
+            domain.for_each_symbol(&mut |a| renamed |= matches!(a, Atom::Iname(i) if rename(*i) != *i));
             if renamed {
-                iname.domain = iname.domain.substitute(&replace);
+                self.inames[id].domain = domain.substitute(&replace);
             }
         }
-        for insn in self.insns.values_mut() {
+        for id in self.insns.ids() {
+            // what keeps its inames stays shared with the kernel before
+            let (mut renamed, insn) = (false, &self.insns[id]);
+            let parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
+            parts.for_each(|e| e.for_each(&mut |e| renamed |= e.mentions_renamed(rename)));
+            if !renamed {
+                continue;
+            }
+            let insn = &mut self.insns[id];
             let index = insn.lhs.index.iter_mut();
             index.chain([&mut insn.rhs]).chain(&mut insn.predicate).for_each(|e| e.rename_inames(rename));
         }
@@ -59,6 +67,24 @@ impl Kernel {
 }
 
 impl Expr {
+    /// Whether this node itself, not its operands, mentions an iname that `rename` changes.
+    fn mentions_renamed(&self, rename: &dyn Fn(InameId) -> InameId) -> bool {
+        match self {
+            Self::Iname(i) => rename(*i) != *i,
+            Self::Reduce(r) => r.inames.iter().any(|i| rename(*i) != *i),
+            Self::Int(_)
+            | Self::Real(_)
+            | Self::Load(_)
+            | Self::Unary(..)
+            | Self::Binary(..)
+            | Self::Call(..)
+            | Self::Cast(..)
+            | Self::Select(..)
+            | Self::Rule(..)
+            | Self::RuleParam(_) => false,
+        }
+    }
+
     /// Passes every iname through `rename`.
     fn rename_inames(&mut self, rename: &dyn Fn(InameId) -> InameId) {
         match self {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 /// An id that indexes an [`Arena`].
 pub trait Id: Copy {
@@ -46,10 +47,12 @@ define_id!(RuleId, "r", "A substitution rule of a kernel.");
 define_id!(CalleeId, "c", "A callee of a kernel.");
 
 /// A dense table indexed by a typed id.
+///
+/// Copies of a table share its items: one is copied when it is changed.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Arena<I, T> {
-    items: Vec<T>,
+    items: Vec<Arc<T>>,
     #[serde(skip)]
     ids: PhantomData<fn(I) -> I>,
 }
@@ -63,7 +66,7 @@ impl<I, T> Default for Arena<I, T> {
 impl<I: Id, T> Arena<I, T> {
     /// Appends an item and returns its id.
     pub fn push(&mut self, item: T) -> I {
-        self.items.push(item);
+        self.items.push(Arc::new(item));
         I::from_index(self.items.len() - 1)
     }
 
@@ -79,7 +82,7 @@ impl<I: Id, T> Arena<I, T> {
 
     /// The item, or `None` for an id of another arena.
     pub fn get(&self, id: I) -> Option<&T> {
-        self.items.get(id.index())
+        self.items.get(id.index()).map(|item| &**item)
     }
 
     /// Ids in order.
@@ -89,35 +92,27 @@ impl<I: Id, T> Arena<I, T> {
 
     /// Ids and items in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> {
-        self.items.iter().enumerate().map(|(k, item)| (I::from_index(k), item))
+        self.items.iter().enumerate().map(|(k, item)| (I::from_index(k), &**item))
     }
 
     /// Items in order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
-        self.items.iter()
+        self.items.iter().map(|item| &**item)
     }
 
-    /// Items in order, to be changed.
-    pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
-        self.items.iter_mut()
+    /// The items that `keep` names, in its order.
+    pub(crate) fn taken(self, keep: &[I]) -> Self {
+        let items = keep.iter().map(|id| Arc::clone(&self.items[id.index()])).collect();
+        Self { items, ids: PhantomData }
     }
 }
 
 impl<I: Id, T: Clone> Arena<I, T> {
-    /// The items that `keep` names, in its order; what it names twice is copied.
-    pub(crate) fn taken(self, keep: &[I]) -> Self {
-        let mut uses = vec![0_usize; self.len()];
-        keep.iter().for_each(|id| uses[id.index()] += 1);
-        let mut items: Vec<Option<T>> = self.items.into_iter().map(Some).collect();
-        let kept = keep.iter().filter_map(|id| {
-            let k = id.index();
-            uses[k] -= 1;
-            if uses[k] == 0 { items[k].take() } else { items[k].clone() }
-        });
-        kept.collect()
+    /// Items in order, to be changed.
+    pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
+        self.items.iter_mut().map(Arc::make_mut)
     }
 }
-
 impl<I: Id, T> Index<I> for Arena<I, T> {
     type Output = T;
     fn index(&self, id: I) -> &T {
@@ -125,15 +120,15 @@ impl<I: Id, T> Index<I> for Arena<I, T> {
     }
 }
 
-impl<I: Id, T> IndexMut<I> for Arena<I, T> {
+impl<I: Id, T: Clone> IndexMut<I> for Arena<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
-        &mut self.items[id.index()]
+        Arc::make_mut(&mut self.items[id.index()])
     }
 }
 
 impl<I: Id, T> FromIterator<T> for Arena<I, T> {
     fn from_iter<A: IntoIterator<Item = T>>(items: A) -> Self {
-        Self { items: items.into_iter().collect(), ids: PhantomData }
+        Self { items: items.into_iter().map(Arc::new).collect(), ids: PhantomData }
     }
 }
 

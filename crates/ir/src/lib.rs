@@ -19,6 +19,7 @@ pub mod layout;
 mod references;
 pub mod rules;
 pub mod symmetry;
+mod terms;
 pub mod text;
 pub mod types;
 pub mod typing;

@@ -88,8 +88,9 @@ impl Kernel {
     }
 
     fn foreign_in_expr(&self, e: &Expr) -> Option<String> {
-        let mut open = vec![e];
-        while let Some(e) = open.pop() {
+        // the list has no memory until something is put into it
+        let (mut first, mut open) = (Some(e), Vec::new());
+        while let Some(e) = first.take().or_else(|| open.pop()) {
             let found = match e {
                 Expr::Iname(iname) => foreign(&self.inames, *iname),
                 Expr::Load(access) => foreign(&self.vars, access.var),
@@ -113,8 +114,8 @@ impl Kernel {
     }
 
     fn foreign_in_affine(&self, e: &Affine) -> Option<String> {
-        let mut open = vec![e];
-        while let Some(e) = open.pop() {
+        let (mut first, mut open) = (Some(e), Vec::new());
+        while let Some(e) = first.take().or_else(|| open.pop()) {
             let ascending = e.terms().windows(2).all(|w| w[0].0 < w[1].0);
             if !ascending || e.terms().iter().any(|(_, c)| *c == 0) {
                 return Some("terms out of order or with factor 0".into());

@@ -31,6 +31,7 @@ use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, K
 use crate::layout::keeps_elements_apart;
 use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::typing::{ExprType, TypeError};
+use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
 /// Maximum number of operations on a path from the root of an expression to a leaf.
@@ -215,7 +216,7 @@ impl Kernel {
         if let Some(name) = names.iter().chain([&self.name.as_str()]).find(|n| !is_name(n)) {
             return Err(KernelError::BadName { name: (*name).to_owned() });
         }
-        let mut seen = HashSet::with_capacity(names.len());
+        let mut seen = HashSet::with_capacity_and_hasher(names.len(), FixedState::default());
         if names.iter().all(|name| seen.insert(*name)) {
             return Ok(());
         }

@@ -108,26 +108,23 @@ pub struct Dependence {
 /// How the instructions of a kernel and the loops around them are called.
 #[derive(Debug)]
 pub(crate) struct Labels {
-    insns: Vec<String>,
+    /// Shares what it holds with the kernel that is analysed.
+    kernel: Kernel,
     loops: Vec<Vec<InameId>>,
-    inames: Vec<String>,
 }
 
 impl Labels {
     pub(crate) fn of(poly: &Polyhedral) -> Self {
         let kernel = &*poly.kernel;
-        Self {
-            insns: kernel.insns.values().map(|i| i.name.clone()).collect(),
-            loops: kernel.insns.ids().map(|i| poly.loops(i).to_vec()).collect(),
-            inames: kernel.inames.values().map(|i| i.name.clone()).collect(),
-        }
+        let loops = kernel.insns.ids().map(|i| poly.loops(i).to_vec()).collect();
+        Self { kernel: kernel.clone(), loops }
     }
 
     /// A map from instances to instances whose loops go by number, with the names of the kernel;
     /// those of the sink end in `'`.
     pub(crate) fn name(&self, map: &isl::Map, insns: [InsnId; 2]) -> Result<isl::Map, isl::IslError> {
-        let loops = |i: InsnId| self.loops[i.index()].iter().map(|l| self.inames[l.index()].as_str());
-        named(map, insns.map(|i| (self.insns[i.index()].as_str(), loops(i).collect())))
+        let loops = |i: InsnId| self.loops[i.index()].iter().map(|l| self.kernel.inames[*l].name.as_str());
+        named(map, insns.map(|i| (self.kernel.insns[i].name.as_str(), loops(i).collect())))
     }
 }
 

@@ -96,8 +96,7 @@ pub fn pair_relation(
         return None;
     }
     let end = |s: &AccessSite| poly.instances_of(s.insn, s.conditions, &s.reduction);
-    let scope = |s: &AccessSite| [poly.loops(s.insn), &s.reduction].concat();
-    let scopes = [scope(a), scope(b)];
+    let scopes = [scope(poly, a), scope(poly, b)];
     let value = |e: &Affine, side: usize| Linear::of(e, &scopes[side], &|v| poly.symbol(v));
     let pairs = Pairs {
         ends: [end(a), end(b)],
@@ -109,6 +108,15 @@ pub fn pair_relation(
         symbols: poly.symbols().clone(),
     };
     Some(PairRelation { insns: [a.insn, b.insn], pairs, agreeing })
+}
+
+/// The loops around an access, outer first.
+fn scope<'p>(poly: &'p Polyhedral, s: &AccessSite) -> Cow<'p, [InameId]> {
+    let loops = poly.loops(s.insn);
+    match s.reduction.is_empty() {
+        true => Cow::Borrowed(loops),
+        false => Cow::Owned([loops, &s.reduction].concat()),
+    }
 }
 
 fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span {

@@ -4,6 +4,7 @@ use super::sites::Site;
 use super::{Cause, Outside, Reach};
 use crate::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
 use crate::witness::Instance;
+use foldhash::fast::FixedState;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::elimination::implied;
@@ -18,7 +19,7 @@ pub(super) struct Proofs<'p, 'k> {
     /// What is known of the parameters, each not negative.
     assumed: Vec<Affine>,
     /// What was decided under loops alone.
-    decided: HashMap<(Vec<InameId>, Affine), bool>,
+    decided: HashMap<(Vec<InameId>, Affine), bool, FixedState>,
 }
 
 impl<'p, 'k> Proofs<'p, 'k> {
@@ -36,7 +37,7 @@ impl<'p, 'k> Proofs<'p, 'k> {
                 assumed.push(extent.clone());
             }
         }
-        Self { poly, assumed, decided: HashMap::new() }
+        Self { poly, assumed, decided: HashMap::default() }
     }
 
     /// Where an access goes.

@@ -19,11 +19,12 @@ pub(crate) use instances::{Instances, Symbols, Union, union_of};
 pub(crate) use order::{Order, Ordered};
 pub(crate) use relation::{NoPair, Pairs, Part, Relation, Sign};
 
+use foldhash::fast::FixedState;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::Constraint;
 use purlin_ir::ids::{InameId, VarId};
 use purlin_isl as isl;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -45,9 +46,7 @@ pub(crate) struct Shared<T>(Arc<(u64, T)>);
 
 impl<T: Hash> Shared<T> {
     pub(crate) fn new(value: T) -> Self {
-        let mut hasher = std::collections::hash_map::DefaultHasher::new();
-        value.hash(&mut hasher);
-        Self(Arc::new((hasher.finish(), value)))
+        Self(Arc::new((FixedState::default().hash_one(&value), value)))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::placed::PlacedKernel;
 use crate::plan::Target;
 use purlin_ir::calls::{Call, CallPlace};
 use purlin_ir::{Affine, InameId, Kernel, Node};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of iterations of an unrolled loop; the source grows with them.
@@ -36,6 +37,8 @@ pub(crate) struct Lower<'k> {
     prelude: Vec<Block>,
     /// Name of the buffer of each variable.
     pub(crate) buffers: Vec<Name>,
+    /// The strides of each variable, if they are constant; found when they are first needed.
+    strides: Vec<OnceCell<Option<Vec<Affine>>>>,
     /// The guards of the loop that is being lowered, where a version without them may be written.
     open_guards: Option<Vec<purlin_ir::Constraint>>,
     /// Whether the instruction being lowered runs at index 0 of l.0 only.
@@ -72,6 +75,7 @@ impl<'k> Lower<'k> {
             scope: Vec::new(),
             prelude: vec![Vec::new()],
             buffers,
+            strides: vec![OnceCell::new(); kernel.vars.len()],
             open_guards: None,
             at_lane_zero: false,
             stage: None,

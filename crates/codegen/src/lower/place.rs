@@ -79,8 +79,9 @@ impl<'k> Lower<'k> {
                 index.push((k, self.expr(e)?));
             }
         }
-        let offset = match constant_strides(var, sliced) {
-            Some(strides) => self.strided(&strides, index),
+        let strides = &self.strides[access.var.index()];
+        let offset = match strides.get_or_init(|| constant_strides(var, sliced)) {
+            Some(strides) => self.strided(strides, index),
             None => self.nested(var, index),
         };
         Ok(Place::element(name, offset.as_integer(&self.env).0))

@@ -63,7 +63,7 @@ impl<'b> Touched<'b> {
         {
             self.arrays.entry(place.name.clone()).or_default().offsets.push(offset);
         }
-        e.operands().into_iter().for_each(|o| self.reads(o));
+        e.operands().for_each(|o| self.reads(o));
     }
 
     /// Scalars that are written and not declared inside.
