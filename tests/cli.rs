@@ -1255,7 +1255,7 @@ fn an_exported_form_is_tuned() {
     assert!(known.contains(" (tuned on this device)"), "{known}");
     let unknown = good(&[&run[..], &[dir.path().join("none.jsonl").to_str().unwrap()]].concat());
     assert!(
-        unknown.contains("laplace_matrix, single cell, 8 a group (a vector of cells; `purlin"),
+        unknown.contains("laplace_matrix, tiles of points, 8 cells a group, 16 sums, constant tables (a vector of cells; `purlin"),
         "{unknown}"
     );
 }
