@@ -34,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 ///      for i in 0..n\n  s: y += x[i]\n",
 /// )?;
 /// let analysis = Analysis::of(&kernel);
-/// let of = |d: &purlin_analysis::deps::Dependence| (d.kind.to_string(), d.var);
+/// let of = |d: &&purlin_analysis::deps::Dependence| (d.kind.to_string(), d.var);
 /// let through: Vec<_> = analysis.dependences()?.iter().map(of).collect();
 /// assert_eq!(through, [("update".to_owned(), kernel.var("y").unwrap())]);
 /// assert_eq!(analysis.place()?.barriers, []);

@@ -1,11 +1,12 @@
 //! BP1.0, a work-item for each node of a layer: Świrydowicz et al. 2019, §6.
 
+use super::lines::fix_matrix;
 use super::nest::{
     Steps, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, group_elements,
     halve_contractions, pad, place, place_items, realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
-use purlin::prelude::{AddressSpace, AliasStorage, FixArgument, MoveInsns, Schedule, SetAddressSpace};
+use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule};
 
 pub const IDEAS: [&str; 10] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
@@ -85,8 +86,7 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
     contract(s, "t3", 2)?;
     let middle = if number >= 8 { halve_contractions(s, sizes)? } else { Vec::new() };
     if number >= 9 {
-        s.apply(FixArgument::real("I", sizes.interpolation()))?;
-        s.apply(SetAddressSpace::new("I", AddressSpace::Constant))?;
+        fix_matrix(s, "I", sizes.interpolation())?;
     } else {
         fetch_matrix(s, "I", &[m, m])?;
     }

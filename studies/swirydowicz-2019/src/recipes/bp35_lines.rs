@@ -1,10 +1,12 @@
 //! BP3.5 beyond the publication: each work-item contracts a line of nodes along one direction after
 //! the other, so that every entry of `D` is an operand of constant memory.
 
-use super::lines::{differentiate_lines, fetch_lines, fix_matrix};
-use super::nest::{Steps, fetch, group_elements, place_items, share, unroll};
+use super::lines::{
+    differentiate_lines, fetch_columns, fetch_lines, fetch_lines_where_contracted, fix_matrix,
+};
+use super::nest::{Steps, group_elements, place_items, share, unroll};
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
-use purlin::prelude::{AddressSpace, AliasStorage, PadArray, Schedule, Selection};
+use purlin::prelude::{AliasStorage, PadArray, Schedule};
 
 pub const IDEAS: [&str; 3] = [
     "beyond the publication: a line of nodes a work-item in every direction, `D` in constant memory",
@@ -16,9 +18,14 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     let n = sizes.nodes();
     fix_matrix(s, "D", differentiation(&lobatto_nodes(n)))?;
     differentiate_lines(s, "y")?;
-    fields(s, number)?;
-    share(s, &["ur", "us", "wr", "ws", "zr", "zs"])?;
+    fetch_columns(s)?;
     let two_arrays = number >= 12;
+    if two_arrays {
+        fetch_lines(s, "s_u")?
+    } else {
+        fetch_lines_where_contracted(s)?
+    }
+    share(s, &["ur", "us", "wr", "ws", "zr", "zs"])?;
     let mut columns = vec!["q0", "p0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t"];
     let mut rows = vec!["q1", "p1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t"];
     if two_arrays {
@@ -44,23 +51,4 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     }
     unroll(s, &["lr", "ls", "lt", "mr", "ms", "mt", "q2", "p2"])?;
     unroll(s, &["i", "j_s", "k_t", "k_g", "f", "a", "b_s", "c_t"])
-}
-
-/// Fetches columns of `u` to registers, and lines of local arrays.
-fn fields(s: &mut Schedule, number: u32) -> Steps {
-    s.apply(fetch("u", "e", AddressSpace::Private, "r_u", &["q2", "q1", "q0"]))?;
-    let layers = fetch("r_u", "e", AddressSpace::Local, "s_u", &["p2", "p1", "p0"]);
-    s.apply(layers.only_in(Selection::Tag("in_layer".into())))?;
-    if number >= 12 {
-        return fetch_lines(s, "s_u");
-    }
-    for (array, at, name, along) in [
-        ("s_u", "j", "line_r", "l_r"),
-        ("s_u", "i_s", "line_s", "l_s"),
-        ("wr", "b", "line_a", "m_r"),
-        ("ws", "a_s", "line_b", "m_s"),
-    ] {
-        s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
-    }
-    Ok(())
 }

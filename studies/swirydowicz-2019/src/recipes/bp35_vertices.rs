@@ -1,12 +1,11 @@
 //! BP3.5 of trilinear elements, a line of nodes a work-item, factors computed from the vertices.
 
-use super::nest::{
-    Steps, contract, cut, expand, fetch, group_elements, place, place_items, realise, share, unroll,
-};
+use super::lines::{fetch_columns, fetch_lines_where_contracted, fix_matrix};
+use super::nest::{Steps, contract, cut, expand, group_elements, place, place_items, realise, share, unroll};
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
 use purlin::prelude::{
-    AddressSpace, AliasStorage, ExpandRule, ExtractRule, FixArgument, HoistNest, JoinInames, PadArray,
-    PrecomputeRule, Schedule, Selection, SetAddressSpace, SplitIname,
+    AddressSpace, AliasStorage, ExpandRule, ExtractRule, HoistNest, JoinInames, PadArray, PrecomputeRule,
+    Schedule, Selection, SplitIname,
 };
 
 pub const IDEAS: [&str; 2] = [
@@ -21,8 +20,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     let n = sizes.nodes();
     let nodes = lobatto_nodes(n);
     for (name, values) in [("D", differentiation(&nodes)), ("x", nodes), ("w", lobatto_weights(n))] {
-        s.apply(FixArgument::real(name, values))?;
-        s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
+        fix_matrix(s, name, values)?;
     }
     realise(s, &["h", "lr", "ls", "lt", "mr", "ms"])?;
     expand(s, &["ur", "us", "ut"], &["k", "j", "i"])?;
@@ -37,7 +35,8 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     s.reorder(["k_s", "i_s", "j_s"])?;
     s.reorder(["c_s", "a_s", "b_s"])?;
     geometry(s)?;
-    fields(s)?;
+    fetch_columns(s)?;
+    fetch_lines_where_contracted(s)?;
     share(s, &["C", "ur", "us", "wr", "ws", "zr", "zs"])?;
     let columns = ["q0", "p0", "p_0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_y"];
     let rows = ["q1", "p1", "p_1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_y"];
@@ -89,22 +88,6 @@ fn geometry(s: &mut Schedule) -> Steps {
         s.apply(PrecomputeRule { inames: vec![format!("d_{name}")], ..values })?;
         s.apply(ExpandRule::new(name))?;
         unroll(s, &[&format!("d_{name}")])?;
-    }
-    Ok(())
-}
-
-/// Fetches columns of `u` to registers, and lines of local arrays.
-fn fields(s: &mut Schedule) -> Steps {
-    s.apply(fetch("u", "e", AddressSpace::Private, "r_u", &["q2", "q1", "q0"]))?;
-    let layers = fetch("r_u", "e", AddressSpace::Local, "s_u", &["p2", "p1", "p0"]);
-    s.apply(layers.only_in(Selection::Tag("in_layer".into())))?;
-    for (array, at, name, along) in [
-        ("s_u", "j", "line_r", "l_r"),
-        ("s_u", "i_s", "line_s", "l_s"),
-        ("wr", "b", "line_a", "m_r"),
-        ("ws", "a_s", "line_b", "m_s"),
-    ] {
-        s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
     }
     Ok(())
 }

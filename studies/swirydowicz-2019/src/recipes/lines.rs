@@ -7,7 +7,7 @@ use purlin::prelude::{
     AddressSpace, BufferWrites, FactorUpdate, FixArgument, MoveInsns, Schedule, Selection, SetAddressSpace,
 };
 
-/// Makes a matrix a table in constant memory.
+/// Makes an input a table in constant memory.
 pub fn fix_matrix(s: &mut Schedule, matrix: &str, values: Vec<f64>) -> Steps {
     s.apply(FixArgument::real(matrix, values))?;
     s.apply(SetAddressSpace::new(matrix, AddressSpace::Constant)).map(|_| ())
@@ -39,6 +39,26 @@ pub fn differentiate_lines(s: &mut Schedule, result: &str) -> Steps {
         s.apply(BufferWrites::new(array, along, AddressSpace::Private).into_temporary(format!("r_{array}")))?;
     }
     s.apply(fetch("g", "k_g", AddressSpace::Private, "r_g", &["f"])).map(|_| ())
+}
+
+/// Fetches columns of `u` to registers, and from there what others read of it to local memory.
+pub fn fetch_columns(s: &mut Schedule) -> Steps {
+    s.apply(fetch("u", "e", AddressSpace::Private, "r_u", &["q2", "q1", "q0"]))?;
+    let layers = fetch("r_u", "e", AddressSpace::Local, "s_u", &["p2", "p1", "p0"]);
+    s.apply(layers.only_in(Selection::Tag("in_layer".into()))).map(|_| ())
+}
+
+/// Fetches each line of a local array to registers in the loop that contracts it.
+pub fn fetch_lines_where_contracted(s: &mut Schedule) -> Steps {
+    for (array, at, name, along) in [
+        ("s_u", "j", "line_r", "l_r"),
+        ("s_u", "i_s", "line_s", "l_s"),
+        ("wr", "b", "line_a", "m_r"),
+        ("ws", "a_s", "line_b", "m_s"),
+    ] {
+        s.apply(fetch(array, at, AddressSpace::Private, name, &[along]))?;
+    }
+    Ok(())
 }
 
 /// Fetches lines of local arrays to registers before anything else is written, and columns where
