@@ -28,7 +28,7 @@ impl Draw {
         pick(all, plan.kind)(self, plan);
     }
 
-    /// `t = 0`, then a loop of updates of `t`, then an update of an element by `t`.
+    /// `t = 0`, then a loop of updates of `t`, or two, then an update of an element by `t`.
     fn sum(&mut self, plan: &IdiomPlan) {
         let op = pick(&OPERATORS, plan.op);
         let nothing = match op {
@@ -47,14 +47,16 @@ impl Draw {
         self.inside(plan.outer, |this, _| {
             let name = this.name("s");
             this.b.assign(name, total.clone(), nothing);
-            let (iname, extent) = this.loop_of(plan.inner);
-            this.b.open(iname);
-            this.scope.push((iname, extent));
-            let value = this.factor(op, &plan.value);
-            let (name, value) = (this.name("s"), this.stored(ty, value));
-            this.b.update(name, total.clone(), op, value);
-            this.scope.pop();
-            this.b.close_loop();
+            for _ in 0..1 + plan.kind / 128 {
+                let (iname, extent) = this.loop_of(plan.inner);
+                this.b.open(iname);
+                this.scope.push((iname, extent));
+                let value = this.factor(op, &plan.value);
+                let (name, value) = (this.name("s"), this.stored(ty, value));
+                this.b.update(name, total.clone(), op, value);
+                this.scope.pop();
+                this.b.close_loop();
+            }
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
             let total = this.stored(ty, Expr::Load(total));
             this.b.update(name, lhs, op, total);
