@@ -14,7 +14,7 @@ use purlin::ir::Kernel;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
 use purlin::{Loaded, Mapping, Problem, Random, RelativeError, transform};
-use support::{all, bent_mesh, last_degree};
+use support::{all, bent_mesh, compiled, last_degree};
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.
 const TOLERANCE: f64 = 1e-12;
@@ -28,7 +28,7 @@ fn interpreted(problem: &Problem, kernel: &Kernel) -> Vec<f64> {
 fn on_device(name: &str, problem: &Problem, kernel: &Kernel) -> Vec<f64> {
     let device = open(name).unwrap();
     let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
-    let loaded = Loaded::new(&*device, &program, &problem.memory).unwrap();
+    let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
     loaded.launch().unwrap();
     loaded.f64s(problem.output()).unwrap()
 }

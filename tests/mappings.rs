@@ -19,7 +19,7 @@ use purlin::runtime::open;
 use purlin::tuning::transform;
 use purlin::{Loaded, Mapping, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
 use purlin_sample::seed;
-use support::{all, bent_mesh};
+use support::{all, bent_mesh, compiled};
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.
 const TOLERANCE: f64 = 1e-12;
@@ -46,7 +46,7 @@ fn found(problem: &Problem, kernel: &Kernel, place: &str) -> Vec<f64> {
     }
     let device = open(place).unwrap();
     let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
-    let loaded = Loaded::new(&*device, &program, &problem.memory).unwrap();
+    let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
     loaded.launch().unwrap();
     loaded.f64s(problem.output()).unwrap()
 }
