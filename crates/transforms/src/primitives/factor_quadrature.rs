@@ -26,7 +26,7 @@ use std::fmt;
 /// # Rewrite
 /// ```text
 /// for q in 0..3                             =>   for q in 0..2
-///   e = 0.0                                        e = 0.0
+///   z: e = 0.0                                     z: e = 0.0
 ///   for j in 0..2                                  for j in 0..2
 ///     s: e += phi[q, j]*x[j]                         s: e += phi_modes[q, j]*x[j]
 ///   for i in 0..2                                  for i in 0..2
