@@ -11,6 +11,7 @@ use purlin::forms::form::{
     FunctionSpace, coefficient, constant_with_default, coordinate, dot, dx, grad, inner, test,
 };
 use purlin::forms::program::CellProgram;
+use purlin::forms::strategies::factored_quadrature;
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::interp::interpret;
 use purlin::ir::Kernel;
@@ -81,6 +82,17 @@ fn check_problem(problem: &Problem, name: &str) {
     for _ in 0..if all() { 40 } else { 1 } {
         mappings.push(Mapping::Tiling(tiling(&sizes, &mut random)));
         mappings.push(Mapping::StagedTiling(tiling(&staged, &mut random)));
+    }
+    if let Ok((modes, _)) = factored_quadrature(&form.kernel, &form.program) {
+        let (sizes, staged) = (tiling_sizes(&modes).unwrap(), staged_tiling_sizes(&modes).unwrap());
+        let with_modes = [
+            Mapping::SingleCell { cells: 1 + random.below(9) },
+            Mapping::PointTiles { cells: 1 + random.below(9), sums: 1 + random.below(40) },
+            Mapping::StagedCells { cells: 1 + random.below(9), constant_tables: true },
+            Mapping::Tiling(tiling(&sizes, &mut random)),
+            Mapping::StagedTiling(tiling(&staged, &mut random)),
+        ];
+        mappings.extend(with_modes.map(Mapping::with_modes));
     }
     for mapping in mappings {
         let (mapped, _) = transform(form, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));

@@ -10,6 +10,7 @@ use purlin::codegen::{Options, Target, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::lowering::{LoweringOptions, MeshForm, lower};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::tiling::TilingParameters;
 use purlin::ir::Kernel;
 use purlin::kernels::Operator;
 use purlin::runtime::Cache;
@@ -60,6 +61,44 @@ fn factorised_sums_compile() {
     let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
     println!("{resources}");
     assert!(resources.to_string().contains(" 0 B spilled"), "{resources}");
+}
+
+/// Modes instead of points, of every linear operator, one cell a work-item and tiled.
+#[test]
+fn modes_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    for (operator, tile) in
+        [(Operator::Mass, 10), (Operator::Helmholtz, 4), (Operator::Laplace, 4), (Operator::Elasticity, 4)]
+    {
+        let options =
+            LoweringOptions::new(format!("{operator}_modes")).with_scheme(QuadratureScheme::XiaoGimbutas);
+        let lowered = lower(&operator.form(3, 2).unwrap(), &options).unwrap();
+        let tiling = TilingParameters {
+            cells: 32,
+            work_items_per_cell: 2,
+            quad_tile: tile,
+            eval_rows: tile,
+            // a function for each loop
+            eval_cols: vec![10; if operator == Operator::Helmholtz { 2 } else { 1 }],
+            quad_rows: 10,
+            quad_cols: tile,
+        };
+        let single = Mapping::StagedCells { cells: 32, constant_tables: true };
+        for mapping in [single, Mapping::StagedTiling(tiling)] {
+            let mapping = mapping.with_modes();
+            let (kernel, _) = transform(&lowered, &mapping).unwrap();
+            let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+            assert!(program.source.contains("phi_p2_modes") || program.source.contains("phi_p2_d0_modes"));
+            assert!(!program.source.contains("weights"), "{}", program.source);
+            let object = nvrtc::compile_for("sm_90", &options.name, &program.source, &cache).unwrap();
+            let [resources] = object.resources.as_slice() else { panic!("{mapping}: {}", object.log) };
+            assert!(resources.to_string().contains(" 0 B spilled"), "{mapping}: {resources}");
+        }
+    }
 }
 
 #[test]

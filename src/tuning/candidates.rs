@@ -7,7 +7,7 @@ use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::{MAX_KEPT, tensor_dimension};
+use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, tensor_dimension};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
 
@@ -132,10 +132,32 @@ impl<'m> Choice<'m> {
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
 /// small, sums axis by axis if they are tensor products, the `budget` best ranked tilings, and half as
 /// many staged ones; tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled).
+/// Where quadrature points can become modes, the same of the action with modes.
 ///
 /// # Errors
 /// As [`Choice::new`].
 pub fn candidates(
+    form: &impl CellKernel,
+    cells: u64,
+    model: &DeviceModel,
+    local_bytes: u64,
+    budget: usize,
+) -> Result<Vec<Candidate>, CandidatesError> {
+    let mut found = at_points(form, cells, model, local_bytes, budget)?;
+    if budget == 0 {
+        return Ok(found);
+    }
+    let modes = factored_quadrature(form.kernel(), &*form.program()?);
+    if let Ok((kernel, _)) = modes {
+        let with_modes = at_points(&kernel, cells, model, local_bytes, budget)?;
+        found
+            .extend(with_modes.into_iter().map(|c| Candidate { parameters: c.parameters.with_modes(), ..c }));
+    }
+    Ok(found)
+}
+
+/// The same with the loops that the form has.
+fn at_points(
     form: &impl CellKernel,
     cells: u64,
     model: &DeviceModel,

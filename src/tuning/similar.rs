@@ -89,6 +89,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
     match mapping {
         Mapping::Tiling(p) => Mapping::Tiling(retiled(&p, from, to)),
         Mapping::StagedTiling(p) => Mapping::StagedTiling(retiled(&p, from, to)),
+        Mapping::Modes { then } => Mapping::Modes { then: Box::new(transferred(*then, from, to)) },
         same @ (Mapping::Sequential
         | Mapping::SingleCell { .. }
         | Mapping::ConstantCells { .. }

@@ -40,11 +40,12 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 14] = [
+const UNCOMMON: [&str; 15] = [
     "duplicate_iname",
     "embed_table",
     "expand_rule",
     "factor_out",
+    "factor_quadrature",
     "inline_call",
     "join_array_axes",
     "parallelise_scan",

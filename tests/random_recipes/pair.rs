@@ -231,8 +231,9 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
 }
 
-/// Steps that reorder updates or reductions: equal up to rounding. All others keep every bit.
-const REASSOCIATING: [&str; 18] = [
+/// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
+/// rounding. All others keep every bit.
+const REASSOCIATING: [&str; 19] = [
     "buffer_writes",
     "duplicate_iname",
     "map_inames",
@@ -243,6 +244,7 @@ const REASSOCIATING: [&str; 18] = [
     "reverse_iname",
     "convert_to_update",
     "factor_out",
+    "factor_quadrature",
     "factor_table",
     "factor_update",
     "parallelise_scan",
@@ -254,8 +256,9 @@ const REASSOCIATING: [&str; 18] = [
 ];
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it
-/// takes those of others, it runs once for many or many times for one.
-const RECOUNTING: [&str; 9] = [
+/// takes those of others, it runs once for many or many times for one, or for fewer modes.
+const RECOUNTING: [&str; 10] = [
+    "factor_quadrature",
     "peel_iname",
     "pipeline_loop",
     "hoist_insn",

@@ -3,8 +3,8 @@
 use crate::program::CellKernel;
 use crate::strategies::{
     FactorisedCells, FactorisedPlanes, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells,
-    factorised_cells, factorised_planes, multi_level_tiling, point_tiles, single_cell_per_work_item,
-    staged_cells, staged_multi_level_tiling, summed_cells,
+    factored_quadrature, factorised_cells, factorised_planes, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -70,6 +70,12 @@ pub enum Mapping {
     /// The same with gather and scatter through local memory, and one tile of a matrix for all
     /// functions that are evaluated with it.
     StagedTiling(TilingParameters),
+    /// Sums over modes instead of quadrature points where the integrand is linear, and then another
+    /// mapping.
+    Modes {
+        /// The mapping of what is left to do.
+        then: Box<Mapping>,
+    },
     /// Values for the holes of a schedule, which belongs to the kernel.
     Schedule {
         /// The values by hole, as the text of a schedule has them.
@@ -85,6 +91,12 @@ impl Mapping {
     #[must_use]
     pub fn is_single_cell(&self) -> bool {
         matches!(self, Self::SingleCell { .. })
+    }
+
+    /// The same behind modes instead of quadrature points.
+    #[must_use]
+    pub fn with_modes(self) -> Self {
+        Self::Modes { then: Box::new(self) }
     }
 
     /// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that
@@ -123,6 +135,13 @@ impl Mapping {
             }
             Self::StagedTiling(p) => {
                 staged_multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
+            }
+            Self::Modes { then } => {
+                let program = form.program().map_err(StrategyError::from)?;
+                let (kernel, mut recipe) = factored_quadrature(form.kernel(), &program)?;
+                let (kernel, rest) = then.apply(&kernel)?;
+                recipe.steps.extend(rest.steps);
+                (kernel, recipe)
             }
             Self::Schedule { .. } => return Err(MappingError::NoSchedule),
         })
@@ -170,6 +189,7 @@ impl fmt::Display for Mapping {
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
+            Self::Modes { then } => write!(f, "modes, {then}"),
             Self::Schedule { values } => {
                 let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
                 f.write_str(&values.join(", "))

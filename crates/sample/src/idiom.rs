@@ -5,6 +5,7 @@ use super::draw::{Array, Draw, Extent, TABLE_LEN};
 use super::plan::{IdiomPlan, RangePlan};
 use super::range::pick;
 use purlin_ir::affine::Affine;
+use purlin_ir::constant::TableData;
 use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
 use purlin_ir::ids::InameId;
 use purlin_ir::types::ScalarType;
@@ -146,8 +147,11 @@ impl Draw {
         });
     }
 
-    /// A sum of products with a factor that stays the same in it.
+    /// A sum of products with a factor that stays the same in it, or over the points of a rule.
     fn contraction(&mut self, plan: &IdiomPlan) {
+        if plan.op & 64 != 0 {
+            return self.quadrature(plan);
+        }
         self.inside(plan.outer, |this, _| {
             let factor = Expr::call(MathFn::Cos, [this.expression(&plan.value)]);
             let (iname, extent) = this.loop_of(plan.inner);
@@ -157,6 +161,27 @@ impl Draw {
             let ((lhs, ty), name) = (this.target(plan), this.name("s"));
             let sum = this.stored(ty, Expr::reduce(UpdateOp::Add, [iname], body));
             this.b.update(name, lhs, UpdateOp::Add, sum);
+        });
+    }
+
+    /// A value at points by a table, and its products with another column of the table.
+    fn quadrature(&mut self, plan: &IdiomPlan) {
+        let entries = (0..2 * TABLE_LEN).map(|k| ((5 * k + 3) % 16) as f64 / 8.0 - 1.0);
+        let shape = [TABLE_LEN as usize, 2];
+        let values = TableData::real(entries);
+        let (name, at) = (self.name("phi"), self.name("t"));
+        let table = self.b.table(name, ScalarType::F64, shape, values);
+        let value = Access::scalar(self.b.temporary(at, ScalarType::F64, []));
+        self.inside(plan.outer, |this, _| {
+            let (name, size) = (this.name("i"), this.size(Extent::Constant(TABLE_LEN)));
+            let point = this.b.open_loop(name, Affine::constant(0), size);
+            let entry = |column: i64| Expr::load(table, [point.into(), Expr::from(column)]);
+            let (name, given) = (this.name("s"), this.expression(&plan.value));
+            this.b.assign(name, value.clone(), entry(0) * given);
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let term = this.stored(ty, Expr::Load(value) * entry(1));
+            this.b.update(name, lhs, UpdateOp::Add, term);
+            this.b.close_loop();
         });
     }
 

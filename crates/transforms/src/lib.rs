@@ -20,6 +20,7 @@ mod condition;
 mod copy;
 pub mod draw;
 pub mod lookup;
+mod modes;
 mod nest;
 mod neutral;
 pub mod obligation;

@@ -20,6 +20,7 @@ pub mod expand_array;
 pub mod expand_rule;
 pub mod extract_rule;
 pub mod factor_out;
+pub mod factor_quadrature;
 pub mod factor_table;
 pub mod factor_update;
 pub mod fix_argument;
@@ -90,6 +91,7 @@ steps! {
     expand_rule::ExpandRule: "Inlines a substitution rule.";
     extract_rule::ExtractRule: "Makes a substitution rule of a subexpression.";
     factor_out::FactorOut: "Multiplies a sum once instead of each of its terms.";
+    factor_quadrature::FactorQuadrature: "Sums over fewer modes instead of the points of a quadrature rule.";
     factor_table::FactorTable: "Replaces a table by the product of smaller ones.";
     factor_update::FactorUpdate: "Accumulates into partial values that are joined behind the loop.";
     fix_argument::FixArgument: "Makes a table or a literal of an input whose values are known.";

@@ -12,6 +12,7 @@ pub mod footprint;
 pub(crate) mod inside;
 pub(crate) mod length;
 pub mod order;
+pub(crate) mod point_terms;
 pub(crate) mod reread;
 pub mod stale;
 pub(crate) mod width;

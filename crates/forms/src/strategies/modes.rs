@@ -1,0 +1,189 @@
+//! Modes instead of quadrature points, where the integrand is linear and its factors do not change
+//! with the point.
+
+use super::blocks::statements;
+use super::{StrategyError, applied};
+use crate::program::{Block, CellProgram};
+use purlin_ir::{InsnId, Kernel, VarId};
+use purlin_transforms::primitives::{
+    AssignToRule, ExpandRule, FactorQuadrature, MoveInsns, RemoveUnusedVars,
+};
+use purlin_transforms::schedule::Loop;
+use purlin_transforms::{Recipe, Schedule, TransformError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sums over modes instead of the points of each quadrature rule whose terms allow it.
+///
+/// Terms that share no value of a function get a loop of their own first: stiffness and mass of the
+/// Helmholtz operator then have the modes of derivatives and those of values, which are fewer in
+/// sum than products of all tables with common modes. A rule whose integrand is not linear, or has
+/// factors that change with the point, keeps its points.
+///
+/// # Rewrite
+/// ```text
+/// for q in 0..Q                          =>   for q in 0..m
+///   u_d0 += phi_d0[q, j]*u[j]                   u_d0 += phi_d0_modes[q, j]*u[j]
+///   e0 = weights[q]*abs_det*(g*u_d0)            e0 = abs_det*(g*u_d0)
+///   y[i] += phi_d0[q, i]*e0                     y[i] += phi_d0_modes[q, i]*e0
+/// ```
+///
+/// # Errors
+/// The first refusal, if every rule keeps its points.
+pub fn factored_quadrature(
+    kernel: &Kernel,
+    program: &CellProgram,
+) -> Result<(Kernel, Recipe), StrategyError> {
+    applied(kernel, |s| {
+        let (mut factored, mut refused) = (false, None);
+        for block in &program.blocks {
+            let before = s.clone();
+            let mut any = false;
+            for quad in split_terms(s, block)? {
+                match s.apply(FactorQuadrature::new(&quad)) {
+                    Ok(_) => any = true,
+                    Err(error) => {
+                        refused.get_or_insert(error);
+                    }
+                }
+            }
+            if !any {
+                *s = before;
+            }
+            factored |= any;
+        }
+        match refused {
+            Some(error) if !factored => Err(error),
+            Some(_) | None => s.apply(RemoveUnusedVars {}).map(drop),
+        }
+    })
+}
+
+/// Gives the terms of a quadrature loop that share no value of a function loops of their own.
+fn split_terms(s: &mut Schedule, block: &Block) -> Result<Vec<Loop>, TransformError> {
+    let mut quads = vec![block.quad.clone()];
+    let terms = Terms::of(s.kernel(), block);
+    if terms.groups.len() < 2 {
+        return Ok(quads);
+    }
+    for var in terms.shared.iter().rev() {
+        let made = s.apply(AssignToRule::new(var))?;
+        for rule in made.rules {
+            s.apply(ExpandRule::new(&rule))?;
+        }
+    }
+    for group in &terms.groups[..terms.groups.len() - 1] {
+        let mut quad = block.quad.clone();
+        if let Some(last) = quads.last() {
+            quad.clone_from(last);
+        }
+        for inner in statements(s.kernel(), quad.name()) {
+            if let Some(rest) = gather_group(s, &inner, group)? {
+                s.distribute_one(&inner, rest, &inner)?;
+            }
+        }
+        if let Some(rest) = gather_group(s, quad.name(), group)? {
+            quads.push(s.distribute_one(&quad, rest, quad.name())?);
+        }
+    }
+    Ok(quads)
+}
+
+/// Moves the statements of a loop that belong to a group in front of all others; returns the first
+/// of these, if there are both.
+fn gather_group(
+    s: &mut Schedule,
+    iname: &str,
+    group: &BTreeSet<String>,
+) -> Result<Option<String>, TransformError> {
+    let body = statements(s.kernel(), iname);
+    let (own, rest): (Vec<&String>, Vec<&String>) =
+        body.iter().partition(|name| belongs(s.kernel(), name, group));
+    let Some(first) = rest.first().filter(|_| !own.is_empty()) else { return Ok(None) };
+    let place = body.iter().position(|name| name == *first).unwrap_or_default();
+    let late: Vec<&String> = body[place..].iter().filter(|name| own.contains(name)).collect();
+    if !late.is_empty() {
+        s.apply(MoveInsns::before(late, *first))?;
+    }
+    Ok(Some((*first).clone()))
+}
+
+/// Whether an instruction, or everything in a loop, belongs to a group.
+fn belongs(kernel: &Kernel, name: &str, group: &BTreeSet<String>) -> bool {
+    let Some(iname) = kernel.iname(name) else { return group.contains(name) };
+    let inside = kernel.schedule().into_iter().filter(|(_, loops)| loops.contains(&iname));
+    inside.into_iter().all(|(insn, _)| group.contains(&kernel.insns[insn].name))
+}
+
+/// The instructions of a quadrature loop by the values of functions that they use.
+struct Terms {
+    /// Instructions that share values, in the order of the first ones.
+    groups: Vec<BTreeSet<String>>,
+    /// Scalars that hold no such value and that several groups use, in textual order.
+    shared: Vec<String>,
+}
+
+impl Terms {
+    fn of(kernel: &Kernel, block: &Block) -> Self {
+        let quad = kernel.iname(block.quad.name());
+        let is_inside = |loops: &[_]| quad.is_some_and(|quad| loops.contains(&quad));
+        let inside: Vec<InsnId> =
+            kernel.schedule().into_iter().filter(|(_, l)| is_inside(l)).map(|(i, _)| i).collect();
+        let evaluated: BTreeSet<VarId> =
+            block.evaluations.iter().flat_map(|e| &e.outputs).filter_map(|a| kernel.var(a.name())).collect();
+        let results: BTreeSet<VarId> = block
+            .products
+            .iter()
+            .flat_map(|p| &p.insns)
+            .filter_map(|i| kernel.insn(i.name()))
+            .map(|i| kernel.insns[i].lhs.var)
+            .collect();
+        // what a scalar of the loop depends on: a value of a function, or none
+        let written: BTreeSet<VarId> = inside.iter().map(|i| kernel.insns[*i].lhs.var).collect();
+        let mut depends = evaluated.clone();
+        let reads = |i: &InsnId| kernel.insns[*i].reads().iter().map(|a| a.var).collect::<BTreeSet<_>>();
+        loop {
+            let known = depends.len();
+            for insn in &inside {
+                if !reads(insn).is_disjoint(&depends) {
+                    depends.insert(kernel.insns[*insn].lhs.var);
+                }
+            }
+            if depends.len() == known {
+                break;
+            }
+        }
+        let joins = |v: &VarId| depends.contains(v) && written.contains(v) && !results.contains(v);
+        let mut groups: Vec<(BTreeSet<VarId>, BTreeSet<String>)> = Vec::new();
+        let mut free: BTreeMap<VarId, BTreeSet<InsnId>> = BTreeMap::new();
+        for insn in &inside {
+            let target = kernel.insns[*insn].lhs.var;
+            if written.contains(&target) && !depends.contains(&target) && !results.contains(&target) {
+                free.entry(target).or_default().insert(*insn);
+                continue;
+            }
+            let mut vars: BTreeSet<VarId> = reads(insn).into_iter().chain([target]).filter(joins).collect();
+            let mut names = BTreeSet::from([kernel.insns[*insn].name.clone()]);
+            let mut kept = Vec::new();
+            let mut place = None;
+            for (of, insns) in groups {
+                if of.is_disjoint(&vars) {
+                    kept.push((of, insns));
+                } else {
+                    place.get_or_insert(kept.len());
+                    vars.extend(of);
+                    names.extend(insns);
+                }
+            }
+            kept.insert(place.unwrap_or(kept.len()), (vars, names));
+            groups = kept;
+        }
+        let name = |v: &VarId| kernel.vars[*v].name.clone();
+        let order = |v: &VarId| free.get(v).and_then(|i| inside.iter().position(|k| i.contains(k)));
+        let mut shared: Vec<VarId> = free.keys().copied().collect();
+        shared.sort_by_key(order);
+        Self {
+            groups: groups.into_iter().map(|(_, insns)| insns).collect(),
+            shared: shared.iter().map(name).collect(),
+        }
+    }
+}

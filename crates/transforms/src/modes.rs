@@ -1,0 +1,292 @@
+//! Modes: fewer rows that give the same sums of products of table entries as the points of a rule.
+//!
+//! With the columns `a_i = sqrt(w)*T[:, i]` and an orthonormal basis `Q` of what they span, `C =
+//! Q^T A` has a row a mode, and `C^T C = A^T A`. The basis is found by modified Gram–Schmidt with
+//! pivots and reorthogonalisation (Björck 1967; Golub & Van Loan 2013, §5.2.8), for each connected
+//! component of the Gram graph by itself, so that blocks of a symmetry have modes of their own.
+//! Nothing relies on it: [`Points::certify`] sums both sides anew.
+
+/// A table, row by row.
+pub(crate) struct Table {
+    pub(crate) columns: usize,
+    pub(crate) values: Vec<f64>,
+}
+
+/// Tables over the same points, and the weights of the points.
+pub(crate) struct Points {
+    pub(crate) weights: Vec<f64>,
+    pub(crate) tables: Vec<Table>,
+}
+
+/// Tables over modes, in the order of those over points.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Modes {
+    pub(crate) count: usize,
+    /// Row by row: a row a mode.
+    pub(crate) tables: Vec<Vec<f64>>,
+}
+
+/// Two columns whose sums over points and modes are furthest apart.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Deviation {
+    /// The tables, and their columns.
+    pub(crate) tables: [usize; 2],
+    pub(crate) columns: [usize; 2],
+    pub(crate) points: f64,
+    pub(crate) modes: f64,
+    /// What they are compared with: the largest sum of the absolute values for these tables.
+    pub(crate) scale: f64,
+}
+
+/// A column of all tables, scaled so that the longest one of its table has length 1.
+struct Column {
+    table: usize,
+    index: usize,
+    values: Vec<f64>,
+}
+
+impl Points {
+    /// Modes that give the same sums to `tolerance`, but for rounding.
+    ///
+    /// A column that is left with `r` after the projection on the modes changes a sum by at most
+    /// `|r|^2`, since the residuals of both columns are orthogonal to all modes.
+    pub(crate) fn modes(&self, tolerance: f64) -> Modes {
+        let (columns, scales) = self.columns();
+        let mut rows: Vec<Vec<f64>> = Vec::new();
+        for component in components(&columns) {
+            let basis = orthonormal(&columns, &component, tolerance / 10.0);
+            for mode in &basis {
+                let mut row = vec![0.0; columns.len()];
+                for c in &component {
+                    let value = dot(mode, &columns[*c].values);
+                    // what rounding leaves of an exact zero; the certificate includes it
+                    row[*c] = if value.abs() <= tolerance / 100.0 { 0.0 } else { value };
+                }
+                rows.push(row);
+            }
+        }
+        let mut tables: Vec<Vec<f64>> =
+            self.tables.iter().map(|t| vec![0.0; rows.len() * t.columns]).collect();
+        for (k, row) in rows.iter().enumerate() {
+            for (column, value) in columns.iter().zip(row) {
+                let width = self.tables[column.table].columns;
+                tables[column.table][k * width + column.index] = value * scales[column.table];
+            }
+        }
+        Modes { count: rows.len(), tables }
+    }
+
+    /// Compares `sum_q w[q] A[q, i] B[q, j]` with `sum_k A'[k, i] B'[k, j]` for the pairs of tables
+    /// and all their columns, by compensated sums (Neumaier 1974).
+    ///
+    /// # Errors
+    /// The columns that are furthest apart, if that is more than `tolerance` times the largest sum
+    /// of absolute values of their tables.
+    pub(crate) fn certify(
+        &self,
+        modes: &Modes,
+        pairs: &[[usize; 2]],
+        tolerance: f64,
+    ) -> Result<(), Deviation> {
+        let points: Vec<Vec<Vec<f64>>> =
+            self.tables.iter().map(|t| transposed(&t.values, t.columns)).collect();
+        let weigh = |column: &Vec<f64>| column.iter().zip(&self.weights).map(|(v, w)| v * w).collect();
+        let weighted: Vec<Vec<Vec<f64>>> = points.iter().map(|t| t.iter().map(weigh).collect()).collect();
+        let found: Vec<Vec<Vec<f64>>> =
+            modes.tables.iter().zip(&self.tables).map(|(v, t)| transposed(v, t.columns)).collect();
+        let mut worst: Option<(f64, Deviation)> = None;
+        for &[a, b] in pairs {
+            let mut scale = 0.0_f64;
+            let mut furthest: Option<(f64, Deviation)> = None;
+            for (i, left) in weighted[a].iter().enumerate() {
+                for (j, right) in points[b].iter().enumerate() {
+                    let (of_points, size) = compensated(left, right);
+                    let (of_modes, _) = compensated(&found[a][i], &found[b][j]);
+                    scale = scale.max(size);
+                    let apart = (of_points - of_modes).abs();
+                    if furthest.as_ref().is_none_or(|(most, _)| apart.total_cmp(most).is_gt()) {
+                        let deviation = Deviation {
+                            tables: [a, b],
+                            columns: [i, j],
+                            points: of_points,
+                            modes: of_modes,
+                            scale: 0.0,
+                        };
+                        furthest = Some((apart, deviation));
+                    }
+                }
+            }
+            let Some((apart, mut deviation)) = furthest else { continue };
+            deviation.scale = scale;
+            // a nan is apart from everything
+            let fits = apart <= tolerance * scale;
+            if !fits && worst.as_ref().is_none_or(|(most, _)| (apart / scale).total_cmp(most).is_gt()) {
+                worst = Some((apart / scale, deviation));
+            }
+        }
+        worst.map_or(Ok(()), |(_, deviation)| Err(deviation))
+    }
+
+    /// All columns, and the scale of each table.
+    fn columns(&self) -> (Vec<Column>, Vec<f64>) {
+        let (mut columns, mut scales) = (Vec::new(), Vec::new());
+        for (k, table) in self.tables.iter().enumerate() {
+            let weigh = |column: Vec<f64>| -> Vec<f64> {
+                column.iter().zip(&self.weights).map(|(v, w)| v * w.sqrt()).collect()
+            };
+            let own: Vec<Vec<f64>> =
+                transposed(&table.values, table.columns).into_iter().map(weigh).collect();
+            let longest = own.iter().map(|v| dot(v, v)).fold(0.0_f64, f64::max).sqrt();
+            let scale = if longest > 0.0 { longest } else { 1.0 };
+            scales.push(scale);
+            columns.extend(own.into_iter().enumerate().map(|(index, values)| Column {
+                table: k,
+                index,
+                values: values.into_iter().map(|v| v / scale).collect(),
+            }));
+        }
+        (columns, scales)
+    }
+}
+
+/// How far from orthogonal, relative to their lengths, columns of different components may be: what
+/// rounding leaves of an exact zero.
+const ORTHOGONAL: f64 = 1e-13;
+
+/// Places of the columns that depend on each other, in the order of their first ones.
+fn components(columns: &[Column]) -> Vec<Vec<usize>> {
+    let lengths: Vec<f64> = columns.iter().map(|c| dot(&c.values, &c.values).sqrt()).collect();
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut seen = vec![false; columns.len()];
+    for first in 0..columns.len() {
+        if seen[first] {
+            continue;
+        }
+        seen[first] = true;
+        let (mut component, mut next) = (vec![first], 0);
+        while next < component.len() {
+            let a = component[next];
+            for b in 0..columns.len() {
+                let product = || dot(&columns[a].values, &columns[b].values).abs();
+                if !seen[b] && product() > ORTHOGONAL * lengths[a] * lengths[b] {
+                    seen[b] = true;
+                    component.push(b);
+                }
+            }
+            next += 1;
+        }
+        component.sort_unstable();
+        found.push(component);
+    }
+    found
+}
+
+/// An orthonormal basis of the columns at these places: what is left of any of them has a square of
+/// at most `rest`.
+fn orthonormal(columns: &[Column], places: &[usize], rest: f64) -> Vec<Vec<f64>> {
+    let mut left: Vec<Vec<f64>> = places.iter().map(|c| columns[*c].values.clone()).collect();
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    loop {
+        let mut pivot: Option<(usize, f64)> = None;
+        for (k, column) in left.iter().enumerate() {
+            let square = dot(column, column);
+            if square > rest && pivot.is_none_or(|(_, most)| square > most) {
+                pivot = Some((k, square));
+            }
+        }
+        let Some((k, _)) = pivot else { return basis };
+        let mut mode = left[k].clone();
+        for _ in 0..2 {
+            for earlier in &basis {
+                subtract(&mut mode, earlier);
+            }
+        }
+        let length = dot(&mode, &mode).sqrt();
+        mode.iter_mut().for_each(|v| *v /= length);
+        for column in &mut left {
+            subtract(column, &mode);
+        }
+        // exactly, so that it is no pivot again
+        left[k].fill(0.0);
+        basis.push(mode);
+    }
+}
+
+/// Takes away the projection on a vector of length 1.
+fn subtract(from: &mut [f64], mode: &[f64]) {
+    let along = dot(from, mode);
+    from.iter_mut().zip(mode).for_each(|(v, m)| *v -= along * m);
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The sum of the products of two vectors, compensated, and that of their absolute values.
+fn compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
+    let (mut sum, mut lost, mut size) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for (a, b) in a.iter().zip(b) {
+        let term = a * b;
+        size += term.abs();
+        let next = sum + term;
+        lost += if sum.abs() >= term.abs() { (sum - next) + term } else { (term - next) + sum };
+        sum = next;
+    }
+    (sum + lost, size)
+}
+
+fn transposed(values: &[f64], columns: usize) -> Vec<Vec<f64>> {
+    (0..columns).map(|c| values.iter().skip(c).step_by(columns).copied().collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of `1, x, y, x` at the corners of a square with equal weights, and of `x*y`.
+    fn square() -> Points {
+        let corners = [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]];
+        let linear = corners.iter().flat_map(|[x, y]| [1.0, *x, *y, *x]).collect();
+        let product = corners.iter().map(|[x, y]| x * y).collect();
+        let tables = vec![Table { columns: 4, values: linear }, Table { columns: 1, values: product }];
+        Points { weights: vec![0.25; 4], tables }
+    }
+
+    #[test]
+    fn orthogonal_columns_have_modes_of_their_own() {
+        let modes = square().modes(1e-13);
+        assert_eq!(modes.count, 4);
+        let one_a_mode = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        assert_eq!(modes.tables, vec![one_a_mode.to_vec(), vec![0.0, 0.0, 0.0, 1.0]]);
+        assert_eq!(square().certify(&modes, &[[0, 0], [0, 1], [1, 1]], 1e-15), Ok(()));
+    }
+
+    #[test]
+    fn a_certificate_with_one_entry_off_names_it() {
+        let points = square();
+        let mut modes = points.modes(1e-13);
+        modes.tables[0][10] += 1e-12;
+        let found = points.certify(&modes, &[[0, 0]], 1e-13).expect_err("an entry is off");
+        assert_eq!((found.tables, found.columns, found.points, found.scale), ([0, 0], [2, 2], 1.0, 1.0));
+        assert!((found.modes - 1.0 - 2e-12).abs() < 1e-15, "{found:?}");
+        assert_eq!(points.certify(&modes, &[[0, 0]], 1e-11), Ok(()));
+        assert_eq!(points.certify(&modes, &[[1, 1]], 1e-13), Ok(()));
+    }
+
+    #[test]
+    fn weights_count() {
+        let table = Table { columns: 2, values: vec![1.0, 2.0, 1.0, 4.0, 1.0, 8.0] };
+        let points = Points { weights: vec![0.5, 0.0, 2.0], tables: vec![table] };
+        let modes = points.modes(1e-13);
+        assert_eq!(modes.count, 2);
+        assert_eq!(points.certify(&modes, &[[0, 0]], 1e-15), Ok(()));
+    }
+
+    #[test]
+    fn no_number_fits() {
+        let table = Table { columns: 1, values: vec![f64::NAN] };
+        let points = Points { weights: vec![1.0], tables: vec![table] };
+        let modes = Modes { count: 1, tables: vec![vec![1.0]] };
+        assert!(points.certify(&modes, &[[0, 0]], 1e-13).is_err());
+    }
+}
