@@ -62,9 +62,45 @@ struct Through {
 /// The facts of a kernel that outlive an analysis of it: plain data, which may go to other threads.
 #[derive(Debug, Default)]
 struct Facts {
-    sites: OnceLock<Vec<Vec<AccessSite>>>,
-    placement: OnceLock<Placement>,
+    sites: Arc<OnceLock<Vec<Vec<AccessSite>>>>,
+    placement: Arc<OnceLock<Placement>>,
     storage: OnceLock<()>,
+}
+
+impl Facts {
+    /// What the facts of a kernel say of the kernel that a step made of it.
+    ///
+    /// Accesses are found in instructions, domains and the tree, and variables say whether they are
+    /// symbols: address space, layout and storage do not matter, and neither do tags. The placement
+    /// is that of a kernel whose accesses, tags and variables are the same; storage is checked by
+    /// itself ([`Analysis::check_storage`]).
+    fn after(&self, before: &Kernel, after: &Kernel) -> Self {
+        let mut facts = Self::default();
+        let same_program = before.body == after.body
+            && before.insns == after.insns
+            && before.rules == after.rules
+            && before.assumptions == after.assumptions
+            && before.vars.len() == after.vars.len()
+            && before.inames.len() == after.inames.len();
+        if !same_program {
+            return facts;
+        }
+        let vars = || before.vars.changed(&after.vars);
+        let inames = || before.inames.changed(&after.inames);
+        let same_values = inames().all(|(a, b)| a.name == b.name && a.domain == b.domain)
+            && vars()
+                .all(|(a, b)| a.name == b.name && a.ty == b.ty && a.kind == b.kind && a.shape == b.shape);
+        if !same_values {
+            return facts;
+        }
+        facts.sites = Arc::clone(&self.sites);
+        let same_places = inames().all(|(a, b)| a.tag == b.tag)
+            && vars().all(|(a, b)| a.space == b.space && a.layout == b.layout);
+        if same_places {
+            facts.placement = Arc::clone(&self.placement);
+        }
+        facts
+    }
 }
 
 /// A kernel and what has been found out of it: every analysis of it goes on where those before it
@@ -85,6 +121,13 @@ impl Known {
     /// A kernel of which nothing is known but what isl has answered before.
     pub fn with_answers(kernel: Kernel, answers: Arc<Answers>) -> Self {
         Self { kernel, answers, facts: Arc::default() }
+    }
+
+    /// The kernel that a step made of that of `analysis`: what isl has answered, and what is known
+    /// of the parts that the step did not touch, is not found out again.
+    pub fn after(analysis: &Analysis, kernel: Kernel) -> Self {
+        let facts = Arc::new(analysis.facts.after(analysis.kernel, &kernel));
+        Self { kernel, answers: Arc::clone(&analysis.answers), facts }
     }
 
     /// The kernel.
@@ -274,6 +317,7 @@ impl<'k> Analysis<'k> {
     /// # Errors
     /// The first dependence that the placement breaks, with a witness.
     pub fn place(&self) -> Result<&Placement, PlacementError> {
+        self.check_storage()?;
         if let Some(known) = self.facts.placement.get() {
             return Ok(known);
         }
@@ -342,5 +386,82 @@ impl<'k> Analysis<'k> {
     /// Those of [`stats::statistics`].
     pub fn statistics(&self, params: &BTreeMap<String, i64>) -> Result<Statistics, StatsError> {
         stats::statistics(self.kernel, params)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use purlin_ir::AddressSpace;
+
+    const TILES: &str = "kernel k\n\narg x: f64[8] in\narg y: f64[8] out\ntemp a: f64[8] local\n\
+        temp b: f64[8] local\n\nfor i in 0..8 {l.0}\n  load: a[i] = x[i]\n\
+        for j in 0..8 {l.0}\n  copy: b[j] = a[7 - j]\nfor k in 0..8 {l.0}\n  store: y[k] = b[7 - k]\n";
+
+    /// The kernel, placed, and the kernel after an edit.
+    fn edited(edit: impl FnOnce(&mut Kernel)) -> (Known, Known) {
+        let before = Known::of(purlin_ir::text::parse(TILES).unwrap());
+        before.analysis().place().unwrap();
+        let mut kernel = before.kernel().clone();
+        edit(&mut kernel);
+        let after = Known::after(&before.analysis(), kernel);
+        (before, after)
+    }
+
+    /// Whether sites and placement of the second are those of the first.
+    fn kept((before, after): &(Known, Known)) -> [bool; 2] {
+        let (a, b) = (&before.facts, &after.facts);
+        [Arc::ptr_eq(&a.sites, &b.sites), Arc::ptr_eq(&a.placement, &b.placement)]
+    }
+
+    #[test]
+    fn a_step_keeps_what_it_does_not_touch() {
+        let var = |kernel: &Kernel, name| kernel.var(name).unwrap();
+        assert_eq!(kept(&edited(|_| {})), [true, true]);
+        let shared = edited(|k| {
+            let a = var(k, "a");
+            k.vars[a].storage = Some("buffer".into());
+        });
+        assert_eq!(kept(&shared), [true, true]);
+        let moved = edited(|k| {
+            let a = var(k, "a");
+            k.vars[a].space = AddressSpace::Global;
+        });
+        assert_eq!(kept(&moved), [true, false]);
+        let tagged = edited(|k| {
+            let i = k.iname("i").unwrap();
+            k.inames[i].tag = AxisTag::Local(1);
+        });
+        assert_eq!(kept(&tagged), [true, false]);
+        let shorter = edited(|k| {
+            let (i, j) = (k.iname("i").unwrap(), k.iname("j").unwrap());
+            k.inames[i].domain =
+                purlin_ir::Domain::range(i, &purlin_ir::Affine::constant(1), &purlin_ir::Affine::constant(8));
+            assert_ne!(k.inames[i].domain, k.inames[j].domain);
+        });
+        assert_eq!(kept(&shorter), [false, false]);
+        let other = edited(|k| {
+            let load = k.insn("load").unwrap();
+            k.insns[load].rhs = purlin_ir::Expr::Int(0);
+        });
+        assert_eq!(kept(&other), [false, false]);
+    }
+
+    /// A known placement does not stand for the storage, which is checked by itself.
+    #[test]
+    fn storage_is_checked_where_the_placement_is_known() {
+        let (_, after) = edited(|k| {
+            for name in ["a", "b"] {
+                let v = k.var(name).unwrap();
+                k.vars[v].storage = Some("buffer".into());
+            }
+        });
+        let analysis = after.analysis();
+        assert!(analysis.facts.placement.get().is_some());
+        let error = analysis.place().unwrap_err();
+        let found = "`a[0]` is alive from `load[0]` to `copy[7]`, and `copy` writes `b` in between; \
+                     give them storage of their own, or keep their uses apart";
+        assert_eq!(error.to_string(), found);
     }
 }

@@ -159,9 +159,7 @@ fn merge_guards(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn barriers(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let (kernel, names) = (work.placed.kernel, &work.env.iname_names);
-    race::check(kernel, work.syncs, names, &work.function.body)?;
-    race::drop_needless(kernel, work.syncs, names, &mut work.function.body);
-    Ok(())
+    race::settle_barriers(kernel, work.syncs, names, &mut work.function.body)
 }
 
 fn check_convergence(work: &mut Work<'_>) -> Result<(), CodegenError> {
@@ -239,22 +237,21 @@ fn maps(function: &Function) -> BTreeMap<Name, ScalarType> {
 
 /// Declarations of the hardware indices that statements use.
 fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
-    let mut used = BTreeSet::new();
-    print::names_in(body, &mut used);
-    let mut declared = Block::new();
-    for group in [true, false] {
-        for axis in 0..3_u8 {
-            let index = env.hardware(group, axis);
-            let name = env.name(index).clone();
-            if axes.inames(group, usize::from(axis)).is_empty() || !used.contains(&name) {
-                continue;
-            }
-            let ty = index_type(env, index);
-            let value = Expr::Hardware { group, axis };
-            declared.push(Stmt::Declare(Declare::constant(name, ty, value)));
+    let hardware = [true, false].into_iter().flat_map(|group| (0..3_u8).map(move |axis| (group, axis)));
+    let on_axis = hardware.filter(|(group, axis)| !axes.inames(*group, usize::from(*axis)).is_empty());
+    let mut wanted: Vec<_> = on_axis.map(|(group, axis)| (group, axis, false)).collect();
+    print::for_each_name(body, &mut |name| {
+        for (group, axis, used) in &mut wanted {
+            *used |= name == env.name(env.hardware(*group, *axis));
         }
-    }
-    declared
+    });
+    let used = wanted.into_iter().filter(|(_, _, used)| *used);
+    let declared = used.map(|(group, axis, _)| {
+        let index = env.hardware(group, axis);
+        let value = Expr::Hardware { group, axis };
+        Stmt::Declare(Declare::constant(env.name(index).clone(), index_type(env, index), value))
+    });
+    declared.collect()
 }
 
 /// The loop over the groups counts one further than the last index.

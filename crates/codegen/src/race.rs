@@ -10,55 +10,35 @@ use purlin_analysis::placement::{Barrier, first_bounded_by};
 use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
 use std::collections::BTreeMap;
 
-/// Checks that a barrier separates the two sides of every sync.
+/// Maximum number of steps that dropping barriers takes; above it, barriers that could go stay.
+const BUDGET: usize = 2_000_000;
+
+/// Checks that a barrier separates the two sides of every sync, and removes barriers without which
+/// every sync is still separated.
 ///
 /// # Errors
 /// [`CodegenError::Race`].
-pub(crate) fn check(
+pub(crate) fn settle_barriers(
     kernel: &Kernel,
     syncs: &[Barrier],
     names: &[Name],
-    body: &Block,
+    body: &mut Block,
 ) -> Result<(), CodegenError> {
-    match Outline::of(kernel, syncs, names, body).first_race() {
-        None => Ok(()),
-        Some(sync) => Err(CodegenError::Race {
+    let mut outline = Outline::of(kernel, syncs, names, body);
+    if let Some(sync) = outline.first_race() {
+        return Err(CodegenError::Race {
             first: kernel.insns[sync.source].name.clone(),
             second: kernel.insns[sync.sink].name.clone(),
             var: kernel.vars[sync.var].name.clone(),
             kernel: purlin_ir::text::print(kernel),
-        }),
-    }
-}
-
-/// Maximum number of steps that [`drop_needless`] takes; above it, barriers that could go stay.
-const BUDGET: usize = 2_000_000;
-
-/// Removes barriers without which every sync is still separated, from the last to the first: after
-/// an unrolled loop the one at the end of its last copy, for example. The memory that one orders
-/// may be left to the one before it.
-pub(crate) fn drop_needless(kernel: &Kernel, syncs: &[Barrier], names: &[Name], body: &mut Block) {
-    let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
-    if barriers * size * syncs.len().max(1) > BUDGET {
-        return;
-    }
-    let mut outline = Outline::of(kernel, syncs, names, body);
-    for k in (0..outline.fences.len()).rev() {
-        let kept = outline.fences.clone();
-        let Some(fence) = outline.fences[k].take() else { continue };
-        if outline.first_race().is_none() {
-            continue;
-        }
-        let before = k.checked_sub(1).and_then(|before| outline.fences[before].as_mut());
-        let widened = before.map(|before| {
-            before.local |= fence.local;
-            before.global |= fence.global;
         });
-        if widened.is_none() || outline.first_race().is_some() {
-            outline.fences = kept;
-        }
     }
-    settle(body, &mut outline.fences.into_iter());
+    let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    if barriers * size * syncs.len().max(1) <= BUDGET {
+        outline.drop_needless();
+        settle(body, &mut outline.fences.into_iter());
+    }
+    Ok(())
 }
 
 /// Barriers and statements in a statement.
@@ -82,16 +62,15 @@ fn settle(block: &mut Block, fences: &mut impl Iterator<Item = Option<Fence>>) {
     });
 }
 
-/// What of the code decides whether a barrier separates the syncs. The walk goes over it for every
-/// sync, and again for every barrier that may go.
+/// What of the code decides whether a barrier separates the syncs.
 struct Outline<'s> {
-    events: Vec<Event>,
     /// What each barrier orders, in textual order; none: it is taken away.
     fences: Vec<Option<Fence>>,
     ends: Vec<Ends<'s>>,
 }
 
 /// What the walk meets.
+#[derive(Debug, PartialEq)]
 enum Event {
     /// Instructions that run as one, all of which are ends of syncs.
     Run(Vec<InsnId>),
@@ -118,6 +97,9 @@ struct Ends<'s> {
     bounded: [Loop; 2],
     /// Sequential loops around both, outer first.
     common: Vec<Loop>,
+    /// What of the code concerns the sync: the walk goes over it again for every barrier that may
+    /// go.
+    events: Vec<Event>,
 }
 
 impl<'s> Outline<'s> {
@@ -136,20 +118,45 @@ impl<'s> Outline<'s> {
             loops[insn.index()] = around;
         }
         let by_name = |i: &InameId| first.get(&names[i.index()]).copied();
-        let ends = syncs.iter().map(|sync| Ends::of(kernel, sync, &loops, &by_name)).collect();
         let mut fences = Vec::new();
         let events = events(body, &|name| first.get(name).copied(), &is_end, &mut fences);
-        Self { events, fences, ends }
+        let of_sync = |sync| {
+            let ends = Ends::of(kernel, sync, &loops, &by_name);
+            Ends { events: ends.concerning(&events), ..ends }
+        };
+        let ends = syncs.iter().map(of_sync).collect();
+        Self { fences, ends }
     }
 
     fn first_race(&self) -> Option<&'s Barrier> {
         let mut ends = self.ends.iter();
         let found = ends.find(|ends| {
             let mut walk = Walk { ends, fences: &self.fences, race: false };
-            walk.block(&self.events, State::default());
+            walk.block(&ends.events, State::default());
             walk.race
         });
         found.map(|ends| ends.sync)
+    }
+
+    /// Takes away barriers without which every sync is still separated, from the last to the
+    /// first: after an unrolled loop the one at the end of its last copy, for example. The memory
+    /// that one orders may be left to the one before it.
+    fn drop_needless(&mut self) {
+        for k in (0..self.fences.len()).rev() {
+            let kept = self.fences.clone();
+            let Some(fence) = self.fences[k].take() else { continue };
+            if self.first_race().is_none() {
+                continue;
+            }
+            let before = k.checked_sub(1).and_then(|before| self.fences[before].as_mut());
+            let widened = before.map(|before| {
+                before.local |= fence.local;
+                before.global |= fence.global;
+            });
+            if widened.is_none() || self.first_race().is_some() {
+                self.fences = kept;
+            }
+        }
     }
 }
 
@@ -166,7 +173,7 @@ fn events(
         (!ends.is_empty()).then_some(Event::Run(ends))
     };
     for stmt in block {
-        found.extend(match stmt {
+        let event = match stmt {
             Stmt::Comment(_) | Stmt::Declare(_) => None,
             Stmt::Assign { origin, .. } => run(&mut origin.iter().copied()),
             Stmt::Atomic(a) => run(&mut [a.origin].into_iter()),
@@ -178,7 +185,15 @@ fn events(
             Stmt::Iteration(name) => Some(Event::Iteration(by_name(name))),
             Stmt::If { body, .. } => Some(Event::If(events(body, by_name, is_end, fences))),
             Stmt::For(f) => Some(Event::For(by_name(&f.name), events(&f.body, by_name, is_end, fences))),
-        });
+        };
+        // behind two runs of the same instructions a third one finds what the second one found
+        let again = if let (Some(Event::Run(new)), [.., Event::Run(a), Event::Run(b)]) = (&event, &found[..])
+        {
+            a == new && b == new
+        } else {
+            false
+        };
+        found.extend(event.filter(|_| !again));
     }
     found
 }
@@ -206,7 +221,41 @@ impl<'s> Ends<'s> {
             carrier: sync.carrier.as_ref().and_then(by_name),
             bounded,
             common: common.map(by_name).collect(),
+            events: Vec::new(),
         }
+    }
+
+    /// The events that may change what is known of the sync: its two instructions, barriers, the
+    /// loops that count for it, and what holds any of these.
+    ///
+    /// The walk keeps its state over everything else: a condition around nothing joins a state with
+    /// itself, and a loop around nothing changes it only at a head that reads bounds
+    /// ([`Walk::head`]) or from one iteration to the next ([`Walk::next_iteration`]), which takes a
+    /// loop that [`Ends::counts`].
+    fn concerning(&self, events: &[Event]) -> Vec<Event> {
+        let of_event = |event: &Event| match event {
+            Event::Run(insns) => {
+                let ends = insns.iter().filter(|i| [self.sync.source, self.sync.sink].contains(i));
+                let ends: Vec<_> = ends.copied().collect();
+                (!ends.is_empty()).then_some(Event::Run(ends))
+            }
+            Event::Barrier(k) => Some(Event::Barrier(*k)),
+            Event::Iteration(l) => self.counts(*l).then_some(Event::Iteration(*l)),
+            Event::If(body) => {
+                let body = self.concerning(body);
+                (!body.is_empty()).then_some(Event::If(body))
+            }
+            Event::For(l, body) => {
+                let body = self.concerning(body);
+                (!body.is_empty() || self.counts(*l)).then_some(Event::For(*l, body))
+            }
+        };
+        events.iter().filter_map(of_event).collect()
+    }
+
+    /// Whether the head of a loop, or its next iteration, may change what is known of the sync.
+    fn counts(&self, l: Loop) -> bool {
+        l.is_some() && (self.carrier == l || self.bounded.contains(&l) || self.common.contains(&l))
     }
 }
 
@@ -352,6 +401,37 @@ mod tests {
         settle(&mut body, &mut outline.fences.into_iter());
         assert_eq!(first_race(&kernel, syncs, &names, &body).cloned(), found);
         found
+    }
+
+    /// What does not concern a sync is left out, also loops and conditions that hold nothing else.
+    #[test]
+    fn the_walk_meets_what_concerns_the_sync() {
+        let kernel = purlin_ir::text::parse(
+            "kernel k\n\narg x: f64[16] in\narg y: f64[16, 4] out\ntemp t: f64[16] local\n\n\
+             for i in 0..16 {l.0}\n  a: t[i] = x[i]\nfor k in 0..4\n  for j in 0..16 {l.0}\n    \
+             b: y[j, k] = t[15 - j]\n",
+        )
+        .unwrap();
+        let placed = PlacedKernel::new(&kernel).unwrap();
+        assert_eq!(placed.placement.barriers.len(), 1);
+        let sync = &placed.placement.barriers[0];
+        let loops = kernel.schedule().into_iter().map(|(_, loops)| loops).collect::<Vec<_>>();
+        let ends = Ends::of(&kernel, sync, &loops, &|i: &InameId| Some(*i));
+        let (insn, iname) = (|name| kernel.insn(name).unwrap(), |name| kernel.iname(name));
+        let other = InsnId::from_index(7);
+        let events = vec![
+            Event::Run(vec![insn("a"), other]),
+            Event::If(vec![Event::Run(vec![other])]),
+            Event::For(iname("k"), vec![Event::Run(vec![other]), Event::Iteration(iname("k"))]),
+            Event::Barrier(0),
+            Event::For(iname("k"), vec![Event::If(vec![Event::Run(vec![insn("b")])])]),
+        ];
+        let expected = vec![
+            Event::Run(vec![insn("a")]),
+            Event::Barrier(0),
+            Event::For(iname("k"), vec![Event::If(vec![Event::Run(vec![insn("b")])])]),
+        ];
+        assert_eq!(ends.concerning(&events), expected);
     }
 
     #[test]

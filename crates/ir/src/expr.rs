@@ -372,8 +372,8 @@ impl Expr {
     pub fn as_affine(&self) -> Option<Affine> {
         let value = match self {
             Self::Int(c) => Some(Affine::constant(*c)),
-            Self::Iname(i) => Some(Affine::iname(*i)),
-            Self::Load(access) if access.index.is_empty() => Some(Affine::var(access.var)),
+            Self::Iname(i) => return Some(Affine::iname(*i)),
+            Self::Load(access) if access.index.is_empty() => return Some(Affine::var(access.var)),
             Self::Unary(UnaryOp::Neg, a) => Some(a.as_affine()?.times(-1)),
             Self::Binary(op, a, b) => affine_of_binary(*op, &a.as_affine()?, &b.as_affine()?),
             Self::Real(_)

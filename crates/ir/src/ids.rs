@@ -100,6 +100,12 @@ impl<I: Id, T> Arena<I, T> {
         self.items.iter().map(|item| &**item)
     }
 
+    /// Items of two arenas with the same id, without those that both share.
+    pub fn changed<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a T, &'a T)> {
+        let pairs = self.items.iter().zip(&other.items).filter(|(a, b)| !Arc::ptr_eq(a, b));
+        pairs.map(|(a, b)| (&**a, &**b))
+    }
+
     /// The items that `keep` names, in its order.
     pub(crate) fn taken(self, keep: &[I]) -> Self {
         let items = keep.iter().map(|id| Arc::clone(&self.items[id.index()])).collect();

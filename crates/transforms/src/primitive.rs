@@ -7,7 +7,6 @@ use crate::schedule::Handles;
 use purlin_analysis::{Analysis, Known};
 use purlin_ir::Kernel;
 use std::fmt;
-use std::sync::Arc;
 
 /// A transformation of kernels: typed arguments, a check that yields a proof, an edit that relies
 /// on it.
@@ -74,7 +73,7 @@ pub trait Primitive: fmt::Display {
         let mut after = analysis.kernel().clone();
         let made = self.edit(&mut after, &proof);
         // canonical first: an edit may leave a loop behind that nothing uses any more
-        let after = Known::with_answers(after.canonical(), Arc::clone(analysis.answers()));
+        let after = Known::after(analysis, after.canonical());
         kept(&after.analysis()).map_err(refused)?;
         Ok((after, made))
     }

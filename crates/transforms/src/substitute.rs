@@ -26,6 +26,9 @@ fn substitute_in_insns(kernel: &mut Kernel, insns: &[InsnId], iname: InameId, va
     // the type of an iname is that of an expression of inames
     let has_another_type = kernel.type_of(&value, &[]) != kernel.type_of(&Expr::Iname(iname), &[]);
     for id in insns {
+        if !mentions(&kernel.insns[*id], iname) {
+            continue; // and stays shared with the kernel before
+        }
         let mut insn = kernel.insns[*id].clone();
         if has_another_type {
             insn.map_roots(&mut |e| kernel.with_ends_kept(e, &replace));

@@ -59,24 +59,20 @@ pub fn access_sites(poly: &Polyhedral) -> Vec<Vec<AccessSite>> {
     let bounded = bounds.iter().any(|read| !read.is_empty());
     for id in poly.in_order().iter().copied() {
         let insn = &kernel.insns[id];
-        let mut found = Vec::new();
-        for e in insn.lhs.index.iter().chain([&insn.rhs]) {
-            collect(poly, (id, None), e, &mut Vec::new(), &mut found);
-        }
-        for (k, part) in insn.predicate.iter().flat_map(Expr::conjuncts).enumerate() {
-            collect(poly, (id, Some(k)), part, &mut Vec::new(), &mut found);
-        }
         if bounded {
             collect_bounds(poly, id, &bounds, &mut sites);
+        }
+        for e in insn.lhs.index.iter().chain([&insn.rhs]) {
+            collect(poly, (id, None), e, &mut Vec::new(), &mut sites);
+        }
+        for (k, part) in insn.predicate.iter().flat_map(Expr::conjuncts).enumerate() {
+            collect(poly, (id, Some(k)), part, &mut Vec::new(), &mut sites);
         }
         let mode = match insn.op {
             WriteOp::Assign => Mode::Assign,
             WriteOp::Update { op, .. } => Mode::Update(op),
         };
-        found.push(site(poly, id, &insn.lhs, mode, Vec::new()));
-        for s in found {
-            sites[s.access.var.index()].push(s);
-        }
+        sites[insn.lhs.var.index()].push(site(poly, id, &insn.lhs, mode, Vec::new()));
     }
     sites
 }
@@ -86,13 +82,13 @@ fn collect(
     (insn, conditions): (InsnId, Option<usize>),
     e: &Expr,
     reduction: &mut Vec<InameId>,
-    found: &mut Vec<AccessSite>,
+    sites: &mut [Vec<AccessSite>],
 ) {
     let depth = reduction.len();
     match e {
         Expr::Load(access) => {
             let read = site(poly, insn, access, Mode::Read, reduction.clone());
-            found.push(AccessSite { conditions, ..read });
+            sites[access.var.index()].push(AccessSite { conditions, ..read });
         }
         Expr::Reduce(r) => reduction.extend(&r.inames),
         Expr::Int(_)
@@ -107,7 +103,7 @@ fn collect(
         | Expr::RuleParam(_) => {}
     }
     for operand in e.operands() {
-        collect(poly, (insn, conditions), operand, reduction, found);
+        collect(poly, (insn, conditions), operand, reduction, sites);
     }
     reduction.truncate(depth);
 }

@@ -41,13 +41,12 @@ pub struct Placement {
     pub lanes: Vec<Option<(usize, i64)>>,
 }
 
-/// Checks every dependence against the axis tags, and the temporaries that share a buffer, and
-/// collects the barriers needed.
+/// Checks every dependence against the axis tags and collects the barriers needed. That temporaries
+/// may share a buffer is checked before, by itself.
 ///
 /// # Errors
 /// The first dependence that the placement breaks, with a witness.
 pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
-    analysis.check_storage()?;
     let (poly, kernel) = (analysis.polyhedral(), analysis.expanded());
     let axes = LaunchAxes::of(kernel);
     let vector = kernel.inames.values().any(|i| i.tag == AxisTag::Vector);

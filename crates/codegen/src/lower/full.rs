@@ -57,11 +57,10 @@ impl<'k> Lower<'k> {
         Ok(both)
     }
 
-    /// Keeps the constraints that a guard is made of.
-    pub(super) fn note_guards(&mut self, constraints: &[Constraint]) {
-        let open: Vec<Constraint> = constraints.iter().filter(|c| !self.env.holds(c)).cloned().collect();
+    /// Keeps the constraints that a guard is made of, none of which is known to hold.
+    pub(super) fn note_guards(&mut self, open: &[&Constraint]) {
         if let Some(guards) = &mut self.open_guards {
-            guards.extend(open);
+            guards.extend(open.iter().map(|c| (*c).clone()));
         }
     }
 

@@ -39,6 +39,11 @@ pub(super) struct Shape {
     pub(super) facts: Vec<Constraint>,
 }
 
+/// Whether a constraint may hold.
+fn is_possible(c: &Constraint) -> bool {
+    c.as_constant() != Some(false)
+}
+
 type Body<'a, 'k> = &'a mut dyn FnMut(&mut Lower<'k>) -> Result<Block, CodegenError>;
 
 impl<'k> Lower<'k> {
@@ -68,8 +73,7 @@ impl<'k> Lower<'k> {
         written: &[VarId],
         body: Body<'_, 'k>,
     ) -> Result<Block, CodegenError> {
-        let outer = self.conditions(&shape.outer);
-        self.note_guards(&shape.outer);
+        let outer = self.noted_conditions(&shape.outer);
         let mark = self.env.mark();
         for c in &shape.outer {
             self.env.learn(c);
@@ -132,10 +136,13 @@ impl<'k> Lower<'k> {
     ) -> Result<Block, CodegenError> {
         let inner: Vec<Vec<Constraint>> =
             inner.iter().map(|d| d.iter().map(|c| self.env.resolve_constraint(c)).collect()).collect();
-        let Some(guards) = self.disjunction(&inner) else { return Ok(Block::new()) };
-        if let [one] = &inner[..] {
-            self.note_guards(one);
-        }
+        let guards = match &inner[..] {
+            [one] if one.iter().all(is_possible) => self.noted_conditions(one),
+            many => match self.disjunction(many) {
+                Some(guards) => guards,
+                None => return Ok(Block::new()),
+            },
+        };
         let mark = self.env.mark();
         for c in facts {
             let c = self.env.resolve_constraint(c);
@@ -150,8 +157,7 @@ impl<'k> Lower<'k> {
 
     /// Conditions of a union of conjunctions; `None` if it never holds.
     fn disjunction(&self, disjuncts: &[Vec<Constraint>]) -> Option<Vec<Expr>> {
-        let possible: Vec<_> =
-            disjuncts.iter().filter(|d| d.iter().all(|c| c.as_constant() != Some(false))).collect();
+        let possible: Vec<_> = disjuncts.iter().filter(|d| d.iter().all(is_possible)).collect();
         match possible.as_slice() {
             [] => None,
             [one] => Some(self.conditions(one)),
@@ -173,6 +179,14 @@ impl<'k> Lower<'k> {
     /// Code of those constraints that are not known to hold.
     fn conditions(&self, constraints: &[Constraint]) -> Vec<Expr> {
         constraints.iter().filter(|c| !self.env.holds(c)).map(|c| condition(&self.env, c)).collect()
+    }
+
+    /// The same of constraints that are a guard, which it keeps.
+    fn noted_conditions(&mut self, constraints: &[Constraint]) -> Vec<Expr> {
+        let open: Vec<&Constraint> = constraints.iter().filter(|c| !self.env.holds(c)).collect();
+        let code = open.iter().map(|c| condition(&self.env, c)).collect();
+        self.note_guards(&open);
+        code
     }
 
     /// How a loop is written in this context. `tree`: whether it is one of the tree, which may be

@@ -539,17 +539,26 @@ fn innermost(f: &For) -> bool {
 
 /// Names that statements read or write.
 pub(crate) fn names_in(block: &Block, names: &mut BTreeSet<Name>) {
+    for_each_name(block, &mut |name| {
+        if !names.contains(name) {
+            names.insert(name.clone());
+        }
+    });
+}
+
+/// Visits the names that statements read or write, as often as they stand there.
+pub(crate) fn for_each_name(block: &Block, visit: &mut dyn FnMut(&Name)) {
     for stmt in block {
         for e in stmt.expressions() {
             e.for_each(&mut |e| {
                 if let Expr::Load(place) = e {
-                    names.insert(place.name.clone());
+                    visit(&place.name);
                 }
             });
         }
-        names.extend(stmt.written().into_iter().cloned());
+        stmt.written().into_iter().for_each(&mut *visit);
         if let Some(body) = stmt.body() {
-            names_in(body, names);
+            for_each_name(body, visit);
         }
     }
 }

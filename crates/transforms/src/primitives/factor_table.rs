@@ -181,9 +181,7 @@ impl Primitive for FactorTable {
             proof.factors.iter().enumerate().map(factor).reduce(|a, b| a * b).unwrap_or(Expr::Load(access))
         };
         // an index of a load may hold none of a table of reals
-        map_loads(kernel, &mut |access| {
-            if access.var == proof.var { product(access) } else { Expr::Load(access) }
-        });
+        map_loads(kernel, proof.var, &mut |access| product(access));
         proof.tables.iter().map(|t| Array::named(&t.name)).collect()
     }
 

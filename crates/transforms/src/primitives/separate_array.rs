@@ -102,9 +102,8 @@ impl Primitive for SeparateArray {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Parts) -> Vec<Array> {
         let parts: Vec<VarId> = proof.parts.iter().map(|part| kernel.vars.push(part.clone())).collect();
-        map_accesses(kernel, &mut |mut access| {
-            let part = component(&access, proof.axis).and_then(|c| parts.get(c));
-            if let (true, Some(part)) = (access.var == proof.var, part) {
+        map_accesses(kernel, proof.var, &mut |mut access| {
+            if let Some(part) = component(&access, proof.axis).and_then(|c| parts.get(c)) {
                 access.index.remove(proof.axis);
                 access.var = *part;
             }

@@ -5,7 +5,7 @@ use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, VarId, VarKind, Variable};
+use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Insn, Kernel, VarId, VarKind, Variable};
 
 /// Nobody outside knows its elements.
 pub(crate) const TEMPORARY: Obligation = Obligation::new("temporary", "the variable is a temporary");
@@ -106,13 +106,15 @@ pub(crate) fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Passes every load, also in rules, through `edit`.
-pub(crate) fn map_loads(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Expr) {
+/// Passes every load of `var`, also in rules, through `edit`. What loads nothing of it stays shared
+/// with the kernel before.
+pub(crate) fn map_loads(kernel: &mut Kernel, var: VarId, edit: &mut dyn FnMut(Access) -> Expr) {
     let mut rewrite = |e: Expr| match e {
-        Expr::Load(access) => edit(access),
+        Expr::Load(access) if access.var == var => edit(access),
         other @ (Expr::Int(_)
         | Expr::Real(_)
         | Expr::Iname(_)
+        | Expr::Load(_)
         | Expr::Unary(..)
         | Expr::Binary(..)
         | Expr::Call(..)
@@ -122,20 +124,28 @@ pub(crate) fn map_loads(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Exp
         | Expr::Rule(..)
         | Expr::RuleParam(_)) => other,
     };
-    for rule in kernel.rules.values_mut() {
+    let loads = |e: &Expr| {
+        let mut found = false;
+        e.for_each(&mut |e| found |= matches!(e, Expr::Load(access) if access.var == var));
+        found
+    };
+    for id in kernel.rules.ids().filter(|id| loads(&kernel.rules[*id].body)).collect::<Vec<_>>() {
+        let rule = &mut kernel.rules[id];
         rule.body = rule.body.map(&mut rewrite);
     }
-    for insn in kernel.insns.values_mut() {
-        insn.map_expressions(&mut rewrite);
+    let of_insn = |insn: &Insn| insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate).any(loads);
+    for id in kernel.insns.ids().filter(|id| of_insn(&kernel.insns[*id])).collect::<Vec<_>>() {
+        kernel.insns[id].map_expressions(&mut rewrite);
     }
 }
 
-/// Passes every access, also in rules, through `edit`.
-pub(crate) fn map_accesses(kernel: &mut Kernel, edit: &mut dyn FnMut(Access) -> Access) {
-    map_loads(kernel, &mut |access| Expr::Load(edit(access)));
-    for insn in kernel.insns.values_mut() {
+/// Passes every access to `var`, also in rules, through `edit`.
+pub(crate) fn map_accesses(kernel: &mut Kernel, var: VarId, edit: &mut dyn FnMut(Access) -> Access) {
+    map_loads(kernel, var, &mut |access| Expr::Load(edit(access)));
+    for id in kernel.insns.ids().filter(|id| kernel.insns[*id].lhs.var == var).collect::<Vec<_>>() {
+        let insn = &mut kernel.insns[id];
         let index = std::mem::take(&mut insn.lhs.index);
-        insn.lhs = edit(Access { var: insn.lhs.var, index });
+        insn.lhs = edit(Access { var, index });
     }
 }
 
@@ -155,10 +165,7 @@ pub(crate) fn redirect_accesses(
     into: VarId,
     edit: &mut dyn FnMut(Vec<Expr>) -> Vec<Expr>,
 ) {
-    map_accesses(kernel, &mut |access| match access.var == var {
-        true => Access { var: into, index: edit(access.index) },
-        false => access,
-    });
+    map_accesses(kernel, var, &mut |access| Access { var: into, index: edit(access.index) });
 }
 
 /// The element an access touches at a point of its loops, as far as it is known.

@@ -1,5 +1,6 @@
 //! The extent of an array that holds one element for each iteration of a loop.
 
+use crate::proofs::attained;
 use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side};
 use purlin_ir::{Affine, Atom, Iname, InameId, Kernel, VarKind};
 use purlin_isl as isl;
@@ -58,6 +59,13 @@ pub(crate) fn parametric_extent(
     {
         let empty = (Affine::constant(0), Affine::constant(0));
         return Ok(Some(if from < to { (lo, Affine::constant(to - from)) } else { empty }));
+    }
+    // ids are in order of appearance, so that outer loops come first
+    if let Some((first, last)) =
+        attained::bounds(poly, &Affine::iname(iname), &with_outer_inames(&poly.kernel, &[iname]))
+        && let Some(extent) = last.checked_sub(first).and_then(|n| n.checked_add(1))
+    {
+        return Ok(Some((Affine::constant(first), Affine::constant(extent))));
     }
     let values = points_of(poly, &[iname])?.project_onto(&[name])?.coalesce()?;
     if values.is_empty()? {
