@@ -1,11 +1,12 @@
 //! A form as a function of meshes and inputs, in one call.
 
 use crate::tuning::known::{Known, Sought, first, for_device, mapped, trials};
-use crate::{LoadError, Loaded, laid_out};
+use crate::{CsrMatrix, LoadError, Loaded, laid_out};
 use purlin_autotune::{DatabaseError, Refusal};
 use purlin_codegen::{Options, Program};
 use purlin_forms::form::{Form, FormError, Inputs};
-use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
+use purlin_forms::import::CsrPattern;
+use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin_forms::mesh::Mesh;
 use purlin_ir::Kernel;
 use purlin_runtime::{Device, Executable, RuntimeError};
@@ -28,9 +29,19 @@ pub enum JitError {
     /// The arguments could not be loaded, or the result not be read.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A result of another kind than the call gives.
+    #[error("`{call}`: found {found}, needed {needed}")]
+    Result {
+        /// The call.
+        call: &'static str,
+        /// What the form gives.
+        found: String,
+        /// What would have been accepted, and what to call instead.
+        needed: &'static str,
+    },
 }
 
-/// A linear form that is compiled for a device.
+/// A form that is compiled for a device.
 pub struct Jit<'d> {
     device: &'d dyn Device,
     form: MeshForm,
@@ -49,7 +60,7 @@ pub struct Compiled {
     executable: Executable,
 }
 
-/// Compiles a linear form on any spaces for a device, by the best mapping that is
+/// Compiles a functional, a linear or a bilinear form on any spaces for a device, by the best mapping that is
 /// [known](crate::tuning::known) for the device: of the trials of `purlin tune` in the working
 /// directory, of what is shipped, or of the cost model.
 ///
@@ -71,6 +82,32 @@ pub struct Compiled {
 ///
 /// let misspelt = mass.apply(&mesh, &Inputs::new().field("U", ones));
 /// assert!(misspelt.unwrap_err().to_string().contains("the form has coefficients `u`"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A bilinear form, of cells and facets, is [assembled](Jit::assemble) to a sparse matrix:
+///
+/// ```
+/// use purlin::forms::element::CellShape;
+/// use purlin::forms::form::*;
+/// use purlin::forms::mesh::Mesh;
+///
+/// // Poisson's equation by interior penalty (Arnold et al. 2002)
+/// let cell = CellShape::Triangle;
+/// let space = FunctionSpace::discontinuous(cell, 1);
+/// let (u, v, n) = (trial(&space), test(&space), facet_normal(cell));
+/// let inside = inner(grad(&u), grad(&v)) * dx();
+/// let between = (40 * inner(jump_along(&u, &n), jump_along(&v, &n))
+///     - inner(avg(grad(&u)), jump_along(&v, &n))
+///     - inner(jump_along(&u, &n), avg(grad(&v))))
+///     * dS();
+///
+/// let device = purlin::runtime::open("c")?;
+/// let mesh = Mesh::unit_square(4)?;
+/// let matrix = purlin::jit(&(inside + between), &*device)?.assemble(&mesh, &Inputs::new())?;
+/// assert_eq!(matrix.n_rows(), 3 * mesh.n_cells());
+/// let of_constants = matrix.multiply(&vec![1.0; matrix.n_columns]);
+/// assert!(of_constants.iter().all(|x| x.abs() < 1e-13)); // they have no slope and no jump
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -134,18 +171,68 @@ pub fn jit_with<'d>(
 }
 
 impl Jit<'_> {
-    /// The result on a mesh: one number for each degree of freedom of the test function's space.
+    /// The result on a mesh: one number for each degree of freedom of the test function's space, of a
+    /// functional one number. Of a bilinear form, as the options say, the diagonal of its matrix or
+    /// the matrices of cells (or facets), `[entities, rows, columns]`; for the sparse matrix see
+    /// [`Jit::assemble`].
     ///
     /// # Shapes and units
     /// Inputs and result are as [`MeshForm::bind`] says.
     ///
     /// # Errors
     /// As [`MeshForm::bind`]: names that the form does not have, inputs that are missing or of
-    /// another length, a mesh of other cells. What the device refuses.
+    /// another length, a mesh of other cells. What the device refuses. [`JitError::Result`] of a
+    /// sparse matrix, or of matrices of several kinds of entities.
     pub fn apply(&self, mesh: &Mesh, inputs: &Inputs) -> Result<Vec<f64>, JitError> {
+        let kernels = self.form.kernels();
+        let is_local = |k: &LoweredKernel| k.matrix == MatrixResult::Cells;
+        let refuse = |found: String, needed| Err(JitError::Result { call: "apply", found, needed });
+        if self.form.is_sparse() {
+            let needed = "a result that is one array; call `assemble`, or ask for `MatrixResult::Cells`";
+            return refuse("a bilinear form whose result is a sparse matrix".into(), needed);
+        }
+        if self.form.tabulated().rank == 2 && kernels.len() > 1 && kernels.iter().any(is_local) {
+            let found = format!("matrices of {} kinds of entities", kernels.len());
+            return refuse(found, "one kind; take the integrals over each as a form of their own");
+        }
+        self.sum(mesh, inputs, &[])
+    }
+
+    /// The matrix of a bilinear form on a mesh, a row for each degree of freedom of the test
+    /// function and a column for each of the trial function.
+    ///
+    /// # Shapes and units
+    /// Inputs are as [`MeshForm::bind`] says. Degrees of freedom of `n` components each are the rows
+    /// `n*dof` to `n*dof + n - 1`.
+    ///
+    /// # Errors
+    /// As [`Jit::apply`]; [`JitError::Result`] of a form that is not bilinear, or was compiled for
+    /// another result.
+    pub fn assemble(&self, mesh: &Mesh, inputs: &Inputs) -> Result<CsrMatrix, JitError> {
+        if !self.form.is_sparse() {
+            let found = match self.form.tabulated().rank {
+                0 => "a functional",
+                1 => "a linear form",
+                _ => "a bilinear form that was compiled for another result",
+            };
+            let needed = "a bilinear form whose result is `MatrixResult::Sparse`; call `apply`";
+            return Err(JitError::Result { call: "assemble", found: found.into(), needed });
+        }
+        let patterns = self.form.patterns(mesh)?;
+        let values = self.sum(mesh, inputs, &patterns)?;
+        let [row_starts, columns] = match patterns.into_iter().next() {
+            Some(pattern) => [pattern.row_starts, pattern.columns],
+            None => [vec![0], Vec::new()],
+        };
+        let n_columns = self.form.n_columns(mesh)?;
+        Ok(CsrMatrix { n_columns, row_starts, columns, values })
+    }
+
+    /// What all kernels add up to.
+    fn sum(&self, mesh: &Mesh, inputs: &Inputs, patterns: &[CsrPattern]) -> Result<Vec<f64>, JitError> {
         let mut result: Option<Vec<f64>> = None;
         for (place, compiled) in self.compiled.iter().enumerate() {
-            let mut memory = self.form.bind(place, mesh, inputs)?;
+            let mut memory = self.form.bind_to(place, mesh, inputs, patterns)?;
             let output = self.form.output(place);
             if let Some(sum) = result.take() {
                 memory.set(output, sum);

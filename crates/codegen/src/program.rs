@@ -15,7 +15,9 @@ use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement};
-use purlin_ir::{AddressSpace, Affine, Constraint, Direction, Id, Kernel, VarId, VarKind, Variable};
+use purlin_ir::{
+    AddressSpace, Affine, Atom, Constraint, Direction, Id, Kernel, Layout, VarId, VarKind, Variable,
+};
 use std::collections::BTreeSet;
 
 /// What a user may choose about generated code.
@@ -210,6 +212,7 @@ fn parameters(
         let name = names[id.index()].clone();
         let shape: Vec<String> = var.shape.iter().map(|e| crate::axes::show(kernel, e)).collect();
         let remark = (!shape.is_empty()).then(|| format!("[{}]", shape.join(", ")));
+        let elements = elements(kernel, var, names);
         let buffer = match &var.kind {
             VarKind::Temporary if var.space == AddressSpace::Global => Some(false),
             VarKind::Temporary => continue,
@@ -226,9 +229,35 @@ fn parameters(
             VarKind::Argument(Direction::In) | VarKind::Table(_) => Some(true),
             VarKind::Argument(Direction::Out | Direction::InOut) => Some(false),
         };
-        params.push(Param { name, ty: var.ty, buffer, is_shared: shared.contains(&id), remark });
+        params.push(Param { name, ty: var.ty, buffer, is_shared: shared.contains(&id), remark, elements });
     }
     params
+}
+
+/// C code of the number of elements of an array that lie one after the other, if its extents are
+/// sums of parameters.
+fn elements(kernel: &Kernel, var: &Variable, names: &[Name]) -> Option<String> {
+    if var.layout != Layout::default() || var.shape.is_empty() {
+        return None;
+    }
+    let extent = |axis: &Affine| -> Option<String> {
+        let mut terms = Vec::new();
+        for (atom, factor) in axis.terms() {
+            let Atom::Var(param) = atom else { return None };
+            let name = &names[param.index()];
+            (kernel.vars[*param].kind == VarKind::Param).then_some(())?;
+            terms.push(match factor {
+                1 => format!("(int64_t){name}"),
+                factor => format!("{factor}*(int64_t){name}"),
+            });
+        }
+        if axis.constant_term() != 0 || terms.is_empty() {
+            terms.push(axis.constant_term().to_string());
+        }
+        let sum = terms.join(" + ");
+        Some(if terms.len() > 1 { format!("({sum})") } else { sum })
+    };
+    Some(var.shape.iter().map(extent).collect::<Option<Vec<String>>>()?.join("*"))
 }
 
 fn check_memory(target: Target, constants: &[Constant], local: u64) -> Result<(), CodegenError> {

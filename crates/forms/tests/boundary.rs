@@ -195,7 +195,7 @@ fn what_cannot_be_is_refused() {
     let n = facet_normal(Triangle);
     assert_eq!(
         refusal(&(&n[0] * &v * dx()), &options),
-        "`facet_normal`: found an integral over cells, by `dx`, needed one over facets, by `ds`"
+        "`facet_normal`: found an integral over cells, by `dx`, needed one over facets, by `ds` or `dS`"
     );
     let curved = options.clone().with_geometry_degree(2);
     let moved = div(&n) * &v * ds();

@@ -16,6 +16,8 @@ pub(crate) enum Helper {
     Splat(ScalarType, u8),
     /// A function of so many vectors, lane by lane.
     Lanes(MathFn, ScalarType, u8, usize),
+    /// Copies of an array for the threads of C.
+    Copies(ScalarType),
     /// An integer function.
     Integer(IntFn, ScalarType),
     /// An indivisible update of an element in global or local memory.
@@ -31,9 +33,12 @@ impl Helper {
     /// Whether it is a compare-and-swap on 64 bits.
     pub(crate) fn is_wide_atomic(&self) -> bool {
         match self {
-            Self::Declared(..) | Self::Vector(..) | Self::Splat(..) | Self::Lanes(..) | Self::Integer(..) => {
-                false
-            }
+            Self::Declared(..)
+            | Self::Vector(..)
+            | Self::Splat(..)
+            | Self::Lanes(..)
+            | Self::Copies(_)
+            | Self::Integer(..) => false,
             Self::Atomic { ty, .. } => ty.bytes() == 8,
         }
     }
@@ -67,6 +72,7 @@ impl Helper {
             Self::Vector(ty, width) => dialect.vector(*ty, *width),
             Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
             Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
+            Self::Copies(ty) => format!("purlin_new_copies_{}", ty.name()),
             Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
             Self::Atomic { op, ty, local, .. } => {
                 let space = match (dialect.0, local) {
@@ -91,6 +97,7 @@ impl Helper {
             Self::Lanes(f, ty, width, args) => {
                 lanes_source(*f, (*ty, *width), *args, dialect, &self.name(dialect))
             }
+            Self::Copies(ty) => super::copies::helper_source(*ty, dialect.ty(*ty)),
             Self::Integer(f, ty) => integer_source(*f, *ty, dialect, &self.name(dialect)),
             Self::Atomic { op, ty, local, .. } => {
                 let name = self.name(dialect);

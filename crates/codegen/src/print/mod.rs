@@ -1,6 +1,7 @@
 //! The C-family printer: one walk over the code, a thin dialect for each target.
 
 mod comment;
+mod copies;
 mod dialect;
 mod expr;
 mod helpers;
@@ -54,6 +55,8 @@ pub struct Param {
     pub is_shared: bool,
     /// A remark behind it.
     pub remark: Option<String>,
+    /// C code of the number of elements of a buffer, where that is a sum of parameters.
+    pub elements: Option<String>,
 }
 
 /// A table in constant memory.
@@ -79,6 +82,10 @@ pub(crate) fn source(function: &Function, target: Target, contraction: bool) -> 
     let mut printer = Printer::new(target);
     printer.aligned.clone_from(&function.aligned);
     printer.kept = function.kept.iter().cloned().collect();
+    if target == Target::C {
+        printer.summed = copies::summed(function);
+        printer.grid = function.grid.iter().map(|(_, name)| name.clone()).collect();
+    }
     printer.indent = 1;
     let local: u64 = function.body.iter().map(local_bytes).sum();
     printer.dynamic_local = (target == Target::Cuda && local > STATIC_LOCAL_BYTES).then_some(0);
@@ -144,6 +151,10 @@ pub(crate) struct Printer {
     dynamic_local: Option<u64>,
     aligned: Vec<(Name, u64)>,
     kept: BTreeSet<Name>,
+    /// Arrays of C code of which each thread may have a copy.
+    summed: Vec<copies::Summed>,
+    /// Names of the numbers of groups.
+    grid: Vec<Name>,
 }
 
 impl Printer {
@@ -158,6 +169,8 @@ impl Printer {
             dynamic_local: None,
             aligned: Vec::new(),
             kept: BTreeSet::new(),
+            summed: Vec::new(),
+            grid: Vec::new(),
         }
     }
 
@@ -337,8 +350,7 @@ impl Printer {
                 return self.assign(&a.place, Some(a.op), &helpers::combined(a));
             }
             if matches!(a.op, UpdateOp::Add | UpdateOp::Mul) {
-                self.line("#pragma omp atomic");
-                return self.assign(&a.place, Some(a.op), &a.value);
+                return self.atomic_of_threads(a);
             }
         }
         let helper = Helper::atomic(a, self.dialect.0);
@@ -355,6 +367,9 @@ impl Printer {
     }
 
     fn for_loop(&mut self, f: &For) {
+        if f.kind == LoopKind::Groups && !self.in_groups && !self.summed.is_empty() {
+            return self.groups_with_copies(f);
+        }
         match f.kind {
             LoopKind::Vector if self.dialect.0 == Target::C && self.may_vectorise(&f.body) => {
                 self.line("#pragma omp simd");

@@ -43,7 +43,7 @@ impl ExpandedForm {
     fn scale_degree(&self, region: Region) -> usize {
         let dim = match region {
             Region::Cells => self.cell.dim(),
-            Region::BoundaryFacets => self.cell.dim() - 1,
+            Region::BoundaryFacets | Region::InteriorFacets => self.cell.dim() - 1,
         };
         match self.cell.is_simplex() {
             true => dim * (self.geometry_degree - 1),
@@ -66,7 +66,7 @@ fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usiz
     match *node {
         Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Symbol(_) => 0,
         Scalar::Coordinate(_) => form.geometry_degree, // in each coordinate, on squares and cubes
-        Scalar::FacetNormal(_) => {
+        Scalar::FacetNormal(..) => {
             if form.is_affine() {
                 0
             } else {

@@ -26,7 +26,7 @@ pub(crate) fn differentiate(
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_) => seed(graph, top).unwrap_or_else(|| graph.literal(0.0)),
             Scalar::Variable(_, _, value) => seed(graph, top).unwrap_or(done[&value]),
             Scalar::Negate(_)
@@ -53,7 +53,7 @@ fn chain(graph: &mut ScalarGraph, node: ScalarId, d: &[ScalarId]) -> ScalarId {
         | Scalar::Constant(..)
         | Scalar::Coordinate(_)
         | Scalar::Jet(_)
-        | Scalar::FacetNormal(_)
+        | Scalar::FacetNormal(..)
         | Scalar::Symbol(_)
         | Scalar::Variable(..) => graph.literal(0.0),
         Scalar::Negate(_) => graph.negate(d[0]),

@@ -1,9 +1,10 @@
 //! Printing expressions and forms as they would be written.
 
-use super::expr::{Binary, Expr, Kind, MathFunction, Role, Unary};
+use super::expr::{Binary, Expr, Kind, MathFunction, Unary};
 use super::integral::{Form, Measure, Region};
 use super::shape::Shape;
 use super::walk::{operands, operands_first};
+use crate::tabulated::Side;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
@@ -93,8 +94,7 @@ impl<'a> Printer<'a> {
             Kind::Identity(n) => write!(f, "identity({n})"),
             Kind::Constant(c) => write!(f, "{}", c.name),
             Kind::Coefficient(c) => write!(f, "{}", c.name),
-            Kind::Argument(Role::Test, _) => write!(f, "test"),
-            Kind::Argument(Role::Trial, _) => write!(f, "trial"),
+            Kind::Argument(role, _) => f.write_str(role.word()),
             Kind::Coordinate => write!(f, "x"),
             Kind::FacetNormal => write!(f, "n"),
             Kind::Components(list) => self.components(f, list, expr.shape()),
@@ -122,6 +122,8 @@ impl<'a> Printer<'a> {
                 }
                 Ok(())
             }
+            Kind::Restricted(Side::Plus, a) => self.call(f, "plus", &[a]),
+            Kind::Restricted(Side::Minus, a) => self.call(f, "minus", &[a]),
             Kind::Variable(_, a) => self.call(f, "variable", &[a]),
             Kind::Diff(a, by) => self.call(f, "diff", &[a, by]),
             Kind::Gateaux(a, by, to) => self.call(f, "derivative", &[a, by, to]),
@@ -186,6 +188,7 @@ fn terminal_name(node: &Expr) -> Option<&str> {
         | Kind::Math(..)
         | Kind::Index(..)
         | Kind::Conditional(..)
+        | Kind::Restricted(..)
         | Kind::Variable(..)
         | Kind::Diff(..)
         | Kind::Gateaux(..)
@@ -218,6 +221,7 @@ impl fmt::Display for Measure {
         f.write_str(match self.region() {
             Region::Cells => "dx",
             Region::BoundaryFacets => "ds",
+            Region::InteriorFacets => "dS",
         })?;
         if let Some(tag) = self.tag() {
             write!(f, "(tag = {tag})")?;
@@ -281,6 +285,7 @@ fn level(expr: &Expr) -> Level {
         | Kind::Math(..)
         | Kind::Index(..)
         | Kind::Conditional(..)
+        | Kind::Restricted(..)
         | Kind::Variable(..)
         | Kind::Diff(..)
         | Kind::Gateaux(..)

@@ -1,5 +1,6 @@
 //! What can be wrong with a form.
 
+use super::expr::Role;
 use super::shape::Shape;
 use crate::element::{CellShape, NodeMismatch};
 
@@ -70,9 +71,22 @@ pub enum FormError {
         /// The offending part of the integrand.
         term: String,
     },
-    /// The test function occurs in a way that is not linear.
-    #[error("the form is not linear in the test function: it occurs in {place}")]
+    /// A term of a bilinear form without trial function.
+    #[error(
+        "{term} holds no trial function, where others do; take the terms without one as a form of their own"
+    )]
+    NoTrialIn {
+        /// The offending part of the integrand.
+        term: String,
+    },
+    /// A form with a trial function and no test function.
+    #[error("the form holds a trial function and no test function; write `test` in its place")]
+    TrialAlone,
+    /// The test or the trial function occurs in a way that is not linear.
+    #[error("the form is not linear in the {} function: it occurs in {place}", .function.word())]
     NotLinear {
+        /// Which of them.
+        function: Role,
         /// Where it occurs.
         place: String,
     },
@@ -97,6 +111,18 @@ pub enum FormError {
     Normal {
         /// Where it is.
         found: &'static str,
+        /// What would have been accepted.
+        needed: &'static str,
+    },
+    /// A side of an interior facet is missing, or there is none.
+    #[error("`{expr}` in an integral by `{measure}`: found {found}, needed {needed}")]
+    Restriction {
+        /// The part of the integrand.
+        expr: String,
+        /// What it has.
+        found: &'static str,
+        /// The measure as written.
+        measure: String,
         /// What would have been accepted.
         needed: &'static str,
     },

@@ -6,6 +6,7 @@ use super::expr::{Binary, Expr, Kind, Role, Unary};
 use super::integral::{Form, Measure};
 use super::scalar::{Field, Jet, Scalar, ScalarGraph, ScalarId};
 use super::shape::Shape;
+use super::sides::Restricted;
 use super::space::FunctionSpace;
 use super::tensor;
 use super::walk::operands_first;
@@ -64,6 +65,7 @@ pub(super) struct Expander {
     dim: usize,
     done: HashMap<usize, Vec<ScalarId>>,
     by_coordinate: Vec<HashMap<ScalarId, ScalarId>>,
+    restricted: Restricted,
     test: Option<FunctionSpace>,
     trial: Option<FunctionSpace>,
 }
@@ -75,6 +77,7 @@ impl Expander {
             dim,
             done: HashMap::new(),
             by_coordinate: vec![HashMap::new(); dim],
+            restricted: Restricted::default(),
             test: None,
             trial: None,
         }
@@ -115,7 +118,7 @@ impl Expander {
             }
             Kind::Argument(role, space) => self.argument(*role, space, shape)?,
             Kind::Coordinate => (0..self.dim).map(|i| self.graph.insert(Scalar::Coordinate(i))).collect(),
-            Kind::FacetNormal => (0..self.dim).map(|i| self.graph.insert(Scalar::FacetNormal(i))).collect(),
+            Kind::FacetNormal => self.normal(),
             Kind::Components(list) => {
                 let mut all = Vec::with_capacity(list.len());
                 for component in list {
@@ -139,6 +142,10 @@ impl Expander {
                 let pairs = then.into_iter().zip(otherwise);
                 pairs.map(|(a, b)| self.graph.conditional(condition.comparison, [l, r, a, b])).collect()
             }
+            Kind::Restricted(side, a) => {
+                let values = self.components(a)?;
+                self.restricted.all(&mut self.graph, &values, *side)
+            }
             Kind::Variable(label, value) => {
                 let values = self.components(value)?.into_iter().enumerate();
                 values.map(|(c, v)| self.graph.insert(Scalar::Variable(*label, c, v))).collect()
@@ -149,8 +156,12 @@ impl Expander {
         })
     }
 
+    fn normal(&mut self) -> Vec<ScalarId> {
+        (0..self.dim).map(|i| self.graph.insert(Scalar::FacetNormal(i, None))).collect()
+    }
+
     fn jets(&mut self, field: Field, shape: Shape) -> Vec<ScalarId> {
-        let jet = |component| Jet { field, component, derivative: [0; 3] };
+        let jet = |component| Jet { field, component, derivative: [0; 3], side: None };
         (0..shape.size()).map(|c| self.graph.insert(Scalar::Jet(jet(c)))).collect()
     }
 
@@ -257,7 +268,7 @@ impl Expander {
             Scalar::Literal(_)
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -291,7 +302,7 @@ impl Expander {
                     | Scalar::Constant(..)
                     | Scalar::Coordinate(_)
                     | Scalar::Jet(_)
-                    | Scalar::FacetNormal(_)
+                    | Scalar::FacetNormal(..)
                     | Scalar::Symbol(_)
                     | Scalar::Variable(..)
                     | Scalar::Negate(_)
@@ -316,16 +327,18 @@ impl Expander {
         let place = Field::Coefficient(self.graph.coefficient(coefficient));
         let (values, direction) = (self.components(f)?, self.components(to)?);
         let mut done = HashMap::new();
-        let by_coordinate = &mut self.by_coordinate;
+        let (by_coordinate, restricted) = (&mut self.by_coordinate, &mut self.restricted);
         let mut seed = |graph: &mut ScalarGraph, terminal: Scalar| match terminal {
             Scalar::Jet(jet) if jet.field == place => {
-                Some(raise(graph, by_coordinate, direction[jet.component], &jet))
+                let direction = direction[jet.component];
+                let own = jet.side.map_or(direction, |side| restricted.one(graph, direction, side));
+                Some(raise(graph, by_coordinate, own, &jet))
             }
             Scalar::Literal(_)
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -357,7 +370,7 @@ fn raise(
                 Scalar::Literal(_)
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)
-                | Scalar::FacetNormal(_)
+                | Scalar::FacetNormal(..)
                 | Scalar::Symbol(_)
                 | Scalar::Variable(..)
                 | Scalar::Negate(_)

@@ -5,6 +5,7 @@ use super::error::FormError;
 use super::shape::Shape;
 use super::space::FunctionSpace;
 use crate::element::CellShape;
+use crate::tabulated::Side;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +36,17 @@ pub enum Role {
     Test,
     /// The trial function.
     Trial,
+}
+
+impl Role {
+    /// `test` or `trial`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Trial => "trial",
+        }
+    }
 }
 
 /// A given function in a space, known at run time.
@@ -145,6 +157,8 @@ pub enum Kind {
     Index(Expr, usize, usize),
     /// One of two expressions of equal shape.
     Conditional(Box<Condition>, Expr, Expr),
+    /// The values of an expression on one side of an interior facet.
+    Restricted(Side, Expr),
     /// An expression that can be differentiated by, with its identity.
     Variable(u64, Expr),
     /// Derivative of the first by the second, which is a variable.
@@ -232,6 +246,7 @@ impl Expr {
             | Kind::Math(..)
             | Kind::Index(..)
             | Kind::Conditional(..)
+            | Kind::Restricted(..)
             | Kind::Variable(..)
             | Kind::Diff(..)
             | Kind::Gateaux(..) => None,

@@ -57,6 +57,7 @@ pub fn split(function: &Expr) -> Vec<Expr> {
         | Kind::Math(..)
         | Kind::Index(..)
         | Kind::Conditional(..)
+        | Kind::Restricted(..)
         | Kind::Variable(..)
         | Kind::Diff(..)
         | Kind::Gateaux(..)
@@ -112,7 +113,8 @@ pub fn coordinate(cell: CellShape) -> Expr {
     Expr::terminal(Kind::Coordinate, Shape::Vector(cell.dim()), Some(cell))
 }
 
-/// The unit normal of the facets of integrals over [`ds`](super::ds), a vector out of the cell.
+/// The unit normal of the facets of integrals over [`ds`](super::ds) and [`dS`](super::dS), a vector
+/// out of the cell.
 ///
 /// Facets are flat where it is differentiated: of straight simplices its derivatives are 0, of
 /// other cells they are refused.

@@ -45,6 +45,7 @@ impl Names {
                 | Kind::Binary(..)
                 | Kind::Math(..)
                 | Kind::Index(..)
+                | Kind::Restricted(..)
                 | Kind::Variable(..)
                 | Kind::Conditional(..)
                 | Kind::Diff(..)

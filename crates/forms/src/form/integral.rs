@@ -3,6 +3,7 @@
 use super::error::FormError;
 use super::expr::{Expr, Kind, Role, Unary};
 use super::replace::replace_trial;
+use super::restriction;
 use super::shape::Shape;
 use super::walk::{for_each_node, has_argument};
 use crate::element::CellShape;
@@ -18,6 +19,8 @@ pub enum Region {
     Cells,
     /// Facets on the boundary of the mesh.
     BoundaryFacets,
+    /// Facets between two cells.
+    InteriorFacets,
 }
 
 /// The measure of an integral: what it is over, and by which rule.
@@ -58,6 +61,37 @@ pub fn dx() -> Measure {
 /// ```
 pub fn ds() -> Measure {
     Measure { region: Region::BoundaryFacets, ..Measure::default() }
+}
+
+/// Integration over the facets between cells, as [`dx`] over cells. Functions have a value on each
+/// side of them: [`plus`](super::plus), [`minus`](super::minus), [`avg`](super::avg) and
+/// [`jump`](super::jump) say which.
+///
+/// ```
+/// use purlin_forms::element::CellShape;
+/// use purlin_forms::form::*;
+/// use purlin_forms::lowering::{LoweringOptions, MeshForm};
+/// use purlin_forms::mesh::Mesh;
+/// use purlin_interp::interpret;
+///
+/// // by how much a function of two triangles jumps along the diagonal between them
+/// let space = FunctionSpace::discontinuous(CellShape::Triangle, 0);
+/// let (u, v) = (coefficient("u", &space), test(&space));
+/// let jumps = jump(u) * jump(v) * dS();
+/// assert_eq!(jumps.to_string(), "(plus(u) - minus(u))*(plus(test) - minus(test)) * dS");
+///
+/// let form = MeshForm::new(&jumps, &LoweringOptions::new("jumps"))?;
+/// let given = Inputs::new().field("u", vec![3.0, 1.0]);
+/// let mut memory = form.bind(0, &Mesh::unit_square(1)?, &given)?;
+/// interpret(&form.kernels()[0].kernel, &mut memory)?;
+/// let y = memory.f64s("y").unwrap_or_default();
+/// let length = 2.0_f64.sqrt();
+/// assert!((y[0] - 2.0 * length).abs() < 1e-14 && (y[1] + 2.0 * length).abs() < 1e-14);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[expect(non_snake_case, reason = "the word of UFL; `ds` is the boundary")]
+pub fn dS() -> Measure {
+    Measure { region: Region::InteriorFacets, ..Measure::default() }
 }
 
 impl Measure {
@@ -125,14 +159,16 @@ impl Form {
     ///
     /// # Errors
     /// Whatever operation did not fit; no integral; mixed cell shapes; one name for two things; the
-    /// normal of a facet in an integral over cells.
+    /// normal of a facet in an integral over cells; a side of a facet that is missing in an integral
+    /// over interior facets, or is there in another one.
     pub fn check(&self) -> Result<(), FormError> {
         for integral in &self.integrals {
             if let Some(error) = integral.integrand.error() {
                 return Err(error.clone());
             }
+            restriction::check(integral)?;
             if integral.measure.region == Region::Cells && holds_normal(&integral.integrand) {
-                let (found, needed) = ("an integral over cells, by `dx`", "one over facets, by `ds`");
+                let (found, needed) = ("an integral over cells, by `dx`", "one over facets, by `ds` or `dS`");
                 return Err(FormError::Normal { found, needed });
             }
         }
@@ -207,6 +243,7 @@ impl Form {
                     | Kind::Math(..)
                     | Kind::Index(..)
                     | Kind::Conditional(..)
+                    | Kind::Restricted(..)
                     | Kind::Variable(..)
                     | Kind::Diff(..)
                     | Kind::Error(_) => return,
@@ -269,6 +306,7 @@ fn name_of(node: &Expr) -> Option<&str> {
         | Kind::Math(..)
         | Kind::Index(..)
         | Kind::Conditional(..)
+        | Kind::Restricted(..)
         | Kind::Variable(..)
         | Kind::Diff(..)
         | Kind::Gateaux(..)

@@ -34,8 +34,10 @@ mod inputs;
 mod integral;
 mod linear;
 mod replace;
+mod restriction;
 mod scalar;
 mod shape;
+mod sides;
 pub(crate) mod space;
 pub(crate) mod tensor;
 pub(crate) mod walk;
@@ -50,8 +52,9 @@ pub use functions::{
     transpose, trial, variable, vector_constant,
 };
 pub use inputs::Inputs;
-pub use integral::{Form, Integral, Measure, Region, action, derivative, ds, dx, gateaux};
-pub use linear::linear_terms;
+pub use integral::{Form, Integral, Measure, Region, action, dS, derivative, ds, dx, gateaux};
+pub use linear::{linear_terms, terms_in};
+pub use restriction::{avg, jump, jump_along, minus, plus};
 pub use scalar::{Bits, Field, Jet, Scalar, ScalarGraph, ScalarId};
 pub use shape::Shape;
 pub use space::FunctionSpace;

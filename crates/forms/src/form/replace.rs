@@ -48,6 +48,7 @@ impl Replace<'_> {
                 let condition = Condition { comparison: c.comparison, left, right };
                 Kind::Conditional(Box::new(condition), self.visit(a), self.visit(b))
             }
+            Kind::Restricted(side, a) => Kind::Restricted(*side, self.visit(a)),
             Kind::Variable(label, a) => Kind::Variable(*label, self.visit(a)),
             Kind::Diff(f, by) => Kind::Diff(self.visit(f), self.visit(by)),
             Kind::Gateaux(f, by, to) => Kind::Gateaux(self.visit(f), self.visit(by), self.visit(to)),

@@ -1,7 +1,8 @@
 //! Scalar expressions of an integrand as a graph in which equal nodes are one node.
 
 use super::condition::Comparison;
-use super::expr::{Coefficient, Constant, MathFunction};
+use super::expr::{Coefficient, Constant, MathFunction, Role};
+use crate::tabulated::Side;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -27,6 +28,17 @@ pub enum Field {
     Test,
 }
 
+impl Field {
+    /// The argument of a form.
+    #[must_use]
+    pub const fn of(role: Role) -> Self {
+        match role {
+            Role::Test => Self::Test,
+            Role::Trial => Self::Trial,
+        }
+    }
+}
+
 /// A component of a function or of one of its partial derivatives in physical coordinates.
 ///
 /// # Source
@@ -39,6 +51,8 @@ pub struct Jet {
     pub component: usize,
     /// How often it is differentiated by each coordinate.
     pub derivative: [u8; 3],
+    /// The side of an interior facet, over such.
+    pub side: Option<Side>,
 }
 
 impl Jet {
@@ -80,8 +94,8 @@ pub enum Scalar {
     Constant(usize, usize),
     /// A component of the position.
     Coordinate(usize),
-    /// A component of the unit normal of a facet.
-    FacetNormal(usize),
+    /// A component of the unit normal of a facet, over interior facets out of the cell of a side.
+    FacetNormal(usize, Option<Side>),
     /// A function or derivative.
     Jet(Jet),
     /// A number that a later stage knows, by its place in that stage's list.
@@ -113,7 +127,7 @@ impl Scalar {
             Self::Literal(_)
             | Self::Constant(..)
             | Self::Coordinate(_)
-            | Self::FacetNormal(_)
+            | Self::FacetNormal(..)
             | Self::Jet(_)
             | Self::Symbol(_) => Vec::new(),
             Self::Variable(_, _, a) | Self::Negate(a) | Self::Math(_, a) => vec![a],
@@ -195,7 +209,7 @@ impl ScalarGraph {
             Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -252,7 +266,7 @@ impl ScalarGraph {
             Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Add(..)
@@ -336,7 +350,7 @@ impl ScalarGraph {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -383,7 +397,7 @@ impl ScalarGraph {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Add(..)
@@ -447,7 +461,7 @@ impl ScalarGraph {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Symbol(_) => self.insert(node),
             Scalar::Variable(label, component, a) => {
                 let a = operand(a);
@@ -513,7 +527,7 @@ impl ScalarGraph {
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)
                 | Scalar::Jet(_)
-                | Scalar::FacetNormal(_)
+                | Scalar::FacetNormal(..)
                 | Scalar::Symbol(_)
                 | Scalar::Negate(_)
                 | Scalar::Add(..)

@@ -103,7 +103,7 @@ fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
             Scalar::Literal(bits) => bits.value(),
             Scalar::Constant(..)
             | Scalar::Coordinate(_)
-            | Scalar::FacetNormal(_)
+            | Scalar::FacetNormal(..)
             | Scalar::Jet(_)
             | Scalar::Symbol(_) => terminal(node),
             Scalar::Variable(_, _, a) => of(a),
@@ -206,7 +206,7 @@ fn what_is_not_linear_in_the_test_function_is_refused() {
         let mut form = expand(&(integrand * dx())).unwrap();
         let root = form.integrals[0].1;
         let error = linear_terms(&mut form.graph, root).unwrap_err();
-        assert_eq!(error, FormError::NotLinear { place: place.into() });
+        assert_eq!(error, FormError::NotLinear { function: Role::Test, place: place.into() });
     }
     let mut affine = expand(&((&u + &v) * dx())).unwrap();
     let root = affine.integrals[0].1;

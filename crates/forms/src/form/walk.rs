@@ -15,7 +15,11 @@ pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
         | Kind::FacetNormal
         | Kind::Error(_) => Vec::new(),
         Kind::Components(list) => list.iter().collect(),
-        Kind::Unary(_, a) | Kind::Math(_, a) | Kind::Index(a, ..) | Kind::Variable(_, a) => vec![a],
+        Kind::Unary(_, a)
+        | Kind::Math(_, a)
+        | Kind::Index(a, ..)
+        | Kind::Restricted(_, a)
+        | Kind::Variable(_, a) => vec![a],
         Kind::Binary(_, a, b) | Kind::Diff(a, b) => vec![a, b],
         Kind::Gateaux(a, b, c) => vec![a, b, c],
         Kind::Conditional(condition, a, b) => vec![&condition.left, &condition.right, a, b],

@@ -1,6 +1,6 @@
 //! Cells that the inputs of an imported form are on: a perturbed unit mesh, or a given one.
 
-use crate::element::CellShape;
+use crate::element::{CellShape, orientation_of};
 use crate::mesh::Mesh;
 use crate::tabulated::{IntegralType, TabulatedError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -208,25 +208,10 @@ impl<'m> Grid<'m> {
         none_missing(found, words, subdomains, all)
     }
 
-    /// The orientation of a facet in a cell: reflected + 2 * rotations.
+    /// The orientation of a facet in a cell.
     pub(super) fn state(&self, cell: usize, facet: usize) -> i32 {
-        let list = self.cell.facets()[facet];
-        let v: Vec<u32> = list.iter().map(|k| self.vertices(cell)[*k]).collect();
-        // the vertices of a quadrilateral, around it
-        let around = match v[..] {
-            [a, b, c, d] => vec![a, b, d, c],
-            _ => v,
-        };
-        let n = around.len();
-        match n {
-            0 | 1 => 0,
-            2 => i32::from(around[0] > around[1]),
-            _ => {
-                let first = (0..n).min_by_key(|k| around[*k]).unwrap_or(0);
-                let (before, after) = (around[(first + n - 1) % n], around[(first + 1) % n]);
-                2 * first as i32 + i32::from(after > before)
-            }
-        }
+        let vertices: Vec<u32> = self.cell.facets()[facet].iter().map(|k| self.vertices(cell)[*k]).collect();
+        orientation_of(self.cell.entity_shape(self.cell.dim() - 1), &vertices) as i32
     }
 }
 

@@ -18,6 +18,7 @@
 mod arguments;
 mod builder;
 mod entity;
+mod geometry;
 mod graph;
 mod kernel;
 mod locals;
@@ -62,12 +63,20 @@ pub struct LoweringOptions {
     pub degree: Option<usize>,
     /// Polynomial degree of the maps of cells: 1 of straight ones.
     pub geometry_degree: usize,
+    /// What a bilinear form becomes.
+    pub matrix: MatrixResult,
 }
 
 impl LoweringOptions {
-    /// Options that leave the measures as they are.
+    /// Options that leave the measures as they are; bilinear forms become sparse matrices.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), scheme: None, degree: None, geometry_degree: 1 }
+        Self {
+            name: name.into(),
+            scheme: None,
+            degree: None,
+            geometry_degree: 1,
+            matrix: MatrixResult::Sparse,
+        }
     }
 
     /// With rules of a scheme.
@@ -87,6 +96,12 @@ impl LoweringOptions {
     #[must_use]
     pub fn with_geometry_degree(self, geometry_degree: usize) -> Self {
         Self { geometry_degree, ..self }
+    }
+
+    /// For what a bilinear form becomes; [`lower`] takes linear ones.
+    #[must_use]
+    pub fn with_matrix(self, matrix: MatrixResult) -> Self {
+        Self { matrix, ..self }
     }
 }
 
@@ -144,6 +159,10 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
     let coefficients = expanded.graph.coefficients().iter().map(|c| &c.space);
     coefficients.chain(&expanded.test).chain(&expanded.trial).try_for_each(check_lagrange)?;
     form.check_all_cells("`lower`")?;
+    if expanded.trial.is_some() {
+        return Err(FormError::TrialLeft);
+    }
+    let test = expanded.test.ok_or_else(|| FormError::NoTest { term: "the form".into() })?;
     if options.geometry_degree != 1 {
         return Err(FormError::Cells { place: "the geometry of the options" });
     }
@@ -169,7 +188,7 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
             LoweredRole::Constant { constant, component } => {
                 ArgumentRole::Constant(pulled.graph.constants()[*constant].clone(), *component)
             }
-            LoweredRole::Output { .. } => ArgumentRole::Output(pulled.test.clone()),
+            LoweredRole::Output { .. } => ArgumentRole::Output(test.clone()),
             LoweredRole::EntityCount
             | LoweredRole::NonzeroCount { .. }
             | LoweredRole::States { .. }
@@ -193,7 +212,7 @@ pub fn lower(form: &Form, options: &LoweringOptions) -> Result<LoweredForm, Form
         program,
         arguments,
         cell: pulled.cell,
-        test: pulled.test,
+        test,
         form,
         points: lowered.points,
         nodes,
@@ -222,12 +241,13 @@ pub(crate) fn check_lagrange(space: &FunctionSpace) -> Result<(), FormError> {
     Ok(())
 }
 
-/// The tabulated form of a linear form, on any space and cells of any shape: what
-/// [`lower_tabulated`] lowers, and [`lower`] with Lagrange elements on straight simplices.
+/// The tabulated form of a functional, a linear or a bilinear form, on any space and cells of any
+/// shape: what [`lower_tabulated`] lowers, and [`lower`] of linear forms with Lagrange elements on
+/// straight simplices.
 ///
 /// # Errors
-/// A mistake in the form, a trial function left, a form that is not linear in its test function,
-/// derivatives of order above one, an element or a rule that does not exist.
+/// A mistake in the form, a form that is not linear in its arguments, derivatives of order above
+/// one, an element or a rule that does not exist.
 ///
 /// # Source
 /// Rognes et al. 2009 for the Piola maps of forms.

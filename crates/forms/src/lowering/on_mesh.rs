@@ -1,17 +1,20 @@
 //! Forms on any spaces as kernels with the arrays of a mesh.
 
 use super::tabulate::Tabulated;
-use super::{LoweredKernel, LoweredRole, LoweringOptions, TabulatedOptions, lower_tabulated, tabulated_of};
+use super::{
+    LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, lower_tabulated,
+    tabulated_of,
+};
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
-use crate::import::{Array, entities_of};
+use crate::import::{Array, CsrPart, CsrPattern, entities_of};
 use crate::mesh::Mesh;
 use crate::numbering::ComposedNumbering;
-use crate::tabulated::TabulatedForm;
+use crate::tabulated::{IntegralType, TabulatedForm};
 use purlin_interp::{Memory, Value};
 use std::collections::BTreeMap;
 
-/// A linear form on any spaces, lowered, with what its arguments are on a mesh: a kernel for the
-/// integrals over all cells, over the boundary, and over each part of either.
+/// A form on any spaces, lowered, with what its arguments are on a mesh: a kernel for the integrals
+/// over all cells, over the boundary, over the facets between cells, and over each part of them.
 ///
 /// ```
 /// use purlin_forms::element::{CellShape, ElementFamily};
@@ -34,6 +37,28 @@ use std::collections::BTreeMap;
 /// assert!((y[0].abs() - 1.0).abs() < 1e-14 && (y[0] + y[1]).abs() < 1e-14);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// A bilinear form becomes what [`LoweringOptions::with_matrix`] says: the entries of a sparse
+/// matrix, whose rows and columns [`MeshForm::patterns`] gives, a matrix of each entity, or the
+/// diagonal.
+///
+/// ```
+/// use purlin_forms::element::CellShape;
+/// use purlin_forms::form::*;
+/// use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+/// use purlin_forms::mesh::Mesh;
+/// use purlin_interp::interpret;
+///
+/// let space = FunctionSpace::scalar(CellShape::Triangle, 1);
+/// let stiffness = inner(grad(trial(&space)), grad(test(&space))) * dx();
+/// let options = LoweringOptions::new("stiffness").with_matrix(MatrixResult::Cells);
+/// let form = MeshForm::new(&stiffness, &options)?;
+/// let mut memory = form.bind(0, &Mesh::unit_square(1)?, &Inputs::new())?;
+/// interpret(&form.kernels()[0].kernel, &mut memory)?;
+/// let first = &memory.f64s("y").unwrap_or_default()[..9]; // of the first triangle
+/// assert!(first.iter().sum::<f64>().abs() < 1e-15 && (first[0] - 0.5).abs() < 1e-15);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct MeshForm {
     form: Form,
@@ -47,13 +72,16 @@ pub struct MeshForm {
 }
 
 impl MeshForm {
-    /// Lowers a linear form.
+    /// Lowers a functional, a linear or a bilinear form.
     ///
     /// # Errors
     /// As [`tabulate`](super::tabulate) and [`lower_tabulated`].
     pub fn new(form: &Form, options: &LoweringOptions) -> Result<Self, FormError> {
         let (form, pulled, Tabulated { form: tabulated, spaces }) = tabulated_of(form, options)?;
-        let kernels = lower_tabulated(&tabulated, &TabulatedOptions::default())?;
+        let kernels = lower_tabulated(
+            &tabulated,
+            &TabulatedOptions { matrix: options.matrix, ..TabulatedOptions::default() },
+        )?;
         let coefficients = pulled.graph.coefficients().iter().map(|c| Coefficient::clone(c)).collect();
         let constants = pulled.graph.constants().iter().map(|c| Constant::clone(c)).collect();
         Ok(Self { form, tabulated, kernels, spaces, coefficients, constants })
@@ -72,7 +100,8 @@ impl MeshForm {
     }
 
     /// The kernels, one for the integrals over the same part of the mesh, in the order in which
-    /// the form has the parts first. Each adds to the result.
+    /// the form has the parts first. Each adds to the result; matrices of entities are those of each
+    /// kernel.
     #[must_use]
     pub fn kernels(&self) -> &[LoweredKernel] {
         &self.kernels
@@ -97,6 +126,78 @@ impl MeshForm {
     /// ([`Inputs::nodes`]), which belong to [`lower`](super::lower), cells that are not those of
     /// the form or curved otherwise, no entity with the tag of a measure, numbers beyond 32 bits.
     pub fn bind(&self, kernel: usize, mesh: &Mesh, inputs: &Inputs) -> Result<Memory, FormError> {
+        let patterns = if self.is_sparse() { self.patterns(mesh)? } else { Vec::new() };
+        self.bind_to(kernel, mesh, inputs, &patterns)
+    }
+
+    /// Whether the result is the entries of a sparse matrix.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        self.tabulated.rank == 2 && self.kernels.iter().all(|k| k.matrix == MatrixResult::Sparse)
+    }
+
+    /// The pattern of the matrix of a bilinear form on a mesh, with the places of the matrices of
+    /// each kernel's entities: the same rows and columns for all of them.
+    ///
+    /// # Errors
+    /// As [`MeshForm::bind`]; a form that is not bilinear.
+    pub fn patterns(&self, mesh: &Mesh) -> Result<Vec<CsrPattern>, FormError> {
+        let refused = |e: &dyn std::fmt::Display| FormError::Discretisation(e.to_string());
+        let Some([test, trial]) = self.tabulated.outputs.first().map(|o| &o.spaces[..]) else {
+            let found = match self.tabulated.rank {
+                0 => "a functional",
+                _ => "a linear form",
+            };
+            return Err(refused(&format!("the pattern of a matrix: found {found}, needed a bilinear form")));
+        };
+        let (test, trial) = (*test, *trial);
+        let numberings = [numbering(mesh, &self.spaces[test])?, numbering(mesh, &self.spaces[trial])?];
+        let blocks = [self.tabulated.spaces[test].block, self.tabulated.spaces[trial].block];
+        let mut parts = Vec::new();
+        for kernel in &self.kernels {
+            let entities = entities_of(mesh, kernel).map_err(|e| refused(&e))?;
+            let cells = cells_of(&entities, mesh.n_cells());
+            let numbers = |k: usize| -> Vec<i32> {
+                let (numbering, block) = (&numberings[k], blocks[k] as i32);
+                let dofs = cells.iter().flat_map(|cell| numbering.cell(*cell));
+                dofs.flat_map(|dof| (0..block).map(move |c| dof * block + c)).collect()
+            };
+            let extents = [0, 1].map(|k| sides(kernel) * numberings[k].dofs_per_cell() * blocks[k]);
+            parts.push((extents, numbers(0), numbers(1)));
+        }
+        let parts: Vec<CsrPart<'_>> = parts
+            .iter()
+            .map(|(extents, rows, columns)| CsrPart { extents: *extents, rows, columns })
+            .collect();
+        let size = |k: usize| numberings[k].n_dofs() * blocks[k];
+        CsrPattern::joint(size(0), size(1), &parts).map_err(|e| refused(&e))
+    }
+
+    /// Number of columns of the matrix of a bilinear form on a mesh; 0 of other forms.
+    ///
+    /// # Errors
+    /// A mesh that the trial function's space has no numbering on.
+    pub fn n_columns(&self, mesh: &Mesh) -> Result<usize, FormError> {
+        match self.tabulated.outputs.first().map(|o| &o.spaces[..]) {
+            Some([_, trial]) => {
+                Ok(numbering(mesh, &self.spaces[*trial])?.n_dofs() * self.tabulated.spaces[*trial].block)
+            }
+            Some(_) | None => Ok(0),
+        }
+    }
+
+    /// As [`MeshForm::bind`], with the [patterns](MeshForm::patterns) of the matrix on the mesh, which
+    /// need not be computed again; without any for other results.
+    ///
+    /// # Errors
+    /// As [`MeshForm::bind`].
+    pub fn bind_to(
+        &self,
+        kernel: usize,
+        mesh: &Mesh,
+        inputs: &Inputs,
+        patterns: &[CsrPattern],
+    ) -> Result<Memory, FormError> {
         let cell = self.tabulated.cell;
         if mesh.shape() != cell {
             return Err(FormError::MixedCells { first: cell, second: mesh.shape() });
@@ -114,7 +215,8 @@ impl MeshForm {
         let numberings = self.spaces.iter().map(|space| numbering(mesh, space));
         let numberings: Vec<ComposedNumbering> = numberings.collect::<Result<_, _>>()?;
         let entities = entities_of(mesh, lowered).map_err(|e| FormError::Discretisation(e.to_string()))?;
-        let given = OnMesh { mesh, inputs, numberings, entities };
+        let pattern = patterns.get(kernel);
+        let given = OnMesh { mesh, inputs, numberings, entities, lowered, pattern };
         let mut memory = Memory::new();
         for argument in &lowered.arguments {
             self.bind_one(&mut memory, &argument.name, argument.role, &given)?;
@@ -147,7 +249,7 @@ impl MeshForm {
         role: LoweredRole,
         given: &OnMesh<'_>,
     ) -> Result<(), FormError> {
-        let OnMesh { mesh, inputs, numberings, entities } = given;
+        let OnMesh { mesh, inputs, numberings, entities, pattern, .. } = given;
         match role {
             LoweredRole::CellCount => memory.set_param(name, mesh.n_cells() as i64),
             LoweredRole::DofCount { space: 0 } => memory.set_param(name, given.n_nodes() as i64),
@@ -172,13 +274,10 @@ impl MeshForm {
                 memory.set(name, inputs.get_constant(&self.constants[constant])?[component]);
             }
             LoweredRole::Output { output } => {
-                let space = self.tabulated.outputs[output].spaces[0];
-                let n = numberings[space].n_dofs() * self.tabulated.spaces[space].block;
-                memory.set(name, Value::F64(vec![0.0; n]));
+                memory.set(name, Value::F64(vec![0.0; self.result_size(output, given)]));
             }
             LoweredRole::EntityCount => {
-                let n = entities.values().next().map_or(0, |array| array.shape[0]);
-                memory.set_param(name, n as i64);
+                memory.set_param(name, cells_of(entities, 0).len() as i64 / sides(given.lowered) as i64);
             }
             LoweredRole::EntityCells => {
                 let cells = entities.get("listed_cells").or(entities.get("facet_cells"));
@@ -187,11 +286,37 @@ impl MeshForm {
             LoweredRole::LocalFacets => {
                 memory.set(name, entities.get("local_facets").ok_or_else(|| unknown(name))?.values.clone());
             }
-            LoweredRole::NonzeroCount { .. } | LoweredRole::FacetStates | LoweredRole::Positions { .. } => {
-                return Err(unknown(name));
+            LoweredRole::FacetStates => {
+                memory.set(name, entities.get("facet_states").ok_or_else(|| unknown(name))?.values.clone());
+            }
+            LoweredRole::NonzeroCount { .. } => {
+                let pattern = pattern.ok_or_else(|| unknown(name))?;
+                memory.set_param(name, pattern.columns.len() as i64);
+            }
+            LoweredRole::Positions { .. } => {
+                memory.set(name, pattern.ok_or_else(|| unknown(name))?.positions.clone());
             }
         }
         Ok(())
+    }
+
+    /// Number of entries of a result.
+    fn result_size(&self, output: usize, given: &OnMesh<'_>) -> usize {
+        let block = |space: usize| self.tabulated.spaces[space].block;
+        if let Some(space) = given.lowered.result_space(&self.tabulated, output) {
+            return given.numberings[space].n_dofs() * block(space);
+        }
+        if let Some(pattern) = given.pattern {
+            return pattern.columns.len();
+        }
+        let spaces = &self.tabulated.outputs[output].spaces;
+        if spaces.is_empty() {
+            return 1; // a functional
+        }
+        let sides = sides(given.lowered);
+        let entities = cells_of(&given.entities, given.mesh.n_cells()).len() / sides;
+        let extent = |space: &usize| sides * self.tabulated.spaces[*space].columns * block(*space);
+        entities * spaces.iter().map(extent).product::<usize>()
     }
 }
 
@@ -203,6 +328,9 @@ struct OnMesh<'a> {
     numberings: Vec<ComposedNumbering>,
     /// The arrays of the entities of the kernel.
     entities: BTreeMap<String, Array>,
+    lowered: &'a LoweredKernel,
+    /// Of a sparse matrix.
+    pattern: Option<&'a CsrPattern>,
 }
 
 impl OnMesh<'_> {
@@ -212,7 +340,23 @@ impl OnMesh<'_> {
 }
 
 fn unknown(name: &str) -> FormError {
-    FormError::Bug(format!("`{name}` stands for nothing of a linear form over cells or boundary facets"))
+    FormError::Bug(format!("`{name}` stands for nothing on the entities of its kernel"))
+}
+
+/// How many cells an entity of a kernel has.
+fn sides(kernel: &LoweredKernel) -> usize {
+    match kernel.over {
+        IntegralType::Cell | IntegralType::ExteriorFacet => 1,
+        IntegralType::InteriorFacet => 2,
+    }
+}
+
+/// The cells of the entities, both of an interior facet; without a list all of them.
+fn cells_of(entities: &BTreeMap<String, Array>, n_cells: usize) -> Vec<usize> {
+    match entities.get("listed_cells").or(entities.get("facet_cells")).map(|a| &a.values) {
+        Some(Value::I32(list)) => list.iter().map(|cell| *cell as usize).collect(),
+        Some(_) | None => (0..n_cells).collect(),
+    }
 }
 
 fn numbering(mesh: &Mesh, space: &FunctionSpace) -> Result<ComposedNumbering, FormError> {

@@ -1,14 +1,17 @@
 //! From physical to reference coordinates: integrands in terms of what the kernel computes.
 
+use super::entity::{side_index, side_suffix};
+use super::geometry::{FacetGeometry, Geometry};
 use crate::element::{CellShape, Pullback};
 use crate::form::{
-    ExpandedForm, Field, FormError, FunctionSpace, Jet, MathFunction, Measure, Region, Scalar, ScalarGraph,
-    ScalarId, linear_terms, tensor,
+    ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Region, Role, Scalar, ScalarGraph, ScalarId,
+    tensor, terms_in,
 };
+use crate::tabulated::Side;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// A number that the kernel computes per cell or point.
+/// A number that the kernel computes per cell or point; over interior facets, of the cell on a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Symbol {
     /// A coordinate of a vertex of the cell: vertex, axis.
@@ -25,36 +28,48 @@ pub(super) enum Symbol {
 }
 
 impl Symbol {
-    /// The symbol's number in a graph, for cells of dimension `dim`.
-    pub(super) fn place(self, dim: usize) -> usize {
-        match self {
+    /// How many there are of one cell of dimension `dim`.
+    fn count(dim: usize) -> usize {
+        (dim + 1) * dim + 2 + dim * dim + dim
+    }
+
+    /// The symbol's number in a graph, for the cell of dimension `dim` on a side.
+    pub(super) fn place(self, dim: usize, side: Option<Side>) -> usize {
+        let start = match side {
+            None => 0,
+            Some(_) => Self::count(dim) * (1 + side_index(side)),
+        };
+        let own = match self {
             Self::Vertex(vertex, axis) => vertex * dim + axis,
             Self::Measure => (dim + 1) * dim,
             Self::Weight => (dim + 1) * dim + 1,
             Self::Jacobian(physical, reference) => (dim + 1) * dim + 2 + physical * dim + reference,
             Self::ReferenceNormal(axis) => (dim + 1) * dim + 2 + dim * dim + axis,
-        }
+        };
+        start + own
     }
 
-    /// The symbol of a number.
-    pub(super) fn from_place(place: usize, dim: usize) -> Self {
-        match place.checked_sub((dim + 1) * dim) {
+    /// The symbol of a number, and the side of its cell.
+    pub(super) fn from_place(place: usize, dim: usize) -> (Self, Option<Side>) {
+        let (block, place) = (place / Self::count(dim), place % Self::count(dim));
+        let side = [None, Some(Side::Plus), Some(Side::Minus)].get(block).copied().flatten();
+        let symbol = match place.checked_sub((dim + 1) * dim) {
             None => Self::Vertex(place / dim, place % dim),
             Some(0) => Self::Measure,
             Some(1) => Self::Weight,
             Some(entry) if entry - 2 < dim * dim => Self::Jacobian((entry - 2) / dim, (entry - 2) % dim),
             Some(entry) => Self::ReferenceNormal(entry - 2 - dim * dim),
-        }
+        };
+        (symbol, side)
     }
 }
 
-/// One term of the quadrature stage: `y[i, component] += table[q, i] * factor`.
-#[derive(Clone, Copy, Debug)]
+/// One term of the quadrature stage: `y[i, component] += table[q, i] * factor` of a linear form.
+#[derive(Clone, Debug)]
 pub(super) struct Term {
-    /// Component of the test function.
-    pub(super) component: usize,
-    /// Reference axis of the derivative of its basis functions; none for their values.
-    pub(super) axis: Option<usize>,
+    /// The basis functions of each argument, the test function first, as their reference values and
+    /// derivatives.
+    pub(super) arguments: Vec<Jet>,
     /// What they are multiplied by.
     pub(super) factor: ScalarId,
 }
@@ -71,38 +86,59 @@ pub(super) struct PulledForm {
     pub(super) cell: CellShape,
     /// Polynomial degree of the maps of cells.
     pub(super) geometry_degree: usize,
-    pub(super) test: FunctionSpace,
+    /// The spaces of its arguments, that of the test function first.
+    pub(super) arguments: Vec<FunctionSpace>,
     pub(super) graph: ScalarGraph,
     /// Geometric quantities that get names of their own.
     pub(super) named: BTreeMap<ScalarId, String>,
-    /// `det J`.
-    pub(super) determinant: ScalarId,
+    /// `det J`, of the cell on a side where there are two.
+    pub(super) determinants: BTreeMap<Option<Side>, ScalarId>,
     pub(super) integrals: Vec<PulledIntegral>,
+}
+
+/// The side whose cell measures the pieces of an entity.
+pub(super) fn measured_side(region: Region) -> Option<Side> {
+    match region {
+        Region::Cells | Region::BoundaryFacets => None,
+        Region::InteriorFacets => Some(Side::Plus),
+    }
 }
 
 /// Pulls a form back to the reference cell.
 ///
 /// # Errors
-/// A trial function left, no test function, a form that is not linear, derivatives of order 2.
+/// A trial function alone, a form that is not linear in its arguments, derivatives of order 2.
 pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
-    if form.trial.is_some() {
-        return Err(FormError::TrialLeft);
-    }
-    let test = form.test.clone().ok_or_else(|| FormError::NoTest { term: "the form".into() })?;
+    let arguments: Vec<FunctionSpace> = match (&form.test, &form.trial) {
+        (None, Some(_)) => return Err(FormError::TrialAlone),
+        (test, trial) => test.iter().chain(trial).cloned().collect(),
+    };
+    let roles = [Role::Test, Role::Trial].into_iter().take(arguments.len());
     let degrees = form.quadrature_degrees();
     let mut split = Vec::new();
     for ((measure, root), degree) in form.integrals.clone().into_iter().zip(degrees) {
-        split.push((measure, degree, linear_terms(&mut form.graph, root)?));
+        let mut terms = vec![(Vec::new(), root)];
+        for role in roles.clone() {
+            let mut finer = Vec::new();
+            for (jets, factor) in terms {
+                for (jet, factor) in terms_in(&mut form.graph, factor, role)? {
+                    finer.push(([&jets[..], &[jet]].concat(), factor));
+                }
+            }
+            terms = finer;
+        }
+        split.push((measure, degree, terms));
     }
     let mut pull = Pull::new(form.cell, form.is_affine(), &form.graph);
     let mut integrals = Vec::new();
     for (measure, degree, terms) in split {
-        let terms = pull.terms(&terms, &test, measure.region())?;
+        let terms = pull.terms(terms, &arguments, measure.region())?;
         integrals.push(PulledIntegral { measure, degree, terms });
     }
-    let (graph, named, determinant) = (pull.graph, pull.named, pull.determinant);
+    let determinants = pull.geometries.iter().map(|(side, g)| (*side, g.determinant)).collect();
+    let (graph, named) = (pull.graph, pull.named);
     let (cell, geometry_degree) = (form.cell, form.geometry_degree);
-    Ok(PulledForm { cell, geometry_degree, test, graph, named, determinant, integrals })
+    Ok(PulledForm { cell, geometry_degree, arguments, graph, named, determinants, integrals })
 }
 
 struct Pull<'a> {
@@ -112,25 +148,9 @@ struct Pull<'a> {
     source: &'a ScalarGraph,
     graph: ScalarGraph,
     named: BTreeMap<ScalarId, String>,
-    determinant: ScalarId,
-    /// J, [physical axis, reference axis].
-    jacobian: Vec<ScalarId>,
-    /// `1 / det J`.
-    reciprocal: ScalarId,
-    /// Inverse of J, [reference axis, physical axis].
-    inverse: Vec<ScalarId>,
+    /// Of the cell, or of those on both sides.
+    geometries: BTreeMap<Option<Side>, Geometry>,
     moved: HashMap<ScalarId, ScalarId>,
-    facet: Option<FacetGeometry>,
-}
-
-/// What the derivative of the map of a cell makes of the normal of a reference facet.
-#[derive(Clone)]
-struct FacetGeometry {
-    /// The unit normal.
-    normal: Vec<ScalarId>,
-    /// Length of the reference normal's image `J^-T n`, by which facets are stretched more than
-    /// cells.
-    stretch: ScalarId,
 }
 
 impl<'a> Pull<'a> {
@@ -138,36 +158,7 @@ impl<'a> Pull<'a> {
         let dim = cell.dim();
         let mut graph = ScalarGraph::default();
         let mut named = BTreeMap::new();
-        let symbol = |graph: &mut ScalarGraph, s: Symbol| graph.insert(Scalar::Symbol(s.place(dim)));
-        let mut jacobian = Vec::new();
-        for (i, k) in (0..dim).flat_map(|i| (0..dim).map(move |k| (i, k))) {
-            let entry = if is_affine {
-                let (end, start) =
-                    (symbol(&mut graph, Symbol::Vertex(k + 1, i)), symbol(&mut graph, Symbol::Vertex(0, i)));
-                graph.subtract(end, start)
-            } else {
-                symbol(&mut graph, Symbol::Jacobian(i, k))
-            };
-            named.insert(entry, format!("jac_{i}{k}"));
-            jacobian.push(entry);
-        }
-        let determinant = tensor::determinant(&mut graph, &jacobian, dim);
-        named.insert(determinant, "det_jac".into());
-        let one = graph.literal(1.0);
-        let reciprocal = graph.divide(one, determinant);
-        named.insert(reciprocal, "rec_det".into());
-        let mut inverse = Vec::new();
-        for (k, i) in (0..dim).flat_map(|k| (0..dim).map(move |i| (k, i))) {
-            let cofactor = tensor::cofactor(&mut graph, &jacobian, dim, i, k);
-            let entry = graph.multiply(cofactor, reciprocal);
-            named.insert(entry, format!("inv_{k}{i}"));
-            inverse.push(entry);
-        }
-        // A negated difference is the difference the other way round: one name for it, too.
-        for (entry, name) in named.clone() {
-            let negated = graph.negate(entry);
-            named.entry(negated).or_insert_with(|| format!("neg_{name}"));
-        }
+        let geometry = Geometry::new(&mut graph, &mut named, dim, is_affine, None);
         // `source` numbers coefficients and constants; the copy keeps the numbers.
         for coefficient in source.coefficients() {
             graph.coefficient(coefficient);
@@ -175,50 +166,31 @@ impl<'a> Pull<'a> {
         for constant in source.constants() {
             graph.constant(constant);
         }
-        Self {
-            dim,
-            is_affine,
-            source,
-            graph,
-            named,
-            determinant,
-            jacobian,
-            reciprocal,
-            inverse,
-            moved: HashMap::new(),
-            facet: None,
-        }
+        let geometries = BTreeMap::from([(None, geometry)]);
+        Self { dim, is_affine, source, graph, named, geometries, moved: HashMap::new() }
     }
 
-    fn symbol(&mut self, symbol: Symbol) -> ScalarId {
-        self.graph.insert(Scalar::Symbol(symbol.place(self.dim)))
+    /// The geometry of the cell on a side.
+    fn geometry(&mut self, side: Option<Side>) -> &mut Geometry {
+        let (graph, named, dim, is_affine) = (&mut self.graph, &mut self.named, self.dim, self.is_affine);
+        self.geometries.entry(side).or_insert_with(|| Geometry::new(graph, named, dim, is_affine, side))
     }
 
-    /// The geometry of a facet: `n = J^-T m / |J^-T m|` for the outward normal `m` of the reference
-    /// facet, also where `det J` is negative.
-    fn facet(&mut self) -> FacetGeometry {
-        if let Some(known) = &self.facet {
-            return known.clone();
-        }
-        let dim = self.dim;
-        let reference: Vec<ScalarId> = (0..dim).map(|k| self.symbol(Symbol::ReferenceNormal(k))).collect();
-        let mut image = Vec::new();
-        for i in 0..dim {
-            let products =
-                (0..dim).map(|k| self.graph.multiply(self.inverse[k * dim + i], reference[k])).collect();
-            image.push(tensor::sum(&mut self.graph, products));
-        }
-        let squares = image.iter().map(|x| self.graph.multiply(*x, *x)).collect();
-        let square = tensor::sum(&mut self.graph, squares);
-        let stretch = self.graph.math(MathFunction::Sqrt, square);
-        self.named.insert(stretch, "stretch".into());
-        let mut normal = Vec::new();
-        for (i, x) in image.iter().enumerate() {
-            let component = self.graph.divide(*x, stretch);
-            self.named.insert(component, format!("normal_{i}"));
-            normal.push(component);
-        }
-        self.facet.insert(FacetGeometry { normal, stretch }).clone()
+    fn symbol(&mut self, symbol: Symbol, side: Option<Side>) -> ScalarId {
+        self.graph.insert(Scalar::Symbol(symbol.place(self.dim, side)))
+    }
+
+    /// An entry of the inverse of the Jacobian: reference axis, physical axis.
+    fn inverse(&mut self, side: Option<Side>, reference: usize, physical: usize) -> ScalarId {
+        let place = reference * self.dim + physical;
+        self.geometry(side).inverse[place]
+    }
+
+    fn facet(&mut self, side: Option<Side>) -> FacetGeometry {
+        let mut geometry = self.geometry(side).clone();
+        let facet = geometry.facet(&mut self.graph, &mut self.named, self.dim);
+        self.geometries.insert(side, geometry);
+        facet
     }
 
     /// The node with physical derivatives written in reference derivatives.
@@ -228,7 +200,7 @@ impl<'a> Pull<'a> {
             let moved = match self.source.node(id) {
                 Scalar::Jet(jet) => self.jet(&jet)?,
                 Scalar::Power(a, b) => self.power(self.moved[&a], self.moved[&b]),
-                Scalar::FacetNormal(axis) => self.facet().normal[axis],
+                Scalar::FacetNormal(axis, side) => self.facet(side).normal[axis],
                 other @ (Scalar::Literal(_)
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)
@@ -260,7 +232,7 @@ impl<'a> Pull<'a> {
         self.check_constant_piola(jet.order() == 1)?;
         let terms = range.clone().map(|component| {
             let reference = self.derivative(&Jet { component, ..*jet });
-            let entry = self.piola(pullback, jet.component - range.start, component - range.start);
+            let entry = self.piola(pullback, jet.side, jet.component - range.start, component - range.start);
             self.graph.multiply(entry, reference)
         });
         let terms = terms.collect();
@@ -277,7 +249,8 @@ impl<'a> Pull<'a> {
         let value = Jet { derivative: [0; 3], ..*jet };
         let terms = (0..self.dim).map(|k| {
             let reference = self.graph.insert(Scalar::Jet(value.differentiated(k)));
-            self.graph.multiply(self.inverse[k * self.dim + j], reference)
+            let entry = self.inverse(jet.side, k, j);
+            self.graph.multiply(entry, reference)
         });
         let terms = terms.collect();
         let sum = tensor::sum(&mut self.graph, terms);
@@ -290,20 +263,29 @@ impl<'a> Pull<'a> {
     fn pullback(&self, jet: &Jet) -> (Pullback, Range<usize>) {
         let maps = match jet.field {
             Field::Coefficient(k) => self.source.coefficients()[k].space.pullbacks(),
-            Field::Trial | Field::Test => Vec::new(),
+            Field::Trial | Field::Test => Vec::new(), // arguments are pulled back as terms
         };
         let found = maps.into_iter().find(|(_, range)| range.contains(&jet.component));
         found.unwrap_or((Pullback::Identity, jet.component..jet.component + 1))
     }
 
     /// The entry of the matrix that maps reference values: `J / det J` or `J^-T`.
-    fn piola(&mut self, pullback: Pullback, physical: usize, reference: usize) -> ScalarId {
+    fn piola(
+        &mut self,
+        pullback: Pullback,
+        side: Option<Side>,
+        physical: usize,
+        reference: usize,
+    ) -> ScalarId {
         match pullback {
             Pullback::Identity => self.graph.literal(f64::from(u8::from(physical == reference))),
             Pullback::ContravariantPiola => {
-                self.graph.multiply(self.jacobian[physical * self.dim + reference], self.reciprocal)
+                let place = physical * self.dim + reference;
+                let geometry = self.geometry(side);
+                let (entry, reciprocal) = (geometry.jacobian[place], geometry.reciprocal);
+                self.graph.multiply(entry, reciprocal)
             }
-            Pullback::CovariantPiola => self.inverse[reference * self.dim + physical],
+            Pullback::CovariantPiola => self.inverse(side, reference, physical),
         }
     }
 
@@ -327,14 +309,14 @@ impl<'a> Pull<'a> {
         }
     }
 
-    /// `u` of scalars, `u1` of vectors.
+    /// `u` of scalars, `u1` of vectors; with the side, where there are two.
     fn component_name(&self, jet: &Jet) -> String {
-        let name = self.function_name(jet);
+        let (name, side) = (self.function_name(jet), side_suffix(jet.side));
         match jet.field {
             Field::Coefficient(k) if self.source.coefficients()[k].space.is_vector() => {
-                format!("{name}{}", jet.component)
+                format!("{name}{}{side}", jet.component)
             }
-            Field::Coefficient(_) | Field::Trial | Field::Test => name.to_owned(),
+            Field::Coefficient(_) | Field::Trial | Field::Test => format!("{name}{side}"),
         }
     }
 
@@ -373,28 +355,42 @@ impl<'a> Pull<'a> {
         }
     }
 
-    /// Factors of the values and reference derivatives of the test function's basis.
+    /// What is added up at a point: factors of the reference values and derivatives of the basis
+    /// functions of all arguments, from those of physical ones.
     fn terms(
         &mut self,
-        terms: &BTreeMap<Jet, ScalarId>,
-        test: &FunctionSpace,
+        mut terms: Vec<(Vec<Jet>, ScalarId)>,
+        arguments: &[FunctionSpace],
         region: Region,
     ) -> Result<Vec<Term>, FormError> {
-        let mut physical: BTreeMap<(usize, Option<usize>), ScalarId> = BTreeMap::new();
-        let mut ordered: Vec<(&Jet, &ScalarId)> = terms.iter().collect();
-        ordered.sort_by_key(|(jet, _)| (jet.component, jet.order(), jet.axis()));
-        for (jet, factor) in ordered {
-            if jet.order() > 1 {
+        let key = |jet: &Jet| (jet.side, jet.component, jet.order(), jet.axis());
+        terms.sort_by_key(|(jets, _)| jets.iter().map(key).collect::<Vec<_>>());
+        for (jets, factor) in &mut terms {
+            if let Some(jet) = jets.iter().find(|jet| jet.order() > 1) {
                 return Err(self.order_error(jet));
             }
-            let factor = self.node(*factor)?;
-            physical.insert((jet.component, jet.axis()), factor);
+            *factor = self.node(*factor)?;
         }
-        let (weight, measure) = (self.symbol(Symbol::Weight), self.symbol(Symbol::Measure));
+        let scale = self.scale(region);
+        if arguments.is_empty() {
+            let scaled = |(arguments, factor)| Term { arguments, factor: self.graph.multiply(factor, scale) };
+            return Ok(terms.into_iter().map(scaled).collect());
+        }
+        for (place, space) in arguments.iter().enumerate().rev() {
+            let scale = (place == 0).then_some(scale);
+            terms = self.pull_argument(terms, place, space, scale)?;
+        }
+        Ok(terms.into_iter().map(|(arguments, factor)| Term { arguments, factor }).collect())
+    }
+
+    /// The weight of a point, times what a piece of the entity is larger than that of the reference.
+    fn scale(&mut self, region: Region) -> ScalarId {
+        let side = measured_side(region);
+        let (weight, measure) = (self.symbol(Symbol::Weight, None), self.symbol(Symbol::Measure, side));
         let measure = match region {
             Region::Cells => measure,
-            Region::BoundaryFacets => {
-                let stretch = self.facet().stretch;
+            Region::BoundaryFacets | Region::InteriorFacets => {
+                let stretch = self.facet(side).stretch;
                 let measure = self.graph.multiply(measure, stretch);
                 self.named.insert(measure, "facet_measure".into());
                 measure
@@ -402,63 +398,101 @@ impl<'a> Pull<'a> {
         };
         let scale = self.graph.multiply(weight, measure);
         self.named.insert(scale, "scale".into());
+        scale
+    }
+
+    /// Terms in reference values and derivatives of one argument, where they were in physical ones;
+    /// those of the others stay.
+    fn pull_argument(
+        &mut self,
+        terms: Vec<(Vec<Jet>, ScalarId)>,
+        place: usize,
+        space: &FunctionSpace,
+        scale: Option<ScalarId>,
+    ) -> Result<Vec<(Vec<Jet>, ScalarId)>, FormError> {
+        // by the side of this argument and the other ones
+        let mut groups: Vec<(Vec<Jet>, Physical)> = Vec::new();
+        for (jets, factor) in terms {
+            let mut others = jets;
+            let own = others[place];
+            others[place] = Jet { component: 0, derivative: [0; 3], ..own };
+            let entry = ((own.component, own.axis()), factor);
+            match groups.iter_mut().find(|(key, _)| *key == others) {
+                Some((_, physical)) => drop(physical.insert(entry.0, entry.1)),
+                None => groups.push((others, Physical::from([entry]))),
+            }
+        }
         let mut pulled = Vec::new();
-        let dim = self.dim;
-        for (pullback, range) in test.pullbacks() {
-            for (component, axis) in range.clone().flat_map(|c| axes(dim).map(move |axis| (c, axis))) {
-                let factor = match pullback {
-                    Pullback::Identity => self.pulled(&physical, component, axis),
-                    Pullback::ContravariantPiola | Pullback::CovariantPiola => {
-                        let mut products = Vec::new();
-                        for from in range.clone() {
-                            let Some(factor) = self.pulled(&physical, from, axis) else { continue };
-                            self.check_constant_piola(axis.is_some())?;
-                            let entry = self.piola(pullback, from - range.start, component - range.start);
-                            products.push(self.graph.multiply(entry, factor));
-                        }
-                        (!products.is_empty()).then(|| tensor::sum(&mut self.graph, products))
-                    }
-                };
-                let Some(factor) = factor else { continue };
-                let factor = self.graph.multiply(factor, scale);
+        for (key, physical) in groups {
+            let side = key[place].side;
+            for (component, axis, factor) in self.pulled_terms(&physical, space, side)? {
+                let factor = scale.map_or(factor, |scale| self.graph.multiply(factor, scale));
                 if !self.graph.is_zero(factor) {
-                    pulled.push(Term { component, axis, factor });
+                    let mut jets = key.clone();
+                    let value = Jet { component, ..jets[place] };
+                    jets[place] = axis.map_or(value, |axis| value.differentiated(axis));
+                    pulled.push((jets, factor));
                 }
             }
         }
         Ok(pulled)
     }
 
+    /// Component, reference axis and factor of the values and derivatives of an argument.
+    fn pulled_terms(
+        &mut self,
+        physical: &Physical,
+        space: &FunctionSpace,
+        side: Option<Side>,
+    ) -> Result<Vec<(usize, Option<usize>, ScalarId)>, FormError> {
+        let mut pulled = Vec::new();
+        let dim = self.dim;
+        for (pullback, range) in space.pullbacks() {
+            for (component, axis) in range.clone().flat_map(|c| axes(dim).map(move |axis| (c, axis))) {
+                let factor = match pullback {
+                    Pullback::Identity => self.pulled(physical, side, component, axis),
+                    Pullback::ContravariantPiola | Pullback::CovariantPiola => {
+                        let mut products = Vec::new();
+                        for from in range.clone() {
+                            let Some(factor) = self.pulled(physical, side, from, axis) else { continue };
+                            self.check_constant_piola(axis.is_some())?;
+                            let (from, to) = (from - range.start, component - range.start);
+                            let entry = self.piola(pullback, side, from, to);
+                            products.push(self.graph.multiply(entry, factor));
+                        }
+                        (!products.is_empty()).then(|| tensor::sum(&mut self.graph, products))
+                    }
+                };
+                pulled.extend(factor.map(|factor| (component, axis, factor)));
+            }
+        }
+        Ok(pulled)
+    }
+
     /// What the value or reference derivative of a component, mapped by the identity, is multiplied
-    /// by.
+    /// by: of derivatives `sum over j of inverse[k, j] * factor[j]`, as
+    /// `∂_j v = sum over k of inverse[k, j] * ∂^_k v`.
     fn pulled(
         &mut self,
-        physical: &BTreeMap<(usize, Option<usize>), ScalarId>,
+        physical: &Physical,
+        side: Option<Side>,
         component: usize,
         axis: Option<usize>,
     ) -> Option<ScalarId> {
-        match axis {
-            None => physical.get(&(component, None)).copied(),
-            Some(k) => self.pulled_axis(physical, component, k),
-        }
-    }
-
-    /// `sum over j of inverse[k, j] * factor[j]`: `∂_j v = sum over k of inverse[k, j] * ∂^_k v`.
-    fn pulled_axis(
-        &mut self,
-        physical: &BTreeMap<(usize, Option<usize>), ScalarId>,
-        component: usize,
-        k: usize,
-    ) -> Option<ScalarId> {
+        let Some(k) = axis else { return physical.get(&(component, None)).copied() };
         let mut products = Vec::new();
         for j in 0..self.dim {
             if let Some(factor) = physical.get(&(component, Some(j))) {
-                products.push(self.graph.multiply(self.inverse[k * self.dim + j], *factor));
+                let entry = self.inverse(side, k, j);
+                products.push(self.graph.multiply(entry, *factor));
             }
         }
         (!products.is_empty()).then(|| tensor::sum(&mut self.graph, products))
     }
 }
+
+/// What the physical values and derivatives of an argument are multiplied by: component, axis.
+type Physical = BTreeMap<(usize, Option<usize>), ScalarId>;
 
 /// The value, and the derivative by each reference axis.
 fn axes(dim: usize) -> impl Iterator<Item = Option<usize>> {

@@ -1,6 +1,6 @@
 //! Where an integral is sampled: on the reference cell, or on each of its facets.
 
-use crate::element::CellShape;
+use crate::element::{CellShape, n_orientations, oriented_point};
 use crate::form::{FormError, Measure, Region};
 use crate::quadrature::rule;
 
@@ -13,6 +13,8 @@ pub(super) struct Samples {
     pub(super) places: Vec<f64>,
     /// Number of facets, if the rule is one of facets.
     facets: Option<usize>,
+    /// Number of orientations of a facet, if it lies between two cells.
+    permutations: Option<usize>,
 }
 
 impl Samples {
@@ -30,17 +32,27 @@ impl Samples {
         match measure.region() {
             Region::Cells => {
                 let (points, weights) = of(cell)?;
-                Ok(Self { places: points.concat(), points, weights, facets: None })
+                Ok(Self { places: points.concat(), points, weights, facets: None, permutations: None })
             }
-            Region::BoundaryFacets => {
-                let (points, weights) = match cell.entity_shape(cell.dim() - 1) {
+            region @ (Region::BoundaryFacets | Region::InteriorFacets) => {
+                let shape = cell.entity_shape(cell.dim() - 1);
+                let (points, weights) = match shape {
                     Some(shape) => of(shape)?,
                     None => (vec![Vec::new()], vec![1.0]), // a vertex
                 };
-                let facets = 0..cell.facets().len();
-                let places =
-                    facets.clone().flat_map(|f| points.iter().flat_map(move |p| on_facet(cell, f, p)));
-                Ok(Self { places: places.collect(), points, weights, facets: Some(facets.len()) })
+                let permutations = (region == Region::InteriorFacets).then(|| n_orientations(shape));
+                let facets = cell.facets().len();
+                let mut places = Vec::new();
+                for state in 0..permutations.unwrap_or(1) {
+                    for facet in 0..facets {
+                        places.extend(
+                            points
+                                .iter()
+                                .flat_map(|p| on_facet(cell, facet, &oriented_point(shape, state, p))),
+                        );
+                    }
+                }
+                Ok(Self { places, points, weights, facets: Some(facets), permutations })
             }
         }
     }
@@ -49,14 +61,21 @@ impl Samples {
         self.weights.len()
     }
 
-    /// Number of points on the cell, or on all facets together.
+    /// Number of points on the cell, or on all facets in all orientations together.
     pub(super) fn n_places(&self) -> usize {
-        self.n_points() * self.facets.unwrap_or(1)
+        self.n_points() * self.facets.unwrap_or(1) * self.permutations.unwrap_or(1)
     }
 
-    /// Shape of a table: `[points, dofs]`, over facets `[facets, points, dofs]`.
+    /// Number of orientations of a facet, if tables have an axis for them.
+    pub(super) const fn permutations(&self) -> Option<usize> {
+        self.permutations
+    }
+
+    /// Shape of a table: `[points, dofs]`, over facets `[facets, points, dofs]`, over interior
+    /// facets `[orientations, facets, points, dofs]`.
     pub(super) fn table_shape(&self, n_dofs: usize) -> Vec<usize> {
-        self.facets.into_iter().chain([self.n_points(), n_dofs]).collect()
+        let leading = self.permutations.into_iter().chain(self.facets);
+        leading.chain([self.n_points(), n_dofs]).collect()
     }
 }
 

@@ -3,9 +3,11 @@
 //! The vertices of a simplex are values of the position: tables of one 1 a row, the same at all
 //! points. Jacobian, determinant and inverse are operations on them. On squares and cubes, and on
 //! curved cells, the Jacobian is evaluated at each point. Over facets, tables have an axis for
-//! them, and the normals of the reference facets are tables without degrees of freedom.
+//! them, over interior facets another one for their orientations, and the normals of the reference
+//! facets are tables without degrees of freedom.
 
-use super::pull::{PulledForm, PulledIntegral, Symbol};
+use super::entity::side_suffix;
+use super::pull::{PulledForm, PulledIntegral, Symbol, measured_side};
 use super::samples::Samples;
 use crate::element::{ComposedElement, ElementTable, Pullback};
 use crate::form::space::element_label;
@@ -13,7 +15,8 @@ use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet,
 use crate::numbering::EntityTransform;
 use crate::tabulated::{
     Arithmetic, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
-    Precision, Relation, Role, Space, Table, TabulatedForm, Term, TermArgument, Transform, VERSION, Values,
+    Precision, Relation, Role, Side, Space, Table, TabulatedForm, Term, TermArgument, Transform, VERSION,
+    Values,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -39,7 +42,8 @@ fn discretisation(error: impl std::fmt::Display) -> FormError {
 fn jet_name(coefficient: &Coefficient, jet: &Jet) -> String {
     let component = if coefficient.space.is_vector() { jet.component.to_string() } else { String::new() };
     let name = format!("{}{component}", coefficient.name);
-    jet.axis().map_or(format!("{name}_q"), |axis| format!("{name}_d{axis}"))
+    let side = side_suffix(jet.side);
+    jet.axis().map_or(format!("{name}_q{side}"), |axis| format!("{name}_d{axis}{side}"))
 }
 
 /// The tabulated form of a form that was pulled back.
@@ -94,11 +98,11 @@ pub(super) fn tabulate(form: &PulledForm, name: &str) -> Result<Tabulated, FormE
         name: name.into(),
         cell: form.cell,
         gdim: dim,
-        rank: 1,
+        rank: form.arguments.len(),
         scalar: Precision::F64,
         functions: std::iter::once(position).chain(coefficients).collect(),
         constants: constants.collect(),
-        outputs: vec![Output { name: "y".into(), spaces: vec![place(&form.test)] }],
+        outputs: vec![Output { name: "y".into(), spaces: form.arguments.iter().map(place).collect() }],
         spaces,
         integrals,
     };
@@ -154,7 +158,12 @@ fn transforms(element: &ComposedElement) -> Result<Vec<Transform>, FormError> {
 /// The spaces that the kernel needs, by ascending degree and number of components.
 fn spaces(form: &PulledForm) -> Vec<FunctionSpace> {
     let roots: Vec<ScalarId> = form.integrals.iter().flat_map(|i| i.terms.iter().map(|t| t.factor)).collect();
-    let mut kinds = vec![form.test.clone()];
+    let mut kinds: Vec<FunctionSpace> = Vec::new();
+    for space in &form.arguments {
+        if !kinds.contains(space) {
+            kinds.push(space.clone());
+        }
+    }
     for id in form.graph.below(&roots, |_| false) {
         if let Scalar::Jet(Jet { field: Field::Coefficient(k), .. }) = form.graph.node(id) {
             let space = &form.graph.coefficients()[k].space;
@@ -214,13 +223,14 @@ impl<'f> Tabulating<'f> {
         let needed = form.graph.below(&roots, |_| false);
         let evaluations = self.evaluations(&needed)?;
         // |det J| is a symbol of the graph: what it is computed from comes first
-        let measure = Scalar::Symbol(Symbol::Measure.place(form.cell.dim()));
+        let side = measured_side(self.integral.measure.region());
+        let measure = Scalar::Symbol(Symbol::Measure.place(form.cell.dim(), side));
         let measure = form.graph.find(&measure).filter(|id| needed.contains(id));
-        if let Some(id) = measure {
-            for node in form.graph.below(&[form.determinant], |_| false) {
+        if let Some((id, determinant)) = measure.zip(form.determinants.get(&side)) {
+            for node in form.graph.below(&[*determinant], |_| false) {
                 self.node(node, &evaluations)?;
             }
-            let place = self.push(Node::Math(MathFunction::Abs, vec![self.place(form.determinant)?]));
+            let place = self.push(Node::Math(MathFunction::Abs, vec![self.place(*determinant)?]));
             self.names.insert(place, "abs_det".into());
             self.moved.insert(id, place);
         }
@@ -229,16 +239,19 @@ impl<'f> Tabulating<'f> {
         }
         let mut terms = Vec::new();
         for term in &self.integral.terms {
-            let Basis { table, offset, stride, component } =
-                self.basis(&form.test, term.component, term.axis)?;
-            let factor = self.place(term.factor)?;
-            let argument = TermArgument { table, offset, stride, component, side: None };
-            terms.push(Term { output: 0, factor, arguments: vec![argument] });
+            let mut arguments = Vec::new();
+            for (space, jet) in form.arguments.iter().zip(&term.arguments) {
+                let Basis { table, offset, stride, component } =
+                    self.basis(space, jet.component, jet.axis())?;
+                arguments.push(TermArgument { table, offset, stride, component, side: jet.side });
+            }
+            terms.push(Term { output: 0, factor: self.place(term.factor)?, arguments });
         }
         Ok(Integral {
             over: match self.integral.measure.region() {
                 Region::Cells => IntegralType::Cell,
                 Region::BoundaryFacets => IntegralType::ExteriorFacet,
+                Region::InteriorFacets => IntegralType::InteriorFacet,
             },
             subdomains: self.integral.measure.tag().into_iter().map(i64::from).collect(),
             degree: i64::try_from(self.integral.degree).ok(),
@@ -299,18 +312,19 @@ impl<'f> Tabulating<'f> {
     }
 
     fn push_table(&mut self, name: String, n_dofs: usize, entries: Vec<f64>) -> Result<usize, FormError> {
-        self.push_values(name, self.samples.table_shape(n_dofs), entries)
+        self.push_values(name, self.samples.permutations(), self.samples.table_shape(n_dofs), entries)
     }
 
     fn push_values(
         &mut self,
         name: String,
+        permutations: Option<usize>,
         shape: Vec<usize>,
         entries: Vec<f64>,
     ) -> Result<usize, FormError> {
         let values = Values::new(shape, entries);
         let values = values.ok_or_else(|| FormError::Internal(format!("the table `{name}` has gaps")))?;
-        self.tables.push(Table { name, permutations: None, values });
+        self.tables.push(Table { name, permutations, values });
         Ok(self.tables.len() - 1)
     }
 
@@ -322,7 +336,7 @@ impl<'f> Tabulating<'f> {
         }
         let cell = self.form.cell;
         let normals = (0..cell.facets().len()).map(|facet| cell.outward_normal(facet)[axis]);
-        self.push_values(name, vec![normals.len(), 1, 1], normals.collect())
+        self.push_values(name, None, vec![normals.len(), 1, 1], normals.collect())
     }
 
     fn push(&mut self, node: Node) -> usize {
@@ -346,7 +360,7 @@ impl<'f> Tabulating<'f> {
                 }
                 Scalar::Literal(_)
                 | Scalar::Constant(..)
-                | Scalar::FacetNormal(_)
+                | Scalar::FacetNormal(..)
                 | Scalar::Symbol(_)
                 | Scalar::Variable(..)
                 | Scalar::Negate(_)
@@ -360,24 +374,32 @@ impl<'f> Tabulating<'f> {
             }
         }
         positions.sort_unstable();
-        jets.sort_by_key(|(k, jet, _)| (*k, jet.component, jet.order(), jet.axis()));
+        jets.sort_by_key(|(k, jet, _)| (jet.side, *k, jet.component, jet.order(), jet.axis()));
         let mut places = BTreeMap::new();
         for (axis, id) in positions {
             let basis = self.basis(&form.position_space(), axis, None)?;
-            places.insert(id, self.evaluation(0, basis, Some(format!("x{axis}"))));
+            // both cells have the facet at one place
+            let side = measured_side(self.integral.measure.region());
+            places.insert(id, self.evaluation(0, basis, Some(format!("x{axis}")), side));
         }
         for (k, jet, id) in jets {
             let coefficient = &form.graph.coefficients()[k];
             let basis = self.basis(&coefficient.space, jet.component, jet.axis())?;
             let name = Some(jet_name(coefficient, &jet));
-            places.insert(id, self.evaluation(k + 1, basis, name));
+            places.insert(id, self.evaluation(k + 1, basis, name, jet.side));
         }
         Ok(places)
     }
 
-    fn evaluation(&mut self, function: usize, basis: Basis, name: Option<String>) -> usize {
+    fn evaluation(
+        &mut self,
+        function: usize,
+        basis: Basis,
+        name: Option<String>,
+        side: Option<Side>,
+    ) -> usize {
         let Basis { table, offset, stride, component } = basis;
-        self.evaluations.push(Evaluation { function, table, offset, stride, component, name, side: None });
+        self.evaluations.push(Evaluation { function, table, offset, stride, component, name, side });
         self.evaluations.len() - 1
     }
 
@@ -403,20 +425,20 @@ impl<'f> Tabulating<'f> {
             Scalar::Coordinate(_) | Scalar::Jet(_) => {
                 Node::Evaluation(*evaluations.get(&id).ok_or_else(internal)?)
             }
-            Scalar::FacetNormal(_) => return Err(internal()),
+            Scalar::FacetNormal(..) => return Err(internal()),
             Scalar::Symbol(place) => match Symbol::from_place(place, self.form.cell.dim()) {
-                Symbol::Vertex(vertex, axis) => {
+                (Symbol::Vertex(vertex, axis), side) => {
                     let table = self.vertex(vertex)?;
                     let basis = Basis { table, offset: 0, stride: 1, component: axis };
-                    Node::Evaluation(self.evaluation(0, basis, None))
+                    Node::Evaluation(self.evaluation(0, basis, None, side))
                 }
-                Symbol::Jacobian(physical, reference) => {
+                (Symbol::Jacobian(physical, reference), side) => {
                     let basis = self.basis(&self.form.position_space(), physical, Some(reference))?;
-                    Node::Evaluation(self.evaluation(0, basis, None))
+                    Node::Evaluation(self.evaluation(0, basis, None, side))
                 }
-                Symbol::Weight => Node::Weight,
-                Symbol::ReferenceNormal(axis) => Node::Table(self.reference_normal(axis)?, None),
-                Symbol::Measure => return Err(internal()),
+                (Symbol::Weight, _) => Node::Weight,
+                (Symbol::ReferenceNormal(axis), side) => Node::Table(self.reference_normal(axis)?, side),
+                (Symbol::Measure, _) => return Err(internal()),
             },
             Scalar::Variable(_, _, a) => {
                 let place = self.place(a)?;

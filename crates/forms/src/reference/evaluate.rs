@@ -129,6 +129,7 @@ impl Evaluator<'_> {
             }
             Kind::Argument(Role::Trial, _) => Err(FormError::TrialLeft),
             Kind::Coordinate => (0..size).map(|c| self.position(c, scope)).collect(),
+            Kind::Restricted(..) => Err(FormError::Bug("a side of a facet in an integral over cells".into())),
             Kind::FacetNormal => Err(FormError::Bug("a normal in an integral over cells".into())),
             Kind::Components(list) => list.iter().map(|e| self.scalar(e, scope)).collect(),
             Kind::Unary(op, a) => self.unary(*op, a, scope),

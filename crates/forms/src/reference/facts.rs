@@ -60,6 +60,7 @@ impl FactTable {
             | Kind::Math(..)
             | Kind::Index(..)
             | Kind::Conditional(..)
+            | Kind::Restricted(..)
             | Kind::Diff(..)
             | Kind::Gateaux(..)
             | Kind::Error(_) => {}

@@ -1,6 +1,6 @@
 //! Values at all quadrature points of a cell, plain or linear in the test function.
 
-use crate::form::FormError;
+use crate::form::{FormError, Role};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ pub(super) enum Number {
 }
 
 fn not_linear(place: &str) -> FormError {
-    FormError::NotLinear { place: place.into() }
+    FormError::NotLinear { function: Role::Test, place: place.into() }
 }
 
 impl Number {

@@ -130,6 +130,7 @@ impl Terminals {
                 | Kind::Math(..)
                 | Kind::Index(..)
                 | Kind::Conditional(..)
+                | Kind::Restricted(..)
                 | Kind::Variable(..)
                 | Kind::Diff(..)
                 | Kind::Gateaux(..)

@@ -1,0 +1,111 @@
+//! The map of a cell in terms of what the kernel computes: its derivative, and what follows from it.
+
+use super::entity::side_suffix;
+use super::pull::Symbol;
+use crate::form::{MathFunction, Scalar, ScalarGraph, ScalarId, tensor};
+use crate::tabulated::Side;
+use std::collections::BTreeMap;
+
+/// The derivative of the map of a cell.
+#[derive(Clone)]
+pub(super) struct Geometry {
+    side: Option<Side>,
+    /// `det J`.
+    pub(super) determinant: ScalarId,
+    /// J, [physical axis, reference axis].
+    pub(super) jacobian: Vec<ScalarId>,
+    /// `1 / det J`.
+    pub(super) reciprocal: ScalarId,
+    /// Inverse of J, [reference axis, physical axis].
+    pub(super) inverse: Vec<ScalarId>,
+    facet: Option<FacetGeometry>,
+}
+
+/// What the derivative of the map of a cell makes of the normal of a reference facet.
+#[derive(Clone)]
+pub(super) struct FacetGeometry {
+    /// The unit normal.
+    pub(super) normal: Vec<ScalarId>,
+    /// Length of the reference normal's image `J^-T n`, by which facets are stretched more than
+    /// cells.
+    pub(super) stretch: ScalarId,
+}
+
+impl Geometry {
+    /// The geometry of the cell on a side; what it is made of gets names.
+    pub(super) fn new(
+        graph: &mut ScalarGraph,
+        named: &mut BTreeMap<ScalarId, String>,
+        dim: usize,
+        is_affine: bool,
+        side: Option<Side>,
+    ) -> Self {
+        let end = side_suffix(side);
+        let symbol = |graph: &mut ScalarGraph, s: Symbol| graph.insert(Scalar::Symbol(s.place(dim, side)));
+        let mut own = BTreeMap::new();
+        let mut jacobian = Vec::new();
+        for (i, k) in (0..dim).flat_map(|i| (0..dim).map(move |k| (i, k))) {
+            let entry = if is_affine {
+                let (end, start) =
+                    (symbol(graph, Symbol::Vertex(k + 1, i)), symbol(graph, Symbol::Vertex(0, i)));
+                graph.subtract(end, start)
+            } else {
+                symbol(graph, Symbol::Jacobian(i, k))
+            };
+            own.insert(entry, format!("jac_{i}{k}{end}"));
+            jacobian.push(entry);
+        }
+        let determinant = tensor::determinant(graph, &jacobian, dim);
+        own.insert(determinant, format!("det_jac{end}"));
+        let one = graph.literal(1.0);
+        let reciprocal = graph.divide(one, determinant);
+        own.insert(reciprocal, format!("rec_det{end}"));
+        let mut inverse = Vec::new();
+        for (k, i) in (0..dim).flat_map(|k| (0..dim).map(move |i| (k, i))) {
+            let cofactor = tensor::cofactor(graph, &jacobian, dim, i, k);
+            let entry = graph.multiply(cofactor, reciprocal);
+            own.insert(entry, format!("inv_{k}{i}{end}"));
+            inverse.push(entry);
+        }
+        // A negated difference is the difference the other way round: one name for it, too.
+        for (entry, name) in own.clone() {
+            let negated = graph.negate(entry);
+            own.entry(negated).or_insert_with(|| format!("neg_{name}"));
+        }
+        named.extend(own);
+        Self { side, determinant, jacobian, reciprocal, inverse, facet: None }
+    }
+
+    /// The geometry of a facet: `n = J^-T m / |J^-T m|` for the outward normal `m` of the reference
+    /// facet, also where `det J` is negative.
+    pub(super) fn facet(
+        &mut self,
+        graph: &mut ScalarGraph,
+        named: &mut BTreeMap<ScalarId, String>,
+        dim: usize,
+    ) -> FacetGeometry {
+        if let Some(known) = &self.facet {
+            return known.clone();
+        }
+        let (side, end) = (self.side, side_suffix(self.side));
+        let symbol = |k| Scalar::Symbol(Symbol::ReferenceNormal(k).place(dim, side));
+        let reference: Vec<ScalarId> = (0..dim).map(|k| graph.insert(symbol(k))).collect();
+        let mut image = Vec::new();
+        for i in 0..dim {
+            let products =
+                (0..dim).map(|k| graph.multiply(self.inverse[k * dim + i], reference[k])).collect();
+            image.push(tensor::sum(graph, products));
+        }
+        let squares = image.iter().map(|x| graph.multiply(*x, *x)).collect();
+        let square = tensor::sum(graph, squares);
+        let stretch = graph.math(MathFunction::Sqrt, square);
+        named.insert(stretch, format!("stretch{end}"));
+        let mut normal = Vec::new();
+        for (i, x) in image.iter().enumerate() {
+            let component = graph.divide(*x, stretch);
+            named.insert(component, format!("normal_{i}{end}"));
+            normal.push(component);
+        }
+        self.facet.insert(FacetGeometry { normal, stretch }).clone()
+    }
+}
