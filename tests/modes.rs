@@ -7,6 +7,7 @@ use purlin::forms::lowering::LoweredForm;
 use purlin::forms::program::CellProgram;
 use purlin::forms::strategies::factored_quadrature;
 use purlin::kernels::Operator;
+use purlin::tuning::known::{Sought, Source, known};
 use purlin::tuning::transform;
 use purlin::{Mapping, Problem, Random, RelativeError};
 use support::bent_mesh;
@@ -87,5 +88,23 @@ fn results_are_those_of_the_reference() {
             RelativeError::between(memory.f64s(problem.output()).unwrap(), &problem.reference().unwrap());
         // sums of some hundred products in f64, relative to the size of the result
         assert!(error.is_within(1e-12), "{operator} {dim}-D P{degree}, seed {numbers}: {error:?}");
+    }
+}
+
+/// The operator is computed over modes unless something better is known, where they are fewer.
+#[test]
+fn modes_are_the_default_on_a_processor_where_they_are_fewer() {
+    let device = purlin::runtime::open("c").unwrap();
+    let lanes = Mapping::PointTiles { cells: 8, sums: 16 };
+    // 23 points and 20 modes, 6 of each, a form that is not linear
+    for (operator, dim, degree, expected) in [
+        (Operator::Laplace, 3, 4, (lanes.clone().with_modes(), Source::Modes)),
+        (Operator::Laplace, 2, 3, (lanes.clone(), Source::Lanes)),
+        (Operator::Hyperelasticity, 2, 2, (lanes, Source::Lanes)),
+    ] {
+        let form = lowered(operator, dim, degree);
+        let sought = Sought { case: None, dim };
+        let found = known(&form, sought, device.info(), &[]).swap_remove(0);
+        assert_eq!((found.mapping, found.source), expected, "{operator} {dim}-D P{degree}");
     }
 }

@@ -7,7 +7,7 @@ use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, tensor_dimension};
+use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, table_products, tensor_dimension};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
 
@@ -132,7 +132,7 @@ impl<'m> Choice<'m> {
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
 /// small, sums axis by axis if they are tensor products, the `budget` best ranked tilings, and half as
 /// many staged ones; tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled).
-/// Where quadrature points can become modes, the same of the action with modes.
+/// Where quadrature points can become fewer modes, the same of the action with modes.
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -147,13 +147,21 @@ pub fn candidates(
     if budget == 0 {
         return Ok(found);
     }
-    let modes = factored_quadrature(form.kernel(), &*form.program()?);
-    if let Ok((kernel, _)) = modes {
+    if let Some(kernel) = with_fewer_modes(form) {
         let with_modes = at_points(&kernel, cells, model, local_bytes, budget)?;
         found
             .extend(with_modes.into_iter().map(|c| Candidate { parameters: c.parameters.with_modes(), ..c }));
     }
     Ok(found)
+}
+
+/// The kernel with modes, where a cell takes fewer products with entries of tables over modes than
+/// over points.
+pub(super) fn with_fewer_modes(form: &impl CellKernel) -> Option<Kernel> {
+    let program = form.program().ok()?;
+    let (kernel, _) = factored_quadrature(form.kernel(), &program).ok()?;
+    let products = table_products(&*kernel.program().ok()?);
+    (products < table_products(&program)).then_some(kernel)
 }
 
 /// The same with the loops that the form has.

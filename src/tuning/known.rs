@@ -9,12 +9,12 @@
 //!    A functional has one update of the result a group;
 //! 4. on other cards, the tiling that the cost model ranks first;
 //! 5. on a processor, cells in the lanes of vectors, their sums factorised where tables are tensor
-//!    products;
+//!    products, over modes where those are fewer than quadrature points;
 //! 6. one cell a work-item.
 //!
 //! The first that the form and the device can take is used.
 
-use super::candidates::{fits_constant_cache, table_bytes};
+use super::candidates::{fits_constant_cache, table_bytes, with_fewer_modes};
 use super::search::staged_tilings;
 use super::similar::similar;
 use super::{Choice, Database, Record, transform};
@@ -105,6 +105,8 @@ pub enum Source {
     Ranked,
     /// Tables that are tensor products: sums axis by axis need the fewest operations.
     Factorised,
+    /// Cells in the lanes of a processor's vectors, modes instead of points.
+    Modes,
     /// Cells in the lanes of a processor's vectors.
     Lanes,
     /// Nothing is known: one cell a work-item.
@@ -130,6 +132,9 @@ impl fmt::Display for Source {
             Self::Factorised => {
                 f.write_str("tables are tensor products; `purlin tune` may find a better one")
             }
+            Self::Modes => f.write_str(
+                "a vector of cells, fewer modes than quadrature points; `purlin tune` may find a better one",
+            ),
             Self::Lanes => f.write_str("a vector of cells; `purlin tune` may find a better one"),
             Self::Nothing => f.write_str("nothing is known of this device; `purlin tune` finds a better one"),
         }
@@ -174,6 +179,9 @@ pub fn known(
     found.extend(shipped(form, sought, device));
     if device.backend != Backend::Cuda && factorable {
         found.push(Known { mapping: FACTORISED, source: Source::Factorised });
+    }
+    if device.backend == Backend::C && with_fewer_modes(form).is_some() {
+        found.push(Known { mapping: LANES.with_modes(), source: Source::Modes });
     }
     if device.backend == Backend::C {
         found.extend([LANES, LANES_OF_ANY].map(|mapping| Known { mapping, source: Source::Lanes }));

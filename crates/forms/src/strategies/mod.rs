@@ -19,7 +19,7 @@ mod summed_cells;
 
 pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
-pub use modes::factored_quadrature;
+pub use modes::{factored_quadrature, table_products};
 pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};

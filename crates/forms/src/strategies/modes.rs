@@ -58,6 +58,17 @@ pub fn factored_quadrature(
     })
 }
 
+/// Products with entries of tables that a cell takes: what modes instead of points make fewer.
+#[must_use]
+pub fn table_products(program: &CellProgram) -> i64 {
+    let of_block = |block: &Block| {
+        let evaluations = block.evaluations.iter().map(|e| e.count * e.outputs.len() as i64);
+        let products = block.products.iter().map(|p| p.count * p.insns.len() as i64);
+        block.points * evaluations.chain(products).sum::<i64>()
+    };
+    program.blocks.iter().map(of_block).sum()
+}
+
 /// Gives the terms of a quadrature loop that share no value of a function loops of their own.
 fn split_terms(s: &mut Schedule, block: &Block) -> Result<Vec<Loop>, TransformError> {
     let mut quads = vec![block.quad.clone()];

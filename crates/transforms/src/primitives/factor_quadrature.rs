@@ -195,6 +195,8 @@ impl Primitive for FactorQuadrature {
         proof.tables.values().map(|t| Array::named(&t.name)).collect()
     }
 
+    const WEIGHT: usize = 3;
+
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let all: Vec<Self> = draw::loops(kernel).iter().map(Self::new).collect();
         draw::possible(kernel, all, p)
