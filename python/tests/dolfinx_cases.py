@@ -426,6 +426,22 @@ def multiplied(form: Any, bcs: tuple = (), diagonal: float = 1.0, products: int 
         x.x.array[owned:] = np.nan  # ghosts are fetched, not read
         operator.mult(x, found)
         error = max(error, compared(found.x, expected.x, test))
+    return max(error, assembled(form, bcs, diagonal, matrix))
+
+
+def assembled(form: Any, bcs: tuple, diagonal: float, expected: Any) -> float:
+    """The error of the assembled matrix, at first and once more with the same entries."""
+    compiled_matrix = purlin.dolfinx.matrix(form, bcs, diagonal=diagonal)
+    found = compiled_matrix.petsc()
+    compiled_matrix.petsc(found)
+    assert found.getSizes() == expected.getSizes()
+    largest = expected.norm(PETSc.NormType.NORM_INFINITY)
+    difference = found.copy()
+    difference.axpy(-1.0, expected, PETSc.Mat.Structure.DIFFERENT_NONZERO_PATTERN)
+    error = difference.norm(PETSc.NormType.NORM_INFINITY) / largest
+    if COMM.size == 1:
+        dense = compiled_matrix.scipy().toarray() - expected.convert("dense").getDenseArray()
+        error = max(error, abs(dense).sum(axis=1).max() / largest)
     return error
 
 

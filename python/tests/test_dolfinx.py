@@ -141,6 +141,29 @@ def test_a_matrix_of_a_linear_form_is_refused():
     )
 
 
+def test_an_assembled_linear_form_is_refused():
+    space, form = poisson()
+    with pytest.raises(purlin.FormError) as error:
+        purlin.dolfinx.matrix(ufl.action(form, d.filled(space)))
+    assert str(error.value) == (
+        "the form has 1 arguments, needed a test and a trial function; "
+        "use `purlin.dolfinx.action` for a linear form"
+    )
+
+
+def test_assembled_matrices_follow_their_functions():
+    pytest.importorskip("scipy.sparse", reason="skipped: SciPy is missing")
+    space, _ = poisson()
+    k = d.filled(space, 4)
+    u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
+    form, bc = k * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, d.clamped(space)
+    matrix = purlin.dolfinx.matrix(form, [bc], diagonal=3.0)
+    for _ in range(2):
+        expected = fem.assemble_matrix(d.compiled(form), bcs=[bc], diag=3.0).to_scipy()
+        assert abs(matrix.scipy() - expected).max() < TOLERANCE * abs(expected).max()
+        k.x.array[:] += 1
+
+
 def test_a_part_of_a_mixed_space_is_refused():
     mesh = d.unit("triangle")
     parts = [d.element("P", "triangle", 2, shape=(2,)), d.element("P", "triangle", 1)]

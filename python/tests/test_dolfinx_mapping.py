@@ -121,7 +121,7 @@ def test_refusals_say_what_is_needed():
     bilinear = ufl.TrialFunction(space) * v * ufl.dx
     refused(
         "the form is bilinear, needed a functional or a linear form; "
-        "use `purlin.dolfinx.operator`, or `ufl.action(a, u)` with a function `u`",
+        "use `purlin.dolfinx.matrix`, `purlin.dolfinx.operator`, or `ufl.action(a, u)` with a function `u`",
         bilinear,
     )
     refused("the form is empty: it has no integrals", ufl.Form([]))

@@ -44,7 +44,7 @@ class MatrixFree:
         self.argument, self._result = Function(trial, dtype=dtype), Function(test, dtype=dtype)
         self.action = Action(ufl.action(form, self.argument), device, **options)
         self._comm = test.mesh.comm
-        self._rows, self._columns = _constrained(test, bcs), _constrained(trial, bcs)
+        self._rows, self._columns = constrained(test, bcs, owned=True), constrained(trial, bcs, owned=True)
         self._diagonal = diagonal if test == trial else 0.0
         ghosts = trial.dofmap.index_map.num_ghosts
         # a process without ghosts has nothing to wait for
@@ -139,13 +139,13 @@ def _local(vector: Any) -> Array:
     return vector.array if hasattr(vector, "scatter_reverse") else vector
 
 
-def _constrained(space: Any, bcs: Sequence[Any]) -> Array:
-    """Owned constrained degrees of freedom of a space, blocks unrolled."""
+def constrained(space: Any, bcs: Sequence[Any], *, owned: bool = False) -> Array:
+    """Constrained degrees of freedom of a space, blocks unrolled: all of this process, or the owned."""
     found = [np.empty(0, dtype=np.int32)]
     for bc in bcs:
         if space._cpp_object.contains(bc.function_space):
-            dofs, owned = bc.dof_indices()
-            found.append(dofs[:owned])
+            dofs, n_owned = bc.dof_indices()
+            found.append(dofs[:n_owned] if owned else dofs)
     return np.unique(np.concatenate(found))
 
 

@@ -47,8 +47,9 @@ class Action:
         constants = _by_name("c", (c for one in forms for c in one.constants()))
         names = {id(value): name for name, value in [*functions.items(), *constants.items()]}
         titles = ["y"] if len(forms) == 1 else [f"y{k}" for k in range(len(forms))]
-        tests = {name: _test_space(one) for name, one in zip(titles, forms)}
-        mesh = _mesh(forms[0], [*tests.values(), *(f.function_space for f in functions.values())])
+        spaces = {name: self._argument_spaces(one) for name, one in zip(titles, forms)}
+        of_arguments = [space for found in spaces.values() for space in found]
+        mesh = _mesh(forms[0], [*of_arguments, *(f.function_space for f in functions.values())])
         document = export_form(
             forms,
             names=names,
@@ -56,13 +57,23 @@ class Action:
             scalar=scalar_type(mesh, list(functions.values())),
             numbering=Numberings(),
         )
-        self._mapping = Mapping(document, mesh, functions, constants, tests)
+        self._mapping = Mapping(document, mesh, functions, constants, spaces)
         self._data = subdomain_data(forms)
         self._roles = roles(document)
         self._place = place
         self._fixed_positions = None if place is None else place(mesh.geometry.x)
         self.operator = jit(dumps(document), device, position_width=mesh.geometry.x.shape[1], **options)
         self._all, _ = self._launches(None)
+
+    def _argument_spaces(self, form: Any) -> tuple[Any, ...]:
+        """The spaces of the arguments of a form, the test function first."""
+        arguments = form.arguments()
+        if len(arguments) > 1:
+            raise FormError(
+                "the form is bilinear, needed a functional or a linear form; "
+                "use `purlin.dolfinx.matrix`, `purlin.dolfinx.operator`, or `ufl.action(a, u)` with a function `u`"
+            )
+        return tuple(argument.ufl_function_space() for argument in arguments)
 
     @property
     def rank(self) -> int:
@@ -129,8 +140,9 @@ class Action:
 
     def _fixed(self, part: str, batch: Batch) -> dict[str, Array]:
         found = {}
+        # the places of a matrix's entries have no role in a document
         for name in self._names(part):
-            array = self._mapping.fixed(self._roles[name], batch)
+            array = self._mapping.fixed(self._roles[name], batch) if name in self._roles else None
             if array is not None:
                 found[name] = array if self._place is None else self._place(array)
         return found
@@ -143,6 +155,11 @@ class Action:
         for output, entry in zip(outputs, document["outputs"]):
             array = array_of(output)
             given[entry["name"]] = mapping.blocked(array, entry["spaces"][0]) if entry["spaces"] else array
+        return given | self._inputs(values)
+
+    def _inputs(self, values: ABCMapping[Any, Array]) -> dict[str, Any]:
+        """Functions, constants and positions as they are now."""
+        document, mapping, given = self._mapping.document, self._mapping, {}
         named = self._named(values)
         for name, role in self._roles.items():
             if role.kind in ("function", "constant"):
@@ -201,21 +218,9 @@ def _by_name(letter: str, things: Iterable[Any]) -> dict[str, Any]:
     return {f"{letter}{k}": thing for k, thing in enumerate(dict.fromkeys(things))}
 
 
-def _test_space(form: Any) -> Any:
-    """The space of the test function; None for a functional."""
-    arguments = form.arguments()
-    if len(arguments) > 1:
-        raise FormError(
-            "the form is bilinear, needed a functional or a linear form; "
-            "use `purlin.dolfinx.operator`, or `ufl.action(a, u)` with a function `u`"
-        )
-    return arguments[0].ufl_function_space() if arguments else None
-
-
 def _mesh(form: Any, spaces: list[Any]) -> Any:
-    for space in spaces:
-        if space is not None:
-            return space.mesh
+    if spaces:
+        return spaces[0].mesh
     from dolfinx.mesh import Mesh
 
     (domain,) = form.ufl_domains()

@@ -43,7 +43,8 @@ class Mapping:
     """The arrays of a form on a mesh.
 
     ``functions`` are the coefficients and ``constants`` the constants by their names in the
-    document, ``tests`` the spaces of the test functions by the names of the outputs.
+    document, ``spaces`` those of the arguments by the names of the
+    outputs, the test function first.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Mapping:
         mesh: Any,
         functions: dict[str, Any],
         constants: dict[str, Any],
-        tests: dict[str, Any],
+        spaces: dict[str, Sequence[Any]],
     ) -> None:
         self.document, self.mesh = document, mesh
         self.functions, self.constants = functions, constants
@@ -63,8 +64,9 @@ class Mapping:
                     entry["space"], functions[entry["name"]].function_space, f"`{entry['name']}`"
                 )
         for entry in document["outputs"]:
-            for place in entry["spaces"]:
-                self._bind_space(place, tests[entry["name"]], "the test function")
+            whose = ("the test function", "the trial function")
+            for place, space, name in zip(entry["spaces"], spaces[entry["name"]], whose):
+                self._bind_space(place, space, name)
 
     def _bind_space(self, place: int, space: Any, whose: str) -> None:
         entry, dofmap = self.document["spaces"][place], space.dofmap

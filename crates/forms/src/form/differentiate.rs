@@ -121,5 +121,27 @@ fn slope(graph: &mut ScalarGraph, function: MathFunction, node: ScalarId, a: Sca
             let sine = graph.math(MathFunction::Sin, a);
             graph.negate(sine)
         }
+        MathFunction::Sinh => graph.math(MathFunction::Cosh, a),
+        MathFunction::Cosh => graph.math(MathFunction::Sinh, a),
+        MathFunction::Tan => {
+            let (one, square) = (graph.literal(1.0), graph.multiply(node, node));
+            graph.add(one, square)
+        }
+        MathFunction::Tanh => {
+            let (one, square) = (graph.literal(1.0), graph.multiply(node, node));
+            graph.subtract(one, square)
+        }
+        MathFunction::Atan => {
+            let (one, square) = (graph.literal(1.0), graph.multiply(a, a));
+            let sum = graph.add(one, square);
+            graph.divide(one, sum)
+        }
+        MathFunction::Asin | MathFunction::Acos => {
+            let (one, square) = (graph.literal(1.0), graph.multiply(a, a));
+            let rest = graph.subtract(one, square);
+            let root = graph.math(MathFunction::Sqrt, rest);
+            let slope = graph.divide(one, root);
+            if function == MathFunction::Asin { slope } else { graph.negate(slope) }
+        }
     }
 }

@@ -263,6 +263,13 @@ fn math_name(function: MathFunction) -> &'static str {
         MathFunction::Sqrt => "sqrt",
         MathFunction::Sin => "sin",
         MathFunction::Cos => "cos",
+        MathFunction::Tan => "tan",
+        MathFunction::Asin => "asin",
+        MathFunction::Acos => "acos",
+        MathFunction::Atan => "atan",
+        MathFunction::Sinh => "sinh",
+        MathFunction::Cosh => "cosh",
+        MathFunction::Tanh => "tanh",
     }
 }
 

@@ -126,6 +126,20 @@ pub enum MathFunction {
     Sin,
     /// Cosine.
     Cos,
+    /// Tangent.
+    Tan,
+    /// Inverse sine.
+    Asin,
+    /// Inverse cosine.
+    Acos,
+    /// Inverse tangent.
+    Atan,
+    /// Hyperbolic sine.
+    Sinh,
+    /// Hyperbolic cosine.
+    Cosh,
+    /// Hyperbolic tangent.
+    Tanh,
 }
 
 /// What a node of an expression is.

@@ -1,6 +1,7 @@
 //! The words of the language: terminals, tensor algebra, differential operators, functions.
 
 use super::arithmetic::binary;
+use super::condition::{conditional, ge, gt, le, lt};
 use super::error::FormError;
 use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Unary, fresh_label};
 use super::shape::Shape;
@@ -363,4 +364,63 @@ pub fn sin(a: impl Into<Expr>) -> Expr {
 /// Cosine of a scalar.
 pub fn cos(a: impl Into<Expr>) -> Expr {
     math("cos", MathFunction::Cos, a.into())
+}
+
+/// Tangent of a scalar.
+pub fn tan(a: impl Into<Expr>) -> Expr {
+    math("tan", MathFunction::Tan, a.into())
+}
+
+/// Inverse sine of a scalar.
+pub fn asin(a: impl Into<Expr>) -> Expr {
+    math("asin", MathFunction::Asin, a.into())
+}
+
+/// Inverse cosine of a scalar.
+pub fn acos(a: impl Into<Expr>) -> Expr {
+    math("acos", MathFunction::Acos, a.into())
+}
+
+/// Inverse tangent of a scalar.
+pub fn atan(a: impl Into<Expr>) -> Expr {
+    math("atan", MathFunction::Atan, a.into())
+}
+
+/// Hyperbolic sine of a scalar.
+pub fn sinh(a: impl Into<Expr>) -> Expr {
+    math("sinh", MathFunction::Sinh, a.into())
+}
+
+/// Hyperbolic cosine of a scalar.
+pub fn cosh(a: impl Into<Expr>) -> Expr {
+    math("cosh", MathFunction::Cosh, a.into())
+}
+
+/// Hyperbolic tangent of a scalar.
+pub fn tanh(a: impl Into<Expr>) -> Expr {
+    math("tanh", MathFunction::Tanh, a.into())
+}
+
+/// Absolute value of a scalar; its slope at 0 is 1.
+pub fn abs(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    conditional(ge(&a, 0.0), &a, -&a)
+}
+
+/// -1, 0 or 1, as a scalar is negative, 0 or positive.
+pub fn sign(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    conditional(gt(&a, 0.0), 1.0, conditional(lt(&a, 0.0), -1.0, 0.0))
+}
+
+/// The smaller of two scalars; where they are equal, with the slope of the first.
+pub fn minimum(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
+    let (a, b) = (a.into(), b.into());
+    conditional(le(&a, &b), &a, &b)
+}
+
+/// The larger of two scalars; where they are equal, with the slope of the first.
+pub fn maximum(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
+    let (a, b) = (a.into(), b.into());
+    conditional(ge(&a, &b), &a, &b)
 }

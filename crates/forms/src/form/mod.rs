@@ -47,9 +47,10 @@ pub use error::FormError;
 pub use expand::{ExpandedForm, expand};
 pub use expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Unary};
 pub use functions::{
-    as_matrix, as_vector, coefficient, constant, constant_with_default, coordinate, cos, curl, det, diff,
-    div, dot, exp, facet_normal, grad, identity, inner, inv, ln, outer, sin, split, sqrt, sym, test, tr,
-    transpose, trial, variable, vector_constant,
+    abs, acos, as_matrix, as_vector, asin, atan, coefficient, constant, constant_with_default, coordinate,
+    cos, cosh, curl, det, diff, div, dot, exp, facet_normal, grad, identity, inner, inv, ln, maximum,
+    minimum, outer, sign, sin, sinh, split, sqrt, sym, tan, tanh, test, tr, transpose, trial, variable,
+    vector_constant,
 };
 pub use inputs::Inputs;
 pub use integral::{Form, Integral, Measure, Region, action, dS, derivative, ds, dx, gateaux};

@@ -118,6 +118,13 @@ fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
             Scalar::Math(MathFunction::Sqrt, a) => of(a).sqrt(),
             Scalar::Math(MathFunction::Sin, a) => of(a).sin(),
             Scalar::Math(MathFunction::Cos, a) => of(a).cos(),
+            Scalar::Math(MathFunction::Tan, a) => of(a).tan(),
+            Scalar::Math(MathFunction::Asin, a) => of(a).asin(),
+            Scalar::Math(MathFunction::Acos, a) => of(a).acos(),
+            Scalar::Math(MathFunction::Atan, a) => of(a).atan(),
+            Scalar::Math(MathFunction::Sinh, a) => of(a).sinh(),
+            Scalar::Math(MathFunction::Cosh, a) => of(a).cosh(),
+            Scalar::Math(MathFunction::Tanh, a) => of(a).tanh(),
             Scalar::Conditional(c, [l, r, a, b]) => {
                 if c.holds(of(l), of(r)) {
                     of(a)

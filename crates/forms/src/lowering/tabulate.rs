@@ -475,6 +475,13 @@ fn math(function: crate::form::MathFunction) -> MathFunction {
         Own::Sqrt => MathFunction::Sqrt,
         Own::Sin => MathFunction::Sin,
         Own::Cos => MathFunction::Cos,
+        Own::Tan => MathFunction::Tan,
+        Own::Asin => MathFunction::Asin,
+        Own::Acos => MathFunction::Acos,
+        Own::Atan => MathFunction::Atan,
+        Own::Sinh => MathFunction::Sinh,
+        Own::Cosh => MathFunction::Cosh,
+        Own::Tanh => MathFunction::Tanh,
     }
 }
 

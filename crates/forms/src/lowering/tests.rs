@@ -59,6 +59,36 @@ fn relative_error(form: &Form, mesh: &Mesh, inputs: &Inputs) -> f64 {
 /// Sums of some hundred products of numbers of size 1 in f64.
 const TOLERANCE: f64 = 1e-12;
 
+/// Functions and their first and second derivatives.
+#[test]
+fn functions_of_numbers_agree_with_the_reference() {
+    let mut random = Random::fresh();
+    let cell = CellShape::Triangle;
+    let (mesh, space) = (mesh(cell, &mut random), FunctionSpace::scalar(cell, 2));
+    let (u, v) = (coefficient("u", &space), test(&space));
+    let inputs = Inputs::new().field("u", field(&mesh, &space, &mut random));
+    let x = &u / 2.0; // between 0.35 and 0.65 at the nodes
+    let functions = [
+        tan(&x),
+        asin(&x),
+        acos(&x),
+        atan(&x),
+        sinh(&x),
+        cosh(&x),
+        tanh(&x),
+        abs(&x - 0.5),
+        sign(&x - 0.5) * &x,
+        minimum(&x, 0.5),
+        maximum(&x, 0.5),
+    ];
+    for f in functions {
+        let first = gateaux(&(&f * &u), &u, &u);
+        let form = (&f + &first + gateaux(&first, &u, &u)) * &v * dx().with_degree(4);
+        let error = relative_error(&form, &mesh, &inputs);
+        assert!(error < TOLERANCE, "{f}: {error}");
+    }
+}
+
 #[test]
 fn every_operation_agrees_with_the_reference() {
     let mut random = Random::fresh();

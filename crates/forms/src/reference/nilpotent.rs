@@ -146,6 +146,17 @@ impl Nilpotent {
             }),
             MathFunction::Sin => self.function(|k, x| wave(k, x) / factorial(k)),
             MathFunction::Cos => self.function(|k, x| wave(k + 1, x) / factorial(k)),
+            MathFunction::Sinh => {
+                self.function(|k, x| if k % 2 == 0 { x.sinh() } else { x.cosh() } / factorial(k))
+            }
+            MathFunction::Cosh => {
+                self.function(|k, x| if k % 2 == 0 { x.cosh() } else { x.sinh() } / factorial(k))
+            }
+            MathFunction::Tan => self.function(|k, x| riccati(k, x.tan(), 1.0)),
+            MathFunction::Tanh => self.function(|k, x| riccati(k, x.tanh(), -1.0)),
+            MathFunction::Atan => self.function(|k, x| if k == 0 { x.atan() } else { of_atan(k, x) }),
+            MathFunction::Asin => self.function(|k, x| if k == 0 { x.asin() } else { of_asin(k, x) }),
+            MathFunction::Acos => self.function(|k, x| if k == 0 { x.acos() } else { -of_asin(k, x) }),
         }
     }
 
@@ -158,6 +169,37 @@ impl Nilpotent {
         }
         Ok(result)
     }
+}
+
+/// Taylor coefficient `k` of the solution of `f' = 1 + sign*f^2` that begins with `value`.
+fn riccati(k: i32, value: f64, sign: f64) -> f64 {
+    let mut c = vec![value];
+    for n in 0..k as usize {
+        let square: f64 = (0..=n).map(|i| c[i] * c[n - i]).sum();
+        let one = if n == 0 { 1.0 } else { 0.0 };
+        c.push((one + sign * square) / (n as f64 + 1.0));
+    }
+    c[k as usize]
+}
+
+/// Taylor coefficient `k >= 1` of the inverse tangent, from `(1 + x^2) f' = 1`.
+fn of_atan(k: i32, x: f64) -> f64 {
+    let (mut before, mut slope) = (0.0, 1.0 / (1.0 + x * x));
+    for _ in 1..k {
+        (before, slope) = (slope, -(2.0 * x * slope + before) / (1.0 + x * x));
+    }
+    slope / f64::from(k)
+}
+
+/// Taylor coefficient `k >= 1` of the inverse sine, from `(1 - x^2) f'' = x f'`.
+fn of_asin(k: i32, x: f64) -> f64 {
+    let (mut before, mut slope) = (0.0, 1.0 / (1.0 - x * x).sqrt());
+    for n in 0..k - 1 {
+        let n = f64::from(n);
+        let next = ((2.0 * n + 1.0) * x * slope + n * before) / ((1.0 - x * x) * (n + 1.0));
+        (before, slope) = (slope, next);
+    }
+    slope / f64::from(k)
 }
 
 /// `(-1)^k`.
