@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use study_swirydowicz_2019::measure::Case;
 use study_swirydowicz_2019::page::{Sequence, page};
 use study_swirydowicz_2019::picture::rates_svg;
-use study_swirydowicz_2019::problem::{MAX_DEGREE, Problem, Sizes};
+use study_swirydowicz_2019::problem::{MAX_DEGREE, Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{RecipeError, Tuned};
 use study_swirydowicz_2019::record::{self, Key, Outcome, Record, RecordError};
 
@@ -28,6 +28,7 @@ Examples, after `cargo run --release -p study-swirydowicz-2019 --`:
   compile --arch sm_90                                   no GPU needed: fills the cache of compiled kernels
   time --device cuda --db h200.jsonl --time-limit 9m     every kernel, degree and size that is not in the file yet
   time --device opencl --kernels bp35.2d --degrees 1-3 --elements 64
+  time --device cuda --precision f64,f32 --kernels bp35.2d.13 --elements 32768
   page --db h200.jsonl --dir results/h200                the page as Markdown, and its pictures
 
 The plain kernels that recipes start from are in studies/swirydowicz-2019/kernels.";
@@ -62,6 +63,9 @@ struct RecipeArgs {
     /// Polynomial degree
     #[arg(long, default_value_t = 7)]
     degree: usize,
+    /// Type of real numbers
+    #[arg(long, default_value = "f64")]
+    precision: Precision,
 }
 
 #[derive(Args)]
@@ -75,6 +79,9 @@ struct CompileArgs {
     /// Polynomial degrees, such as 7 or 1-15
     #[arg(long, value_name = "RANGE", default_value = "1-15", value_parser = degrees)]
     degrees: (usize, usize),
+    /// Types of real numbers
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', default_value = "f64")]
+    precision: Vec<Precision>,
 }
 
 #[derive(Args)]
@@ -88,6 +95,9 @@ struct TimeArgs {
     /// Polynomial degrees, such as 7 or 1-15
     #[arg(long, value_name = "RANGE", default_value = "1-15", value_parser = degrees)]
     degrees: (usize, usize),
+    /// Types of real numbers
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', default_value = "f64")]
+    precision: Vec<Precision>,
     /// Numbers of elements
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [512, 4096])]
     elements: Vec<usize>,
@@ -172,7 +182,7 @@ fn failed(error: RecipeError) -> Failure {
 
 fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     let kernel: Tuned = args.kernel.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
-    let schedule = kernel.schedule(args.degree).map_err(failed)?;
+    let schedule = kernel.schedule_in(args.degree, args.precision).map_err(failed)?;
     let json = schedule.recipe().to_json().map_err(|e| Failure::Refused(e.to_string()))?;
     out(&(json + "\n"))
 }
@@ -181,9 +191,10 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
     nvrtc::version().map_err(|e| Failure::Missing(e.to_string()))?;
     let (kernels, cache) = (chosen(&args.kernels)?, Cache::from_environment());
     let degrees = args.degrees.0..=args.degrees.1;
-    let cases: Vec<_> = degrees.flat_map(|degree| kernels.iter().map(move |k| (*k, degree))).collect();
-    let line = |(kernel, degree): &(Tuned, usize)| -> Result<String, Failure> {
-        let schedule = match kernel.schedule(*degree) {
+    let sizes = degrees.flat_map(|degree| args.precision.iter().map(move |p| (degree, *p)));
+    let cases: Vec<_> = sizes.flat_map(|(degree, p)| kernels.iter().map(move |k| (*k, degree, p))).collect();
+    let line = |(kernel, degree, precision): &(Tuned, usize, Precision)| -> Result<String, Failure> {
+        let schedule = match kernel.schedule_in(*degree, *precision) {
             Ok(schedule) => schedule,
             Err(e @ (RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. })) => {
                 return Ok(format!("{e}\n"));
@@ -192,11 +203,11 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
         };
         let program = match generate(schedule.kernel(), Target::Cuda, &Options::default()) {
             Ok(program) => program,
-            Err(e) => return Ok(format!("{kernel} at degree {degree}: {e}\n")),
+            Err(e) => return Ok(format!("{kernel} at degree {degree} in {precision}: {e}\n")),
         };
         let object = nvrtc::compile_program(&args.arch, &program, Optimisation::Full, &cache)?;
         let resources: Vec<String> = object.resources.iter().map(ToString::to_string).collect();
-        Ok(format!("{kernel} at degree {degree}: {}\n", resources.join("; ")))
+        Ok(format!("{kernel} at degree {degree} in {precision}: {}\n", resources.join("; ")))
     };
     out(&cases.par_iter().map(line).collect::<Result<String, Failure>>()?)
 }
@@ -227,9 +238,11 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
     for elements in &args.elements {
         for problem in [Problem::Bp10, Problem::Bp35, Problem::Bp30, Problem::Bp35Vertices] {
             for degree in args.degrees.0..=args.degrees.1 {
-                if !campaign.sizes(Sizes { problem, degree }, *elements)? {
-                    eprintln!("the time limit is reached; the same command goes on");
-                    return Ok(());
+                for precision in &args.precision {
+                    if !campaign.sizes(Sizes { problem, degree, precision: *precision }, *elements)? {
+                        eprintln!("the time limit is reached; the same command goes on");
+                        return Ok(());
+                    }
                 }
             }
         }
@@ -264,7 +277,7 @@ impl Campaign<'_> {
     /// Measures the kernels of a problem at one size; false if time is up.
     fn sizes(&self, sizes: Sizes, elements: usize) -> Result<bool, Failure> {
         let (device, degree) = (&*self.device, sizes.degree);
-        let is_left = |k: &&Tuned| !self.done.contains(&Key::new(**k, degree, elements, device.info()));
+        let is_left = |k: &&Tuned| !self.done.contains(&Key::new(**k, sizes, elements, device.info()));
         let left: Vec<&Tuned> =
             self.kernels.iter().filter(|k| k.problem == sizes.problem).filter(is_left).collect();
         if left.is_empty() {
@@ -297,7 +310,10 @@ impl Campaign<'_> {
 }
 
 fn say(record: &Record) {
-    let what = format!("{} at degree {}, {} elements", record.kernel, record.degree, record.elements);
+    let what = format!(
+        "{} at degree {}, {} elements, {}",
+        record.kernel, record.degree, record.elements, record.precision
+    );
     match &record.outcome {
         Outcome::Measured { median_s, copy_s, .. } => eprintln!(
             "{what}: {:.1} µs, {:.2} of streaming, {:.0} GFLOP/s",

@@ -1,7 +1,7 @@
 //! Running, checking and timing the kernels of a problem at one size.
 
 use crate::model::{operations, shared_traffic, traffic};
-use crate::problem::Sizes;
+use crate::problem::{Precision, Sizes};
 use crate::recipes::{RecipeError, Tuned};
 use crate::record::{Outcome, Record};
 use crate::reference::{reference, relative_error, worse};
@@ -17,10 +17,6 @@ use purlin::{LoadError, Loaded, laid_out};
 /// Elements with data of their own; a launch repeats them. A prime, so that no tile repeats with
 /// it.
 pub const DISTINCT: usize = 7;
-
-/// Beyond this a kernel is wrong: 1e-16 a rounding, sums of at most 200 terms, matrix entries up to
-/// 100.
-pub const TOLERANCE: f64 = 1e-12;
 
 /// Why a kernel was not timed.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +37,13 @@ pub enum MeasureError {
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// The result is off.
-    #[error("the result is off by {0:.1e} of its largest value, needed {TOLERANCE:.0e}")]
-    Wrong(f64),
+    #[error("the result is off by {error:.1e} of its largest value, needed {:.0e}", precision.tolerance())]
+    Wrong {
+        /// By how much.
+        error: f64,
+        /// Its type.
+        precision: Precision,
+    },
     /// The copy cannot be made.
     #[error("bug of the study: the copy that a kernel is compared with: {0}")]
     Copy(String),
@@ -77,7 +78,7 @@ impl<'d> Case<'d> {
         let few = sizes.inputs(DISTINCT, seed);
         let missing = || MeasureError::Copy("the dense operator lacks an input".into());
         let expected = reference(sizes, &few).ok_or_else(missing)?;
-        let memory = repeated(&few, elements);
+        let memory = repeated(&few, sizes.precision, elements);
         Ok(Self { device, sizes, elements, memory, expected, copy_s, loaded: None })
     }
 
@@ -87,6 +88,7 @@ impl<'d> Case<'d> {
         let mut record = Record {
             kernel: kernel.to_string(),
             degree: self.sizes.degree,
+            precision: self.sizes.precision,
             elements: self.elements,
             device: info.name.clone(),
             driver: info.driver.clone(),
@@ -110,7 +112,7 @@ impl<'d> Case<'d> {
         options: &TimingOptions,
         record: &mut Record,
     ) -> Result<Outcome, MeasureError> {
-        let schedule = kernel.schedule(self.sizes.degree)?;
+        let schedule = kernel.schedule_in(self.sizes.degree, self.sizes.precision)?;
         record.shared_bytes = shared_traffic(schedule.kernel())?.total();
         let program = generate(schedule.kernel(), self.device.info().backend.target(), &Options::default())?;
         record.source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
@@ -132,8 +134,10 @@ impl<'d> Case<'d> {
             relative_error(expected, part)
         });
         let error = errors.fold(0.0, worse);
-        if !(error < TOLERANCE && found.len() == self.elements * self.sizes.nodes().pow(3)) {
-            return Err(MeasureError::Wrong(error));
+        if !(error < self.sizes.precision.tolerance()
+            && found.len() == self.elements * self.sizes.nodes().pow(3))
+        {
+            return Err(MeasureError::Wrong { error, precision: self.sizes.precision });
         }
         drop(found);
         let timing = loaded.time(options)?;
@@ -150,21 +154,21 @@ impl<'d> Case<'d> {
 }
 
 /// The arrays of [`DISTINCT`] elements, again and again.
-fn repeated(few: &Memory, elements: usize) -> Memory {
+fn repeated(few: &Memory, precision: Precision, elements: usize) -> Memory {
     let mut memory = Memory::new();
     for (name, value) in few.params() {
         memory = memory.param(name, if name == "ne" { elements as i64 } else { *value });
     }
     for name in ["u", "w", "g", "X", "x", "I", "D", "lambda"] {
-        let Some(values) = few.f64s(name) else { continue };
+        let Some(values) = few.get(name).map(Value::to_f64) else { continue };
         // the weights of nodes are those of all elements
-        let of_elements = ["u", "g", "X"].contains(&name) || name == "w" && few.f64s("x").is_none();
+        let of_elements = ["u", "g", "X"].contains(&name) || name == "w" && few.get("x").is_none();
         let value: Vec<f64> = if of_elements {
             values.iter().copied().cycle().take(values.len() / DISTINCT * elements).collect()
         } else {
-            values.to_vec()
+            values
         };
-        memory = memory.value(name, Value::F64(value));
+        memory = memory.value(name, precision.value(value));
     }
     memory
 }

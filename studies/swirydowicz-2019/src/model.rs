@@ -22,9 +22,6 @@ impl Traffic {
     }
 }
 
-/// Bytes of a double.
-const WORD: u64 = 8;
-
 /// Bytes of global memory that one element has to move: fields and factors, each once. The
 /// matrices are shared by all elements and left out.
 ///
@@ -38,7 +35,8 @@ pub fn traffic(sizes: Sizes) -> Traffic {
         Problem::Bp35 | Problem::Bp30 => 7 * points,
         Problem::Bp35Vertices => 24,
     };
-    Traffic { read: WORD * (nodes + factors), written: WORD * nodes }
+    let word = sizes.precision.scalar().bytes();
+    Traffic { read: word * (nodes + factors), written: word * nodes }
 }
 
 /// Floating-point operations of one element: two for each term of a contraction, and those at the

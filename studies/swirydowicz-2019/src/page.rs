@@ -1,7 +1,7 @@
 //! The page of a device: every sequence of kernels beside the copy of the same bytes, as Markdown.
 
 use crate::model::{Traffic, shared_bandwidth, shared_roofline};
-use crate::problem::Problem;
+use crate::problem::{Precision, Problem};
 use crate::recipes::{Threads, Tuned};
 use crate::record::{Outcome, Record};
 use std::collections::BTreeSet;
@@ -16,6 +16,8 @@ pub struct Sequence {
     pub threads: Threads,
     /// Elements of a launch.
     pub elements: usize,
+    /// The type of all real numbers.
+    pub precision: Precision,
 }
 
 impl Sequence {
@@ -24,7 +26,7 @@ impl Sequence {
     pub fn of(records: &[Record]) -> Vec<Self> {
         let sequence = |r: &Record| {
             let Tuned { problem, threads, .. } = r.tuned()?;
-            Some(Self { problem, threads, elements: r.elements })
+            Some(Self { problem, threads, elements: r.elements, precision: r.precision })
         };
         records.iter().filter_map(sequence).collect::<BTreeSet<_>>().into_iter().collect()
     }
@@ -34,7 +36,7 @@ impl Sequence {
     pub fn records(self, records: &[Record]) -> Vec<&Record> {
         let mine = |r: &Record| {
             r.tuned().is_some_and(|k| (k.problem, k.threads) == (self.problem, self.threads))
-                && r.elements == self.elements
+                && (r.elements, r.precision) == (self.elements, self.precision)
         };
         records.iter().filter(|r| mine(r)).collect()
     }
@@ -52,7 +54,11 @@ impl Sequence {
             Problem::Bp30 => "BP3.0",
             Problem::Bp35Vertices => "BP3.5 from vertices",
         };
-        format!("{problem}, {threads} threads, {} elements", self.elements)
+        let precision = match self.precision {
+            Precision::Double => "",
+            Precision::Single => ", single precision",
+        };
+        format!("{problem}, {threads} threads, {} elements{precision}", self.elements)
     }
 
     /// The name of its picture, without the ending.
@@ -62,7 +68,11 @@ impl Sequence {
             Threads::Planes => "2d",
             Threads::Cubes => "3d",
         };
-        format!("{}_{threads}_{}", self.problem, self.elements)
+        let precision = match self.precision {
+            Precision::Double => "",
+            Precision::Single => "_f32",
+        };
+        format!("{}_{threads}_{}{precision}", self.problem, self.elements)
     }
 }
 

@@ -134,6 +134,7 @@ mod tests {
         let record = |kernel: &str, degree: usize| Record {
             kernel: kernel.into(),
             degree,
+            precision: crate::problem::Precision::Double,
             elements: 8,
             device: "d".into(),
             driver: "v".into(),

@@ -2,10 +2,69 @@
 
 use purlin::Random;
 use purlin::forms::quadrature::{gauss_jacobi, gauss_lobatto};
-use purlin::interp::Memory;
-use purlin::ir::Kernel;
+use purlin::interp::{Memory, Value};
 use purlin::ir::text::{self, ParseErrors};
+use purlin::ir::{Kernel, ScalarType};
+use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// The type of all real numbers of a kernel.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+pub enum Precision {
+    /// IEEE binary64, as in the publication.
+    #[default]
+    #[serde(rename = "f64")]
+    #[value(name = "f64")]
+    Double,
+    /// IEEE binary32.
+    #[serde(rename = "f32")]
+    #[value(name = "f32")]
+    Single,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.scalar())
+    }
+}
+
+impl Precision {
+    /// The type of the text format.
+    #[must_use]
+    pub const fn scalar(self) -> ScalarType {
+        match self {
+            Self::Double => ScalarType::F64,
+            Self::Single => ScalarType::F32,
+        }
+    }
+
+    /// Largest difference from the dense operator, in units of its largest value, that roundings
+    /// explain: sums of at most 200 terms, matrix entries up to 100, with 1e-16 and 6e-8 a rounding.
+    #[must_use]
+    pub const fn tolerance(self) -> f64 {
+        match self {
+            Self::Double => 1e-12,
+            Self::Single => 5e-4,
+        }
+    }
+
+    /// The nearest numbers of this precision.
+    #[must_use]
+    pub fn rounded(self, values: Vec<f64>) -> Vec<f64> {
+        self.value(values).to_f64()
+    }
+
+    /// An argument with these elements.
+    #[must_use]
+    pub fn value(self, values: Vec<f64>) -> Value {
+        match self {
+            Self::Double => Value::F64(values),
+            Self::Single => Value::F32(values.into_iter().map(|x| x as f32).collect()),
+        }
+    }
+}
 
 /// A benchmark problem of the publication.
 ///
@@ -44,9 +103,17 @@ pub struct Sizes {
     pub problem: Problem,
     /// Polynomial degree N, at least 1.
     pub degree: usize,
+    /// The type of all real numbers.
+    pub precision: Precision,
 }
 
 impl Sizes {
+    /// In double precision, as published.
+    #[must_use]
+    pub const fn double(problem: Problem, degree: usize) -> Self {
+        Self { problem, degree, precision: Precision::Double }
+    }
+
     /// Nodes a direction, `Nq` = N + 1.
     #[must_use]
     pub const fn nodes(self) -> usize {
@@ -67,12 +134,17 @@ impl Sizes {
     /// # Errors
     /// A bug of the study: a text that is no kernel.
     pub fn plain(self) -> Result<Kernel, ParseErrors> {
-        text::parse(match self.problem {
+        let double = match self.problem {
             Problem::Bp10 => include_str!("../kernels/bp10.purlin"),
             Problem::Bp35 => include_str!("../kernels/bp35.purlin"),
             Problem::Bp30 => include_str!("../kernels/bp30.purlin"),
             Problem::Bp35Vertices => include_str!("../kernels/bp35v.purlin"),
-        })
+        };
+        match self.precision {
+            Precision::Double => text::parse(double),
+            // literals take the type of what they are multiplied with
+            Precision::Single => text::parse(&double.replace(": f64", ": f32")),
+        }
     }
 
     /// The parameters that the degree fixes, with their values.
@@ -99,30 +171,31 @@ impl Sizes {
     pub fn inputs(self, elements: usize, seed: u64) -> Memory {
         let mut random = Random::new(seed);
         let (nodes, points) = (self.nodes().pow(3), self.points().pow(3));
+        let real = |values: Vec<f64>| self.precision.value(values);
         let mut memory =
-            Memory::new().param("ne", elements as i64).value("u", random.numbers(elements * nodes));
+            Memory::new().param("ne", elements as i64).value("u", real(random.numbers(elements * nodes)));
         for (name, value) in self.fixed() {
             memory = memory.param(name, value);
         }
         match self.problem {
-            Problem::Bp10 => {
-                memory.value("w", random.numbers(elements * points)).value("I", self.interpolation())
-            }
+            Problem::Bp10 => memory
+                .value("w", real(random.numbers(elements * points)))
+                .value("I", real(self.interpolation())),
             Problem::Bp35 => memory
-                .value("g", random.numbers(elements * 7 * points))
-                .value("D", differentiation(&lobatto_nodes(self.nodes())))
-                .value("lambda", random.number()),
+                .value("g", real(random.numbers(elements * 7 * points)))
+                .value("D", real(differentiation(&lobatto_nodes(self.nodes()))))
+                .value("lambda", real(vec![random.number()])),
             Problem::Bp30 => memory
-                .value("g", random.numbers(elements * 7 * points))
-                .value("I", self.interpolation())
-                .value("D", differentiation(&legendre_nodes(self.points())))
-                .value("lambda", random.number()),
+                .value("g", real(random.numbers(elements * 7 * points)))
+                .value("I", real(self.interpolation()))
+                .value("D", real(differentiation(&legendre_nodes(self.points()))))
+                .value("lambda", real(vec![random.number()])),
             Problem::Bp35Vertices => memory
-                .value("X", vertices(elements, &mut random))
-                .value("x", lobatto_nodes(self.nodes()))
-                .value("w", lobatto_weights(self.nodes()))
-                .value("D", differentiation(&lobatto_nodes(self.nodes())))
-                .value("lambda", random.number()),
+                .value("X", real(vertices(elements, &mut random)))
+                .value("x", real(lobatto_nodes(self.nodes())))
+                .value("w", real(lobatto_weights(self.nodes())))
+                .value("D", real(differentiation(&lobatto_nodes(self.nodes()))))
+                .value("lambda", real(vec![random.number()])),
         }
     }
 }

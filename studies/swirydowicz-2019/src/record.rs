@@ -1,6 +1,6 @@
 //! Measurements as lines of JSON.
 
-use crate::problem::Problem;
+use crate::problem::{Precision, Problem, Sizes};
 use crate::recipes::Tuned;
 use purlin::runtime::DeviceInfo;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ pub struct Record {
     pub kernel: String,
     /// Polynomial degree.
     pub degree: usize,
+    /// The type of all real numbers; double where a record does not say.
+    #[serde(default)]
+    pub precision: Precision,
     /// Elements of the launch.
     pub elements: usize,
     /// The device, as it calls itself.
@@ -65,15 +68,17 @@ pub enum Outcome {
 pub struct Key {
     kernel: String,
     degree: usize,
+    precision: Precision,
     elements: usize,
     device: String,
 }
 
 impl Key {
-    /// Of a kernel at a size on a device.
+    /// Of a kernel on `elements` elements on a device.
     #[must_use]
-    pub fn new(kernel: Tuned, degree: usize, elements: usize, info: &DeviceInfo) -> Self {
-        Self { kernel: kernel.to_string(), degree, elements, device: info.name.clone() }
+    pub fn new(kernel: Tuned, sizes: Sizes, elements: usize, info: &DeviceInfo) -> Self {
+        let Sizes { degree, precision, .. } = sizes;
+        Self { kernel: kernel.to_string(), degree, precision, elements, device: info.name.clone() }
     }
 }
 
@@ -81,8 +86,9 @@ impl Record {
     /// Its key.
     #[must_use]
     pub fn key(&self) -> Key {
-        let Self { kernel, degree, elements, device, .. } = self;
-        Key { kernel: kernel.clone(), degree: *degree, elements: *elements, device: device.clone() }
+        let Self { kernel, degree, precision, elements, device, .. } = self;
+        let (kernel, device) = (kernel.clone(), device.clone());
+        Key { kernel, degree: *degree, precision: *precision, elements: *elements, device }
     }
 
     /// The kernel, if it is one of today's.

@@ -1,7 +1,7 @@
 //! The operators without sum factorisation: an independent evaluation of what a kernel must give.
 
 use crate::problem::{Problem, Sizes, legendre_nodes, lobatto_nodes};
-use purlin::interp::Memory;
+use purlin::interp::{Memory, Value};
 
 /// Values and derivatives of one-dimensional basis functions at points, [points, nodes].
 struct Line {
@@ -42,19 +42,21 @@ pub fn reference(sizes: Sizes, memory: &Memory) -> Option<Vec<f64>> {
         Problem::Bp35 | Problem::Bp35Vertices => nodes.clone(),
     };
     let (line, np) = (line(&nodes, &points), points.len().pow(3));
-    let u = memory.f64s("u")?;
+    let [u, w, g, vertices, lambda] =
+        ["u", "w", "g", "X", "lambda"].map(|name| memory.get(name).map(Value::to_f64));
+    let u = u?;
     let mut result = Vec::with_capacity(u.len());
     for (e, field) in u.chunks(nodes.len().pow(3)).enumerate() {
         let mut y = vec![0.0; field.len()];
         match sizes.problem {
-            Problem::Bp10 => mass(&line, &memory.f64s("w")?[e * np..][..np], field, &mut y),
+            Problem::Bp10 => mass(&line, &w.as_deref()?[e * np..][..np], field, &mut y),
             Problem::Bp35 | Problem::Bp30 => {
-                let lambda = *memory.f64s("lambda")?.first()?;
-                poisson(&line, &memory.f64s("g")?[7 * e * np..][..7 * np], lambda, field, &mut y);
+                let lambda = *lambda.as_deref()?.first()?;
+                poisson(&line, &g.as_deref()?[7 * e * np..][..7 * np], lambda, field, &mut y);
             }
             Problem::Bp35Vertices => {
-                let lambda = *memory.f64s("lambda")?.first()?;
-                let factors = trilinear(&points, memory.f64s("w")?, &memory.f64s("X")?[24 * e..][..24]);
+                let lambda = *lambda.as_deref()?.first()?;
+                let factors = trilinear(&points, w.as_deref()?, &vertices.as_deref()?[24 * e..][..24]);
                 poisson(&line, &factors, lambda, field, &mut y);
             }
         }

@@ -74,7 +74,11 @@ fn sources_are_compiled_without_a_gpu() {
     }
     let found = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    for line in ["bp35.2d.2 at degree 9: ", "bp35.3d.6 at degree 9: ", "bp35.2d.2 at degree 10: "] {
+    for line in [
+        "bp35.2d.2 at degree 9 in f64: ",
+        "bp35.3d.6 at degree 9 in f64: ",
+        "bp35.2d.2 at degree 10 in f64: ",
+    ] {
         assert!(found.contains(line) && found.contains(" registers, "), "no `{line}` in {found}");
     }
     assert!(found.contains("`bp35.3d.6` takes 1331 work-items a group at degree 10"), "{found}");
@@ -101,4 +105,16 @@ fn kernels_are_timed_once_and_have_a_page() {
     }
     let svg = std::fs::read_to_string(dir.path().join("bp10_2d_9.svg")).unwrap();
     assert!(svg.contains("● kernel 7"), "{svg}");
+    // single precision is measured beside double, on a page and in a picture of its own
+    let both = [&time[..], &["--precision", "f64,f32"]].concat();
+    let said = text(&study(&both).stderr);
+    assert_eq!(said.lines().filter(|l| l.contains(" 9 elements, f32: ")).count(), 4, "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
+    let page = good(&["page", "--db", &db, "--dir", &pictures]);
+    for title in
+        ["## BP1.0, 2-D threads, 9 elements\n", "## BP1.0, 2-D threads, 9 elements, single precision\n"]
+    {
+        assert_eq!(page.matches(title).count(), 1, "{page}");
+    }
+    assert!(dir.path().join("bp10_2d_9_f32.svg").exists());
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use study_swirydowicz_2019::model::{
     Traffic, operations, shared_bandwidth, shared_roofline, shared_traffic, streaming_roofline, traffic,
 };
-use study_swirydowicz_2019::problem::{MAX_DEGREE, Problem, Sizes};
+use study_swirydowicz_2019::problem::{MAX_DEGREE, Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{RecipeError, Threads, Tuned};
 
 const PROBLEMS: [Problem; 4] = [Problem::Bp10, Problem::Bp35, Problem::Bp30, Problem::Bp35Vertices];
@@ -51,7 +51,7 @@ fn tuned(name: &str, degree: usize) -> Option<Kernel> {
 fn plain_kernels_have_the_operations_and_the_bytes_of_the_formulas() {
     for problem in PROBLEMS {
         for degree in 1..=MAX_DEGREE {
-            let sizes = Sizes { problem, degree };
+            let sizes = Sizes::double(problem, degree);
             let stats = counted(&sizes.plain().unwrap(), sizes);
             assert!(stats.exact());
             // `y` is accumulated in place where it is not a sum: its first read finds what was
@@ -66,13 +66,15 @@ fn plain_kernels_have_the_operations_and_the_bytes_of_the_formulas() {
 
 #[test]
 fn figures_at_degree_7() {
-    let at = |problem| Sizes { problem, degree: 7 };
+    let at = |problem| Sizes::double(problem, 7);
     assert_eq!(PROBLEMS.map(|p| operations(at(p))), [63_225, 58_368, 154_350, 115_072]);
     let bytes = PROBLEMS.map(|p| traffic(at(p)));
     assert_eq!(
         bytes.map(|t| (t.read, t.written)),
         [(9_928, 4_096), (32_768, 4_096), (44_920, 4_096), (4_288, 4_096)]
     );
+    let single = PROBLEMS.map(|p| traffic(Sizes { precision: Precision::Single, ..at(p) }));
+    assert_eq!(single.map(|t| 2 * t.total()), bytes.map(Traffic::total));
 }
 
 /// A step moves or reorders operations, and adds none, but for two exceptions. What a column of
@@ -82,7 +84,7 @@ fn figures_at_degree_7() {
 #[test]
 fn tuned_kernels_have_the_operations_of_the_plain_ones() {
     for kernel in Tuned::all() {
-        let sizes = Sizes { problem: kernel.problem, degree: 2 };
+        let sizes = Sizes::double(kernel.problem, 2);
         let Some(tuned) = tuned(&kernel.to_string(), 2) else { continue };
         let n = sizes.nodes() as u64;
         let first_by_lines = match (kernel.problem, kernel.threads) {
@@ -111,7 +113,7 @@ fn the_last_kernels_move_every_byte_once() {
         [("bp10.2d", 3), ("bp35.2d", 7), ("bp35.3d", 5), ("bp30.2d", 2), ("bp30.3d", 10), ("bp35v.2d", 1)]
     {
         for kernel in Tuned::all().into_iter().filter(|k| k.to_string().starts_with(name)) {
-            let sizes = Sizes { problem: kernel.problem, degree: 2 };
+            let sizes = Sizes::double(kernel.problem, 2);
             let Some(tuned) = tuned(&kernel.to_string(), 2) else { continue };
             let once = moved(&counted(&tuned, sizes), kernel.problem, false) == least(sizes);
             assert_eq!(once, kernel.number >= first, "{kernel}");
@@ -149,7 +151,7 @@ fn local_memory_is_counted_access_by_access() {
 #[test]
 fn symmetry_halves_the_loads_of_the_matrix() {
     for (name, before) in [("bp10.2d.8", "bp10.2d.7"), ("bp30.2d.9", "bp30.2d.5")] {
-        let sizes = Sizes { problem: name.parse::<Tuned>().unwrap().problem, degree: 7 };
+        let sizes = Sizes::double(name.parse::<Tuned>().unwrap().problem, 7);
         let loads = |name| counted(&tuned(name, 7).unwrap(), sizes).var("s_I").unwrap().reads.accesses;
         // columns of each contraction times terms times results: 9 and 8 are both met, half of 9 is
         // 5
@@ -167,7 +169,7 @@ const P100_BYTES_PER_S: f64 = 549e9;
 #[test]
 fn rooflines_hold_what_was_published() {
     let roof = |problem, degree| {
-        let sizes = Sizes { problem, degree };
+        let sizes = Sizes::double(problem, degree);
         streaming_roofline(operations(sizes), traffic(sizes), P100_BYTES_PER_S)
     };
     // §6 to §8: the best kernels, and six times the reference kernel of BP3.5, all below the roof
@@ -180,7 +182,7 @@ fn rooflines_hold_what_was_published() {
         assert!((1..MAX_DEGREE).all(|degree| roof(problem, degree) < roof(problem, degree + 1)));
     }
     // §6, Figure 5: local memory bounds kernels 6 and 7 of BP1.0 at high degrees
-    let sizes = Sizes { problem: Problem::Bp10, degree: MAX_DEGREE };
+    let sizes = Sizes::double(Problem::Bp10, MAX_DEGREE);
     for name in ["bp10.2d.6", "bp10.2d.7"] {
         let shared = shared_traffic(&tuned(name, MAX_DEGREE).unwrap()).unwrap();
         let bound = shared_roofline(operations(sizes), shared, shared_bandwidth(56, 1.126e9));

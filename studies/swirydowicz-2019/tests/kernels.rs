@@ -2,17 +2,16 @@
 //! device, in CUDA.
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::codegen::{Options, generate};
+use purlin::codegen::{Options, Target, generate};
 use purlin::interp::interpret;
 use purlin::runtime::{Device, open};
 use purlin::transforms::Schedule;
 use purlin::{Loaded, Random, laid_out};
-use study_swirydowicz_2019::problem::{Problem, Sizes};
+use study_swirydowicz_2019::problem::{Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{RecipeError, Threads, Tuned};
 use study_swirydowicz_2019::reference::{reference, relative_error};
 
-/// Sums of at most 12 * 17 terms with matrix entries up to N^2: 1e-16 a rounding.
-const TOLERANCE: f64 = 1e-12;
+const PRECISIONS: [Precision; 2] = [Precision::Double, Precision::Single];
 
 const ELEMENTS: usize = 3;
 
@@ -26,19 +25,19 @@ fn devices() -> Vec<Box<dyn Device>> {
 }
 
 /// The result of a kernel at a degree, or none where a primitive is missing or a group too small.
-fn schedule(kernel: Tuned, degree: usize) -> Option<Schedule> {
-    match kernel.schedule(degree) {
+fn schedule(kernel: Tuned, degree: usize, precision: Precision) -> Option<Schedule> {
+    match kernel.schedule_in(degree, precision) {
         Ok(schedule) => Some(schedule),
         Err(RecipeError::Unreachable { .. } | RecipeError::TooManyWorkItems { .. }) => None,
         Err(e) => panic!("{e}"),
     }
 }
 
-fn check(kernel: Tuned, degree: usize, seed: u64) {
-    let sizes = Sizes { problem: kernel.problem, degree };
+fn check(kernel: Tuned, degree: usize, precision: Precision, seed: u64) {
+    let sizes = Sizes { problem: kernel.problem, degree, precision };
     let memory = sizes.inputs(ELEMENTS, seed);
     let expected = reference(sizes, &memory).unwrap();
-    let Some(schedule) = schedule(kernel, degree) else { return };
+    let Some(schedule) = schedule(kernel, degree, precision) else { return };
     for device in devices() {
         let name = device.info().name.clone();
         let program =
@@ -48,7 +47,8 @@ fn check(kernel: Tuned, degree: usize, seed: u64) {
             .unwrap_or_else(|e| panic!("{kernel} at degree {degree} on {name}: {e}"));
         loaded.launch().unwrap();
         let error = relative_error(&expected, &loaded.f64s("y").unwrap());
-        assert!(error < TOLERANCE, "{kernel} at degree {degree} on {name}: off by {error}; seed {seed}");
+        let place = format!("{kernel} at degree {degree} in {precision} on {name}");
+        assert!(error < precision.tolerance(), "{place}: off by {error}; seed {seed}");
     }
 }
 
@@ -66,7 +66,9 @@ fn family(problem: Problem, threads: Threads) {
         // at 7 rows are padded
         let degrees: &[usize] = if all() { &[1, 2, 3, 7] } else { &[2] };
         if all() || is_last(kernel) {
-            degrees.iter().for_each(|degree| check(kernel, *degree, seed));
+            for precision in PRECISIONS {
+                degrees.iter().for_each(|degree| check(kernel, *degree, precision, seed));
+            }
         }
     }
 }
@@ -76,13 +78,33 @@ fn family(problem: Problem, threads: Threads) {
 fn the_interpreter_agrees_with_the_dense_operator() {
     let seed = Random::fresh_seed();
     for kernel in Tuned::all() {
-        let Some(schedule) = schedule(kernel, 2) else { continue };
-        let sizes = Sizes { problem: kernel.problem, degree: 2 };
-        let mut memory = sizes.inputs(ELEMENTS, seed);
-        let expected = reference(sizes, &memory).unwrap();
-        interpret(schedule.kernel(), &mut memory).unwrap();
-        let error = relative_error(&expected, memory.f64s("y").unwrap());
-        assert!(error < TOLERANCE, "{kernel}: off by {error}; seed {seed}");
+        // the last kernels have the steps of those before them, and steps do not ask for the precision
+        let precisions = if all() || is_last(kernel) { &PRECISIONS[..] } else { &PRECISIONS[..1] };
+        for precision in precisions.iter().copied() {
+            let Some(schedule) = schedule(kernel, 2, precision) else { continue };
+            let sizes = Sizes { problem: kernel.problem, degree: 2, precision };
+            let mut memory = sizes.inputs(ELEMENTS, seed);
+            let expected = reference(sizes, &memory).unwrap();
+            interpret(schedule.kernel(), &mut memory).unwrap();
+            let found = memory.get("y").unwrap();
+            assert_eq!(found.ty(), precision.scalar(), "{kernel}");
+            let error = relative_error(&expected, &found.to_f64());
+            assert!(error < precision.tolerance(), "{kernel} in {precision}: off by {error}; seed {seed}");
+        }
+    }
+}
+
+/// A literal or a temporary in double precision would take a card's slow units.
+#[test]
+fn nothing_is_computed_in_double_precision_where_single_is_asked_for() {
+    for kernel in Tuned::all().into_iter().filter(|k| all() || is_last(*k)) {
+        for precision in PRECISIONS {
+            let Some(schedule) = schedule(kernel, 2, precision) else { continue };
+            let source = generate(schedule.kernel(), Target::Cuda, &Options::default()).unwrap().source;
+            let is_double = precision == Precision::Double;
+            assert_eq!(source.contains("double"), is_double, "{kernel} in {precision}:\n{source}");
+            assert_eq!(source.contains("float"), !is_double, "{kernel} in {precision}:\n{source}");
+        }
     }
 }
 

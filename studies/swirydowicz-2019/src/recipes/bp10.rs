@@ -86,7 +86,7 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
     contract(s, "t3", 2)?;
     let middle = if number >= 8 { halve_contractions(s, sizes)? } else { Vec::new() };
     if number >= 9 {
-        fix_matrix(s, "I", sizes.interpolation())?;
+        fix_matrix(s, sizes, "I", sizes.interpolation())?;
     } else {
         fetch_matrix(s, "I", &[m, m])?;
     }

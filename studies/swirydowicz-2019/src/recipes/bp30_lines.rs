@@ -28,8 +28,8 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, elements: i64) -> Steps {
     realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
     differentiate_lines(s, "z")?;
     let middle = halve_contractions(s, sizes)?;
-    fix_matrix(s, "I", sizes.interpolation())?;
-    fix_matrix(s, "D", differentiation(&legendre_nodes(m)))?;
+    fix_matrix(s, sizes, "I", sizes.interpolation())?;
+    fix_matrix(s, sizes, "D", differentiation(&legendre_nodes(m)))?;
     for (array, at, name, along) in [
         ("u", "i1", "r_u", "f1"),
         ("t1", "i2", "r_t1", "f2"),

@@ -16,7 +16,7 @@ pub const IDEAS: [&str; 3] = [
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
     let n = sizes.nodes();
-    fix_matrix(s, "D", differentiation(&lobatto_nodes(n)))?;
+    fix_matrix(s, sizes, "D", differentiation(&lobatto_nodes(n)))?;
     differentiate_lines(s, "y")?;
     fetch_columns(s)?;
     let two_arrays = number >= 12;

@@ -20,7 +20,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     let n = sizes.nodes();
     let nodes = lobatto_nodes(n);
     for (name, values) in [("D", differentiation(&nodes)), ("x", nodes), ("w", lobatto_weights(n))] {
-        fix_matrix(s, name, values)?;
+        fix_matrix(s, sizes, name, values)?;
     }
     realise(s, &["h", "lr", "ls", "lt", "mr", "ms"])?;
     expand(s, &["ur", "us", "ut"], &["k", "j", "i"])?;

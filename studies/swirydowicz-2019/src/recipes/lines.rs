@@ -3,13 +3,14 @@
 //! memory.
 
 use super::nest::{Steps, cut, expand, fetch, fuse, realise};
+use crate::problem::Sizes;
 use purlin::prelude::{
     AddressSpace, BufferWrites, FactorUpdate, FixArgument, MoveInsns, Schedule, Selection, SetAddressSpace,
 };
 
 /// Makes an input a table in constant memory.
-pub fn fix_matrix(s: &mut Schedule, matrix: &str, values: Vec<f64>) -> Steps {
-    s.apply(FixArgument::real(matrix, values))?;
+pub fn fix_matrix(s: &mut Schedule, sizes: Sizes, matrix: &str, values: Vec<f64>) -> Steps {
+    s.apply(FixArgument::real(matrix, sizes.precision.rounded(values)))?;
     s.apply(SetAddressSpace::new(matrix, AddressSpace::Constant)).map(|_| ())
 }
 

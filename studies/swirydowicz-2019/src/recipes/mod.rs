@@ -12,7 +12,7 @@ mod bp35_vertices;
 mod lines;
 mod nest;
 
-use crate::problem::{Problem, Sizes};
+use crate::problem::{Precision, Problem, Sizes};
 use purlin::ir::text::ParseErrors;
 use purlin::prelude::{FixParameter, Schedule};
 use purlin::transforms::TransformError;
@@ -182,7 +182,15 @@ impl Tuned {
     /// [`RecipeError::Unreachable`] where a primitive is missing,
     /// [`RecipeError::TooManyWorkItems`] for a degree beyond 3-D threads.
     pub fn schedule(self, degree: usize) -> Result<Schedule, RecipeError> {
-        let sizes = Sizes { problem: self.problem, degree };
+        self.schedule_in(degree, Precision::Double)
+    }
+
+    /// As [`Self::schedule`], with all real numbers of `precision`.
+    ///
+    /// # Errors
+    /// As [`Self::schedule`].
+    pub fn schedule_in(self, degree: usize, precision: Precision) -> Result<Schedule, RecipeError> {
+        let sizes = Sizes { problem: self.problem, degree, precision };
         let needed = match self.threads {
             Threads::Cubes => sizes.points().pow(3),
             Threads::Planes => sizes.points().pow(2) * self.elements_of_a_group(sizes) as usize,
