@@ -2,7 +2,7 @@
 //!
 //! With the columns `a_i = sqrt(w)*T[:, i]` and an orthonormal basis `Q` of what they span, `C =
 //! Q^T A` has a row a mode, and `C^T C = A^T A`. The basis is found by modified Gram–Schmidt with
-//! pivots and reorthogonalisation (Björck 1967; Golub & Van Loan 2013, §5.2.8), for each connected
+//! pivots and reorthogonalisation (Björck 1967), for each connected
 //! component of the Gram graph by itself, so that blocks of a symmetry have modes of their own.
 //! Nothing relies on it: [`Points::certify`] sums both sides anew.
 

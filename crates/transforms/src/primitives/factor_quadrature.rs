@@ -59,7 +59,7 @@ use std::fmt;
 /// the instruction; a negative weight; a sum that differs, with the entry that differs most.
 ///
 /// # Source
-/// Orthonormalisation: Golub & Van Loan 2013, §5.2.8.
+/// Orthonormalisation: Björck 1967.
 ///
 /// # Elsewhere
 /// FErari and Kirby & Logg 2006 pre-evaluate such sums to element tensors; DUNE, MFEM and libCEED
