@@ -16,7 +16,7 @@
 
 use super::candidates::{fits_constant_cache, table_bytes, with_fewer_modes};
 use super::search::staged_tilings;
-use super::similar::similar;
+use super::similar::{FormSizes, similar};
 use super::{Choice, Database, Record, transform};
 use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
 use purlin_codegen::{Options, Program, generate};
@@ -209,7 +209,9 @@ fn shipped(form: &impl CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> V
         return vec![Known { mapping, source: Source::Shipped(name) }];
     }
     let sizes = staged_tiling_sizes(form);
-    let near = sizes.as_ref().ok().and_then(|sizes| similar(sizes, sought.dim, text));
+    let modes = with_fewer_modes(form).and_then(|kernel| staged_tiling_sizes(&kernel).ok());
+    let form_sizes = sizes.as_ref().ok().map(|points| FormSizes { points, modes: modes.as_ref() });
+    let near = form_sizes.and_then(|sizes| similar(sizes, sought.dim, text));
     let near = near.map(|(case, mapping)| Known { mapping, source: Source::Similar { device: name, case } });
     let small = fits_constant_cache(table_bytes(form.kernel()));
     let usual = match (&sizes, small) {
@@ -499,13 +501,18 @@ mod tests {
     #[test]
     fn what_is_shipped_can_be_applied() {
         let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
-        let names: Vec<&str> = SHIPPED[0].2.lines().filter_map(|l| Some(l.split_once(' ')?.0)).collect();
+        let lines = || SHIPPED[0].2.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(' '));
         let mut shipped = 0;
         for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
             for degree in 1..=if dim == 2 { 8 } else { 6 } {
                 let case = operator.action_name(dim, degree);
-                assert_eq!(names.iter().filter(|name| **name == case).count(), 1, "{case}");
-                shipped += 1;
+                let of_case = lines().filter(|(name, _)| *name == case);
+                let mappings: Vec<Mapping> =
+                    of_case.map(|(_, mapping)| serde_json::from_str(mapping).unwrap()).collect();
+                // one with modes has one over points behind it
+                let modes: Vec<bool> = mappings.iter().map(|m| matches!(m, Mapping::Modes { .. })).collect();
+                assert!([&[false][..], &[true, false]].contains(&&modes[..]), "{case}");
+                shipped += mappings.len();
                 for scheme in [QuadratureScheme::XiaoGimbutas, QuadratureScheme::Default] {
                     if degree > 3 {
                         continue;
@@ -514,11 +521,14 @@ mod tests {
                     let kernel = &lowered.lowered.kernel;
                     let known = known(kernel, Sought { case: Some(&case), dim }, &card, &[]);
                     assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
-                    transform(kernel, &known[0].mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+                    assert_eq!(known[0].mapping, mappings[0], "{case}");
+                    for mapping in &mappings {
+                        transform(kernel, mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+                    }
                 }
             }
         }
-        assert_eq!(SHIPPED[0].2.lines().filter(|l| !l.starts_with('#')).count(), shipped);
+        assert_eq!(lines().count(), shipped);
     }
 
     #[test]

@@ -10,25 +10,40 @@ use purlin_kernels::Operator;
 /// the next but one.
 const FACTOR: f64 = 3.0;
 
+/// Sizes of the loops of a form.
+#[derive(Clone, Copy)]
+pub(super) struct FormSizes<'s> {
+    /// Over quadrature points.
+    pub points: &'s TilingSizes,
+    /// Over the modes of the rule's tables, where those are fewer.
+    pub modes: Option<&'s TilingSizes>,
+}
+
 /// The mapping of the operator action in a table whose sizes are nearest to those of a form, with
-/// as many tiles; none if some size is off by more than [`FACTOR`].
+/// as many tiles; none if some size is off by more than [`FACTOR`]. A mapping with modes suits only
+/// forms that have fewer of them than points, and has the sizes of its loops over modes.
 ///
-/// Sizes are those of functions that share their matrices. The table has lines `case mapping`.
-pub(super) fn similar(sizes: &TilingSizes, dim: usize, table: &str) -> Option<(String, Mapping)> {
+/// Sizes are those of functions that share their matrices. The table has lines `case mapping`; of
+/// two for a case, the first that suits is taken.
+pub(super) fn similar(form: FormSizes<'_>, dim: usize, table: &str) -> Option<(String, Mapping)> {
     let lines = table.lines().filter_map(|line| line.split_once(' '));
     let of_line = |(case, mapping): (&str, &str)| {
-        let (case_dim, known) = operator_sizes(case)?;
+        let mapping: Mapping = serde_json::from_str(mapping).ok()?;
+        let over_modes = matches!(mapping, Mapping::Modes { .. });
+        let sizes = if over_modes { form.modes? } else { form.points };
+        let (case_dim, known) = operator_sizes(case, over_modes)?;
         let far = if case_dim == dim { distance(sizes, &known)? } else { return None };
-        Some((far, case.to_owned(), known, mapping.to_owned()))
+        Some((far, case.to_owned(), transferred(mapping, &known, sizes)))
     };
     let nearest = lines.filter_map(of_line).min_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, case, known, mapping) = nearest?;
-    Some((case, transferred(serde_json::from_str(&mapping).ok()?, &known, sizes)))
+    nearest.map(|(_, case, mapping)| (case, mapping))
 }
 
 /// Dimension and sizes of an operator action by its name, such as `laplace.3D.P4`, with the rules
-/// that the tables were measured with.
-fn operator_sizes(case: &str) -> Option<(usize, TilingSizes)> {
+/// that the tables were measured with or over the modes of their tables. A basis has as many modes
+/// as polynomials of its degree, and derivatives have one degree less; Helmholtz operators, whose
+/// two parts have modes of their own, have no sizes here.
+fn operator_sizes(case: &str, over_modes: bool) -> Option<(usize, TilingSizes)> {
     let mut parts = case.split('.');
     let operator: Operator = parts.next()?.parse().ok()?;
     let dim: usize = parts.next()?.strip_suffix('D')?.parse().ok()?;
@@ -38,7 +53,8 @@ fn operator_sizes(case: &str) -> Option<(usize, TilingSizes)> {
         3 => CellShape::Tetrahedron,
         _ => return None,
     };
-    let nodes = (1..=dim).fold(1, |n, k| n * (degree + k) / k) as u64;
+    let polynomials = |degree: usize| (1..=dim).fold(1, |n, k| n * (degree + k) / k) as u64;
+    let nodes = polynomials(degree);
     let (order, matrices) = match operator {
         Operator::Mass => (2 * degree, 1),
         Operator::Helmholtz => (2 * degree, dim as u64 + 1),
@@ -55,7 +71,12 @@ fn operator_sizes(case: &str) -> Option<(usize, TilingSizes)> {
         derivatives: functions * components * matrices,
         matrices,
     };
-    let points = rule(shape, order, QuadratureScheme::XiaoGimbutas).ok()?.n_points() as u64;
+    let points = match (over_modes, operator) {
+        (false, _) => rule(shape, order, QuadratureScheme::XiaoGimbutas).ok()?.n_points() as u64,
+        (true, Operator::Mass) => nodes,
+        (true, Operator::Laplace | Operator::Elasticity) => polynomials(degree - 1),
+        (true, Operator::Helmholtz | Operator::Hyperelasticity) => return None,
+    };
     let sizes = TilingSizes {
         quadrature_points: points,
         trial: vec![space(functions)],
@@ -131,6 +152,8 @@ mod tests {
     use super::*;
     use crate::staged_tiling_sizes;
     use purlin_forms::lowering::{LoweringOptions, lower};
+    use purlin_forms::program::CellKernel;
+    use purlin_forms::strategies::factored_quadrature;
 
     /// The sizes in closed form are those of the lowered operators.
     #[test]
@@ -139,11 +162,19 @@ mod tests {
             for degree in 1..=3 {
                 let options = LoweringOptions::new("k").with_scheme(QuadratureScheme::XiaoGimbutas);
                 let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
-                let mut expected = staged_tiling_sizes(&lowered).unwrap();
-                expected.test.name.clear();
-                expected.trial.iter_mut().for_each(|s| s.name.clear());
+                let unnamed = |mut sizes: TilingSizes| {
+                    sizes.test.name.clear();
+                    sizes.trial.iter_mut().for_each(|s| s.name.clear());
+                    (dim, sizes)
+                };
+                let expected = unnamed(staged_tiling_sizes(&lowered).unwrap());
                 let case = operator.action_name(dim, degree);
-                assert_eq!(operator_sizes(&case), Some((dim, expected)), "{case}");
+                assert_eq!(operator_sizes(&case, false), Some(expected), "{case}");
+                let Some(over_modes) = operator_sizes(&case, true) else { continue };
+                let program = lowered.program().unwrap();
+                let (kernel, _) = factored_quadrature(lowered.kernel(), &program).unwrap();
+                let expected = unnamed(staged_tiling_sizes(&kernel).unwrap());
+                assert_eq!(over_modes, expected, "{case} over modes");
             }
         }
     }
@@ -151,6 +182,10 @@ mod tests {
     fn sizes(points: u64, nodes: u64, matrices: u64) -> TilingSizes {
         let space = || SpaceSizes::scalar("u", nodes, matrices);
         TilingSizes { quadrature_points: points, trial: vec![space()], test: space(), word_bytes: 8 }
+    }
+
+    fn over_points(points: u64, nodes: u64, matrices: u64, dim: usize) -> Option<(String, Mapping)> {
+        similar(FormSizes { points: &sizes(points, nodes, matrices), modes: None }, dim, TABLE)
     }
 
     const TABLE: &str = "# measured\n\
@@ -161,7 +196,7 @@ mod tests {
     /// The rule of basix for the 3-D P4 Laplace form has 24 points, that of the table 23.
     #[test]
     fn tiles_keep_their_number() {
-        let (case, mapping) = similar(&sizes(24, 35, 3), 3, TABLE).unwrap();
+        let (case, mapping) = over_points(24, 35, 3, 3).unwrap();
         assert_eq!(case, "laplace.3D.P4");
         let expected = TilingParameters {
             cells: 32,
@@ -178,9 +213,9 @@ mod tests {
     #[test]
     fn forms_of_other_sizes_have_no_mapping() {
         // of the second degree, the fourth is out of reach
-        assert_eq!(similar(&sizes(4, 10, 3), 3, TABLE).unwrap().0, "laplace.3D.P2");
+        assert_eq!(over_points(4, 10, 3, 3).unwrap().0, "laplace.3D.P2");
         // a triangle's element is not a tetrahedron's of as many nodes
-        assert_eq!(similar(&sizes(4, 10, 3), 2, TABLE), None);
-        assert_eq!(similar(&sizes(4, 10, 10), 3, TABLE), None);
+        assert_eq!(over_points(4, 10, 3, 2), None);
+        assert_eq!(over_points(4, 10, 10, 3), None);
     }
 }
