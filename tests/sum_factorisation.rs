@@ -25,6 +25,9 @@ use purlin::transforms::schedule::Loop;
 use purlin::transforms::{Primitive, Step};
 use purlin::tuning::transform;
 use std::collections::BTreeMap;
+use support::compiled;
+
+mod support;
 
 /// The contraction with `q` points and `p` nodes along each axis.
 fn contraction(p: u64, q: u64) -> Kernel {
@@ -155,7 +158,7 @@ fn every_stage_computes_the_contraction() {
             interpret(kernel, &mut memory).unwrap_or_else(|e| panic!("{e}, {what}"));
             assert_close(&expected, memory.f64s("y").unwrap(), &what);
             let program = generate(kernel, Target::C, &Options::default()).unwrap();
-            let executable = device.compile(&program).unwrap();
+            let executable = compiled(&*device, &program);
             let loaded = Loaded::compiled(&*device, executable, &inputs).unwrap();
             loaded.launch().unwrap();
             assert_close(&expected, &loaded.f64s("y").unwrap(), &what);
@@ -214,7 +217,7 @@ fn assert_same(before: &Kernel, after: &Kernel, inputs: &Memory) {
     let size = expected.iter().fold(1.0, |most: f64, y| most.max(y.abs()));
     let device = open("c").unwrap();
     let program = generate(after, Target::C, &Options::default()).unwrap();
-    let loaded = Loaded::compiled(&*device, device.compile(&program).unwrap(), inputs).unwrap();
+    let loaded = Loaded::compiled(&*device, compiled(&*device, &program), inputs).unwrap();
     loaded.launch().unwrap();
     for found in [found.f64s("y").unwrap(), &loaded.f64s("y").unwrap()] {
         // 1e-12: tables are certified to 1e-14, and sums have fewer than 64 terms an axis
@@ -229,7 +232,7 @@ fn assert_shared(before: &Kernel, shared: &Kernel, inputs: &Memory) {
     interpret(before, &mut expected).unwrap();
     let Ok(device) = open("opencl").map_err(|e| println!("skipped: {e}")) else { return };
     let program = generate(shared, Target::OpenCl, &Options::default()).unwrap();
-    let loaded = Loaded::compiled(&*device, device.compile(&program).unwrap(), inputs).unwrap();
+    let loaded = Loaded::compiled(&*device, compiled(&*device, &program), inputs).unwrap();
     loaded.launch().unwrap();
     let (expected, found) = (expected.f64s("y").unwrap(), loaded.f64s("y").unwrap());
     let size = expected.iter().fold(1.0, |most: f64, y| most.max(y.abs()));

@@ -134,7 +134,7 @@ fn names_that_targets_know_are_renamed() {
     assert_eq!(NAMES.iter().collect::<BTreeSet<_>>().len(), NAMES.len());
     let mut random = Random(seed());
     // every name in some roles; in all of them in a long run
-    let step = if super::all() { 1 } else { 4 };
+    let step = if super::all() { 1 } else { 8 };
     for shift in (0..NAMES.len()).step_by(step) {
         // 3 and 44 have no common factor, so that neighbours differ from kernel to kernel
         let name = |role: usize| NAMES[(shift + 3 * role) % NAMES.len()].to_owned();
@@ -149,7 +149,7 @@ fn words_of_the_targets_are_renamed() {
     let text = std::fs::read_to_string(file).unwrap();
     let words: Vec<&str> = text.lines().filter(|w| is_name(w)).collect();
     let mut random = Random(seed());
-    for _ in 0..super::cases(12) {
+    for _ in 0..super::cases(6) {
         let mut drawn: Vec<String> = Vec::new();
         while drawn.len() < ROLES {
             let word = words[(random.next() % words.len() as u64) as usize].to_owned();
