@@ -181,8 +181,8 @@ def test_an_operator_says_where_its_mapping_is_known_from(tmp_path):
     tiles = {"strategy": "point_tiles", "cells": 8, "sums": 16}
     assert op.mapping == {"strategy": "modes", "then": tiles}
     reason = (
-        "modes, tiles of points, 8 cells a group, 16 sums, constant tables (a vector of cells; `purlin tune` may find "
-        "a better one)"
+        "modes, tiles of points, 8 cells a group, 16 sums, constant tables (a vector of cells, fewer modes than "
+        "quadrature points; `purlin tune` may find a better one)"
     )
     assert op.mapping_reason == reason
     given = purlin.jit(sample, mapping={"strategy": "single_cell", "cells": 4})

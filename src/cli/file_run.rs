@@ -8,6 +8,7 @@ use super::inputs::{Inputs, index_bound, inputs};
 use super::judge::{Comparison, Expected, STEPS, results, with_tables};
 use super::out;
 use super::progress::Progress;
+use super::report::Measured;
 use super::run::{RunArgs, load};
 use super::source::Source;
 use super::table::{facts, figure, grouped, seconds};
@@ -15,7 +16,7 @@ use super::transform::Transformed;
 use purlin::codegen::Program;
 use purlin::interp::{InterpError, Memory};
 use purlin::ir::{Kernel, VarId, VarKind};
-use purlin::runtime::TimingOptions;
+use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
 use purlin::tuning::known::Sought;
 use purlin::{Loaded, kernel_work};
 use std::path::Path;
@@ -75,14 +76,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     }
     rows.extend(checked.map(|report| ("checked", report.to_string())));
     if !args.no_time {
-        progress.stage("timing");
-        let timing = loaded.time(&TimingOptions::default())?;
-        rows.push(("time (median)", format!("{} of {} runs", seconds(timing.median_s), timing.runs)));
-        if let Ok(work) = kernel_work(kernel, memory.params()) {
-            let rate = |n: u64| figure(n as f64 / timing.median_s / 1e9);
-            rows.push(("GFLOP/s", rate(work.flops)));
-            rows.push(("GB/s of distinct data", rate(work.dram_bytes)));
-        }
+        rows.extend(timed(kernel, &transformed.kernel, &memory, &loaded, &*device, &progress)?);
     }
     rows.push(("seed", seed.to_string()));
     drop(progress);
@@ -98,6 +92,29 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
+}
+
+/// The time and, where operations can be counted, rates and their share of the rooflines.
+fn timed(
+    kernel: &Kernel,
+    transformed: &Kernel,
+    memory: &Memory,
+    loaded: &Loaded<'_>,
+    device: &dyn Device,
+    progress: &Progress,
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    progress.stage("timing");
+    let timing = loaded.time(&TimingOptions::default())?;
+    let mut rows = vec![("time (median)", format!("{} of {} runs", seconds(timing.median_s), timing.runs))];
+    let Ok(work) = kernel_work(kernel, memory.params()) else { return Ok(rows) };
+    rows.push(("GB/s of distinct data", figure(work.dram_bytes as f64 / timing.median_s / 1e9)));
+    if work.flops > 0 {
+        progress.stage("measuring the device's ceilings (kept for a day)");
+        let model = measure_ceilings(device, &Cache::from_environment(), false)?;
+        let executed_flops = kernel_work(transformed, memory.params()).ok().map(|work| work.flops);
+        rows.extend(Measured { timing, work, executed_flops, model }.rows(None));
+    }
+    Ok(rows)
 }
 
 /// What became of a result, and whose fault it is if it is wrong.

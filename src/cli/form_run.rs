@@ -10,6 +10,7 @@ use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
 use super::values::{file_mesh, unit_mesh};
 use purlin::forms::mesh::Mesh;
+use purlin::ir::Kernel;
 use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
 use purlin::tuning::known::Sought;
 use purlin::{Loaded, Problem, kernel_work};
@@ -47,7 +48,11 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         }
         None => String::new(),
     };
-    let measured = if args.no_time { None } else { Some(measure(&problem, &loaded, &*device, &progress)?) };
+    let measured = if args.no_time {
+        None
+    } else {
+        Some(measure(&problem, &transformed.kernel, &loaded, &*device, &progress)?)
+    };
     drop(progress);
 
     let report = Report {
@@ -95,6 +100,7 @@ fn mesh(args: &RunArgs, form: &FormSource) -> Result<Mesh, Failure> {
 
 fn measure(
     problem: &Problem,
+    kernel: &Kernel,
     loaded: &Loaded<'_>,
     device: &dyn Device,
     progress: &Progress,
@@ -104,5 +110,6 @@ fn measure(
     progress.stage("measuring the device's ceilings (kept for a day)");
     let model = measure_ceilings(device, &Cache::from_environment(), false)?;
     let work = kernel_work(&problem.lowered.kernel, problem.memory.params())?;
-    Ok(Measured { timing, work, model })
+    let executed = kernel_work(kernel, problem.memory.params()).ok();
+    Ok(Measured { timing, work, executed_flops: executed.map(|work| work.flops), model })
 }

@@ -50,6 +50,8 @@ pub struct Measured {
     pub timing: Timing,
     /// Work of the untransformed kernel.
     pub work: Work,
+    /// Operations of the kernel that ran, if they can be counted.
+    pub executed_flops: Option<u64>,
     /// Measured ceilings of the device.
     pub model: DeviceModel,
 }
@@ -59,8 +61,46 @@ impl Measured {
         self.work.flops as f64 / self.timing.median_s
     }
 
+    /// The work with the operations that ran, if those are not the ones that were written.
+    fn executed(&self) -> Option<Work> {
+        let flops = self.executed_flops.filter(|flops| *flops != self.work.flops)?;
+        Some(Work { flops, ..self.work })
+    }
+
     fn roofs(&self) -> (f64, f64) {
         (self.work.table_roofline(&self.model), self.work.true_roofline(&self.model))
+    }
+
+    /// Rates and how much of each roofline they are, as rows of a table.
+    pub fn rows(&self, cells: Option<usize>) -> Vec<(&'static str, String)> {
+        let (tables, roof) = self.roofs();
+        let (model, rate) = (&self.model, self.flops_per_s());
+        let a_cell = |flops: u64| match cells {
+            Some(cells) => format!(" ({} FLOP a cell)", figure(flops as f64 / cells as f64)),
+            None => String::new(),
+        };
+        let share =
+            |rate: f64, roof: f64| format!("{:.1} % of {} GFLOP/s", 100.0 * rate / roof, figure(roof / 1e9));
+        let executed = self.executed().map(|work| {
+            let rate = work.flops as f64 / self.timing.median_s;
+            let roof = share(rate, work.true_roofline(model));
+            ("executed", format!("{} GFLOP/s{}, {roof}", figure(rate / 1e9), a_cell(work.flops)))
+        });
+        let ceilings = format!(
+            "memory {} GB/s, FP64 {} GFLOP/s, {} FLOP/B",
+            figure(model.dram_bytes_per_s / 1e9),
+            figure(model.fp64_flops_per_s / 1e9),
+            figure(self.work.intensity())
+        );
+        let local = match model.local_bytes_per_s {
+            Some(bytes) => format!("local memory {} GB/s", figure(bytes / 1e9)),
+            None => "no local memory of its own: the same".into(),
+        };
+        let mut rows = vec![("GFLOP/s", format!("{}{}", figure(rate / 1e9), a_cell(self.work.flops)))];
+        rows.extend(executed);
+        rows.push(("roofline, true", format!("{} ({ceilings})", share(rate, roof))));
+        rows.push(("roofline, local tables", format!("{} ({local})", share(rate, tables))));
+        rows
     }
 }
 
@@ -78,38 +118,12 @@ impl Report<'_> {
         rows.extend(self.checked.as_ref().map(|report| ("checked", report.to_string())));
         rows.extend(self.resources.map(|resources| ("resources", resources.to_string())));
         if let Some(m) = &self.measured {
-            let (tables, roof) = m.roofs();
-            let rate = m.flops_per_s();
-            let per_cell = m.work.flops as f64 / self.cells as f64;
-            let intensity = m.work.intensity();
-            rows.extend([
-                ("time (median)", format!("{} of {} runs", seconds(m.timing.median_s), m.timing.runs)),
-                ("DoF/s", figure(self.dofs as f64 / m.timing.median_s)),
-                ("GFLOP/s", format!("{} ({} FLOP a cell)", figure(rate / 1e9), figure(per_cell))),
-                (
-                    "roofline, true",
-                    format!(
-                        "{:.1} % of {} GFLOP/s (memory {} GB/s, FP64 {} GFLOP/s, {} FLOP/B)",
-                        100.0 * rate / roof,
-                        figure(roof / 1e9),
-                        figure(m.model.dram_bytes_per_s / 1e9),
-                        figure(m.model.fp64_flops_per_s / 1e9),
-                        figure(intensity)
-                    ),
-                ),
-                ("roofline, local tables", self.tables(m, rate, tables)),
-            ]);
+            rows.push(("time (median)", format!("{} of {} runs", seconds(m.timing.median_s), m.timing.runs)));
+            rows.push(("DoF/s", figure(self.dofs as f64 / m.timing.median_s)));
+            rows.extend(m.rows(Some(self.cells)));
         }
         rows.push(("seed", self.seed.to_string()));
         facts(rows)
-    }
-
-    fn tables(&self, m: &Measured, rate: f64, roof: f64) -> String {
-        let local = match m.model.local_bytes_per_s {
-            Some(bytes) => format!("local memory {} GB/s", figure(bytes / 1e9)),
-            None => "no local memory of its own: the same".into(),
-        };
-        format!("{:.1} % of {} GFLOP/s ({local})", 100.0 * rate / roof, figure(roof / 1e9))
     }
 
     /// Writes source, recipe, kernel, roofline and report; says where.
@@ -154,7 +168,7 @@ impl Report<'_> {
             let (tables, roof) = m.roofs();
             json!({
                 "median_s": m.timing.median_s, "min_s": m.timing.min_s, "runs": m.timing.runs,
-                "flops": m.work.flops, "dram_bytes": m.work.dram_bytes, "table_bytes": m.work.table_bytes,
+                "flops": m.work.flops, "executed_flops": m.executed_flops, "dram_bytes": m.work.dram_bytes, "table_bytes": m.work.table_bytes,
                 "flops_per_s": m.flops_per_s(), "dofs_per_s": self.dofs as f64 / m.timing.median_s,
                 "true_roofline_flops_per_s": roof, "table_roofline_flops_per_s": tables,
                 "model": m.model,
