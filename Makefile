@@ -15,7 +15,7 @@ test-all:
 	PURLIN_TEST_ALL=1 .ci/run
 
 bench: packages
-	cargo bench --bench engine
+	cargo bench --profile dist --bench engine
 
 # The readers of kernels, recipes and forms, FUZZ_SECONDS each (1800).
 fuzz:

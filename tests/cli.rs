@@ -692,6 +692,42 @@ fn whatever_runs_is_tuned() {
     assert!(refused.contains("--param and --values are for .purlin files"), "{refused}");
 }
 
+/// The first trial is the default of the device, and the commands that are printed run what was tuned.
+#[test]
+fn tuning_begins_with_the_default_and_prints_commands_that_run_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
+    let form = ["laplace", "--cell", "quadrilateral", "--degree", "3"];
+    let on = ["--cells", "2", "--device", "c"];
+    let text = good(&[&["tune"], &form[..], &on, &["--top", "0", "--db", &db]].concat());
+    let records = std::fs::read_to_string(&db).unwrap();
+    let tried = records.lines().map(|line| {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        record["parameters"].to_string()
+    });
+    let default = r#"{"cells":8,"strategy":"factorised_cells"}"#;
+    let single = r#"{"cells":32,"strategy":"single_cell"}"#;
+    assert_eq!(tried.collect::<Vec<_>>(), [default, single], "{text}");
+    let none = dir.path().join("none.jsonl").to_string_lossy().into_owned();
+    let run = |more: &[&str]| good(&[&["run"], &form[..], &on, &["--no-time", "--db", &none], more].concat());
+    assert!(
+        run(&[]).contains("factorised sums, 8 cells a group (tables are tensor products"),
+        "{}",
+        run(&[])
+    );
+    // a table breaks lines
+    let text = text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    for command in [
+        "purlin run laplace --cell quadrilateral --degree 3 --cells 2 --device c --mapping '",
+        "purlin print laplace --cell quadrilateral --degree 3 --target c --mapping '",
+    ] {
+        assert!(text.contains(command), "no `{command}` in {text}");
+        let mapping = text.split(command).nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
+        assert!(run(&["--mapping", mapping]).contains("of the tolerance"), "{mapping}");
+        good(&[&["print"], &form[..], &["--target", "c", "--mapping", mapping]].concat());
+    }
+}
+
 /// What was found on this device is the default from then on; what a user asks for comes first.
 #[test]
 fn a_form_runs_with_the_best_mapping_that_is_known() {

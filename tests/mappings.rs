@@ -5,6 +5,7 @@
 
 mod support;
 
+use purlin::analysis::Analysis;
 use purlin::codegen::{Options, generate};
 use purlin::forms::element::CellShape;
 use purlin::forms::form::{
@@ -17,6 +18,7 @@ use purlin::interp::interpret;
 use purlin::ir::Kernel;
 use purlin::kernels::Operator;
 use purlin::runtime::open;
+use purlin::transforms::Schedule;
 use purlin::tuning::transform;
 use purlin::{Loaded, Mapping, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
 use purlin_sample::seed;
@@ -103,6 +105,32 @@ fn check_problem(problem: &Problem, name: &str) {
             let error = RelativeError::between(&found(problem, &mapped, place), &expected);
             assert!(error.is_within(TOLERANCE), "{name}, {mapping}, {place}: {error:?}");
         }
+    }
+}
+
+/// What steps keep of the placement of the kernel before is what is found anew.
+#[test]
+fn placements_are_kept_as_they_are_found() {
+    let problem = Problem::operator(Operator::Laplace, 2, None, bent_mesh(3, 1), 0).unwrap();
+    let form = &problem.lowered;
+    let (sizes, staged) = (tiling_sizes(form).unwrap(), staged_tiling_sizes(form).unwrap());
+    let mut random = Random::new(seed());
+    let tilings = [
+        Mapping::Tiling(tiling(&sizes, &mut random)),
+        Mapping::StagedTiling(tiling(&staged, &mut random)),
+        Mapping::StagedCells { cells: 4, constant_tables: true },
+    ];
+    for mapping in tilings {
+        let (_, recipe) = transform(form, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
+        let mut schedule = Schedule::of(&form.kernel);
+        let mut placed = 0;
+        for step in recipe.steps {
+            schedule.apply(step.clone()).unwrap();
+            let anew = Analysis::of(schedule.kernel()).place().cloned();
+            assert_eq!(schedule.analysis().place().cloned(), anew, "{mapping}, {step}");
+            placed += usize::from(anew.is_ok_and(|p| !p.barriers.is_empty()));
+        }
+        assert!(placed > 2, "{mapping}: {placed}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a command works on: a form by name or a kernel in a file.
 
 use super::failure::Failure;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use purlin::forms::element::CellShape;
 use purlin::forms::import::{self, Imported};
@@ -200,6 +201,20 @@ impl FormOptions {
         })?;
         let dim = self.dim.unwrap_or(3).into();
         Ok(FormSource { operator, dim, degree: self.degree(), scheme: self.scheme() })
+    }
+
+    /// The options that were given, as a command line has them.
+    pub fn given(&self) -> String {
+        let name = |value: Option<PossibleValue>| value.map(|v| v.get_name().to_owned());
+        let options = [
+            ("--dim", self.dim.map(|dim| dim.to_string())),
+            ("--cell", self.cell.and_then(|cell| name(cell.to_possible_value()))),
+            ("--degree", self.degree.map(|degree| degree.to_string())),
+            ("--scheme", self.scheme.map(|scheme| scheme.to_string())),
+            ("--matrix", self.matrix.and_then(|matrix| name(matrix.to_possible_value()))),
+        ];
+        let given = options.into_iter().filter_map(|(option, value)| Some(format!(" {option} {}", value?)));
+        given.chain(self.split_results.then(|| " --split-results".into())).collect()
     }
 
     fn degree(&self) -> usize {

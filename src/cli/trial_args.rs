@@ -15,6 +15,7 @@ use purlin::codegen::Target;
 use purlin::ir::Kernel;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, DeviceInfo, Optimisation, measure_ceilings};
+use purlin::tuning::known::{Sought, default_first};
 use purlin::tuning::{Candidate, CaseSubject, Database, FormCase, Record, known, source};
 use purlin::{Mapping, Random};
 use rayon::prelude::*;
@@ -29,7 +30,7 @@ pub struct TrialArgs {
     /// Where to run: c, opencl, cuda, cuda:1 … [default: opencl if there is one, else c]
     #[arg(long)]
     pub device: Option<String>,
-    /// How many of the best ranked mappings to try, besides one cell a work-item
+    /// How many of the best ranked mappings to try, besides the default and one cell a work-item
     #[arg(long, visible_alias = "top", value_name = "B", default_value_t = 9)]
     pub budget: usize,
     /// Try this mapping alone, as the records have it in JSON; may be given several times
@@ -166,7 +167,11 @@ impl TrialArgs {
         progress.stage("ranking mappings");
         let mut tasks = Vec::new();
         for case in cases {
-            let candidates = chosen(&case, &model, device.info().local_mem_bytes)?;
+            let mut candidates = chosen(&case, &model, device.info().local_mem_bytes)?;
+            if self.mapping.is_empty() {
+                let sought = Sought { case: Some(&case.workload.case), dim: case.lowered.cell.dim() };
+                candidates = default_first(candidates, &case.lowered, sought, &*device);
+            }
             let subject = CaseSubject { case, device: &*device, cache: &cache, seed };
             tasks.push(Task { subject, candidates });
         }

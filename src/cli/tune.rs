@@ -47,7 +47,7 @@ pub struct TuneArgs {
     #[arg(value_name = "WHAT")]
     what: String,
     #[command(flatten)]
-    form: FormOptions,
+    pub form: FormOptions,
     /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
     /// [default: 32 or 8]
     #[arg(long, value_name = "N", conflicts_with = "mesh")]

@@ -23,6 +23,7 @@ use purlin::ir::Kernel;
 use purlin::runtime::{Cache, Device, Executable, Timing, TimingOptions};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::Choice;
+use purlin::tuning::known::{Sought, default_first};
 use purlin::tuning::{Candidate, Database, Record, candidates, compile_ahead, transform};
 use purlin::{Loaded, Mapping, kernel_work, laid_out};
 use std::collections::BTreeMap;
@@ -73,7 +74,11 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let workload = workload(args, what, &kernel, &memory)?;
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), &measured)?, device.info().local_mem_bytes);
-    let candidates = choose(args, what, &lowered, script.as_ref(), workload.size, &model, local_bytes)?;
+    let mut candidates = choose(args, what, &lowered, script.as_ref(), workload.size, &model, local_bytes)?;
+    if let Some(of) = form.as_ref().filter(|_| args.trials.mapping.is_empty()) {
+        let sought = Sought { case: None, dim: of.form.form.cell.dim() };
+        candidates = default_first(candidates, &lowered, sought, &*device);
+    }
     drop(progress);
     let database = args.trials.database()?;
     let subject =
@@ -308,19 +313,24 @@ fn finish(
     let sizes: String = match (&args.mesh, args.cells) {
         (Some(path), _) => format!(" --mesh {}", path.display()),
         (None, Some(cells)) => format!(" --cells {cells}"),
-        (None, None) if is_json(what) => String::new(),
+        // of an imported form the unit mesh is the default
+        (None, None) if matches!(task.subject.lowered, Lowered::Imported(_)) => String::new(),
         (None, None) => params.map(|(name, v)| format!(" --param {name}={v}")).collect(),
     };
+    let form = args.form.given();
     let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
     out(&facts([
         ("best", best.parameters.to_string()),
         ("time (median)", seconds(median)),
         ("GFLOP/s", rate(work.flops)),
         ("GB/s of distinct data", rate(work.dram_bytes)),
-        ("run it", format!("purlin run {what}{sizes}{device}{mapping}")),
+        ("run it", format!("purlin run {what}{form}{sizes}{device}{mapping}")),
         (
             "its source",
-            format!("purlin print {what} --target {}{mapping}", task.subject.device.info().backend.target()),
+            format!(
+                "purlin print {what}{form} --target {}{mapping}",
+                task.subject.device.info().backend.target()
+            ),
         ),
     ]))
 }

@@ -17,7 +17,7 @@
 use super::candidates::{fits_constant_cache, table_bytes, with_fewer_modes};
 use super::search::staged_tilings;
 use super::similar::{FormSizes, similar};
-use super::{Choice, Database, Record, transform};
+use super::{Candidate, Choice, Database, Record, transform};
 use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
 use purlin_codegen::{Options, Program, generate};
 use purlin_forms::Mapping;
@@ -315,6 +315,26 @@ pub fn first<T, E>(
     Ok((last, found))
 }
 
+/// The candidates, before all others the mapping that is the default where nothing was tried: however
+/// few trials there are, the best of them is no slower than what they started from.
+#[must_use]
+pub fn default_first(
+    mut candidates: Vec<Candidate>,
+    form: &impl CellKernel,
+    sought: Sought<'_>,
+    device: &dyn Device,
+) -> Vec<Candidate> {
+    let attempt = |known: &Known| mapped(form, &known.mapping, device.info(), &Options::default());
+    let Ok((Known { mapping, .. }, _)) = first(for_device(form, sought, device, &[]), attempt) else {
+        return candidates;
+    };
+    match candidates.iter().position(|c| c.parameters == mapping) {
+        Some(k) => candidates[..=k].rotate_right(1),
+        None => candidates.insert(0, Candidate::unranked(mapping)),
+    }
+    candidates
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
@@ -553,5 +573,23 @@ mod tests {
         assert_eq!(of(&[fast.clone(), of_file]), tuned);
         let found = of(&[slow, elsewhere, coarser, fast]);
         assert_eq!(found, Known { mapping: cells(16), source: Source::Tuned { median_s: 1.0 } });
+    }
+
+    /// A candidate that is the default comes to the front; one that is none of them is added there.
+    #[test]
+    fn the_default_is_tried_first() {
+        let device = purlin_runtime::open("c").unwrap();
+        let form = Operator::Mass.form(2, 1).unwrap();
+        let form = lower(&form, &LoweringOptions::new("mass")).unwrap();
+        let sought = Sought { case: Some("mass.2D.P1"), dim: 2 };
+        let first = |candidates: &[&Candidate]| {
+            let candidates = candidates.iter().copied().cloned().collect();
+            default_first(candidates, &form, sought, &*device)
+        };
+        let (single, default) = (Candidate::unranked(Mapping::SINGLE_CELL), Candidate::unranked(LANES));
+        assert_eq!(first(&[&single]), [default.clone(), single.clone()]);
+        let ranked = Candidate { rank: Some(3), ..default };
+        let other = Candidate::unranked(Mapping::ConstantCells { cells: 32 });
+        assert_eq!(first(&[&single, &other, &ranked]), [ranked, single, other]);
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::draw;
 use crate::tally::Tally;
+use purlin::analysis::Analysis;
 use purlin::codegen::{Options, Target, generate};
 use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use purlin::ir::{BinaryOp, Expr, Kernel, ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp};
@@ -188,8 +189,16 @@ fn with_stores(kernel: Kernel, which: u8) -> Kernel {
 /// Applies one step and compares: text, results, instances, shared buffers. `None` if it was
 /// refused.
 pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Kernel>, String> {
-    let result = match step.apply(kernel) {
-        Ok(result) => result,
+    let analysis = Analysis::of(kernel);
+    // a placement that is refused leaves nothing to be kept
+    let _ = analysis.check_placement();
+    let result = match step.apply_to(&analysis) {
+        Ok((after, _)) => {
+            if after.analysis().place() != Analysis::of(after.kernel()).place() {
+                return Err(format!("{step}: what is kept of the placement is not what is found anew"));
+            }
+            after.into_kernel()
+        }
         Err(error) => {
             let message = error.to_string();
             let style = !message.ends_with(['.', '\n']) && message.starts_with(|c: char| c.is_lowercase());

@@ -7,17 +7,18 @@ use crate::deps::{
 };
 use crate::entries::Entries;
 use crate::inside::{self, AccessReach, Outside};
-use crate::placement::{self, Placement, PlacementError, StorageError};
+use crate::kept::Kept;
+use crate::placement::{self, Barrier, Carried, Placement, PlacementError, StorageError};
 use crate::polyhedral::{Polyhedral, is_symbol};
 use crate::stats::{self, Statistics, StatsError};
 use purlin_interp::{InterpError, LaunchReport, Memory};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{AxisTag, Kernel};
+use purlin_ir::verify::KernelError;
 use purlin_isl::IslError;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 /// What is known of one kernel: everything that checks ask about it goes through this.
@@ -45,33 +46,39 @@ pub struct Analysis<'k> {
     kernel: &'k Kernel,
     answers: Arc<Answers>,
     polyhedral: OnceCell<Polyhedral<'k>>,
-    labels: OnceCell<Rc<Labels>>,
-    /// By variable.
-    dependences: OnceCell<Vec<Through>>,
+    labels: OnceCell<Arc<Labels>>,
     facts: Arc<Facts>,
 }
 
 /// The dependences through a variable.
 #[derive(Debug, Default)]
 struct Through {
-    all: OnceCell<Vec<Dependence>>,
+    all: OnceLock<Vec<Dependence>>,
     /// The flows alone, where those were asked for first.
-    flows: OnceCell<Vec<Dependence>>,
+    flows: OnceLock<Vec<Dependence>>,
 }
 
 /// The facts of a kernel that outlive an analysis of it: plain data, which may go to other threads.
 #[derive(Debug, Default)]
 struct Facts {
     sites: Arc<OnceLock<Vec<Vec<AccessSite>>>>,
+    /// By variable.
+    dependences: Arc<OnceLock<Vec<Through>>>,
     placement: Arc<OnceLock<Placement>>,
+    /// What of the placement is that of the kernel before.
+    carried: Carried,
+    /// Whether the kernel is known to be well formed.
+    verified: OnceLock<()>,
+    /// The instructions that a well-formed kernel before has.
+    kept_insns: Vec<InsnId>,
     storage: OnceLock<()>,
 }
 
 impl Facts {
     /// What the facts of a kernel say of the kernel that a step made of it.
     ///
-    /// Accesses are found in instructions, domains and the tree, and variables say whether they are
-    /// symbols: address space, layout and storage do not matter, and neither do tags. The placement
+    /// Accesses and dependences are found in instructions, domains and the tree, and variables say
+    /// whether they are symbols: address space, layout and storage do not matter, and neither do tags. The placement
     /// is that of a kernel whose accesses, tags and variables are the same; storage is checked by
     /// itself ([`Analysis::check_storage`]).
     fn after(&self, before: &Kernel, after: &Kernel) -> Self {
@@ -94,6 +101,7 @@ impl Facts {
             return facts;
         }
         facts.sites = Arc::clone(&self.sites);
+        facts.dependences = Arc::clone(&self.dependences);
         let same_places = inames().all(|(a, b)| a.tag == b.tag)
             && vars().all(|(a, b)| a.space == b.space && a.layout == b.layout);
         if same_places {
@@ -123,11 +131,23 @@ impl Known {
         Self { kernel, answers, facts: Arc::default() }
     }
 
-    /// The kernel that a step made of that of `analysis`: what isl has answered, and what is known
-    /// of the parts that the step did not touch, is not found out again.
-    pub fn after(analysis: &Analysis, kernel: Kernel) -> Self {
-        let facts = Arc::new(analysis.facts.after(analysis.kernel, &kernel));
-        Self { kernel, answers: Arc::clone(&analysis.answers), facts }
+    /// The kernel that an edit made of that of `analysis`, in canonical form: what isl has answered,
+    /// and what is known of the parts that the edit did not touch, is not found out again.
+    pub fn after(analysis: &Analysis, draft: Kernel) -> Self {
+        let (before, was) = (analysis.kernel, &analysis.facts);
+        let kept = Kept::of(before, &draft);
+        let verified = was.verified.get().map_or_else(Vec::new, |()| kept.verified(before, &draft));
+        let placement = was.placement.get();
+        let open = placement.and_then(|_| placement::open_vars(analysis, &draft, &kept));
+        let (kernel, ids) = draft.renumbered();
+        let mut facts = was.after(before, &kernel);
+        if !kept.has_reductions(&kernel) {
+            facts.kept_insns = verified.into_iter().filter_map(|s| ids.insn(s)).collect();
+        }
+        facts.carried = placement
+            .zip(open)
+            .map_or_else(Vec::new, |(placement, open)| placement::carried(placement, &open, &kernel, &ids));
+        Self { kernel, answers: Arc::clone(&analysis.answers), facts: Arc::new(facts) }
     }
 
     /// The kernel.
@@ -155,14 +175,7 @@ impl<'k> Analysis<'k> {
 
     /// The analysis of a kernel with what isl has answered before.
     pub fn with_answers(kernel: &'k Kernel, answers: Arc<Answers>) -> Self {
-        Self {
-            kernel,
-            answers,
-            polyhedral: OnceCell::new(),
-            labels: OnceCell::new(),
-            dependences: OnceCell::new(),
-            facts: Arc::default(),
-        }
+        Self { kernel, answers, polyhedral: OnceCell::new(), labels: OnceCell::new(), facts: Arc::default() }
     }
 
     /// The analysis of the kernel that a step made of this one: what isl has answered is not asked
@@ -252,12 +265,13 @@ impl<'k> Analysis<'k> {
         })
     }
 
-    /// The dependences of these kinds through each variable, in order of variables and text.
+    /// The dependences of these kinds through each variable of which some are asked for, in order of
+    /// variables and text.
     pub(crate) fn dependences_of_kinds(
         &self,
-        kinds: &dyn Fn(VarId) -> Kinds,
+        kinds: &dyn Fn(VarId) -> Option<Kinds>,
     ) -> Result<Vec<&Dependence>, IslError> {
-        self.dependences_where(&|var, _| Some(kinds(var)))
+        self.dependences_where(&|var, _| kinds(var))
     }
 
     fn dependences_where(
@@ -265,7 +279,7 @@ impl<'k> Analysis<'k> {
         wanted: &dyn Fn(VarId, &[AccessSite]) -> Option<Kinds>,
     ) -> Result<Vec<&Dependence>, IslError> {
         let none = || self.kernel.vars.ids().map(|_| Through::default()).collect();
-        let cells = self.dependences.get_or_init(none);
+        let cells = self.facts.dependences.get_or_init(none);
         let mut found = Vec::new();
         for ((var, sites), cell) in self.kernel.vars.ids().zip(self.all_sites()).zip(cells) {
             if is_symbol(self.kernel, var) || !sites.iter().any(AccessSite::writes) {
@@ -298,9 +312,15 @@ impl<'k> Analysis<'k> {
         }
     }
 
+    /// The barriers that the dependences through a variable need, if they are those of the kernel
+    /// that a step made this one of.
+    pub(crate) fn carried(&self, var: VarId) -> Option<&[Barrier]> {
+        self.facts.carried.get(var.index())?.as_deref()
+    }
+
     /// The names that the dependences share.
-    pub(crate) fn labels(&self) -> &Rc<Labels> {
-        self.labels.get_or_init(|| Rc::new(Labels::of(self.polyhedral())))
+    pub(crate) fn labels(&self) -> &Arc<Labels> {
+        self.labels.get_or_init(|| Arc::new(Labels::of(self.polyhedral())))
     }
 
     /// The dependences as a graph: nodes in order of ids, edges in order of variables and text.
@@ -338,6 +358,20 @@ impl<'k> Analysis<'k> {
             return Ok(());
         }
         self.place().map(|_| ())
+    }
+
+    /// Checks that the kernel is well formed. The instructions that a step took over from a
+    /// well-formed kernel, in loops and with variables that say the same of them, are not looked
+    /// into again.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::verify`].
+    pub fn verify(&self) -> Result<(), KernelError> {
+        if self.facts.verified.get().is_none() {
+            self.kernel.verify_but(&self.facts.kept_insns)?;
+            self.facts.verified.get_or_init(|| ());
+        }
+        Ok(())
     }
 
     /// Checks every group of temporaries that share a buffer: while a value of one is alive, no
@@ -393,7 +427,9 @@ impl<'k> Analysis<'k> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_ir::AddressSpace;
+    use purlin_ir::expr::Access;
+    use purlin_ir::kernel::{Insn, Node};
+    use purlin_ir::{AddressSpace, Expr};
 
     const TILES: &str = "kernel k\n\narg x: f64[8] in\narg y: f64[8] out\ntemp a: f64[8] local\n\
         temp b: f64[8] local\n\nfor i in 0..8 {l.0}\n  load: a[i] = x[i]\n\
@@ -402,6 +438,7 @@ mod tests {
     /// The kernel, placed, and the kernel after an edit.
     fn edited(edit: impl FnOnce(&mut Kernel)) -> (Known, Known) {
         let before = Known::of(purlin_ir::text::parse(TILES).unwrap());
+        before.analysis().verify().unwrap();
         before.analysis().place().unwrap();
         let mut kernel = before.kernel().clone();
         edit(&mut kernel);
@@ -443,9 +480,70 @@ mod tests {
         assert_eq!(kept(&shorter), [false, false]);
         let other = edited(|k| {
             let load = k.insn("load").unwrap();
-            k.insns[load].rhs = purlin_ir::Expr::Int(0);
+            k.insns[load].rhs = Expr::Int(0);
         });
         assert_eq!(kept(&other), [false, false]);
+    }
+
+    /// Barriers of variables that a step did not touch are those of the kernel before, under the new
+    /// numbers of the instructions.
+    #[test]
+    fn barriers_are_carried_over_a_step() {
+        let (before, after) = edited(|k| {
+            let (load, store) = (k.insn("load").unwrap(), k.insn("store").unwrap());
+            k.insns[store].rhs = Expr::Int(0);
+            // in front of all others
+            let first = Insn { name: "first".into(), ..k.insns[store].clone() };
+            let first = k
+                .insns
+                .push(Insn { lhs: Access { index: vec![Expr::Int(7)], ..first.lhs.clone() }, ..first });
+            k.body.insert(0, Node::Insn(first));
+            assert_eq!(load.index(), 0);
+        });
+        let insn = |name| after.kernel().insn(name).unwrap();
+        let var = |name| after.kernel().var(name).unwrap();
+        let a = Barrier { source: insn("load"), sink: insn("copy"), var: var("a"), carrier: None };
+        assert_eq!((a.source.index(), a.sink.index()), (1, 2));
+        let analysis = after.analysis();
+        let carried = ["x", "a", "b", "y"].map(|v| analysis.carried(var(v)).map(<[_]>::to_vec));
+        assert_eq!(carried, [Some(vec![]), Some(vec![a.clone()]), None, None]);
+        assert_eq!(analysis.place().unwrap(), Analysis::of(after.kernel()).place().unwrap());
+        let y = Barrier { source: insn("first"), sink: insn("store"), var: var("y"), carrier: None };
+        assert_eq!(analysis.place().unwrap().barriers, [y, a]);
+        assert_eq!(before.analysis().place().unwrap().barriers.len(), 2);
+    }
+
+    /// What a step touches, and all where variables change their types, is verified again.
+    #[test]
+    fn what_a_step_leaves_alone_is_not_verified_again() {
+        let looked_into = |(_, after): &(Known, Known)| {
+            assert_eq!(after.analysis().verify(), after.kernel().verify());
+            let known = |s: &InsnId| after.facts.kept_insns.contains(s);
+            let names = after.kernel().insns.iter().filter(|(s, _)| !known(s)).map(|(_, i)| i.name.clone());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let one = edited(|k| {
+            let store = k.insn("store").unwrap();
+            k.insns[store].rhs = Expr::Int(0);
+        });
+        assert_eq!(looked_into(&one), "store");
+        let moved = edited(|k| {
+            let copy = k.insn("copy").unwrap();
+            k.body[1] = Node::Insn(copy);
+        });
+        assert_eq!(looked_into(&moved), "copy");
+        let error = moved.1.analysis().verify().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`copy` mentions `k`, which is not known there; put the instruction inside that loop"
+        );
+        let integer = edited(|k| {
+            let a = k.var("a").unwrap();
+            k.vars[a].ty = purlin_ir::ScalarType::I32;
+        });
+        assert_eq!(looked_into(&integer), "load copy store");
+        let error = integer.1.analysis().verify().unwrap_err().to_string();
+        assert_eq!(error, "`load` stores f64 in `a`, which holds i32; cast the value");
     }
 
     /// A known placement does not stand for the storage, which is checked by itself.

@@ -9,6 +9,7 @@ mod answers;
 pub mod deps;
 mod entries;
 pub mod inside;
+mod kept;
 pub mod placement;
 pub mod polyhedral;
 mod question;

@@ -5,12 +5,37 @@ use crate::expr::{Access, Expr};
 use crate::ids::{Id, InameId, InsnId};
 use crate::kernel::{Assumption, Kernel, Node};
 
+/// The new id of each iname and each instruction, by the old one; none: the tree does not reach it.
+type NewIds = (Vec<Option<InameId>>, Vec<Option<InsnId>>);
+
+/// Which ids the canonical form of a kernel gave what stood in the kernel.
+#[derive(Clone, Debug)]
+pub struct Renumbering(Option<NewIds>);
+
+impl Renumbering {
+    /// The new id of an iname, if the tree reaches it.
+    pub fn iname(&self, old: InameId) -> Option<InameId> {
+        self.0.as_ref().map_or(Some(old), |(inames, _)| *inames.get(old.index())?)
+    }
+
+    /// The new id of an instruction, if the tree reaches it.
+    pub fn insn(&self, old: InsnId) -> Option<InsnId> {
+        self.0.as_ref().map_or(Some(old), |(_, insns)| *insns.get(old.index())?)
+    }
+}
+
 impl Kernel {
     /// Renumbers inames and instructions in order of appearance and drops those the tree does not
     /// reach; brings assumptions to their normal form. Two kernels that print alike are equal after
     /// this.
     #[must_use]
-    pub fn canonical(mut self) -> Self {
+    pub fn canonical(self) -> Self {
+        self.renumbered().0
+    }
+
+    /// The canonical form, and which ids it gave.
+    #[must_use]
+    pub fn renumbered(mut self) -> (Self, Renumbering) {
         for assumption in &mut self.assumptions {
             if let Assumption::Params(c) = assumption {
                 *c = c.clone().normalised();
@@ -19,7 +44,7 @@ impl Kernel {
         let order = appearance(&self);
         let insns: Vec<InsnId> = self.schedule().into_iter().map(|(insn, _)| insn).collect();
         if in_order(&order, self.inames.len()) && in_order(&insns, self.insns.len()) {
-            return self;
+            return (self, Renumbering(None));
         }
         let mut new_iname = vec![None; self.inames.len()];
         for (k, iname) in order.iter().enumerate() {
@@ -35,7 +60,7 @@ impl Kernel {
         renumber_nodes(&mut self.body, &|i| new_iname[i.index()].unwrap_or(i), &|s| {
             new_insn[s.index()].unwrap_or(s)
         });
-        self
+        (self, Renumbering(Some((new_iname, new_insn))))
     }
 
     /// Passes every iname in domains and expressions (not in the loop tree) through `rename`.
@@ -126,8 +151,25 @@ fn in_order<I: Id>(ids: &[I], len: usize) -> bool {
 /// Inames in order of appearance: loops before their bodies, reduction loops where they stand.
 fn appearance(kernel: &Kernel) -> Vec<InameId> {
     let mut order = Vec::with_capacity(kernel.inames.len());
+    loops(&kernel.body, &mut order);
+    let mut seen = vec![false; kernel.inames.len()];
+    order.iter().for_each(|l| seen[l.index()] = true);
+    if order.len() == seen.len() && seen.iter().all(|seen| *seen) {
+        return order; // no iname is left for a reduction
+    }
+    order.clear();
     visit(kernel, &kernel.body, &mut order);
     order
+}
+
+/// The loops of the tree.
+fn loops(nodes: &[Node], order: &mut Vec<InameId>) {
+    for node in nodes {
+        if let Node::Loop(iname, body) = node {
+            order.push(*iname);
+            loops(body, order);
+        }
+    }
 }
 
 fn visit(kernel: &Kernel, nodes: &[Node], order: &mut Vec<InameId>) {

@@ -14,8 +14,8 @@ use crate::verify::KernelError;
 
 impl Kernel {
     /// Checks that every id is one of this kernel's and that every affine expression is in normal
-    /// form.
-    pub(crate) fn verify_references(&self) -> Result<(), KernelError> {
+    /// form; instructions that are known to be so are passed over.
+    pub(crate) fn verify_references(&self, is_known: &[bool]) -> Result<(), KernelError> {
         for var in self.vars.values() {
             let strides = var.layout.strides.iter().flatten();
             let affines = var.shape.iter().chain(strides);
@@ -29,7 +29,7 @@ impl Kernel {
         for rule in self.rules.values() {
             self.known("rule", &rule.name, self.foreign_in_expr(&rule.body).into_iter())?;
         }
-        for insn in self.insns.values() {
+        for (_, insn) in self.insns.iter().filter(|(id, _)| !is_known[id.index()]) {
             let parts = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
             let found = parts.filter_map(|e| self.foreign_in_expr(e));
             let callee = insn.callee.and_then(|c| foreign(&self.callees, c));

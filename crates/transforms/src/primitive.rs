@@ -73,7 +73,7 @@ pub trait Primitive: fmt::Display {
         let mut after = analysis.kernel().clone();
         let made = self.edit(&mut after, &proof);
         // canonical first: an edit may leave a loop behind that nothing uses any more
-        let after = Known::after(analysis, after.canonical());
+        let after = Known::after(analysis, after);
         kept(&after.analysis()).map_err(refused)?;
         Ok((after, made))
     }
@@ -90,7 +90,7 @@ pub trait Primitive: fmt::Display {
 /// What every step keeps: the kernel is well formed, storage is shared by values that are not alive
 /// together, and the placement keeps every dependence.
 pub(crate) fn kept(after: &Analysis) -> Result<(), Refusal> {
-    after.kernel().verify()?;
+    after.verify()?;
     after.check_storage()?;
     Ok(after.check_placement()?)
 }

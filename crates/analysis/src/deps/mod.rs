@@ -42,10 +42,8 @@ use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{Kernel, VarKind};
 use purlin_isl as isl;
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Why something must come after something else.
@@ -101,8 +99,7 @@ pub struct Dependence {
     /// All that isl is told of the pairs: those of two accesses, less those with a certain write in
     /// between.
     relation: Arc<Relation>,
-    labels: Rc<Labels>,
-    map: OnceCell<isl::Map>,
+    labels: Arc<Labels>,
 }
 
 /// How the instructions of a kernel and the loops around them are called.
@@ -178,11 +175,7 @@ impl Dependence {
     /// # Errors
     /// A failure of isl.
     pub fn relation(&self) -> Result<isl::Map, isl::IslError> {
-        if let Some(map) = self.map.get() {
-            return Ok(map.clone());
-        }
-        let map = self.name(&self.relation.map()?)?;
-        Ok(self.map.get_or_init(|| map).clone())
+        self.name(&self.relation.map()?)
     }
 
     /// A part of the relation whose loops go by number, with the names of the kernel.
@@ -331,7 +324,7 @@ fn by_constant_axes(sites: &[AccessSite]) -> Vec<Cow<'_, [AccessSite]>> {
 }
 
 struct Collector<'a, 'k> {
-    labels: &'a Rc<Labels>,
+    labels: &'a Arc<Labels>,
     poly: &'a Polyhedral<'k>,
     var: VarId,
     kinds: Kinds,
@@ -473,8 +466,7 @@ impl Collector<'_, '_> {
             indices: [Arc::clone(&a.index), Arc::clone(&b.index)],
             agreeing,
             relation,
-            labels: Rc::clone(self.labels),
-            map: OnceCell::new(),
+            labels: Arc::clone(self.labels),
         });
     }
 }

@@ -29,7 +29,7 @@ pub struct Barrier {
 }
 
 /// A kernel whose parallel loops keep every dependence.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// The axes of the launch.
     pub axes: Vec<Axis>,
@@ -56,10 +56,13 @@ pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
     let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced, lanes };
     if !axes.axes.is_empty() || vector {
         let answers = &**analysis.answers();
+        let carried = kernel.vars.ids().filter_map(|v| analysis.carried(v)).flatten().cloned();
+        placement.barriers.extend(carried);
         let mut checker = Checker { poly, answers, axes: &axes, barriers: &mut placement.barriers };
         // every work-item has its copy of what is private, and lanes of a vector run together
         let private = |v: VarId| kernel.vars[v].space == AddressSpace::Private;
         let kinds = |v| if private(v) && !vector { Kinds::Flows } else { Kinds::All };
+        let kinds = |v| analysis.carried(v).is_none().then(|| kinds(v));
         for d in analysis.dependences_of_kinds(&kinds)? {
             checker.check(d)?;
             checker.check_lanes(d)?;

@@ -29,6 +29,7 @@
 //! an array element of its own leaves a lane.
 
 mod axes;
+mod carried;
 mod check;
 mod refusal;
 mod slices;
@@ -37,6 +38,7 @@ mod storage;
 mod tests;
 
 pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by, index_origin};
+pub(crate) use carried::{Carried, carried, open_vars};
 pub(crate) use check::place;
 pub use check::{Barrier, Placement};
 pub use refusal::{PlacementError, Refusal, RefusalReason};
