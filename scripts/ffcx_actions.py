@@ -173,7 +173,10 @@ class Purlin:
         self.inputs = {f.stem: np.load(f) for f in (arrays / "inputs").glob("*.npy")}
         self.values, self.grid = [], None
         source = (directory / f"{entry}.c").read_text()
-        self.points = int(re.search(r"double weights\w*\[(\d+)\]", source).group(1))
+        form = [binary, "print", operator, "--dim", "3", "--degree", str(p), "--scheme", "xiao-gimbutas"]
+        text = subprocess.run(list(map(str, form)), check=True, capture_output=True, text=True).stdout
+        # the mapped kernel may have modes instead
+        self.points = int(re.search(r"table weights\w*: f64\[(\d+)\]", text).group(1))
         signature = re.search(rf"void {entry}\((.*?)\n\)?{{", source, re.S).group(1)
         parameters = re.findall(r"(const )?(int32_t|int64_t|double) (\*restrict )?(\w+)", signature)
         self.y = np.zeros_like(self.inputs["y"])
