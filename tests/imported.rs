@@ -137,17 +137,26 @@ macro_rules! samples {
 }
 
 samples! {
-    block_stokes 3, curl_curl 3, energy 5, face_penalty 3, hyperelasticity 2, interior_penalty 11, laplace 5,
+    block_stokes 3, curl_curl 3, energy 9, face_penalty 3, hyperelasticity 2, interior_penalty 11, laplace 5,
     laplace_matrix 3, mixed_poisson 3, stokes 3, vector_mass 5,
 }
 
 #[test]
 fn a_strategy_says_why_it_does_not_take_a_kernel() {
     let imported = from_json(&read("energy")).unwrap();
-    let mapping = Mapping::StagedCells { cells: 8, constant_tables: false };
+    let mapping = Mapping::Tiling(TilingParameters {
+        cells: 4,
+        work_items_per_cell: 2,
+        quad_tile: 2,
+        eval_rows: 2,
+        eval_cols: vec![2],
+        quad_rows: 2,
+        quad_cols: 2,
+    });
     let error = transform(&imported.kernels[0], &mapping).unwrap_err().to_string();
-    let expected = "transform: the kernel `energy` is no operator action of known stages: its result is a number, which \
-                    the strategy `single_cell` takes; kernels of forms have them, with the tags of lowering";
+    let expected = "transform: the kernel `energy` is no operator action of known stages: the result of a cell is a \
+                    number, which the strategies `single_cell`, `staged_cells` and `point_tiles` take; kernels of forms \
+                    have them, with the tags of lowering";
     assert_eq!(error, expected);
 }
 
@@ -162,6 +171,7 @@ fn what_is_not_tiled_says_why() {
         )
     };
     for (name, why) in [
+        ("energy", "the result of a cell is a number"),
         ("laplace_matrix", "the result of a cell is a matrix"),
         ("block_stokes", "a cell has several results"),
         ("curl_curl", "degrees of freedom are transformed by the orientation of cells"),
@@ -311,7 +321,7 @@ fn sub_elements_of_one_array_are_tiled() {
 
 #[test]
 fn single_precision_under_every_mapping() {
-    for (name, kernels) in [("laplace", 2), ("interior_penalty", 8), ("energy", 4)] {
+    for (name, kernels) in [("laplace", 2), ("interior_penalty", 8), ("energy", 8)] {
         let mut form = from_json(&read(name)).unwrap().form;
         form.scalar = Precision::F32;
         let imported = Imported::new(form, &TabulatedOptions::default()).unwrap();

@@ -156,7 +156,7 @@ fn wrong_inputs_are_refused() {
     let chosen = &form.kernels()[0].mapping;
     assert_eq!(
         (&chosen.mapping, &chosen.source),
-        (&Mapping::PointTiles { cells: 8, sums: 16 }, &Source::Lanes)
+        (&Mapping::PointTiles { cells: 8, sums: 16 }.with_modes(), &Source::Modes)
     );
     let message = |inputs: Inputs| form.apply(&mesh, &inputs).unwrap_err().to_string();
     assert_eq!(message(Inputs::new()), "no value for `w`, needed 5 degrees of freedom");

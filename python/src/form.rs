@@ -17,7 +17,7 @@ use purlin::runtime::{Backend, Device};
 use purlin::transforms::Recipe;
 use purlin::transforms::schedule::print;
 use purlin::tuning::known::{Known, Sought, first, for_device, mapped, trials};
-use purlin::tuning::{beyond_single_cell, staged_tilings, table_bytes};
+use purlin::tuning::{beyond_single_cell, staged_tilings, summed, table_bytes, tiles_of_points};
 use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
 use std::borrow::Cow;
@@ -173,6 +173,9 @@ impl Form {
             let mut all = vec![Mapping::SINGLE_CELL];
             all.extend(known.map(|k| k.mapping));
             all.extend(beyond_single_cell(table_bytes(self.lowered.kernel())));
+            all.extend(tiles_of_points(&self.lowered));
+            all.extend(summed(&self.lowered));
+            all.extend(summed(&self.lowered));
             if device.info().backend == Backend::Cuda
                 && let Ok(sizes) = staged_tiling_sizes(&self.lowered)
             {

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::out;
-use super::source::{Lowered, SourceArgs};
+use super::source::{Lowered, Source, SourceArgs};
 use super::transform::TransformArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
@@ -55,6 +55,9 @@ pub struct PrintArgs {
     /// something
     #[arg(long, conflicts_with = "plan")]
     passes: bool,
+    /// Print all kernels of an exported form, one after the other; it is read once
+    #[arg(long)]
+    all_kernels: bool,
     /// Print every value of the tables of a kernel, even on a terminal
     #[arg(long, conflicts_with = "short_tables")]
     full_tables: bool,
@@ -77,9 +80,19 @@ enum PrintTarget {
 
 /// Runs the command.
 pub fn run(args: &PrintArgs) -> Result<(), Failure> {
-    let source = args.source.source()?;
+    let mut source = args.source.source()?;
+    if !args.all_kernels {
+        return print(args, &source);
+    }
+    (0..source.kernels()).try_for_each(|place| {
+        source.select(place);
+        print(args, &source)
+    })
+}
+
+fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
     let form = source.lower()?;
-    let kernel = args.transform.apply(&source, &form)?.kernel;
+    let kernel = args.transform.apply(source, &form)?.kernel;
     let nodes = match form {
         Lowered::Form(form) => form.nodes,
         Lowered::File(_) | Lowered::Imported(_) => Vec::new(),

@@ -334,6 +334,26 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Number of kernels of the form, if it is an exported one; else there is one.
+    pub fn kernels(&self) -> usize {
+        match self {
+            Self::File(file) => file.form.as_ref().map_or(1, |of| of.form.kernels.len()),
+            Self::Form(_) => 1,
+        }
+    }
+
+    /// Turns to another kernel of an exported form.
+    pub fn select(&mut self, place: usize) {
+        if let Self::File(file) = self
+            && let Some(of) = &mut file.form
+        {
+            of.place = place;
+            file.kernel = of.form.kernels[place].kernel.clone();
+        }
+    }
+}
+
 impl FileSource {
     /// A kernel of an imported form.
     pub fn of_form(form: Imported, place: usize) -> Self {

@@ -10,6 +10,7 @@ use purlin_forms::program::{CellKernel, NotAnAction};
 use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, table_products, tensor_dimension};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
+use std::cmp::Ordering;
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, beside geometry, addresses and
 /// a column of degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768
@@ -130,8 +131,8 @@ impl<'m> Choice<'m> {
 }
 
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
-/// small, sums axis by axis if they are tensor products, the `budget` best ranked tilings, and half as
-/// many staged ones; tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled).
+/// small, tiles of quadrature points, sums axis by axis if tables are tensor products, the `budget`
+/// best ranked tilings, and half as many staged ones; tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled).
 /// Where quadrature points can become fewer modes, the same of the action with modes.
 ///
 /// # Errors
@@ -158,10 +159,16 @@ pub fn candidates(
 /// The kernel with modes, where a cell takes fewer products with entries of tables over modes than
 /// over points.
 pub(super) fn with_fewer_modes(form: &impl CellKernel) -> Option<Kernel> {
+    with_modes(form).filter(|(_, products)| products.is_lt()).map(|(kernel, _)| kernel)
+}
+
+/// The kernel with modes instead of quadrature points, and how its products of a cell with entries of
+/// tables compare with those over points.
+pub(super) fn with_modes(form: &impl CellKernel) -> Option<(Kernel, Ordering)> {
     let program = form.program().ok()?;
     let (kernel, _) = factored_quadrature(form.kernel(), &program).ok()?;
-    let products = table_products(&*kernel.program().ok()?);
-    (products < table_products(&program)).then_some(kernel)
+    let products = table_products(&*kernel.program().ok()?).cmp(&table_products(&program));
+    Some((kernel, products))
 }
 
 /// The same with the loops that the form has.
@@ -177,7 +184,9 @@ fn at_points(
         return Ok(found);
     }
     found.extend(beyond_single_cell(table_bytes(form.kernel())).map(Candidate::unranked));
+    found.extend(tiles_of_points(form).into_iter().map(Candidate::unranked));
     found.extend(factorised(form));
+    found.extend(summed(form).into_iter().map(Candidate::unranked));
     if form.program()?.tiled(form.kernel()).is_err() {
         return Ok(found);
     }
@@ -195,6 +204,24 @@ pub fn beyond_single_cell(table_bytes: u64) -> impl Iterator<Item = Mapping> {
     let staged = [32, 64].map(|cells| Mapping::StagedCells { cells, constant_tables: true });
     let variants = [Mapping::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
     variants.filter(move |_| fits_constant_cache(table_bytes))
+}
+
+/// One cell a work-item, several quadrature points in one loop over degrees of freedom, for kernels
+/// that have such loops: eight cells are a vector of a processor, 32 a sub-group of a card.
+#[must_use]
+pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
+    let tiles = [(8, 16), (8, 8), (32, 16), (32, 8)].map(|(cells, sums)| Mapping::PointTiles { cells, sums });
+    if form.program().is_ok() { tiles.to_vec() } else { Vec::new() }
+}
+
+/// Sums of the cells of a group in a tree, for functionals.
+#[must_use]
+pub fn summed(form: &impl CellKernel) -> Vec<Mapping> {
+    if !is_functional(form) {
+        return Vec::new();
+    }
+    let constant_tables = fits_constant_cache(table_bytes(form.kernel()));
+    [32, 128, 256].map(|cells| Mapping::SummedCells { cells, constant_tables }).to_vec()
 }
 
 /// Whether tables of so many bytes are as fast in constant memory as in registers.

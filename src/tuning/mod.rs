@@ -15,7 +15,9 @@ mod search;
 mod session;
 mod similar;
 
-pub use candidates::{CandidatesError, Choice, beyond_single_cell, candidates, factorised, table_bytes};
+pub use candidates::{
+    CandidatesError, Choice, beyond_single_cell, candidates, factorised, summed, table_bytes, tiles_of_points,
+};
 pub use case::{CaseError, CaseMesh, FormCase};
 pub use search::{
     CostModel, Cut, NoOccupancy, Ranked, SearchBounds, SearchSpace, Standing, Survey, staged_tilings,

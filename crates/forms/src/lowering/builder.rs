@@ -11,7 +11,7 @@ use super::tables::Tables;
 use super::tensor_order::Order;
 use super::{LoweredArgument, LoweredKernel, MatrixResult, TabulatedOptions, result};
 use crate::form::FormError;
-use crate::program::{BlockRoles, CellLoop, EvaluationRoles, NotAnAction, Roles, stage};
+use crate::program::{BlockRoles, CellLoop, EvaluationRoles, Roles, stage};
 use crate::tabulated::{
     Evaluation, Integral, IntegralType, MathFunction, Precision, Role, Side, Table, TabulatedForm,
 };
@@ -103,8 +103,6 @@ pub(super) struct Builder<'a> {
     entity: Option<InameId>,
     /// What was written, by role.
     pub(super) roles: Roles,
-    /// Why the kernel has no cell program, if so.
-    pub(super) no_program: Option<String>,
     /// Values that are the same at all points of a cell.
     known: Known,
     /// Results that are no vectors, by output.
@@ -157,7 +155,6 @@ impl<'a> Builder<'a> {
             order_tables: BTreeMap::new(),
             entity: None,
             roles: Roles::default(),
-            no_program: None,
             known: Known::new(),
             sums: BTreeMap::new(),
             declared,
@@ -170,13 +167,7 @@ impl<'a> Builder<'a> {
         let kernel = self.b.finish().map_err(|e| FormError::Bug(e.to_string()))?;
         let statements = self.roles.commits.iter().map(Statement::named).collect();
         let cells = CellLoop { cell: Loop::named(&self.roles.cell), commits: statements };
-        let program = match self.no_program {
-            Some(found) => {
-                let found = format!("{found}, which the strategy `single_cell` takes");
-                Err(NotAnAction { kernel: kernel.name.clone(), found })
-            }
-            None => self.roles.program(&kernel),
-        };
+        let program = self.roles.program(&kernel);
         Ok(LoweredKernel {
             kernel,
             program,

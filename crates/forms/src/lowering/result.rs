@@ -10,7 +10,7 @@ use super::locals::{Columns, Local, LocalVar, Used, holding, locals, numbered, w
 use super::signature::matrix_extents;
 use super::states;
 use crate::form::FormError;
-use crate::program::{ProductRoles, ResultRoles, stage};
+use crate::program::{ProductRoles, ResultRoles, SumRoles, stage};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term, TermArgument};
 use purlin_ir::{Access, Affine, Expr, VarId};
 use std::collections::BTreeSet;
@@ -110,9 +110,6 @@ pub(super) fn zero(w: &mut Builder<'_>) {
         }
         return;
     }
-    if w.form.rank == 0 {
-        w.no_program.get_or_insert("its result is a number".into());
-    }
     let outputs: Vec<usize> = w.vars.outputs.keys().copied().collect();
     for output in outputs {
         let name = w.form.outputs[output].name.clone();
@@ -122,10 +119,13 @@ pub(super) fn zero(w: &mut Builder<'_>) {
             extents.iter().map(|n| w.loop_over("i_zero", *n)).unzip();
         let insn = w.assign(&format!("zero_{name}"), Access::new(var, index), Expr::from(0.0));
         w.b.label(insn, stage::INIT);
-        let zeroes = vec![w.label(insn, stage::QUADRATURE, None)];
+        let zeroes = w.label(insn, stage::QUADRATURE, None);
         extents.iter().for_each(|_| w.b.close_loop());
-        if let Some(zero) = loops.into_iter().next() {
-            w.roles.results.push(ResultRoles { zero, zeroes, ..ResultRoles::default() });
+        match loops.into_iter().next() {
+            Some(zero) => {
+                w.roles.results.push(ResultRoles { zero, zeroes: vec![zeroes], ..ResultRoles::default() });
+            }
+            None => w.roles.sums.push(SumRoles { zero: zeroes, commit: String::new() }),
         }
     }
 }
@@ -157,7 +157,8 @@ pub(super) fn accumulate(
                 let lhs = Access::scalar(w.sum_of(term.output)?);
                 let insn =
                     w.add_to(&format!("quad_{}", w.form.outputs[term.output].name), lhs, factor.clone());
-                w.label(insn, stage::QUADRATURE, None);
+                let insn = w.label(insn, stage::QUADRATURE, None);
+                w.block().sums.push(insn);
             }
             Ok(())
         }
@@ -315,6 +316,9 @@ pub(super) fn scatter(w: &mut Builder<'_>) -> Result<(), FormError> {
         // each entity has a matrix of its own
         if w.matrix != MatrixResult::Cells || extents.is_empty() {
             w.roles.commits.push(insn.clone());
+        }
+        if let Some(roles) = w.roles.sums.get_mut(place_of) {
+            roles.commit.clone_from(&insn);
         }
         let mut loops = loops.into_iter();
         if let (Some(roles), Some(scatter)) = (w.roles.results.get_mut(place_of), loops.next()) {

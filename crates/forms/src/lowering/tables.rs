@@ -1,18 +1,19 @@
 //! Tables of the kernel: basis functions and derivatives at quadrature points, and weights.
 
 use super::names::Names;
+use foldhash::fast::FixedState;
 use purlin_ir::{KernelBuilder, ScalarType, TableData, VarId};
 use std::collections::HashMap;
 
 /// Tables that were declared already: equal ones are one.
 pub(super) struct Tables {
-    known: HashMap<(Vec<usize>, Vec<u64>), VarId>,
+    known: HashMap<(Vec<usize>, Vec<u64>), VarId, FixedState>,
     ty: ScalarType,
 }
 
 impl Tables {
     pub(super) fn new(ty: ScalarType) -> Self {
-        Self { known: HashMap::new(), ty }
+        Self { known: HashMap::default(), ty }
     }
 
     /// The table with these entries, declared if it is new.

@@ -1,6 +1,8 @@
 //! From the roles of loops and instructions to those of arrays, with sizes.
 
-use super::{Block, CellLoop, CellProgram, ElementResult, Evaluation, Gather, NotAnAction, Products};
+use super::{
+    Block, CellLoop, CellProgram, CellSum, ElementResult, Evaluation, Gather, NotAnAction, Products,
+};
 use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind, Variable};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use std::collections::BTreeSet;
@@ -19,8 +21,17 @@ pub(crate) struct Roles {
     pub(crate) blocks: Vec<BlockRoles>,
     /// Element vectors and matrices, in the order of their scatters.
     pub(crate) results: Vec<ResultRoles>,
+    /// Numbers of functionals, in the order of their updates.
+    pub(crate) sums: Vec<SumRoles>,
     /// The instructions that add to what cells share.
     pub(crate) commits: Vec<String>,
+}
+
+/// The instructions that zero a number of a cell and add it to a functional.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SumRoles {
+    pub(crate) zero: String,
+    pub(crate) commit: String,
 }
 
 /// The loops that zero and scatter an element vector, or the rows of a matrix.
@@ -40,6 +51,8 @@ pub(crate) struct BlockRoles {
     pub(crate) evaluations: Vec<EvaluationRoles>,
     pub(crate) pointwise: Vec<String>,
     pub(crate) products: Vec<ProductRoles>,
+    /// Additions to numbers.
+    pub(crate) sums: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -97,7 +110,8 @@ impl Deriving<'_> {
             gathered.into_iter().map(|v| self.gather(v, &roles.gathers)).collect::<Found<Vec<_>>>()?;
         gathers.sort_by_key(|g| self.position(g.insns.first().map_or("", |i| i.name())));
         let results = roles.results.iter().map(|r| self.result(r)).collect::<Found<Vec<_>>>()?;
-        if results.is_empty() {
+        let sums = roles.sums.iter().map(|sum| self.sum(sum)).collect::<Found<Vec<_>>>()?;
+        if results.is_empty() && sums.is_empty() {
             return Err(self.refuse("nothing zeroes an element vector".into()));
         }
         let blocks = roles.blocks.iter().map(|b| self.block(b, &gathers, &results));
@@ -121,10 +135,17 @@ impl Deriving<'_> {
             per_cell,
             transforms: statements(&roles.transforms),
             results,
+            sums,
             result_transforms: statements(&roles.result_transforms),
             blocks,
             shares_tables,
         })
+    }
+
+    fn sum(&self, roles: &SumRoles) -> Found<CellSum> {
+        let scalar = self.array(self.insn(&roles.zero)?.lhs.var);
+        let [zero, commit] = [&roles.zero, &roles.commit].map(Statement::named);
+        Ok(CellSum { scalar, zero, commit })
     }
 
     fn result(&self, roles: &ResultRoles) -> Found<ElementResult> {
@@ -164,6 +185,7 @@ impl Deriving<'_> {
             pointwise: statements(&roles.pointwise),
             factors,
             products: roles.products.iter().map(|p| self.products(p, results)).collect::<Found<_>>()?,
+            sums: statements(&roles.sums),
         })
     }
 

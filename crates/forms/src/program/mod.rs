@@ -22,7 +22,7 @@ mod derive;
 mod read;
 pub mod stage;
 
-pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles};
+pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles, SumRoles};
 
 use purlin_ir::{Kernel, ScalarType};
 use purlin_transforms::schedule::{Array, Loop, Statement};
@@ -31,7 +31,8 @@ use std::borrow::Cow;
 /// An operator action by the roles of its parts, as Kulkarni & Klöckner 2025's Algorithm 2 has
 /// them: for each cell it gathers, computes the geometry, zeroes the element vectors, runs a loop
 /// over the points of each quadrature rule, and scatters. There is an element vector for each
-/// sub-element of each result and side of a facet, or a matrix for each bilinear form.
+/// sub-element of each result and side of a facet, or a matrix for each bilinear form, or a number
+/// for each functional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellProgram {
     /// The loop over cells and what it adds to the result.
@@ -44,8 +45,10 @@ pub struct CellProgram {
     /// What is done to gathered degrees of freedom by the orientation of the cell, before anything
     /// reads them.
     pub transforms: Vec<Statement>,
-    /// The local integrals, in the order in which they are scattered.
+    /// The local integrals, in the order in which they are scattered; none of functionals.
     pub results: Vec<ElementResult>,
+    /// The numbers that a cell adds to functionals, in the order in which it adds them.
+    pub sums: Vec<CellSum>,
     /// What is done to them by the orientation of the cell, before they are scattered.
     pub result_transforms: Vec<Statement>,
     /// One for each quadrature rule, in textual order.
@@ -105,6 +108,17 @@ pub struct ElementResult {
     pub commits: Vec<Statement>,
 }
 
+/// What a cell adds to a functional: a number that quadrature loops add to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellSum {
+    /// The scalar.
+    pub scalar: Array,
+    /// The instruction that zeroes it.
+    pub zero: Statement,
+    /// The update of the functional.
+    pub commit: Statement,
+}
+
 /// A loop over quadrature points: evaluations, a pointwise group, products with the bases of test
 /// functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +136,8 @@ pub struct Block {
     /// Products with the basis functions of one sub-element of a test function, and of one of a
     /// trial function, in textual order.
     pub products: Vec<Products>,
+    /// Additions to the numbers of functionals, in textual order.
+    pub sums: Vec<Statement>,
 }
 
 /// A loop over test functions that adds to an element vector or matrix.
@@ -208,6 +224,9 @@ impl CellProgram {
         }
         if !self.transforms.is_empty() || !self.result_transforms.is_empty() {
             return refuse("degrees of freedom are transformed by the orientation of cells");
+        }
+        if self.results.is_empty() {
+            return refuse("the result of a cell is a number");
         }
         let [element] = &self.results[..] else { return refuse("a cell has several results") };
         if element.columns.is_some() {

@@ -1,6 +1,6 @@
 //! Reading the roles of a kernel from the tags of its instructions; no name matters.
 
-use super::derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles};
+use super::derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles, SumRoles};
 use super::{CellLoop, CellProgram, NotAnAction, stage};
 use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, VarId};
 use purlin_transforms::schedule::{Loop, Statement};
@@ -56,7 +56,10 @@ impl Reader<'_> {
         let cell = cell.ok_or_else(|| self.refuse("the scatter is not inside a loop over cells".into()))?;
         let products = self.stage(stage::QUADRATURE, false)?;
         let zeroes = self.stage(stage::QUADRATURE, true)?;
-        let results = self.results(&scatters, &zeroes)?;
+        let (numbers, vectors): (Vec<InsnId>, Vec<InsnId>) =
+            scatters.iter().partition(|i| self.loops_of(**i).len() == 1);
+        let results = self.results(&vectors, &zeroes)?;
+        let sums = numbers.iter().map(|i| self.sum(*i, &zeroes)).collect::<Found<_>>()?;
         let arrays: Vec<VarId> = zeroes.iter().map(|i| self.insn(*i).lhs.var).collect();
         let mut quads: Vec<InameId> = Vec::new();
         for product in &products {
@@ -80,6 +83,7 @@ impl Reader<'_> {
             result_transforms,
             blocks,
             results,
+            sums,
             commits: self.names(&commits),
         })
     }
@@ -101,6 +105,18 @@ impl Reader<'_> {
             }
         }
         results.into_iter().map(|(array, commits)| self.result(array, &commits, zeroes)).collect()
+    }
+
+    /// What an update of a functional adds, and what zeroes that.
+    fn sum(&self, commit: InsnId, zeroes: &[InsnId]) -> Found<SumRoles> {
+        let commit_name = self.name(commit);
+        let Expr::Load(added) = &self.insn(commit).rhs else {
+            return Err(self.refuse(format!("`{commit_name}` adds no variable to a functional")));
+        };
+        let name = &self.kernel.vars[added.var].name;
+        let zero = zeroes.iter().find(|i| self.insn(**i).lhs.var == added.var);
+        let zero = zero.ok_or_else(|| self.refuse(format!("nothing zeroes `{name}`")))?;
+        Ok(SumRoles { zero: self.name(*zero).to_owned(), commit: commit_name.to_owned() })
     }
 
     fn result(&self, array: VarId, commits: &[InsnId], zeroes: &[InsnId]) -> Found<ResultRoles> {
@@ -139,7 +155,11 @@ impl Reader<'_> {
 
     fn block(&self, quad: InameId, products: &[InsnId], arrays: &[VarId]) -> Found<BlockRoles> {
         let is_inside = |i: &InsnId| self.loops_of(*i).get(1) == Some(&quad);
-        let inside: Vec<InsnId> = products.iter().copied().filter(is_inside).collect();
+        let (sums, inside): (Vec<InsnId>, Vec<InsnId>) = products
+            .iter()
+            .copied()
+            .filter(is_inside)
+            .partition(|i| self.loops_of(*i).len() == 2 && self.insn(*i).lhs.index.is_empty());
         let mut rows: Vec<(InameId, Vec<InsnId>)> = Vec::new();
         for insn in &inside {
             let Some(l) = self.loops_of(*insn).get(2).copied() else {
@@ -169,7 +189,8 @@ impl Reader<'_> {
             }
         }
         let evaluations = dofs.into_iter().map(|l| self.evaluation(l, &evaluation)).collect();
-        Ok(BlockRoles { quad, evaluations, pointwise: self.names(&pointwise), products })
+        let [pointwise, sums] = [&pointwise, &sums].map(|insns| self.names(insns));
+        Ok(BlockRoles { quad, evaluations, pointwise, products, sums })
     }
 
     /// The instructions of a loop over test functions: those that add to an element vector or

@@ -7,8 +7,8 @@ use super::staging::{CellNest, Flat, Staged, flat, roll_gathers, stage_results};
 use super::{StrategyError, applied, constant_tables, length};
 use crate::program::CellProgram;
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_transforms::primitives::{MoveInsns, PrefetchArray};
-use purlin_transforms::schedule::Loop;
+use purlin_transforms::primitives::{MoveInsns, PrefetchArray, ReduceInTree};
+use purlin_transforms::schedule::{Loop, Statement};
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`staged_cells`].
@@ -26,6 +26,7 @@ pub struct StagedCells {
 /// The single-cell strategy (Kulkarni & Klöckner 2025, §4.1) reads and updates with a stride of one
 /// cell between work-items, so that every work-item touches a memory segment of its own; here
 /// neighbours touch neighbours, as far as the numbering has them together. Arithmetic is the same.
+/// What a group adds to a functional is summed in a tree.
 ///
 /// # Errors
 /// A group of no or more than 1024 work-items, or a step that was refused.
@@ -80,17 +81,19 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
     let compute = stems.len();
     stems.push("cell_compute".into());
     stems.extend(staged.iter().map(|_| "cell_commit".into()));
+    stems.extend(program.sums.iter().map(|sum| format!("{}_sum", sum.scalar)));
     let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
     let [group, first] = s.split_as(&program.cells.cell, cells_of_group, ["cell_group", stems[0]])?;
     for k in program.evaluated() {
         s.expand(&gathers[k].array, [&first])?;
     }
-    for staged in &staged {
-        s.expand(&staged.array, [&first])?;
+    for array in staged.iter().map(|staged| &staged.array).chain(program.sums.iter().map(|sum| &sum.scalar)) {
+        s.expand(array, [&first])?;
     }
     let parts = order.gathers.iter().map(|k| String::from(&gathers[*k].dofs));
     let parts = parts.chain(order.transform).chain([order.first]);
     let parts = parts.skip(1).chain(staged.iter().map(|staged| String::from(&staged.rows)));
+    let parts = parts.chain(program.sums.iter().map(|sum| String::from(&sum.commit)));
     let mut cells = vec![first.clone()];
     cells.extend(s.distribute_as(&first, parts, &stems[1..])?);
 
@@ -118,6 +121,12 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
             make_atomic(s, std::slice::from_ref(&staged.commit))?;
         }
     }
+    // a functional: one update of it a group
+    for terms in cells.iter().skip(compute + 1 + staged.len()) {
+        s.make(ReduceInTree::new(terms.name()).by_work_items(AxisTag::Local(0)))?;
+    }
+    let sums: Vec<Statement> = program.sums.iter().map(|sum| sum.commit.clone()).collect();
+    make_atomic(s, &sums)?;
     let few = flats.iter().filter(|f| f.has_few_rounds(cells_of_group, work_group));
     let few: Vec<Loop> = few.map(|f| f.round.clone()).collect();
     s.tag_all(&few, AxisTag::Unrolled)?;

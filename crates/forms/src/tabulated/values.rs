@@ -1,6 +1,6 @@
 //! Arrays of numbers as nested lists.
 
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -59,85 +59,140 @@ impl Serialize for Part<'_> {
 
 impl<'de> Deserialize<'de> for Values {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut shape = Vec::new();
-        let mut entries = Vec::new();
-        let nested = Nested::deserialize(deserializer)?;
-        nested.extents(&mut shape);
-        nested.flatten(&shape, &mut entries).map_err(D::Error::custom)?;
-        Ok(Self { shape, entries })
+        let mut found = Found::default();
+        deserializer.deserialize_any(Level { found: &mut found, depth: 0 })?;
+        let shape = found.extents.into_iter().map(Option::unwrap_or_default).collect();
+        Ok(Self { shape, entries: found.entries })
     }
 }
 
-enum Nested {
-    Number(f64),
-    List(Vec<Nested>),
+/// What was read so far; tables have 100,000 entries and more, so that there is no tree of them.
+#[derive(Default)]
+struct Found {
+    /// Lengths of the lists at each depth, the outermost first; none until the first of them ends.
+    extents: Vec<Option<usize>>,
+    /// Depth of the numbers, once there is one.
+    numbers: Option<usize>,
+    entries: Vec<f64>,
 }
 
-impl Nested {
-    /// Extents along the first entries.
-    fn extents(&self, shape: &mut Vec<usize>) {
-        if let Self::List(list) = self {
-            shape.push(list.len());
-            if let Some(first) = list.first() {
-                first.extents(shape);
-            }
+/// An entry in so many lists.
+struct Level<'f> {
+    found: &'f mut Found,
+    depth: usize,
+}
+
+impl Level<'_> {
+    fn number<E: Error>(self, value: f64) -> Result<(), E> {
+        let Self { found, depth } = self;
+        if let Some(list) = found.extents.get(depth) {
+            let n = list.unwrap_or_default();
+            return Err(E::custom(format!(
+                "found the number {value} beside a list of {n} entries, needed equal depths"
+            )));
         }
-    }
-
-    fn flatten(&self, shape: &[usize], entries: &mut Vec<f64>) -> Result<(), String> {
-        match (self, shape) {
-            (Self::Number(value), []) => {
-                entries.push(*value);
-                Ok(())
-            }
-            (Self::List(list), [n, inner @ ..]) if list.len() == *n => {
-                list.iter().try_for_each(|part| part.flatten(inner, entries))
-            }
-            (Self::List(list), [n, ..]) => {
-                Err(format!("found a list of {} entries beside one of {n}, needed equal lengths", list.len()))
-            }
-            (Self::Number(value), [n, ..]) => {
-                Err(format!("found the number {value} beside a list of {n} entries, needed equal depths"))
-            }
-            (Self::List(list), []) => {
-                Err(format!("found a list of {} entries beside a number, needed equal depths", list.len()))
-            }
-        }
+        found.numbers = Some(depth);
+        found.entries.push(value);
+        Ok(())
     }
 }
 
-impl<'de> Deserialize<'de> for Nested {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NestedVisitor)
+impl<'de> DeserializeSeed<'de> for Level<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct NestedVisitor;
-
-impl<'de> Visitor<'de> for NestedVisitor {
-    type Value = Nested;
+impl<'de> Visitor<'de> for Level<'_> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number or a list of them")
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Nested, E> {
-        Ok(Nested::Number(value))
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.number(value)
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Nested, E> {
-        Ok(Nested::Number(value as f64))
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.number(value as f64)
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Nested, E> {
-        Ok(Nested::Number(value as f64))
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        self.number(value as f64)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Nested, A::Error> {
-        let mut list = Vec::new();
-        while let Some(part) = seq.next_element()? {
-            list.push(part);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Self { found, depth } = self;
+        let mut n = 0;
+        if found.numbers.is_some_and(|numbers| numbers <= depth) {
+            while seq.next_element::<IgnoredAny>()?.is_some() {
+                n += 1;
+            }
+            return Err(A::Error::custom(format!(
+                "found a list of {n} entries beside a number, needed equal depths"
+            )));
         }
-        Ok(Nested::List(list))
+        if found.extents.len() == depth {
+            found.extents.push(None);
+        }
+        while seq.next_element_seed(Level { found: &mut *found, depth: depth + 1 })?.is_some() {
+            n += 1;
+        }
+        let first = *found.extents[depth].get_or_insert(n);
+        if n != first {
+            return Err(A::Error::custom(format!(
+                "found a list of {n} entries beside one of {first}, needed equal lengths"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<(Vec<usize>, Vec<f64>), String> {
+        let values: Result<Values, _> = serde_json::from_str(text);
+        values
+            .map(|v| (v.shape, v.entries))
+            .map_err(|e| e.to_string().split(" at line").next().unwrap().into())
+    }
+
+    #[test]
+    fn lists_are_read_with_their_extents() {
+        assert_eq!(read("3"), Ok((vec![], vec![3.0])));
+        assert_eq!(read("[[1, 2.5, -3], [4, 5, 6]]"), Ok((vec![2, 3], vec![1.0, 2.5, -3.0, 4.0, 5.0, 6.0])));
+        assert_eq!(read("[[[1]], [[2]]]"), Ok((vec![2, 1, 1], vec![1.0, 2.0])));
+        assert_eq!(read("[[], []]"), Ok((vec![2, 0], vec![])));
+    }
+
+    #[test]
+    fn lists_that_are_no_array_are_refused() {
+        let lengths = |n: usize, first: usize| {
+            Err(format!("found a list of {n} entries beside one of {first}, needed equal lengths"))
+        };
+        assert_eq!(read("[[1, 2], [3]]"), lengths(1, 2));
+        assert_eq!(read("[[], [1]]"), lengths(1, 0));
+        assert_eq!(read("[[], [[1]]]"), lengths(1, 0));
+        assert_eq!(read("[[[1], [2]], [[3]]]"), lengths(1, 2));
+        let number = |value: i64, n: usize| {
+            Err(format!("found the number {value} beside a list of {n} entries, needed equal depths"))
+        };
+        assert_eq!(read("[[1], 2]"), number(2, 1));
+        assert_eq!(read("[[], 1]"), number(1, 0));
+        assert_eq!(read("[[[1]], [2]]"), number(2, 1));
+        let list =
+            |n: usize| Err(format!("found a list of {n} entries beside a number, needed equal depths"));
+        assert_eq!(read("[1, [2, 3]]"), list(2));
+        assert_eq!(read("[[1], [[2]]]"), list(1));
+        assert_eq!(
+            read("[true]"),
+            Err("invalid type: boolean `true`, expected a number or a list of them".into())
+        );
     }
 }
