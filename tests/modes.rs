@@ -91,15 +91,15 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// The operator is computed over modes unless something better is known, where they are fewer.
+/// The operator is computed over modes unless something better is known, where they are no more than points.
 #[test]
-fn modes_are_the_default_on_a_processor_where_they_are_fewer() {
+fn modes_are_the_default_on_a_processor_where_they_are_no_more() {
     let device = purlin::runtime::open("c").unwrap();
     let lanes = Mapping::PointTiles { cells: 8, sums: 16 };
     // 23 points and 20 modes, 6 of each, a form that is not linear
     for (operator, dim, degree, expected) in [
         (Operator::Laplace, 3, 4, (lanes.clone().with_modes(), Source::Modes)),
-        (Operator::Laplace, 2, 3, (lanes.clone(), Source::Lanes)),
+        (Operator::Laplace, 2, 3, (lanes.clone().with_modes(), Source::Modes)),
         (Operator::Hyperelasticity, 2, 2, (lanes, Source::Lanes)),
     ] {
         let form = lowered(operator, dim, degree);

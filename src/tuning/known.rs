@@ -510,7 +510,6 @@ mod tests {
         assert!(known(&lowered, sought, &host, &[]).iter().all(|k| k.source != Source::Sums));
     }
 
-    /// Sums of squares and cubes are taken axis by axis: on a card by the work-items of a cell.
     /// What takes fewer products over modes is summed over them, on cards and on processors; what takes
     /// as many has no weights over modes, which is enough for a processor.
     #[test]
@@ -533,6 +532,7 @@ mod tests {
         assert_eq!(known(&mass, sought, &host, &[])[0], on_host);
     }
 
+    /// Sums of squares and cubes are taken axis by axis: on a card by the work-items of a cell.
     #[test]
     fn squares_and_cubes_are_factorised() {
         for (cell, degree, cells) in [(CellShape::Hexahedron, 2, 8), (CellShape::Quadrilateral, 1, 32)] {
@@ -621,7 +621,8 @@ mod tests {
             let candidates = candidates.iter().copied().cloned().collect();
             default_first(candidates, &form, sought, &*device)
         };
-        let (single, default) = (Candidate::unranked(Mapping::SINGLE_CELL), Candidate::unranked(LANES));
+        let (single, default) =
+            (Candidate::unranked(Mapping::SINGLE_CELL), Candidate::unranked(LANES.with_modes()));
         assert_eq!(first(&[&single]), [default.clone(), single.clone()]);
         let ranked = Candidate { rank: Some(3), ..default };
         let other = Candidate::unranked(Mapping::ConstantCells { cells: 32 });
