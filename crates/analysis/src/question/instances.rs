@@ -28,6 +28,11 @@ impl Symbols {
         Self { names: poly.params.clone(), assumed, ranges }
     }
 
+    /// What is assumed of the symbols.
+    pub(super) fn assumed(&self) -> &[Row] {
+        &self.assumed
+    }
+
     /// Adds the assumptions to every disjunct.
     pub(super) fn restrict(&self, all: Disjuncts) -> Disjuncts {
         let assumed: Vec<_> = self.assumed.iter().map(|row| row.named(&[], &self.names)).collect();
@@ -81,6 +86,12 @@ impl Instances {
             }
         }
         ranges
+    }
+
+    /// The constraints, if they are a conjunction.
+    pub(super) fn rows(&self) -> Option<impl Iterator<Item = &Row>> {
+        let all = self.parts.iter().all(|part| part.len() == 1);
+        all.then(|| self.parts.iter().flat_map(|part| part.iter().flatten()))
     }
 
     /// The points in isl's terms.

@@ -8,6 +8,7 @@ mod alive;
 mod covered;
 mod instances;
 mod order;
+mod point;
 mod relation;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]

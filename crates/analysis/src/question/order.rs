@@ -40,9 +40,11 @@ impl Question for Order {
         let relation = self.relation.by_decider()?;
         let mut parts: Vec<_> =
             relation.deciders().into_iter().map(|d| Crossing::new(d, Vec::new())).collect();
+        let not_empty = |decider, all: &Differences| relation.has_pair(decider, all);
+        let possible = |decider, all: &Differences| self.is_possible(&relation, decider, all);
         if self.updates {
             for part in &parts {
-                if self.any(&relation, part, &|pairs| self.is_possible(pairs))? {
+                if self.any(part, &possible)? {
                     return Ok(Ordered::NotAtomic);
                 }
             }
@@ -55,11 +57,11 @@ impl Question for Order {
             for part in parts {
                 let steps = |sign| part.stepping(*depth, sign);
                 match relation.sign(part.decider, *depth) {
-                    Some(Sign::Positive) => carries = carries || self.any(&relation, &part, &not_empty)?,
+                    Some(Sign::Positive) => carries = carries || self.any(&part, &not_empty)?,
                     Some(Sign::Zero) => rest.push(part),
                     Some(Sign::Negative) | None => {
-                        carries = carries || self.any(&relation, &steps(Sign::Positive), &not_empty)?;
-                        if self.any(&relation, &steps(Sign::Negative), &|pairs| self.is_possible(pairs))? {
+                        carries = carries || self.any(&steps(Sign::Positive), &not_empty)?;
+                        if self.any(&steps(Sign::Negative), &possible)? {
                             return Ok(Ordered::Unordered(Some(*depth)));
                         }
                         rest.push(steps(Sign::Zero));
@@ -71,11 +73,11 @@ impl Question for Order {
         }
         for part in &parts {
             if self.relation.pairs.span.textual {
-                if self.any(&relation, part, &not_empty)? {
+                if self.any(part, &not_empty)? {
                     carriers.push(None);
                     break;
                 }
-            } else if self.any(&relation, part, &|pairs| self.is_possible(pairs))? {
+            } else if self.any(part, &possible)? {
                 return Ok(Ordered::Unordered(None));
             }
         }
@@ -109,25 +111,18 @@ fn step(depth: usize, sign: Sign) -> (Sign, Linear, Linear) {
     (sign, value.clone(), value)
 }
 
-fn not_empty(pairs: &isl::Map) -> Result<bool, isl::IslError> {
-    Ok(!pairs.is_empty()?)
-}
-
 impl Order {
     /// Whether some of the pairs that are in one group but in different work-items are as asked.
     fn any(
         &self,
-        relation: &ByDecider,
         part: &Crossing,
-        asked: &dyn Fn(&isl::Map) -> Result<bool, isl::IslError>,
+        asked: &dyn Fn(Decider, &Differences) -> Result<bool, isl::IslError>,
     ) -> Result<bool, isl::IslError> {
         let same = self.groups.iter().map(|(x, y)| (Sign::Zero, x.clone(), y.clone()));
         let common: Differences = part.steps.iter().cloned().chain(same).collect();
         for apart in self.items.iter().flat_map(|axis| &axis.0) {
             let all: Differences = common.iter().chain(apart).cloned().collect();
-            if let Some(pairs) = relation.part(part.decider, &all)?
-                && asked(&pairs)?
-            {
+            if asked(part.decider, &all)? {
                 return Ok(true);
             }
         }
@@ -183,7 +178,13 @@ impl Order {
     }
 
     /// Whether there is a pair for values that the symbols can take.
-    fn is_possible(&self, part: &isl::Map) -> Result<bool, isl::IslError> {
+    fn is_possible(
+        &self,
+        relation: &ByDecider,
+        decider: Decider,
+        all: &Differences,
+    ) -> Result<bool, isl::IslError> {
+        let Some(part) = relation.part(decider, all)? else { return Ok(false) };
         Ok(!part.is_empty()? && part.lexmin_pair_within(&self.relation.symbols().ranges)?.is_some())
     }
 }

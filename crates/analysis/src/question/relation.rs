@@ -1,5 +1,6 @@
 //! Pairs of instances: those of two accesses that touch one element, those among which values flow.
 
+use super::point::is_found;
 use super::{Instances, Linear, Question, Range, Shared, Symbols, numbered};
 use crate::deps::pair::Span;
 use crate::polyhedral::{Disjuncts, conjunction, difference};
@@ -72,6 +73,15 @@ impl Pairs {
         let Span { start, end, textual } = self.span;
         let loops = (start..end).filter(|l| self.orders(*l)).map(Decider::Loop);
         loops.chain(textual.then_some(Decider::Text))
+    }
+
+    /// The signs of the steps of common loops where this decides the order.
+    pub(super) fn signs(&self, decider: Decider) -> impl Iterator<Item = (usize, Sign)> {
+        let (depth, first) = match decider {
+            Decider::Loop(k) => (k, Some((k, Sign::Positive))),
+            Decider::Text => (self.common, None),
+        };
+        (0..depth).filter(|l| self.orders(*l)).map(|l| (l, Sign::Zero)).chain(first)
     }
 
     /// "Source before sink" as this decides it.
@@ -188,6 +198,24 @@ impl ByDecider<'_> {
             None => self.relation.pairs.map_where(&self.names, vec![constraints])?,
             Some(whole) => whole.intersect(&isl::Map::from_constraints(&whole.space()?, &constraints)?)?,
         }))
+    }
+
+    /// Whether there are pairs that this decides and at which all these differences have these
+    /// signs.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(super) fn has_pair(&self, decider: Decider, all: &Differences) -> Result<bool, isl::IslError> {
+        // pairs with a write in between are not told from others by a point
+        let searched = self.whole.is_none() && self.may_have(decider, all);
+        if searched && is_found(&self.relation.pairs, &self.ranges, decider, all) {
+            debug_assert!(self.part(decider, all)?.is_some_and(|pairs| pairs.is_empty() == Ok(false)));
+            return Ok(true);
+        }
+        match self.part(decider, all)? {
+            Some(pairs) => Ok(!pairs.is_empty()?),
+            None => Ok(false),
+        }
     }
 
     /// Whether such a pair may exist as far as the bounds of the loops tell, and no step has two
