@@ -606,7 +606,7 @@ fn the_space_of_tilings_is_counted_and_ranked() {
 
 /// A small tuning run into `db`.
 fn tune<'a>(db: &'a str, form: &'a str, degree: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut args = vec!["tune", form, "--dim", "2", "--degree", degree, "--device", "opencl", "--cells", "4"];
+    let mut args = vec!["tune", form, "--dim", "2", "--degree", degree, "--device", "c", "--cells", "4"];
     args.extend(["--top", "2", "--db", db]);
     args.extend(more);
     args
@@ -619,7 +619,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     // No trial begins after the limit, and nothing is lost.
     let output = purlin(&tune(&db, "mass", "1", &["--time-limit", "0s"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("12 trials are left"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("13 trials are left"), "{}", stderr(&output));
 
     for (form, degree, case) in [("mass", "1", "mass.2D.P1"), ("laplace", "2", "laplace.2D.P2")] {
         let text = good(&tune(&db, form, degree, &[]));
@@ -630,10 +630,10 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let bars = std::fs::read_to_string(dir.path().join("trials_bars.svg")).unwrap();
     assert!(bars.starts_with("<svg") && bars.contains("laplace.2D.P2"));
     let lines = || std::fs::read_to_string(&db).unwrap().lines().count();
-    assert_eq!(lines(), 24);
+    assert_eq!(lines(), 26);
     let again = purlin(&tune(&db, "mass", "1", &[]));
-    assert!(stderr(&again).contains("12 trials are in the database already, 0 to do"), "{}", stderr(&again));
-    assert_eq!(lines(), 24);
+    assert!(stderr(&again).contains("13 trials are in the database already, 0 to do"), "{}", stderr(&again));
+    assert_eq!(lines(), 26);
 
     let all = good(&["results", "--db", &db, "--all", "--case", "mass"]);
     assert!(all.contains("single cell") && !all.contains("laplace"), "{all}");
@@ -647,8 +647,18 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let torn = std::fs::read_to_string(&db).unwrap() + "{\"workload\": {\"case\": \"la";
     std::fs::write(&db, torn).unwrap();
     let output = purlin(&["results", "--db", &db]);
-    assert!(stderr(&output).contains("line 25 is no record"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("line 27 is no record"), "{}", stderr(&output));
     assert!(stdout(&output).contains("mass.2D.P1"));
+}
+
+#[test]
+fn trials_run_in_opencl() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
+    let mapping = r#"{"strategy":"single_cell","cells":8}"#;
+    let form = ["tune", "mass", "--dim", "2", "--degree", "1", "--device", "opencl", "--cells", "4"];
+    let text = good(&[&form[..], &["--db", &db, "--mapping", mapping]].concat());
+    assert!(text.contains("mass.2D.P1") && text.contains("single cell, 8 a group"), "{text}");
 }
 
 /// What `purlin run` takes can be tuned: forms on meshes from files, and kernels that were lowered

@@ -127,10 +127,12 @@ fn is_excused(place: Place, pair: &Pair) -> bool {
 }
 
 /// Whether it runs somewhere: a fault of ptxas that cannot be printed around takes down the context
-/// on the card, and with it the pairs behind it (`tests/compilers`).
-fn runs_at(file: &Path, place: Place) -> bool {
+/// on the card, and with it the pairs behind it (`tests/compilers`). Faults of pocl, each of which
+/// takes seconds to be told from ours, are left to long runs.
+fn runs_at(file: &Path, place: Place, all: bool) -> bool {
     let of_ptxas = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ptxas_"));
-    !(of_ptxas && place == Place::Cuda)
+    let of_pocl = is_of_pocl(file) && place.device() == "opencl";
+    !(of_ptxas && place == Place::Cuda) && (all || !of_pocl)
 }
 
 /// What is wrong with some pairs at a place, and no fault of pocl's.
@@ -164,10 +166,11 @@ fn pairs_that_once_failed_do_not() {
             Err(broken) => panic!("{}: {}", file.display(), broken.why),
         }
     }
+    let all = crate::is_long();
     let mut batches = Vec::new();
     for place in crate::places() {
         // a fault of pocl may end its process, and each of the others would run once more by itself
-        let here = files.iter().zip(&pairs).filter(|(file, _)| runs_at(file, place));
+        let here = files.iter().zip(&pairs).filter(|(file, _)| runs_at(file, place, all));
         let (alone, together): (Vec<_>, Vec<_>) =
             here.partition(|(file, _)| is_of_pocl(file) && place.device() == "opencl");
         let each = alone.into_iter().map(|one| vec![one]);
