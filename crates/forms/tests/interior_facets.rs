@@ -8,8 +8,9 @@ use on_meshes::{interpreted, mesh, numbers};
 use purlin_forms::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
 use purlin_forms::element::ElementFamily::RaviartThomas;
 use purlin_forms::form::{
-    Expr, Form, FunctionSpace, Inputs, action, as_vector, avg, coefficient, coordinate, dS, derivative, div,
-    ds, dx, facet_normal, grad, inner, jump, jump_along, minus, plus, sin, split, test, trial,
+    Expr, Form, FunctionSpace, Inputs, action, as_matrix, as_vector, avg, coefficient, coordinate, dS,
+    derivative, div, dot, ds, dx, facet_normal, grad, inner, jump, jump_along, minus, plus, sin, split, test,
+    trial,
 };
 use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use purlin_forms::mesh::{Facet, Mesh};
@@ -77,6 +78,62 @@ fn the_divergence_theorem_on_curved_cells() {
         let file = format!("{}/tests/data/sector_{name}_{degree}_41.msh", env!("CARGO_MANIFEST_DIR"));
         check_divergence(&Mesh::read_gmsh(file.as_ref()).unwrap());
     }
+}
+
+/// By parts on every cell: `∫ A:D²u v + ∫ A∇v·∇u` is what leaves the cells, for functions and for test
+/// functions, and for fields with Piola maps.
+#[test]
+fn second_derivatives_by_parts() {
+    for cell in [Interval, Triangle, Tetrahedron] {
+        let (mesh, dim) = (mesh(cell), cell.dim());
+        let space = FunctionSpace::discontinuous(cell, 3);
+        let (u, v, x, n) = (coefficient("u", &space), test(&space), coordinate(cell), facet_normal(cell));
+        let inputs = Inputs::new().field("u", numbers(dofs(&mesh, &space)));
+        // not symmetric, and not the same everywhere for one of the factors
+        let a = as_matrix(dim, (0..dim * dim).map(|k| 1.0 + 0.3 * k as f64));
+        for (one, other) in [(&u, &v), (&v, &u)] {
+            let factor = (1.0 + &x[0]) * other;
+            let inside =
+                (inner(&a, grad(grad(one))) * &factor + inner(dot(grad(one), &a), grad(&factor))) * dx();
+            let flow = &factor * dot(grad(one), &a);
+            let outside = inner(&flow, &n) * ds() + jump_along(&flow, &n) * dS();
+            let expected = interpreted(&outside, &mesh, &inputs);
+            assert_equal(&interpreted(&inside, &mesh, &inputs), &expected, cell.name());
+        }
+        // both at once: twice by parts, where the second derivatives of one are constant
+        let quadratic = FunctionSpace::discontinuous(cell, 2);
+        let (u, v) = (coefficient("u", &quadratic), test(&quadratic));
+        let inputs = Inputs::new().field("u", numbers(dofs(&mesh, &quadratic)));
+        let inside = inner(grad(grad(&u)), grad(grad(&v))) * dx();
+        let flow = dot(grad(grad(&u)), grad(&v));
+        let outside = inner(&flow, &n) * ds() + jump_along(&flow, &n) * dS();
+        let expected = interpreted(&outside, &mesh, &inputs);
+        assert_equal(&interpreted(&inside, &mesh, &inputs), &expected, cell.name());
+    }
+    for cell in [Triangle, Tetrahedron] {
+        let (mesh, space) = (mesh(cell), FunctionSpace::of(cell, RaviartThomas, 2));
+        let (sigma, tau, n) = (coefficient("u", &space), test(&space), facet_normal(cell));
+        let inputs = Inputs::new().field("u", numbers(dofs(&mesh, &space)));
+        let inside = (inner(grad(div(&sigma)), &tau) + div(&sigma) * div(&tau)) * dx();
+        let flow = div(&sigma) * &tau;
+        let outside = inner(&flow, &n) * ds() + jump_along(&flow, &n) * dS();
+        let expected = interpreted(&outside, &mesh, &inputs);
+        assert_equal(&interpreted(&inside, &mesh, &inputs), &expected, cell.name());
+    }
+}
+
+#[test]
+fn second_derivatives_need_straight_simplices() {
+    let refused = |cell, degree| {
+        let space = FunctionSpace::scalar(cell, 2);
+        let form = coefficient("w", &space) * div(grad(test(&space))) * dx();
+        let options = LoweringOptions::new("k").with_geometry_degree(degree);
+        MeshForm::new(&form, &options).unwrap_err().to_string()
+    };
+    let expected = "found the second derivative `grad(grad(test))` on cells that are curved, quadrilaterals or \
+                    hexahedra, needed first derivatives or straight simplices";
+    assert_eq!(refused(Quadrilateral, 1), expected);
+    assert_eq!(refused(Triangle, 2), expected);
 }
 
 /// A continuous function has one value at a point, whatever cell evaluates it: points that are

@@ -3,6 +3,7 @@
 use super::error::FormError;
 use super::expr::{Expr, Kind};
 use super::shape::Shape;
+use std::ops::{BitAnd, BitOr, Not};
 
 /// A comparison of two scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,10 +48,10 @@ impl Comparison {
     }
 }
 
-/// A condition: one comparison.
+/// Two scalars that are compared.
 #[derive(Clone)]
-pub struct Condition {
-    /// How the two are compared.
+pub struct Compared {
+    /// How.
     pub comparison: Comparison,
     /// Left-hand side, a scalar.
     pub left: Expr,
@@ -58,8 +59,57 @@ pub struct Condition {
     pub right: Expr,
 }
 
+/// A condition: comparisons, joined by `&` and `|`, turned around by `!`.
+///
+/// ```
+/// use purlin_forms::element::CellShape;
+/// use purlin_forms::form::*;
+///
+/// let x = coordinate(CellShape::Triangle);
+/// let inside = gt(&x[0], 0.25) & !ge(&x[0], 0.75);
+/// let chosen = "conditional(x[0] > 0.25, conditional(x[0] >= 0.75, 0, 1), 0)";
+/// assert_eq!(conditional(inside, 1.0, 0.0).to_string(), chosen);
+/// ```
+#[derive(Clone)]
+pub struct Condition(Connected);
+
+#[derive(Clone)]
+enum Connected {
+    One(Compared),
+    Both(Box<[Condition; 2]>),
+    Either(Box<[Condition; 2]>),
+    Opposite(Box<Condition>),
+}
+
+impl BitAnd for Condition {
+    type Output = Self;
+
+    /// Both.
+    fn bitand(self, other: Self) -> Self {
+        Self(Connected::Both(Box::new([self, other])))
+    }
+}
+
+impl BitOr for Condition {
+    type Output = Self;
+
+    /// At least one of them.
+    fn bitor(self, other: Self) -> Self {
+        Self(Connected::Either(Box::new([self, other])))
+    }
+}
+
+impl Not for Condition {
+    type Output = Self;
+
+    /// The opposite, also of comparisons with what is no number.
+    fn not(self) -> Self {
+        Self(Connected::Opposite(Box::new(self)))
+    }
+}
+
 fn compare(comparison: Comparison, left: impl Into<Expr>, right: impl Into<Expr>) -> Condition {
-    Condition { comparison, left: left.into(), right: right.into() }
+    Condition(Connected::One(Compared { comparison, left: left.into(), right: right.into() }))
 }
 
 /// `left < right`.
@@ -98,6 +148,23 @@ pub fn ne(left: impl Into<Expr>, right: impl Into<Expr>) -> Condition {
 /// Compared expressions that are not scalars, or branches of different shapes.
 pub fn conditional(condition: Condition, then: impl Into<Expr>, otherwise: impl Into<Expr>) -> Expr {
     let (then, otherwise) = (then.into(), otherwise.into());
+    match condition.0 {
+        Connected::One(compared) => choice(compared, then, otherwise),
+        Connected::Both(both) => {
+            let [first, second] = *both;
+            let inner = conditional(second, then, &otherwise);
+            conditional(first, inner, otherwise)
+        }
+        Connected::Either(either) => {
+            let [first, second] = *either;
+            let inner = conditional(second, &then, otherwise);
+            conditional(first, then, inner)
+        }
+        Connected::Opposite(condition) => conditional(*condition, otherwise, then),
+    }
+}
+
+fn choice(condition: Compared, then: Expr, otherwise: Expr) -> Expr {
     let (left, right) = (condition.left.clone(), condition.right.clone());
     let shape = if (left.shape(), right.shape()) != (Shape::Scalar, Shape::Scalar) {
         Err(FormError::Shapes {

@@ -4,6 +4,7 @@ use super::condition::Comparison;
 use super::expr::MathFunction;
 use super::scalar::{Scalar, ScalarGraph, ScalarId};
 use std::collections::HashMap;
+use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// What the derivative is taken by: gives the derivative of a terminal or variable, or nothing
 /// where the rule for its value applies (variables) or it is zero (terminals).
@@ -130,6 +131,12 @@ fn slope(graph: &mut ScalarGraph, function: MathFunction, node: ScalarId, a: Sca
         MathFunction::Tanh => {
             let (one, square) = (graph.literal(1.0), graph.multiply(node, node));
             graph.subtract(one, square)
+        }
+        MathFunction::Erf => {
+            let square = graph.multiply(a, a);
+            let exponent = graph.negate(square);
+            let (factor, bell) = (graph.literal(FRAC_2_SQRT_PI), graph.math(MathFunction::Exp, exponent));
+            graph.multiply(factor, bell)
         }
         MathFunction::Atan => {
             let (one, square) = (graph.literal(1.0), graph.multiply(a, a));

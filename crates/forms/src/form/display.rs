@@ -270,6 +270,7 @@ fn math_name(function: MathFunction) -> &'static str {
         MathFunction::Sinh => "sinh",
         MathFunction::Cosh => "cosh",
         MathFunction::Tanh => "tanh",
+        MathFunction::Erf => "erf",
     }
 }
 

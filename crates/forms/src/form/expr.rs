@@ -1,6 +1,6 @@
 //! Expressions: an immutable graph whose nodes are shared.
 
-use super::condition::Condition;
+use super::condition::Compared;
 use super::error::FormError;
 use super::shape::Shape;
 use super::space::FunctionSpace;
@@ -140,6 +140,8 @@ pub enum MathFunction {
     Cosh,
     /// Hyperbolic tangent.
     Tanh,
+    /// Error function.
+    Erf,
 }
 
 /// What a node of an expression is.
@@ -170,7 +172,7 @@ pub enum Kind {
     /// One component: row and column, or the component of a vector and 0.
     Index(Expr, usize, usize),
     /// One of two expressions of equal shape.
-    Conditional(Box<Condition>, Expr, Expr),
+    Conditional(Box<Compared>, Expr, Expr),
     /// The values of an expression on one side of an interior facet.
     Restricted(Side, Expr),
     /// An expression that can be differentiated by, with its identity.

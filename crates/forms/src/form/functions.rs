@@ -297,6 +297,81 @@ pub fn sym(a: impl Into<Expr>) -> Expr {
     unary("sym", Unary::Symmetric, a, "a square matrix", shape)
 }
 
+/// `(A - A^T)/2` of a square matrix.
+///
+/// # Errors
+/// Other shapes.
+pub fn skew(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    match square("skew", &a) {
+        Ok(_) => (&a - transpose(&a)) / 2.0,
+        Err(error) => Expr::poison(error),
+    }
+}
+
+/// Deviatoric part of a square matrix with `n` rows: `A - tr(A)/n I`.
+///
+/// # Errors
+/// Other shapes.
+pub fn dev(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    match square("dev", &a) {
+        Ok(n) => &a - tr(&a) / n as f64 * identity(n),
+        Err(error) => Expr::poison(error),
+    }
+}
+
+/// Cofactors of a square matrix with 2 or 3 rows: `det(A) inv(A)^T`, also where `A` is singular.
+///
+/// # Errors
+/// Other shapes.
+pub fn cofac(a: impl Into<Expr>) -> Expr {
+    let a = a.into();
+    let entry = |i: usize, j: usize| a.component(i, j);
+    match square("cofac", &a) {
+        Ok(2) => as_matrix(2, [entry(1, 1), -entry(1, 0), -entry(0, 1), entry(0, 0)]),
+        Ok(3) => as_matrix(
+            3,
+            (0..9).map(|k| {
+                let ([i, p], [j, q]) = ([k / 3 + 1, k / 3 + 2], [k % 3 + 1, k % 3 + 2]);
+                let (i, p, j, q) = (i % 3, p % 3, j % 3, q % 3);
+                entry(i, j) * entry(p, q) - entry(i, q) * entry(p, j)
+            }),
+        ),
+        Ok(_) => {
+            let needed = "a square matrix with 2 or 3 rows";
+            Expr::poison(FormError::Operand { operation: "cofac", found: a.shape(), needed })
+        }
+        Err(error) => Expr::poison(error),
+    }
+}
+
+/// The number of rows of a square matrix.
+fn square(operation: &'static str, a: &Expr) -> Result<usize, FormError> {
+    if let Some(error) = a.error() {
+        return Err(error.clone());
+    }
+    let found = a.shape();
+    found.square().ok_or(FormError::Operand { operation, found, needed: "a square matrix" })
+}
+
+/// Cross product of two vectors in space.
+///
+/// # Errors
+/// Other shapes.
+pub fn cross(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
+    let (a, b) = (a.into(), b.into());
+    if let Some(wrong) = [&a, &b].into_iter().find(|e| e.error().is_some()) {
+        return wrong.clone();
+    }
+    let (left, right) = (a.shape(), b.shape());
+    if (left, right) != (Shape::Vector(3), Shape::Vector(3)) {
+        let needed = "two vectors of three components";
+        return Expr::poison(FormError::Shapes { operation: "cross", left, right, needed });
+    }
+    as_vector([(1, 2), (2, 0), (0, 1)].map(|(i, j)| &a[i] * &b[j] - &a[j] * &b[i]))
+}
+
 /// Transposed matrix.
 ///
 /// # Errors
@@ -399,6 +474,11 @@ pub fn cosh(a: impl Into<Expr>) -> Expr {
 /// Hyperbolic tangent of a scalar.
 pub fn tanh(a: impl Into<Expr>) -> Expr {
     math("tanh", MathFunction::Tanh, a.into())
+}
+
+/// Error function of a scalar, `2/√π` times the integral of `exp(-t²)` from 0.
+pub fn erf(a: impl Into<Expr>) -> Expr {
+    math("erf", MathFunction::Erf, a.into())
 }
 
 /// Absolute value of a scalar; its slope at 0 is 1.

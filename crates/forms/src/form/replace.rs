@@ -1,6 +1,6 @@
 //! Replacing the trial function by a coefficient.
 
-use super::condition::Condition;
+use super::condition::Compared;
 use super::error::FormError;
 use super::expr::{Expr, Kind, Role};
 use super::walk::{operands, operands_first};
@@ -45,7 +45,7 @@ impl Replace<'_> {
             Kind::Index(a, i, j) => Kind::Index(self.visit(a), *i, *j),
             Kind::Conditional(c, a, b) => {
                 let (left, right) = (self.visit(&c.left), self.visit(&c.right));
-                let condition = Condition { comparison: c.comparison, left, right };
+                let condition = Compared { comparison: c.comparison, left, right };
                 Kind::Conditional(Box::new(condition), self.visit(a), self.visit(b))
             }
             Kind::Restricted(side, a) => Kind::Restricted(*side, self.visit(a)),

@@ -61,9 +61,10 @@ impl Jet {
         self.derivative.iter().map(|&n| usize::from(n)).sum()
     }
 
-    /// The coordinate of a first derivative.
-    pub fn axis(&self) -> Option<usize> {
-        if self.order() == 1 { self.derivative.iter().position(|&n| n == 1) } else { None }
+    /// The coordinates of its derivatives, ascending, each as often as it is differentiated by.
+    pub fn axes(&self) -> Vec<usize> {
+        let times = |(axis, &n): (usize, &u8)| std::iter::repeat_n(axis, usize::from(n));
+        self.derivative.iter().enumerate().flat_map(times).collect()
     }
 
     /// The jet differentiated once more by a coordinate.

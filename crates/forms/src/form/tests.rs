@@ -125,6 +125,7 @@ fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
             Scalar::Math(MathFunction::Sinh, a) => of(a).sinh(),
             Scalar::Math(MathFunction::Cosh, a) => of(a).cosh(),
             Scalar::Math(MathFunction::Tanh, a) => of(a).tanh(),
+            Scalar::Math(MathFunction::Erf, a) => libm::erf(of(a)),
             Scalar::Conditional(c, [l, r, a, b]) => {
                 if c.holds(of(l), of(r)) {
                     of(a)
@@ -138,12 +139,55 @@ fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
     values[form.integrals[0].1.index()]
 }
 
+/// The components of a tensor that is made of numbers.
+fn numbers_of(tensor: &Expr) -> Vec<f64> {
+    let u = coefficient("u", &scalar(1));
+    let of = |component: Expr| value(&expand(&(component * &u * dx())).unwrap(), &|_| 1.0);
+    match tensor.shape() {
+        Shape::Scalar => vec![of(tensor.clone())],
+        Shape::Vector(n) => (0..n).map(|i| of(tensor[i].clone())).collect(),
+        Shape::Matrix(m, n) => (0..m * n).map(|k| of(tensor[(k / n, k % n)].clone())).collect(),
+    }
+}
+
+#[test]
+fn tensor_functions_have_their_textbook_values() {
+    let a = as_matrix(3, [2.0, 1.0, 0.0, 3.0, 5.0, -1.0, 4.0, 0.0, 7.0]);
+    assert_eq!(numbers_of(&skew(&a)), [0.0, -1.0, -2.0, 1.0, 0.0, -0.5, 2.0, 0.5, 0.0]);
+    // the trace is 14
+    let third = 14.0 / 3.0;
+    let expected = [2.0 - third, 1.0, 0.0, 3.0, 5.0 - third, -1.0, 4.0, 0.0, 7.0 - third];
+    assert_eq!(numbers_of(&dev(&a)), expected);
+    assert_eq!(numbers_of(&cofac(&a)), [35.0, -25.0, -20.0, -7.0, 14.0, 4.0, -1.0, 2.0, 7.0]);
+    // det(A) of the rows of A and of its cofactors
+    let identity_times_det = &a * transpose(cofac(&a));
+    assert_eq!(numbers_of(&identity_times_det), [45.0, 0.0, 0.0, 0.0, 45.0, 0.0, 0.0, 0.0, 45.0]);
+    let singular = as_matrix(2, [1.0, 2.0, 2.0, 4.0]);
+    assert_eq!(numbers_of(&cofac(&singular)), [4.0, -2.0, -2.0, 1.0]);
+    let (x, y) = (as_vector([1.0, 2.0, 3.0]), as_vector([-2.0, 5.0, 4.0]));
+    assert_eq!(numbers_of(&cross(&x, &y)), [-7.0, -10.0, 9.0]);
+
+    let message = |e: Expr| e.error().unwrap().to_string();
+    let rows = as_matrix(2, [1.0; 6]);
+    for (wrong, word) in [(skew(&rows), "skew"), (dev(&x), "dev"), (cofac(&rows), "cofac")] {
+        let found = message(wrong);
+        assert!(found.contains(word) && found.contains("needed a square matrix"), "{found}");
+    }
+    let four = message(cofac(identity(4)));
+    assert!(four.contains("needed a square matrix with 2 or 3 rows"), "{four}");
+    let planar = message(cross(&x, as_vector([1.0, 2.0])));
+    assert!(planar.contains("needed two vectors of three components"), "{planar}");
+    // a mistake inside is the one that is told
+    assert_eq!(dev(skew(&rows)).error(), skew(&rows).error());
+}
+
 /// Every function of one variable that the language has, and its derivative at `u`, by hand.
 #[test]
 fn functions_have_their_textbook_derivatives() {
     let u = coefficient("u", &scalar(1));
     let t = 0.7_f64;
-    let cases: [(Expr, f64); 10] = [
+    let cases: [(Expr, f64); 11] = [
+        (erf(&u), std::f64::consts::FRAC_2_SQRT_PI * (-t * t).exp()),
         (exp(&u), t.exp()),
         (ln(&u), 1.0 / t),
         (sqrt(&u), 0.5 / t.sqrt()),
@@ -177,7 +221,7 @@ fn derivatives_pass_through_gradients_and_variables() {
     let terms = linear_terms(&mut ours.graph, root).unwrap();
     assert_eq!(terms.len(), 2);
     let at = |node: &Scalar| match node {
-        Scalar::Jet(jet) => 0.3 + 0.9 * jet.order() as f64 + jet.axis().unwrap_or(0) as f64,
+        Scalar::Jet(jet) => 0.3 + 0.9 * jet.order() as f64 + jet.axes().first().copied().unwrap_or(0) as f64,
         _ => 0.0,
     };
     let expected = 2.0 * value(&expand(&theirs).unwrap(), &at);

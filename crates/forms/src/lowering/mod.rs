@@ -148,7 +148,7 @@ impl CellKernel for LoweredForm {
 ///
 /// # Errors
 /// A mistake in the form, a trial function left, a form that is not linear in its test function,
-/// derivatives of order above one, an element or a rule that does not exist, names that cannot
+/// derivatives of order above two, an element or a rule that does not exist, names that cannot
 /// stand in a kernel.
 ///
 /// # Source
@@ -247,7 +247,8 @@ pub(crate) fn check_lagrange(space: &FunctionSpace) -> Result<(), FormError> {
 ///
 /// # Errors
 /// A mistake in the form, a form that is not linear in its arguments, derivatives of order above
-/// one, an element or a rule that does not exist.
+/// two or, on other cells than straight simplices, above one, an element or a rule that does not
+/// exist.
 ///
 /// # Source
 /// Rognes et al. 2009 for the Piola maps of forms.

@@ -2,7 +2,7 @@
 
 use super::entity::{side_index, side_suffix};
 use super::geometry::{FacetGeometry, Geometry};
-use crate::element::{CellShape, Pullback};
+use crate::element::{CellShape, Pullback, derivatives};
 use crate::form::{
     ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Region, Role, Scalar, ScalarGraph, ScalarId,
     tensor, terms_in,
@@ -81,6 +81,9 @@ pub(super) struct PulledIntegral {
     pub(super) terms: Vec<Term>,
 }
 
+/// Largest order of a derivative.
+const MAX_ORDER: usize = 2;
+
 /// A form in which jets are derivatives by reference coordinates.
 pub(super) struct PulledForm {
     pub(super) cell: CellShape,
@@ -107,7 +110,8 @@ pub(super) fn measured_side(region: Region) -> Option<Side> {
 /// Pulls a form back to the reference cell.
 ///
 /// # Errors
-/// A trial function alone, a form that is not linear in its arguments, derivatives of order 2.
+/// A trial function alone, a form that is not linear in its arguments, derivatives of order 3, and of
+/// order 2 on cells whose map is not affine.
 pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
     let arguments: Vec<FunctionSpace> = match (&form.test, &form.trial) {
         (None, Some(_)) => return Err(FormError::TrialAlone),
@@ -221,15 +225,13 @@ impl<'a> Pull<'a> {
 
     /// A value or derivative of a function by those of its reference value.
     fn jet(&mut self, jet: &Jet) -> Result<ScalarId, FormError> {
-        if jet.order() > 1 {
-            return Err(self.order_error(jet));
-        }
+        self.check_order(jet)?;
         let (pullback, range) = self.pullback(jet);
         if pullback == Pullback::Identity {
             return Ok(self.derivative(jet));
         }
         // the derivative of the matrix is left out
-        self.check_constant_piola(jet.order() == 1)?;
+        self.check_constant_piola(jet.order() > 0)?;
         let terms = range.clone().map(|component| {
             let reference = self.derivative(&Jet { component, ..*jet });
             let entry = self.piola(pullback, jet.side, jet.component - range.start, component - range.start);
@@ -238,25 +240,54 @@ impl<'a> Pull<'a> {
         let terms = terms.collect();
         let sum = tensor::sum(&mut self.graph, terms);
         let name = self.component_name(jet);
-        let name = jet.axis().map_or(format!("value_{name}"), |j| format!("mapped_grad_{name}_{j}"));
+        let name = match jet.order() {
+            0 => format!("value_{name}"),
+            _ => format!("mapped_grad_{name}{}", axes_suffix(jet)),
+        };
         self.named.insert(sum, name);
         Ok(sum)
     }
 
-    /// `∂_j u = sum over k of inverse[k, j] * ∂^_k u` of a reference component `u`, or its value.
+    /// `∂_j u = sum over k of inverse[k, j] * ∂^_k u` of a reference component `u`, the same once
+    /// more for second derivatives, or its value.
     fn derivative(&mut self, jet: &Jet) -> ScalarId {
-        let Some(j) = jet.axis() else { return self.graph.insert(Scalar::Jet(*jet)) };
-        let value = Jet { derivative: [0; 3], ..*jet };
-        let terms = (0..self.dim).map(|k| {
-            let reference = self.graph.insert(Scalar::Jet(value.differentiated(k)));
-            let entry = self.inverse(jet.side, k, j);
+        if jet.order() == 0 {
+            return self.graph.insert(Scalar::Jet(*jet));
+        }
+        let entries = self.reference_derivatives(jet);
+        let terms = entries.into_iter().map(|(derivative, entry)| {
+            let reference = self.graph.insert(Scalar::Jet(Jet { derivative, ..*jet }));
             self.graph.multiply(entry, reference)
         });
         let terms = terms.collect();
         let sum = tensor::sum(&mut self.graph, terms);
-        let name = format!("grad_{}_{j}", self.component_name(jet));
+        let name = format!("grad_{}{}", self.component_name(jet), axes_suffix(jet));
         self.named.insert(sum, name);
         sum
+    }
+
+    /// The derivatives by reference coordinates that a physical one is a sum of, each with its factor,
+    /// where the inverse of the Jacobian is constant if there are several coordinates.
+    fn reference_derivatives(&mut self, physical: &Jet) -> Vec<([u8; 3], ScalarId)> {
+        let value = Jet { derivative: [0; 3], ..*physical };
+        let mut found: Vec<(Jet, Option<ScalarId>)> = vec![(value, None)];
+        for j in physical.axes() {
+            let mut next: Vec<(Jet, Option<ScalarId>)> = Vec::new();
+            for (reference, factor) in found {
+                for k in 0..self.dim {
+                    let entry = self.inverse(physical.side, k, j);
+                    let product = factor.map_or(entry, |factor| self.graph.multiply(factor, entry));
+                    let reference = reference.differentiated(k);
+                    match next.iter_mut().find(|(known, _)| *known == reference) {
+                        Some((_, Some(sum))) => *sum = self.graph.add(*sum, product),
+                        Some((_, sum)) => *sum = Some(product),
+                        None => next.push((reference, Some(product))),
+                    }
+                }
+            }
+            found = next;
+        }
+        found.into_iter().filter_map(|(jet, factor)| Some((jet.derivative, factor?))).collect()
     }
 
     /// How the component of a coefficient maps to cells, together with which others.
@@ -320,12 +351,20 @@ impl<'a> Pull<'a> {
         }
     }
 
-    fn order_error(&self, jet: &Jet) -> FormError {
-        FormError::Order {
-            term: format!("grad(grad({}))", self.function_name(jet)),
-            order: jet.order(),
-            limit: 1,
+    /// Refuses derivatives of too high an order.
+    fn check_order(&self, jet: &Jet) -> Result<(), FormError> {
+        let (name, order) = (self.function_name(jet), jet.order());
+        let term = (0..order).fold(name.to_owned(), |term, _| format!("grad({term})"));
+        if order > MAX_ORDER {
+            return Err(FormError::Order { term, order, limit: MAX_ORDER });
         }
+        if order > 1 && !self.is_affine {
+            return Err(FormError::Discretisation(format!(
+                "found the second derivative `{term}` on cells that are curved, quadrilaterals or hexahedra, \
+                 needed first derivatives or straight simplices"
+            )));
+        }
+        Ok(())
     }
 
     /// Small whole powers as products.
@@ -363,12 +402,10 @@ impl<'a> Pull<'a> {
         arguments: &[FunctionSpace],
         region: Region,
     ) -> Result<Vec<Term>, FormError> {
-        let key = |jet: &Jet| (jet.side, jet.component, jet.order(), jet.axis());
+        let key = |jet: &Jet| (jet.side, jet.component, jet.order(), jet.axes());
         terms.sort_by_key(|(jets, _)| jets.iter().map(key).collect::<Vec<_>>());
         for (jets, factor) in &mut terms {
-            if let Some(jet) = jets.iter().find(|jet| jet.order() > 1) {
-                return Err(self.order_error(jet));
-            }
+            jets.iter().try_for_each(|jet| self.check_order(jet))?;
             *factor = self.node(*factor)?;
         }
         let scale = self.scale(region);
@@ -416,7 +453,7 @@ impl<'a> Pull<'a> {
             let mut others = jets;
             let own = others[place];
             others[place] = Jet { component: 0, derivative: [0; 3], ..own };
-            let entry = ((own.component, own.axis()), factor);
+            let entry = ((own.component, own.derivative), factor);
             match groups.iter_mut().find(|(key, _)| *key == others) {
                 Some((_, physical)) => drop(physical.insert(entry.0, entry.1)),
                 None => groups.push((others, Physical::from([entry]))),
@@ -425,12 +462,11 @@ impl<'a> Pull<'a> {
         let mut pulled = Vec::new();
         for (key, physical) in groups {
             let side = key[place].side;
-            for (component, axis, factor) in self.pulled_terms(&physical, space, side)? {
+            for (component, derivative, factor) in self.pulled_terms(&physical, space, side)? {
                 let factor = scale.map_or(factor, |scale| self.graph.multiply(factor, scale));
                 if !self.graph.is_zero(factor) {
                     let mut jets = key.clone();
-                    let value = Jet { component, ..jets[place] };
-                    jets[place] = axis.map_or(value, |axis| value.differentiated(axis));
+                    jets[place] = Jet { component, derivative, ..jets[place] };
                     pulled.push((jets, factor));
                 }
             }
@@ -438,24 +474,25 @@ impl<'a> Pull<'a> {
         Ok(pulled)
     }
 
-    /// Component, reference axis and factor of the values and derivatives of an argument.
+    /// Component, reference derivative and factor of the values and derivatives of an argument.
     fn pulled_terms(
         &mut self,
         physical: &Physical,
         space: &FunctionSpace,
         side: Option<Side>,
-    ) -> Result<Vec<(usize, Option<usize>, ScalarId)>, FormError> {
+    ) -> Result<Vec<(usize, [u8; 3], ScalarId)>, FormError> {
         let mut pulled = Vec::new();
         let dim = self.dim;
         for (pullback, range) in space.pullbacks() {
-            for (component, axis) in range.clone().flat_map(|c| axes(dim).map(move |axis| (c, axis))) {
+            let all = reference(dim);
+            for (component, own) in range.clone().flat_map(|c| all.iter().map(move |own| (c, *own))) {
                 let factor = match pullback {
-                    Pullback::Identity => self.pulled(physical, side, component, axis),
+                    Pullback::Identity => self.pulled(physical, side, component, own),
                     Pullback::ContravariantPiola | Pullback::CovariantPiola => {
                         let mut products = Vec::new();
                         for from in range.clone() {
-                            let Some(factor) = self.pulled(physical, side, from, axis) else { continue };
-                            self.check_constant_piola(axis.is_some())?;
+                            let Some(factor) = self.pulled(physical, side, from, own) else { continue };
+                            self.check_constant_piola(own != [0; 3])?;
                             let (from, to) = (from - range.start, component - range.start);
                             let entry = self.piola(pullback, side, from, to);
                             products.push(self.graph.multiply(entry, factor));
@@ -463,7 +500,7 @@ impl<'a> Pull<'a> {
                         (!products.is_empty()).then(|| tensor::sum(&mut self.graph, products))
                     }
                 };
-                pulled.extend(factor.map(|factor| (component, axis, factor)));
+                pulled.extend(factor.map(|factor| (component, own, factor)));
             }
         }
         Ok(pulled)
@@ -477,13 +514,18 @@ impl<'a> Pull<'a> {
         physical: &Physical,
         side: Option<Side>,
         component: usize,
-        axis: Option<usize>,
+        own: [u8; 3],
     ) -> Option<ScalarId> {
-        let Some(k) = axis else { return physical.get(&(component, None)).copied() };
+        if own == [0; 3] {
+            return physical.get(&(component, own)).copied();
+        }
         let mut products = Vec::new();
-        for j in 0..self.dim {
-            if let Some(factor) = physical.get(&(component, Some(j))) {
-                let entry = self.inverse(side, k, j);
+        for derivative in reference(self.dim) {
+            let Some(factor) = physical.get(&(component, derivative)) else { continue };
+            // the field does not matter
+            let jet = Jet { field: Field::Test, component, derivative, side };
+            let entries = self.reference_derivatives(&jet);
+            if let Some((_, entry)) = entries.into_iter().find(|(found, _)| *found == own) {
                 products.push(self.graph.multiply(entry, *factor));
             }
         }
@@ -491,10 +533,16 @@ impl<'a> Pull<'a> {
     }
 }
 
-/// What the physical values and derivatives of an argument are multiplied by: component, axis.
-type Physical = BTreeMap<(usize, Option<usize>), ScalarId>;
+/// What the physical values and derivatives of an argument are multiplied by: component, derivative.
+type Physical = BTreeMap<(usize, [u8; 3]), ScalarId>;
 
-/// The value, and the derivative by each reference axis.
-fn axes(dim: usize) -> impl Iterator<Item = Option<usize>> {
-    std::iter::once(None).chain((0..dim).map(Some))
+/// The value, and all derivatives by reference coordinates.
+fn reference(dim: usize) -> Vec<[u8; 3]> {
+    // at most MAX_ORDER each
+    derivatives(dim, MAX_ORDER).into_iter().map(|exponents| exponents.map(|n| n as u8)).collect()
+}
+
+/// `_0_1` of a derivative by both coordinates.
+fn axes_suffix(jet: &Jet) -> String {
+    jet.axes().iter().map(|axis| format!("_{axis}")).collect()
 }

@@ -38,12 +38,20 @@ fn discretisation(error: impl std::fmt::Display) -> FormError {
     FormError::Discretisation(error.to_string())
 }
 
-/// `u_q`, `u_d0`, `u1_q`, `u1_d0`.
+/// `u_q`, `u_d0`, `u1_q`, `u1_d0`, `u_d01`.
 fn jet_name(coefficient: &Coefficient, jet: &Jet) -> String {
     let component = if coefficient.space.is_vector() { jet.component.to_string() } else { String::new() };
     let name = format!("{}{component}", coefficient.name);
     let side = side_suffix(jet.side);
-    jet.axis().map_or(format!("{name}_q{side}"), |axis| format!("{name}_d{axis}{side}"))
+    let suffix = derivative_suffix(jet.derivative);
+    if suffix.is_empty() { format!("{name}_q{side}") } else { format!("{name}{suffix}{side}") }
+}
+
+/// `_d01` of a derivative by both reference coordinates.
+fn derivative_suffix(derivative: [u8; 3]) -> String {
+    let times = |(axis, n): (usize, u8)| axis.to_string().repeat(n.into());
+    let axes: String = derivative.into_iter().enumerate().map(times).collect();
+    if axes.is_empty() { axes } else { format!("_d{axes}") }
 }
 
 /// The tabulated form of a form that was pulled back.
@@ -193,7 +201,8 @@ struct Tabulating<'f> {
     samples: Samples,
     elements: HashMap<FunctionSpace, ComposedElement>,
     /// By the word for the element.
-    tabulations: BTreeMap<String, ElementTable>,
+    /// By element and order of the derivatives.
+    tabulations: BTreeMap<(String, usize), ElementTable>,
     tables: Vec<Table>,
     evaluations: Vec<Evaluation>,
     nodes: Vec<Node>,
@@ -242,7 +251,7 @@ impl<'f> Tabulating<'f> {
             let mut arguments = Vec::new();
             for (space, jet) in form.arguments.iter().zip(&term.arguments) {
                 let Basis { table, offset, stride, component } =
-                    self.basis(space, jet.component, jet.axis())?;
+                    self.basis(space, jet.component, jet.derivative)?;
                 arguments.push(TermArgument { table, offset, stride, component, side: jet.side });
             }
             terms.push(Term { output: 0, factor: self.place(term.factor)?, arguments });
@@ -266,12 +275,12 @@ impl<'f> Tabulating<'f> {
         })
     }
 
-    /// The basis functions of a component: values (axis none) or derivatives by a reference axis.
+    /// The basis functions of a component, or their derivatives by reference coordinates.
     fn basis(
         &mut self,
         space: &FunctionSpace,
         component: usize,
-        axis: Option<usize>,
+        derivative: [u8; 3],
     ) -> Result<Basis, FormError> {
         let base = space.base().0;
         if !self.elements.contains_key(base) {
@@ -286,16 +295,22 @@ impl<'f> Tabulating<'f> {
         let label = element_label(element.family(), element.degree(), element.is_discontinuous());
         let vector =
             if element.pullback() == Pullback::Identity { String::new() } else { format!("_{inner}") };
-        let name = format!("phi_{label}{vector}{}", axis.map_or(String::new(), |k| format!("_d{k}")));
+        let name = format!("phi_{label}{vector}{}", derivative_suffix(derivative));
         let basis = |table| Basis { table, offset: part.offset, stride: part.stride, component: block };
         if let Some(place) = self.tables.iter().position(|t| t.name == name) {
             return Ok(basis(place));
         }
-        if !self.tabulations.contains_key(&label) {
-            let table = element.tabulate(&self.samples.places, 1).map_err(discretisation)?;
-            self.tabulations.insert(label.clone(), table);
+        let exponents = derivative.map(usize::from);
+        let order = exponents.iter().sum::<usize>().max(1);
+        let key = (label, order);
+        if !self.tabulations.contains_key(&key) {
+            let table = element.tabulate(&self.samples.places, order).map_err(discretisation)?;
+            self.tabulations.insert(key.clone(), table);
         }
-        let entries = self.tabulations[&label].component(axis.map_or(0, |k| k + 1), inner);
+        let table = &self.tabulations[&key];
+        let place = table.derivatives.iter().position(|found| *found == exponents);
+        let place = place.ok_or_else(|| FormError::Internal(format!("no table of `{name}`")))?;
+        let entries = table.component(place, inner);
         Ok(basis(self.push_table(name, element.n_dofs(), entries)?))
     }
 
@@ -374,17 +389,17 @@ impl<'f> Tabulating<'f> {
             }
         }
         positions.sort_unstable();
-        jets.sort_by_key(|(k, jet, _)| (jet.side, *k, jet.component, jet.order(), jet.axis()));
+        jets.sort_by_key(|(k, jet, _)| (jet.side, *k, jet.component, jet.order(), jet.axes()));
         let mut places = BTreeMap::new();
         for (axis, id) in positions {
-            let basis = self.basis(&form.position_space(), axis, None)?;
+            let basis = self.basis(&form.position_space(), axis, [0; 3])?;
             // both cells have the facet at one place
             let side = measured_side(self.integral.measure.region());
             places.insert(id, self.evaluation(0, basis, Some(format!("x{axis}")), side));
         }
         for (k, jet, id) in jets {
             let coefficient = &form.graph.coefficients()[k];
-            let basis = self.basis(&coefficient.space, jet.component, jet.axis())?;
+            let basis = self.basis(&coefficient.space, jet.component, jet.derivative)?;
             let name = Some(jet_name(coefficient, &jet));
             places.insert(id, self.evaluation(k + 1, basis, name, jet.side));
         }
@@ -433,7 +448,8 @@ impl<'f> Tabulating<'f> {
                     Node::Evaluation(self.evaluation(0, basis, None, side))
                 }
                 (Symbol::Jacobian(physical, reference), side) => {
-                    let basis = self.basis(&self.form.position_space(), physical, Some(reference))?;
+                    let derivative = std::array::from_fn(|axis| u8::from(axis == reference));
+                    let basis = self.basis(&self.form.position_space(), physical, derivative)?;
                     Node::Evaluation(self.evaluation(0, basis, None, side))
                 }
                 (Symbol::Weight, _) => Node::Weight,
@@ -482,6 +498,7 @@ fn math(function: crate::form::MathFunction) -> MathFunction {
         Own::Sinh => MathFunction::Sinh,
         Own::Cosh => MathFunction::Cosh,
         Own::Tanh => MathFunction::Tanh,
+        Own::Erf => MathFunction::Erf,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::number::Number;
 use crate::form::{FormError, MathFunction};
 use std::collections::BTreeMap;
+use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// A sum over sets of infinitesimals `e_b` (bits of the key), each with `e_b * e_b = 0`.
 ///
@@ -154,6 +155,7 @@ impl Nilpotent {
             }
             MathFunction::Tan => self.function(|k, x| riccati(k, x.tan(), 1.0)),
             MathFunction::Tanh => self.function(|k, x| riccati(k, x.tanh(), -1.0)),
+            MathFunction::Erf => self.function(|k, x| if k == 0 { libm::erf(x) } else { of_erf(k, x) }),
             MathFunction::Atan => self.function(|k, x| if k == 0 { x.atan() } else { of_atan(k, x) }),
             MathFunction::Asin => self.function(|k, x| if k == 0 { x.asin() } else { of_asin(k, x) }),
             MathFunction::Acos => self.function(|k, x| if k == 0 { x.acos() } else { -of_asin(k, x) }),
@@ -180,6 +182,15 @@ fn riccati(k: i32, value: f64, sign: f64) -> f64 {
         c.push((one + sign * square) / (n as f64 + 1.0));
     }
     c[k as usize]
+}
+
+/// Taylor coefficient `k >= 1` of the error function, from `f'' = -2 x f'`.
+fn of_erf(k: i32, x: f64) -> f64 {
+    let (mut before, mut slope) = (0.0, FRAC_2_SQRT_PI * (-x * x).exp());
+    for n in 1..k {
+        (before, slope) = (slope, -2.0 * (x * slope + before) / f64::from(n));
+    }
+    slope / f64::from(k)
 }
 
 /// Taylor coefficient `k >= 1` of the inverse tangent, from `(1 + x^2) f' = 1`.
