@@ -8,9 +8,9 @@ use on_meshes::{interpreted, mesh, numbers};
 use purlin_forms::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
 use purlin_forms::element::ElementFamily::RaviartThomas;
 use purlin_forms::form::{
-    Expr, Form, FunctionSpace, Inputs, action, as_matrix, as_vector, avg, coefficient, coordinate, dS,
-    derivative, div, dot, ds, dx, facet_normal, grad, inner, jump, jump_along, minus, plus, sin, split, test,
-    trial,
+    Expr, Form, FunctionSpace, Inputs, action, as_matrix, as_vector, avg, cell_diameter, cell_volume,
+    coefficient, coordinate, dS, derivative, div, dot, ds, dx, facet_area, facet_normal, grad, inner, jump,
+    jump_along, minus, plus, sin, split, test, trial,
 };
 use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use purlin_forms::mesh::{Facet, Mesh};
@@ -122,6 +122,47 @@ fn second_derivatives_by_parts() {
     }
 }
 
+/// The numbers of all cells: integrals against the constants of each.
+fn of_cells(form: &Form, mesh: &Mesh) -> Vec<f64> {
+    interpreted(form, mesh, &Inputs::new())
+}
+
+#[test]
+fn sizes_of_cells_and_facets() {
+    for cell in [Interval, Triangle, Tetrahedron] {
+        let (mesh, dim) = (mesh(cell), cell.dim());
+        let v = test(&FunctionSpace::discontinuous(cell, 0));
+        let (volume, diameter, area) = (cell_volume(cell), cell_diameter(cell), facet_area(cell));
+        let ones = vec![1.0; mesh.n_cells()];
+        assert_equal(&of_cells(&(&v / &volume * dx()), &mesh), &ones, "volumes");
+        // each facet adds 1 to its cells
+        let facets = &v / &area * ds() + (plus(&v / &area) + minus(&v / &area)) * dS();
+        let expected = vec![dim as f64 + 1.0; mesh.n_cells()];
+        assert_equal(&of_cells(&facets, &mesh), &expected, "areas");
+        let distance = |a: &u32, b: &u32| {
+            let pairs = mesh.vertex(*a).iter().zip(mesh.vertex(*b));
+            pairs.map(|(x, y)| (x - y) * (x - y)).sum::<f64>().sqrt()
+        };
+        let diameters: Vec<f64> = (0..mesh.n_cells())
+            .map(|k| {
+                let corners = mesh.cell(k);
+                let all = corners.iter().flat_map(|a| corners.iter().map(move |b| distance(a, b)));
+                all.fold(0.0, f64::max)
+            })
+            .collect();
+        assert_equal(&of_cells(&(&diameter / &volume * &v * dx()), &mesh), &diameters, "diameters");
+        // each side has its own: both times their neighbour's are one number a facet
+        let product = (plus(&v) * minus(&diameter) * minus(&volume) / plus(&area)) * dS();
+        let pairs = |f: &Facet| Some((f.side.cell as usize, f.other?.cell as usize));
+        let volumes = of_cells(&(1.0 * &v * dx()), &mesh);
+        let mut expected = vec![0.0; mesh.n_cells()];
+        for (first, second) in mesh.facets().iter().filter_map(pairs) {
+            expected[first] += diameters[second] * volumes[second];
+        }
+        assert_equal(&of_cells(&product, &mesh), &expected, "sides");
+    }
+}
+
 #[test]
 fn second_derivatives_need_straight_simplices() {
     let refused = |cell, degree| {
@@ -134,6 +175,14 @@ fn second_derivatives_need_straight_simplices() {
                     hexahedra, needed first derivatives or straight simplices";
     assert_eq!(refused(Quadrilateral, 1), expected);
     assert_eq!(refused(Triangle, 2), expected);
+    let v = test(&FunctionSpace::discontinuous(Hexahedron, 0));
+    let form = cell_volume(Hexahedron) * &v * dx();
+    let message = MeshForm::new(&form, &LoweringOptions::new("k")).unwrap_err().to_string();
+    assert!(message.starts_with("found `cell_volume` on cells that are curved"), "{message}");
+    let inside = facet_area(Triangle) * test(&FunctionSpace::scalar(Triangle, 1)) * dx();
+    let expected =
+        "`facet_area`: found an integral over cells, by `dx`, needed one over facets, by `ds` or `dS`";
+    assert_eq!(inside.check().unwrap_err().to_string(), expected);
 }
 
 /// A continuous function has one value at a point, whatever cell evaluates it: points that are

@@ -64,7 +64,7 @@ fn node_degrees(form: &ExpandedForm) -> Vec<usize> {
 
 fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usize) -> usize {
     match *node {
-        Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Symbol(_) => 0,
+        Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Size(..) | Scalar::Symbol(_) => 0,
         Scalar::Coordinate(_) => form.geometry_degree, // in each coordinate, on squares and cubes
         Scalar::FacetNormal(..) => {
             if form.is_affine() {

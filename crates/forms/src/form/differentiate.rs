@@ -28,6 +28,7 @@ pub(crate) fn differentiate(
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_) => seed(graph, top).unwrap_or_else(|| graph.literal(0.0)),
             Scalar::Variable(_, _, value) => seed(graph, top).unwrap_or(done[&value]),
             Scalar::Negate(_)
@@ -55,6 +56,7 @@ fn chain(graph: &mut ScalarGraph, node: ScalarId, d: &[ScalarId]) -> ScalarId {
         | Scalar::Coordinate(_)
         | Scalar::Jet(_)
         | Scalar::FacetNormal(..)
+        | Scalar::Size(..)
         | Scalar::Symbol(_)
         | Scalar::Variable(..) => graph.literal(0.0),
         Scalar::Negate(_) => graph.negate(d[0]),

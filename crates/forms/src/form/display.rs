@@ -97,6 +97,7 @@ impl<'a> Printer<'a> {
             Kind::Argument(role, _) => f.write_str(role.word()),
             Kind::Coordinate => write!(f, "x"),
             Kind::FacetNormal => write!(f, "n"),
+            Kind::Size(size) => f.write_str(size.word()),
             Kind::Components(list) => self.components(f, list, expr.shape()),
             Kind::Unary(Unary::Negate, a) => {
                 write!(f, "-")?;
@@ -182,6 +183,7 @@ fn terminal_name(node: &Expr) -> Option<&str> {
         | Kind::Argument(..)
         | Kind::Coordinate
         | Kind::FacetNormal
+        | Kind::Size(_)
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)
@@ -287,6 +289,7 @@ fn level(expr: &Expr) -> Level {
         | Kind::Argument(..)
         | Kind::Coordinate
         | Kind::FacetNormal
+        | Kind::Size(_)
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)

@@ -106,9 +106,12 @@ pub enum FormError {
         /// The form, or the mesh.
         place: &'static str,
     },
-    /// A facet's normal where there is none, or a derivative of it that is not known.
-    #[error("`facet_normal`: found {found}, needed {needed}")]
-    Normal {
+    /// A facet's normal or area where there is no facet, or a derivative of a normal that is not
+    /// known.
+    #[error("`{name}`: found {found}, needed {needed}")]
+    Facet {
+        /// `facet_normal` or `facet_area`.
+        name: &'static str,
         /// Where it is.
         found: &'static str,
         /// What would have been accepted.

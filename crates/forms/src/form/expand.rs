@@ -119,6 +119,7 @@ impl Expander {
             Kind::Argument(role, space) => self.argument(*role, space, shape)?,
             Kind::Coordinate => (0..self.dim).map(|i| self.graph.insert(Scalar::Coordinate(i))).collect(),
             Kind::FacetNormal => self.normal(),
+            Kind::Size(size) => vec![self.graph.insert(Scalar::Size(*size, None))],
             Kind::Components(list) => {
                 let mut all = Vec::with_capacity(list.len());
                 for component in list {
@@ -269,6 +270,7 @@ impl Expander {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -303,6 +305,7 @@ impl Expander {
                     | Scalar::Coordinate(_)
                     | Scalar::Jet(_)
                     | Scalar::FacetNormal(..)
+                    | Scalar::Size(..)
                     | Scalar::Symbol(_)
                     | Scalar::Variable(..)
                     | Scalar::Negate(_)
@@ -339,6 +342,7 @@ impl Expander {
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -371,6 +375,7 @@ fn raise(
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)
                 | Scalar::FacetNormal(..)
+                | Scalar::Size(..)
                 | Scalar::Symbol(_)
                 | Scalar::Variable(..)
                 | Scalar::Negate(_)

@@ -144,6 +144,29 @@ pub enum MathFunction {
     Erf,
 }
 
+/// Sizes of straight simplices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Size {
+    /// The volume of the cell: its length, area or volume.
+    CellVolume,
+    /// The largest distance of two of its vertices.
+    CellDiameter,
+    /// The area of the facet: its length in the plane, 1 on a line.
+    FacetArea,
+}
+
+impl Size {
+    /// The function of the language that makes it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::CellVolume => "cell_volume",
+            Self::CellDiameter => "cell_diameter",
+            Self::FacetArea => "facet_area",
+        }
+    }
+}
+
 /// What a node of an expression is.
 #[derive(Clone)]
 pub enum Kind {
@@ -161,6 +184,8 @@ pub enum Kind {
     Coordinate,
     /// The unit normal of a facet, out of the cell.
     FacetNormal,
+    /// A size of the cell or of the facet.
+    Size(Size),
     /// Components put together, row by row.
     Components(Vec<Expr>),
     /// An operation on one expression.
@@ -256,6 +281,7 @@ impl Expr {
             | Kind::Argument(..)
             | Kind::Coordinate
             | Kind::FacetNormal
+            | Kind::Size(_)
             | Kind::Components(_)
             | Kind::Unary(..)
             | Kind::Binary(..)

@@ -3,7 +3,7 @@
 use super::arithmetic::binary;
 use super::condition::{conditional, ge, gt, le, lt};
 use super::error::FormError;
-use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Unary, fresh_label};
+use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Size, Unary, fresh_label};
 use super::shape::Shape;
 use super::space::FunctionSpace;
 use crate::element::CellShape;
@@ -52,6 +52,7 @@ pub fn split(function: &Expr) -> Vec<Expr> {
         | Kind::Constant(_)
         | Kind::Coordinate
         | Kind::FacetNormal
+        | Kind::Size(_)
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)
@@ -121,9 +122,34 @@ pub fn coordinate(cell: CellShape) -> Expr {
 /// other cells they are refused.
 ///
 /// # Errors
-/// The form carries [`FormError::Normal`] if an integral over cells holds it.
+/// The form carries [`FormError::Facet`] if an integral over cells holds it.
 pub fn facet_normal(cell: CellShape) -> Expr {
     Expr::terminal(Kind::FacetNormal, Shape::Vector(cell.dim()), Some(cell))
+}
+
+/// The length, area or volume of the cell, a straight simplex.
+///
+/// # Errors
+/// The form is refused on other cells.
+pub fn cell_volume(cell: CellShape) -> Expr {
+    Expr::terminal(Kind::Size(Size::CellVolume), Shape::Scalar, Some(cell))
+}
+
+/// The largest distance of two vertices of the cell, a straight simplex.
+///
+/// # Errors
+/// As [`cell_volume`].
+pub fn cell_diameter(cell: CellShape) -> Expr {
+    Expr::terminal(Kind::Size(Size::CellDiameter), Shape::Scalar, Some(cell))
+}
+
+/// The area of the facets of integrals over [`ds`](super::ds) and [`dS`](super::dS), of a straight
+/// simplex: lengths in the plane, 1 on a line.
+///
+/// # Errors
+/// As [`cell_volume`]; the form carries [`FormError::Facet`] if an integral over cells holds it.
+pub fn facet_area(cell: CellShape) -> Expr {
+    Expr::terminal(Kind::Size(Size::FacetArea), Shape::Scalar, Some(cell))
 }
 
 /// The identity matrix with `n` rows.

@@ -40,6 +40,7 @@ impl Names {
                 | Kind::Argument(..)
                 | Kind::Coordinate
                 | Kind::FacetNormal
+                | Kind::Size(_)
                 | Kind::Components(_)
                 | Kind::Unary(..)
                 | Kind::Binary(..)

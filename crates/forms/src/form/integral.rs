@@ -1,7 +1,7 @@
 //! Measures, integrals and forms.
 
 use super::error::FormError;
-use super::expr::{Expr, Kind, Role, Unary};
+use super::expr::{Expr, Kind, Role, Size, Unary};
 use super::replace::replace_trial;
 use super::restriction;
 use super::shape::Shape;
@@ -167,9 +167,9 @@ impl Form {
                 return Err(error.clone());
             }
             restriction::check(integral)?;
-            if integral.measure.region == Region::Cells && holds_normal(&integral.integrand) {
+            if let (Region::Cells, Some(name)) = (integral.measure.region, of_facet(&integral.integrand)) {
                 let (found, needed) = ("an integral over cells, by `dx`", "one over facets, by `ds` or `dS`");
-                return Err(FormError::Normal { found, needed });
+                return Err(FormError::Facet { name, found, needed });
             }
         }
         self.cell()?;
@@ -238,6 +238,7 @@ impl Form {
                     | Kind::Argument(..)
                     | Kind::Coordinate
                     | Kind::FacetNormal
+                    | Kind::Size(_)
                     | Kind::Components(_)
                     | Kind::Binary(..)
                     | Kind::Math(..)
@@ -291,6 +292,34 @@ fn holds_normal(expr: &Expr) -> bool {
     found
 }
 
+/// What of an integrand only facets have.
+fn of_facet(expr: &Expr) -> Option<&'static str> {
+    let mut found = None;
+    for_each_node(expr, &mut |node| match node.kind() {
+        Kind::FacetNormal => found = Some("facet_normal"),
+        Kind::Size(size @ Size::FacetArea) => found = Some(size.word()),
+        Kind::Size(Size::CellVolume | Size::CellDiameter)
+        | Kind::Literal(_)
+        | Kind::Identity(_)
+        | Kind::Constant(_)
+        | Kind::Coefficient(_)
+        | Kind::Argument(..)
+        | Kind::Coordinate
+        | Kind::Components(_)
+        | Kind::Unary(..)
+        | Kind::Binary(..)
+        | Kind::Math(..)
+        | Kind::Index(..)
+        | Kind::Conditional(..)
+        | Kind::Restricted(..)
+        | Kind::Variable(..)
+        | Kind::Diff(..)
+        | Kind::Gateaux(..)
+        | Kind::Error(_) => {}
+    });
+    found
+}
+
 fn name_of(node: &Expr) -> Option<&str> {
     match node.kind() {
         Kind::Coefficient(c) => Some(&c.name),
@@ -300,6 +329,7 @@ fn name_of(node: &Expr) -> Option<&str> {
         | Kind::Argument(..)
         | Kind::Coordinate
         | Kind::FacetNormal
+        | Kind::Size(_)
         | Kind::Components(_)
         | Kind::Unary(..)
         | Kind::Binary(..)

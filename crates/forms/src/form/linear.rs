@@ -87,6 +87,7 @@ impl Split<'_> {
             | Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_) => Ok(Terms::new()),
             Scalar::Variable(_, _, a) => self.terms(a),
             Scalar::Negate(a) => self.map(a, |graph, c| graph.negate(c)),

@@ -37,6 +37,7 @@ impl Replace<'_> {
             | Kind::Argument(Role::Test, _)
             | Kind::Coordinate
             | Kind::FacetNormal
+            | Kind::Size(_)
             | Kind::Error(_) => return expr.clone(),
             Kind::Components(list) => Kind::Components(list.iter().map(|e| self.visit(e)).collect()),
             Kind::Unary(op, a) => Kind::Unary(*op, self.visit(a)),

@@ -90,7 +90,9 @@ pub(super) fn check(integral: &Integral) -> Result<(), FormError> {
                 return refuse("a side of what has one already", "one of them");
             }
             Kind::Restricted(_, a) => open.push((a, true)),
-            Kind::Coefficient(_) | Kind::Argument(..) | Kind::FacetNormal if over_two && !has_side => {
+            Kind::Coefficient(_) | Kind::Argument(..) | Kind::FacetNormal | Kind::Size(_)
+                if over_two && !has_side =>
+            {
                 return refuse("no side, and a value on each", "`plus`, `minus`, `avg` or `jump` around it");
             }
             // what it is differentiated by stands in `of`, with its side; the direction takes that
@@ -106,6 +108,7 @@ pub(super) fn check(integral: &Integral) -> Result<(), FormError> {
             | Kind::Argument(..)
             | Kind::Coordinate
             | Kind::FacetNormal
+            | Kind::Size(_)
             | Kind::Components(_)
             | Kind::Unary(..)
             | Kind::Binary(..)

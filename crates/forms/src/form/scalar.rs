@@ -1,7 +1,7 @@
 //! Scalar expressions of an integrand as a graph in which equal nodes are one node.
 
 use super::condition::Comparison;
-use super::expr::{Coefficient, Constant, MathFunction, Role};
+use super::expr::{Coefficient, Constant, MathFunction, Role, Size};
 use crate::tabulated::Side;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -97,6 +97,8 @@ pub enum Scalar {
     Coordinate(usize),
     /// A component of the unit normal of a facet, over interior facets out of the cell of a side.
     FacetNormal(usize, Option<Side>),
+    /// A size of the cell or facet, over interior facets of the cell on a side.
+    Size(Size, Option<Side>),
     /// A function or derivative.
     Jet(Jet),
     /// A number that a later stage knows, by its place in that stage's list.
@@ -129,6 +131,7 @@ impl Scalar {
             | Self::Constant(..)
             | Self::Coordinate(_)
             | Self::FacetNormal(..)
+            | Self::Size(..)
             | Self::Jet(_)
             | Self::Symbol(_) => Vec::new(),
             Self::Variable(_, _, a) | Self::Negate(a) | Self::Math(_, a) => vec![a],
@@ -211,6 +214,7 @@ impl ScalarGraph {
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -268,6 +272,7 @@ impl ScalarGraph {
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Add(..)
@@ -352,6 +357,7 @@ impl ScalarGraph {
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Negate(_)
@@ -399,6 +405,7 @@ impl ScalarGraph {
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_)
             | Scalar::Variable(..)
             | Scalar::Add(..)
@@ -463,6 +470,7 @@ impl ScalarGraph {
             | Scalar::Coordinate(_)
             | Scalar::Jet(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Symbol(_) => self.insert(node),
             Scalar::Variable(label, component, a) => {
                 let a = operand(a);
@@ -529,6 +537,7 @@ impl ScalarGraph {
                 | Scalar::Coordinate(_)
                 | Scalar::Jet(_)
                 | Scalar::FacetNormal(..)
+                | Scalar::Size(..)
                 | Scalar::Symbol(_)
                 | Scalar::Negate(_)
                 | Scalar::Add(..)

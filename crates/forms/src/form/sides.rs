@@ -23,6 +23,7 @@ impl Restricted {
         for id in graph.below(&[node], |id| done.contains_key(&id)) {
             let moved = match graph.node(id) {
                 Scalar::Jet(jet) => graph.insert(Scalar::Jet(Jet { side: jet.side.or(Some(side)), ..jet })),
+                Scalar::Size(size, own) => graph.insert(Scalar::Size(size, own.or(Some(side)))),
                 Scalar::FacetNormal(axis, own) => graph.insert(Scalar::FacetNormal(axis, own.or(Some(side)))),
                 other @ (Scalar::Literal(_)
                 | Scalar::Constant(..)

@@ -104,6 +104,7 @@ fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
             Scalar::Constant(..)
             | Scalar::Coordinate(_)
             | Scalar::FacetNormal(..)
+            | Scalar::Size(..)
             | Scalar::Jet(_)
             | Scalar::Symbol(_) => terminal(node),
             Scalar::Variable(_, _, a) => of(a),

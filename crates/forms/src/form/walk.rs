@@ -13,6 +13,7 @@ pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
         | Kind::Argument(..)
         | Kind::Coordinate
         | Kind::FacetNormal
+        | Kind::Size(_)
         | Kind::Error(_) => Vec::new(),
         Kind::Components(list) => list.iter().collect(),
         Kind::Unary(_, a)

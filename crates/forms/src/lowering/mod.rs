@@ -273,7 +273,7 @@ fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledF
     expanded.geometry_degree = options.geometry_degree;
     if !expanded.is_affine() && form.differentiates_normal() {
         let (found, needed) = ("its derivative on cells whose facets may be curved", "straight simplices");
-        return Err(FormError::Normal { found, needed });
+        return Err(FormError::Facet { name: "facet_normal", found, needed });
     }
     let coefficients = expanded.graph.coefficients().iter().map(|c| &c.space);
     for space in coefficients.chain(&expanded.test).chain(&expanded.trial) {

@@ -4,8 +4,8 @@ use super::entity::{side_index, side_suffix};
 use super::geometry::{FacetGeometry, Geometry};
 use crate::element::{CellShape, Pullback, derivatives};
 use crate::form::{
-    ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Region, Role, Scalar, ScalarGraph, ScalarId,
-    tensor, terms_in,
+    Comparison, ExpandedForm, Field, FormError, FunctionSpace, Jet, MathFunction, Measure, Region, Role,
+    Scalar, ScalarGraph, ScalarId, Size, tensor, terms_in,
 };
 use crate::tabulated::Side;
 use std::collections::{BTreeMap, HashMap};
@@ -197,6 +197,64 @@ impl<'a> Pull<'a> {
         facet
     }
 
+    /// A size of the cell on a side, or of the facet.
+    fn size(&mut self, size: Size, side: Option<Side>) -> Result<ScalarId, FormError> {
+        if !self.is_affine {
+            return Err(FormError::Discretisation(format!(
+                "found `{}` on cells that are curved, quadrilaterals or hexahedra, needed straight simplices",
+                size.word()
+            )));
+        }
+        let factorial = |n: usize| (1..=n).map(|k| k as f64).product::<f64>();
+        let found = match size {
+            Size::CellVolume => {
+                let measure = self.measure(side);
+                let part = self.graph.literal(1.0 / factorial(self.dim));
+                self.graph.multiply(part, measure)
+            }
+            Size::FacetArea => {
+                let (measure, stretch) = (self.measure(side), self.facet(side).stretch);
+                let area = self.graph.multiply(measure, stretch);
+                let part = self.graph.literal(1.0 / factorial(self.dim - 1));
+                self.graph.multiply(part, area)
+            }
+            Size::CellDiameter => self.diameter(side),
+        };
+        self.named.insert(found, format!("{}{}", size.word(), side_suffix(side)));
+        Ok(found)
+    }
+
+    /// `|det J|` of the cell on a side.
+    fn measure(&mut self, side: Option<Side>) -> ScalarId {
+        if side.is_none() {
+            return self.symbol(Symbol::Measure, None);
+        }
+        let determinant = self.geometry(side).determinant;
+        let (zero, negated) = (self.graph.literal(0.0), self.graph.negate(determinant));
+        self.graph.conditional(Comparison::GreaterEqual, [determinant, zero, determinant, negated])
+    }
+
+    /// The largest distance of two vertices.
+    fn diameter(&mut self, side: Option<Side>) -> ScalarId {
+        let pairs = (0..=self.dim).flat_map(|a| (0..a).map(move |b| (a, b)));
+        let mut largest = None;
+        for (a, b) in pairs {
+            let mut squares = Vec::new();
+            for axis in 0..self.dim {
+                let [a, b] = [a, b].map(|vertex| self.symbol(Symbol::Vertex(vertex, axis), side));
+                let difference = self.graph.subtract(a, b);
+                squares.push(self.graph.multiply(difference, difference));
+            }
+            let square = tensor::sum(&mut self.graph, squares);
+            largest = Some(match largest {
+                None => square,
+                Some(known) => self.graph.conditional(Comparison::Greater, [square, known, square, known]),
+            });
+        }
+        let largest = largest.unwrap_or_else(|| self.graph.literal(0.0));
+        self.graph.math(MathFunction::Sqrt, largest)
+    }
+
     /// The node with physical derivatives written in reference derivatives.
     fn node(&mut self, id: ScalarId) -> Result<ScalarId, FormError> {
         // In ascending order: operands before what uses them.
@@ -205,6 +263,7 @@ impl<'a> Pull<'a> {
                 Scalar::Jet(jet) => self.jet(&jet)?,
                 Scalar::Power(a, b) => self.power(self.moved[&a], self.moved[&b]),
                 Scalar::FacetNormal(axis, side) => self.facet(side).normal[axis],
+                Scalar::Size(size, side) => self.size(size, side)?,
                 other @ (Scalar::Literal(_)
                 | Scalar::Constant(..)
                 | Scalar::Coordinate(_)

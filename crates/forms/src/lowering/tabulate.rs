@@ -376,6 +376,7 @@ impl<'f> Tabulating<'f> {
                 Scalar::Literal(_)
                 | Scalar::Constant(..)
                 | Scalar::FacetNormal(..)
+                | Scalar::Size(..)
                 | Scalar::Symbol(_)
                 | Scalar::Variable(..)
                 | Scalar::Negate(_)
@@ -440,7 +441,7 @@ impl<'f> Tabulating<'f> {
             Scalar::Coordinate(_) | Scalar::Jet(_) => {
                 Node::Evaluation(*evaluations.get(&id).ok_or_else(internal)?)
             }
-            Scalar::FacetNormal(..) => return Err(internal()),
+            Scalar::FacetNormal(..) | Scalar::Size(..) => return Err(internal()),
             Scalar::Symbol(place) => match Symbol::from_place(place, self.form.cell.dim()) {
                 (Symbol::Vertex(vertex, axis), side) => {
                     let table = self.vertex(vertex)?;

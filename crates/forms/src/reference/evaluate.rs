@@ -131,6 +131,9 @@ impl Evaluator<'_> {
             Kind::Coordinate => (0..size).map(|c| self.position(c, scope)).collect(),
             Kind::Restricted(..) => Err(FormError::Bug("a side of a facet in an integral over cells".into())),
             Kind::FacetNormal => Err(FormError::Bug("a normal in an integral over cells".into())),
+            Kind::Size(size) => {
+                Err(FormError::Discretisation(format!("the reference has no `{}`", size.word())))
+            }
             Kind::Components(list) => list.iter().map(|e| self.scalar(e, scope)).collect(),
             Kind::Unary(op, a) => self.unary(*op, a, scope),
             Kind::Binary(op, a, b) => self.binary(*op, a, b, scope),

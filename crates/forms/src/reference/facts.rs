@@ -51,7 +51,8 @@ impl FactTable {
                 facts.test |= *role == Role::Test;
             }
             Kind::Coordinate | Kind::FacetNormal => facts.varies = true,
-            Kind::Literal(_)
+            Kind::Size(_)
+            | Kind::Literal(_)
             | Kind::Identity(_)
             | Kind::Constant(_)
             | Kind::Components(_)

@@ -124,6 +124,7 @@ impl Terminals {
                 | Kind::Argument(..)
                 | Kind::Coordinate
                 | Kind::FacetNormal
+                | Kind::Size(_)
                 | Kind::Components(_)
                 | Kind::Unary(..)
                 | Kind::Binary(..)
