@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Deletes one proof condition at a time and notes which tests fail: scripts/mutation_check.py [NAME…]
 
-The obligations of the primitives are waived by their ids. Conditions inside shared proofs have none: the mutations of
+The obligations of the primitives are waived by their ids; those without which a check cannot go on refuse under another id,
+which a test must notice. Conditions inside shared proofs have none: the mutations of
 scripts/mutations.toml go into one scratch copy, each behind a switch that the environment sets (PURLIN_MUTATION=name),
 so that everything is compiled once. The table goes to results/mutations.md; with names
 only their rows change.

@@ -2,7 +2,7 @@
 
 use super::entity::side_suffix;
 use super::pull::Symbol;
-use crate::form::{MathFunction, Scalar, ScalarGraph, ScalarId, tensor};
+use crate::form::{Comparison, MathFunction, Scalar, ScalarGraph, ScalarId, tensor};
 use crate::tabulated::Side;
 use std::collections::BTreeMap;
 
@@ -108,4 +108,27 @@ impl Geometry {
         }
         self.facet.insert(FacetGeometry { normal, stretch }).clone()
     }
+}
+
+/// `|a|`.
+pub(super) fn absolute(graph: &mut ScalarGraph, a: ScalarId) -> ScalarId {
+    let (zero, negated) = (graph.literal(0.0), graph.negate(a));
+    graph.conditional(Comparison::GreaterEqual, [a, zero, a, negated])
+}
+
+/// The largest distance of two vertices of the simplex on a side.
+pub(super) fn diameter(graph: &mut ScalarGraph, dim: usize, side: Option<Side>) -> ScalarId {
+    let mut largest = graph.literal(0.0);
+    for (a, b) in (0..=dim).flat_map(|a| (0..a).map(move |b| (a, b))) {
+        let mut squares = Vec::new();
+        for axis in 0..dim {
+            let symbol = |vertex| Scalar::Symbol(Symbol::Vertex(vertex, axis).place(dim, side));
+            let (a, b) = (graph.insert(symbol(a)), graph.insert(symbol(b)));
+            let difference = graph.subtract(a, b);
+            squares.push(graph.multiply(difference, difference));
+        }
+        let square = tensor::sum(graph, squares);
+        largest = graph.conditional(Comparison::Greater, [square, largest, square, largest]);
+    }
+    graph.math(MathFunction::Sqrt, largest)
 }

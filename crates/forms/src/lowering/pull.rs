@@ -1,11 +1,11 @@
 //! From physical to reference coordinates: integrands in terms of what the kernel computes.
 
 use super::entity::{side_index, side_suffix};
-use super::geometry::{FacetGeometry, Geometry};
+use super::geometry::{FacetGeometry, Geometry, absolute, diameter};
 use crate::element::{CellShape, Pullback, derivatives};
 use crate::form::{
-    Comparison, ExpandedForm, Field, FormError, FunctionSpace, Jet, MathFunction, Measure, Region, Role,
-    Scalar, ScalarGraph, ScalarId, Size, tensor, terms_in,
+    ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Region, Role, Scalar, ScalarGraph, ScalarId,
+    Size, tensor, terms_in,
 };
 use crate::tabulated::Side;
 use std::collections::{BTreeMap, HashMap};
@@ -218,7 +218,7 @@ impl<'a> Pull<'a> {
                 let part = self.graph.literal(1.0 / factorial(self.dim - 1));
                 self.graph.multiply(part, area)
             }
-            Size::CellDiameter => self.diameter(side),
+            Size::CellDiameter => diameter(&mut self.graph, self.dim, side),
         };
         self.named.insert(found, format!("{}{}", size.word(), side_suffix(side)));
         Ok(found)
@@ -230,29 +230,7 @@ impl<'a> Pull<'a> {
             return self.symbol(Symbol::Measure, None);
         }
         let determinant = self.geometry(side).determinant;
-        let (zero, negated) = (self.graph.literal(0.0), self.graph.negate(determinant));
-        self.graph.conditional(Comparison::GreaterEqual, [determinant, zero, determinant, negated])
-    }
-
-    /// The largest distance of two vertices.
-    fn diameter(&mut self, side: Option<Side>) -> ScalarId {
-        let pairs = (0..=self.dim).flat_map(|a| (0..a).map(move |b| (a, b)));
-        let mut largest = None;
-        for (a, b) in pairs {
-            let mut squares = Vec::new();
-            for axis in 0..self.dim {
-                let [a, b] = [a, b].map(|vertex| self.symbol(Symbol::Vertex(vertex, axis), side));
-                let difference = self.graph.subtract(a, b);
-                squares.push(self.graph.multiply(difference, difference));
-            }
-            let square = tensor::sum(&mut self.graph, squares);
-            largest = Some(match largest {
-                None => square,
-                Some(known) => self.graph.conditional(Comparison::Greater, [square, known, square, known]),
-            });
-        }
-        let largest = largest.unwrap_or_else(|| self.graph.literal(0.0));
-        self.graph.math(MathFunction::Sqrt, largest)
+        absolute(&mut self.graph, determinant)
     }
 
     /// The node with physical derivatives written in reference derivatives.
