@@ -40,7 +40,7 @@ PRIMITIVES = ["transforms/facts", "transforms/primitives"]
 PROGRAMS = {
     "crates/ir": [*PRIMITIVES, "ir/facts", "ir/purlin_ir", "codegen/facts", "codegen/refusals"],
     "crates/interp": ["interp/purlin_interp", "analysis/launch"],
-    "crates/analysis": [*PRIMITIVES, "analysis/facts", "analysis/purlin_analysis", "codegen/facts", "codegen/refusals"],
+    "crates/analysis": [*PRIMITIVES, "analysis/facts", "analysis/purlin_analysis", "analysis/launch", "codegen/facts", "codegen/refusals"],
     "crates/transforms": [*PRIMITIVES, "transforms/purlin_transforms"],
     "crates/codegen": ["codegen/facts", "codegen/refusals", "codegen/purlin_codegen", "codegen/widths"],
 }

@@ -9,10 +9,12 @@
 #[allow(dead_code)] // the tests of primitives use the rest
 mod story;
 
+use purlin_analysis::Analysis;
 use purlin_facts::{Answers, Fact};
+use purlin_ir::Kernel;
 use purlin_transforms::refusal::{PLACEMENT, STORAGE};
 use purlin_transforms::schedule::{Script, ScriptProblem};
-use purlin_transforms::{PrimitiveInfo, Refusal, primitives};
+use purlin_transforms::{Primitive, PrimitiveInfo, Refusal, Step, primitives};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -30,6 +32,25 @@ fn declared(step: &str, refusal: &Refusal) -> Result<(), String> {
         Some(_) => Ok(()),
         None if [STORAGE, PLACEMENT].contains(&obligation) => Ok(()),
         None => Err(format!("`{name}` does not declare the obligation `{}`", obligation.id())),
+    }
+}
+
+/// What a step keeps of a placed kernel is what is found anew.
+fn check_kept(before: &Kernel, step: &Step) -> Result<(), String> {
+    let analysis = Analysis::of(before);
+    if analysis.check_placement().is_err() {
+        return Ok(()); // there is nothing to keep
+    }
+    let (after, _) = step.apply_to(&analysis).map_err(|e| e.to_string())?;
+    after.kernel().verify().map_err(|e| format!("`{step}` keeps what is not verified: {e}"))?;
+    let anew = Analysis::of(after.kernel());
+    if after.analysis().place() == anew.place() {
+        Ok(())
+    } else {
+        Err(format!(
+            "`{step}` keeps of the placement what is not found anew:\n{after}",
+            after = after.kernel()
+        ))
     }
 }
 
@@ -55,6 +76,7 @@ fn answer(fact: &Fact) -> Result<Answers, String> {
             return Err(format!("`{}` is no single step", question.text));
         };
         story::check(&kernel, schedule.kernel(), step);
+        check_kept(&kernel, step)?;
         kernel = schedule.kernel().clone();
         found.answers.push(format!("{step}\n\n{kernel}"));
     }
