@@ -28,6 +28,7 @@ fn result_shape(operation: Binary, left: Shape, right: Shape) -> Result<Shape, F
         ),
         Binary::Divide => ("/", "a scalar divisor", (right == Scalar).then_some(left)),
         Binary::Power => ("pow", "two scalars", (left == Scalar && right == Scalar).then_some(Scalar)),
+        Binary::Atan2 => ("atan2", "two scalars", (left == Scalar && right == Scalar).then_some(Scalar)),
         Binary::Inner => ("inner", "equal shapes", (left == right).then_some(Scalar)),
         Binary::Dot => (
             "dot",

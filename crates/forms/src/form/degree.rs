@@ -95,6 +95,10 @@ fn node_degree(form: &ExpandedForm, node: &Scalar, of: &dyn Fn(ScalarId) -> usiz
             0 => 0,
             degree => degree.saturating_add(2),
         },
+        Scalar::Atan2(a, b) => match of(a).saturating_add(of(b)) {
+            0 => 0,
+            degree => degree.saturating_add(2),
+        },
         Scalar::Conditional(_, list) => of(list[2]).max(of(list[3])),
     }
 }

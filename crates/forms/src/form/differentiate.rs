@@ -38,6 +38,7 @@ pub(crate) fn differentiate(
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
+            | Scalar::Atan2(..)
             | Scalar::Conditional(..) => {
                 let d: Vec<ScalarId> = top.operands().iter().map(|o| done[o]).collect();
                 chain(graph, id, &d)
@@ -77,6 +78,13 @@ fn chain(graph: &mut ScalarGraph, node: ScalarId, d: &[ScalarId]) -> ScalarId {
         Scalar::Math(function, a) => {
             let slope = slope(graph, function, node, a);
             graph.multiply(slope, d[0])
+        }
+        Scalar::Atan2(y, x) => {
+            // (x y' - y x')/(x^2 + y^2)
+            let (forward, backward) = (graph.multiply(x, d[0]), graph.multiply(y, d[1]));
+            let (right, up) = (graph.multiply(x, x), graph.multiply(y, y));
+            let (numerator, square) = (graph.subtract(forward, backward), graph.add(right, up));
+            graph.divide(numerator, square)
         }
         Scalar::Conditional(comparison, list) => branch(graph, comparison, list, d),
     }
@@ -152,5 +160,18 @@ fn slope(graph: &mut ScalarGraph, function: MathFunction, node: ScalarId, a: Sca
             let slope = graph.divide(one, root);
             if function == MathFunction::Asin { slope } else { graph.negate(slope) }
         }
+        MathFunction::BesselJ(order) => bessel_slope(graph, MathFunction::BesselJ, order, a),
+        MathFunction::BesselY(order) => bessel_slope(graph, MathFunction::BesselY, order, a),
     }
+}
+
+/// `C_n' = (C_(n-1) - C_(n+1))/2`, and `C_0' = -C_1`, of Bessel functions of both kinds.
+fn bessel_slope(graph: &mut ScalarGraph, kind: fn(u16) -> MathFunction, order: u16, a: ScalarId) -> ScalarId {
+    let above = graph.math(kind(order.saturating_add(1)), a);
+    if order == 0 {
+        return graph.negate(above);
+    }
+    let below = graph.math(kind(order - 1), a);
+    let (half, difference) = (graph.literal(0.5), graph.subtract(below, above));
+    graph.multiply(half, difference)
 }

@@ -105,6 +105,11 @@ impl<'a> Printer<'a> {
             }
             Kind::Unary(op, a) => self.call(f, unary_name(*op), &[a]),
             Kind::Binary(op, a, b) => self.binary(f, *op, a, b),
+            Kind::Math(function @ (MathFunction::BesselJ(order) | MathFunction::BesselY(order)), a) => {
+                write!(f, "{}({order}, ", math_name(*function))?;
+                self.node(f, a)?;
+                write!(f, ")")
+            }
             Kind::Math(function, a) => self.call(f, math_name(*function), &[a]),
             Kind::Index(a, i, j) => {
                 self.operand(f, a, Level::Atom)?;
@@ -152,6 +157,7 @@ impl<'a> Printer<'a> {
                 self.operand(f, a, Level::Atom)?;
                 return self.call(f, ".pow", &[b]);
             }
+            Binary::Atan2 => return self.call(f, "atan2", &[a, b]),
             Binary::Inner => return self.call(f, "inner", &[a, b]),
             Binary::Dot => return self.call(f, "dot", &[a, b]),
             Binary::Outer => return self.call(f, "outer", &[a, b]),
@@ -273,6 +279,8 @@ fn math_name(function: MathFunction) -> &'static str {
         MathFunction::Cosh => "cosh",
         MathFunction::Tanh => "tanh",
         MathFunction::Erf => "erf",
+        MathFunction::BesselJ(_) => "bessel_j",
+        MathFunction::BesselY(_) => "bessel_y",
     }
 }
 

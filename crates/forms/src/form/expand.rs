@@ -250,6 +250,7 @@ impl Expander {
             }
             Binary::Divide => left.iter().map(|x| graph.divide(*x, right[0])).collect(),
             Binary::Power => vec![graph.power(left[0], right[0])],
+            Binary::Atan2 => vec![graph.insert(Scalar::Atan2(left[0], right[0]))],
             Binary::Inner => {
                 let products = pairs().map(|(x, y)| graph.multiply(x, y)).collect();
                 vec![tensor::sum(graph, products)]
@@ -280,6 +281,7 @@ impl Expander {
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
+            | Scalar::Atan2(..)
             | Scalar::Conditional(..) => None,
         };
         differentiate(&mut self.graph, value, &mut seed, &mut self.by_coordinate[axis])
@@ -315,6 +317,7 @@ impl Expander {
                     | Scalar::Divide(..)
                     | Scalar::Power(..)
                     | Scalar::Math(..)
+                    | Scalar::Atan2(..)
                     | Scalar::Conditional(..) => None,
                 };
                 all.push(differentiate(&mut self.graph, value, &mut seed, done));
@@ -352,6 +355,7 @@ impl Expander {
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
+            | Scalar::Atan2(..)
             | Scalar::Conditional(..) => None,
         };
         Ok(values.iter().map(|v| differentiate(&mut self.graph, *v, &mut seed, &mut done)).collect())
@@ -385,6 +389,7 @@ fn raise(
                 | Scalar::Divide(..)
                 | Scalar::Power(..)
                 | Scalar::Math(..)
+                | Scalar::Atan2(..)
                 | Scalar::Conditional(..) => None,
             };
             result = differentiate(graph, result, &mut seed, done);

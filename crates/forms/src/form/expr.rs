@@ -105,6 +105,8 @@ pub enum Binary {
     Divide,
     /// Scalar to a scalar power.
     Power,
+    /// The angle of the point `(right, left)`, in radians.
+    Atan2,
     /// Sum of the products of all components.
     Inner,
     /// Sum over the last index of the first and the first index of the second.
@@ -142,6 +144,10 @@ pub enum MathFunction {
     Tanh,
     /// Error function.
     Erf,
+    /// Bessel function of the first kind, of an order.
+    BesselJ(u16),
+    /// Bessel function of the second kind, of an order.
+    BesselY(u16),
 }
 
 /// Sizes of straight simplices.

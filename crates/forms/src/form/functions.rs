@@ -507,6 +507,24 @@ pub fn erf(a: impl Into<Expr>) -> Expr {
     math("erf", MathFunction::Erf, a.into())
 }
 
+/// The angle of the point `(x, y)` from the first axis, in radians between -π and π.
+///
+/// # Errors
+/// Other shapes than scalars.
+pub fn atan2(y: impl Into<Expr>, x: impl Into<Expr>) -> Expr {
+    binary(Binary::Atan2, &y.into(), &x.into())
+}
+
+/// Bessel function of the first kind of a scalar.
+pub fn bessel_j(order: u16, a: impl Into<Expr>) -> Expr {
+    math("bessel_j", MathFunction::BesselJ(order), a.into())
+}
+
+/// Bessel function of the second kind of a positive scalar.
+pub fn bessel_y(order: u16, a: impl Into<Expr>) -> Expr {
+    math("bessel_y", MathFunction::BesselY(order), a.into())
+}
+
 /// Absolute value of a scalar; its slope at 0 is 1.
 pub fn abs(a: impl Into<Expr>) -> Expr {
     let a = a.into();

@@ -101,7 +101,7 @@ impl Split<'_> {
             Scalar::Divide(_, b) if self.holds(b) => Err(self.not_linear("a denominator")),
             Scalar::Divide(a, b) => self.map(a, |graph, c| graph.divide(c, b)),
             Scalar::Power(..) => Err(self.not_linear("a power")),
-            Scalar::Math(..) => Err(self.not_linear("the argument of a function")),
+            Scalar::Math(..) | Scalar::Atan2(..) => Err(self.not_linear("the argument of a function")),
             Scalar::Conditional(comparison, [l, r, a, b]) => {
                 if self.holds(l) || self.holds(r) {
                     return Err(self.not_linear("a condition"));

@@ -47,10 +47,11 @@ pub use error::FormError;
 pub use expand::{ExpandedForm, expand};
 pub use expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Role, Size, Unary};
 pub use functions::{
-    abs, acos, as_matrix, as_vector, asin, atan, cell_diameter, cell_volume, coefficient, cofac, constant,
-    constant_with_default, coordinate, cos, cosh, cross, curl, det, dev, diff, div, dot, erf, exp,
-    facet_area, facet_normal, grad, identity, inner, inv, ln, maximum, minimum, outer, sign, sin, sinh, skew,
-    split, sqrt, sym, tan, tanh, test, tr, transpose, trial, variable, vector_constant,
+    abs, acos, as_matrix, as_vector, asin, atan, atan2, bessel_j, bessel_y, cell_diameter, cell_volume,
+    coefficient, cofac, constant, constant_with_default, coordinate, cos, cosh, cross, curl, det, dev, diff,
+    div, dot, erf, exp, facet_area, facet_normal, grad, identity, inner, inv, ln, maximum, minimum, outer,
+    sign, sin, sinh, skew, split, sqrt, sym, tan, tanh, test, tr, transpose, trial, variable,
+    vector_constant,
 };
 pub use inputs::Inputs;
 pub use integral::{Form, Integral, Measure, Region, action, dS, derivative, ds, dx, gateaux};

@@ -119,6 +119,8 @@ pub enum Scalar {
     Power(ScalarId, ScalarId),
     /// A function of one number.
     Math(MathFunction, ScalarId),
+    /// The angle of the point `(second, first)`, in radians.
+    Atan2(ScalarId, ScalarId),
     /// `if left ? right then .. else ..`: comparison, left, right, then, else.
     Conditional(Comparison, [ScalarId; 4]),
 }
@@ -139,7 +141,8 @@ impl Scalar {
             | Self::Subtract(a, b)
             | Self::Multiply(a, b)
             | Self::Divide(a, b)
-            | Self::Power(a, b) => vec![a, b],
+            | Self::Power(a, b)
+            | Self::Atan2(a, b) => vec![a, b],
             Self::Conditional(_, list) => list.to_vec(),
         }
     }
@@ -224,6 +227,7 @@ impl ScalarGraph {
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
+            | Scalar::Atan2(..)
             | Scalar::Conditional(..) => None,
         }
     }
@@ -280,6 +284,7 @@ impl ScalarGraph {
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
+            | Scalar::Atan2(..)
             | Scalar::Conditional(..) => self.insert(Scalar::Negate(a)),
         }
     }
@@ -367,6 +372,7 @@ impl ScalarGraph {
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
+            | Scalar::Atan2(..)
             | Scalar::Conditional(..) => None,
         }
     }
@@ -413,6 +419,7 @@ impl ScalarGraph {
             | Scalar::Divide(..)
             | Scalar::Power(..)
             | Scalar::Math(..)
+            | Scalar::Atan2(..)
             | Scalar::Conditional(..) => self.scaled(factor, a),
         }
     }
@@ -504,6 +511,10 @@ impl ScalarGraph {
                 let a = operand(a);
                 self.math(function, a)
             }
+            Scalar::Atan2(a, b) => {
+                let (a, b) = (operand(a), operand(b));
+                self.insert(Scalar::Atan2(a, b))
+            }
             Scalar::Conditional(comparison, list) => {
                 let list = list.map(operand);
                 self.conditional(comparison, list)
@@ -546,6 +557,7 @@ impl ScalarGraph {
                 | Scalar::Divide(..)
                 | Scalar::Power(..)
                 | Scalar::Math(..)
+                | Scalar::Atan2(..)
                 | Scalar::Conditional(..)) => copy.rebuild(other, &mut |o| moved[o.index()]),
             };
         }

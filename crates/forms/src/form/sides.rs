@@ -37,6 +37,7 @@ impl Restricted {
                 | Scalar::Divide(..)
                 | Scalar::Power(..)
                 | Scalar::Math(..)
+                | Scalar::Atan2(..)
                 | Scalar::Conditional(..)) => graph.rebuild(other, &mut |o| done[&o]),
             };
             done.insert(id, moved);

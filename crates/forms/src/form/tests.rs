@@ -127,6 +127,9 @@ fn value(form: &ExpandedForm, terminal: &dyn Fn(&Scalar) -> f64) -> f64 {
             Scalar::Math(MathFunction::Cosh, a) => of(a).cosh(),
             Scalar::Math(MathFunction::Tanh, a) => of(a).tanh(),
             Scalar::Math(MathFunction::Erf, a) => libm::erf(of(a)),
+            Scalar::Math(MathFunction::BesselJ(n), a) => libm::jn(i32::from(n), of(a)),
+            Scalar::Math(MathFunction::BesselY(n), a) => libm::yn(i32::from(n), of(a)),
+            Scalar::Atan2(a, b) => of(a).atan2(of(b)),
             Scalar::Conditional(c, [l, r, a, b]) => {
                 if c.holds(of(l), of(r)) {
                     of(a)
@@ -187,8 +190,12 @@ fn tensor_functions_have_their_textbook_values() {
 fn functions_have_their_textbook_derivatives() {
     let u = coefficient("u", &scalar(1));
     let t = 0.7_f64;
-    let cases: [(Expr, f64); 11] = [
+    let cases: [(Expr, f64); 15] = [
         (erf(&u), std::f64::consts::FRAC_2_SQRT_PI * (-t * t).exp()),
+        (bessel_j(0, &u), -libm::j1(t)),
+        (bessel_y(2, &u), libm::y1(t) - 2.0 / t * libm::yn(2, t)),
+        (atan2(&u, 2.0), 2.0 / (4.0 + t * t)),
+        (atan2(2.0 * &u, -&u - 1.0), -2.0 / ((t + 1.0).powi(2) + 4.0 * t * t)),
         (exp(&u), t.exp()),
         (ln(&u), 1.0 / t),
         (sqrt(&u), 0.5 / t.sqrt()),

@@ -253,6 +253,7 @@ impl<'a> Pull<'a> {
                 | Scalar::Multiply(..)
                 | Scalar::Divide(..)
                 | Scalar::Math(..)
+                | Scalar::Atan2(..)
                 | Scalar::Conditional(..)) => self.graph.rebuild(other, &mut |o| self.moved[&o]),
             };
             self.moved.insert(id, moved);

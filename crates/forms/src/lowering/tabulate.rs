@@ -14,7 +14,7 @@ use crate::form::space::element_label;
 use crate::form::{Coefficient, Comparison, Field, FormError, FunctionSpace, Jet, Region, Scalar, ScalarId};
 use crate::numbering::EntityTransform;
 use crate::tabulated::{
-    Arithmetic, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
+    Arithmetic, Bessel, Constant, Evaluation, Function, Integral, IntegralType, MathFunction, Node, Output,
     Precision, Relation, Role, Side, Space, Table, TabulatedForm, Term, TermArgument, Transform, VERSION,
     Values,
 };
@@ -386,6 +386,7 @@ impl<'f> Tabulating<'f> {
                 | Scalar::Divide(..)
                 | Scalar::Power(..)
                 | Scalar::Math(..)
+                | Scalar::Atan2(..)
                 | Scalar::Conditional(..) => {}
             }
         }
@@ -468,7 +469,8 @@ impl<'f> Tabulating<'f> {
             Scalar::Multiply(a, b) => arithmetic(Arithmetic::Multiply, a, b)?,
             Scalar::Divide(a, b) => arithmetic(Arithmetic::Divide, a, b)?,
             Scalar::Power(a, b) => arithmetic(Arithmetic::Power, a, b)?,
-            Scalar::Math(function, a) => Node::Math(math(function), vec![self.place(a)?]),
+            Scalar::Math(function, a) => math(function, self.place(a)?),
+            Scalar::Atan2(y, x) => Node::Math(MathFunction::Atan2, vec![self.place(y)?, self.place(x)?]),
             Scalar::Conditional(comparison, [left, right, a, b]) => {
                 let compare = Node::Compare(relation(comparison), self.place(left)?, self.place(right)?);
                 let (a, b) = (self.place(a)?, self.place(b)?);
@@ -484,9 +486,9 @@ impl<'f> Tabulating<'f> {
     }
 }
 
-fn math(function: crate::form::MathFunction) -> MathFunction {
+fn math(function: crate::form::MathFunction, a: usize) -> Node {
     use crate::form::MathFunction as Own;
-    match function {
+    let found = match function {
         Own::Exp => MathFunction::Exp,
         Own::Ln => MathFunction::Ln,
         Own::Sqrt => MathFunction::Sqrt,
@@ -500,7 +502,10 @@ fn math(function: crate::form::MathFunction) -> MathFunction {
         Own::Cosh => MathFunction::Cosh,
         Own::Tanh => MathFunction::Tanh,
         Own::Erf => MathFunction::Erf,
-    }
+        Own::BesselJ(order) => return Node::Bessel(Bessel::J, i64::from(order), a),
+        Own::BesselY(order) => return Node::Bessel(Bessel::Y, i64::from(order), a),
+    };
+    Node::Math(found, vec![a])
 }
 
 fn relation(comparison: Comparison) -> Relation {

@@ -344,6 +344,7 @@ impl Evaluator<'_> {
             }
             Binary::Divide => x.iter().map(|p| p.divide(&y[0])).collect(),
             Binary::Power => Ok(vec![x[0].power(&y[0])?]),
+            Binary::Atan2 => Ok(vec![x[0].atan2(&y[0])?]),
             Binary::Inner => {
                 let products: Result<Vec<_>, _> = pairs().map(|(p, q)| p.multiply(q)).collect();
                 Ok(vec![total(products?)?])

@@ -159,7 +159,19 @@ impl Nilpotent {
             MathFunction::Atan => self.function(|k, x| if k == 0 { x.atan() } else { of_atan(k, x) }),
             MathFunction::Asin => self.function(|k, x| if k == 0 { x.asin() } else { of_asin(k, x) }),
             MathFunction::Acos => self.function(|k, x| if k == 0 { x.acos() } else { -of_asin(k, x) }),
+            MathFunction::BesselJ(n) => self.function(|k, x| of_bessel(k, i32::from(n), &|n| libm::jn(n, x))),
+            MathFunction::BesselY(n) => self.function(|k, x| of_bessel(k, i32::from(n), &|n| libm::yn(n, x))),
         }
+    }
+
+    /// The angle of the point `(x, self)`.
+    pub(super) fn atan2(&self, x: &Self) -> Result<Self, FormError> {
+        let (at, right) = (Self::plain(self.standard()), Self::plain(x.standard()));
+        let angle = Self::plain(self.standard().zip(&x.standard(), f64::atan2)?);
+        // The tangent of the angle between the point and its standard part.
+        let cross = self.multiply(&right)?.add(&x.multiply(&at)?.scale(-1.0))?;
+        let tangent = cross.divide(&x.multiply(&right)?.add(&self.multiply(&at)?)?)?;
+        angle.add(&tangent.math(MathFunction::Atan)?)
     }
 
     /// `then` at the points that are chosen, `otherwise` at the others.
@@ -211,6 +223,20 @@ fn of_asin(k: i32, x: f64) -> f64 {
         (before, slope) = (slope, next);
     }
     slope / f64::from(k)
+}
+
+/// Taylor coefficient `k` of a Bessel function of order `n`, whose value at any order is given:
+/// `2^k` times its derivative is the alternating binomial sum of the orders from `n - k` to `n + k`.
+fn of_bessel(k: i32, n: i32, value: &dyn Fn(i32) -> f64) -> f64 {
+    let mut weight = (1..=k).fold(1.0, |w, i| w / (2.0 * f64::from(i)));
+    let mut sum = 0.0;
+    for i in 0..=k {
+        let order = n - k + 2 * i;
+        let reflected = if order < 0 { alternating(order) } else { 1.0 };
+        sum += alternating(i) * weight * reflected * value(order.abs());
+        weight *= f64::from(k - i) / f64::from(i + 1);
+    }
+    sum
 }
 
 /// `(-1)^k`.

@@ -92,6 +92,16 @@ impl Number {
         }
     }
 
+    /// A function of two values that do not hold the test function.
+    pub(super) fn zip(&self, other: &Self, f: impl Fn(f64, f64) -> f64) -> Result<Self, FormError> {
+        match (self, other) {
+            (Self::Uniform(a), _) => other.map(|b| f(*a, b)),
+            (_, Self::Uniform(b)) => self.map(|a| f(a, *b)),
+            (Self::Points(a), Self::Points(b)) => Ok(Self::Points(zip(a, b, f))),
+            (Self::Linear(_), _) | (_, Self::Linear(_)) => Err(not_linear("the argument of a function")),
+        }
+    }
+
     /// The value at a point; of a value that does not hold the test function.
     pub(super) fn at(&self, point: usize) -> Result<f64, FormError> {
         match self {
