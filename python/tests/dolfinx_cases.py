@@ -426,10 +426,10 @@ def multiplied(form: Any, bcs: tuple = (), diagonal: float = 1.0, products: int 
         x.x.array[owned:] = np.nan  # ghosts are fetched, not read
         operator.mult(x, found)
         error = max(error, compared(found.x, expected.x, test))
-    return max(error, assembled(form, bcs, diagonal, matrix))
+    return max(error, assembled_matrix(form, bcs, diagonal, matrix))
 
 
-def assembled(form: Any, bcs: tuple, diagonal: float, expected: Any) -> float:
+def assembled_matrix(form: Any, bcs: tuple, diagonal: float, expected: Any) -> float:
     """The error of the assembled matrix, at first and once more with the same entries."""
     compiled_matrix = purlin.dolfinx.matrix(form, bcs, diagonal=diagonal)
     found = compiled_matrix.petsc()
