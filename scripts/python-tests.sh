@@ -6,7 +6,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 venv="$root/.venv"
 wheels="$root/target/wheels"
-packages="maturin==1.16.0 numpy pytest pygments fenics-ufl==2026.1.0 fenics-basix==0.11.0 fenics-ffcx==0.11.0 cffi"
+packages="maturin==1.16.0 numpy pytest pytest-xdist pygments fenics-ufl==2026.1.0 fenics-basix==0.11.0 fenics-ffcx==0.11.0 cffi"
 
 command -v python3 >/dev/null || { echo "python tests: skipped: python3 is missing (Debian: apt install python3-venv)"; exit 0; }
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || {
@@ -41,4 +41,4 @@ fi
 
 # from elsewhere, so that the installed package is tested and not its source
 cd "$root/python/tests"
-exec "$venv/bin/python" -m pytest -q --rootdir "$root/python" -p no:cacheprovider "$@"
+exec "$venv/bin/python" -m pytest -q -n auto --rootdir "$root/python" -p no:cacheprovider "$@"
