@@ -1,6 +1,6 @@
 //! The whole way: kernel, placed kernel, code, source and launch plan.
 
-use crate::ast::Name;
+use crate::ast::{Block, Expr, Name};
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
 use crate::env::Env;
@@ -147,11 +147,34 @@ pub(crate) fn lower(
         private_bytes: 0,
     };
     passes::run(&mut work, last)?;
-    let Work { env, function, private_bytes, .. } = work;
+    let Work { env, mut function, private_bytes, .. } = work;
+    let used = names_in(&function.body);
+    function.constants.retain(|table| used.contains(&table.name));
     let local_bytes = local_bytes(&storage.locals, &function.aligned);
     check_memory(target, &function.constants, local_bytes)?;
     let integers = env.reach.preconditions();
     Ok((Code { function, local_bytes, private_bytes, integers }, axes))
+}
+
+/// Names of all variables that expressions of the code read.
+fn names_in(code: &Block) -> BTreeSet<Name> {
+    fn collect(block: &Block, names: &mut BTreeSet<Name>) {
+        for stmt in block {
+            for e in stmt.expressions() {
+                e.for_each(&mut |e| {
+                    if let Expr::Load(place) = e {
+                        names.insert(place.name.clone());
+                    }
+                });
+            }
+            if let Some(body) = stmt.body() {
+                collect(body, names);
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    collect(code, &mut names);
+    names
 }
 
 /// The kernel with what sub-groups hold in local memory, for targets without shuffles: the same

@@ -18,7 +18,7 @@ fn refusal(target: Target, text: &str) -> String {
 fn refuses_constant_tables_beyond_the_device() {
     let values = vec!["1.0"; 9000].join(", ");
     let text = format!(
-        "kernel k\n\narg y: f64[1] out\ntable t: f64[9000] constant\ns: y[0] = t[0]\n\ntable t = [{values}]\n"
+        "kernel k\n\narg y: f64[2] out\ntable t: f64[9000] constant\nfor i in 0..2\n  s: y[i] = t[i]\n\ntable t = [{values}]\n"
     );
     assert_eq!(
         refusal(Target::OpenCl, &text),

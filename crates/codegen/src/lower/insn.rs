@@ -37,6 +37,44 @@ pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Ex
     })
 }
 
+/// The truth value of a condition on numbers, such as entries of a table.
+fn known(condition: &Expr) -> Option<bool> {
+    match condition {
+        Expr::Bool(value) => Some(*value),
+        Expr::Not(a) => known(a).map(|a| !a),
+        Expr::Binary(Op::And, a, b) => match (known(a), known(b)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), other) | (other, Some(true)) => other,
+            (None, None) => None,
+        },
+        Expr::Binary(op, a, b) => {
+            let order = match (&**a, &**b) {
+                (Expr::Real(a, _), Expr::Real(b, _)) => a.partial_cmp(b),
+                (Expr::Int(a, _), Expr::Int(b, _)) => Some(a.cmp(b)),
+                _ => None,
+            }?;
+            match op {
+                Op::Lt => Some(order.is_lt()),
+                Op::Le => Some(order.is_le()),
+                Op::Eq => Some(order.is_eq()),
+                Op::Ne => Some(order.is_ne()),
+                Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::And | Op::Or => None,
+            }
+        }
+        Expr::Int(..)
+        | Expr::Real(..)
+        | Expr::Load(_)
+        | Expr::Hardware { .. }
+        | Expr::Neg(_)
+        | Expr::Call(..)
+        | Expr::IntCall(..)
+        | Expr::LanesCall(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Vector { .. } => None,
+    }
+}
+
 impl<'k> Lower<'k> {
     /// Code of an instruction.
     pub(super) fn instruction(&mut self, id: InsnId) -> Result<Block, CodegenError> {
@@ -47,6 +85,11 @@ impl<'k> Lower<'k> {
         let predicate = match &insn.predicate {
             None => None,
             Some(p) => Some(self.with_prelude(&mut code, |this| this.condition(p))?),
+        };
+        let predicate = match predicate.map(|p| (known(&p), p)) {
+            Some((Some(false), _)) => return Ok(Block::new()),
+            Some((Some(true), _)) | None => None,
+            Some((None, p)) => Some(p),
         };
         let mut body = Block::new();
         let statement = self.with_prelude(&mut body, |this| this.statement(id))?;

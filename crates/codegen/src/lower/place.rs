@@ -6,7 +6,8 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic};
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, Id, InameId, Kernel, ScalarType, VarId, VarKind, Variable,
+    Access, AddressSpace, Affine, AxisTag, Id, InameId, Kernel, Layout, ScalarType, TableData, VarId,
+    VarKind, Variable,
 };
 
 /// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
@@ -52,6 +53,9 @@ impl<'k> Lower<'k> {
         if scalar && !var.ty.is_float() && is_plain_scalar(var, &[]) {
             return Ok(Value::Affine(Affine::var(access.var)));
         }
+        if let Some(entry) = self.entry(access)? {
+            return Ok(entry);
+        }
         let place = self.place(access)?;
         let code = match self.lane_read(access)? {
             None => Expr::Load(place),
@@ -61,6 +65,31 @@ impl<'k> Lower<'k> {
             ScalarType::F32 | ScalarType::F64 => Value::Real(code, var.ty),
             ScalarType::I32 => Value::Int(code, var.ty, Interval::I32),
             ScalarType::I64 => Value::Int(code, var.ty, Interval::ALL),
+        })
+    }
+
+    /// The value of an entry of a table in constant memory whose indices are numbers here, as in
+    /// loops that are written out.
+    fn entry(&mut self, access: &Access) -> Result<Option<Value>, CodegenError> {
+        let var = &self.kernel.vars[access.var];
+        let VarKind::Table(data) = &var.kind else { return Ok(None) };
+        if var.space != AddressSpace::Constant || var.layout != Layout::default() {
+            return Ok(None);
+        }
+        let mut place = 0;
+        for (e, extent) in access.index.iter().zip(&var.shape) {
+            let (Value::Affine(index), Some(extent)) = (self.expr(e)?, extent.as_constant()) else {
+                return Ok(None);
+            };
+            let Some(index) = index.as_constant() else { return Ok(None) };
+            place = place * extent + index;
+        }
+        let Ok(place) = usize::try_from(place) else { return Ok(None) };
+        Ok(match data {
+            TableData::Real(values) => {
+                values.get(place).map(|v| Value::Real(Expr::Real(v.0, var.ty), var.ty))
+            }
+            TableData::Int(values) => values.get(place).map(|v| Value::Affine(Affine::constant(*v))),
         })
     }
 
