@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 15] = [
+const UNCOMMON: [&str; 16] = [
     "duplicate_iname",
     "embed_table",
     "expand_rule",
@@ -53,6 +53,7 @@ const UNCOMMON: [&str; 15] = [
     "replace_with_intrinsic",
     "roll_insns",
     "sink_accumulation",
+    "skip_zero_terms",
     "split_accumulation",
     "use_symmetry",
     "vectorise_iname",

@@ -59,6 +59,7 @@ pub mod set_address_space;
 pub mod shift_iname;
 pub mod sink_accumulation;
 pub mod skew_iname;
+pub mod skip_zero_terms;
 pub mod split_accumulation;
 pub mod split_array_axis;
 pub mod split_iname;
@@ -130,6 +131,7 @@ steps! {
     shift_iname::ShiftIname: "Lets a loop count from elsewhere.";
     sink_accumulation::SinkAccumulation: "Zeroes and commits an accumulator in every iteration of a loop instead of around it.";
     skew_iname::SkewIname: "Adds a multiple of an outer loop to the values of an inner one.";
+    skip_zero_terms::SkipZeroTerms: "Leaves out the terms of a sum that a table makes zero.";
     split_accumulation::SplitAccumulation: "Commits an accumulator half-way and accumulates the rest in a temporary of its own.";
     split_array_axis::SplitArrayAxis: "Splits an axis of a temporary into blocks of constant length.";
     split_iname::SplitIname, Tail: "Splits a loop into blocks of constant length.";

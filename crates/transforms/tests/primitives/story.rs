@@ -98,9 +98,13 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
         let changed = before.instances.iter().filter(|_| !same);
         return changed.map(|(name, n)| (name, *n, *after.instances.get(name).unwrap_or(&0))).collect();
     }
-    if let Step::SinkAccumulation(_) | Step::ReduceInTree(_) | Step::FactorQuadrature(_) = step {
+    if let Step::SinkAccumulation(_)
+    | Step::ReduceInTree(_)
+    | Step::FactorQuadrature(_)
+    | Step::SkipZeroTerms(_) = step
+    {
         // start and commit run once an iteration; the root of a tree once for all its terms; there are
-        // fewer modes than points
+        // fewer modes than points; terms are left out
         return Vec::new();
     }
     let hoisted = match step {

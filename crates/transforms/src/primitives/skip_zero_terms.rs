@@ -1,0 +1,155 @@
+//! Leaves out the terms of a sum that a table makes zero.
+
+use crate::draw::{self, Picks};
+use crate::lookup::Selection;
+use crate::obligation::Obligation;
+use crate::primitive::Primitive;
+use crate::refusal::Refusal;
+use purlin_analysis::Analysis;
+use purlin_ir::{BinaryOp, Expr, Insn, InsnId, Kernel, Real, TableData, UnaryOp, UpdateOp, VarKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Adds the terms of a sum only where the entry of a table that they are multiplied by is not zero.
+///
+/// # Rewrite
+/// ```text
+/// for j in 0..3                =>   for j in 0..3
+///   s: y += w[j]*x[j]                 s: y += w[j]*x[j] if w[j] != 0.0
+/// table w = [0.5, 0.0, 2.0]         table w = [0.5, 0.0, 2.0]
+/// ```
+/// In a loop that is written out, with the table in constant memory, the condition is known: the
+/// zero terms are gone, and the others have no condition.
+///
+/// # Precondition
+/// Each selected instruction adds a product, one factor of which is an entry of a table that has
+/// zeros: `T(f) = 0` makes `T(f)*v = 0` for every finite `v`. Zero times an infinity or a nan is a
+/// nan, which is left out as well. A result of zero may have the other sign.
+///
+/// # Errors
+/// An empty selection, an instruction that does not add, one whose value is no product with an
+/// entry of a table, tables without a zero.
+///
+/// # Source
+/// The zero blocks of Luporini et al. 2017, §5, entry by entry.
+///
+/// # Elsewhere
+/// FFCx and TSFC leave out zero columns of tables, COFFEE their zero blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SkipZeroTerms {
+    /// The updates.
+    pub insns: Selection,
+}
+
+impl SkipZeroTerms {
+    /// Leaves out zero terms of the update of this name.
+    pub fn insn(name: impl Into<String>) -> Self {
+        Self { insns: Selection::Insn(name.into()) }
+    }
+}
+
+impl fmt::Display for SkipZeroTerms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "skip zero terms of {}", self.insns)
+    }
+}
+
+/// Zero is neutral for sums alone.
+const ADDS: Obligation = Obligation::new("skip_zero_terms.adds", "the instructions add to what they update");
+
+/// A zero factor makes a product zero.
+const PRODUCT: Obligation =
+    Obligation::new("skip_zero_terms.product", "each value is a product with an entry of a table");
+
+/// Otherwise nothing is left out.
+const HAS_ZERO: Obligation =
+    Obligation::new("skip_zero_terms.has_zero", "a table that each value is multiplied by has a zero");
+
+/// Updates with the conditions of their terms.
+pub struct ZeroTerms(Vec<(InsnId, Expr)>);
+
+impl Primitive for SkipZeroTerms {
+    type Proof = ZeroTerms;
+    type Made = ();
+
+    const OBLIGATIONS: &'static [Obligation] = &[ADDS, PRODUCT, HAS_ZERO];
+
+    fn check(&self, analysis: &Analysis) -> Result<ZeroTerms, Refusal> {
+        let kernel = analysis.kernel();
+        let mut terms = Vec::new();
+        for id in self.insns.resolve(kernel)? {
+            let insn = &kernel.insns[id];
+            ADDS.require(insn.update_op() == Some(UpdateOp::Add) && insn.callee.is_none(), || {
+                format!("`{}` does not add to `{}` by `+=`", insn.name, kernel.vars[insn.lhs.var].name)
+            })?;
+            let entries = entries(kernel, insn);
+            PRODUCT.require(!entries.is_empty(), || {
+                format!(
+                    "the value of `{}` is no product with an entry of a table; expand its rules, realise its \
+                     reductions, or split its sums first",
+                    insn.name
+                )
+            })?;
+            let conditions = entries.into_iter().filter_map(|e| not_zero(kernel, e));
+            let condition = conditions.reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
+            HAS_ZERO.require(condition.is_some(), || {
+                format!("no table that the value of `{}` is multiplied by has a zero", insn.name)
+            })?;
+            terms.extend(condition.map(|c| (id, c)));
+        }
+        Ok(ZeroTerms(terms))
+    }
+
+    fn edit(&self, kernel: &mut Kernel, ZeroTerms(terms): &ZeroTerms) {
+        for (id, condition) in terms {
+            let predicate = &mut kernel.insns[*id].predicate;
+            *predicate = Some(match predicate.take() {
+                Some(old) => Expr::binary(BinaryOp::And, old, condition.clone()),
+                None => condition.clone(),
+            });
+        }
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        Some(Self::insn(p.of(&draw::insns(kernel, |i| !entries(kernel, i).is_empty()))?))
+    }
+}
+
+/// The loads of tables that are factors of an instruction's value.
+fn entries<'k>(kernel: &Kernel, insn: &'k Insn) -> Vec<&'k Expr> {
+    let mut found = Vec::new();
+    let mut open = vec![&insn.rhs];
+    while let Some(e) = open.pop() {
+        match e {
+            Expr::Load(access) if matches!(kernel.vars[access.var].kind, VarKind::Table(_)) => found.push(e),
+            Expr::Binary(BinaryOp::Mul, a, b) => open.extend([&**b, &**a]),
+            Expr::Binary(BinaryOp::Div, a, _) | Expr::Unary(UnaryOp::Neg, a) => open.push(a),
+            Expr::Load(_)
+            | Expr::Binary(..)
+            | Expr::Unary(UnaryOp::Not, _)
+            | Expr::Int(_)
+            | Expr::Real(_)
+            | Expr::Iname(_)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => {}
+        }
+    }
+    found
+}
+
+/// That an entry of a table is not zero, if the table has zeros.
+fn not_zero(kernel: &Kernel, entry: &Expr) -> Option<Expr> {
+    let Expr::Load(access) = entry else { return None };
+    let VarKind::Table(data) = &kernel.vars[access.var].kind else { return None };
+    let (has_zero, zero) = match data {
+        TableData::Real(values) => (values.iter().any(|v| v.0 == 0.0), Expr::Real(Real(0.0))),
+        TableData::Int(values) => (values.contains(&0), Expr::Int(0)),
+    };
+    has_zero.then(|| Expr::binary(BinaryOp::Ne, entry.clone(), zero))
+}
