@@ -302,6 +302,7 @@ fn finish(
         | Mapping::ConstantCells { .. }
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
+        | Mapping::StraightCells { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }

@@ -6,7 +6,7 @@ use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, s
 use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
-use purlin_forms::program::{CellKernel, NotAnAction};
+use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
 use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, table_products, tensor_dimension};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
@@ -184,6 +184,7 @@ fn at_points(
         return Ok(found);
     }
     found.extend(beyond_single_cell(table_bytes(form.kernel())).map(Candidate::unranked));
+    found.extend(straight(form).into_iter().map(Candidate::unranked));
     found.extend(tiles_of_points(form).into_iter().map(Candidate::unranked));
     found.extend(factorised(form));
     found.extend(summed(form).into_iter().map(Candidate::unranked));
@@ -204,6 +205,46 @@ pub fn beyond_single_cell(table_bytes: u64) -> impl Iterator<Item = Mapping> {
     let staged = [32, 64].map(|cells| Mapping::StagedCells { cells, constant_tables: true });
     let variants = [Mapping::SingleCell { cells: 128 }].into_iter().chain(constant).chain(staged);
     variants.filter(move |_| fits_constant_cache(table_bytes))
+}
+
+/// Most products with entries of tables that are written out in one kernel. 3-D P4 Helmholtz has
+/// 6,650 and gains 1.46 times; 3-D P5 Laplace, 11,760, spills and is three times slower than a
+/// tiling (H200, 2026-11-23).
+const STRAIGHT_PRODUCTS: i64 = 9_000;
+
+/// Most degrees of freedom of a cell, read and added to, for which straight-line code is the best
+/// known: 255 registers hold them, and what is computed from them. Elasticity on 3-D P3 has 120 and
+/// is three times slower than in tiles, on 2-D P5 84 and is 1.4 times faster (H200, 2026-11-23).
+const STRAIGHT_WORDS: i64 = 84;
+
+/// One cell a work-item in straight-line code, if that is short enough.
+#[must_use]
+pub fn straight(form: &impl CellKernel) -> Vec<Mapping> {
+    let short = |program: &CellProgram| table_products(program) <= STRAIGHT_PRODUCTS;
+    if form.program().is_ok_and(|program| short(&program)) {
+        [32, 128, 64].map(|cells| Mapping::StraightCells { cells }).to_vec()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Fewest of them for which gather and scatter along degrees of freedom pay: 8, of scalars on 3-D
+/// P1, take 35 µs so and 26 µs where each cell has its own (H200, 2026-11-23).
+const STAGED_WORDS: i64 = 12;
+
+/// One cell a work-item on a card without a trial, where that is the best known: in straight-line
+/// code, or with few degrees of freedom.
+pub(super) fn usual_cells(form: &impl CellKernel) -> Option<Mapping> {
+    let program = form.program().ok()?;
+    let read = program.evaluated().into_iter().map(|k| &program.gathers[k]);
+    let read: i64 = read.map(|g| g.count * g.insns.len() as i64).sum();
+    let written = program.results.iter().map(|r| r.count * r.columns.unwrap_or(r.components));
+    let words = read + written.sum::<i64>();
+    if words > STRAIGHT_WORDS || is_functional(form) {
+        return None;
+    }
+    let straight = straight(form).pop()?;
+    Some(if words < STAGED_WORDS { Mapping::ConstantCells { cells: 128 } } else { straight })
 }
 
 /// One cell a work-item, several quadrature points in one loop over degrees of freedom, for kernels

@@ -116,6 +116,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::ConstantCells { .. }
         | Mapping::PointTiles { .. }
         | Mapping::StagedCells { .. }
+        | Mapping::StraightCells { .. }
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }

@@ -2,9 +2,9 @@
 
 use crate::program::CellKernel;
 use crate::strategies::{
-    FactorisedCells, FactorisedPlanes, PointTiles, SingleCell, StagedCells, StrategyError, SummedCells,
-    factored_quadrature, factorised_cells, factorised_planes, multi_level_tiling, point_tiles,
-    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, summed_cells,
+    FactorisedCells, FactorisedPlanes, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError,
+    SummedCells, factored_quadrature, factorised_cells, factorised_planes, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -44,6 +44,11 @@ pub enum Mapping {
         cells: u64,
         /// Whether the tables are in constant memory.
         constant_tables: bool,
+    },
+    /// One cell a work-item in straight-line code, gather and scatter through local memory.
+    StraightCells {
+        /// Cells, and so work-items, of a work-group.
+        cells: u64,
     },
     /// One cell a work-item, tables in constant memory where `constant_tables` says, and what the
     /// cells of a group add to one number summed in a tree: functionals.
@@ -93,6 +98,26 @@ impl Mapping {
         matches!(self, Self::SingleCell { .. })
     }
 
+    /// Whether a cell is straight-line code.
+    #[must_use]
+    pub fn is_straight(&self) -> bool {
+        match self {
+            Self::Modes { then } => then.is_straight(),
+            Self::StraightCells { .. } => true,
+            Self::Sequential
+            | Self::SingleCell { .. }
+            | Self::ConstantCells { .. }
+            | Self::PointTiles { .. }
+            | Self::StagedCells { .. }
+            | Self::SummedCells { .. }
+            | Self::FactorisedCells { .. }
+            | Self::FactorisedPlanes { .. }
+            | Self::Tiling(_)
+            | Self::StagedTiling(_)
+            | Self::Schedule { .. } => false,
+        }
+    }
+
     /// The same behind modes instead of quadrature points.
     #[must_use]
     pub fn with_modes(self) -> Self {
@@ -117,6 +142,10 @@ impl Mapping {
             Self::StagedCells { cells, constant_tables } => {
                 let args = StagedCells { work_group: *cells, constant_tables: *constant_tables };
                 staged_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
+            Self::StraightCells { cells } => {
+                let args = StraightCells { work_group: *cells };
+                straight_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::SummedCells { cells, constant_tables } => {
                 let args = SummedCells { work_group: *cells, constant_tables: *constant_tables };
@@ -179,6 +208,7 @@ impl fmt::Display for Mapping {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "staged cells, {cells} a group{tables}")
             }
+            Self::StraightCells { cells } => write!(f, "straight cells, {cells} a group"),
             Self::SummedCells { cells, constant_tables } => {
                 let tables = if *constant_tables { ", constant tables" } else { "" };
                 write!(f, "summed cells, {cells} a group{tables}")

@@ -143,6 +143,7 @@ fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
     let mut up_to = |n: i64| 1 + (picks.next().unwrap_or(0) % n.max(1)).unsigned_abs();
     let single = SingleCell { work_group: up_to(4), constant_tables: false };
     let cells = StagedCells { work_group: up_to(4), constant_tables: true };
+    let straight = StraightCells { work_group: up_to(4) };
     let mut tiling = |program: &CellProgram| {
         let points = up_to(program.blocks.iter().map(|b| b.points).max().unwrap_or(1)).cast_signed();
         let evaluations = program.blocks.iter().flat_map(|b| &b.evaluations);
@@ -160,13 +161,14 @@ fn mapped(lowered: &LoweredForm, picks: &[i64]) -> Vec<(&'static str, Mapped)> {
     vec![
         ("single cell", single_cell_per_work_item(kernel, &program.cells, &single)),
         ("staged cells", staged_cells(kernel, program, &cells)),
+        ("straight cells", straight_cells(kernel, program, &straight)),
         ("tiling", multi_level_tiling(kernel, program, &plain)),
         ("staged tiling", staged_multi_level_tiling(kernel, program, &staged)),
     ]
 }
 
 proptest! {
-    // a case maps a form four times, each of about a hundred proved steps
+    // a case maps a form five times, each of about a hundred proved steps
     #![proptest_config(ProptestConfig { max_shrink_iters: 40, ..config(6) })]
 
     #[test]

@@ -23,7 +23,7 @@ pub use modes::{factored_quadrature, table_products};
 pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
 pub use single_cell::{SingleCell, single_cell_per_work_item};
-pub use staged_cells::{StagedCells, staged_cells};
+pub use staged_cells::{StagedCells, StraightCells, staged_cells, straight_cells};
 pub use sum_factorise::{TensorContraction, sum_factorise, tensor_contractions};
 pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 

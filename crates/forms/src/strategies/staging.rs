@@ -9,7 +9,7 @@ use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Schedule, TransformError};
 
 /// Most rounds of a gather that are written out.
-const MAX_ROUNDS: i64 = 32;
+const MAX_ROUNDS: i64 = 64;
 
 /// What the scatter adds, stored before a loop of its own commits it.
 pub(super) struct Staged {
