@@ -6,7 +6,7 @@ use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, s
 use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
-use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
+use purlin_forms::program::{CellKernel, NotAnAction};
 use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, table_products, tensor_dimension};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
@@ -131,8 +131,9 @@ impl<'m> Choice<'m> {
 }
 
 /// What to try on an action on so many cells: one cell a work-item, its variants if the tables are
-/// small, tiles of quadrature points, sums axis by axis if tables are tensor products, the `budget`
-/// best ranked tilings, and half as many staged ones; tilings only of what [can be tiled](purlin_forms::program::CellProgram::tiled).
+/// small, straight-line code if it is short, tiles of quadrature points, sums axis by axis if tables
+/// are tensor products, the `budget` best ranked tilings, and half as many staged ones; tilings only
+/// of what [can be tiled](purlin_forms::program::CellProgram::tiled).
 /// Where quadrature points can become fewer modes, the same of the action with modes.
 ///
 /// # Errors
@@ -220,12 +221,12 @@ const STRAIGHT_WORDS: i64 = 84;
 /// One cell a work-item in straight-line code, if that is short enough.
 #[must_use]
 pub fn straight(form: &impl CellKernel) -> Vec<Mapping> {
-    let short = |program: &CellProgram| table_products(program) <= STRAIGHT_PRODUCTS;
-    if form.program().is_ok_and(|program| short(&program)) {
-        [32, 128, 64].map(|cells| Mapping::StraightCells { cells }).to_vec()
-    } else {
-        Vec::new()
-    }
+    let groups = [32, 64, 128].map(|cells| Mapping::StraightCells { cells });
+    if is_short(form) { groups.to_vec() } else { Vec::new() }
+}
+
+fn is_short(form: &impl CellKernel) -> bool {
+    form.program().is_ok_and(|program| table_products(&program) <= STRAIGHT_PRODUCTS)
 }
 
 /// Fewest of them for which gather and scatter along degrees of freedom pay: 8, of scalars on 3-D
@@ -240,11 +241,13 @@ pub(super) fn usual_cells(form: &impl CellKernel) -> Option<Mapping> {
     let read: i64 = read.map(|g| g.count * g.insns.len() as i64).sum();
     let written = program.results.iter().map(|r| r.count * r.columns.unwrap_or(r.components));
     let words = read + written.sum::<i64>();
-    if words > STRAIGHT_WORDS || is_functional(form) {
+    if words > STRAIGHT_WORDS || is_functional(form) || !is_short(form) {
         return None;
     }
-    let straight = straight(form).pop()?;
-    Some(if words < STAGED_WORDS { Mapping::ConstantCells { cells: 128 } } else { straight })
+    Some(match words {
+        ..STAGED_WORDS => Mapping::ConstantCells { cells: 128 },
+        _ => Mapping::StraightCells { cells: 64 },
+    })
 }
 
 /// One cell a work-item, several quadrature points in one loop over degrees of freedom, for kernels
