@@ -225,8 +225,10 @@ pub fn straight(form: &impl CellKernel) -> Vec<Mapping> {
     if is_short(form) { groups.to_vec() } else { Vec::new() }
 }
 
+/// Whether the work of a cell is short as straight-line code, in which entries of tables are numbers:
+/// not those of facets, each of which reads its own.
 fn is_short(form: &impl CellKernel) -> bool {
-    form.program().is_ok_and(|program| table_products(&program) <= STRAIGHT_PRODUCTS)
+    form.program().is_ok_and(|p| p.shares_tables && table_products(&p) <= STRAIGHT_PRODUCTS)
 }
 
 /// Fewest of them for which gather and scatter along degrees of freedom pay: 8, of scalars on 3-D

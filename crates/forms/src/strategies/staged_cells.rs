@@ -66,10 +66,13 @@ pub fn straight_cells(
         let compute = stage(s, program, &staged)?;
         constant_tables(s, kernel)?;
         let loops = loops_in(s.kernel(), compute.name());
-        let insns: Vec<String> = s.kernel().insns.values().map(|i| i.name.clone()).collect();
-        for insn in insns {
-            // refused where there is no product with a table that has zeros
-            let _ = s.apply(SkipZeroTerms::insn(insn));
+        // of tables whose entries are numbers in the code; others would be compared at run time
+        if program.shares_tables {
+            let insns: Vec<String> = s.kernel().insns.values().map(|i| i.name.clone()).collect();
+            for insn in insns {
+                // refused where there is no product with a table that has zeros
+                let _ = s.apply(SkipZeroTerms::insn(insn));
+            }
         }
         s.tag_all(&loops, AxisTag::Unrolled)
     })
