@@ -345,6 +345,20 @@ impl Variable {
         Self { name: name.into(), ty, kind, shape, layout: Layout::default(), space, storage: None }
     }
 
+    /// Place of an element in the row-major order of a table's values, by an index along each axis;
+    /// none where one is not known or out of bounds, or where an extent is no number.
+    pub fn row_major_place(&self, index: impl IntoIterator<Item = Option<i64>>) -> Option<usize> {
+        let mut place = 0_i64;
+        for (k, extent) in index.into_iter().zip(&self.shape) {
+            let (k, n) = (k?, extent.as_constant()?);
+            if !(0..n).contains(&k) {
+                return None;
+            }
+            place = place.checked_mul(n)?.checked_add(k)?;
+        }
+        usize::try_from(place).ok()
+    }
+
     /// Whether it is a scalar integer that affine expressions may mention.
     pub fn is_integer_scalar(&self) -> bool {
         self.shape.is_empty() && !self.ty.is_float()

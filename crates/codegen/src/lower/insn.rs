@@ -37,6 +37,11 @@ pub(crate) fn update_value(op: UpdateOp, ty: ScalarType, before: Expr, value: Ex
     })
 }
 
+/// A literal as the code holds it.
+fn rounded(value: f64, ty: ScalarType) -> f64 {
+    if ty == ScalarType::F32 { f64::from(value as f32) } else { value }
+}
+
 /// The truth value of a condition on numbers, such as entries of a table.
 fn known(condition: &Expr) -> Option<bool> {
     match condition {
@@ -49,7 +54,7 @@ fn known(condition: &Expr) -> Option<bool> {
         },
         Expr::Binary(op, a, b) => {
             let order = match (&**a, &**b) {
-                (Expr::Real(a, _), Expr::Real(b, _)) => a.partial_cmp(b),
+                (Expr::Real(a, ta), Expr::Real(b, tb)) => rounded(*a, *ta).partial_cmp(&rounded(*b, *tb)),
                 (Expr::Int(a, _), Expr::Int(b, _)) => Some(a.cmp(b)),
                 _ => None,
             }?;

@@ -6,8 +6,8 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic};
 use purlin_ir::{
-    Access, AddressSpace, Affine, AxisTag, Id, InameId, Kernel, Layout, ScalarType, TableData, VarId,
-    VarKind, Variable,
+    Access, AddressSpace, Affine, AxisTag, Expr as IrExpr, Id, InameId, Kernel, Layout, ScalarType,
+    TableData, VarId, VarKind, Variable,
 };
 
 /// Whether the variable is a plain scalar in code: passed by value, or declared where it lives.
@@ -53,7 +53,7 @@ impl<'k> Lower<'k> {
         if scalar && !var.ty.is_float() && is_plain_scalar(var, &[]) {
             return Ok(Value::Affine(Affine::var(access.var)));
         }
-        if let Some(entry) = self.entry(access)? {
+        if let Some(entry) = self.entry(access) {
             return Ok(entry);
         }
         let place = self.place(access)?;
@@ -70,27 +70,21 @@ impl<'k> Lower<'k> {
 
     /// The value of an entry of a table in constant memory whose indices are numbers here, as in
     /// loops that are written out.
-    fn entry(&mut self, access: &Access) -> Result<Option<Value>, CodegenError> {
+    fn entry(&self, access: &Access) -> Option<Value> {
         let var = &self.kernel.vars[access.var];
-        let VarKind::Table(data) = &var.kind else { return Ok(None) };
+        let VarKind::Table(data) = &var.kind else { return None };
         if var.space != AddressSpace::Constant || var.layout != Layout::default() {
-            return Ok(None);
+            return None;
         }
-        let mut place = 0;
-        for (e, extent) in access.index.iter().zip(&var.shape) {
-            let (Value::Affine(index), Some(extent)) = (self.expr(e)?, extent.as_constant()) else {
-                return Ok(None);
-            };
-            let Some(index) = index.as_constant() else { return Ok(None) };
-            place = place * extent + index;
-        }
-        let Ok(place) = usize::try_from(place) else { return Ok(None) };
-        Ok(match data {
+        let number = |e: &IrExpr| self.env.resolve(&e.as_affine()?).as_constant();
+        // an index that is out of bounds stands behind a guard that does not hold
+        let place = var.row_major_place(access.index.iter().map(number))?;
+        match data {
             TableData::Real(values) => {
                 values.get(place).map(|v| Value::Real(Expr::Real(v.0, var.ty), var.ty))
             }
             TableData::Int(values) => values.get(place).map(|v| Value::Affine(Affine::constant(*v))),
-        })
+        }
     }
 
     /// Where an element lies.

@@ -46,12 +46,10 @@ pub struct StraightCells {
 ///
 /// # Rewrite
 /// ```text
-/// for q in 0..2                            =>   for q in 0..2 {unroll}
-///   for j in 0..3                                 for j in 0..3 {unroll}
-///     u_q += phi[q, j]*u_cell_tile[j]               u_q += phi[q, j]*u_cell_tile[j] if phi[q, j] != 0.0
+/// for q in 0..2                 =>   for q in 0..2 {unroll}
+///   for j in 0..3                      for j in 0..3 {unroll}
+///     u_q += phi[q, j]*u[j]              u_q += phi[q, j]*u[j] if phi[q, j] != 0.0
 /// ```
-/// In CUDA, an entry is a literal: 3-D P4 Laplace takes 0.69 ms so, and 1.2 ms with entries as
-/// operands in constant memory (1,053,696 cells, H200, 2026-11-23).
 ///
 /// # Errors
 /// As [`staged_cells`]; code generation refuses loops that are too long to be written out.

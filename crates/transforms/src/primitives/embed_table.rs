@@ -128,15 +128,8 @@ impl Primitive for EmbedTable {
 
 /// The value at a constant index.
 fn literal(table: &Variable, data: &TableData, access: &Access, single: bool) -> Option<Expr> {
-    let mut at = 0_i64;
-    for (e, extent) in access.index.iter().zip(&table.shape) {
-        let (k, n) = (e.as_affine()?.as_constant()?, extent.as_constant()?);
-        if !(0..n).contains(&k) {
-            return None; // a mistake of the program, which stays as it is
-        }
-        at = at.checked_mul(n)?.checked_add(k)?;
-    }
-    let at = usize::try_from(at).ok()?;
+    // an index that is out of bounds is a mistake of the program, which stays as it is
+    let at = table.row_major_place(access.index.iter().map(|e| e.as_affine()?.as_constant()))?;
     match data {
         TableData::Int(values) => values.get(at).map(|v| Expr::Int(*v)),
         TableData::Real(values) => {

@@ -1,0 +1,278 @@
+//! Which mapping is the default of what, and where it comes from.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+use crate::tuning::{CaseMesh, FormCase};
+use purlin_autotune::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
+use purlin_forms::element::CellShape;
+use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test};
+use purlin_forms::lowering::{
+    LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated, tabulate,
+};
+use purlin_forms::quadrature::QuadratureScheme;
+use purlin_kernels::Operator;
+
+fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
+    DeviceInfo {
+        name: name.into(),
+        backend,
+        index: 0,
+        driver: String::new(),
+        compute_units: 132,
+        max_work_group_size: 1024,
+        max_work_item_sizes: [1024, 1024, 64],
+        max_grid: [1 << 30; 3],
+        local_mem_bytes: 232_448,
+        private_mem_bytes: None,
+        global_mem_bytes: 1 << 37,
+        fp64: true,
+        int64_atomics: true,
+        clock_mhz: 1980,
+        arch: arch.into(),
+    }
+}
+
+fn lowered(operator: Operator, dim: usize, degree: usize, scheme: QuadratureScheme) -> FormCase {
+    let options = LoweringOptions::new(operator.kernel_name(dim, degree)).with_scheme(scheme);
+    let lowered = lower(&operator.form(dim, degree).unwrap(), &options).unwrap();
+    FormCase::new(operator.action_name(dim, degree), lowered, CaseMesh::Unit(2)).unwrap()
+}
+
+fn record(case: &FormCase, name: &str, parameters: Mapping, median_s: f64) -> Record {
+    let measurement = Measurement {
+        kernel: String::new(),
+        errors: Errors { small: 0.0, measured: 0.0 },
+        runs: 15,
+        median_s,
+        min_s: median_s,
+        max_s: median_s,
+        cut_short: false,
+        resources: None,
+    };
+    let device = DeviceModel {
+        name: name.into(),
+        description: String::new(),
+        clock_mhz: 0,
+        dram_bytes_per_s: 1.0,
+        local_bytes_per_s: None,
+        fp64_flops_per_s: 1.0,
+        source: String::new(),
+        occupancy: None,
+    };
+    Record {
+        version: RECORD_VERSION,
+        workload: Workload { ..case.workload.clone() },
+        device,
+        parameters,
+        rank: None,
+        predicted_s: None,
+        outcome: Outcome::Measured(measurement),
+        seed: 0,
+        unix_s: 0,
+    }
+}
+
+fn imported(form: &Form, matrix: MatrixResult) -> LoweredKernel {
+    let tabulated = tabulate(form, &LoweringOptions::new("mine")).unwrap();
+    let options = TabulatedOptions { matrix, ..TabulatedOptions::default() };
+    lower_tabulated(&tabulated, &options).unwrap().remove(0)
+}
+
+/// A form without the name of an operator has the mapping of the operator of its sizes; one far
+/// from all has what suits most, and one without a cell program the group that suits those.
+#[test]
+fn forms_of_known_sizes_share_the_mapping() {
+    let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
+    let space = FunctionSpace::scalar(CellShape::Tetrahedron, 4);
+    let (u, v) = (coefficient("w", &space), test(&space));
+    let form = (1 + &u) * inner(grad(&u), grad(&v)) * dx().with_degree(6);
+    let lowered = imported(&form, MatrixResult::Cells);
+    let sought = Sought { case: None, dim: 3 };
+    let found = known(&lowered, sought, &card, &[]);
+    let case = "laplace.3D.P4".to_owned();
+    assert_eq!(found[0].source, Source::Similar { device: "NVIDIA H200", case });
+    assert_eq!(
+        found[0].source.to_string(),
+        "the best on an NVIDIA H200 for `laplace.3D.P4`, whose sizes are nearest"
+    );
+    let names: Vec<String> = found.iter().map(|k| k.mapping.to_string()).collect();
+    let tiles = "32x4 work-items, 23 points, tiles 23x35 and 35x23, staged";
+    assert_eq!(names, [tiles, "straight cells, 64 a group", "single cell, 32 a group"]);
+    for known in &found {
+        transform(&lowered, &known.mapping).unwrap();
+    }
+    // many more functions than any operator has
+    let spaces = FunctionSpace::vector(CellShape::Triangle, 1);
+    let many = (0..8).map(|k| coefficient(format!("c{k}"), &spaces));
+    let product = many.map(|c| inner(grad(&c), grad(&c))).reduce(|a, b| a * b).unwrap();
+    let form = product * test(&FunctionSpace::scalar(CellShape::Triangle, 1)) * dx().with_degree(1);
+    let lowered = imported(&form, MatrixResult::Cells);
+    let found = known(&lowered, Sought { case: None, dim: 2 }, &card, &[]);
+    let straight = Mapping::StraightCells { cells: 64 };
+    assert_eq!(found[0], Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
+}
+
+/// A kernel of another card, or of none.
+#[test]
+fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
+    let text = include_str!("../../../crates/forms/tests/tabulated/laplace_matrix.json");
+    let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+    let sought = Sought { case: None, dim: 3 };
+    let first = |device| known(&lowered, sought, &device, &[]).swap_remove(0);
+    let card = first(device("NVIDIA H200", Backend::Cuda, "sm_90"));
+    let group = Mapping::ConstantCells { cells: 128 };
+    assert_eq!(card, Known { mapping: group, source: Source::Usual("NVIDIA H200") });
+    let host = device("a processor", Backend::C, "x86_64");
+    let on_host = |lowered: &LoweredKernel| {
+        let attempt = |k: &Known| mapped(lowered, &k.mapping, &host, &Options::default());
+        super::first(known(lowered, sought, &host, &[]), attempt).unwrap().0
+    };
+    assert_eq!(on_host(&lowered), Known { mapping: LANES.with_modes(), source: Source::Modes });
+    let functional = include_str!("../../../crates/forms/tests/tabulated/energy.json");
+    let functional = purlin_forms::import::from_json(functional).unwrap().kernels.remove(0);
+    assert_eq!(on_host(&functional), Known { mapping: LANES, source: Source::Lanes });
+    // and whatever the device: this one has no local memory
+    let small = DeviceInfo { local_mem_bytes: 0, ..device("a card", Backend::Cuda, "sm_80") };
+    let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+    let form = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
+    let lowered = imported(&form, MatrixResult::Cells);
+    let staged = Mapping::StagedCells { cells: 32, constant_tables: false };
+    let refused = mapped(&lowered, &staged, &small, &Options::default()).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "generate: staged cells, 32 a group: found 0 bytes of local memory on the device, needed 3568"
+    );
+}
+
+#[test]
+fn functionals_are_summed_in_groups() {
+    let text = include_str!("../../../crates/forms/tests/tabulated/energy.json");
+    let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+    let sought = Sought { case: None, dim: 2 };
+    let card = device("another card", Backend::Cuda, "sm_80");
+    let attempt = |k: &Known| mapped(&lowered, &k.mapping, &card, &Options::default());
+    let (chosen, _) = super::first(known(&lowered, sought, &card, &[]), attempt).unwrap();
+    let mapping = Mapping::SummedCells { cells: 128, constant_tables: true };
+    assert_eq!(chosen, Known { mapping, source: Source::Sums });
+    let host = device("a processor", Backend::C, "x86_64");
+    assert!(known(&lowered, sought, &host, &[]).iter().all(|k| k.source != Source::Sums));
+}
+
+/// What takes fewer products over modes is summed over them, on cards and on processors; what takes
+/// as many has no weights over modes, which is enough for a processor.
+#[test]
+fn forms_with_fewer_modes_than_points_have_modes() {
+    let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
+    let host = device("a processor", Backend::C, "x86_64");
+    let text = include_str!("../../../crates/forms/tests/tabulated/curl_curl.json");
+    let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+    let sought = Sought { case: None, dim: 3 };
+    let found = known(&lowered, sought, &card, &[]).swap_remove(0);
+    let straight = Mapping::StraightCells { cells: 64 }.with_modes();
+    assert_eq!(found, Known { mapping: straight, source: Source::Usual("NVIDIA H200") });
+    transform(&lowered, &found.mapping).unwrap();
+    let on_host = Known { mapping: LANES.with_modes(), source: Source::Modes };
+    assert_eq!(known(&lowered, sought, &host, &[])[0], on_host);
+    // four points and four modes
+    let space = FunctionSpace::scalar(CellShape::Tetrahedron, 1);
+    let mass = imported(&(coefficient("u", &space) * test(&space) * dx()), MatrixResult::Cells);
+    assert!(with_fewer_modes(&mass).is_none());
+    assert_eq!(known(&mass, sought, &host, &[])[0], on_host);
+}
+
+/// Sums of squares and cubes are taken axis by axis: on a card by the work-items of a cell.
+#[test]
+fn squares_and_cubes_are_factorised() {
+    for (cell, degree, cells) in [(CellShape::Hexahedron, 2, 8), (CellShape::Quadrilateral, 1, 32)] {
+        let space = FunctionSpace::scalar(cell, degree);
+        let form = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
+        let lowered = imported(&form, MatrixResult::Cells);
+        let sought = Sought { case: None, dim: cell.dim() };
+        let found = |device: &DeviceInfo| {
+            let attempt = |k: &Known| mapped(&lowered, &k.mapping, device, &Options::default());
+            super::super::known::first(known(&lowered, sought, device, &[]), attempt).unwrap().0
+        };
+        let factorised = |mapping| Known { mapping, source: Source::Factorised };
+        let card = found(&device("NVIDIA H200", Backend::Cuda, "sm_90"));
+        assert_eq!(card, factorised(Mapping::FactorisedPlanes { cells }));
+        assert_eq!(found(&device("a processor", Backend::C, "x86_64")), factorised(FACTORISED));
+    }
+}
+
+/// Every shipped mapping can be applied to the kernel that it is for, with either quadrature
+/// scheme.
+#[test]
+fn what_is_shipped_can_be_applied() {
+    let card = device("NVIDIA H100 80GB HBM3", Backend::Cuda, "sm_90");
+    let lines = || SHIPPED[0].2.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(' '));
+    let mut shipped = 0;
+    for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
+        for degree in 1..=if dim == 2 { 8 } else { 6 } {
+            let case = operator.action_name(dim, degree);
+            let of_case = lines().filter(|(name, _)| *name == case);
+            let mappings: Vec<Mapping> =
+                of_case.map(|(_, mapping)| serde_json::from_str(mapping).unwrap()).collect();
+            // one with modes has one over points behind it
+            let modes: Vec<bool> = mappings.iter().map(|m| matches!(m, Mapping::Modes { .. })).collect();
+            assert!([&[false][..], &[true, false]].contains(&&modes[..]), "{case}");
+            shipped += mappings.len();
+            for scheme in [QuadratureScheme::XiaoGimbutas, QuadratureScheme::Default] {
+                if degree > 3 {
+                    continue;
+                }
+                let lowered = lowered(operator, dim, degree, scheme);
+                let kernel = &lowered.lowered.kernel;
+                let known = known(kernel, Sought { case: Some(&case), dim }, &card, &[]);
+                assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
+                assert_eq!(known[0].mapping, mappings[0], "{case}");
+                for mapping in &mappings {
+                    transform(kernel, mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+                }
+            }
+        }
+    }
+    assert_eq!(lines().count(), shipped);
+}
+
+#[test]
+fn what_was_tuned_here_comes_first() {
+    let lowered = lowered(Operator::Laplace, 3, 1, QuadratureScheme::Default);
+    let (kernel, name) = (&lowered.lowered.kernel, lowered.workload.case.clone());
+    let host = device("a processor", Backend::C, "x86_64");
+    let sought = Sought { case: Some(&name), dim: 3 };
+    let of = |records: &[Record]| known(kernel, sought, &host, records).swap_remove(0);
+    assert_eq!(of(&[]), Known { mapping: LANES.with_modes(), source: Source::Modes });
+    let cells = |cells| Mapping::SingleCell { cells };
+    let slow = record(&lowered, "a processor", cells(8), 2.0);
+    let fast = record(&lowered, "a processor", cells(16), 1.0);
+    let elsewhere = record(&lowered, "another one", cells(64), 0.5);
+    let mut coarser = record(&lowered, "a processor", cells(4), 0.1);
+    coarser.workload.kernel = "another rule".into();
+    assert_eq!(of(std::slice::from_ref(&coarser)), Known { mapping: cells(4), source: Source::SameCase });
+    // the record of a file's kernel has its parameters behind the hash
+    let mut of_file = record(&lowered, "a processor", cells(32), 0.9);
+    of_file.workload.kernel.push_str(" n_cells=8");
+    let tuned = Known { mapping: cells(32), source: Source::Tuned { median_s: 0.9 } };
+    assert_eq!(of(&[fast.clone(), of_file]), tuned);
+    let found = of(&[slow, elsewhere, coarser, fast]);
+    assert_eq!(found, Known { mapping: cells(16), source: Source::Tuned { median_s: 1.0 } });
+}
+
+/// A candidate that is the default comes to the front; one that is none of them is added there.
+#[test]
+fn the_default_is_tried_first() {
+    let device = purlin_runtime::open("c").unwrap();
+    let form = Operator::Mass.form(2, 1).unwrap();
+    let form = lower(&form, &LoweringOptions::new("mass")).unwrap();
+    let sought = Sought { case: Some("mass.2D.P1"), dim: 2 };
+    let first = |candidates: &[&Candidate]| {
+        let candidates = candidates.iter().copied().cloned().collect();
+        default_first(candidates, &form, sought, &*device)
+    };
+    let (single, default) =
+        (Candidate::unranked(Mapping::SINGLE_CELL), Candidate::unranked(LANES.with_modes()));
+    assert_eq!(first(&[&single]), [default.clone(), single.clone()]);
+    let ranked = Candidate { rank: Some(3), ..default };
+    let other = Candidate::unranked(Mapping::ConstantCells { cells: 32 });
+    assert_eq!(first(&[&single, &other, &ranked]), [ranked, single, other]);
+}
