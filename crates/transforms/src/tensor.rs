@@ -29,6 +29,31 @@ pub(crate) struct Digits<'a> {
     pub(crate) values: &'a [f64],
 }
 
+/// A table that factors may be.
+pub(crate) struct Matrix<'a> {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) values: &'a [f64],
+}
+
+/// Whether factors differ by rounding only: their entries are quotients, each rounded a few times.
+fn near(a: &[f64], b: &[f64]) -> bool {
+    let largest = a.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 16.0 * f64::EPSILON * largest)
+}
+
+/// The sum that all rows of a matrix have, or else all columns, unless it is nearly zero.
+fn common_sum(values: &[f64], shape: &[usize]) -> Option<f64> {
+    let [rows, columns] = *shape else { return None };
+    let by_row = values.chunks(columns).map(|row| row.iter().sum::<f64>()).collect::<Vec<_>>();
+    let column = |j: usize| (0..rows).map(|i| values[i * columns + j]).sum::<f64>();
+    let by_column = (0..columns).map(column).collect::<Vec<_>>();
+    [by_row, by_column].into_iter().find_map(|sums| {
+        let first = *sums.first()?;
+        let same = sums.iter().all(|sum| (sum - first).abs() <= 1e-12 * first.abs());
+        (same && first.abs() > 1e-6).then_some(first)
+    })
+}
+
 impl Digits<'_> {
     /// Number of factors.
     fn factors(&self) -> usize {
@@ -67,15 +92,16 @@ impl Digits<'_> {
     }
 
     /// The factors, if every entry is their product up to [`TOLERANCE`]. Equal factors are equal
-    /// bit by bit.
+    /// bit by bit, and those that are `known` tables but for rounding are these.
     ///
     /// Formula: with `m` the largest entry and `e` its index, let `g_k(i) = T(e with i as part
-    /// k)/m`. If `T` is a product of factors, it is `m g_0 g_1 …`. The first factor has `m`, unless
-    /// all are equal: then each has its root.
+    /// k)/m`. If `T` is a product of factors, it is `m g_0 g_1 …`. A factor whose rows, or columns,
+    /// have one sum gets the sum 1, as values of functions that add up to 1. What is left of `m` goes
+    /// to the first factor that has none; to all alike if they are equal.
     ///
     /// # Errors
     /// The entry that is furthest from the product; `None` for a table of zeros.
-    pub(crate) fn separate(&self) -> Result<Vec<Vec<f64>>, Option<Deviation>> {
+    pub(crate) fn separate(&self, known: &[Matrix<'_>]) -> Result<Vec<Vec<f64>>, Option<Deviation>> {
         let larger = |a: &usize, b: &usize| self.values[*a].abs().total_cmp(&self.values[*b].abs());
         let largest = (0..self.values.len()).rev().max_by(larger).ok_or(None)?;
         let scale = self.values[largest];
@@ -86,7 +112,6 @@ impl Digits<'_> {
         let home = self.parts(largest);
         let mut factors: Vec<Vec<f64>> =
             (0..count).map(|k| vec![0.0; self.shape(k).iter().product()]).collect();
-        let mut first = factors[0].clone();
         for (at, value) in self.values.iter().enumerate() {
             let parts = self.parts(at);
             let mut elsewhere = (0..count).filter(|k| parts[*k] != home[*k]);
@@ -94,31 +119,56 @@ impl Digits<'_> {
             for k in (0..count).filter(|k| none && moved.is_none_or(|m| m == *k)) {
                 factors[k][parts[k]] = value / scale;
             }
-            if none && moved.is_none_or(|m| m == 0) {
-                first[parts[0]] = *value;
-            }
         }
-        self.share(&mut factors);
-        if factors.iter().all(|f| *f == factors[0]) && (scale > 0.0 || count % 2 == 1) {
-            let root = scale.abs().powf(1.0 / count as f64).copysign(scale);
-            factors.iter_mut().flatten().for_each(|value| *value *= root);
-        } else {
-            factors[0] = first;
+        self.scale(&mut factors, scale);
+        let mut shared = factors.clone();
+        self.share(&mut shared, known);
+        if self.check(&shared, scale.abs()).is_ok() {
+            return Ok(shared);
         }
+        self.share(&mut factors, &[]);
         self.check(&factors, scale.abs())?;
         Ok(factors)
     }
 
-    /// Makes factors equal that have the same sizes and differ by rounding only.
-    fn share(&self, factors: &mut [Vec<f64>]) {
-        for k in 1..factors.len() {
+    /// Gives factors, whose largest entries are 1, the scale of the table.
+    fn scale(&self, factors: &mut [Vec<f64>], scale: f64) {
+        let times = |factor: &mut Vec<f64>, by: f64| factor.iter_mut().for_each(|value| *value *= by);
+        let mut rest = scale;
+        let mut free = None;
+        for (k, factor) in factors.iter_mut().enumerate() {
+            match common_sum(factor, &self.shape(k)) {
+                Some(sum) => {
+                    factor.iter_mut().for_each(|value| *value /= sum);
+                    rest *= sum;
+                }
+                None => free = free.or(Some(k)),
+            }
+        }
+        let alike = factors.iter().all(|f| near(f, &factors[0]));
+        match free {
+            Some(k) if !alike || (scale < 0.0 && factors.len().is_multiple_of(2)) => {
+                times(&mut factors[k], rest);
+            }
+            // what rounding left over
+            _ if (rest - 1.0).abs() <= 16.0 * f64::EPSILON => {}
+            _ => {
+                let root = rest.abs().powf(1.0 / factors.len() as f64).copysign(rest);
+                factors.iter_mut().for_each(|factor| times(factor, root));
+            }
+        }
+    }
+
+    /// Makes factors equal that have the same sizes and differ by rounding only, from each other or
+    /// from a known table.
+    fn share(&self, factors: &mut [Vec<f64>], known: &[Matrix<'_>]) {
+        for k in 0..factors.len() {
             let (before, after) = factors.split_at_mut(k);
-            let same_sizes = |j: usize| self.shape(j) == self.shape(k);
-            // quotients of entries that are rounded once for each factor
-            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 8.0 * f64::EPSILON;
-            let alike = |f: &[f64]| f.iter().zip(&after[0]).all(near);
-            let first = before.iter().enumerate().find(|(j, f)| same_sizes(*j) && alike(f));
-            if let Some(same) = first.map(|(_, f)| f.clone()) {
+            let shape = self.shape(k);
+            let of_known = known.iter().filter(|m| m.shape == shape).map(|m| m.values);
+            let of_table = before.iter().enumerate().filter(|(j, _)| self.shape(*j) == shape);
+            let mut candidates = of_known.chain(of_table.map(|(_, f)| f.as_slice()));
+            if let Some(same) = candidates.find(|f| near(f, &after[0])).map(<[f64]>::to_vec) {
                 after[0] = same;
             }
         }
@@ -156,7 +206,7 @@ mod tests {
         let at = |q: usize, j: usize| a[2 * (q / 3) + j / 2] * a[2 * (q % 3) + j % 2];
         let values: Vec<f64> = (0..36).map(|n| at(n / 4, n % 4)).collect();
         let factors =
-            Digits { axes: &axes([&[3, 3], &[2, 2]]), values: &values }.separate().expect("a product");
+            Digits { axes: &axes([&[3, 3], &[2, 2]]), values: &values }.separate(&[]).expect("a product");
         assert_eq!(factors[0], factors[1]);
         let close = factors[0].iter().zip(a).all(|(f, a)| (f - a).abs() < 1e-15);
         assert!(close, "{factors:?}");
@@ -168,17 +218,44 @@ mod tests {
         let at = |q: usize, j: usize| a[2 * (q / 3) + j % 2] * a[2 * (q % 3) + j / 2];
         let values: Vec<f64> = (0..36).map(|n| at(n / 4, n % 4)).collect();
         let mut axes = axes([&[3, 3], &[2, 2]]);
-        assert!(Digits { axes: &axes, values: &values }.separate().is_err());
+        assert!(Digits { axes: &axes, values: &values }.separate(&[]).is_err());
         axes[1].reverse();
-        let factors = Digits { axes: &axes, values: &values }.separate().expect("a product");
+        let factors = Digits { axes: &axes, values: &values }.separate(&[]).expect("a product");
         assert_eq!(factors[0], factors[1]);
+    }
+
+    /// Values of functions that add up to 1, and their slopes: every table has the same factors.
+    #[test]
+    fn values_and_slopes_have_the_matrices_of_an_axis() {
+        let (a, d) = ([0.9, 0.1, 0.4, 0.6, 0.2, 0.8], [-3.0, 3.0, -1.0, 1.0, 0.7, -0.7]);
+        let table = |first: [f64; 6], second: [f64; 6]| -> Vec<f64> {
+            let at = |q: usize, j: usize| first[2 * (q / 3) + j / 2] * second[2 * (q % 3) + j % 2];
+            (0..36).map(|n| at(n / 4, n % 4)).collect()
+        };
+        let axes = axes([&[3, 3], &[2, 2]]);
+        let factors = |values: &[f64], known: &[Matrix<'_>]| {
+            Digits { axes: &axes, values }.separate(known).expect("a product")
+        };
+        let close = |f: &[f64], g: [f64; 6]| f.iter().zip(g).all(|(f, g)| (f - g).abs() < 4e-15);
+        let values = factors(&table(a, a), &[]);
+        assert!(close(&values[0], a) && values[0] == values[1], "{values:?}");
+        let known = [Matrix { shape: vec![3, 2], values: &values[0] }];
+        for (first, second, of_values) in [(d, a, 1), (a, d, 0)] {
+            let slopes = factors(&table(first, second), &known);
+            assert_eq!(slopes[of_values], values[0]);
+            assert!(close(&slopes[1 - of_values], d), "{slopes:?}");
+        }
+        // one that is apart by more than rounding is another table
+        let other = [0.9 + 1e-13, 0.1 - 1e-13, 0.4, 0.6, 0.2, 0.8];
+        let known = [Matrix { shape: vec![3, 2], values: &other }];
+        assert_ne!(factors(&table(a, a), &known)[0], other);
     }
 
     #[test]
     fn factors_of_different_sizes_and_signs() {
         let (a, b) = ([-2.0, 1.0], [3.0, 0.5, -1.0]);
         let values: Vec<f64> = (0..6).map(|n| a[n / 3] * b[n % 3]).collect();
-        let factors = Digits { axes: &axes([&[2, 3]]), values: &values }.separate().expect("a product");
+        let factors = Digits { axes: &axes([&[2, 3]]), values: &values }.separate(&[]).expect("a product");
         let product = |n: usize| factors[0][n / 3] * factors[1][n % 3];
         assert!((0..6).all(|n| (product(n) - values[n]).abs() < 1e-14), "{factors:?}");
     }
@@ -186,10 +263,10 @@ mod tests {
     #[test]
     fn an_entry_that_is_no_product_is_named() {
         let axes = axes([&[2, 2]]);
-        let found = Digits { axes: &axes, values: &[4.0, 2.0, 2.0, 3.0] }.separate();
+        let found = Digits { axes: &axes, values: &[4.0, 2.0, 2.0, 3.0] }.separate(&[]);
         let deviation = found.expect_err("no product").expect("an entry");
         assert_eq!((deviation.index, deviation.value), (vec![3], 3.0));
         assert!((deviation.product - 1.0).abs() < 1e-15);
-        assert_eq!(Digits { axes: &axes, values: &[0.0; 4] }.separate(), Err(None));
+        assert_eq!(Digits { axes: &axes, values: &[0.0; 4] }.separate(&[]), Err(None));
     }
 }

@@ -8,10 +8,11 @@ use crate::proofs::elements::map_loads;
 use crate::proofs::extent::parametric_extent;
 use crate::refusal::Refusal;
 use crate::schedule::Array;
-use crate::tensor::{Deviation, Digit, Digits, TOLERANCE};
+use crate::tensor::{Deviation, Digit, Digits, Matrix, TOLERANCE};
 use purlin_analysis::Analysis;
 use purlin_ir::{
-    Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
+    Access, AddressSpace, Affine, Atom, BinaryOp, Expr, InameId, Kernel, Layout, ScalarType, TableData,
+    VarId, VarKind, Variable,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,8 @@ use std::fmt;
 /// Every axis has digits, outermost first: with the sizes `[3, 2]`, index `i` has the digits
 /// `floor_div(i, 2)` and `i mod 2`. Factor `k` has the digits `k` of all axes as its indices, or
 /// those that `factors` gives it.
-/// Factors that are equal are one table. A digit that is known from the bounds of the loops is
+/// Factors that are equal are one table; one that is a matrix of the kernel but for rounding is that
+/// one. A digit that is known from the bounds of the loops is
 /// written as such: split the loops by the same sizes first. The table goes when nothing mentions
 /// it (`remove_unused_vars`).
 ///
@@ -107,14 +109,22 @@ const PRODUCT: Obligation = Obligation::new(
 const NO_REDUCED_INDEX: Obligation =
     Obligation::new("factor_table.no_reduced_index", "no index of a load of the table holds a reduction");
 
+/// Where a factor is.
+enum Factor {
+    /// A table that the kernel has.
+    Known(VarId),
+    /// One of the new tables.
+    New(usize),
+}
+
 /// A table that is a product.
 pub struct TensorProduct {
     var: VarId,
     axes: Vec<Vec<Digit>>,
     /// Tables that are new.
     tables: Vec<Variable>,
-    /// For each factor, which of them it is.
-    factors: Vec<usize>,
+    /// The factors, in their order.
+    factors: Vec<Factor>,
     /// Smallest and largest values of the loops, where they are constants.
     ranges: BTreeMap<InameId, (i64, i64)>,
 }
@@ -140,14 +150,22 @@ impl Primitive for FactorTable {
         self.check_indices(kernel, var)?;
         let values: Vec<f64> = values.iter().map(|v| v.0).collect();
         let digits = Digits { axes: &axes, values: &values };
-        let found = digits.separate().map_err(|deviation| self.no_product(deviation))?;
+        let before = matrices_of_reals(kernel, table.space);
+        let known: Vec<Matrix<'_>> =
+            before.iter().map(|(_, shape, values)| Matrix { shape: shape.clone(), values }).collect();
+        let found = digits.separate(&known).map_err(|deviation| self.no_product(deviation))?;
         let (mut tables, mut factors) = (Vec::<Variable>::new(), Vec::new());
         let mut kept: Vec<(usize, &Vec<f64>)> = Vec::new();
         for (k, values) in found.iter().enumerate() {
-            let shape: Vec<Affine> =
-                digits.shape(k).into_iter().map(|n| Affine::constant(n as i64)).collect();
+            let sizes = digits.shape(k);
+            let is_known = |(_, shape, known): &&(_, Vec<usize>, _)| *shape == sizes && known == values;
+            if let Some((known, _, _)) = before.iter().find(is_known) {
+                factors.push(Factor::Known(*known));
+                continue;
+            }
+            let shape: Vec<Affine> = sizes.into_iter().map(|n| Affine::constant(n as i64)).collect();
             let same = kept.iter().find(|(at, v)| *v == values && tables[*at].shape == shape);
-            factors.push(match same {
+            factors.push(Factor::New(match same {
                 Some((at, _)) => *at,
                 None => {
                     let name = self.name(k, count)?;
@@ -160,7 +178,7 @@ impl Primitive for FactorTable {
                     tables.push(Variable::new(name, ScalarType::F64, kind, shape, table.space));
                     tables.len() - 1
                 }
-            });
+            }));
         }
         let ranges = constant_ranges(analysis)?;
         Ok(TensorProduct { var, axes, tables, factors, ranges })
@@ -171,12 +189,16 @@ impl Primitive for FactorTable {
         let product = |access: Access| {
             let digits: Vec<Vec<Expr>> =
                 access.index.iter().zip(&self.sizes).map(|(e, sizes)| proof.digits(e, sizes)).collect();
-            let factor = |(k, at): (usize, &usize)| {
+            let factor = |(k, at): (usize, &Factor)| {
                 let of_factor = |(axis, digits): (&Vec<Digit>, &Vec<Expr>)| {
                     let place = axis.iter().position(|d| d.factor == k).unwrap_or_default();
                     digits[place].clone()
                 };
-                Expr::load(tables[*at], proof.axes.iter().zip(&digits).map(of_factor))
+                let table = match at {
+                    Factor::Known(var) => *var,
+                    Factor::New(at) => tables[*at],
+                };
+                Expr::load(table, proof.axes.iter().zip(&digits).map(of_factor))
             };
             proof.factors.iter().enumerate().map(factor).reduce(|a, b| a * b).unwrap_or(Expr::Load(access))
         };
@@ -336,6 +358,18 @@ impl TensorProduct {
             Some((low.checked_add(c.checked_mul(min)?)?, high.checked_add(c.checked_mul(max)?)?))
         })
     }
+}
+
+/// The matrices of type `f64` in an address space, which factors may be: their shapes and values.
+fn matrices_of_reals(kernel: &Kernel, space: AddressSpace) -> Vec<(VarId, Vec<usize>, Vec<f64>)> {
+    let matrices = kernel.vars.iter().filter_map(|(id, var)| {
+        let VarKind::Table(TableData::Real(values)) = &var.kind else { return None };
+        let extent = |e: &Affine| usize::try_from(e.as_constant()?).ok();
+        let shape: Vec<usize> = var.shape.iter().map(extent).collect::<Option<_>>()?;
+        let fits = var.ty == ScalarType::F64 && var.space == space && shape.len() == 2;
+        (fits && var.layout == Layout::default()).then(|| (id, shape, values.iter().map(|v| v.0).collect()))
+    });
+    matrices.collect()
 }
 
 /// Smallest and largest values of the loops, where constants bound them.
