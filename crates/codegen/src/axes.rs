@@ -319,7 +319,7 @@ pub(crate) fn is_replicated(kernel: &Kernel, insn: InsnId, group: bool) -> bool 
     match kernel.vars[kernel.insns[insn].lhs.var].space {
         AddressSpace::Private => true,
         AddressSpace::Local | AddressSpace::SubGroup => group,
-        AddressSpace::Global | AddressSpace::Constant => false,
+        AddressSpace::Global | AddressSpace::Constant | AddressSpace::Literal => false,
     }
 }
 

@@ -239,7 +239,7 @@ fn parameters(
         let buffer = match &var.kind {
             VarKind::Temporary if var.space == AddressSpace::Global => Some(false),
             VarKind::Temporary => continue,
-            VarKind::Table(data) if var.space == AddressSpace::Constant => {
+            VarKind::Table(data) if var.space.is_of_tables() => {
                 constants.push(Constant { name, ty: var.ty, data: data.clone() });
                 continue;
             }

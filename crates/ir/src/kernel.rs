@@ -155,6 +155,8 @@ pub enum AddressSpace {
     Global,
     /// The whole launch, read-only, written into the source.
     Constant,
+    /// The same, with the entries whose indices are numbers in place of their loads.
+    Literal,
     /// One work-group.
     Local,
     /// One sub-group, of which every work-item holds the elements at its own index along `l.0`; the
@@ -166,17 +168,25 @@ pub enum AddressSpace {
 
 impl AddressSpace {
     /// Every address space.
-    pub const ALL: [Self; 5] = [Self::Global, Self::Constant, Self::Local, Self::SubGroup, Self::Private];
+    pub const ALL: [Self; 6] =
+        [Self::Global, Self::Constant, Self::Literal, Self::Local, Self::SubGroup, Self::Private];
 
     /// Name in the text format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Global => "global",
             Self::Constant => "constant",
+            Self::Literal => "literal",
             Self::Local => "local",
             Self::SubGroup => "subgroup",
             Self::Private => "private",
         }
+    }
+
+    /// Whether it holds tables and nothing else.
+    #[must_use]
+    pub fn is_of_tables(self) -> bool {
+        matches!(self, Self::Constant | Self::Literal)
     }
 }
 

@@ -286,8 +286,8 @@ impl Kernel {
             VarKind::Param => Ok(()),
             VarKind::Argument(Direction::In) if var.shape.is_empty() => Ok(()),
             VarKind::Argument(_) if var.space != AddressSpace::Global => space("arguments are global"),
-            VarKind::Temporary if var.space == AddressSpace::Constant => {
-                space("constant memory is for tables")
+            VarKind::Temporary if var.space.is_of_tables() => {
+                space("constant memory and literals are for tables")
             }
             VarKind::Argument(_) | VarKind::Temporary => Ok(()),
             VarKind::Table(_)
@@ -296,7 +296,7 @@ impl Kernel {
                     AddressSpace::Local | AddressSpace::SubGroup | AddressSpace::Private
                 ) =>
             {
-                space("tables are global or constant")
+                space("tables are global, constant or literal")
             }
             VarKind::Table(data) => {
                 let size = var.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?));

@@ -80,7 +80,7 @@ impl LaunchAxes {
                 Coordinate::Everywhere
             }
             (AddressSpace::Local | AddressSpace::SubGroup, Axis::Local(_))
-            | (AddressSpace::Global | AddressSpace::Constant, _) => Coordinate::Zero,
+            | (AddressSpace::Global | AddressSpace::Constant | AddressSpace::Literal, _) => Coordinate::Zero,
         }
     }
 }

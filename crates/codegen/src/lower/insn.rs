@@ -141,6 +141,7 @@ impl<'k> Lower<'k> {
                     }
                     space @ (purlin_ir::AddressSpace::Global
                     | purlin_ir::AddressSpace::Constant
+                    | purlin_ir::AddressSpace::Literal
                     | purlin_ir::AddressSpace::Local) => {
                         let local = space == purlin_ir::AddressSpace::Local;
                         Stmt::Atomic(Atomic { place, op, value, ty, local, origin: id })

@@ -68,12 +68,19 @@ impl<'k> Lower<'k> {
         })
     }
 
-    /// The value of an entry of a table in constant memory whose indices are numbers here, as in
-    /// loops that are written out.
+    /// The value of an entry of a table of literals whose indices are numbers here, as in loops that
+    /// are written out; or of the one entry of a table in constant memory.
     fn entry(&self, access: &Access) -> Option<Value> {
         let var = &self.kernel.vars[access.var];
         let VarKind::Table(data) = &var.kind else { return None };
-        if var.space != AddressSpace::Constant || var.layout != Layout::default() {
+        let literal = match var.space {
+            AddressSpace::Literal => true,
+            AddressSpace::Constant => data.len() == 1,
+            AddressSpace::Global | AddressSpace::Local | AddressSpace::SubGroup | AddressSpace::Private => {
+                false
+            }
+        };
+        if !literal || var.layout != Layout::default() {
             return None;
         }
         let number = |e: &IrExpr| self.env.resolve(&e.as_affine()?).as_constant();

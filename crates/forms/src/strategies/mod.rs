@@ -100,9 +100,14 @@ fn length(n: u64) -> i64 {
 
 /// Moves every table to constant memory.
 fn constant_tables(s: &mut Schedule, kernel: &Kernel) -> Result<(), TransformError> {
+    tables_to(s, kernel, AddressSpace::Constant)
+}
+
+/// Moves every table to an address space for tables.
+fn tables_to(s: &mut Schedule, kernel: &Kernel, space: AddressSpace) -> Result<(), TransformError> {
     let is_global = |v: &&Variable| matches!(v.kind, VarKind::Table(_)) && v.space == AddressSpace::Global;
     for table in kernel.vars.values().filter(is_global) {
-        s.apply(SetAddressSpace::new(&table.name, AddressSpace::Constant))?;
+        s.apply(SetAddressSpace::new(&table.name, space))?;
     }
     Ok(())
 }

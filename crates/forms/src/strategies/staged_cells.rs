@@ -4,7 +4,7 @@
 use super::blocks::gathers_first;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Flat, Staged, flat, roll_gathers, stage_results};
-use super::{StrategyError, applied, constant_tables, length};
+use super::{StrategyError, applied, constant_tables, length, tables_to};
 use crate::program::CellProgram;
 use purlin_ir::{AddressSpace, AxisTag, Kernel};
 use purlin_transforms::primitives::{MoveInsns, PrefetchArray, ReduceInTree, SkipZeroTerms};
@@ -62,7 +62,7 @@ pub fn straight_cells(
     staged.check()?;
     applied(kernel, |s| {
         let compute = stage(s, program, &staged)?;
-        constant_tables(s, kernel)?;
+        tables_to(s, kernel, AddressSpace::Literal)?;
         let loops = loops_in(s.kernel(), compute.name());
         // of tables whose entries are numbers in the code; others would be compared at run time
         if program.shares_tables {

@@ -83,7 +83,10 @@ impl Primitive for MakeAtomic {
             })?;
             let shared = match var.space {
                 AddressSpace::Global | AddressSpace::Local => true,
-                AddressSpace::Private | AddressSpace::SubGroup | AddressSpace::Constant => false,
+                AddressSpace::Private
+                | AddressSpace::SubGroup
+                | AddressSpace::Constant
+                | AddressSpace::Literal => false,
             };
             SHARED.require(shared, || {
                 format!(

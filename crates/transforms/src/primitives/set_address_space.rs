@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Moves a temporary to private, local or global memory or to the registers of sub-groups, or a
-/// table to global or constant memory.
+/// table to global or constant memory, or to literals.
 ///
 /// # Rewrite
 /// ```text
@@ -35,7 +35,7 @@ use std::fmt;
 pub struct SetAddressSpace {
     /// The variable.
     pub var: String,
-    /// `global`, `constant`, `local`, `subgroup` or `private`.
+    /// `global`, `constant`, `literal`, `local`, `subgroup` or `private`.
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::spaces")]
     pub space: AddressSpace,

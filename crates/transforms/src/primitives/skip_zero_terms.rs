@@ -19,7 +19,7 @@ use std::fmt;
 ///   s: y += w[j]*x[j]                 s: y += w[j]*x[j] if w[j] != 0.0
 /// table w = [0.5, 0.0, 2.0]         table w = [0.5, 0.0, 2.0]
 /// ```
-/// In a loop that is written out, with the table in constant memory, the condition is known: the
+/// In a loop that is written out, with a table of literals, the condition is known: the
 /// zero terms are gone, and the others have no condition.
 ///
 /// # Precondition

@@ -146,7 +146,7 @@ pub(crate) fn check_work_items(work_items: &[i64]) -> Result<(), Refusal> {
 pub(crate) fn memory(space: AddressSpace, what: &str) -> Result<AddressSpace, Refusal> {
     match space {
         AddressSpace::Global | AddressSpace::Local | AddressSpace::Private => Ok(space),
-        AddressSpace::Constant | AddressSpace::SubGroup => Err(Refusal::argument(
+        AddressSpace::Constant | AddressSpace::Literal | AddressSpace::SubGroup => Err(Refusal::argument(
             "space",
             format!("`{}` is no memory for a {what}", space.name()),
             "global, local or private",

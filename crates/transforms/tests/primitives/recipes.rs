@@ -175,7 +175,10 @@ fn schemas_list_the_values() {
     };
     assert_eq!(values("tag_iname", "tag"), r#"["sequential","vector","g.0","g.1","g.2","l.0","l.1","l.2"]"#);
     assert_eq!(values("reduce_in_tree", "tag"), r#"["l.0","l.1","l.2"]"#);
-    assert_eq!(values("set_address_space", "space"), r#"["global","constant","local","subgroup","private"]"#);
+    assert_eq!(
+        values("set_address_space", "space"),
+        r#"["global","constant","literal","local","subgroup","private"]"#
+    );
     assert_eq!(values("prefetch_array", "space"), r#"["global","local","private"]"#);
 }
 

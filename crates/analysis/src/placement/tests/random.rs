@@ -118,7 +118,9 @@ fn race(launch: &Launch, trace: &Trace) -> Option<String> {
             AddressSpace::Private => lost_value(launch, &events, &touches, true),
             AddressSpace::Local | AddressSpace::SubGroup => lost_value(launch, &events, &touches, false)
                 .or_else(|| unordered(launch, &events, &touches, *var)),
-            AddressSpace::Global | AddressSpace::Constant => unordered(launch, &events, &touches, *var),
+            AddressSpace::Global | AddressSpace::Constant | AddressSpace::Literal => {
+                unordered(launch, &events, &touches, *var)
+            }
         };
         if let Some((a, b)) = clash {
             let name =
