@@ -54,13 +54,16 @@ fn factorised_sums_compile() {
     let space = Operator::Laplace.space_on(CellShape::Hexahedron, 3);
     let form = Operator::Laplace.action_on(&space);
     let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace_q3")).unwrap();
-    let (kernel, _) = transform(&lowered.kernels()[0], &Mapping::FactorisedPlanes { cells: 4 }).unwrap();
-    let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
-    let cache = Cache::from_environment();
-    let object = nvrtc::compile_for("sm_90", "laplace_q3", &program.source, &cache).unwrap();
-    let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
-    println!("{resources}");
-    assert!(resources.to_string().contains(" 0 B spilled"), "{resources}");
+    let lines = |literal_tables| Mapping::FactorisedLines { cells: 5, literal_tables };
+    for mapping in [Mapping::FactorisedPlanes { cells: 4 }, lines(false), lines(true)] {
+        let (kernel, _) = transform(&lowered.kernels()[0], &mapping).unwrap();
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        let cache = Cache::from_environment();
+        let object = nvrtc::compile_for("sm_90", "laplace_q3", &program.source, &cache).unwrap();
+        let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+        println!("{mapping}: {resources}");
+        assert!(resources.to_string().contains(" 0 B spilled"), "{mapping}: {resources}");
+    }
 }
 
 /// Modes instead of points, of every linear operator, one cell a work-item and tiled.

@@ -14,7 +14,9 @@ use purlin::forms::lowering::{LoweringOptions, MeshForm};
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::forms::program::CellLoop;
-use purlin::forms::strategies::{FactorisedPlanes, factorised_planes, sum_factorise};
+use purlin::forms::strategies::{
+    FactorisedLines, FactorisedPlanes, factorised_lines, factorised_planes, sum_factorise,
+};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::{Kernel, text};
 use purlin::runtime::open;
@@ -247,13 +249,17 @@ fn work_items_share_cells() {
     for (p, q, dim) in [(2, 3, 2), (3, 4, 2), (2, 2, 3), (3, 4, 3)] {
         let before = mass(p, q, dim);
         let cells = CellLoop { cell: Loop::named("e"), commits: Vec::new() };
-        let (after, recipe) = factorised_planes(&before, &cells, &FactorisedPlanes { cells: 2 })
-            .unwrap_or_else(|e| panic!("{p} {q} {dim}: {e}"));
-        assert_eq!(recipe.apply(&before).as_ref(), Ok(&after));
-        let number = |k: u64| (k as f64).cos();
-        let values = |n: usize| (0..3 * n.pow(dim) as u64).map(number).collect::<Vec<f64>>();
-        let inputs = Memory::new().param("ne", 3).value("w", values(q)).value("u", values(p));
-        assert_shared(&before, &after, &inputs);
+        let lines =
+            |literal_tables| factorised_lines(&before, &cells, &FactorisedLines { cells: 2, literal_tables });
+        let planes = factorised_planes(&before, &cells, &FactorisedPlanes { cells: 2 });
+        for mapped in [planes, lines(false), lines(true)] {
+            let (after, recipe) = mapped.unwrap_or_else(|e| panic!("{p} {q} {dim}: {e}"));
+            assert_eq!(recipe.apply(&before).as_ref(), Ok(&after));
+            let number = |k: u64| (k as f64).cos();
+            let values = |n: usize| (0..3 * n.pow(dim) as u64).map(number).collect::<Vec<f64>>();
+            let inputs = Memory::new().param("ne", 3).value("w", values(q)).value("u", values(p));
+            assert_shared(&before, &after, &inputs);
+        }
     }
 }
 
@@ -299,10 +305,13 @@ fn the_strategy_factorises_forms() {
             let (after, _) = sum_factorise(before).unwrap_or_else(|e| panic!("{what}: {e}"));
             assert_same(before, &after, &memory);
             if name == "nonlinear" {
-                let mapping = Mapping::FactorisedPlanes { cells: 3 };
-                let (shared, _) =
-                    transform(&lowered.kernels()[0], &mapping).unwrap_or_else(|e| panic!("{what}: {e}"));
-                assert_shared(before, &shared, &memory);
+                let planes = Mapping::FactorisedPlanes { cells: 3 };
+                let lines = Mapping::FactorisedLines { cells: 3, literal_tables: false };
+                for mapping in [planes, lines] {
+                    let (shared, _) = transform(&lowered.kernels()[0], &mapping)
+                        .unwrap_or_else(|e| panic!("{what}, {mapping}: {e}"));
+                    assert_shared(before, &shared, &memory);
+                }
             }
             let flops = |kernel: &Kernel| statistics(kernel, memory.params()).unwrap().flops();
             let (was, is) = (flops(before), flops(&after));

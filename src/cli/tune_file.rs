@@ -306,6 +306,7 @@ fn finish(
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }
+        | Mapping::FactorisedLines { .. }
         | Mapping::Modes { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),

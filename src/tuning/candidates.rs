@@ -7,7 +7,9 @@ use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, table_products, tensor_dimension};
+use purlin_forms::strategies::{
+    MAX_KEPT, factored_quadrature, table_products, tensor_dimension, work_items_of_lines,
+};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
 use std::cmp::Ordering;
@@ -275,16 +277,25 @@ pub(super) const fn fits_constant_cache(table_bytes: u64) -> bool {
     table_bytes <= CONSTANT_CACHE_BYTES
 }
 
+/// Most work-items of a group that share lines; one cell may take more.
+const MAX_OF_LINES: u64 = 256;
+
 /// Sums axis by axis, for kernels with tables of tensor products.
 #[must_use]
 pub fn factorised(form: &impl CellKernel) -> Vec<Candidate> {
     if tensor_dimension(form.kernel()).is_none() {
         return Vec::new();
     }
-    let cells = [1, 2, 4, 8, 16, 32].map(|cells| Mapping::FactorisedCells { cells });
-    let planes = [1, 2, 4, 8].map(|cells| Mapping::FactorisedPlanes { cells });
-    let planes = planes.into_iter().filter(|_| !is_functional(form));
-    cells.into_iter().chain(planes).map(Candidate::unranked).collect()
+    let mut mappings = [1, 2, 4, 8, 16, 32].map(|cells| Mapping::FactorisedCells { cells }).to_vec();
+    if !is_functional(form) {
+        mappings.extend([1, 2, 4, 8].map(|cells| Mapping::FactorisedPlanes { cells }));
+        let items = work_items_of_lines(form.kernel()).unwrap_or(1);
+        let of_group = [1, 2, 3, 4, 5, 8, 16].into_iter().filter(|cells| cells * items <= MAX_OF_LINES);
+        let lines =
+            |cells| [false, true].map(|literal_tables| Mapping::FactorisedLines { cells, literal_tables });
+        mappings.extend(of_group.flat_map(lines));
+    }
+    mappings.into_iter().map(Candidate::unranked).collect()
 }
 
 /// At most `budget` staged tilings of an action with at most `local_bytes` of local memory.

@@ -22,7 +22,9 @@ use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Sta
 use purlin_codegen::{Options, Program, generate};
 use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
-use purlin_forms::strategies::{adds_to_numbers, tensor_dimension, work_items_of_planes};
+use purlin_forms::strategies::{
+    adds_to_numbers, tensor_dimension, work_items_of_lines, work_items_of_planes,
+};
 use purlin_forms::tiling::staged_tiling_sizes;
 use purlin_ir::Kernel;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
@@ -52,7 +54,12 @@ const LANES_OF_ANY: Mapping = Mapping::SingleCell { cells: 8 };
 const FACTORISED: Mapping = Mapping::FactorisedCells { cells: 8 };
 
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
-const PLANES_OF_A_GROUP: u64 = 128;
+const WORK_ITEMS_OF_CELLS: u64 = 128;
+
+/// Work-items of a cell whose lines of nine points make ptxas 13.0 take 188 registers where entries
+/// are operands of constant memory, and 156 where they are literals: four groups of an H200's
+/// multiprocessor instead of three (Laplace of Q7: 177 µs instead of 229, 2026-11-23).
+const NINE_POINTS: u64 = 81;
 
 /// Cells of a group for kernels without a cell program on a card: of 32, an H200 holds 1024
 /// work-items a multiprocessor, of 128 it holds 2048. The mixed Poisson action of RT2 and DG1 takes
@@ -172,9 +179,14 @@ pub fn known(
     }
     let factorable = tensor_dimension(form.kernel()).is_some_and(|dim| dim as usize == sought.dim);
     if device.backend == Backend::Cuda && factorable && !is_functional(form) {
-        let planes = work_items_of_planes(form.kernel()).map(|items| (PLANES_OF_A_GROUP / items).max(1));
-        let mapping = planes.map(|cells| Mapping::FactorisedPlanes { cells });
-        found.extend(mapping.map(|mapping| Known { mapping, source: Source::Factorised }));
+        let lines = work_items_of_lines(form.kernel()).map(|items| Mapping::FactorisedLines {
+            cells: cells_of_lines(items),
+            literal_tables: items == NINE_POINTS,
+        });
+        let planes = work_items_of_planes(form.kernel())
+            .map(|items| Mapping::FactorisedPlanes { cells: (WORK_ITEMS_OF_CELLS / items).max(1) });
+        let mappings = lines.into_iter().chain(planes);
+        found.extend(mappings.map(|mapping| Known { mapping, source: Source::Factorised }));
     }
     found.extend(shipped(form, sought, device));
     if device.backend != Backend::Cuda && factorable {
@@ -194,6 +206,19 @@ pub fn known(
 #[must_use]
 pub fn is_functional(form: &impl CellKernel) -> bool {
     form.cell_loop().is_ok_and(|cells| adds_to_numbers(form.kernel(), &cells))
+}
+
+/// Cells of a group in which `items` work-items share a cell: the fewest that leave the least part
+/// of the lanes of its sub-groups idle, with at most [`WORK_ITEMS_OF_CELLS`] work-items.
+///
+/// Of 22 forms on hexahedra on an H200 (2026-11-23) it is the best number for 15.
+fn cells_of_lines(items: u64) -> u64 {
+    let used = |cells: u64| {
+        let items = cells * items;
+        items as f64 / items.next_multiple_of(32) as f64
+    };
+    let better = |best, cells| if used(cells) > used(best) { cells } else { best };
+    (2..=WORK_ITEMS_OF_CELLS / items).fold(1, better)
 }
 
 /// What is shipped for the architecture of a card: for the operator, or else for the nearest one,

@@ -120,6 +120,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::SummedCells { .. }
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }
+        | Mapping::FactorisedLines { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::program::CellKernel;
 use crate::strategies::{
-    FactorisedCells, FactorisedPlanes, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError,
-    SummedCells, factored_quadrature, factorised_cells, factorised_planes, multi_level_tiling, point_tiles,
-    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
+    FactorisedCells, FactorisedLines, FactorisedPlanes, PointTiles, SingleCell, StagedCells, StraightCells,
+    StrategyError, SummedCells, factored_quadrature, factorised_cells, factorised_lines, factorised_planes,
+    multi_level_tiling, point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling,
+    straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -70,6 +71,14 @@ pub enum Mapping {
         /// Cells of a work-group.
         cells: u64,
     },
+    /// Contractions with tables of tensor products axis by axis, a work-item for each line of points
+    /// of a cell.
+    FactorisedLines {
+        /// Cells of a work-group.
+        cells: u64,
+        /// Whether entries of matrices are literals, or else operands of constant memory.
+        literal_tables: bool,
+    },
     /// The multi-level tiling (Kulkarni & Klöckner 2025, §4.2).
     Tiling(TilingParameters),
     /// The same with gather and scatter through local memory, and one tile of a matrix for all
@@ -112,6 +121,7 @@ impl Mapping {
             | Self::SummedCells { .. }
             | Self::FactorisedCells { .. }
             | Self::FactorisedPlanes { .. }
+            | Self::FactorisedLines { .. }
             | Self::Tiling(_)
             | Self::StagedTiling(_)
             | Self::Schedule { .. } => false,
@@ -158,6 +168,10 @@ impl Mapping {
             Self::FactorisedPlanes { cells } => {
                 let args = FactorisedPlanes { cells: *cells };
                 factorised_planes(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
+            }
+            Self::FactorisedLines { cells, literal_tables } => {
+                let args = FactorisedLines { cells: *cells, literal_tables: *literal_tables };
+                factorised_lines(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -216,6 +230,10 @@ impl fmt::Display for Mapping {
             Self::FactorisedCells { cells } => write!(f, "factorised sums, {cells} cells a group"),
             Self::FactorisedPlanes { cells } => {
                 write!(f, "factorised sums by layers, {cells} cells a group")
+            }
+            Self::FactorisedLines { cells, literal_tables } => {
+                let tables = if *literal_tables { ", literal tables" } else { "" };
+                write!(f, "factorised sums by lines, {cells} cells a group{tables}")
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),

@@ -5,9 +5,9 @@ use super::single_cell::make_atomic;
 use super::sum_factorise::{
     Factorised, check_factorable, factorise_all, tensor_contractions, with_split_sums,
 };
-use super::{StrategyError, applied, length};
-use crate::program::{CellLoop, stage};
-use purlin_ir::{AddressSpace, AxisTag, Insn, Kernel, VarId, VarKind, Variable};
+use super::{StrategyError, applied, is_gathered, length, operands};
+use crate::program::CellLoop;
+use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
 use purlin_transforms::draw::loops_of;
 use purlin_transforms::primitives::{
     BufferWrites, ContractArray, PrefetchArray, SetAddressSpace, SplitArrayAxis, TagInames,
@@ -17,15 +17,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns along an axis up to which every work-item computes all sums by itself: those of the
 /// vertices of a cell.
-const OWN_SUMS: u32 = 2;
+pub(super) const OWN_SUMS: u32 = 2;
 
 /// Most work-items that a cell takes in [`factorised_planes`]; none for a kernel without
 /// contractions with tensor products.
 #[must_use]
 pub fn work_items_of_planes(kernel: &Kernel) -> Option<u64> {
+    widest(kernel).map(|(width, _)| width.pow(2))
+}
+
+/// The most points or nodes along an axis of a contraction, and the number of axes.
+pub(super) fn widest(kernel: &Kernel) -> Option<(u64, u32)> {
     let all = tensor_contractions(&with_split_sums(kernel));
     let width = all.iter().flat_map(|c| c.sizes).max()?;
-    Some(u64::from(width).pow(2))
+    Some((u64::from(width), all[0].dim))
 }
 
 /// Arguments of [`factorised_planes`].
@@ -264,18 +269,6 @@ impl<'a> Planes<'a> {
 fn share_sums(s: &mut Schedule, array: &str, at: &str) -> Result<(), TransformError> {
     s.apply(BufferWrites::new(array, at, AddressSpace::Private))?;
     s.apply(SetAddressSpace::new(array, AddressSpace::Local)).map(drop)
-}
-
-/// The temporaries that an update reads, besides its own.
-fn operands(kernel: &Kernel, insn: &Insn) -> Vec<VarId> {
-    let is_operand = |v: &VarId| kernel.vars[*v].kind == VarKind::Temporary && *v != insn.lhs.var;
-    insn.reads().iter().map(|a| a.var).filter(is_operand).collect()
-}
-
-/// Whether an array is what is gathered for a cell.
-fn is_gathered(kernel: &Kernel, var: VarId) -> bool {
-    let mut writers = kernel.insns.values().filter(|i| i.lhs.var == var).peekable();
-    writers.peek().is_some() && writers.all(|i| i.tags.contains(stage::GATHER))
 }
 
 /// Tables with rows and columns of an axis.

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod factorised_cells;
+mod factorised_lines;
 mod factorised_planes;
 mod modes;
 mod multi_level_tiling;
@@ -18,6 +19,7 @@ mod sum_factorise;
 mod summed_cells;
 
 pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
+pub use factorised_lines::{FactorisedLines, factorised_lines, work_items_of_lines};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
 pub use modes::{factored_quadrature, table_products};
 pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};
@@ -27,9 +29,9 @@ pub use staged_cells::{StagedCells, StraightCells, staged_cells, straight_cells}
 pub use sum_factorise::{TensorContraction, sum_factorise, tensor_contractions};
 pub use summed_cells::{SummedCells, adds_to_numbers, summed_cells};
 
-use crate::program::NotAnAction;
+use crate::program::{NotAnAction, stage};
 use crate::tiling::TilingError;
-use purlin_ir::{AddressSpace, Kernel, VarKind, Variable};
+use purlin_ir::{AddressSpace, Insn, Kernel, VarId, VarKind, Variable};
 use purlin_transforms::primitives::SetAddressSpace;
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
@@ -110,4 +112,16 @@ fn tables_to(s: &mut Schedule, kernel: &Kernel, space: AddressSpace) -> Result<(
         s.apply(SetAddressSpace::new(&table.name, space))?;
     }
     Ok(())
+}
+
+/// The temporaries that an update reads, besides its own.
+fn operands(kernel: &Kernel, insn: &Insn) -> Vec<VarId> {
+    let is_operand = |v: &VarId| kernel.vars[*v].kind == VarKind::Temporary && *v != insn.lhs.var;
+    insn.reads().iter().map(|a| a.var).filter(is_operand).collect()
+}
+
+/// Whether an array is what is gathered for a cell.
+fn is_gathered(kernel: &Kernel, var: VarId) -> bool {
+    let mut writers = kernel.insns.values().filter(|i| i.lhs.var == var).peekable();
+    writers.peek().is_some() && writers.all(|i| i.tags.contains(stage::GATHER))
 }

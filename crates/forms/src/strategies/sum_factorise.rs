@@ -188,6 +188,16 @@ pub(super) struct Factorised {
 
 /// The steps of the strategy; `kernel` is the one before all steps of the schedule.
 pub(super) fn factorise_all(s: &mut Schedule, kernel: &Kernel) -> Result<Vec<Factorised>, TransformError> {
+    factorise_in(s, kernel, |_| false)
+}
+
+/// The same; where `outermost_first` holds, the outermost axis of the columns is contracted first,
+/// else the innermost one.
+pub(super) fn factorise_in(
+    s: &mut Schedule,
+    kernel: &Kernel,
+    outermost_first: impl Fn(&TensorContraction) -> bool,
+) -> Result<Vec<Factorised>, TransformError> {
     for name in sums(kernel) {
         s.apply(SplitSum::new(name))?;
     }
@@ -212,8 +222,13 @@ pub(super) fn factorise_all(s: &mut Schedule, kernel: &Kernel) -> Result<Vec<Fac
         s.apply(c.factor_table())?;
     }
     let mut done = Vec::with_capacity(all.len());
-    for (c, [rows, columns]) in all.into_iter().zip(&nests) {
-        let sums = factorise(s, &c, rows, columns)?;
+    for (c, [mut rows, mut columns]) in all.into_iter().zip(nests) {
+        if outermost_first(&c) {
+            rows.reverse();
+            columns.reverse();
+            s.reorder(&columns)?;
+        }
+        let sums = factorise(s, &c, &rows, &columns)?;
         let updates = std::iter::once(c.update.clone()).chain(sums.iter().map(|sum| sum.total.to_string()));
         let updates = updates.collect();
         done.push(Factorised { contraction: c, updates, sums: sums.into_iter().map(|s| s.array).collect() });
