@@ -702,6 +702,37 @@ fn whatever_runs_is_tuned() {
     assert!(refused.contains("--param and --values are for .purlin files"), "{refused}");
 }
 
+/// Bake-off problems have cells and points of their own; BP5 has its nodes as points, so that tables
+/// of values are the identity.
+#[test]
+fn bake_off_problems_run_by_name() {
+    for (problem, options) in [("bp1", &["--cell", "quadrilateral"][..]), ("bp5", &[])] {
+        let args =
+            [&["run", problem, "--degree", "2", "--cells", "2", "--device", "c", "--no-time"], options]
+                .concat();
+        let text = good(&args);
+        assert!(text.contains("factorised sums"), "{text}");
+    }
+    let text = good(&[
+        "print",
+        "bp5",
+        "--degree",
+        "2",
+        "--mapping",
+        r#"{"strategy":"factorised_lines","cells":1,"literal_tables":false}"#,
+    ]);
+    let identity = "table phi_p2_gll_warped_d0_1 = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]";
+    assert!(text.contains(identity) && text.contains(" != 0.0"), "{text}");
+    for (options, message) in [
+        (["--dim", "2"], "--dim: `bp5` has the points of its own, on hexahedra"),
+        (["--scheme", "default"], "--scheme: `bp5` has the points of its own"),
+        (["--cell", "interval"], "--cell: `bp5` is on hexahedra or quadrilaterals"),
+    ] {
+        let refused = bad(&[&["print", "bp5"], &options[..]].concat(), 2);
+        assert!(refused.contains(message), "{refused}");
+    }
+}
+
 /// The first trial is the default of the device, and the commands that are printed run what was tuned.
 #[test]
 fn tuning_begins_with_the_default_and_prints_commands_that_run_the_same() {

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use purlin::forms::element::CellShape;
+use purlin::forms::form::Form;
 use purlin::forms::import::{self, Imported};
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
@@ -12,7 +13,7 @@ use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tabulated::TabulatedError;
 use purlin::ir::{Kernel, text};
-use purlin::kernels::Operator;
+use purlin::kernels::{BakeOff, Operator};
 use purlin::transforms::Script;
 use purlin::transforms::schedule::parse_file;
 use std::borrow::Cow;
@@ -21,9 +22,9 @@ use std::path::Path;
 /// A form or a file.
 #[derive(Args, Clone)]
 pub struct SourceArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), a .purlin file,
-    /// which may end with its schedule, or the .json file of an exported form (`FORM.json#KERNEL`
-    /// for one of its kernels)
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), a bake-off problem on
+    /// hexahedra (bp1 to bp6), a .purlin file, which may end with its schedule, or the .json file of an
+    /// exported form (`FORM.json#KERNEL` for one of its kernels)
     #[arg(value_name = "WHAT")]
     pub what: String,
     #[command(flatten)]
@@ -184,6 +185,9 @@ impl FormOptions {
                 if is_json(what) { read_form(what, &self.tabulated())? } else { read_file(Path::new(what))? };
             return Ok(Source::File(Box::new(file)));
         }
+        if let Ok(problem) = what.parse::<BakeOff>() {
+            return Ok(Source::File(Box::new(self.bake_off(problem)?)));
+        }
         match self.cell {
             Some(cell) => Ok(Source::File(Box::new(self.form_on(operator(what)?, cell.into())?))),
             None => Ok(Source::Form(self.form(what)?)),
@@ -192,7 +196,7 @@ impl FormOptions {
 
     /// The form of that name on triangles or tetrahedra.
     pub fn form(&self, what: &str) -> Result<FormSource, Failure> {
-        if self.cell.is_some() {
+        if self.cell.is_some() || what.parse::<BakeOff>().is_ok() {
             return Err(Failure::Usage("--cell: this command knows triangles and tetrahedra alone".into()));
         }
         let operator = operator(what)?;
@@ -255,8 +259,32 @@ impl FormOptions {
     fn form_on(&self, operator: Operator, cell: CellShape) -> Result<FileSource, Failure> {
         let form = operator.action_on(&operator.space_on(cell, self.degree()));
         let name = format!("{operator}_{cell}_q{}", self.degree());
-        let options = LoweringOptions::new(name).with_scheme(self.scheme().into());
-        let tabulated = tabulate(&form, &options)?;
+        self.by_tables(&form, &LoweringOptions::new(name).with_scheme(self.scheme().into()))
+    }
+
+    /// A bake-off problem, on hexahedra or on quadrilaterals.
+    fn bake_off(&self, problem: BakeOff) -> Result<FileSource, Failure> {
+        let given = [("--dim", self.dim.is_some()), ("--scheme", self.scheme.is_some())];
+        refuse(&given, || {
+            format!(
+                "`{problem}` has the points of its own, on hexahedra or with --cell quadrilateral; leave it out"
+            )
+        })?;
+        let cell = match self.cell {
+            None | Some(Cell::Hexahedron) => CellShape::Hexahedron,
+            Some(Cell::Quadrilateral) => CellShape::Quadrilateral,
+            Some(Cell::Interval) => {
+                return Err(Failure::Usage(format!(
+                    "--cell: `{problem}` is on hexahedra or quadrilaterals; leave it out"
+                )));
+            }
+        };
+        let name = format!("{problem}_{cell}_q{}", self.degree());
+        self.by_tables(&problem.action_on(cell, self.degree()), &LoweringOptions::new(name))
+    }
+
+    fn by_tables(&self, form: &Form, options: &LoweringOptions) -> Result<FileSource, Failure> {
+        let tabulated = tabulate(form, options)?;
         let form = Imported::new(tabulated, &self.tabulated()).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(FileSource::of_form(form, 0))
     }

@@ -7,9 +7,7 @@ use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::{
-    MAX_KEPT, factored_quadrature, table_products, tensor_dimension, work_items_of_lines,
-};
+use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, line_sizes, table_products, tensor_dimension};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
 use std::cmp::Ordering;
@@ -289,7 +287,7 @@ pub fn factorised(form: &impl CellKernel) -> Vec<Candidate> {
     let mut mappings = [1, 2, 4, 8, 16, 32].map(|cells| Mapping::FactorisedCells { cells }).to_vec();
     if !is_functional(form) {
         mappings.extend([1, 2, 4, 8].map(|cells| Mapping::FactorisedPlanes { cells }));
-        let items = work_items_of_lines(form.kernel()).unwrap_or(1);
+        let items = line_sizes(form.kernel()).map_or(1, |lines| lines.work_items);
         let of_group = [1, 2, 3, 4, 5, 8, 16].into_iter().filter(|cells| cells * items <= MAX_OF_LINES);
         let lines =
             |cells| [false, true].map(|literal_tables| Mapping::FactorisedLines { cells, literal_tables });

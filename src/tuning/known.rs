@@ -22,9 +22,7 @@ use purlin_autotune::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Sta
 use purlin_codegen::{Options, Program, generate};
 use purlin_forms::Mapping;
 use purlin_forms::program::CellKernel;
-use purlin_forms::strategies::{
-    adds_to_numbers, tensor_dimension, work_items_of_lines, work_items_of_planes,
-};
+use purlin_forms::strategies::{adds_to_numbers, line_sizes, tensor_dimension, work_items_of_planes};
 use purlin_forms::tiling::staged_tiling_sizes;
 use purlin_ir::Kernel;
 use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
@@ -56,9 +54,10 @@ const FACTORISED: Mapping = Mapping::FactorisedCells { cells: 8 };
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
 const WORK_ITEMS_OF_CELLS: u64 = 128;
 
-/// Work-items of a cell whose lines of nine points make ptxas 13.0 take 188 registers where entries
-/// are operands of constant memory, and 156 where they are literals: four groups of an H200's
-/// multiprocessor instead of three (Laplace of Q7: 177 µs instead of 229, 2026-11-23).
+/// Work-items of a cell with nine points along each axis. With three evaluations ptxas 13.0 takes 188
+/// registers where entries of matrices are operands of constant memory, and 156 where they are
+/// literals: four groups of an H200's multiprocessor instead of three (Laplace of Q7: 177 µs instead
+/// of 229; the mass operator takes fewer, and 72 µs instead of 79, 2026-11-23).
 const NINE_POINTS: u64 = 81;
 
 /// Cells of a group for kernels without a cell program on a card: of 32, an H200 holds 1024
@@ -179,9 +178,9 @@ pub fn known(
     }
     let factorable = tensor_dimension(form.kernel()).is_some_and(|dim| dim as usize == sought.dim);
     if device.backend == Backend::Cuda && factorable && !is_functional(form) {
-        let lines = work_items_of_lines(form.kernel()).map(|items| Mapping::FactorisedLines {
-            cells: cells_of_lines(items),
-            literal_tables: items == NINE_POINTS,
+        let lines = line_sizes(form.kernel()).map(|lines| Mapping::FactorisedLines {
+            cells: cells_of_lines(lines.work_items),
+            literal_tables: lines.work_items == NINE_POINTS && lines.evaluations >= 3,
         });
         let planes = work_items_of_planes(form.kernel())
             .map(|items| Mapping::FactorisedPlanes { cells: (WORK_ITEMS_OF_CELLS / items).max(1) });
@@ -211,7 +210,8 @@ pub fn is_functional(form: &impl CellKernel) -> bool {
 /// Cells of a group in which `items` work-items share a cell: the fewest that leave the least part
 /// of the lanes of its sub-groups idle, with at most [`WORK_ITEMS_OF_CELLS`] work-items.
 ///
-/// Of 22 forms on hexahedra on an H200 (2026-11-23) it is the best number for 15.
+/// Of 17 forms on hexahedra on an H200 (2026-11-23) it is the best of the numbers tried for 11, and
+/// within a fifth of the best one for the others (results/h200/hexahedra.md).
 fn cells_of_lines(items: u64) -> u64 {
     let used = |cells: u64| {
         let items = cells * items;

@@ -185,3 +185,27 @@ fn refuses_degrees_above_the_highest() {
         "quadrature degree 61 on a triangle: the highest is 60; lower the degree of the measure"
     );
 }
+
+/// As many points along an axis as the degree needs, the ends among them: with the degree `2p - 1`
+/// the nodes of Lagrange elements of degree `p`.
+#[test]
+fn lobatto_rules_are_on_squares_and_cubes() {
+    for shape in [CellShape::Interval, CellShape::Quadrilateral, CellShape::Hexahedron] {
+        for degree in [0, 1, 2, 3, 6, 13] {
+            let rule = rule(shape, degree, QuadratureScheme::GaussLobatto).unwrap();
+            assert_eq!(rule.n_points(), (degree + 3).div_ceil(2).pow(shape.dim() as u32));
+            assert!(rule.points.iter().take(shape.dim()).all(|x| *x == 0.0), "{shape} {degree}");
+            // of the highest power along each axis
+            let powers =
+                rule.points.chunks(shape.dim()).map(|p| p.iter().product::<f64>().powi(degree as i32));
+            let found: f64 = powers.zip(&rule.weights).map(|(power, w)| power * w).sum();
+            let expected = (1.0 / (degree as f64 + 1.0)).powi(shape.dim() as i32);
+            assert!((found - expected).abs() < 1e-14, "{shape} {degree}: {found}, not {expected}");
+        }
+    }
+    let error = rule(CellShape::Tetrahedron, 3, QuadratureScheme::GaussLobatto).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no gauss_lobatto rule on a tetrahedron: those are on intervals, squares and cubes; take another scheme"
+    );
+}

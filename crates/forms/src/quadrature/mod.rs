@@ -62,6 +62,10 @@ pub enum QuadratureScheme {
     XiaoGimbutas,
     /// Collapsed Gauss–Jacobi at every degree: `floor(degree/2) + 1` points along each direction.
     CollapsedGaussJacobi,
+    /// Gauss–Lobatto–Legendre on intervals, squares and cubes: `ceil((degree + 3)/2)` points along
+    /// each axis, its ends among them. With degree `2p - 1` they are the nodes of Lagrange elements
+    /// of degree `p`.
+    GaussLobatto,
 }
 
 impl fmt::Display for QuadratureScheme {
@@ -70,6 +74,7 @@ impl fmt::Display for QuadratureScheme {
             Self::Default => "default",
             Self::XiaoGimbutas => "xiao_gimbutas",
             Self::CollapsedGaussJacobi => "collapsed_gauss_jacobi",
+            Self::GaussLobatto => "gauss_lobatto",
         })
     }
 }
@@ -88,6 +93,14 @@ pub enum QuadratureError {
         /// The degree asked for.
         degree: usize,
     },
+    /// The cells have no rule of the scheme.
+    #[error("no {scheme} rule on a {shape}: those are on intervals, squares and cubes; take another scheme")]
+    Scheme {
+        /// The shape asked for.
+        shape: CellShape,
+        /// The scheme asked for.
+        scheme: QuadratureScheme,
+    },
     /// A bug of this crate: an embedded table cannot be read.
     #[error("bug of purlin: the table of {family} rules is broken at degree {degree}")]
     Table {
@@ -104,11 +117,12 @@ pub const MAX_DEGREE: usize = 60;
 /// The rule that integrates every polynomial of total degree `degree` on the reference cell; on
 /// squares and cubes, of that degree in each coordinate.
 ///
-/// Degrees 0 and 1 share the one-point rule at the centroid. All schemes are the Gauss–Legendre
-/// rule on intervals, and its products on squares and cubes.
+/// Degrees 0 and 1 share the one-point rule at the centroid. All schemes but `GaussLobatto` are the
+/// Gauss–Legendre rule on intervals, and its products on squares and cubes.
 ///
 /// # Errors
-/// [`QuadratureError::Degree`] above [`MAX_DEGREE`].
+/// [`QuadratureError::Degree`] above [`MAX_DEGREE`]; [`QuadratureError::Scheme`] for `GaussLobatto` on
+/// triangles and tetrahedra.
 ///
 /// # Source
 /// Xiao & Gimbutas 2010; Jaśkowiec & Sukumar 2020. For the scheme `XiaoGimbutas`, the numbers of
@@ -122,6 +136,10 @@ pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result
         QuadratureScheme::Default => smallest(shape, wanted),
         QuadratureScheme::XiaoGimbutas => exact_degree(shape, wanted),
         QuadratureScheme::CollapsedGaussJacobi => None,
+        QuadratureScheme::GaussLobatto => {
+            let rule = Rule::gauss_lobatto(shape, (degree + 3).div_ceil(2));
+            return rule.ok_or(QuadratureError::Scheme { shape, scheme });
+        }
     };
     match table {
         Some((table, degree)) => table.rule(shape, degree),

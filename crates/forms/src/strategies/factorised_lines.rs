@@ -1,9 +1,11 @@
 //! Contractions axis by axis, a work-item for each line of points.
 
 use super::blocks::statements;
-use super::factorised_planes::{OWN_SUMS, widest};
+use super::factorised_planes::OWN_SUMS;
 use super::single_cell::make_atomic;
-use super::sum_factorise::{Factorised, TensorContraction, check_factorable, factorise_in};
+use super::sum_factorise::{
+    Factorised, TensorContraction, check_factorable, factorise_in, tensor_contractions, with_split_sums,
+};
 use super::{StrategyError, applied, is_gathered, length, operands};
 use crate::program::CellLoop;
 use purlin_ir::{AddressSpace, AxisTag, Expr, InameId, Insn, Kernel, TableData, VarKind, Variable};
@@ -25,11 +27,27 @@ pub struct FactorisedLines {
     pub literal_tables: bool,
 }
 
-/// Most work-items that a cell takes in [`factorised_lines`]; none for a kernel without contractions
-/// with tensor products.
+/// What a kernel needs in [`factorised_lines`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineSizes {
+    /// Most work-items that a cell takes.
+    pub work_items: u64,
+    /// Evaluations whose lines are in registers, at other points than nodes.
+    pub evaluations: usize,
+}
+
+/// What a kernel needs in [`factorised_lines`]; none for one without contractions with tensor
+/// products.
 #[must_use]
-pub fn work_items_of_lines(kernel: &Kernel) -> Option<u64> {
-    widest(kernel).map(|(width, dim)| width.pow(dim - 1))
+pub fn line_sizes(kernel: &Kernel) -> Option<LineSizes> {
+    let all = tensor_contractions(&with_split_sums(kernel));
+    let width = all.iter().flat_map(|c| c.sizes).max()?;
+    let evaluates = |c: &&TensorContraction| {
+        let [points, nodes] = c.sizes;
+        c.rows_first && nodes > OWN_SUMS && points != nodes
+    };
+    let evaluations = all.iter().filter(evaluates).count();
+    Some(LineSizes { work_items: u64::from(width).pow(all[0].dim - 1), evaluations })
 }
 
 /// Computes contractions with tensor products axis by axis

@@ -23,14 +23,9 @@ pub(super) const OWN_SUMS: u32 = 2;
 /// contractions with tensor products.
 #[must_use]
 pub fn work_items_of_planes(kernel: &Kernel) -> Option<u64> {
-    widest(kernel).map(|(width, _)| width.pow(2))
-}
-
-/// The most points or nodes along an axis of a contraction, and the number of axes.
-pub(super) fn widest(kernel: &Kernel) -> Option<(u64, u32)> {
     let all = tensor_contractions(&with_split_sums(kernel));
     let width = all.iter().flat_map(|c| c.sizes).max()?;
-    Some((u64::from(width), all[0].dim))
+    Some(u64::from(width).pow(2))
 }
 
 /// Arguments of [`factorised_planes`].

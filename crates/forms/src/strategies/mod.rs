@@ -19,7 +19,7 @@ mod sum_factorise;
 mod summed_cells;
 
 pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
-pub use factorised_lines::{FactorisedLines, factorised_lines, work_items_of_lines};
+pub use factorised_lines::{FactorisedLines, LineSizes, factorised_lines, line_sizes};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
 pub use modes::{factored_quadrature, table_products};
 pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};

@@ -1,0 +1,190 @@
+//! The commands of the study; `--help` explains them.
+
+use clap::{Args, Parser, Subcommand};
+use purlin::cli::{Failure, end, out};
+use purlin::kernels::BakeOff;
+use purlin::runtime::{Device, TimingOptions, open};
+use purlin::{Mapping, Random};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use study_fischer_2020::lattice::Lattice;
+use study_fischer_2020::measure::Action;
+use study_fischer_2020::page::table;
+use study_fischer_2020::picture::rates_svg;
+use study_fischer_2020::record::{self, Record, RecordError};
+
+/// As for `purlin` itself, whose steps make and drop many small expressions.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const AFTER: &str = "\
+Examples, after `cargo run --release -p study-fischer-2020 --`:
+  time --device cuda --db h200.jsonl                     BP1, BP3 and BP5, degrees 1 to 8, 10^4 to 10^8 unknowns
+  time --device c --problems bp5 --degrees 7 --most 1e6  on the host
+  page --db h200.jsonl --picture rates.svg               the table as Markdown, and the figure";
+
+/// The bake-off problems of Fischer et al. 2020 on L-vectors: gather, action, atomic scatter, and the
+/// geometry from the vertices of each cell.
+#[derive(Parser)]
+#[command(name = "study-fischer-2020", version, after_help = AFTER, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check and time actions; lines of JSON
+    Time(TimeArgs),
+    /// Print the table of measurements, and draw the figure
+    Page(PageArgs),
+}
+
+#[derive(Args)]
+struct TimeArgs {
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// Problems: those of scalars
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "bp1,bp3,bp5")]
+    problems: Vec<BakeOff>,
+    /// Polynomial degrees
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 3, 4, 5, 6, 7, 8])]
+    degrees: Vec<usize>,
+    /// Fewest unknowns
+    #[arg(long, value_name = "N", default_value_t = 1e4)]
+    least: f64,
+    /// Most unknowns
+    #[arg(long, value_name = "N", default_value_t = 1e8)]
+    most: f64,
+    /// Sizes for each factor of ten
+    #[arg(long, value_name = "N", default_value_t = 2.0)]
+    per_decade: f64,
+    /// Mapping in JSON instead of the default one
+    #[arg(long, value_name = "JSON", value_parser = mapping)]
+    mapping: Option<Mapping>,
+    /// File of records; what it holds is not timed again
+    #[arg(long, value_name = "FILE", default_value = "fischer-2020.jsonl")]
+    db: PathBuf,
+    /// Seconds of counted runs of an action, at least
+    #[arg(long, value_name = "S", default_value_t = 0.02)]
+    min_seconds: f64,
+    /// Seed of the inputs [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[derive(Args)]
+struct PageArgs {
+    /// The records that `time` wrote
+    #[arg(long, value_name = "FILE", default_value = "fischer-2020.jsonl")]
+    db: PathBuf,
+    /// File for the figure; without it none is drawn
+    #[arg(long, value_name = "FILE.svg")]
+    picture: Option<PathBuf>,
+}
+
+fn mapping(text: &str) -> Result<Mapping, String> {
+    serde_json::from_str(text).map_err(|e| format!("{e}; `purlin results --mapping` prints mappings"))
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    end(match &cli.command {
+        Command::Time(args) => time(args),
+        Command::Page(args) => print_page(args),
+    })
+}
+
+fn unreadable(error: RecordError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn time(args: &TimeArgs) -> Result<(), Failure> {
+    check(args)?;
+    let device = open(&args.device)?;
+    let done = if args.db.exists() { record::read(&args.db).map_err(unreadable)? } else { Vec::new() };
+    for problem in &args.problems {
+        for degree in &args.degrees {
+            actions(args, &*device, &done, *problem, *degree)?;
+        }
+    }
+    Ok(())
+}
+
+fn check(args: &TimeArgs) -> Result<(), Failure> {
+    let usage = |message: String| Err(Failure::Usage(message));
+    if let Some(problem) = args.problems.iter().find(|p| p.is_vector()) {
+        return usage(format!("--problems: `{problem}` is of vectors; this study has bp1, bp3 and bp5"));
+    }
+    if let Some(degree) = args.degrees.iter().find(|d| !(1..=15).contains(*d)) {
+        return usage(format!("--degrees: {degree}; degrees are 1 to 15"));
+    }
+    // maps have entries of 32 bits
+    if !(1.0 <= args.least && args.least <= args.most && args.most <= 2e9) {
+        return usage(format!(
+            "--least {} --most {}: needed 1 to 2e9 unknowns, the fewest first",
+            args.least, args.most
+        ));
+    }
+    if !(args.per_decade > 0.0 && args.per_decade <= 100.0) {
+        return usage(format!("--per-decade: {}; needed a number above 0, at most 100", args.per_decade));
+    }
+    Ok(())
+}
+
+/// Times a problem of a degree at all sizes.
+fn actions(
+    args: &TimeArgs,
+    device: &dyn Device,
+    done: &[Record],
+    problem: BakeOff,
+    degree: usize,
+) -> Result<(), Failure> {
+    let sizes: Vec<usize> = divisions(args, degree)
+        .into_iter()
+        .filter(|n| !done.iter().any(|r| r.is_of(problem, degree, *n, &device.info().name)))
+        .collect();
+    if sizes.is_empty() {
+        return Ok(());
+    }
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    let action = Action::new(device, problem, degree, args.mapping.clone(), seed)
+        .map_err(|e| Failure::Refused(format!("{problem} of degree {degree}: {e}")))?;
+    let options = TimingOptions { min_seconds: args.min_seconds, min_runs: 10, ..TimingOptions::default() };
+    for divisions in sizes {
+        let unknowns = Lattice { divisions, degree }.unknowns();
+        match action.measure(divisions, &options) {
+            Ok(record) => {
+                eprintln!(
+                    "{problem}, p = {degree}, {unknowns} unknowns: {:.1} µs, {:.2} GDoF/s",
+                    1e6 * record.median_s,
+                    record.rate()
+                );
+                record::append(&args.db, &record).map_err(unreadable)?;
+            }
+            Err(e) => eprintln!("{problem}, p = {degree}, {unknowns} unknowns: {e}"),
+        }
+    }
+    Ok(())
+}
+
+/// Cells along an axis, for sizes that are evenly spaced by their logarithm.
+fn divisions(args: &TimeArgs, degree: usize) -> Vec<usize> {
+    let steps = (args.per_decade * (args.most / args.least).log10()).round() as usize;
+    let size = |k: usize| args.least * 10_f64.powf(k as f64 / args.per_decade);
+    let cells = |unknowns: f64| ((unknowns.cbrt() - 1.0) / degree as f64).floor().max(1.0) as usize;
+    let mut all: Vec<usize> = (0..=steps).map(|k| cells(size(k).min(args.most))).collect();
+    all.dedup();
+    all
+}
+
+fn print_page(args: &PageArgs) -> Result<(), Failure> {
+    let records = record::read(&args.db).map_err(unreadable)?;
+    if let Some(path) = &args.picture {
+        let svg = rates_svg(&records).map_err(|e| Failure::Refused(e.to_string()))?;
+        let failed = |e| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));
+        std::fs::write(path, svg).map_err(failed)?;
+    }
+    out(&table(&records))
+}

@@ -1,0 +1,177 @@
+//! Running, checking and timing the action of a problem.
+
+use crate::lattice::Lattice;
+use crate::record::Record;
+use purlin::autotune::Refusal;
+use purlin::codegen::Options;
+use purlin::forms::element::CellShape;
+use purlin::forms::form::FormError;
+use purlin::forms::import::Imported;
+use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
+use purlin::forms::quadrature::gauss_lobatto;
+use purlin::forms::tabulated::TabulatedError;
+use purlin::interp::{InterpError, Memory, interpret};
+use purlin::kernels::BakeOff;
+use purlin::runtime::{Device, Executable, RuntimeError, TimingOptions};
+use purlin::tuning::known::{Known, Sought, first, known, mapped};
+use purlin::{LoadError, Loaded, Mapping, Random, laid_out};
+
+/// Why an action was not timed.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The form has no tables.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// The form cannot be imported.
+    #[error(transparent)]
+    Tabulated(#[from] TabulatedError),
+    /// The mapping is refused.
+    #[error("{0}")]
+    Mapping(Refusal),
+    /// It does not fit the device.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The device failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The interpreter failed.
+    #[error(transparent)]
+    Interpreter(#[from] InterpError),
+    /// The kernel is another than the study knows.
+    #[error("bug of the study: {0}")]
+    Arguments(String),
+    /// The result is off.
+    #[error("{what} is off by {error:.1e}, needed {TOLERANCE:.0e}")]
+    Wrong {
+        /// What was compared.
+        what: &'static str,
+        /// By how much.
+        error: f64,
+    },
+}
+
+/// Largest relative error of results: up to a billion sums of some hundred products.
+const TOLERANCE: f64 = 1e-10;
+
+/// A problem of a degree on a device, compiled and compared with the interpreter.
+pub struct Action<'d> {
+    device: &'d dyn Device,
+    problem: BakeOff,
+    degree: usize,
+    form: Imported,
+    mapping: Mapping,
+    executable: Executable,
+    source: String,
+    error: f64,
+}
+
+impl<'d> Action<'d> {
+    /// Compiles the action with a mapping, or else the default one, and compares it with the
+    /// interpreter on eight cells with random data.
+    ///
+    /// # Errors
+    /// A mapping that is refused, code that the device refuses, a wrong result.
+    pub fn new(
+        device: &'d dyn Device,
+        problem: BakeOff,
+        degree: usize,
+        mapping: Option<Mapping>,
+        seed: u64,
+    ) -> Result<Self, MeasureError> {
+        let name = format!("{problem}_q{degree}");
+        let tabulated =
+            tabulate(&problem.action_on(CellShape::Hexahedron, degree), &LoweringOptions::new(name))?;
+        let form = Imported::new(tabulated, &TabulatedOptions::default())?;
+        let kernel = &form.kernels[0];
+        let attempt = |k: &Known| mapped(kernel, &k.mapping, device.info(), &Options::default());
+        let (mapping, (_, _, program)) = match mapping {
+            Some(mapping) => {
+                let done = mapped(kernel, &mapping, device.info(), &Options::default());
+                (mapping, done.map_err(MeasureError::Mapping)?)
+            }
+            None => {
+                let all = known(kernel, Sought { case: None, dim: 3 }, device.info(), &[]);
+                let (known, done) = first(all, attempt).map_err(MeasureError::Mapping)?;
+                (known.mapping, done)
+            }
+        };
+        let source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
+        let executable = device.compile(&program)?;
+        let mut random = Random::new(seed);
+        let inputs = form.unit_inputs(2, &mut || random.number())?;
+        let mut memory = form.bind(0, &inputs.of(0))?;
+        let loaded = Loaded::compiled(device, executable.clone(), &laid_out(&kernel.kernel, &memory))?;
+        loaded.launch()?;
+        let found = loaded.f64s("y")?;
+        interpret(&kernel.kernel, &mut memory)?;
+        let expected = memory.f64s("y").unwrap_or_default();
+        let largest = expected.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
+        let apart = expected.iter().zip(&found).map(|(a, b)| (a - b).abs());
+        let apart = apart.map(|e| if e.is_nan() { f64::INFINITY } else { e });
+        let error = apart.fold(0.0, f64::max) / largest;
+        if error >= 1e-12 {
+            return Err(MeasureError::Wrong { what: "the action on eight cells", error });
+        }
+        drop(loaded);
+        Ok(Self { device, problem, degree, form, mapping, executable, source, error })
+    }
+
+    /// Times the action on a lattice, after comparing integrals over the cube: with `x` the first
+    /// coordinate, mass and stiffness are known of `x` and 1.
+    ///
+    /// # Errors
+    /// A device without room for it, a wrong result.
+    pub fn measure(&self, divisions: usize, options: &TimingOptions) -> Result<Record, MeasureError> {
+        let lattice = Lattice { divisions, degree: self.degree };
+        let kernel = &self.form.kernels[0].kernel;
+        let memory: Memory = lattice.memory(kernel).map_err(MeasureError::Arguments)?;
+        let x = lattice.positions(&gauss_lobatto(self.degree + 1).0);
+        let memory = memory.value("u", x.clone()).value("y", vec![0.0; x.len()]);
+        let loaded = Loaded::compiled(self.device, self.executable.clone(), &memory)?;
+        drop(memory);
+        loaded.launch()?;
+        let y = loaded.f64s("y")?;
+        let integral_error = self.integral_error(&x, &y);
+        if integral_error >= TOLERANCE || integral_error.is_nan() {
+            return Err(MeasureError::Wrong { what: "an integral over the cube", error: integral_error });
+        }
+        drop((x, y));
+        let timing = loaded.time(options)?;
+        let info = self.device.info();
+        Ok(Record {
+            problem: self.problem.to_string(),
+            degree: self.degree,
+            divisions,
+            unknowns: lattice.unknowns(),
+            device: info.name.clone(),
+            driver: info.driver.clone(),
+            clock_mhz: info.clock_mhz,
+            mapping: self.mapping.clone(),
+            source: self.source.clone(),
+            resources: loaded.resources().map(ToString::to_string),
+            median_s: timing.median_s,
+            min_s: timing.min_s,
+            max_s: timing.max_s,
+            runs: timing.runs,
+            error: self.error,
+            integral_error,
+        })
+    }
+
+    /// By how much `1·y` and `x·y` are off where `y` is the action on `x`.
+    fn integral_error(&self, x: &[f64], y: &[f64]) -> f64 {
+        if y.iter().any(|y| y.is_nan()) {
+            return f64::NAN;
+        }
+        let total: f64 = y.iter().sum();
+        let with_x: f64 = x.iter().zip(y).map(|(x, y)| x * y).sum();
+        match self.problem {
+            // integrals of x and x^2
+            BakeOff::Bp1 | BakeOff::Bp2 => f64::max((2.0 * total - 1.0).abs(), (3.0 * with_x - 1.0).abs()),
+            BakeOff::Bp3 | BakeOff::Bp4 => f64::max(total.abs(), (with_x - 1.0).abs()),
+            // two points are not exact on cells that are no boxes
+            BakeOff::Bp5 | BakeOff::Bp6 if self.degree == 1 => total.abs(),
+            BakeOff::Bp5 | BakeOff::Bp6 => f64::max(total.abs(), (with_x - 1.0).abs()),
+        }
+    }
+}

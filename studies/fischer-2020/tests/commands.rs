@@ -1,0 +1,60 @@
+//! The commands of the study.
+#![allow(clippy::unwrap_used)] // how a test fails
+
+use std::process::{Command, Output};
+use study_fischer_2020::record;
+
+fn study(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_study-fischer-2020")).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn good(args: &[&str]) -> Output {
+    let output = study(args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    output
+}
+
+/// Every problem is compared with the interpreter and with integrals over the cube, at every size,
+/// and timed once.
+#[test]
+fn actions_are_timed_once_and_have_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let [db, svg] = ["db.jsonl", "rates.svg"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let sizes = ["--least", "50", "--most", "800", "--per-decade", "1", "--min-seconds", "0.0001"];
+    let args = [&["time", "--device", "c", "--degrees", "1,2,3", "--db", &db], &sizes[..]].concat();
+    let said = text(&good(&args).stderr);
+    let records = record::read(db.as_ref()).unwrap();
+    assert_eq!(records.len(), 3 * 3 * 2, "{said}");
+    for r in &records {
+        assert!(r.error < 1e-12 && r.integral_error < 1e-10 && r.rate() > 0.0, "{r:?}");
+        assert_eq!(r.unknowns, (r.divisions * r.degree + 1).pow(3));
+    }
+    assert_eq!(text(&good(&args).stderr), "", "timed again");
+    let page = text(&good(&["page", "--db", &db, "--picture", &svg]).stdout);
+    assert_eq!(page.lines().count(), 2 + 3, "{page}");
+    assert!(page.starts_with("| p | BP1 GDoF/s | at | 80 % from | BP3"), "{page}");
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(["<svg", "BP1", "BP3", "BP5", "p = 3"].iter().all(|word| svg.contains(word)), "{svg}");
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    for (args, message) in [
+        (&["--problems", "bp2"][..], "--problems: `bp2` is of vectors; this study has bp1, bp3 and bp5"),
+        (&["--problems", "bp7"], "no bake-off problem `bp7`; there are `bp1` to `bp6`"),
+        (&["--degrees", "0"], "--degrees: 0; degrees are 1 to 15"),
+        (&["--least", "1e5", "--most", "1e4"], "needed 1 to 2e9 unknowns, the fewest first"),
+        (&["--per-decade", "0"], "--per-decade: 0; needed a number above 0"),
+        (&["--mapping", "{}"], "`purlin results --mapping` prints mappings"),
+    ] {
+        let output = study(&[&["time", "--device", "c"], args].concat());
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(message), "{args:?}: {said}");
+    }
+    let output = study(&["page", "--db", "no-such-file.jsonl"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+}
