@@ -45,8 +45,9 @@ impl Sequence {
     #[must_use]
     pub fn title(self) -> String {
         let threads = match self.threads {
-            Threads::Planes => "2-D",
-            Threads::Cubes => "3-D",
+            Threads::Planes => "2-D threads",
+            Threads::Cubes => "3-D threads",
+            Threads::Host => "on a processor",
         };
         let problem = match self.problem {
             Problem::Bp10 => "BP1.0",
@@ -58,7 +59,7 @@ impl Sequence {
             Precision::Double => "",
             Precision::Single => ", single precision",
         };
-        format!("{problem}, {threads} threads, {} elements{precision}", self.elements)
+        format!("{problem}, {threads}, {} elements{precision}", self.elements)
     }
 
     /// The name of its picture, without the ending.
@@ -67,6 +68,7 @@ impl Sequence {
         let threads = match self.threads {
             Threads::Planes => "2d",
             Threads::Cubes => "3d",
+            Threads::Host => "c",
         };
         let precision = match self.precision {
             Precision::Double => "",

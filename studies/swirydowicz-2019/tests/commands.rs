@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed_with_what_is_missing() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 10 + 13 + 6 + 11 + 9 + 2);
+    assert_eq!(list.lines().count(), 10 + 13 + 6 + 11 + 9 + 2 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     let missing = "cannot be reached: it is three launches, and no primitive cuts a kernel into several";
     assert!(list.contains(missing), "{list}");

@@ -124,6 +124,11 @@ fn bp35_by_cubes() {
 }
 
 #[test]
+fn bp35_on_processors() {
+    family(Problem::Bp35, Threads::Host);
+}
+
+#[test]
 fn bp30_by_planes() {
     family(Problem::Bp30, Threads::Planes);
 }

@@ -42,7 +42,8 @@ use std::fmt;
 /// All factors and divisors that do not change go; those that stay keep their order, and so do
 /// those that go. The sum may be nested deeper inside the loop. An atomic update leaves its
 /// atomicity to the last one; where the loop may be empty, the last one has its bounds as a
-/// condition. Equal up to the distributive law.
+/// condition. Equal up to the distributive law, where values are finite: an infinity times a sum is
+/// no sum of infinities times terms of which one is zero.
 ///
 /// # Precondition
 /// The sum is one of reals, and computed in the type of what is updated. With `i` the inames of the

@@ -6,6 +6,7 @@ mod bp30_cubes;
 mod bp30_lines;
 mod bp30_planes;
 mod bp35_cubes;
+mod bp35_host;
 mod bp35_lines;
 mod bp35_planes;
 mod bp35_vertices;
@@ -26,6 +27,8 @@ pub enum Threads {
     Planes,
     /// A work-item for each node.
     Cubes,
+    /// None: an element after the other on each core of a processor.
+    Host,
 }
 
 /// One of the tuned kernels: `bp35.2d.10`, or `bp35.2d.13x4` with four elements a work-group.
@@ -97,6 +100,7 @@ impl fmt::Display for Tuned {
         let threads = match self.threads {
             Threads::Planes => "2d",
             Threads::Cubes => "3d",
+            Threads::Host => "c",
         };
         let elements = self.elements.map(|n| format!("x{n}")).unwrap_or_default();
         f.pad(&format!("{}.{threads}.{}{elements}", self.problem, self.number))
@@ -141,6 +145,7 @@ impl Tuned {
             (Problem::Bp30, Threads::Planes),
             (Problem::Bp30, Threads::Cubes),
             (Problem::Bp35Vertices, Threads::Planes),
+            (Problem::Bp35, Threads::Host),
         ];
         let kernels = |(problem, threads)| {
             let ideas = ideas(problem, threads).len() as u32;
@@ -194,6 +199,7 @@ impl Tuned {
         let needed = match self.threads {
             Threads::Cubes => sizes.points().pow(3),
             Threads::Planes => sizes.points().pow(2) * self.elements_of_a_group(sizes) as usize,
+            Threads::Host => 1,
         };
         if needed > MAX_WORK_ITEMS {
             return Err(RecipeError::TooManyWorkItems { kernel: self, degree, needed });
@@ -220,11 +226,12 @@ impl Tuned {
             }
             (Problem::Bp35, Threads::Planes) => bp35_planes::steps(s, sizes, self.number),
             (Problem::Bp35, Threads::Cubes) => bp35_cubes::steps(s, sizes, self.number),
+            (Problem::Bp35, Threads::Host) => bp35_host::steps(s),
             (Problem::Bp30, Threads::Planes) if self.number > 9 => {
                 bp30_lines::steps(s, sizes, self.elements_of_a_group(sizes))
             }
             (Problem::Bp30, Threads::Planes) => bp30_planes::steps(s, sizes, self.number),
-            (Problem::Bp30, Threads::Cubes) => bp30_cubes::steps(s, sizes, self.number),
+            (Problem::Bp30, Threads::Cubes | Threads::Host) => bp30_cubes::steps(s, sizes, self.number),
             (Problem::Bp35Vertices, _) => {
                 bp35_vertices::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }
@@ -258,12 +265,13 @@ fn best_elements(sizes: Sizes) -> i64 {
 fn ideas(problem: Problem, threads: Threads) -> &'static [&'static str] {
     match (problem, threads) {
         (Problem::Bp10, Threads::Planes) => &bp10::IDEAS,
-        (Problem::Bp10, Threads::Cubes) => &[],
+        (Problem::Bp10 | Problem::Bp35Vertices, Threads::Cubes) => &[],
+        (Problem::Bp35, Threads::Host) => &bp35_host::IDEAS,
+        (Problem::Bp10 | Problem::Bp30 | Problem::Bp35Vertices, Threads::Host) => &[],
         (Problem::Bp35, Threads::Planes) => &bp35_planes::IDEAS,
         (Problem::Bp35, Threads::Cubes) => &bp35_cubes::IDEAS,
         (Problem::Bp30, Threads::Planes) => &bp30_planes::IDEAS,
         (Problem::Bp30, Threads::Cubes) => &bp30_cubes::IDEAS,
         (Problem::Bp35Vertices, Threads::Planes) => &bp35_vertices::IDEAS,
-        (Problem::Bp35Vertices, Threads::Cubes) => &[],
     }
 }
