@@ -320,6 +320,33 @@ fn the_strategy_factorises_forms() {
     }
 }
 
+/// Lines of squares and of cubes take other work-items.
+#[test]
+fn lines_of_squares_and_cubes_are_refused_together() {
+    let matrix = [0.75, 0.25, 0.5, 0.5];
+    let product = |dim: u32| -> String {
+        let n = 2_usize.pow(dim);
+        let entry = |q: usize, j: usize| -> f64 {
+            (0..dim).map(|k| matrix[2 * (q >> k & 1) + (j >> k & 1)]).product()
+        };
+        (0..n * n).map(|at| format!("{:?}", entry(at / n, at % n))).collect::<Vec<_>>().join(", ")
+    };
+    let kernel = format!(
+        "kernel both\nparam ne: i32\nassume ne >= 1\narg u: f64[ne, 4] in\narg w: f64[ne, 8] in\n\
+         arg y: f64[ne, 4] inout\narg z: f64[ne, 8] inout\ntable T: f64[4, 4] global\n\
+         table S: f64[8, 8] global\n\nfor e in 0..ne\n  for i in 0..4\n    for j in 0..4\n      \
+         s: y[e, i] += T[i, j]*u[e, j]\n  for k in 0..8\n    for l in 0..8\n      \
+         t: z[e, k] += S[k, l]*w[e, l]\n\ntable T = [{}]\n\ntable S = [{}]\n",
+        product(2),
+        product(3)
+    );
+    let kernel = text::parse(&kernel).unwrap_or_else(|e| panic!("{}", e.render(&kernel)));
+    let cells = CellLoop { cell: Loop::named("e"), commits: Vec::new() };
+    let args = FactorisedLines { cells: 2, literal_tables: false };
+    let refused = factorised_lines(&kernel, &cells, &args).unwrap_err().to_string();
+    assert!(refused.starts_with("tables are tensor products of two axes and of three"), "{refused}");
+}
+
 #[test]
 fn the_strategy_names_what_is_missing() {
     let kernel = contraction(2, 3);

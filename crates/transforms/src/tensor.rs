@@ -146,16 +146,14 @@ impl Digits<'_> {
             }
         }
         let alike = factors.iter().all(|f| near(f, &factors[0]));
-        match free {
-            Some(k) if !alike || (scale < 0.0 && factors.len().is_multiple_of(2)) => {
-                times(&mut factors[k], rest);
-            }
-            // what rounding left over
-            _ if (rest - 1.0).abs() <= 16.0 * f64::EPSILON => {}
-            _ => {
-                let root = rest.abs().powf(1.0 / factors.len() as f64).copysign(rest);
-                factors.iter_mut().for_each(|factor| times(factor, root));
-            }
+        if (rest - 1.0).abs() <= 16.0 * f64::EPSILON {
+            return; // what rounding left over
+        }
+        if alike && (rest > 0.0 || factors.len() % 2 == 1) {
+            let root = rest.abs().powf(1.0 / factors.len() as f64).copysign(rest);
+            factors.iter_mut().for_each(|factor| times(factor, root));
+        } else {
+            times(&mut factors[free.unwrap_or(0)], rest);
         }
     }
 
@@ -258,6 +256,19 @@ mod tests {
         let factors = Digits { axes: &axes([&[2, 3]]), values: &values }.separate(&[]).expect("a product");
         let product = |n: usize| factors[0][n / 3] * factors[1][n % 3];
         assert!((0..6).all(|n| (product(n) - values[n]).abs() < 1e-14), "{factors:?}");
+    }
+
+    /// Both have rows of one sum, and their product another one, with either sign.
+    #[test]
+    fn what_sums_leave_of_a_table_goes_to_a_factor() {
+        let (a, b) = ([0.5, 0.5, 0.25, 0.75], [0.1, 0.9, 0.3, 0.7]);
+        for scale in [3.0, -3.0] {
+            let at = |q: usize, j: usize| scale * a[2 * (q / 2) + j / 2] * b[2 * (q % 2) + j % 2];
+            let values: Vec<f64> = (0..16).map(|n| at(n / 4, n % 4)).collect();
+            let axes = axes([&[2, 2], &[2, 2]]);
+            let factors = Digits { axes: &axes, values: &values }.separate(&[]).expect("a product");
+            assert!(factors[0].iter().zip(a).all(|(f, a)| (f - scale * a).abs() < 4e-15), "{factors:?}");
+        }
     }
 
     #[test]

@@ -60,8 +60,8 @@ pub fn line_sizes(kernel: &Kernel) -> Option<LineSizes> {
 /// every work-item for itself.
 ///
 /// # Errors
-/// A kernel without such a contraction, or a step that was refused: the mapping of one cell to a
-/// work-item takes the others.
+/// A kernel without such a contraction, or with some of two axes and some of three, or a step that
+/// was refused: the mapping of one cell to a work-item takes the others.
 ///
 /// # Source
 /// Świrydowicz et al. 2019, §6, with lines in the place of layers.
@@ -71,6 +71,10 @@ pub fn factorised_lines(
     args: &FactorisedLines,
 ) -> Result<(Kernel, Recipe), StrategyError> {
     check_factorable(kernel)?;
+    let all = tensor_contractions(&with_split_sums(kernel));
+    if all.iter().any(|c| c.dim != all[0].dim) {
+        return Err(StrategyError::MixedTensors);
+    }
     applied(kernel, |s| {
         let nests = factorise_in(s, kernel, slowest_first)?;
         let mut lines = Lines::of(s, &nests, cells.cell.name());
@@ -237,7 +241,8 @@ impl<'a> Lines<'a> {
         for group in self.contractions.chunk_by(|a, b| a.evaluates == b.evaluates) {
             let [first, others @ ..] = group else { continue };
             for k in 1..first.stages.len() {
-                let same: Vec<&str> = others.iter().map(|c| c.stages[k - 1].nest()).collect();
+                let same = others.iter().filter_map(|c| Some(c.stages.get(k - 1)?.nest()));
+                let same: Vec<&str> = same.collect();
                 if !same.is_empty() {
                     s.apply(MoveInsns::before(same, first.stages[k].nest()))?;
                 }
@@ -338,7 +343,7 @@ impl<'a> Lines<'a> {
             let mut reading = group.iter().filter(|c| !c.own);
             let Some(first) = reading.next() else { continue };
             for k in 1..first.stages.len() {
-                let read = |c: &Staged| c.stages[k].reads.last().cloned();
+                let read = |c: &Staged| c.stages.get(k)?.reads.last().cloned();
                 let others: Vec<String> = reading.clone().filter_map(read).collect();
                 if !others.is_empty() {
                     s.apply(MoveInsns::before(others, first.stages[k].nest()))?;
@@ -363,13 +368,11 @@ impl<'a> Lines<'a> {
         }
         s.tag(&group, AxisTag::Group(0))?;
         s.tag(&item, AxisTag::Local(u8::try_from(self.dim - 1).unwrap_or(2)))?;
-        let own_last = |c: &&Staged| !c.own;
         let mut axes = [Vec::new(), Vec::new()];
         let mut unrolled = std::mem::take(&mut self.unrolled);
-        let all = self.contractions.iter().flat_map(|c| {
-            let last = if own_last(&c) { c.stages.len() } else { c.stages.len() - 1 };
-            &c.stages[..last]
-        });
+        // the last nest of a sum of a work-item's own is one of the nests over points
+        let shared = |c: &Staged| c.stages.len().saturating_sub(usize::from(c.own));
+        let all = self.contractions.iter().flat_map(|c| &c.stages[..shared(c)]);
         for stage in all.chain(&self.points) {
             for items in [&stage.items, &stage.reads] {
                 items.iter().enumerate().for_each(|(axis, l)| axes[axis].push(l.clone()));

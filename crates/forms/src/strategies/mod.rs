@@ -59,6 +59,11 @@ pub enum StrategyError {
         "no update is a contraction with a table that is a tensor product; order its rows and columns by axes"
     )]
     NoTensorTable,
+    /// Tables are products of different numbers of axes.
+    #[error(
+        "tables are tensor products of two axes and of three, whose work-items differ; map a cell to a work-item (`factorised_cells`)"
+    )]
+    MixedTensors,
     /// A step that was refused.
     #[error(transparent)]
     Step(Box<RefusedStep>),
