@@ -203,6 +203,7 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         | RuntimeError::Expression { .. }
         | RuntimeError::Precondition { .. }
         | RuntimeError::GridTooLarge { .. }
+        | RuntimeError::ForeignInTurn { .. }
         | RuntimeError::NothingToTime { .. } => ("ArgumentError", None),
         RuntimeError::Unavailable(_) | RuntimeError::UnknownDevice { .. } => ("Unavailable", None),
         RuntimeError::OtherDevice { .. } => ("DeviceMismatchError", None),

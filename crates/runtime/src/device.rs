@@ -239,6 +239,15 @@ pub enum Arg<'a> {
     Foreign(Foreign<'a>),
 }
 
+/// A program with its arguments, to be launched in turn with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// The program.
+    pub executable: &'a Executable,
+    /// Its arguments; arrays are buffers of the device.
+    pub args: &'a [(&'a str, Arg<'a>)],
+}
+
 /// A device that compiles and runs programs of one target.
 ///
 /// Operations are blocking and a device can be shared between threads; compilations run beside each
@@ -314,6 +323,15 @@ pub trait Device: Send + Sync {
         args: &[(&str, Arg<'_>)],
         stream: Option<Stream>,
     ) -> Result<(), RuntimeError>;
+
+    /// Runs programs one after the other, each as by [`Device::launch`], and waits for the last one
+    /// alone. Returns the seconds that they took by the device's clock: on a card from the first to
+    /// the last, with what lies between them, elsewhere the sum of all.
+    ///
+    /// # Errors
+    /// As [`Device::launch`], for all of them before the first one runs; an array that is no buffer
+    /// of the device.
+    fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError>;
 
     /// Whether a launch uses foreign memory of this place without a copy.
     fn shares(&self, place: Place) -> bool;

@@ -2,7 +2,9 @@
 
 use crate::arguments::{Bound, Value, bind, scratch};
 use crate::cuda::ptxas::Resources;
-use crate::device::{Arg, Buffer, Device, DeviceInfo, Executable, Optimisation, Origin, Shared, Stream};
+use crate::device::{
+    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream,
+};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::guests::{Guest, admit, leave};
@@ -84,6 +86,10 @@ pub(crate) trait Driver: Send + Sync {
     }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;
+    /// Runs one after the other, to the end of the last, and returns the seconds of all.
+    fn run_all(&self, calls: &[(&Self::Code, Call<'_, Self::Memory>)]) -> Result<f64, RuntimeError> {
+        calls.iter().map(|(code, call)| self.run(code, call)).sum()
+    }
 }
 
 /// A device that checks everything before its driver sees it.
@@ -290,6 +296,27 @@ impl<D: Driver> Device for Checked<D> {
             }
         }
         leave(self, exe, &guests)
+    }
+
+    fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {
+        let mut scratches = Vec::with_capacity(launches.len());
+        for Launch { executable, args } in launches {
+            if let Some((name, _)) = args.iter().find(|(_, arg)| matches!(arg, Arg::Foreign(_))) {
+                let (entry, name) = (executable.entry().to_owned(), (*name).to_owned());
+                return Err(RuntimeError::ForeignInTurn { entry, name });
+            }
+            scratches.push(self.allocate_scratch(&executable.shared, args)?);
+        }
+        let mut calls = Vec::with_capacity(launches.len());
+        for (Launch { executable, args }, scratch) in launches.iter().zip(&scratches) {
+            let exe = &*executable.shared;
+            let bound = bind(exe, args, scratch, self.info())?;
+            if !bound.grid.contains(&0) {
+                calls.push((self.code(exe)?, self.call(exe, &bound)?));
+            }
+        }
+        let _queue = lock(&self.queue);
+        self.driver.run_all(&calls)
     }
 
     fn shares(&self, place: Place) -> bool {

@@ -408,6 +408,18 @@ pub enum RuntimeError {
         entry: String,
     },
 
+    /// A foreign array among launches that run in turn.
+    #[error(
+        "array `{name}` of `{entry}` is not the device's own memory; launches in turn take buffers of \
+         the device: copy it into one"
+    )]
+    ForeignInTurn {
+        /// The program.
+        entry: String,
+        /// The array.
+        name: String,
+    },
+
     /// A device on which time means nothing.
     #[error("`{device}` checks kernels and is no measure of speed; choose another device (`purlin devices`)")]
     NotMeasurable {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::programs::*;
-use purlin_runtime::{Arg, Foreign, Place, RuntimeError, Stream, TimingOptions};
+use purlin_runtime::{Arg, Foreign, Launch, Place, RuntimeError, Stream, TimingOptions};
 
 fn lent(values: &[f64]) -> Foreign<'_> {
     // SAFETY: the slice outlives the reference.
@@ -101,5 +101,17 @@ fn what_may_not_be_used_is_refused() {
             let error = device.launch_on(&exe, &args(64, lent(&x), high), stream).unwrap_err();
             assert!(matches!(error, RuntimeError::NoStreams { .. }), "{target}: {error}");
         }
+    });
+}
+
+/// A copy for a launch would miss what the launches before it write.
+#[test]
+fn launches_in_turn_take_buffers_alone() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        let (x, mut y) = ([1.0; 64], [0.0; 64]);
+        let args = args(64, lent(&x), lent_mut(&mut y));
+        let error = device.launch_all(&[Launch { executable: &exe, args: &args }]).unwrap_err();
+        assert!(matches!(error, RuntimeError::ForeignInTurn { .. }), "{error}");
     });
 }

@@ -1,7 +1,7 @@
 //! Results, timing, memory.
 
 use crate::programs::*;
-use purlin_runtime::{Arg, RuntimeError, TimingOptions};
+use purlin_runtime::{Arg, Launch, RuntimeError, TimingOptions};
 
 #[test]
 fn axpy_equals_the_host() {
@@ -51,6 +51,30 @@ fn a_grid_of_zero_groups_runs_nothing_and_cannot_be_timed() {
         device.launch(&exe, &args).unwrap();
         let error = device.time(&exe, &args, &TimingOptions::default()).unwrap_err();
         assert!(matches!(error, RuntimeError::NothingToTime { .. }), "{error}");
+    });
+}
+
+#[test]
+fn launches_in_turn_run_in_order_or_not_at_all() {
+    each_device(|device, target| {
+        let exe = device.compile(&axpy(target)).unwrap();
+        let n = 1000;
+        let (x, y, z) = (put(device, &vec![1.0; n]), put(device, &vec![0.0; n]), put(device, &vec![0.0; n]));
+        let args = |x, y, n| {
+            [("n", Arg::Param(n)), ("a", Arg::F64(1.0)), ("x", Arg::Buffer(x)), ("y", Arg::Buffer(y))]
+        };
+        let (first, second, none) = (args(&x, &y, 1000), args(&y, &z, 1000), args(&x, &y, 0));
+        let launch = |args| Launch { executable: &exe, args };
+        let seconds = device.launch_all(&[launch(&first), launch(&none), launch(&second)]).unwrap();
+        assert!(seconds > 0.0, "{seconds}");
+        // the second adds to SHIFT what the first added to SHIFT: 1 + 0.5 and 0.5 more
+        assert_eq!((get(device, &y)[0], get(device, &z)[0]), (1.5, 2.0), "{target}");
+        assert!(device.launch_all(&[]).unwrap() >= 0.0);
+
+        let long = args(&x, &y, 1001);
+        let error = device.launch_all(&[launch(&first), launch(&long)]).unwrap_err();
+        assert!(matches!(error, RuntimeError::BufferTooSmall { .. }), "{error}");
+        assert_eq!(get(device, &y)[0], 1.5, "{target}: the first ran, although the second was refused");
     });
 }
 
