@@ -199,7 +199,8 @@ impl<'d> Loaded<'d> {
         }
     }
 
-    fn args(&self) -> Vec<(&str, Arg<'_>)> {
+    /// The arguments of a launch, for [`Device::launch_all`].
+    pub fn args(&self) -> Vec<(&str, Arg<'_>)> {
         self.slots.iter().filter_map(|(name, slot)| Some((name.as_str(), slot.arg()?))).collect()
     }
 }

@@ -38,8 +38,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Statistics of `seconds`, at least one run.
-    fn of(seconds: Vec<f64>) -> Self {
+    /// Statistics of `seconds`; NaN without a run.
+    pub fn of(seconds: Vec<f64>) -> Self {
         let mut sorted = seconds.clone();
         sorted.sort_by(f64::total_cmp);
         let mid = sorted.len() / 2;

@@ -11,6 +11,9 @@ pub struct Lattice {
     pub divisions: usize,
     /// Degree of the elements.
     pub degree: usize,
+    /// Whether values at the boundary are given, which numbers their degrees of freedom behind the
+    /// others.
+    pub given_boundary: bool,
 }
 
 /// Vertices move by at most so many cell widths along each axis.
@@ -33,6 +36,32 @@ impl Lattice {
     #[must_use]
     pub fn unknowns(self) -> usize {
         (self.divisions * self.degree + 1).pow(3)
+    }
+
+    /// Number of degrees of freedom whose values are sought.
+    #[must_use]
+    pub fn free(self) -> usize {
+        let inside = (self.divisions * self.degree).saturating_sub(1).pow(3);
+        if self.given_boundary { inside } else { self.unknowns() }
+    }
+
+    /// The number of the degree of freedom at a place along the axes.
+    fn dof(self, place: [usize; 3]) -> usize {
+        let last = self.divisions * self.degree;
+        let [i, j, k] = place;
+        let number = i + (last + 1) * (j + (last + 1) * k);
+        if !self.given_boundary {
+            return number;
+        }
+        // those inside come first in each layer, and in each row of a layer inside
+        let inside = last.saturating_sub(1);
+        let before = |at: usize| at.saturating_sub(1).min(inside);
+        let is_inside = |at: usize| (1..last).contains(&at);
+        let (in_row, in_layer) = (is_inside(j) && is_inside(k), is_inside(k));
+        let row = if in_row { before(i) } else { 0 };
+        let layer = if in_layer { before(j) * inside } else { 0 };
+        let inner = row + layer + before(k) * inside * inside;
+        if in_row && is_inside(i) { inner } else { self.free() + number - inner }
     }
 
     /// A vertex by its place along the axes. Those of the boundary stay in it, so that the volume is
@@ -63,7 +92,6 @@ impl Lattice {
     pub fn memory(self, kernel: &Kernel) -> Result<Memory, String> {
         let order = order(kernel, (self.degree + 1).pow(3))?;
         let (n, nodes) = (self.divisions, self.degree + 1);
-        let along = n * self.degree + 1;
         let coords: Vec<f64> = (0..self.vertices())
             .into_par_iter()
             .flat_map_iter(|v| self.vertex(Self::place(v, n + 1)))
@@ -81,7 +109,7 @@ impl Lattice {
             let first = Self::place(cell, n).map(|c| c * self.degree);
             for (node, local) in order.iter().enumerate() {
                 let [a, b, c] = Self::place(node, nodes);
-                dofs[*local] = index([first[0] + a, first[1] + b, first[2] + c], along) as i32;
+                dofs[*local] = self.dof([first[0] + a, first[1] + b, first[2] + c]) as i32;
             }
         });
         let mut memory = Memory::new();
@@ -96,8 +124,8 @@ impl Lattice {
             .value("dofs", Value::I32(dofs)))
     }
 
-    /// The first coordinate of each degree of freedom whose nodes along an axis of the reference cell
-    /// are `nodes`, in [0, 1].
+    /// The first coordinate of each degree of freedom, numbered along the axes, whose nodes along an
+    /// axis of the reference cell are `nodes`, in [0, 1].
     #[must_use]
     pub fn positions(self, nodes: &[f64]) -> Vec<f64> {
         let along = self.divisions * self.degree + 1;
@@ -137,4 +165,27 @@ fn order(kernel: &Kernel, nodes: usize) -> Result<Vec<usize>, String> {
     found
         .filter(|order: &Vec<usize>| order.len() == nodes)
         .ok_or_else(|| format!("the kernel has no table of the order of {nodes} nodes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lattice;
+
+    #[test]
+    fn given_values_are_numbered_behind_those_that_are_sought() {
+        for (divisions, degree) in [(1, 1), (1, 2), (2, 1), (3, 2), (2, 4)] {
+            let lattice = Lattice { divisions, degree, given_boundary: true };
+            let last = divisions * degree;
+            let mut seen = vec![false; lattice.unknowns()];
+            for at in 0..lattice.unknowns() {
+                let place = Lattice::place(at, last + 1);
+                let inside = place.iter().all(|p| 0 < *p && *p < last);
+                let dof = lattice.dof(place);
+                assert_eq!(dof < lattice.free(), inside, "{place:?}");
+                assert!(!std::mem::replace(&mut seen[dof], true), "{place:?}: {dof} twice");
+            }
+            let first = seen.iter().position(|s| !s);
+            assert_eq!(first, None);
+        }
+    }
 }

@@ -8,3 +8,5 @@ pub mod measure;
 pub mod page;
 pub mod picture;
 pub mod record;
+pub mod solve;
+pub mod vectors;

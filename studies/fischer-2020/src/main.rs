@@ -7,11 +7,11 @@ use purlin::runtime::{Device, TimingOptions, open};
 use purlin::{Mapping, Random};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use study_fischer_2020::lattice::Lattice;
 use study_fischer_2020::measure::Action;
-use study_fischer_2020::page::table;
+use study_fischer_2020::page::tables;
 use study_fischer_2020::picture::rates_svg;
 use study_fischer_2020::record::{self, Record, RecordError};
+use study_fischer_2020::solve::Solver;
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -20,11 +20,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const AFTER: &str = "\
 Examples, after `cargo run --release -p study-fischer-2020 --`:
   time --device cuda --db h200.jsonl                     BP1, BP3 and BP5, degrees 1 to 8, 10^4 to 10^8 unknowns
+  time --device cuda --iterations 20 --db h200.jsonl     the same for an iteration of conjugate gradients
   time --device c --problems bp5 --degrees 7 --most 1e6  on the host
-  page --db h200.jsonl --picture rates.svg               the table as Markdown, and the figure";
+  page --db h200.jsonl --picture rates.svg               the tables as Markdown, and the figure";
 
 /// The bake-off problems of Fischer et al. 2020 on L-vectors: gather, action, atomic scatter, and the
-/// geometry from the vertices of each cell.
+/// geometry from the vertices of each cell; alone, or in conjugate gradients.
 #[derive(Parser)]
 #[command(name = "study-fischer-2020", version, after_help = AFTER, max_term_width = 110)]
 struct Cli {
@@ -34,9 +35,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check and time actions; lines of JSON
+    /// Check and time actions, or conjugate gradients; lines of JSON
     Time(TimeArgs),
-    /// Print the table of measurements, and draw the figure
+    /// Print the tables of measurements, and draw the figure
     Page(PageArgs),
 }
 
@@ -60,6 +61,9 @@ struct TimeArgs {
     /// Sizes for each factor of ten
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     per_decade: f64,
+    /// Time an iteration of conjugate gradients, as a part of so many, instead of the action alone
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    iterations: Option<u16>,
     /// Mapping in JSON instead of the default one
     #[arg(long, value_name = "JSON", value_parser = mapping)]
     mapping: Option<Mapping>,
@@ -141,20 +145,29 @@ fn actions(
     problem: BakeOff,
     degree: usize,
 ) -> Result<(), Failure> {
+    let iterations = args.iterations.map(usize::from);
     let sizes: Vec<usize> = divisions(args, degree)
         .into_iter()
-        .filter(|n| !done.iter().any(|r| r.is_of(problem, degree, *n, &device.info().name)))
+        .filter(|n| !done.iter().any(|r| r.is_of(problem, degree, *n, iterations, &device.info().name)))
         .collect();
     if sizes.is_empty() {
         return Ok(());
     }
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    let action = Action::new(device, problem, degree, args.mapping.clone(), seed)
-        .map_err(|e| Failure::Refused(format!("{problem} of degree {degree}: {e}")))?;
+    let refused = |e| Failure::Refused(format!("{problem} of degree {degree}: {e}"));
+    let action = Action::new(device, problem, degree, args.mapping.clone(), seed).map_err(refused)?;
+    let solver = match iterations {
+        Some(_) => Some(Solver::new(device, &action, seed).map_err(refused)?),
+        None => None,
+    };
     let options = TimingOptions { min_seconds: args.min_seconds, min_runs: 10, ..TimingOptions::default() };
     for divisions in sizes {
-        let unknowns = Lattice { divisions, degree }.unknowns();
-        match action.measure(divisions, &options) {
+        let unknowns = action.unknowns(divisions);
+        let measured = match (&solver, iterations) {
+            (Some(solver), Some(iterations)) => solver.measure(divisions, iterations, &options),
+            _ => action.measure(divisions, &options),
+        };
+        match measured {
             Ok(record) => {
                 eprintln!(
                     "{problem}, p = {degree}, {unknowns} unknowns: {:.1} µs, {:.2} GDoF/s",
@@ -186,5 +199,5 @@ fn print_page(args: &PageArgs) -> Result<(), Failure> {
         let failed = |e| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));
         std::fs::write(path, svg).map_err(failed)?;
     }
-    out(&table(&records))
+    out(&tables(&records))
 }

@@ -2,6 +2,7 @@
 
 use crate::lattice::Lattice;
 use crate::record::Record;
+use crate::vectors::VectorsError;
 use purlin::autotune::Refusal;
 use purlin::codegen::Options;
 use purlin::forms::element::CellShape;
@@ -11,8 +12,9 @@ use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
 use purlin::forms::quadrature::gauss_lobatto;
 use purlin::forms::tabulated::TabulatedError;
 use purlin::interp::{InterpError, Memory, interpret};
+use purlin::ir::Kernel;
 use purlin::kernels::BakeOff;
-use purlin::runtime::{Device, Executable, RuntimeError, TimingOptions};
+use purlin::runtime::{Device, Executable, RuntimeError, Timing, TimingOptions};
 use purlin::tuning::known::{Known, Sought, first, known, mapped};
 use purlin::{LoadError, Loaded, Mapping, Random, laid_out};
 
@@ -40,18 +42,35 @@ pub enum MeasureError {
     /// The kernel is another than the study knows.
     #[error("bug of the study: {0}")]
     Arguments(String),
+    /// The kernels on vectors cannot be made.
+    #[error(transparent)]
+    Vectors(#[from] VectorsError),
+    /// Conjugate gradients would end before the last iteration.
+    #[error("{free} unknowns are too few for {iterations} iterations, needed {needed}")]
+    TooFew {
+        /// Unknowns whose values are sought.
+        free: usize,
+        /// Iterations.
+        iterations: usize,
+        /// Fewest unknowns.
+        needed: usize,
+    },
     /// The result is off.
-    #[error("{what} is off by {error:.1e}, needed {TOLERANCE:.0e}")]
+    #[error("{what} is off by {error:.1e}, needed {needed:.0e}")]
     Wrong {
         /// What was compared.
         what: &'static str,
         /// By how much.
         error: f64,
+        /// Largest that is right.
+        needed: f64,
     },
 }
 
 /// Largest relative error of results: up to a billion sums of some hundred products.
 const TOLERANCE: f64 = 1e-10;
+/// The same on eight cells.
+const ACTION_TOLERANCE: f64 = 1e-12;
 
 /// A problem of a degree on a device, compiled and compared with the interpreter.
 pub struct Action<'d> {
@@ -109,8 +128,9 @@ impl<'d> Action<'d> {
         let apart = expected.iter().zip(&found).map(|(a, b)| (a - b).abs());
         let apart = apart.map(|e| if e.is_nan() { f64::INFINITY } else { e });
         let error = apart.fold(0.0, f64::max) / largest;
-        if error >= 1e-12 {
-            return Err(MeasureError::Wrong { what: "the action on eight cells", error });
+        if error >= ACTION_TOLERANCE {
+            let (what, needed) = ("the action on eight cells", ACTION_TOLERANCE);
+            return Err(MeasureError::Wrong { what, error, needed });
         }
         drop(loaded);
         Ok(Self { device, problem, degree, form, mapping, executable, source, error })
@@ -122,9 +142,8 @@ impl<'d> Action<'d> {
     /// # Errors
     /// A device without room for it, a wrong result.
     pub fn measure(&self, divisions: usize, options: &TimingOptions) -> Result<Record, MeasureError> {
-        let lattice = Lattice { divisions, degree: self.degree };
-        let kernel = &self.form.kernels[0].kernel;
-        let memory: Memory = lattice.memory(kernel).map_err(MeasureError::Arguments)?;
+        let lattice = Lattice { divisions, degree: self.degree, given_boundary: false };
+        let memory: Memory = lattice.memory(self.kernel()).map_err(MeasureError::Arguments)?;
         let x = lattice.positions(&gauss_lobatto(self.degree + 1).0);
         let memory = memory.value("u", x.clone()).value("y", vec![0.0; x.len()]);
         let loaded = Loaded::compiled(self.device, self.executable.clone(), &memory)?;
@@ -133,29 +152,62 @@ impl<'d> Action<'d> {
         let y = loaded.f64s("y")?;
         let integral_error = self.integral_error(&x, &y);
         if integral_error >= TOLERANCE || integral_error.is_nan() {
-            return Err(MeasureError::Wrong { what: "an integral over the cube", error: integral_error });
+            let (what, error) = ("an integral over the cube", integral_error);
+            return Err(MeasureError::Wrong { what, error, needed: TOLERANCE });
         }
         drop((x, y));
         let timing = loaded.time(options)?;
+        let resources = loaded.resources().map(ToString::to_string);
+        Ok(Record { integral_error: Some(integral_error), ..self.record(lattice, &timing, resources) })
+    }
+
+    /// A record of what was timed, without what was compared beside the action.
+    pub(crate) fn record(&self, lattice: Lattice, timing: &Timing, resources: Option<String>) -> Record {
         let info = self.device.info();
-        Ok(Record {
+        Record {
             problem: self.problem.to_string(),
             degree: self.degree,
-            divisions,
+            divisions: lattice.divisions,
             unknowns: lattice.unknowns(),
             device: info.name.clone(),
             driver: info.driver.clone(),
             clock_mhz: info.clock_mhz,
             mapping: self.mapping.clone(),
             source: self.source.clone(),
-            resources: loaded.resources().map(ToString::to_string),
+            resources,
             median_s: timing.median_s,
             min_s: timing.min_s,
             max_s: timing.max_s,
             runs: timing.runs,
             error: self.error,
-            integral_error,
-        })
+            integral_error: None,
+            solve: None,
+        }
+    }
+
+    /// Cells along each axis, as conjugate gradients take them: with mass matrices all values are
+    /// sought, with others those at the boundary are given.
+    pub(crate) fn lattice(&self, divisions: usize) -> Lattice {
+        let given_boundary = !matches!(self.problem, BakeOff::Bp1 | BakeOff::Bp2);
+        Lattice { divisions, degree: self.degree, given_boundary }
+    }
+
+    /// Number of degrees of freedom on a lattice.
+    #[must_use]
+    pub fn unknowns(&self, divisions: usize) -> usize {
+        self.lattice(divisions).unknowns()
+    }
+
+    pub(crate) fn kernel(&self) -> &Kernel {
+        &self.form.kernels[0].kernel
+    }
+
+    pub(crate) fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    pub(crate) fn error(&self) -> f64 {
+        self.error
     }
 
     /// By how much `1·y` and `x·y` are off where `y` is the action on `x`.

@@ -1,13 +1,23 @@
-//! The table of a page.
+//! The tables of a page.
 
 use crate::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// For each problem and degree the rates of the sizes that were measured, as Markdown: the highest
-/// one, and from how many unknowns on 80 % of it are reached.
+/// The table of actions, and that of iterations of conjugate gradients where there are such, as
+/// Markdown: for each problem and degree the rates of the sizes that were measured, the highest one
+/// and from how many unknowns on 80 % of it are reached.
 #[must_use]
-pub fn table(records: &[Record]) -> String {
+pub fn tables(records: &[Record]) -> String {
+    let (solves, actions): (Vec<Record>, Vec<Record>) =
+        records.iter().cloned().partition(|r| r.solve.is_some());
+    let filled = [("The action", actions), ("An iteration of conjugate gradients", solves)];
+    let filled = filled.into_iter().filter(|(_, records)| !records.is_empty());
+    let tables: Vec<String> = filled.map(|(of, records)| format!("{of}:\n\n{}", table(&records))).collect();
+    tables.join("\n")
+}
+
+fn table(records: &[Record]) -> String {
     let mut best: BTreeMap<(usize, &str), (&Record, usize)> = BTreeMap::new();
     let problems: BTreeSet<&str> = records.iter().map(|r| r.problem.as_str()).collect();
     let key = |r: &Record| (r.degree, r.problem.clone());

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::io::Write as _;
 use std::path::Path;
 
-/// The action of a problem with a number of unknowns on a device.
+/// The action of a problem with a number of unknowns on a device, or an iteration of conjugate
+/// gradients with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -40,19 +41,49 @@ pub struct Record {
     pub runs: usize,
     /// Largest difference from the interpreter on eight cells, in units of the largest value.
     pub error: f64,
-    /// By how much an integral over the cube is off, in units of its value.
-    pub integral_error: f64,
+    /// By how much an integral over the cube is off, in units of its value; none of an iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integral_error: Option<f64>,
+    /// Whether an iteration of conjugate gradients was timed; none where it was the action alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solve: Option<ConjugateGradients>,
+}
+
+/// What came out of the iterations that were timed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConjugateGradients {
+    /// Their number.
+    pub iterations: usize,
+    /// Norm of the last residual, in units of the first.
+    pub reduction: f64,
+    /// Difference between the residual that the iterations carry and that of their solution, in
+    /// units of the right-hand side.
+    pub residual_error: f64,
 }
 
 impl Record {
     /// Whether both are of the same problem, size and device.
     #[must_use]
-    pub fn is_of(&self, problem: BakeOff, degree: usize, divisions: usize, device: &str) -> bool {
-        (self.problem.as_str(), self.degree, self.divisions, self.device.as_str())
-            == (problem.name(), degree, divisions, device)
+    pub fn is_of(
+        &self,
+        problem: BakeOff,
+        degree: usize,
+        divisions: usize,
+        iterations: Option<usize>,
+        device: &str,
+    ) -> bool {
+        (self.problem.as_str(), self.degree, self.divisions, self.iterations(), self.device.as_str())
+            == (problem.name(), degree, divisions, iterations, device)
     }
 
-    /// Billions of unknowns a second.
+    /// How many iterations of conjugate gradients were timed; none where it was the action alone.
+    #[must_use]
+    pub fn iterations(&self) -> Option<usize> {
+        self.solve.map(|solve| solve.iterations)
+    }
+
+    /// Billions of unknowns a second, by an action or an iteration.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.unknowns as f64 / self.median_s / 1e9

@@ -30,15 +30,41 @@ fn actions_are_timed_once_and_have_a_page() {
     let records = record::read(db.as_ref()).unwrap();
     assert_eq!(records.len(), 3 * 3 * 2, "{said}");
     for r in &records {
-        assert!(r.error < 1e-12 && r.integral_error < 1e-10 && r.rate() > 0.0, "{r:?}");
+        assert!(r.error < 1e-12 && r.integral_error.unwrap() < 1e-10 && r.rate() > 0.0, "{r:?}");
         assert_eq!(r.unknowns, (r.divisions * r.degree + 1).pow(3));
     }
     assert_eq!(text(&good(&args).stderr), "", "timed again");
     let page = text(&good(&["page", "--db", &db, "--picture", &svg]).stdout);
-    assert_eq!(page.lines().count(), 2 + 3, "{page}");
-    assert!(page.starts_with("| p | BP1 GDoF/s | at | 80 % from | BP3"), "{page}");
+    assert_eq!(page.lines().count(), 2 + 2 + 3, "{page}");
+    assert!(page.starts_with("The action:\n\n| p | BP1 GDoF/s | at | 80 % from | BP3"), "{page}");
     let svg = std::fs::read_to_string(svg).unwrap();
     assert!(["<svg", "BP1", "BP3", "BP5", "p = 3"].iter().all(|word| svg.contains(word)), "{svg}");
+}
+
+/// Iterations are compared with those of the interpreter, and the residual that they carry with that
+/// of their solution at every size; both kinds of records go into one file.
+#[test]
+fn conjugate_gradients_are_timed_beside_actions() {
+    let dir = tempfile::tempdir().unwrap();
+    let [db, svg] = ["db.jsonl", "rates.svg"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let args = ["time", "--device", "c", "--degrees", "2", "--least", "100", "--most", "1000"];
+    let args = [&args[..], &["--per-decade", "1", "--min-seconds", "0.0001", "--db", &db]].concat();
+    let solves = [&args[..], &["--iterations", "12"]].concat();
+    good(&args);
+    let said = text(&good(&solves).stderr);
+    let records = record::read(db.as_ref()).unwrap();
+    let solves: Vec<_> = records.iter().filter_map(|r| r.solve.map(|solve| (r, solve))).collect();
+    assert_eq!((records.len(), solves.len()), (6 + 4, 4), "{said}");
+    assert!(said.contains("bp3, p = 2, 27 unknowns: 1 unknowns are too few for 12 iterations"), "{said}");
+    for (r, solve) in solves {
+        assert!(r.error < 1e-12 && r.integral_error.is_none(), "{r:?}");
+        assert!(solve.residual_error < 1e-14 && solve.reduction < 0.3, "{r:?}");
+        assert!(records.iter().any(|a| a.solve.is_none() && a.source == r.source), "{r:?}");
+    }
+    let page = text(&good(&["page", "--db", &db, "--picture", &svg]).stdout);
+    assert!(page.contains("An iteration of conjugate gradients:"), "{page}");
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(svg.contains("BP5, conjugate gradients"), "{svg}");
 }
 
 #[test]
@@ -49,6 +75,7 @@ fn what_is_not_there_is_refused() {
         (&["--degrees", "0"], "--degrees: 0; degrees are 1 to 15"),
         (&["--least", "1e5", "--most", "1e4"], "needed 1 to 2e9 unknowns, the fewest first"),
         (&["--per-decade", "0"], "--per-decade: 0; needed a number above 0"),
+        (&["--iterations", "0"], "0 is not in 1..=1000"),
         (&["--mapping", "{}"], "`purlin results --mapping` prints mappings"),
     ] {
         let output = study(&[&["time", "--device", "c"], args].concat());

@@ -1,0 +1,63 @@
+//! The kernels on vectors of an iteration of conjugate gradients.
+
+use purlin::codegen::{CodegenError, generate};
+use purlin::ir::text::{ParseErrors, parse};
+use purlin::prelude::{Options, Recipe, Schedule};
+use purlin::runtime::{Device, Executable, RuntimeError};
+use purlin::transforms::TransformError;
+
+/// Why there are no kernels.
+#[derive(Debug, thiserror::Error)]
+pub enum VectorsError {
+    /// A text is no kernel.
+    #[error("bug of the study: {0}")]
+    Kernel(#[from] ParseErrors),
+    /// A text is no recipe.
+    #[error("bug of the study: {0}")]
+    Recipe(#[from] serde_json::Error),
+    /// A step is refused.
+    #[error("bug of the study: {0}")]
+    Step(#[from] TransformError),
+    /// A kernel has no code.
+    #[error("bug of the study: {0}")]
+    Code(#[from] CodegenError),
+    /// The device refuses.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+/// The kernels of iteration `k`, a parameter. `rr[k]` is the square of the residual before it,
+/// `pq[k]` that of its direction in the norm of the operator. Each sum has an element of its own that
+/// starts at zero, so that nothing has to be cleared between iterations but `q`.
+pub struct Vectors {
+    /// `sums[k] += v·w`.
+    pub dot: Executable,
+    /// `r -= (rr[k]/pq[k]) q` and `rr[k + 1] += r·r`.
+    pub residual: Executable,
+    /// `x += (rr[k]/pq[k]) p`, `p = r + (rr[k + 1]/rr[k]) p` and `q = 0`.
+    pub direction: Executable,
+}
+
+impl Vectors {
+    /// Compiles them.
+    ///
+    /// # Errors
+    /// A device that refuses them.
+    pub fn new(device: &dyn Device) -> Result<Self, VectorsError> {
+        let of = |kernel: &str, recipe: &str| compiled(device, kernel, recipe);
+        Ok(Self {
+            dot: of(include_str!("vectors/dot.purlin"), include_str!("vectors/dot.json"))?,
+            residual: of(include_str!("vectors/residual.purlin"), include_str!("vectors/residual.json"))?,
+            direction: of(include_str!("vectors/direction.purlin"), include_str!("vectors/direction.json"))?,
+        })
+    }
+}
+
+fn compiled(device: &dyn Device, kernel: &str, recipe: &str) -> Result<Executable, VectorsError> {
+    let kernel = parse(kernel)?;
+    let recipe: Recipe = serde_json::from_str(recipe)?;
+    let mut schedule = Schedule::of(&kernel);
+    schedule.replay(&recipe)?;
+    let program = generate(schedule.kernel(), device.info().backend.target(), &Options::default())?;
+    Ok(device.compile(&program)?)
+}
