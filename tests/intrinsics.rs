@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin::codegen::{Options, Target, generate, intrinsics};
+use purlin::codegen::{Options, Target, generate};
 use purlin::interp::{Memory, interpret};
 use purlin::ir::text::{parse, parse_callees};
 use purlin::ir::{AddressSpace, AxisTag, Kernel};
 use purlin::runtime::{Cache, cuda::nvrtc, open};
 use purlin::transforms::Recipe;
+use purlin::transforms::intrinsics;
 use purlin::transforms::primitives::{
     DeclareCallee, InlineCall, InterchangeInames, JoinArrayAxes, JoinInames, ReplaceWithIntrinsic,
     SetAddressSpace, SplitArrayAxis, SplitIname, TagIname,

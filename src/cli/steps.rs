@@ -34,7 +34,7 @@ pub struct StepsArgs {
 pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let form = source.lower()?;
-    let recipe = args.transform.recipe(&source, &form)?;
+    let (recipe, behind) = args.transform.recipe(&source, &form)?;
     let kernel = form.kernel();
     let total = recipe.steps.len();
     let (trace, refusal) = follow(&recipe.steps, kernel);
@@ -53,8 +53,11 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
             false => "# it met the kernel above\n".into(),
         };
     }
+    if refusal.is_none() && behind.is_some() {
+        text += "\n# the next step is refused: it met the kernel above\n";
+    }
     out(&text)?;
-    refusal.map_or(Ok(()), |error| Err(error.into()))
+    refusal.map(Failure::from).or(behind).map_or(Ok(()), Err)
 }
 
 /// The steps as far as they go, and what stopped them.

@@ -5,7 +5,9 @@ use super::source::{Source, read};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
+use purlin::forms::MappingError;
 use purlin::forms::program::CellKernel;
+use purlin::forms::strategies::StrategyError;
 use purlin::ir::Kernel;
 use purlin::transforms::schedule::{Choice, ScriptProblem};
 use purlin::transforms::{Recipe, Script, ScriptError};
@@ -122,17 +124,33 @@ impl TransformArgs {
         }
     }
 
-    /// The steps, also those behind which one is refused.
-    pub fn recipe(&self, source: &Source, form: &impl CellKernel) -> Result<Recipe, Failure> {
+    /// The steps, also those behind which a step of a strategy is refused, with that refusal.
+    pub fn recipe(
+        &self,
+        source: &Source,
+        form: &impl CellKernel,
+    ) -> Result<(Recipe, Option<Failure>), Failure> {
         let kernel = form.kernel();
+        let whole = |recipe| Ok((recipe, None));
         match self.given(source)? {
-            Some(Given::Recipe(recipe)) => Ok(recipe),
+            Some(Given::Recipe(recipe)) => whole(recipe),
             Some(Given::Script(script)) => match script.apply_with(kernel, &self.choice(&script)?) {
-                Ok(schedule) => Ok(schedule.finish().1),
-                Err(ScriptError { problem: ScriptProblem::Refused(_), recipe, .. }) => Ok(recipe),
+                Ok(schedule) => whole(schedule.finish().1),
+                Err(ScriptError { problem: ScriptProblem::Refused(_), recipe, .. }) => whole(recipe),
                 Err(error) => Err(error.into()),
             },
-            None => Ok(self.apply(source, form)?.recipe),
+            None => {
+                self.refuse_holes()?;
+                let mapping = self.mapping.clone().unwrap_or_else(|| self.strategy_for(source));
+                match mapping.apply(form) {
+                    Ok((_, recipe)) => whole(recipe),
+                    Err(MappingError::Strategy(StrategyError::Step(step))) => {
+                        let recipe = step.recipe.clone();
+                        Ok((recipe, Some(StrategyError::Step(step).into())))
+                    }
+                    Err(error) => Err(Failure::Refused(error.to_string())),
+                }
+            }
         }
     }
 

@@ -307,6 +307,7 @@ fn finish(
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }
         | Mapping::FactorisedLines { .. }
+        | Mapping::MatrixCells { .. }
         | Mapping::Modes { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),

@@ -7,7 +7,9 @@ use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
-use purlin_forms::strategies::{MAX_KEPT, factored_quadrature, line_sizes, table_products, tensor_dimension};
+use purlin_forms::strategies::{
+    MAX_KEPT, factored_quadrature, line_sizes, matrix_sizes, table_products, tensor_dimension,
+};
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
 use std::cmp::Ordering;
@@ -134,7 +136,8 @@ impl<'m> Choice<'m> {
 /// small, straight-line code if it is short, tiles of quadrature points, sums axis by axis if tables
 /// are tensor products, the `budget` best ranked tilings, and half as many staged ones; tilings only
 /// of what [can be tiled](purlin_forms::program::CellProgram::tiled).
-/// Where quadrature points can become fewer modes, the same of the action with modes.
+/// Where quadrature points can become fewer modes, the same of the action with modes; for cards,
+/// sixteen cells a sub-group by matrix instructions.
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -148,6 +151,9 @@ pub fn candidates(
     let mut found = at_points(form, cells, model, local_bytes, budget)?;
     if budget == 0 {
         return Ok(found);
+    }
+    if model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32) {
+        found.extend(matrix(form, local_bytes).into_iter().map(Candidate::unranked));
     }
     if let Some(kernel) = with_fewer_modes(form) {
         let with_modes = at_points(&kernel, cells, model, local_bytes, budget)?;
@@ -258,6 +264,30 @@ pub(super) fn usual_cells(form: &impl CellKernel) -> Option<Mapping> {
 pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
     let tiles = [(8, 16), (8, 8), (32, 16), (32, 8)].map(|(cells, sums)| Mapping::PointTiles { cells, sums });
     if form.program().is_ok() { tiles.to_vec() } else { Vec::new() }
+}
+
+/// Sub-groups of a group and groups of a launch that are tried with matrix instructions: two groups
+/// on each of the 132 multiprocessors of an H100 or H200, or three, as registers and local memory
+/// allow, and one.
+const MATRIX_GROUPS: [[u64; 2]; 4] = [[4, 264], [8, 132], [4, 396], [4, 132]];
+
+/// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator takes
+/// 710 µs by them on 2-D P5, with 21, and 547 µs in straight-line code, and on P6, with 28, 959 µs and
+/// 1110 µs (H200, 2026-11-23).
+const MATRIX_DOFS: i64 = 28;
+
+/// Products with tables by matrix instructions, with as many tables in `local_bytes` as fit.
+#[must_use]
+pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
+    let Ok(program) = form.program() else { return Vec::new() };
+    let Some(sizes) = matrix_sizes(form.kernel(), &program).filter(|s| s.dofs >= MATRIX_DOFS) else {
+        return Vec::new();
+    };
+    let mapping = |[sub_groups, groups]: [u64; 2]| {
+        let kept_tables = sizes.tables_that_fit(sub_groups, local_bytes)?;
+        Some(Mapping::MatrixCells { sub_groups, groups, kept_tables })
+    };
+    MATRIX_GROUPS.into_iter().filter_map(mapping).collect()
 }
 
 /// Sums of the cells of a group in a tree, for functionals.

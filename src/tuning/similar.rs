@@ -29,7 +29,7 @@ pub(super) fn similar(form: FormSizes<'_>, dim: usize, table: &str) -> Option<(S
     let lines = table.lines().filter_map(|line| line.split_once(' '));
     let of_line = |(case, mapping): (&str, &str)| {
         let mapping: Mapping = serde_json::from_str(mapping).ok()?;
-        let over_modes = matches!(mapping, Mapping::Modes { .. });
+        let over_modes = matches!(mapping, Mapping::Modes { .. } | Mapping::MatrixCells { .. });
         let sizes = if over_modes { form.modes? } else { form.points };
         let (case_dim, known) = operator_sizes(case, over_modes)?;
         let far = if case_dim == dim { distance(sizes, &known)? } else { return None };
@@ -121,6 +121,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::FactorisedCells { .. }
         | Mapping::FactorisedPlanes { .. }
         | Mapping::FactorisedLines { .. }
+        | Mapping::MatrixCells { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

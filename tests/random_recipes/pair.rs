@@ -237,9 +237,11 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     let in_place = matches!(step, Step::RealiseReduction(realise) if realise.in_place);
     let reassociates = in_place || REASSOCIATING.contains(&name.as_str());
     let tolerance = if reassociates { tolerance(kernel) } else { 0.0 };
-    // a term of zero times a nan or an infinity is left out with the others, and a sum of terms some of
-    // which are zero may be none
-    if matches!(step, Step::SkipZeroTerms(_) | Step::FactorOut(_)) && !is_finite(&expected) {
+    // a term of zero times a nan or an infinity is left out with the others, or added, and a sum of terms
+    // some of which are zero may be none
+    if matches!(step, Step::SkipZeroTerms(_) | Step::FactorOut(_) | Step::PadInames(_))
+        && !is_finite(&expected)
+    {
         return Ok(None);
     }
     differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
@@ -276,9 +278,11 @@ const REASSOCIATING: [&str; 19] = [
 ];
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it
-/// takes those of others, it runs once for many or many times for one, or for fewer modes.
-const RECOUNTING: [&str; 11] = [
+/// takes those of others, it runs once for many or many times for one, for fewer modes, or over zeros,
+/// too.
+const RECOUNTING: [&str; 12] = [
     "factor_quadrature",
+    "pad_inames",
     "peel_iname",
     "pipeline_loop",
     "hoist_insn",

@@ -351,7 +351,7 @@ impl<'k> Analysis<'k> {
     /// Those of [`Analysis::place`].
     pub fn check_placement(&self) -> Result<(), PlacementError> {
         let sequential = |tag| match tag {
-            AxisTag::Sequential | AxisTag::Unrolled => true,
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
             AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
         };
         if self.kernel.inames.values().all(|i| sequential(i.tag)) {

@@ -132,9 +132,9 @@ pub struct For {
     pub step: i64,
     /// Where its iterations run.
     pub kind: LoopKind,
-    /// Whether it is short and its length changes from one iteration of an outer loop to the next,
-    /// so that compilers gain nothing by unrolling it.
-    pub short_triangle: bool,
+    /// Whether compilers are asked not to unroll it: because it is tagged so, or short and of a length
+    /// that changes from one iteration of an outer loop to the next.
+    pub rolled: bool,
     /// What is repeated.
     pub body: Block,
 }

@@ -130,7 +130,7 @@ impl Collector<'_, '_> {
                     let member = self.member(*iname, disjuncts, range)?;
                     self.members.push((info.tag, member));
                 }
-                AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => {}
+                AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => {}
             }
             self.nodes(body)?;
         }

@@ -105,7 +105,7 @@ mod tests {
             upper,
             step: 1,
             kind,
-            short_triangle: false,
+            rolled: false,
             body,
         })
     }

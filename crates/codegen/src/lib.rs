@@ -82,7 +82,6 @@ pub mod error;
 mod factors;
 mod hoist;
 mod interval;
-pub mod intrinsics;
 mod launch;
 mod lower;
 mod names;

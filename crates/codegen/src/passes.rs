@@ -275,7 +275,7 @@ fn group_loops(mut body: Block, env: &mut Env<'_>, axes: &Axes, function: &mut F
             upper: Expr::var(&extent),
             step: 1,
             kind: LoopKind::Groups,
-            short_triangle: false,
+            rolled: false,
             body,
         })];
     }

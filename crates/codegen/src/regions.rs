@@ -115,7 +115,7 @@ impl Regions<'_, '_> {
                 upper: Expr::int(local.extent),
                 step: 1,
                 kind: LoopKind::WorkItems,
-                short_triangle: false,
+                rolled: false,
                 body,
             })];
         }

@@ -203,7 +203,7 @@ impl Pass<'_> {
                 upper: upper.clone(),
                 step: 1,
                 kind: LoopKind::WorkItems,
-                short_triangle: false,
+                rolled: false,
                 body,
             })
         };

@@ -2,10 +2,10 @@
 
 use crate::program::CellKernel;
 use crate::strategies::{
-    FactorisedCells, FactorisedLines, FactorisedPlanes, PointTiles, SingleCell, StagedCells, StraightCells,
-    StrategyError, SummedCells, factored_quadrature, factorised_cells, factorised_lines, factorised_planes,
-    multi_level_tiling, point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling,
-    straight_cells, summed_cells,
+    FactorisedCells, FactorisedLines, FactorisedPlanes, MatrixCells, PointTiles, SingleCell, StagedCells,
+    StraightCells, StrategyError, SummedCells, factored_quadrature, factorised_cells, factorised_lines,
+    factorised_planes, matrix_cells, multi_level_tiling, point_tiles, single_cell_per_work_item,
+    staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -84,6 +84,15 @@ pub enum Mapping {
     /// The same with gather and scatter through local memory, and one tile of a matrix for all
     /// functions that are evaluated with it.
     StagedTiling(TilingParameters),
+    /// Sixteen cells a sub-group, products with tables over modes by matrix instructions.
+    MatrixCells {
+        /// Sub-groups of a work-group.
+        sub_groups: u64,
+        /// Work-groups of a launch.
+        groups: u64,
+        /// Tables that a work-group keeps in local memory, the first so many.
+        kept_tables: u64,
+    },
     /// Sums over modes instead of quadrature points where the integrand is linear, and then another
     /// mapping.
     Modes {
@@ -122,6 +131,7 @@ impl Mapping {
             | Self::FactorisedCells { .. }
             | Self::FactorisedPlanes { .. }
             | Self::FactorisedLines { .. }
+            | Self::MatrixCells { .. }
             | Self::Tiling(_)
             | Self::StagedTiling(_)
             | Self::Schedule { .. } => false,
@@ -173,6 +183,11 @@ impl Mapping {
                 let args = FactorisedLines { cells: *cells, literal_tables: *literal_tables };
                 factorised_lines(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
+            Self::MatrixCells { sub_groups, groups, kept_tables } => {
+                let args =
+                    MatrixCells { sub_groups: *sub_groups, groups: *groups, kept_tables: *kept_tables };
+                matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
             }
@@ -181,10 +196,8 @@ impl Mapping {
             }
             Self::Modes { then } => {
                 let program = form.program().map_err(StrategyError::from)?;
-                let (kernel, mut recipe) = factored_quadrature(form.kernel(), &program)?;
-                let (kernel, rest) = then.apply(&kernel)?;
-                recipe.steps.extend(rest.steps);
-                (kernel, recipe)
+                let (kernel, recipe) = factored_quadrature(form.kernel(), &program)?;
+                after(recipe, then.apply(&kernel))?
             }
             Self::Schedule { .. } => return Err(MappingError::NoSchedule),
         })
@@ -203,6 +216,18 @@ pub enum MappingError {
 }
 
 type Mapped = Result<(Kernel, Recipe), StrategyError>;
+
+/// What a mapping gave for a kernel that some steps had made.
+fn after(
+    first: Recipe,
+    mapped: Result<(Kernel, Recipe), MappingError>,
+) -> Result<(Kernel, Recipe), MappingError> {
+    match mapped {
+        Ok((kernel, rest)) => Ok((kernel, first.followed_by(rest))),
+        Err(MappingError::Strategy(error)) => Err(MappingError::Strategy(error.behind(first))),
+        Err(error @ MappingError::NoSchedule) => Err(error),
+    }
+}
 
 fn single_cell(form: &impl CellKernel, cells: u64, constant_tables: bool) -> Mapped {
     let args = SingleCell { work_group: cells, constant_tables };
@@ -234,6 +259,13 @@ impl fmt::Display for Mapping {
             Self::FactorisedLines { cells, literal_tables } => {
                 let tables = if *literal_tables { ", literal tables" } else { "" };
                 write!(f, "factorised sums by lines, {cells} cells a group{tables}")
+            }
+            Self::MatrixCells { sub_groups, groups, kept_tables } => {
+                let tables = if *kept_tables == 1 { "table" } else { "tables" };
+                write!(
+                    f,
+                    "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept"
+                )
             }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),

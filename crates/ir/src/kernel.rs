@@ -65,6 +65,9 @@ pub enum AxisTag {
     Sequential,
     /// One after the other, written out; in a reduction, an update of the accumulator an iteration.
     Unrolled,
+    /// One after the other, and compilers are asked not to write them out: the arrays that they
+    /// index would take registers.
+    Rolled,
     /// In the lanes of a vector.
     Vector,
     /// On the work-groups along axis 0, 1 or 2.
@@ -75,9 +78,10 @@ pub enum AxisTag {
 
 impl AxisTag {
     /// Every tag.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Sequential,
         Self::Unrolled,
+        Self::Rolled,
         Self::Vector,
         Self::Group(0),
         Self::Group(1),
@@ -87,7 +91,7 @@ impl AxisTag {
         Self::Local(2),
     ];
 
-    /// The tag written `text` (`g.0`, `l.1`, `unroll`, `vector`, `sequential`).
+    /// The tag written `text` (`g.0`, `l.1`, `unroll`, `nounroll`, `vector`, `sequential`).
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tag| tag.to_string() == text)
     }
@@ -98,6 +102,7 @@ impl fmt::Display for AxisTag {
         match self {
             Self::Sequential => f.write_str("sequential"),
             Self::Unrolled => f.write_str("unroll"),
+            Self::Rolled => f.write_str("nounroll"),
             Self::Vector => f.write_str("vector"),
             Self::Group(k) => write!(f, "g.{k}"),
             Self::Local(k) => write!(f, "l.{k}"),

@@ -555,7 +555,7 @@ impl Walk<'_> {
             Expr::Reduce(r) => {
                 for iname in &r.inames {
                     let Iname { name, tag, .. } = &self.kernel.inames[*iname];
-                    if !matches!(tag, AxisTag::Sequential | AxisTag::Unrolled) {
+                    if !matches!(tag, AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled) {
                         return Err(KernelError::ReductionTag { iname: name.clone(), tag: *tag });
                     }
                     self.enter(*iname)?;

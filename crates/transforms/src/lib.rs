@@ -19,6 +19,7 @@ mod argument;
 mod condition;
 mod copy;
 pub mod draw;
+pub mod intrinsics;
 pub mod lookup;
 mod modes;
 mod nest;

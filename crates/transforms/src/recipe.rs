@@ -49,6 +49,13 @@ impl Recipe {
         Self { steps: steps.into_iter().collect() }
     }
 
+    /// These steps, and then those of another recipe.
+    #[must_use]
+    pub fn followed_by(mut self, rest: Self) -> Self {
+        self.steps.extend(rest.steps);
+        self
+    }
+
     /// Adds a step.
     #[must_use]
     pub fn then(mut self, step: impl Into<Step>) -> Self {

@@ -38,7 +38,7 @@ pub fn axis_of(tag: AxisTag) -> Option<Axis> {
     match tag {
         AxisTag::Group(k) => Some(Axis::Group(k)),
         AxisTag::Local(k) => Some(Axis::Local(k)),
-        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector => None,
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => None,
     }
 }
 

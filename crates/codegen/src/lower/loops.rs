@@ -362,12 +362,15 @@ impl<'k> Lower<'k> {
         }
         let kind = match self.kernel.inames[iname].tag {
             AxisTag::Vector => LoopKind::Vector,
-            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_) => {
-                LoopKind::Sequential
-            }
+            AxisTag::Sequential
+            | AxisTag::Unrolled
+            | AxisTag::Rolled
+            | AxisTag::Group(_)
+            | AxisTag::Local(_) => LoopKind::Sequential,
         };
+        let rolled = short_triangle || self.kernel.inames[iname].tag == AxisTag::Rolled;
         let name = self.env.name(iname).clone();
-        (before, For { name, ty, lower, upper: upper_code, step, kind, short_triangle, body: Block::new() })
+        (before, For { name, ty, lower, upper: upper_code, step, kind, rolled, body: Block::new() })
     }
 
     /// Whether the number of iterations depends on a loop around this one, a hardware axis not

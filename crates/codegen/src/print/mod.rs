@@ -374,7 +374,7 @@ impl Printer {
             LoopKind::Vector if self.dialect.0 == Target::C && self.may_vectorise(&f.body) => {
                 self.line("#pragma omp simd");
             }
-            LoopKind::Sequential if f.short_triangle => {
+            LoopKind::Sequential if f.rolled => {
                 if let Some(pragma) = self.dialect.rolled_pragma() {
                     self.line(pragma);
                 }

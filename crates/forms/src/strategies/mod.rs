@@ -9,6 +9,7 @@ mod blocks;
 mod factorised_cells;
 mod factorised_lines;
 mod factorised_planes;
+mod matrix_cells;
 mod modes;
 mod multi_level_tiling;
 mod point_tiles;
@@ -21,6 +22,7 @@ mod summed_cells;
 pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
 pub use factorised_lines::{FactorisedLines, LineSizes, factorised_lines, line_sizes};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
+pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};
 pub use modes::{factored_quadrature, table_products};
 pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};
@@ -67,6 +69,25 @@ pub enum StrategyError {
     /// A step that was refused.
     #[error(transparent)]
     Step(Box<RefusedStep>),
+}
+
+impl StrategyError {
+    /// The same of a kernel that some steps had made.
+    pub(crate) fn behind(self, mut first: Recipe) -> Self {
+        match self {
+            Self::Step(mut step) => {
+                step.number += first.steps.len();
+                first.steps.append(&mut step.recipe.steps);
+                step.recipe = first;
+                Self::Step(step)
+            }
+            Self::Roles(_)
+            | Self::Tiling(_)
+            | Self::Parameter { .. }
+            | Self::NoTensorTable
+            | Self::MixedTensors => self,
+        }
+    }
 }
 
 /// A step of a strategy that was refused.

@@ -33,29 +33,32 @@ pub fn factored_quadrature(
     kernel: &Kernel,
     program: &CellProgram,
 ) -> Result<(Kernel, Recipe), StrategyError> {
-    applied(kernel, |s| {
-        let (mut factored, mut refused) = (false, None);
-        for block in &program.blocks {
-            let before = s.clone();
-            let mut any = false;
-            for quad in split_terms(s, block)? {
-                match s.apply(FactorQuadrature::new(&quad)) {
-                    Ok(_) => any = true,
-                    Err(error) => {
-                        refused.get_or_insert(error);
-                    }
+    applied(kernel, |s| factor(s, program, 1))
+}
+
+/// The steps, with numbers of modes that are multiples of `multiple`.
+pub(super) fn factor(s: &mut Schedule, program: &CellProgram, multiple: u32) -> Result<(), TransformError> {
+    let (mut factored, mut refused) = (false, None);
+    for block in &program.blocks {
+        let before = s.clone();
+        let mut any = false;
+        for quad in split_terms(s, block)? {
+            match s.apply(FactorQuadrature::new(&quad).in_multiples_of(multiple)) {
+                Ok(_) => any = true,
+                Err(error) => {
+                    refused.get_or_insert(error);
                 }
             }
-            if !any {
-                *s = before;
-            }
-            factored |= any;
         }
-        match refused {
-            Some(error) if !factored => Err(error),
-            Some(_) | None => s.apply(RemoveUnusedVars {}).map(drop),
+        if !any {
+            *s = before;
         }
-    })
+        factored |= any;
+    }
+    match refused {
+        Some(error) if !factored => Err(error),
+        Some(_) | None => s.apply(RemoveUnusedVars {}).map(drop),
+    }
 }
 
 /// Products with entries of tables that a cell takes: what modes instead of points make fewer.

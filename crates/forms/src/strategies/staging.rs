@@ -111,10 +111,21 @@ pub(super) fn flat(
     s: &mut Schedule,
     nest: &CellNest<'_>,
     stem: &str,
-    [l0, l1]: [i64; 2],
+    items: [i64; 2],
 ) -> Result<Flat, TransformError> {
     let [rows, components] = nest.shape;
     to_local(s, nest.array, rows, components)?;
+    deal(s, nest, stem, items)
+}
+
+/// As [`flat`], of an array wherever it is.
+pub(super) fn deal(
+    s: &mut Schedule,
+    nest: &CellNest<'_>,
+    stem: &str,
+    [l0, l1]: [i64; 2],
+) -> Result<Flat, TransformError> {
+    let [rows, components] = nest.shape;
     let mut row = nest.rows.clone();
     if let Some(component) = nest.component {
         row = s.join(&row, component)?;

@@ -269,7 +269,11 @@ impl Names<'_> {
         self.domain(f, id, &iname.domain)?;
         match iname.tag {
             AxisTag::Sequential => Ok(()),
-            tag @ (AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_)) => {
+            tag @ (AxisTag::Unrolled
+            | AxisTag::Rolled
+            | AxisTag::Vector
+            | AxisTag::Group(_)
+            | AxisTag::Local(_)) => {
                 write!(f, " {{{tag}}}")
             }
         }

@@ -73,6 +73,18 @@ pub struct FactorQuadrature {
     /// of a pair of tables.
     #[serde(default = "thirteen", skip_serializing_if = "is_thirteen")]
     pub digits: u32,
+    /// Number of which that of modes is a multiple: further modes are zero.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub multiple: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // what serde calls
+fn is_one(multiple: &u32) -> bool {
+    *multiple == one()
 }
 
 fn thirteen() -> u32 {
@@ -87,7 +99,7 @@ fn is_thirteen(digits: &u32) -> bool {
 impl FactorQuadrature {
     /// Factors the loop `iname`, to 13 digits.
     pub fn new(iname: impl Into<String>) -> Self {
-        Self { iname: iname.into(), digits: thirteen() }
+        Self { iname: iname.into(), digits: thirteen(), multiple: one() }
     }
 
     /// To so many digits.
@@ -96,14 +108,27 @@ impl FactorQuadrature {
         self.digits = digits;
         self
     }
+
+    /// To a multiple of so many modes, by modes that are zero.
+    #[must_use]
+    pub fn in_multiples_of(mut self, multiple: u32) -> Self {
+        self.multiple = multiple;
+        self
+    }
 }
 
 impl fmt::Display for FactorQuadrature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "factor quadrature `{}`", self.iname)?;
-        if is_thirteen(&self.digits) { Ok(()) } else { write!(f, " to {} digits", self.digits) }
+        if !is_thirteen(&self.digits) {
+            write!(f, " to {} digits", self.digits)?;
+        }
+        if is_one(&self.multiple) { Ok(()) } else { write!(f, " in multiples of {} modes", self.multiple) }
     }
 }
+
+/// Most modes of which their number is a multiple.
+const MAX_MULTIPLE: usize = 1024;
 
 /// The points are counted.
 const RANGE: Obligation = Obligation::new(
@@ -154,17 +179,25 @@ impl Primitive for FactorQuadrature {
         points
             .certify(&modes, &places, tolerance)
             .map_err(|deviation| self.differs(kernel, &used, &deviation))?;
+        let multiple = usize::try_from(self.multiple).unwrap_or_default();
+        if !(1..=MAX_MULTIPLE).contains(&multiple) {
+            let found = format!("a multiple of {multiple} modes");
+            return Err(Refusal::argument("multiple", found, format!("1 to {MAX_MULTIPLE}")));
+        }
+        let count = modes.count.next_multiple_of(multiple);
         let mut tables = BTreeMap::new();
         for (var, values) in used.iter().zip(&modes.tables) {
             let table = &kernel.vars[*var];
             let name = kernel.fresh_name(&format!("{}_modes", table.name));
             let mut shape = table.shape.clone();
-            shape[0] = Affine::constant(modes.count as i64);
-            let kind = VarKind::Table(TableData::real(values.iter().copied()));
+            shape[0] = Affine::constant(count as i64);
+            let columns = values.len() / modes.count.max(1);
+            let zeros = std::iter::repeat_n(0.0, columns * (count - modes.count));
+            let kind = VarKind::Table(TableData::real(values.iter().copied().chain(zeros)));
             tables.insert(*var, Variable::new(name, table.ty, kind, shape, table.space));
         }
         let single = has_single_precision(kernel);
-        Ok(ModeTables { iname, insns, weights, count: modes.count, tables, single })
+        Ok(ModeTables { iname, insns, weights, count, tables, single })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &ModeTables) -> Vec<Array> {

@@ -120,7 +120,7 @@ impl Primitive for PeelIname {
         }
         let Iname { tag, domain, .. } = &kernel.inames[iname];
         let off_axis = match tag {
-            AxisTag::Sequential | AxisTag::Unrolled => true,
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
             AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
         };
         OFF_AXIS.require(off_axis, || {

@@ -243,7 +243,7 @@ impl PipelineLoop {
         }
         let data = &kernel.inames[iname];
         let off_axis = match data.tag {
-            AxisTag::Sequential | AxisTag::Unrolled => true,
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => true,
             AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => false,
         };
         OFF_AXIS.require(off_axis, || {

@@ -288,7 +288,13 @@ pub(super) fn work_item_tag(
     match wanted {
         None => Ok(kernel.inames[iname].tag),
         Some(tag @ AxisTag::Local(_)) => Ok(tag),
-        Some(tag @ (AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Vector | AxisTag::Group(_))) => {
+        Some(
+            tag @ (AxisTag::Sequential
+            | AxisTag::Unrolled
+            | AxisTag::Rolled
+            | AxisTag::Vector
+            | AxisTag::Group(_)),
+        ) => {
             let found = format!("`{tag}` is no axis of the work-items of a group");
             Err(Refusal::argument("tag", found, "l.0, l.1 or l.2"))
         }

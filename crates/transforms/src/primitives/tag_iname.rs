@@ -106,7 +106,7 @@ pub(crate) fn parallel_tag(kernel: &Kernel, iname: InameId, tag: AxisTag) -> Res
             let needed = "the step unroll_iname, which checks the length of the loop";
             return Err(Refusal::argument("tag", "the tag is `unroll`", needed));
         }
-        AxisTag::Sequential => false,
+        AxisTag::Sequential | AxisTag::Rolled => false,
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
     };
     IN_TREE.require(!parallel || loop_body(&kernel.body, iname).is_some(), || {

@@ -98,7 +98,7 @@ pub(crate) fn check_unrolled(analysis: &Analysis, iname: InameId) -> Result<(), 
     let kernel = analysis.kernel();
     let data = &kernel.inames[iname];
     let on_axis = match data.tag {
-        AxisTag::Sequential | AxisTag::Unrolled => false,
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => false,
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
     };
     NO_AXIS

@@ -92,7 +92,7 @@ impl Primitive for VectoriseIname {
         let tag = kernel.inames[iname].tag;
         let elsewhere = match tag {
             AxisTag::Sequential | AxisTag::Vector => false,
-            AxisTag::Unrolled | AxisTag::Group(_) | AxisTag::Local(_) => true,
+            AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Group(_) | AxisTag::Local(_) => true,
         };
         NO_AXIS
             .require(!elsewhere, || format!("`{}` is tagged {tag}; tag it sequential first", self.iname))?;

@@ -95,7 +95,7 @@ impl Primitive for WriteOut {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let data = &kernel.inames[iname];
         let on_axis = match data.tag {
-            AxisTag::Sequential | AxisTag::Unrolled => false,
+            AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled => false,
             AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,
         };
         NO_AXIS.require(!on_axis, || {

@@ -149,7 +149,7 @@ impl Schedule {
         match tag {
             AxisTag::Unrolled => self.apply(UnrollIname::new(iname)),
             AxisTag::Vector => self.apply(VectoriseIname::new(iname)),
-            AxisTag::Sequential | AxisTag::Group(_) | AxisTag::Local(_) => {
+            AxisTag::Sequential | AxisTag::Rolled | AxisTag::Group(_) | AxisTag::Local(_) => {
                 self.apply(TagIname::new(iname, tag))
             }
         }

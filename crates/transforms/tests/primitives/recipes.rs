@@ -173,7 +173,10 @@ fn schemas_list_the_values() {
         let schema = serde_json::to_value((info.schema)()).unwrap();
         schema["properties"][field]["enum"].to_string()
     };
-    assert_eq!(values("tag_iname", "tag"), r#"["sequential","vector","g.0","g.1","g.2","l.0","l.1","l.2"]"#);
+    assert_eq!(
+        values("tag_iname", "tag"),
+        r#"["sequential","nounroll","vector","g.0","g.1","g.2","l.0","l.1","l.2"]"#
+    );
     assert_eq!(values("reduce_in_tree", "tag"), r#"["l.0","l.1","l.2"]"#);
     assert_eq!(
         values("set_address_space", "space"),

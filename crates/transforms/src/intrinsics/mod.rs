@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`FMA_F64`] | `c += a*b`, rounded once | C, OpenCL, CUDA |
 //! | [`AXPY4_F64`] | `y[0..4] += a*x[0..4]`, neighbours in memory | C (vectors of GCC and Clang), OpenCL |
+//! | [`MMA_M16N8K8_F64`] | a 16×8 matrix times an 8×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
 //! | [`MMA_M8N8K4_F64`] | an 8×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_80` |
 
 /// `c += a*b` on scalars or elements, with one rounding.
@@ -28,5 +29,21 @@ pub const AXPY4_F64: &str = include_str!("axpy4_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m8n8k4 with .f64 floating point type*.
 pub const MMA_M8N8K4_F64: &str = include_str!("mma_m8n8k4_f64.txt");
 
+/// The FP64 matrix instruction `mma.sync.aligned.m16n8k8.row.col.f64` of a sub-group of 32
+/// work-items along l.0, at twice the rate of [`MMA_M8N8K4_F64`] on an H100 or H200.
+///
+/// # Shapes and units
+/// The work-item `lane = 4*g + t` holds `c[lane, i, j]`, row `8*i + g` and column `4*j + t` of the
+/// 16×8 result, and `a[lane, h, i]`, row `8*i + g` and column `4*h + t` of the 16×8 factor, so that
+/// a result is a factor of the next product as it lies. `b[t, j, h, k]`, anywhere that all
+/// work-items see, is row `4*h + k` and column `4*j + t` of the 8×8 factor.
+///
+/// The instruction itself numbers columns of its result `2*t + j`; it gets the columns of `b` in
+/// another order instead.
+///
+/// # Source
+/// PTX ISA, *Matrix Fragments for mma.m16n8k8 with .f64 type*.
+pub const MMA_M16N8K8_F64: &str = include_str!("mma_m16n8k8_f64.txt");
+
 /// All of them.
-pub const ALL: [&str; 3] = [FMA_F64, AXPY4_F64, MMA_M8N8K4_F64];
+pub const ALL: [&str; 4] = [FMA_F64, AXPY4_F64, MMA_M8N8K4_F64, MMA_M16N8K8_F64];

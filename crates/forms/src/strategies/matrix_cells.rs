@@ -1,0 +1,570 @@
+//! Sixteen cells a sub-group, by matrix instructions.
+
+use super::blocks::{gathers_first, statements};
+use super::modes::factor;
+use super::single_cell::make_atomic;
+use super::staged_cells::loops_in;
+use super::staging::{CellNest, Staged, deal, stage_results};
+use super::{StrategyError, applied, length};
+use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products, stage};
+use purlin_ir::{AddressSpace, AxisTag, Kernel, Node};
+use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
+use purlin_transforms::primitives::{
+    AliasStorage, DeclareCallee, JoinArrayAxes, MakeAtomic, PadArray, PadInames, PrefetchArray,
+    ReplaceWithIntrinsic, SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+};
+use purlin_transforms::schedule::{Array, Loop};
+use purlin_transforms::{Recipe, Schedule, Selection, TransformError};
+
+/// Arguments of [`matrix_cells`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MatrixCells {
+    /// Sub-groups of a group, of sixteen cells each.
+    pub sub_groups: u64,
+    /// Groups of a launch, each of which takes every so many blocks of cells.
+    pub groups: u64,
+    /// Tables that a group keeps in local memory, the first so many; others are read where they are.
+    pub kept_tables: u64,
+}
+
+/// Cells of a sub-group: rows of the instruction's result.
+const CELLS: i64 = 16;
+/// Columns of its result, and of its first factor.
+const TILE: i64 = 8;
+
+impl MatrixCells {
+    fn check(&self) -> Result<(), StrategyError> {
+        let bounded = |symbol: &str, found: u64, most: u64| {
+            let needed = format!("1 to {most}");
+            match (1..=most).contains(&found) {
+                true => Ok(()),
+                false => Err(StrategyError::Parameter { symbol: symbol.into(), found, needed }),
+            }
+        };
+        bounded("the number of sub-groups of a group", self.sub_groups, 32)?;
+        bounded("the number of groups", self.groups, 1 << 20)
+    }
+}
+
+/// What the strategy takes of a cell program: one scalar function with modes, one scalar result.
+struct Parts<'p> {
+    gather: &'p Gather,
+    blocks: Vec<(&'p Block, &'p Evaluation, &'p Products)>,
+}
+
+impl<'p> Parts<'p> {
+    fn of(kernel: &Kernel, program: &'p CellProgram) -> Result<Self, NotAnAction> {
+        let refuse = |found: &str| {
+            let found = format!("{found}; the strategies `straight_cells` and `staged_tiling` take it");
+            NotAnAction { kernel: kernel.name.clone(), found }
+        };
+        let parts = program.tiled(kernel)?;
+        let [only] = program.evaluated()[..] else {
+            return Err(refuse("several functions are evaluated, or none"));
+        };
+        let gather = &program.gathers[only];
+        if gather.components.is_some() || parts.element.components > 1 {
+            return Err(refuse("a function has components"));
+        }
+        let mut blocks = Vec::new();
+        for (block, products) in program.blocks.iter().zip(&parts.products) {
+            let [evaluation] = &block.evaluations[..] else {
+                return Err(refuse("a quadrature loop has several evaluations, or none"));
+            };
+            if block.points % TILE != 0 {
+                return Err(refuse("a quadrature loop has no modes, because its integrand is not linear"));
+            }
+            blocks.push((block, evaluation, *products));
+        }
+        Ok(Self { gather, blocks })
+    }
+}
+
+/// Maps sixteen cells to a sub-group, and multiplies by tables with matrix instructions: modes times
+/// degrees of freedom by cells. The values of modes stay in registers, where the result of an
+/// instruction is a factor of the next one.
+///
+/// Sums run over [modes](super::factored_quadrature), in a number that tiles divide; rows and
+/// columns that are added are zero. Gather and scatter go through local memory along the degrees of
+/// freedom. Tables stay in local memory, as far as asked for, while a group takes one block of cells
+/// after the other.
+/// Cells that fill no block are mapped to a work-item each.
+///
+/// # Rewrite
+/// ```text
+/// for q in 0..m                     =>  for q_tile in 0..ceil(m/8)
+///   for j in 0..n                         for j_tile in 0..ceil(n/8) {unroll}
+///     e += phi[q, j]*u[j]                   call mma  # e of 16 cells and 8 modes
+///   f = g*e                               f = g*e, each work-item its own
+///   for i in 0..n                         for i_tile in 0..ceil(n/8) {unroll}
+///     y[i] += phi[q, i]*f                   call mma  # y of 16 cells and 8 rows
+/// ```
+///
+/// # Errors
+/// Integrands without modes; functions with components; a step that was refused.
+pub fn matrix_cells(
+    kernel: &Kernel,
+    program: &CellProgram,
+    args: &MatrixCells,
+) -> Result<(Kernel, Recipe), StrategyError> {
+    args.check()?;
+    let (kernel, modes) = applied(kernel, |s| factor(s, program, TILE as u32))?;
+    let program = CellProgram::read(&kernel)?;
+    let parts = Parts::of(&kernel, &program)?;
+    match applied(&kernel, |s| Strategy { program: &program, parts: &parts, args }.map(s)) {
+        Ok((kernel, rest)) => Ok((kernel, modes.followed_by(rest))),
+        Err(error) => Err(error.behind(modes)),
+    }
+}
+
+/// What [`matrix_cells`] needs of local memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatrixSizes {
+    /// Degrees of freedom of a cell.
+    pub dofs: i64,
+    /// Bytes of a cell: values of degrees of freedom, and what the geometry gives.
+    cell: u64,
+    /// Bytes of each table.
+    tables: Vec<u64>,
+}
+
+impl MatrixSizes {
+    /// How many tables fit `bytes` of local memory beside the cells of a group; none if the cells do
+    /// not.
+    #[must_use]
+    pub fn tables_that_fit(&self, sub_groups: u64, bytes: u64) -> Option<u64> {
+        let mut left = bytes.checked_sub(CELLS as u64 * sub_groups * self.cell)?;
+        let fits = |table: &&u64| {
+            let rest = left.checked_sub(**table);
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        Some(self.tables.iter().take_while(fits).count() as u64)
+    }
+}
+
+/// The sizes of a kernel that [`matrix_cells`] can map.
+#[must_use]
+pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSizes> {
+    let (kernel, _) = applied(kernel, |s| factor(s, program, TILE as u32)).ok()?;
+    let program = CellProgram::read(&kernel).ok()?;
+    let parts = Parts::of(&kernel, &program).ok()?;
+    let n = parts.gather.count;
+    let row = 8 * row_length(n).unsigned_abs();
+    let mut names: Vec<&Array> = Vec::new();
+    let mut tables = Vec::new();
+    for (block, _, products) in &parts.blocks {
+        for table in &products.tables {
+            if !names.contains(&table) {
+                names.push(table);
+                tables.push(block.points.unsigned_abs() * row);
+            }
+        }
+    }
+    Some(MatrixSizes { dofs: n, cell: row + 8 * program.per_cell.len() as u64, tables })
+}
+
+/// Doubles from one row of fragments to the next, of `n` columns in tiles: 4 or 12 of 16 apart, so
+/// that rows begin in other banks.
+fn row_length(n: i64) -> i64 {
+    tiled(n) + TILE / 2
+}
+
+/// Columns in full tiles.
+fn tiled(n: i64) -> i64 {
+    n + (TILE - n % TILE) % TILE
+}
+
+struct Strategy<'a> {
+    program: &'a CellProgram,
+    parts: &'a Parts<'a>,
+    args: &'a MatrixCells,
+}
+
+/// A nest over the cells of a sub-group and the columns of a fragment.
+struct Nest {
+    cells: Loop,
+    columns: Loop,
+}
+
+/// Loops over the cells of a block, and what they are inside of.
+struct Places<'a> {
+    /// Around the gather.
+    cell: Loop,
+    geometry: &'a Loop,
+    commit: &'a Loop,
+    /// What the commit adds.
+    staged: &'a Staged,
+    /// Over groups.
+    group: Loop,
+    /// Over the cells that fill no block.
+    rest: Option<Loop>,
+}
+
+/// The loops of a nest whose elements lie as the instruction has them.
+struct Fragment {
+    /// Work-items of a sub-group.
+    lanes: Vec<Loop>,
+    /// What a work-item has of it.
+    own: Vec<Loop>,
+}
+
+/// A quadrature loop in tiles of modes.
+struct Tiles<'p> {
+    block: &'p Block,
+    products: &'p Products,
+    /// Evaluations as the instructions that make them.
+    evaluations: Vec<String>,
+    init: Nest,
+    evaluate: Nest,
+    dofs: Loop,
+    point: Nest,
+    multiply: Nest,
+}
+
+impl Strategy<'_> {
+    fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
+        let (program, parts) = (self.program, self.parts);
+        let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);
+        let result = &program.results[0];
+        // full blocks of cells, every so many to a group; what remains to one work-item a cell
+        let [block, cell] = s.make(SplitIname {
+            outer: Some(s.fresh("cell_block")),
+            inner: Some(s.fresh("cell_gather")),
+            ..SplitIname::new(&program.cells.cell, CELLS * sub_groups).with_tail(Tail::Peel)
+        })?;
+        let rest = behind(s.kernel(), block.name());
+        if let Some(rest) = &rest {
+            s.apply(SplitLives::new(rest, "rest"))?;
+        }
+        let staged = stage_results(s, &result.commits, &result.scatter, None, "commit_dof")?;
+        let [turn, group] = s.split_as(&block, groups, ["turn", "cell_group"])?;
+        s.interchange(&turn, &group)?;
+
+        // loops over the cells of a block: for the gather, the geometry, the products, the scatter
+        let order = gathers_first(s, &cell, program)?;
+        for array in [&parts.gather.array, &staged.array].into_iter().chain(&program.per_cell) {
+            s.expand(array, [&cell])?;
+        }
+        let starts = [order.first, String::from(&result.zero), String::from(&staged.rows)];
+        let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
+        let [geometry, products, commit] = &cells[..] else { return Ok(()) };
+        let mut axes = Axes::default();
+        self.products(s, products, &mut axes)?;
+
+        let places = Places { cell, geometry, commit, staged: &staged, group, rest };
+        self.ends(s, &places, &mut axes)?;
+        self.place(s, &places, &axes)
+    }
+
+    /// Both ends by all work-items, one degree of freedom after the other; the geometry and what fills
+    /// no block a work-item a cell.
+    fn ends(&self, s: &mut Schedule, places: &Places<'_>, axes: &mut Axes) -> Result<(), TransformError> {
+        let (program, g) = (self.program, self.parts.gather);
+        let result = &program.results[0];
+        let sub_groups = length(self.args.sub_groups);
+        let items = [32, sub_groups];
+        let Places { cell: cells, commit, staged, .. } = places;
+        let shape = [g.count, 1];
+        let nest = CellNest { array: &g.array, cells, rows: &g.dofs, component: None, shape };
+        let ends = [
+            deal(s, &nest, g.dofs.name(), items)?,
+            deal(s, &staged.nest(commit, result.count), "commit", items)?,
+        ];
+        for array in &program.per_cell {
+            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+        }
+        make_atomic(s, &result.commits)?;
+        let [round, lane] = s.split_as(places.geometry, 32, ["geometry_sub_group", "geometry_lane"])?;
+        axes.items.push(lane);
+        axes.sub_groups.push(round);
+        if let Some(rest) = &places.rest {
+            let inside = [Selection::Inside(rest.into()), Selection::Tag(stage::SCATTER.into())];
+            s.apply(MakeAtomic { insns: Selection::All(inside.to_vec()) })?;
+            // one block that is not full, so that its length has a constant bound
+            let [_, rest] = s.split_as(rest, CELLS * sub_groups, ["rest_block", "rest_cell"])?;
+            let [round, item] = s.split_as(rest, 32, ["rest_sub_group", "rest_lane"])?;
+            // compilers would unroll them, and spill what the full blocks have in registers
+            s.tag_all(&loops_in(s.kernel(), item.name()), AxisTag::Rolled)?;
+            axes.items.push(item);
+            axes.sub_groups.push(round);
+        }
+        for flat in ends {
+            if flat.has_few_rounds(CELLS * sub_groups, items) {
+                axes.unrolled.push(flat.round);
+            }
+            let mut items = flat.items.into_iter();
+            axes.items.extend(items.next());
+            axes.sub_groups.extend(items);
+        }
+        Ok(())
+    }
+
+    /// Loops to work-items, arrays to memory, products to instructions.
+    fn place(&self, s: &mut Schedule, places: &Places<'_>, axes: &Axes) -> Result<(), TransformError> {
+        let g = self.parts.gather;
+        let rows = tiled(g.count);
+        let shared = [(&g.array, g.count), (&places.staged.array, rows)];
+        for (array, columns) in shared {
+            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+            // what is gathered has no columns of zeros
+            let by = (4 - columns % TILE + TILE) % TILE;
+            if by > 0 {
+                s.apply(PadArray::new(array, 1, by))?;
+            }
+        }
+        s.tag(&places.group, AxisTag::Group(0))?;
+        for array in &axes.fragments {
+            s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+        }
+        s.tag_all(&axes.items, AxisTag::Local(0))?;
+        for array in &axes.fragments {
+            s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
+        }
+        s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
+        let vars = shared.map(|(array, _)| String::from(array)).to_vec();
+        s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
+        let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
+        for table in axes.tables.iter().take(kept) {
+            let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
+            let fetch = fetch.by_work_items([32, length(self.args.sub_groups)]);
+            let (tile, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
+            s.apply(PadArray::new(&tile, 1, row_length(g.count) - rows))?;
+        }
+        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        for call in &axes.calls {
+            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+        }
+        s.tag_all(&axes.unrolled, AxisTag::Unrolled)
+    }
+
+    /// The products of the sixteen cells of each sub-group, in fragments.
+    fn products(&self, s: &mut Schedule, cells: &Loop, axes: &mut Axes) -> Result<(), TransformError> {
+        let (program, parts) = (self.program, self.parts);
+        let result = &program.results[0];
+        let n = parts.gather.count;
+        let [first, own] = s.split_as(cells, CELLS, ["sub_group_fetch", "cell_zero"])?;
+        s.expand(&result.array, [&first, &own])?;
+        let fetch = PrefetchArray::new(&parts.gather.array, &first, AddressSpace::Private);
+        let (values, copy) = s.prefetch_as(fetch, &format!("{}_fragment", parts.gather.array))?;
+        let [fetch_cells, fetch_dofs] = &copy[..] else { return Ok(()) };
+        s.expand(&values, [&first])?;
+        let sub_group = s.distribute_one(&first, &own, "sub_group")?;
+        let starts =
+            program.blocks.iter().map(|b| String::from(&b.quad)).chain([String::from(&result.scatter)]);
+        let stems: Vec<&str> = program.blocks.iter().map(|_| "cell_modes").chain(["cell_store"]).collect();
+        let mut around = s.distribute_as(&own, starts, &stems)?;
+        let Some(store) = around.pop() else { return Ok(()) };
+        if n % TILE != 0 {
+            let of_blocks = parts.blocks.iter().flat_map(|(_, e, p)| [&e.dofs, &p.rows]);
+            let all = [fetch_dofs, &result.zero, &result.scatter].into_iter().chain(of_blocks);
+            s.apply(PadInames::new(all, tiled(n)))?;
+        }
+        let mut all_tiles = Vec::new();
+        for ((block, evaluation, products), cells) in parts.blocks.iter().zip(around) {
+            all_tiles.push(tiles(s, [&sub_group, &cells], block, evaluation, products)?);
+        }
+
+        // arrays and loops of each product as the instruction has them
+        let wide = |cells: &Loop, columns: &Loop| Nest { cells: cells.clone(), columns: columns.clone() };
+        let wide = [wide(fetch_cells, fetch_dofs), wide(&own, &result.zero), wide(&store, &result.scatter)];
+        for nest in &wide {
+            axes.add(fragment(s, nest, true)?);
+        }
+        let split = all_tiles.iter().map(|tiles| tiles.split(s, axes)).collect::<Result<Vec<_>, _>>()?;
+        for (array, order) in [(&values, [0, 2, 5, 3, 4, 1]), (&result.array, [0, 2, 5, 3, 1, 4])] {
+            for (axis, factor) in [(1, TILE), (3, TILE), (4, TILE / 2)] {
+                s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
+            }
+            s.apply(TransposeArrayAxes { var: array.into(), order: order.to_vec() })?;
+            s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+            axes.fragments.push(array.clone());
+        }
+        for (tiles, products) in all_tiles.iter().zip(split) {
+            tiles.to_fragments(s, &products, axes)?;
+        }
+        axes.sub_groups.extend([first, sub_group]);
+        Ok(())
+    }
+}
+
+/// Where loops and arrays go.
+#[derive(Default)]
+struct Axes {
+    /// Written out.
+    unrolled: Vec<Loop>,
+    /// On `l.0`.
+    items: Vec<Loop>,
+    /// On `l.1`.
+    sub_groups: Vec<Loop>,
+    /// Held by the work-items of a sub-group.
+    fragments: Vec<Array>,
+    /// Loops that are an instruction each.
+    calls: Vec<Loop>,
+    /// Tables of the products.
+    tables: Vec<Array>,
+}
+
+impl Axes {
+    fn add(&mut self, fragment: Fragment) {
+        self.items.extend(fragment.lanes);
+        self.unrolled.extend(fragment.own);
+    }
+}
+
+/// A quadrature loop in tiles of modes, a nest for each of its parts.
+fn tiles<'p>(
+    s: &mut Schedule,
+    [sub_group, cells]: [&Loop; 2],
+    block: &'p Block,
+    evaluation: &'p Evaluation,
+    products: &'p Products,
+) -> Result<Tiles<'p>, TransformError> {
+    let evaluations = statements(s.kernel(), evaluation.dofs.name());
+    let [tile, mode] = s.split_as(&block.quad, TILE, ["mode_tile", "mode_init"])?;
+    for array in evaluation.outputs.iter().chain(&block.factors) {
+        s.expand(array, [sub_group, cells, &mode])?;
+    }
+    s.interchange(cells, &tile)?;
+    let starts = || {
+        let point = block.pointwise.first().map(String::from);
+        [Some(String::from(&evaluation.dofs)), point, Some(String::from(&products.rows))]
+            .into_iter()
+            .flatten()
+    };
+    let modes = s.distribute_as(&mode, starts(), &["mode_evaluate", "mode_point", "mode_multiply"])?;
+    let around = s.distribute_as(cells, starts(), &["cell_evaluate", "cell_point", "cell_multiply"])?;
+    let mut nests = around.into_iter().zip(modes).map(|(cells, columns)| Nest { cells, columns });
+    let init = Nest { cells: cells.clone(), columns: mode };
+    let [evaluate, point, multiply] = [0; 3].map(|_| nests.next());
+    let (Some(evaluate), Some(point), Some(multiply)) = (evaluate, point, multiply) else {
+        return Ok(Tiles {
+            block,
+            products,
+            evaluations,
+            dofs: evaluation.dofs.clone(),
+            evaluate: Nest { cells: init.cells.clone(), columns: init.columns.clone() },
+            point: Nest { cells: init.cells.clone(), columns: init.columns.clone() },
+            multiply: Nest { cells: init.cells.clone(), columns: init.columns.clone() },
+            init,
+        });
+    };
+    Ok(Tiles { block, products, evaluations, init, evaluate, dofs: evaluation.dofs.clone(), point, multiply })
+}
+
+/// The loops of a nest of 16 rows and of 8 columns, or tiles of them: row `8*i + g` and column
+/// `4*j + t` belong to work-item `4*g + t`.
+fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, TransformError> {
+    let [i, g] = s.split_as(&nest.cells, TILE, ["half", "row"])?;
+    let (tile, columns) = match wide {
+        true => {
+            let [tile, columns] = s.split_as(&nest.columns, TILE, ["tile", "column"])?;
+            (Some(tile), columns)
+        }
+        false => (None, nest.columns.clone()),
+    };
+    let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
+    let own: Vec<Loop> = tile.into_iter().chain([i, j]).collect();
+    s.reorder([&g, &t].into_iter().chain(&own))?;
+    let lanes = vec![s.join(&g, &t)?];
+    Ok(Fragment { lanes, own })
+}
+
+impl Tiles<'_> {
+    /// Splits the loops of both products, that of the evaluation and that of the result.
+    fn split(&self, s: &mut Schedule, axes: &mut Axes) -> Result<[Product; 2], TransformError> {
+        axes.add(fragment(s, &self.init, false)?);
+        axes.add(fragment(s, &self.point, false)?);
+        let evaluate = product(s, &self.evaluate.cells, &self.evaluate.columns, &self.dofs, true)?;
+        let multiply = product(s, &self.multiply.cells, &self.products.rows, &self.multiply.columns, false)?;
+        Ok([evaluate, multiply])
+    }
+
+    /// Arrays as the instruction has them, and a loop over work-items for each instruction.
+    fn to_fragments(
+        &self,
+        s: &mut Schedule,
+        [evaluate, multiply]: &[Product; 2],
+        axes: &mut Axes,
+    ) -> Result<(), TransformError> {
+        let evaluated = self.evaluations.iter().filter_map(|insn| written(s.kernel(), insn));
+        let evaluated: Vec<Array> = evaluated.collect();
+        for array in evaluated.iter().chain(&self.block.factors) {
+            for (axis, factor) in [(1, TILE), (3, TILE / 2)] {
+                s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
+            }
+            s.apply(TransposeArrayAxes { var: array.into(), order: vec![0, 2, 4, 1, 3] })?;
+            s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+            axes.fragments.push(array.clone());
+        }
+        let insns: Vec<String> = self.products.insns.iter().map(String::from).collect();
+        for (nest, insns) in [(evaluate, &self.evaluations), (multiply, &insns)] {
+            nest.to_calls(s, insns, axes)?;
+        }
+        axes.tables.extend(
+            self.products.tables.iter().filter(|t| !axes.tables.contains(t)).cloned().collect::<Vec<_>>(),
+        );
+        Ok(())
+    }
+}
+
+/// The array that an instruction writes.
+fn written(kernel: &Kernel, insn: &str) -> Option<Array> {
+    let id = kernel.insn(insn)?;
+    Some(Array::named(&kernel.vars[kernel.insns[id].lhs.var].name))
+}
+
+/// The loops of a product: tiles, then rows, columns and terms of an instruction.
+struct Product {
+    tile: Loop,
+    g: Loop,
+    t: Loop,
+    own: [Loop; 4],
+}
+
+/// Splits the loops of a product. The tiles are those of the terms if `tiled_terms` says so, else
+/// those of the columns.
+fn product(
+    s: &mut Schedule,
+    cells: &Loop,
+    columns: &Loop,
+    terms: &Loop,
+    tiled_terms: bool,
+) -> Result<Product, TransformError> {
+    let [i, g] = s.split_as(cells, TILE, ["half", "row"])?;
+    let [tile, inner] = s.split_as(if tiled_terms { terms } else { columns }, TILE, ["tile", "inner"])?;
+    let (columns, terms) = if tiled_terms { (columns.clone(), inner) } else { (inner, terms.clone()) };
+    let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
+    let [h, k] = s.split_as(terms, TILE / 2, ["term_part", "term"])?;
+    s.reorder([&tile, &g, &t, &i, &j, &h, &k])?;
+    Ok(Product { tile, g, t, own: [i, j, h, k] })
+}
+
+impl Product {
+    /// One instruction for each of several that stand in the nest.
+    fn to_calls(&self, s: &mut Schedule, insns: &[String], axes: &mut Axes) -> Result<(), TransformError> {
+        let lanes = s.join(&self.g, &self.t)?;
+        let others = insns.get(1..).unwrap_or_default();
+        let mut calls = vec![lanes.clone()];
+        if !others.is_empty() {
+            for inner in self.own.iter().rev() {
+                s.distribute(inner, others)?;
+            }
+            calls.extend(s.distribute(&lanes, others)?);
+        }
+        axes.items.extend(calls.iter().cloned());
+        axes.calls.extend(calls);
+        axes.unrolled.push(self.tile.clone());
+        Ok(())
+    }
+}
+
+/// The statement behind a loop of the kernel's body.
+fn behind(kernel: &Kernel, iname: &str) -> Option<Loop> {
+    let name = |node: &Node| match node {
+        Node::Loop(l, _) => kernel.inames[*l].name.clone(),
+        Node::Insn(i) => kernel.insns[*i].name.clone(),
+    };
+    let at = kernel.body.iter().position(|node| name(node) == iname)?;
+    kernel.body.get(at + 1).map(|node| Loop::named(name(node)))
+}

@@ -1,0 +1,105 @@
+//! Sixteen cells a sub-group by matrix instructions: what the kernels are, what they compute, what is
+//! refused.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+mod support;
+
+use purlin::codegen::{Options, Target, generate};
+use purlin::forms::strategies::matrix_sizes;
+use purlin::ir::AxisTag;
+use purlin::kernels::Operator;
+use purlin::prelude::interpret;
+use purlin::tuning::transform;
+use purlin::{Mapping, Problem, Random, RelativeError};
+use support::bent_mesh;
+
+fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
+    Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()
+}
+
+fn matrix_cells(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
+    Mapping::MatrixCells { sub_groups, groups, kept_tables }
+}
+
+/// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that tiles
+/// divide (3-D P2 mass has 10 of both, 2-D P6 has 28) and do not.
+#[test]
+fn results_are_those_of_the_reference() {
+    let seed = Random::fresh_seed();
+    for (operator, dim, degree, divisions) in [
+        (Operator::Mass, 2, 1, 2),
+        (Operator::Mass, 3, 2, 2),
+        (Operator::Laplace, 2, 6, 3),
+        (Operator::Laplace, 3, 3, 2),
+        (Operator::Helmholtz, 2, 3, 5),
+        (Operator::Helmholtz, 3, 1, 3),
+    ] {
+        let problem = problem(operator, dim, degree, divisions, seed);
+        let expected = problem.reference().unwrap();
+        for mapping in [matrix_cells(1, 2, 9), matrix_cells(2, 1, 1)] {
+            let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
+            let replayed = recipe.apply(&problem.lowered.kernel).unwrap();
+            assert_eq!(replayed, kernel);
+            let mut memory = problem.memory.clone();
+            interpret(&kernel, &mut memory).unwrap();
+            let error = RelativeError::between(memory.f64s(problem.output()).unwrap(), &expected);
+            assert!(
+                error.is_within(1e-12),
+                "{operator} {dim}-D P{degree}, {mapping}, seed {seed}: {error:?}"
+            );
+        }
+    }
+}
+
+/// Two products a table, tile by tile; the values of modes stay in registers between them, and nobody
+/// exchanges them.
+#[test]
+fn products_are_matrix_instructions() {
+    let problem = problem(Operator::Laplace, 3, 3, 1, 1);
+    let (kernel, _) = transform(&problem.lowered, &matrix_cells(4, 8, 3)).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    // three derivatives, 20 degrees of freedom in tiles of 8, as terms and as columns
+    assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 3 * 3 * 2);
+    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+    assert_eq!(cuda.plan.block, [32, 4, 1]);
+    // what remains is not unrolled: its arrays would take the registers
+    let rolled = kernel.inames.values().filter(|i| i.tag == AxisTag::Rolled).count();
+    assert_eq!(cuda.source.matches("#pragma unroll 1").count(), rolled);
+    let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
+    assert!(!opencl.source.contains("mma"), "{}", opencl.source);
+}
+
+/// What the sizes say is what the kernel takes, with all tables and with fewer.
+#[test]
+fn sizes_are_those_of_the_kernel() {
+    for (operator, dim, degree) in [(Operator::Laplace, 3, 4), (Operator::Helmholtz, 2, 6)] {
+        let form = problem(operator, dim, degree, 1, 1).lowered;
+        let sizes = matrix_sizes(&form.kernel, &form.program).unwrap();
+        let bytes = |kept| {
+            let (kernel, _) = transform(&form, &matrix_cells(4, 8, kept)).unwrap();
+            generate(&kernel, Target::Cuda, &Options::default()).unwrap().plan.local_bytes
+        };
+        for kept in 0..=3 {
+            let needed = bytes(kept);
+            assert_eq!(sizes.tables_that_fit(4, needed + 1023), Some(kept), "{operator}, {needed}");
+        }
+        assert_eq!(sizes.tables_that_fit(4, 1000), None);
+    }
+}
+
+#[test]
+fn what_has_no_matrix_products_is_refused() {
+    let vector = problem(Operator::Elasticity, 2, 2, 1, 1).lowered;
+    let nonlinear = problem(Operator::Hyperelasticity, 2, 1, 1, 1).lowered;
+    let scalar = problem(Operator::Mass, 2, 1, 1, 1).lowered;
+    let refused = |form, mapping: Mapping| transform(form, &mapping).unwrap_err().to_string();
+    let message = refused(&vector, matrix_cells(1, 1, 1));
+    assert!(message.contains("a function has components"), "{message}");
+    let message = refused(&nonlinear, matrix_cells(1, 1, 1));
+    assert!(message.contains("the sum must be linear in the values that are evaluated"), "{message}");
+    let message = refused(&scalar, matrix_cells(0, 1, 1));
+    assert!(message.contains("the number of sub-groups of a group is 0, needed 1 to 32"), "{message}");
+    let message = refused(&scalar, matrix_cells(1, 0, 1));
+    assert!(message.contains("the number of groups is 0, needed 1 to 1048576"), "{message}");
+    assert_eq!(matrix_sizes(&vector.kernel, &vector.program), None);
+}
