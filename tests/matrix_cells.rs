@@ -81,7 +81,8 @@ fn sizes_are_those_of_the_kernel() {
         };
         for kept in 0..=3 {
             let needed = bytes(kept);
-            assert_eq!(sizes.tables_that_fit(4, needed + 1023), Some(kept), "{operator}, {needed}");
+            // the last row of an array has no room behind it
+            assert_eq!(sizes.tables_that_fit(4, needed + 200), Some(kept), "{operator}, {needed}");
         }
         assert_eq!(sizes.tables_that_fit(4, 1000), None);
     }

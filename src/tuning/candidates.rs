@@ -267,9 +267,9 @@ pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
 }
 
 /// Sub-groups of a group and groups of a launch that are tried with matrix instructions: two groups
-/// on each of the 132 multiprocessors of an H100 or H200, or three, as registers and local memory
+/// on each of the 132 multiprocessors of an H100 or H200, or up to four, as registers and local memory
 /// allow, and one.
-const MATRIX_GROUPS: [[u64; 2]; 4] = [[4, 264], [8, 132], [4, 396], [4, 132]];
+const MATRIX_GROUPS: [[u64; 2]; 4] = [[4, 264], [8, 132], [4, 396], [4, 528]];
 
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator takes
 /// 710 µs by them on 2-D P5, with 21, and 547 µs in straight-line code, and on P6, with 28, 959 µs and

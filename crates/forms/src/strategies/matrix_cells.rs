@@ -1,20 +1,20 @@
 //! Sixteen cells a sub-group, by matrix instructions.
 
 use super::blocks::{gathers_first, statements};
+use super::cell_groups::cell_groups;
 use super::modes::factor;
 use super::single_cell::make_atomic;
-use super::staged_cells::loops_in;
 use super::staging::{CellNest, Staged, deal, stage_results};
 use super::{StrategyError, applied, length};
-use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products, stage};
+use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
 use purlin_ir::{AddressSpace, AxisTag, Kernel, Node};
 use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
 use purlin_transforms::primitives::{
-    AliasStorage, DeclareCallee, JoinArrayAxes, MakeAtomic, PadArray, PadInames, PrefetchArray,
+    AliasStorage, DeclareCallee, JoinArrayAxes, JoinInames, PadArray, PadInames, PrefetchArray,
     ReplaceWithIntrinsic, SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, Selection, TransformError};
+use purlin_transforms::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`matrix_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,8 @@ pub struct MatrixCells {
 const CELLS: i64 = 16;
 /// Columns of its result, and of its first factor.
 const TILE: i64 = 8;
+/// What the arrays of cells that fill no block end with.
+const REST: &str = "rest";
 
 impl MatrixCells {
     fn check(&self) -> Result<(), StrategyError> {
@@ -88,7 +90,7 @@ impl<'p> Parts<'p> {
 /// columns that are added are zero. Gather and scatter go through local memory along the degrees of
 /// freedom. Tables stay in local memory, as far as asked for, while a group takes one block of cells
 /// after the other.
-/// Cells that fill no block are mapped to a work-item each.
+/// Cells that fill no block are mapped to a group each.
 ///
 /// # Rewrite
 /// ```text
@@ -126,6 +128,8 @@ pub struct MatrixSizes {
     cell: u64,
     /// Bytes of each table.
     tables: Vec<u64>,
+    /// Bytes of a cell that fills no block.
+    rest: u64,
 }
 
 impl MatrixSizes {
@@ -133,7 +137,7 @@ impl MatrixSizes {
     /// not.
     #[must_use]
     pub fn tables_that_fit(&self, sub_groups: u64, bytes: u64) -> Option<u64> {
-        let mut left = bytes.checked_sub(CELLS as u64 * sub_groups * self.cell)?;
+        let mut left = bytes.checked_sub(CELLS as u64 * sub_groups * self.cell + self.rest)?;
         let fits = |table: &&u64| {
             let rest = left.checked_sub(**table);
             left = rest.unwrap_or(left);
@@ -153,6 +157,9 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
     let row = 8 * row_length(n).unsigned_abs();
     let mut names: Vec<&Array> = Vec::new();
     let mut tables = Vec::new();
+    let per_cell = program.per_cell.len() as u64;
+    let factors = |block: &Block| block.points.unsigned_abs() * block.factors.len() as u64;
+    let factors: u64 = program.blocks.iter().map(factors).sum();
     for (block, _, products) in &parts.blocks {
         for table in &products.tables {
             if !names.contains(&table) {
@@ -161,7 +168,8 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
             }
         }
     }
-    Some(MatrixSizes { dofs: n, cell: row + 8 * program.per_cell.len() as u64, tables })
+    let rest = 8 * (2 * n.unsigned_abs() + per_cell + factors);
+    Some(MatrixSizes { dofs: n, cell: row + 8 * per_cell, tables, rest })
 }
 
 /// Doubles from one row of fragments to the next, of `n` columns in tiles: 4 or 12 of 16 apart, so
@@ -227,7 +235,7 @@ impl Strategy<'_> {
         let (program, parts) = (self.program, self.parts);
         let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);
         let result = &program.results[0];
-        // full blocks of cells, every so many to a group; what remains to one work-item a cell
+        // full blocks of cells, every so many to a group; what remains to a group a cell
         let [block, cell] = s.make(SplitIname {
             outer: Some(s.fresh("cell_block")),
             inner: Some(s.fresh("cell_gather")),
@@ -235,7 +243,7 @@ impl Strategy<'_> {
         })?;
         let rest = behind(s.kernel(), block.name());
         if let Some(rest) = &rest {
-            s.apply(SplitLives::new(rest, "rest"))?;
+            s.apply(SplitLives::new(rest, REST))?;
         }
         let staged = stage_results(s, &result.commits, &result.scatter, None, "commit_dof")?;
         let [turn, group] = s.split_as(&block, groups, ["turn", "cell_group"])?;
@@ -257,8 +265,8 @@ impl Strategy<'_> {
         self.place(s, &places, &axes)
     }
 
-    /// Both ends by all work-items, one degree of freedom after the other; the geometry and what fills
-    /// no block a work-item a cell.
+    /// Both ends by all work-items, one degree of freedom after the other; the geometry by one work-item
+    /// a cell; what fills no block.
     fn ends(&self, s: &mut Schedule, places: &Places<'_>, axes: &mut Axes) -> Result<(), TransformError> {
         let (program, g) = (self.program, self.parts.gather);
         let result = &program.results[0];
@@ -279,15 +287,9 @@ impl Strategy<'_> {
         axes.items.push(lane);
         axes.sub_groups.push(round);
         if let Some(rest) = &places.rest {
-            let inside = [Selection::Inside(rest.into()), Selection::Tag(stage::SCATTER.into())];
-            s.apply(MakeAtomic { insns: Selection::All(inside.to_vec()) })?;
-            // one block that is not full, so that its length has a constant bound
-            let [_, rest] = s.split_as(rest, CELLS * sub_groups, ["rest_block", "rest_cell"])?;
-            let [round, item] = s.split_as(rest, 32, ["rest_sub_group", "rest_lane"])?;
-            // compilers would unroll them, and spill what the full blocks have in registers
-            s.tag_all(&loops_in(s.kernel(), item.name()), AxisTag::Rolled)?;
-            axes.items.push(item);
-            axes.sub_groups.push(round);
+            let lanes = cell_groups(s, program, rest, REST, self.args.sub_groups)?;
+            axes.items.extend(lanes.items);
+            axes.sub_groups.extend(lanes.sub_groups);
         }
         for flat in ends {
             if flat.has_few_rounds(CELLS * sub_groups, items) {
@@ -452,6 +454,12 @@ fn tiles<'p>(
     Ok(Tiles { block, products, evaluations, init, evaluate, dofs: evaluation.dofs.clone(), point, multiply })
 }
 
+/// The work-items `4*g + t` of a sub-group.
+fn lanes(s: &mut Schedule, g: &Loop, t: &Loop) -> Result<Loop, TransformError> {
+    let joined = Some(s.fresh("lane"));
+    s.make(JoinInames { joined, ..JoinInames::new(g, t) })
+}
+
 /// The loops of a nest of 16 rows and of 8 columns, or tiles of them: row `8*i + g` and column
 /// `4*j + t` belong to work-item `4*g + t`.
 fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, TransformError> {
@@ -466,7 +474,7 @@ fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, Trans
     let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
     let own: Vec<Loop> = tile.into_iter().chain([i, j]).collect();
     s.reorder([&g, &t].into_iter().chain(&own))?;
-    let lanes = vec![s.join(&g, &t)?];
+    let lanes = vec![lanes(s, &g, &t)?];
     Ok(Fragment { lanes, own })
 }
 
@@ -543,7 +551,7 @@ fn product(
 impl Product {
     /// One instruction for each of several that stand in the nest.
     fn to_calls(&self, s: &mut Schedule, insns: &[String], axes: &mut Axes) -> Result<(), TransformError> {
-        let lanes = s.join(&self.g, &self.t)?;
+        let lanes = lanes(s, &self.g, &self.t)?;
         let others = insns.get(1..).unwrap_or_default();
         let mut calls = vec![lanes.clone()];
         if !others.is_empty() {

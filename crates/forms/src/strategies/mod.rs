@@ -6,6 +6,7 @@
 //! replays.
 
 mod blocks;
+mod cell_groups;
 mod factorised_cells;
 mod factorised_lines;
 mod factorised_planes;

@@ -77,7 +77,7 @@ pub fn straight_cells(
 }
 
 /// The loops inside a loop, in textual order.
-pub(super) fn loops_in(kernel: &Kernel, iname: &str) -> Vec<Loop> {
+fn loops_in(kernel: &Kernel, iname: &str) -> Vec<Loop> {
     let mut found: Vec<Loop> = Vec::new();
     for (_, loops) in kernel.schedule() {
         let names = loops.iter().map(|l| kernel.inames[*l].name.as_str());
