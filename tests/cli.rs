@@ -441,6 +441,18 @@ fn steps_show_the_kernel_up_to_the_refusal() {
     );
 }
 
+/// A strategy that ends half-way has been applied as far as it came.
+#[test]
+fn steps_show_a_strategy_up_to_the_refusal() {
+    let nonlinear = ["hyperelasticity", "--dim", "2", "--degree", "1", "--mapping"];
+    let matrices = r#"{"strategy":"matrix_cells","sub_groups":1,"groups":1,"kept_tables":1}"#;
+    let output = purlin(&[&["steps"], &nonlinear[..], &[matrices]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let printed = stdout(&output);
+    assert!(printed.contains("# the next step is refused: it met the kernel above"), "{printed}");
+    assert!(stderr(&output).contains("factor quadrature `q`"), "{}", stderr(&output));
+}
+
 const SPLIT_ONCE: &str = r#"{"steps": [{"split_iname": {"iname": "cell", "factor": 8}}]}"#;
 
 #[test]

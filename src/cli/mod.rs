@@ -15,6 +15,7 @@ mod file_run;
 mod form_run;
 mod imported;
 mod inputs;
+mod json_lines;
 mod judge;
 mod lists;
 mod mesh_inputs;
@@ -37,6 +38,7 @@ mod values;
 
 pub use components::is_part;
 pub use failure::Failure;
+pub use json_lines::{JsonLinesError, append_json_line, read_json_lines};
 pub use progress::Progress;
 pub use results::{best_table, mapping_json, single_cell_s, trials_table, warn_of_damage, write_pictures};
 pub use source::Scheme;

@@ -1,7 +1,7 @@
 //! The commands of the study; `--help` explains them.
 
 use clap::{Args, Parser, Subcommand};
-use purlin::cli::{Failure, end, out};
+use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use purlin::kernels::BakeOff;
 use purlin::runtime::{Device, TimingOptions, open};
 use purlin::{Mapping, Random};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use study_fischer_2020::measure::Action;
 use study_fischer_2020::page::tables;
 use study_fischer_2020::picture::rates_svg;
-use study_fischer_2020::record::{self, Record, RecordError};
+use study_fischer_2020::record::Record;
 use study_fischer_2020::solve::Solver;
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
@@ -100,14 +100,14 @@ fn main() -> ExitCode {
     })
 }
 
-fn unreadable(error: RecordError) -> Failure {
+fn unreadable(error: JsonLinesError) -> Failure {
     Failure::Usage(error.to_string())
 }
 
 fn time(args: &TimeArgs) -> Result<(), Failure> {
     check(args)?;
     let device = open(&args.device)?;
-    let done = if args.db.exists() { record::read(&args.db).map_err(unreadable)? } else { Vec::new() };
+    let done = if args.db.exists() { read_json_lines(&args.db).map_err(unreadable)? } else { Vec::new() };
     for problem in &args.problems {
         for degree in &args.degrees {
             actions(args, &*device, &done, *problem, *degree)?;
@@ -174,7 +174,7 @@ fn actions(
                     1e6 * record.median_s,
                     record.rate()
                 );
-                record::append(&args.db, &record).map_err(unreadable)?;
+                append_json_line(&args.db, &record).map_err(unreadable)?;
             }
             Err(e) => eprintln!("{problem}, p = {degree}, {unknowns} unknowns: {e}"),
         }
@@ -193,7 +193,7 @@ fn divisions(args: &TimeArgs, degree: usize) -> Vec<usize> {
 }
 
 fn print_page(args: &PageArgs) -> Result<(), Failure> {
-    let records = record::read(&args.db).map_err(unreadable)?;
+    let records: Vec<Record> = read_json_lines(&args.db).map_err(unreadable)?;
     if let Some(path) = &args.picture {
         let svg = rates_svg(&records).map_err(|e| Failure::Refused(e.to_string()))?;
         let failed = |e| Failure::Usage(format!("cannot write `{}`: {e}", path.display()));

@@ -3,8 +3,6 @@
 use purlin::Mapping;
 use purlin::kernels::BakeOff;
 use serde::{Deserialize, Serialize};
-use std::io::Write as _;
-use std::path::Path;
 
 /// The action of a problem with a number of unknowns on a device, or an iteration of conjugate
 /// gradients with it.
@@ -88,61 +86,4 @@ impl Record {
     pub fn rate(&self) -> f64 {
         self.unknowns as f64 / self.median_s / 1e9
     }
-}
-
-/// A file of records that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The file system refuses.
-    #[error("cannot {action} `{path}`: {cause}")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file.
-        path: String,
-        /// Why not.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// A line is no record.
-    #[error("line {line} of `{path}` is no record: {cause}; remove it")]
-    Line {
-        /// The file.
-        path: String,
-        /// From 1.
-        line: usize,
-        /// Why not.
-        #[source]
-        cause: serde_json::Error,
-    },
-}
-
-/// The records of a file.
-///
-/// # Errors
-/// A file that cannot be read, a line that is no record.
-pub fn read(path: &Path) -> Result<Vec<Record>, RecordError> {
-    let name = path.display().to_string();
-    let unreadable = |cause| RecordError::Io { action: "read", path: name.clone(), cause };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let record = |(k, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|cause| RecordError::Line {
-            path: name.clone(),
-            line: k + 1,
-            cause,
-        })
-    };
-    lines.map(record).collect()
-}
-
-/// Adds a record to a file.
-///
-/// # Errors
-/// A file that cannot be written.
-pub fn append(path: &Path, record: &Record) -> Result<(), RecordError> {
-    let failed = |cause| RecordError::Io { action: "write", path: path.display().to_string(), cause };
-    let line = serde_json::to_string(record).map_err(|e| failed(e.into()))?;
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-    file.write_all(format!("{line}\n").as_bytes()).map_err(failed)
 }

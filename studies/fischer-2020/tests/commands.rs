@@ -1,8 +1,9 @@
 //! The commands of the study.
 #![allow(clippy::unwrap_used)] // how a test fails
 
+use purlin::cli::read_json_lines;
 use std::process::{Command, Output};
-use study_fischer_2020::record;
+use study_fischer_2020::record::Record;
 
 fn study(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_study-fischer-2020")).args(args).output().unwrap()
@@ -27,7 +28,7 @@ fn actions_are_timed_once_and_have_a_page() {
     let sizes = ["--least", "50", "--most", "800", "--per-decade", "1", "--min-seconds", "0.0001"];
     let args = [&["time", "--device", "c", "--degrees", "1,2,3", "--db", &db], &sizes[..]].concat();
     let said = text(&good(&args).stderr);
-    let records = record::read(db.as_ref()).unwrap();
+    let records: Vec<Record> = read_json_lines(db.as_ref()).unwrap();
     assert_eq!(records.len(), 3 * 3 * 2, "{said}");
     for r in &records {
         assert!(r.error < 1e-12 && r.integral_error.unwrap() < 1e-10 && r.rate() > 0.0, "{r:?}");
@@ -52,7 +53,7 @@ fn conjugate_gradients_are_timed_beside_actions() {
     let solves = [&args[..], &["--iterations", "12"]].concat();
     good(&args);
     let said = text(&good(&solves).stderr);
-    let records = record::read(db.as_ref()).unwrap();
+    let records: Vec<Record> = read_json_lines(db.as_ref()).unwrap();
     let solves: Vec<_> = records.iter().filter_map(|r| r.solve.map(|solve| (r, solve))).collect();
     assert_eq!((records.len(), solves.len()), (6 + 4, 4), "{said}");
     assert!(said.contains("bp3, p = 2, 27 unknowns: 1 unknowns are too few for 12 iterations"), "{said}");

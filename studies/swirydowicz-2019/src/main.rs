@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use purlin::Random;
-use purlin::cli::{Failure, end, out};
+use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out};
 use purlin::codegen::{Options, Target, generate};
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Cache, Device, Optimisation, TimingOptions, open};
@@ -15,7 +15,7 @@ use study_swirydowicz_2019::page::{Sequence, page};
 use study_swirydowicz_2019::picture::rates_svg;
 use study_swirydowicz_2019::problem::{MAX_DEGREE, Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{RecipeError, Tuned};
-use study_swirydowicz_2019::record::{self, Key, Outcome, Record, RecordError};
+use study_swirydowicz_2019::record::{self, Key, Outcome, Record};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -212,7 +212,7 @@ fn compile(args: &CompileArgs) -> Result<(), Failure> {
     out(&cases.par_iter().map(line).collect::<Result<String, Failure>>()?)
 }
 
-fn unreadable(error: RecordError) -> Failure {
+fn unreadable(error: JsonLinesError) -> Failure {
     Failure::Usage(error.to_string())
 }
 
@@ -299,7 +299,7 @@ impl Campaign<'_> {
             }
             let record = case.measure(*kernel, &self.options);
             say(&record);
-            record::append(&self.args.db, &record).map_err(unreadable)?;
+            append_json_line(&self.args.db, &record).map_err(unreadable)?;
         }
         Ok(true)
     }

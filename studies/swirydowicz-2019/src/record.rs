@@ -2,9 +2,9 @@
 
 use crate::problem::{Precision, Problem, Sizes};
 use crate::recipes::Tuned;
+use purlin::cli::{JsonLinesError, read_json_lines};
 use purlin::runtime::DeviceInfo;
 use serde::{Deserialize, Serialize};
-use std::io::Write as _;
 use std::path::Path;
 
 /// One kernel at one size on a device.
@@ -127,51 +127,13 @@ impl Record {
     }
 }
 
-/// A file of records that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The file system refuses.
-    #[error("cannot {action} `{path}`: {cause}")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file.
-        path: String,
-        /// Why not.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// A line is no record.
-    #[error("line {line} of `{path}` is no record: {cause}; remove it")]
-    Line {
-        /// The file.
-        path: String,
-        /// From 1.
-        line: usize,
-        /// Why not.
-        #[source]
-        cause: serde_json::Error,
-    },
-}
-
 /// The records of a file, the last of several with one key.
 ///
 /// # Errors
 /// A file that cannot be read, a line that is no record.
-pub fn read(path: &Path) -> Result<Vec<Record>, RecordError> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|cause| RecordError::Io {
-        action: "read",
-        path: name.clone(),
-        cause,
-    })?;
+pub fn read(path: &Path) -> Result<Vec<Record>, JsonLinesError> {
     let mut records: Vec<Record> = Vec::new();
-    for (k, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let record: Record = serde_json::from_str(line).map_err(|cause| RecordError::Line {
-            path: name.clone(),
-            line: k + 1,
-            cause,
-        })?;
+    for record in read_json_lines::<Record>(path)? {
         let key = record.key();
         match records.iter_mut().find(|r| r.key() == key) {
             Some(old) => *old = record,
@@ -179,15 +141,4 @@ pub fn read(path: &Path) -> Result<Vec<Record>, RecordError> {
         }
     }
     Ok(records)
-}
-
-/// Adds a record to a file.
-///
-/// # Errors
-/// A file that cannot be written.
-pub fn append(path: &Path, record: &Record) -> Result<(), RecordError> {
-    let failed = |cause| RecordError::Io { action: "write", path: path.display().to_string(), cause };
-    let line = serde_json::to_string(record).map_err(|e| failed(e.into()))?;
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-    file.write_all(format!("{line}\n").as_bytes()).map_err(failed)
 }
