@@ -272,8 +272,8 @@ pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
 const MATRIX_GROUPS: [[u64; 2]; 4] = [[4, 264], [8, 132], [4, 396], [4, 528]];
 
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator takes
-/// 710 µs by them on 2-D P5, with 21, and 547 µs in straight-line code, and on P6, with 28, 959 µs and
-/// 1110 µs (H200, 2026-11-23).
+/// 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28, 934 µs and
+/// 1112 µs (results/h200/tuned.jsonl).
 const MATRIX_DOFS: i64 = 28;
 
 /// Products with tables by matrix instructions, with as many tables in `local_bytes` as fit.

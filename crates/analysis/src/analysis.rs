@@ -78,9 +78,9 @@ impl Facts {
     /// What the facts of a kernel say of the kernel that a step made of it.
     ///
     /// Accesses and dependences are found in instructions, domains and the tree, and variables say
-    /// whether they are symbols: address space, layout and storage do not matter, and neither do tags. The placement
-    /// is that of a kernel whose accesses, tags and variables are the same; storage is checked by
-    /// itself ([`Analysis::check_storage`]).
+    /// whether they are symbols: address space, layout and storage do not matter, and neither do
+    /// tags. The placement is that of a kernel whose accesses, tags and variables are the same;
+    /// storage is checked by itself ([`Analysis::check_storage`]).
     fn after(&self, before: &Kernel, after: &Kernel) -> Self {
         let mut facts = Self::default();
         let same_program = before.body == after.body

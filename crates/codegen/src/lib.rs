@@ -23,12 +23,12 @@
 //! shows the code after each of them (`purlin print --after PASS`).
 //!
 //! - **Axes.** A hardware index is the iname minus the lower bound of its range. What an instruction
-//!   writes decides where it runs along an axis it is not on: everywhere if private (along groups also if
-//!   local), else at index 0.
+//!   writes decides where it runs along an axis it is not on: everywhere if private (along groups
+//!   also if local), else at index 0.
 //! - **Bounds and guards** come from the constraints of each loop's domain. A constraint that follows
 //!   from loops around, hardware ranges and assumptions is left out; the proof is by intervals and
-//!   Fourier–Motzkin elimination over plain integers, so that a usual kernel costs no call into isl. What
-//!   is not proved stays as a guard.
+//!   Fourier–Motzkin elimination over plain integers, so that a usual kernel costs no call into
+//!   isl. What is not proved stays as a guard.
 //! - **Widths.** Integers are 32 bits where their range, from the types of parameters, assumptions and
 //!   bounds, fits; else an operand is converted before the first operation that may overflow. Offsets of
 //!   `i32` parameters times a constant are 64 bits unless an assumption such as `n <= 1000000` bounds them.

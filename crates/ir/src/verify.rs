@@ -8,14 +8,15 @@
 //! 4. Expressions mention inames around them only and have types; what is stored fits its variable;
 //!    predicates are truth values.
 //! 5. Nothing writes to a parameter, an `in` argument, a table or constant memory.
-//! 6. Shapes and strides mention parameters only; strides keep elements apart; tables have constant shapes and as many values.
+//! 6. Shapes and strides mention parameters only; strides keep elements apart; tables have constant
+//!    shapes and as many values.
 //! 7. Arguments are global (scalars are passed by value); temporaries are not `constant`.
 //! 8. Rules use earlier rules only, and neither inames nor reductions; the names of their parameters
 //!    are names, all different, and name nothing else. Expanded, a rule is at most [`MAX_DEPTH`]
 //!    operations deep and holds at most a million.
 //! 9. Coefficients are at most [`MAX_COEFFICIENT`](crate::affine::MAX_COEFFICIENT).
-//! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis. The iname of a reduction is sequential or
-//!     unrolled: a sum is accumulated where its instruction runs.
+//! 10. Axes are 0, 1 or 2; an iname and one around it never share an axis. The iname of a reduction
+//!     is on none: a sum is accumulated where its instruction runs.
 //! 11. Callees are well formed, hold parameters and arguments only, and every instruction that names one
 //!     belongs to a call of it ([`crate::calls`]).
 //! 12. A symmetry that is assumed maps the elements of its array onto each other, axes onto axes of

@@ -8,7 +8,7 @@ use crate::device::{
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::guests::{Guest, admit, leave};
-use crate::timing::{Timing, TimingOptions, sample};
+use crate::timing::{Timing, TimingOptions};
 use purlin_codegen::{ArgKind, Feature, Program};
 use std::any::Any;
 use std::collections::HashMap;
@@ -341,7 +341,7 @@ impl<D: Driver> Device for Checked<D> {
         let call = self.call(exe, &bound)?;
         let timing = {
             let _queue = lock(&self.queue);
-            sample(options, || self.driver.run(code, &call))?
+            Timing::sample(options, || self.driver.run(code, &call))?
         };
         leave(self, exe, &guests)?;
         Ok(timing)

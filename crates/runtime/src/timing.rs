@@ -1,6 +1,5 @@
 //! Repeated runs and their statistics.
 
-use crate::error::RuntimeError;
 use serde::{Deserialize, Serialize};
 
 /// How often to run.
@@ -38,8 +37,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Statistics of `seconds`; NaN without a run.
-    pub fn of(seconds: Vec<f64>) -> Self {
+    /// Statistics of `seconds`, at least one run.
+    fn of(seconds: Vec<f64>) -> Self {
         let mut sorted = seconds.clone();
         sorted.sort_by(f64::total_cmp);
         let mid = sorted.len() / 2;
@@ -58,30 +57,30 @@ impl Timing {
         }
     }
 
+    /// Runs `once`, which returns its seconds, as `options` say.
+    ///
+    /// # Errors
+    /// The first failure of a run.
+    pub fn sample<E>(options: &TimingOptions, mut once: impl FnMut() -> Result<f64, E>) -> Result<Self, E> {
+        for _ in 0..options.warm_up {
+            once()?;
+        }
+        let (mut seconds, mut total) = (Vec::new(), 0.0);
+        let most = options.max_runs.max(1);
+        while seconds.is_empty()
+            || (seconds.len() < most && (seconds.len() < options.min_runs || total < options.min_seconds))
+        {
+            let s = once()?;
+            total += s;
+            seconds.push(s);
+        }
+        Ok(Self::of(seconds))
+    }
+
     /// Spread of the runs: (longest - shortest) / median, dimensionless.
     pub fn spread(&self) -> f64 {
         (self.max_s - self.min_s) / self.median_s
     }
-}
-
-/// Runs `once` (which returns its seconds) as `options` say.
-pub(crate) fn sample(
-    options: &TimingOptions,
-    mut once: impl FnMut() -> Result<f64, RuntimeError>,
-) -> Result<Timing, RuntimeError> {
-    for _ in 0..options.warm_up {
-        once()?;
-    }
-    let (mut seconds, mut total) = (Vec::new(), 0.0);
-    let most = options.max_runs.max(1);
-    while seconds.is_empty()
-        || (seconds.len() < most && (seconds.len() < options.min_runs || total < options.min_seconds))
-    {
-        let s = once()?;
-        total += s;
-        seconds.push(s);
-    }
-    Ok(Timing::of(seconds))
 }
 
 #[cfg(test)]
@@ -100,13 +99,13 @@ mod tests {
     fn runs_until_the_time_is_reached_or_the_limit() {
         let mut calls = 0;
         let options = TimingOptions { warm_up: 2, min_runs: 3, min_seconds: 1.0, max_runs: 100 };
-        let timing = sample(&options, || {
+        let timing = Timing::sample(&options, || {
             calls += 1;
-            Ok(0.125)
+            Ok::<_, ()>(0.125)
         })
         .unwrap();
         assert_eq!((timing.runs, calls), (8, 10));
-        let capped = sample(&TimingOptions { max_runs: 5, ..options }, || Ok(1e-9)).unwrap();
+        let capped = Timing::sample(&TimingOptions { max_runs: 5, ..options }, || Ok::<_, ()>(1e-9)).unwrap();
         assert_eq!(capped.runs, 5);
     }
 }

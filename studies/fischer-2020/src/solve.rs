@@ -64,21 +64,15 @@ impl<'a, 'd> Solver<'a, 'd> {
             return Err(MeasureError::TooFew { free: lattice.free(), iterations, needed });
         }
         let system = self.system(lattice, iterations)?;
-        let (mut seconds, mut run) = (Vec::new(), 0);
-        while run < options.warm_up + options.min_runs
-            || seconds.iter().sum::<f64>() * (iterations as f64) < options.min_seconds
-        {
+        let of_one = iterations as f64;
+        let options = TimingOptions { min_seconds: options.min_seconds / of_one, ..*options };
+        let timing = Timing::sample(&options, || {
             system.start()?;
-            let s = system.iterate()?;
-            if run >= options.warm_up {
-                seconds.push(s / iterations as f64);
-            }
-            run += 1;
-        }
+            Ok::<_, MeasureError>(system.iterate()? / of_one)
+        })?;
         let (reduction, residual_error) = system.residuals()?;
         within("the residual", residual_error)?;
         let solve = ConjugateGradients { iterations, reduction, residual_error };
-        let timing = Timing::of(seconds);
         let resources = system.action.resources().map(ToString::to_string);
         let error = self.action.error().max(self.error);
         Ok(Record { solve: Some(solve), error, ..self.action.record(lattice, &timing, resources) })

@@ -14,7 +14,7 @@ use purlin_transforms::primitives::{
     ReplaceWithIntrinsic, SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Schedule, TransformError};
+use purlin_transforms::{Recipe, Refusal, Schedule, TransformError};
 
 /// Arguments of [`matrix_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +73,9 @@ impl<'p> Parts<'p> {
             let [evaluation] = &block.evaluations[..] else {
                 return Err(refuse("a quadrature loop has several evaluations, or none"));
             };
+            if block.pointwise.is_empty() {
+                return Err(refuse("a quadrature loop has no pointwise group"));
+            }
             if block.points % TILE != 0 {
                 return Err(refuse("a quadrature loop has no modes, because its integrand is not linear"));
             }
@@ -180,7 +183,7 @@ fn row_length(n: i64) -> i64 {
 
 /// Columns in full tiles.
 fn tiled(n: i64) -> i64 {
-    n + (TILE - n % TILE) % TILE
+    n + (-n).rem_euclid(TILE)
 }
 
 struct Strategy<'a> {
@@ -199,8 +202,8 @@ struct Nest {
 struct Places<'a> {
     /// Around the gather.
     cell: Loop,
-    geometry: &'a Loop,
-    commit: &'a Loop,
+    geometry: Loop,
+    commit: Loop,
     /// What the commit adds.
     staged: &'a Staged,
     /// Over groups.
@@ -212,7 +215,7 @@ struct Places<'a> {
 /// The loops of a nest whose elements lie as the instruction has them.
 struct Fragment {
     /// Work-items of a sub-group.
-    lanes: Vec<Loop>,
+    lanes: Loop,
     /// What a work-item has of it.
     own: Vec<Loop>,
 }
@@ -256,9 +259,9 @@ impl Strategy<'_> {
         }
         let starts = [order.first, String::from(&result.zero), String::from(&staged.rows)];
         let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
-        let [geometry, products, commit] = &cells[..] else { return Ok(()) };
+        let [geometry, products, commit] = exactly(cells, "geometry, products and commit")?;
         let mut axes = Axes::default();
-        self.products(s, products, &mut axes)?;
+        self.products(s, &products, &mut axes)?;
 
         let places = Places { cell, geometry, commit, staged: &staged, group, rest };
         self.ends(s, &places, &mut axes)?;
@@ -283,7 +286,7 @@ impl Strategy<'_> {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
         }
         make_atomic(s, &result.commits)?;
-        let [round, lane] = s.split_as(places.geometry, 32, ["geometry_sub_group", "geometry_lane"])?;
+        let [round, lane] = s.split_as(&places.geometry, 32, ["geometry_sub_group", "geometry_lane"])?;
         axes.items.push(lane);
         axes.sub_groups.push(round);
         if let Some(rest) = &places.rest {
@@ -310,7 +313,7 @@ impl Strategy<'_> {
         for (array, columns) in shared {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
             // what is gathered has no columns of zeros
-            let by = (4 - columns % TILE + TILE) % TILE;
+            let by = (TILE / 2 - columns).rem_euclid(TILE);
             if by > 0 {
                 s.apply(PadArray::new(array, 1, by))?;
             }
@@ -349,17 +352,17 @@ impl Strategy<'_> {
         s.expand(&result.array, [&first, &own])?;
         let fetch = PrefetchArray::new(&parts.gather.array, &first, AddressSpace::Private);
         let (values, copy) = s.prefetch_as(fetch, &format!("{}_fragment", parts.gather.array))?;
-        let [fetch_cells, fetch_dofs] = &copy[..] else { return Ok(()) };
+        let [fetch_cells, fetch_dofs] = exactly(copy, "the copy of degrees of freedom")?;
         s.expand(&values, [&first])?;
         let sub_group = s.distribute_one(&first, &own, "sub_group")?;
         let starts =
             program.blocks.iter().map(|b| String::from(&b.quad)).chain([String::from(&result.scatter)]);
         let stems: Vec<&str> = program.blocks.iter().map(|_| "cell_modes").chain(["cell_store"]).collect();
         let mut around = s.distribute_as(&own, starts, &stems)?;
-        let Some(store) = around.pop() else { return Ok(()) };
+        let [store] = exactly(around.split_off(program.blocks.len()), "the results")?;
         if n % TILE != 0 {
             let of_blocks = parts.blocks.iter().flat_map(|(_, e, p)| [&e.dofs, &p.rows]);
-            let all = [fetch_dofs, &result.zero, &result.scatter].into_iter().chain(of_blocks);
+            let all = [&fetch_dofs, &result.zero, &result.scatter].into_iter().chain(of_blocks);
             s.apply(PadInames::new(all, tiled(n)))?;
         }
         let mut all_tiles = Vec::new();
@@ -369,7 +372,7 @@ impl Strategy<'_> {
 
         // arrays and loops of each product as the instruction has them
         let wide = |cells: &Loop, columns: &Loop| Nest { cells: cells.clone(), columns: columns.clone() };
-        let wide = [wide(fetch_cells, fetch_dofs), wide(&own, &result.zero), wide(&store, &result.scatter)];
+        let wide = [wide(&fetch_cells, &fetch_dofs), wide(&own, &result.zero), wide(&store, &result.scatter)];
         for nest in &wide {
             axes.add(fragment(s, nest, true)?);
         }
@@ -409,7 +412,7 @@ struct Axes {
 
 impl Axes {
     fn add(&mut self, fragment: Fragment) {
-        self.items.extend(fragment.lanes);
+        self.items.push(fragment.lanes);
         self.unrolled.extend(fragment.own);
     }
 }
@@ -428,30 +431,27 @@ fn tiles<'p>(
         s.expand(array, [sub_group, cells, &mode])?;
     }
     s.interchange(cells, &tile)?;
-    let starts = || {
-        let point = block.pointwise.first().map(String::from);
-        [Some(String::from(&evaluation.dofs)), point, Some(String::from(&products.rows))]
-            .into_iter()
-            .flatten()
-    };
-    let modes = s.distribute_as(&mode, starts(), &["mode_evaluate", "mode_point", "mode_multiply"])?;
-    let around = s.distribute_as(cells, starts(), &["cell_evaluate", "cell_point", "cell_multiply"])?;
-    let mut nests = around.into_iter().zip(modes).map(|(cells, columns)| Nest { cells, columns });
+    let point = block.pointwise.iter().take(1).map(String::from);
+    let starts: Vec<String> = [String::from(&evaluation.dofs)]
+        .into_iter()
+        .chain(point)
+        .chain([String::from(&products.rows)])
+        .collect();
+    let modes = s.distribute_as(&mode, starts.clone(), &["mode_evaluate", "mode_point", "mode_multiply"])?;
+    let around = s.distribute_as(cells, starts, &["cell_evaluate", "cell_point", "cell_multiply"])?;
+    let nests = around.into_iter().zip(modes).map(|(cells, columns)| Nest { cells, columns });
+    let [evaluate, point, multiply] = exactly(nests.collect(), "evaluation, pointwise group and products")?;
     let init = Nest { cells: cells.clone(), columns: mode };
-    let [evaluate, point, multiply] = [0; 3].map(|_| nests.next());
-    let (Some(evaluate), Some(point), Some(multiply)) = (evaluate, point, multiply) else {
-        return Ok(Tiles {
-            block,
-            products,
-            evaluations,
-            dofs: evaluation.dofs.clone(),
-            evaluate: Nest { cells: init.cells.clone(), columns: init.columns.clone() },
-            point: Nest { cells: init.cells.clone(), columns: init.columns.clone() },
-            multiply: Nest { cells: init.cells.clone(), columns: init.columns.clone() },
-            init,
-        });
-    };
     Ok(Tiles { block, products, evaluations, init, evaluate, dofs: evaluation.dofs.clone(), point, multiply })
+}
+
+/// As many loops or nests as a step has been asked for.
+fn exactly<T, const N: usize>(all: Vec<T>, of: &str) -> Result<[T; N], TransformError> {
+    let found = all.len();
+    all.try_into().map_err(|_| {
+        let cause = Refusal::Internal(format!("{found} loops for {of}, needed {N}"));
+        TransformError { operation: "map cells to matrix instructions".into(), cause }
+    })
 }
 
 /// The work-items `4*g + t` of a sub-group.
@@ -474,8 +474,7 @@ fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, Trans
     let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
     let own: Vec<Loop> = tile.into_iter().chain([i, j]).collect();
     s.reorder([&g, &t].into_iter().chain(&own))?;
-    let lanes = vec![lanes(s, &g, &t)?];
-    Ok(Fragment { lanes, own })
+    Ok(Fragment { lanes: lanes(s, &g, &t)?, own })
 }
 
 impl Tiles<'_> {
@@ -509,9 +508,11 @@ impl Tiles<'_> {
         for (nest, insns) in [(evaluate, &self.evaluations), (multiply, &insns)] {
             nest.to_calls(s, insns, axes)?;
         }
-        axes.tables.extend(
-            self.products.tables.iter().filter(|t| !axes.tables.contains(t)).cloned().collect::<Vec<_>>(),
-        );
+        for table in &self.products.tables {
+            if !axes.tables.contains(table) {
+                axes.tables.push(table.clone());
+            }
+        }
         Ok(())
     }
 }

@@ -1,9 +1,11 @@
 //! Runs loops further, over zeros.
 
+use super::skip_zero_terms::entries;
 use crate::draw::{self, Picks};
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
+use crate::proofs::accumulation;
 use crate::refusal::Refusal;
 use crate::run::NOT_CALLED;
 use crate::tree::edit_siblings;
@@ -260,8 +262,7 @@ fn check_alike(kernel: &Kernel, inside: &[(InsnId, InameId)]) -> Result<(), Refu
             format!("the bounds of `{inner}` mention `{name}`; split or shift it so that they do not")
         })?;
         let insn = &kernel.insns[insn];
-        let condition = insn.predicate.as_ref().map(|p| kernel.expand_rules(p));
-        ALIKE.require(condition.is_none_or(|p| !mentions(kernel, &p, *iname)), || {
+        ALIKE.require(insn.predicate.as_ref().is_none_or(|p| !mentions(kernel, p, *iname)), || {
             format!("the condition of `{}` mentions `{name}`; split the loop where it changes", insn.name)
         })?;
     }
@@ -339,22 +340,13 @@ fn axis_of(kernel: &Kernel, access: &Access, iname: InameId) -> Option<usize> {
     axes.next().is_none().then_some(axis)
 }
 
-/// Whether a value changes with an iname.
+/// Whether a value changes with an iname; rules know none.
 fn mentions(kernel: &Kernel, e: &Expr, iname: InameId) -> bool {
-    let mut found = false;
-    kernel.expand_rules(e).for_each(&mut |e| match e {
-        Expr::Iname(i) => found |= *i == iname,
-        Expr::Reduce(r) => found |= r.inames.iter().any(|l| kernel.inames[*l].domain.mentions(iname)),
-        Expr::Load(_)
-        | Expr::Int(_)
-        | Expr::Real(_)
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => {}
+    let mut found = accumulation::mentions(e, iname);
+    e.for_each(&mut |e| {
+        if let Expr::Reduce(r) = e {
+            found |= r.inames.iter().any(|l| kernel.inames[*l].domain.mentions(iname));
+        }
     });
     found
 }
@@ -378,7 +370,7 @@ impl Scope<'_> {
     /// and it changes nothing but new elements.
     fn computes_with_zeros(&self, insn: &Insn) -> bool {
         let adds_zero = insn.op == WriteOp::Update { op: UpdateOp::Add, atomic: false }
-            && self.has_zero_factor(&insn.rhs)
+            && self.has_zero_factor(insn)
             && !insn.lhs.index.iter().any(|e| mentions(self.kernel, e, self.iname));
         (self.is_grown(&insn.lhs) || adds_zero) && self.is_polynomial(&insn.rhs)
     }
@@ -407,25 +399,9 @@ impl Scope<'_> {
     }
 
     /// Whether a factor of a product is an entry behind those of a table.
-    fn has_zero_factor(&self, e: &Expr) -> bool {
-        match e {
-            Expr::Load(access) => {
-                matches!(self.kernel.vars[access.var].kind, VarKind::Table(_)) && self.is_grown(access)
-            }
-            Expr::Unary(UnaryOp::Neg, a) => self.has_zero_factor(a),
-            Expr::Binary(BinaryOp::Mul, a, b) => self.has_zero_factor(a) || self.has_zero_factor(b),
-            Expr::Unary(UnaryOp::Not, _)
-            | Expr::Binary(..)
-            | Expr::Int(_)
-            | Expr::Real(_)
-            | Expr::Iname(_)
-            | Expr::Call(..)
-            | Expr::Cast(..)
-            | Expr::Select(..)
-            | Expr::Reduce(_)
-            | Expr::Rule(..)
-            | Expr::RuleParam(_) => false,
-        }
+    fn has_zero_factor(&self, insn: &Insn) -> bool {
+        let is_grown = |e: &&Expr| matches!(e, Expr::Load(access) if self.is_grown(access));
+        entries(self.kernel, insn).iter().any(is_grown)
     }
 }
 

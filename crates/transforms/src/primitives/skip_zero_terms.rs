@@ -118,7 +118,7 @@ impl Primitive for SkipZeroTerms {
 }
 
 /// The loads of tables that are factors of an instruction's value.
-fn entries<'k>(kernel: &Kernel, insn: &'k Insn) -> Vec<&'k Expr> {
+pub(super) fn entries<'k>(kernel: &Kernel, insn: &'k Insn) -> Vec<&'k Expr> {
     let mut found = Vec::new();
     let mut open = vec![&insn.rhs];
     while let Some(e) = open.pop() {
