@@ -345,6 +345,15 @@ impl<'k> Analysis<'k> {
         Ok(self.facts.placement.get_or_init(|| placement))
     }
 
+    /// What barriers must separate besides those of the [placement](Analysis::place), because
+    /// temporaries share a buffer in local memory.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn reuse(&self) -> Result<Vec<Barrier>, IslError> {
+        placement::reuse(self)
+    }
+
     /// Checks that the tags of the loops keep every dependence; without parallel loops they do.
     ///
     /// # Errors
@@ -427,6 +436,7 @@ impl<'k> Analysis<'k> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::placement::Scope;
     use purlin_ir::expr::Access;
     use purlin_ir::kernel::{Insn, Node};
     use purlin_ir::{AddressSpace, Expr};
@@ -502,14 +512,17 @@ mod tests {
         });
         let insn = |name| after.kernel().insn(name).unwrap();
         let var = |name| after.kernel().var(name).unwrap();
-        let a = Barrier { source: insn("load"), sink: insn("copy"), var: var("a"), carrier: None };
+        let barrier = |source, sink, of| {
+            let (source, sink, var) = (insn(source), insn(sink), var(of));
+            Barrier { source, sink, var, carrier: None, scope: Scope::SubGroup }
+        };
+        let a = barrier("load", "copy", "a");
         assert_eq!((a.source.index(), a.sink.index()), (1, 2));
         let analysis = after.analysis();
         let carried = ["x", "a", "b", "y"].map(|v| analysis.carried(var(v)).map(<[_]>::to_vec));
         assert_eq!(carried, [Some(vec![]), Some(vec![a.clone()]), None, None]);
         assert_eq!(analysis.place().unwrap(), Analysis::of(after.kernel()).place().unwrap());
-        let y = Barrier { source: insn("first"), sink: insn("store"), var: var("y"), carrier: None };
-        assert_eq!(analysis.place().unwrap().barriers, [y, a]);
+        assert_eq!(analysis.place().unwrap().barriers, [barrier("first", "store", "y"), a]);
         assert_eq!(before.analysis().place().unwrap().barriers.len(), 2);
     }
 

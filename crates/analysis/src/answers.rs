@@ -1,6 +1,6 @@
 //! What isl has answered, by what it was asked.
 
-use crate::question::{Covered, NoPair, NothingBetween, Order, Question};
+use crate::question::{Apart, Covered, NoPair, NothingBetween, Order, Question};
 use foldhash::fast::FixedState;
 use purlin_isl::IslError;
 use std::collections::HashMap;
@@ -18,6 +18,8 @@ pub struct Answers {
     pub(crate) covered: Memory<Covered>,
     /// Whether barriers order a dependence, and which.
     pub(crate) order: Memory<Order>,
+    /// Whether the ends of a dependence run apart.
+    pub(crate) apart: Memory<Apart>,
     /// Whether nothing is written while a value is alive.
     pub(crate) between: Memory<NothingBetween>,
     /// Whether a part of a relation is empty.
@@ -73,8 +75,12 @@ impl<Q: Question> Memory<Q> {
 
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { covered, order, between, no_pair } = self;
-        let kept = [covered.lock().len(), order.lock().len(), between.lock().len(), no_pair.lock().len()];
-        f.debug_struct("Answers").field("kept", &kept.iter().sum::<usize>()).finish()
+        let Self { covered, order, apart, between, no_pair } = self;
+        let kept = covered.lock().len()
+            + order.lock().len()
+            + apart.lock().len()
+            + between.lock().len()
+            + no_pair.lock().len();
+        f.debug_struct("Answers").field("kept", &kept).finish()
     }
 }

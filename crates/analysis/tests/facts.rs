@@ -9,7 +9,7 @@
 
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::{show_dependences, to_dot};
-use purlin_analysis::placement::Placement;
+use purlin_analysis::placement::{Placement, Scope};
 use purlin_facts::{Answers, Fact};
 use purlin_ir::Kernel;
 use std::path::Path;
@@ -48,7 +48,11 @@ fn placed(kernel: &Kernel, placement: &Placement) -> String {
         let carrier = b.carrier.map_or("in the text".to_owned(), |l| {
             format!("from one `{}` to a later one", kernel.inames[l].name)
         });
-        shown.push(format!("barrier: {source}, {sink} for `{}` {carrier}", kernel.vars[b.var].name));
+        let scope = match b.scope {
+            Scope::SubGroup => " of a sub-group",
+            Scope::Group => "",
+        };
+        shown.push(format!("barrier{scope}: {source}, {sink} for `{}` {carrier}", kernel.vars[b.var].name));
     }
     for (var, sliced) in kernel.vars.values().zip(&placement.sliced) {
         if sliced.contains(&true) {

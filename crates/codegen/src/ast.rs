@@ -1,5 +1,6 @@
 //! The code of a program, neutral of the target: what the printers write and statistics count.
 
+use purlin_analysis::placement::Scope;
 use purlin_ir::{InsnId, MathFn, ScalarType, UpdateOp};
 use std::sync::Arc;
 
@@ -42,13 +43,15 @@ pub enum Stmt {
     For(For),
     /// The next iteration of a loop that was written out begins here; prints nothing.
     Iteration(Name),
-    /// All work-items of a group wait for each other.
+    /// Work-items wait for each other.
     Barrier(Fence),
 }
 
-/// Which memory a barrier orders.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Which work-items a barrier holds, and which memory it orders for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
+    /// The work-items.
+    pub scope: Scope,
     /// Local memory.
     pub local: bool,
     /// Global memory.

@@ -8,6 +8,7 @@ use crate::env::Env;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::plan::HostExpr;
+use purlin_analysis::placement::SUB_GROUP;
 use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, InsnId, Kernel, Node};
 
 /// Axes of a launch.
@@ -113,6 +114,16 @@ impl Axes {
     /// Work-items of a group.
     pub(crate) fn work_items(&self) -> i64 {
         self.block.iter().flatten().map(|a| a.extent).product()
+    }
+
+    /// Work-items of a group along l.0.
+    pub(crate) fn row(&self) -> i64 {
+        self.block[0].as_ref().map_or(1, |a| a.extent)
+    }
+
+    /// Whether every sub-group is one of the device's: rows along l.0 are made of whole ones.
+    pub(crate) fn has_full_sub_groups(&self) -> bool {
+        self.row() % SUB_GROUP == 0
     }
 }
 

@@ -5,11 +5,13 @@
 //! over the end of the body to child `b`. Inner lists come first, so that their barriers serve
 //! outer syncs; in a list the syncs are taken by their last gap (the greedy cover of intervals by
 //! points, which is smallest), and one barrier at the end of the body serves all carried syncs that
-//! are still open.
+//! are still open. Syncs between sub-groups come first: their barriers serve those inside of one,
+//! too.
 
 use crate::ast::Fence;
-use purlin_analysis::placement::{Barrier as Sync, first_bounded_by};
+use purlin_analysis::placement::{Barrier as Sync, Scope, first_bounded_by};
 use purlin_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body of a loop, or the root.
@@ -39,13 +41,13 @@ impl BarrierPlan {
         let mut lengths = BTreeMap::from([(None, kernel.body.len())]);
         walk(&kernel.body, None, &mut Vec::new(), &mut paths, &mut lengths);
         let mut needs: Vec<Need> = syncs.iter().filter_map(|s| Need::new(kernel, s, &paths)).collect();
-        needs.sort_by_key(|n| (std::cmp::Reverse(n.level), n.carried, n.last_gap()));
+        needs.sort_by_key(|n| (Reverse(n.scope), Reverse(n.level), n.carried, n.last_gap()));
         let mut plan = Self::default();
         for need in &needs {
-            if !plan.gaps.keys().any(|key| need.is_met_by(*key)) {
+            if !plan.gaps.iter().any(|gap| need.is_met_by(gap)) {
                 let list = need.list();
                 let gap = if need.carried { lengths[&list] } else { need.last_gap() };
-                plan.gaps.insert((list, gap), Fence::default());
+                plan.gaps.insert((list, gap), Fence { scope: need.scope, local: false, global: false });
             }
         }
         for need in &needs {
@@ -58,10 +60,10 @@ impl BarrierPlan {
     /// Makes one of the barriers that meet a need order its memory.
     fn fence(&mut self, need: &Need) {
         let orders = |f: &Fence| if need.global { f.global } else { f.local };
-        if self.gaps.iter().any(|(key, f)| need.is_met_by(*key) && orders(f)) {
+        if self.gaps.iter().any(|gap| need.is_met_by(gap) && orders(gap.1)) {
             return;
         }
-        if let Some((_, fence)) = self.gaps.iter_mut().find(|(key, _)| need.is_met_by(**key)) {
+        if let Some((_, fence)) = self.gaps.iter_mut().find(|(key, fence)| need.is_met_by((key, fence))) {
             fence.global |= need.global;
             fence.local |= !need.global;
         }
@@ -78,6 +80,7 @@ struct Need {
     level: usize,
     carried: bool,
     global: bool,
+    scope: Scope,
 }
 
 impl Need {
@@ -101,7 +104,7 @@ impl Need {
         // others may not have
         sink.get(level)?;
         let global = kernel.vars[sync.var].space == AddressSpace::Global;
-        Some(Self { source, sink, level, carried: sync.carrier.is_some(), global })
+        Some(Self { source, sink, level, carried: sync.carrier.is_some(), global, scope: sync.scope })
     }
 
     fn list(&self) -> List {
@@ -112,14 +115,15 @@ impl Need {
         self.sink[self.level].1
     }
 
-    fn is_met_by(&self, (list, gap): (List, usize)) -> bool {
+    fn is_met_by(&self, ((list, gap), fence): (&(List, usize), &Fence)) -> bool {
+        let (list, gap) = (*list, *gap);
         let (a, b) = (self.source[self.level].1, self.sink[self.level].1);
         let here =
             list == self.list() && if self.carried { gap > a || gap <= b } else { gap > a && gap <= b };
         // On the way out of the source's loops, and into the sink's.
         let after = self.source[self.level + 1..].iter().any(|(l, k)| *l == list && gap > *k);
         let before = self.sink[self.level + 1..].iter().any(|(l, k)| *l == list && gap <= *k);
-        here || after || before
+        fence.scope >= self.scope && (here || after || before)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::plan::{Precondition, Program, Target};
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes};
 use purlin_analysis::Analysis;
-use purlin_analysis::placement::{Barrier, Placement};
+use purlin_analysis::placement::{Barrier, Placement, Scope};
 use purlin_ir::{
     AddressSpace, Affine, Atom, Constraint, Direction, Id, Kernel, Layout, VarId, VarKind, Variable,
 };
@@ -118,7 +118,10 @@ pub(crate) fn lower(
         // a shuffle waits for the registers that it reads
         let in_memory = |b: &&Barrier| kernel.vars[b.var].space != AddressSpace::SubGroup;
         syncs.extend(placed.placement.barriers.iter().filter(in_memory).cloned());
-        syncs.extend(crate::storage::reuse(kernel));
+        syncs.extend(Analysis::of(kernel).reuse()?);
+        if target != Target::Cuda || !axes.has_full_sub_groups() {
+            syncs.iter_mut().for_each(|sync| sync.scope = Scope::Group);
+        }
     }
     let barriers = BarrierPlan::new(kernel, &syncs);
     let mut constants = Vec::new();

@@ -324,7 +324,8 @@ impl Walk<'_> {
     }
 
     fn is_ordered_by(&self, fence: Fence) -> bool {
-        if self.ends.global { fence.global } else { fence.local }
+        let orders = if self.ends.global { fence.global } else { fence.local };
+        orders && fence.scope >= self.ends.sync.scope
     }
 
     /// The head of a loop reads its bounds.
@@ -379,6 +380,7 @@ mod tests {
     use super::*;
     use crate::plan::Target;
     use crate::{Options, PlacedKernel};
+    use purlin_analysis::placement::Scope;
 
     const TILES: &str = "kernel tiles\n\nparam n: i32\narg x: f64[16*n] in\narg y: f64[16] inout\n\
         temp tile: f64[16] local\ntemp acc: f64[16] private\n\
@@ -401,6 +403,27 @@ mod tests {
         settle(&mut body, &mut outline.fences.into_iter());
         assert_eq!(first_race(&kernel, syncs, &names, &body).cloned(), found);
         found
+    }
+
+    #[test]
+    fn a_barrier_of_sub_groups_does_not_serve_the_group() {
+        let kernel = purlin_ir::text::parse(
+            "kernel k\n\narg x: f64[4, 32] in\narg y: f64[4, 32] out\ntemp t: f64[4, 32] local\n\n\
+             for r in 0..4 {l.1}\n  for i in 0..32 {l.0}\n    a: t[r, i] = x[r, i]\n\
+             for s in 0..4 {l.1}\n  for j in 0..32 {l.0}\n    b: y[s, j] = t[3 - s, j]\n",
+        )
+        .unwrap();
+        let placed = PlacedKernel::new(&kernel).unwrap();
+        let mut body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+        let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+        let syncs = &placed.placement.barriers;
+        assert_eq!(first_race(&kernel, syncs, &names, &body), None);
+        for stmt in &mut body {
+            if let Stmt::Barrier(fence) = stmt {
+                fence.scope = Scope::SubGroup;
+            }
+        }
+        assert_eq!(first_race(&kernel, syncs, &names, &body), syncs.first());
     }
 
     /// What does not concern a sync is left out, also loops and conditions that hold nothing else.

@@ -3,14 +3,11 @@
 use crate::ast::{Declare, Name};
 use crate::declare::Private;
 use crate::error::CodegenError;
-use crate::lower::place::{constant_strides, is_plain_scalar};
+use crate::lower::place::is_plain_scalar;
 use crate::names::Names;
 use crate::placed::PlacedKernel;
-use purlin_analysis::placement::Barrier;
 use purlin_ir::layout::vector_lanes;
-use purlin_ir::{
-    AddressSpace, Atom, AxisTag, Id, InameId, InsnId, Kernel, ScalarType, VarId, VarKind, Variable,
-};
+use purlin_ir::{AddressSpace, Atom, Id, Kernel, ScalarType, VarId, VarKind, Variable};
 
 /// Where temporaries are kept.
 #[derive(Clone, Debug)]
@@ -148,7 +145,7 @@ fn join(kernel: &Kernel, buffer: &mut Buffer, var: &Variable, len: Option<u64>) 
 
 /// Elements of a temporary's buffer, without the axes that each work-item holds one slice of.
 fn elements(kernel: &Kernel, var: &Variable, sliced: &[bool]) -> Result<u64, CodegenError> {
-    let strides = constant_strides(var, sliced);
+    let strides = purlin_ir::layout::strides(var, sliced);
     let mut last: u64 = 0;
     for (k, extent) in var.shape.iter().enumerate().filter(|(k, _)| !sliced[*k]) {
         let constant = |e: &purlin_ir::Affine| {
@@ -168,48 +165,4 @@ fn elements(kernel: &Kernel, var: &Variable, sliced: &[bool]) -> Result<u64, Cod
         last = last.saturating_add((n - 1).saturating_mul(stride));
     }
     Ok(last.saturating_add(1))
-}
-
-/// What barriers must separate because two local temporaries share a buffer: every pair of accesses
-/// to different sharers, one of them writing, within an iteration and between iterations of each
-/// loop around both. That their values do not overlap in time is for whoever aliased them.
-pub(crate) fn reuse(kernel: &Kernel) -> Vec<Barrier> {
-    let shares = |v: VarId| kernel.vars[v].space == AddressSpace::Local && kernel.vars[v].storage.is_some();
-    let mut uses: Vec<(InsnId, &[InameId], VarId, bool)> = Vec::new();
-    let schedule = kernel.schedule();
-    for (insn, loops) in &schedule {
-        let i = &kernel.insns[*insn];
-        uses.extend(
-            i.reads().iter().filter(|a| shares(a.var)).map(|a| (*insn, loops.as_slice(), a.var, false)),
-        );
-        if shares(i.lhs.var) {
-            uses.push((*insn, loops.as_slice(), i.lhs.var, true));
-        }
-    }
-    let mut found = Vec::new();
-    for (k, (source, outer, var, writes)) in uses.iter().enumerate() {
-        for (sink, inner, other, overwrites) in &uses[k + 1..] {
-            let same = kernel.vars[*var].storage == kernel.vars[*other].storage;
-            if !same || var == other || !(*writes || *overwrites) || source == sink {
-                continue;
-            }
-            let pair = |source: &InsnId, sink: &InsnId, carrier| Barrier {
-                source: *source,
-                sink: *sink,
-                var: *var,
-                carrier,
-            };
-            found.push(pair(source, sink, None));
-            let common = outer.iter().zip(*inner).take_while(|(a, b)| a == b).map(|(a, _)| *a);
-            for l in
-                common.filter(|l| !matches!(kernel.inames[*l].tag, AxisTag::Group(_) | AxisTag::Local(_)))
-            {
-                found.push(pair(source, sink, Some(l)));
-                found.push(pair(sink, source, Some(l)));
-            }
-        }
-    }
-    found.sort();
-    found.dedup();
-    found
 }

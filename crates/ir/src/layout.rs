@@ -63,6 +63,30 @@ pub fn vector_lanes(variable: &Variable) -> Result<i64, &'static str> {
     Ok(lanes)
 }
 
+/// Elements between neighbours along each axis that is kept; row-major unless the layout says so.
+/// `None` for an extent beyond the parameters' affine expressions (a product of two parameters).
+pub fn strides(var: &Variable, sliced: &[bool]) -> Option<Vec<Affine>> {
+    if let Some(strides) = &var.layout.strides {
+        return Some(strides.clone());
+    }
+    let mut strides = vec![Affine::constant(1); var.shape.len()];
+    let mut stride = Affine::constant(1);
+    for k in (0..var.shape.len()).rev() {
+        if sliced[k] {
+            continue;
+        }
+        strides[k] = stride.clone();
+        if k > 0 {
+            stride = match (stride.as_constant(), var.shape[k].as_constant()) {
+                (Some(c), _) => var.shape[k].times(c),
+                (_, Some(c)) => stride.times(c),
+                (None, None) => return None,
+            };
+        }
+    }
+    Some(strides)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,6 +26,17 @@ pub enum Coordinate {
     Zero,
 }
 
+impl Coordinate {
+    /// The index, if there is one.
+    pub(crate) fn index(&self) -> Option<Affine> {
+        match self {
+            Self::Iname(iname, lo) => Some(Affine::iname(*iname).minus(lo)),
+            Self::Zero => Some(Affine::default()),
+            Self::Everywhere => None,
+        }
+    }
+}
+
 /// The axes a kernel uses.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchAxes {

@@ -63,7 +63,7 @@ pub(crate) fn carried(placement: &Placement, open: &[bool], after: &Kernel, ids:
             None => None,
             Some(l) => Some(ids.iname(l)?),
         };
-        Some(Barrier { source: ids.insn(b.source)?, sink: ids.insn(b.sink)?, var: b.var, carrier })
+        Some(Barrier { source: ids.insn(b.source)?, sink: ids.insn(b.sink)?, carrier, ..b.clone() })
     };
     let of_var = |(var, open): (_, &bool)| {
         let barriers = placement.barriers.iter().filter(|b| b.var == var);

@@ -7,11 +7,21 @@ use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounde
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
 use crate::polyhedral::Polyhedral;
-use crate::question::{Linear, NoPair, Order, Ordered, Part};
-use purlin_ir::affine::{Affine, Atom};
+use crate::question::{Apart, Linear, NoPair, Order, Ordered, Part};
+use purlin_ir::affine::Atom;
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{AddressSpace, AxisTag};
 use purlin_isl as isl;
+
+/// Which work-items of a group wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Those of a sub-group: neighbours along `l.0` in blocks of [`SUB_GROUP`], at one index of the
+    /// other axes.
+    SubGroup,
+    /// All.
+    Group,
+}
 
 /// Two instructions that a barrier must separate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,6 +36,8 @@ pub struct Barrier {
     /// text. `Some(l)`: `source` in one iteration of the sequential loop `l`, `sink` in a later
     /// one.
     pub carrier: Option<InameId>,
+    /// The smallest scope in which both ends of every pair run.
+    pub scope: Scope,
 }
 
 /// A kernel whose parallel loops keep every dependence.
@@ -154,7 +166,8 @@ impl Checker<'_, '_> {
         if apart.is_empty() {
             return Ok(());
         }
-        let question = self.order(d, &groups, apart);
+        let pairs = self.apart(d, &groups, apart);
+        let question = self.order(d, pairs);
         let answer = self.answers.order.answer(&question)?;
         let carriers = match &answer {
             Ordered::Barriers(carriers) => carriers,
@@ -163,25 +176,43 @@ impl Checker<'_, '_> {
                 return self.refuse_order(d, RefusalReason::Unordered, &question, &answer);
             }
         };
+        if carriers.is_empty() {
+            return Ok(());
+        }
+        let scope = self.scope(d, &groups, &items)?;
         let loops = self.poly.common_loops(d.source, d.sink);
         for depth in carriers {
             let carrier = depth.and_then(|k| loops.get(k).copied());
-            self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier });
+            self.barriers.push(Barrier { source: d.source, sink: d.sink, var: d.var, carrier, scope });
         }
         Ok(())
     }
 
-    /// How pairs in one group but in different work-items are kept in order.
-    fn order(&self, d: &Dependence, groups: &[Axis], items: Vec<Part>) -> Order {
+    /// The smallest scope in which both ends of every pair of one group run.
+    fn scope(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Result<Scope, PlacementError> {
+        let between = |axis: &Axis| match (axis, self.difference(d, *axis)) {
+            (Axis::Local(0), Difference::Where(..)) => self.between_sub_groups(d).part(),
+            (_, difference) => difference.part(),
+        };
+        let apart: Vec<_> = items.iter().filter_map(between).collect();
+        let leaves = !apart.is_empty() && self.answers.apart.answer(&self.apart(d, groups, apart))?;
+        Ok(if leaves { Scope::Group } else { Scope::SubGroup })
+    }
+
+    /// The pairs in one group that run apart as `items` say.
+    fn apart(&self, d: &Dependence, groups: &[Axis], items: Vec<Part>) -> Apart {
         let same = |axis: &Axis| {
             let (source, sink) = self.coordinates(d, *axis);
             if agree(d, &source, &sink) { None } else { self.positions(d, &source, &sink) }
         };
+        Apart { relation: d.told().clone(), groups: groups.iter().filter_map(same).collect(), items }
+    }
+
+    /// How pairs in one group but in different work-items are kept in order.
+    fn order(&self, d: &Dependence, apart: Apart) -> Order {
         let loops = self.poly.common_loops(d.source, d.sink).iter().enumerate();
         Order {
-            relation: d.told().clone(),
-            groups: groups.iter().filter_map(same).collect(),
-            items,
+            apart,
             updates: d.kind == DependenceKind::Update,
             splits: loops.filter(|(_, l)| self.splits_at(d, **l)).map(|(k, _)| k).collect(),
         }
@@ -228,7 +259,7 @@ impl Checker<'_, '_> {
     fn between_sub_groups(&self, d: &Dependence) -> Difference {
         let (source, sink) = self.coordinates(d, Axis::Local(0));
         let at = |c: &Coordinate, insn| {
-            let row = self.position(c)?.floor_div(SUB_GROUP);
+            let row = c.index()?.floor_div(SUB_GROUP);
             Linear::of(&row, self.poly.loops(insn), &|v| self.poly.symbol(v))
         };
         let ends = at(&source, d.source).zip(at(&sink, d.sink));
@@ -329,17 +360,9 @@ impl Checker<'_, '_> {
 
     /// The coordinates of both ends as numbers.
     fn positions(&self, d: &Dependence, source: &Coordinate, sink: &Coordinate) -> Option<(Linear, Linear)> {
-        let at = |c, insn| Linear::of(&self.position(c)?, self.poly.loops(insn), &|v| self.poly.symbol(v));
+        let at =
+            |c: &Coordinate, insn| Linear::of(&c.index()?, self.poly.loops(insn), &|v| self.poly.symbol(v));
         Some((at(source, d.source)?, at(sink, d.sink)?))
-    }
-
-    /// A coordinate as a number.
-    fn position(&self, c: &Coordinate) -> Option<Affine> {
-        match c {
-            Coordinate::Iname(i, lo) => Some(Affine::iname(*i).minus(lo)),
-            Coordinate::Zero => Some(Affine::default()),
-            Coordinate::Everywhere => None,
-        }
     }
 
     /// Lanes of a vector run together: nothing may flow or clash between them, except the reuse of

@@ -25,6 +25,9 @@
 //! A barrier orders two instances only if the source comes strictly first once the parallel loops
 //! are left out of the loop tree.
 //!
+//! Where all pairs that a barrier orders are in one sub-group, it says so ([`Scope`]): work-items of
+//! different sub-groups then need not wait for each other.
+//!
 //! Lanes of a vector run together: between them nothing may flow or clash, and no private value but
 //! an array element of its own leaves a lane.
 
@@ -32,6 +35,7 @@ mod axes;
 mod carried;
 mod check;
 mod refusal;
+mod reuse;
 mod slices;
 mod storage;
 #[cfg(test)]
@@ -40,8 +44,9 @@ mod tests;
 pub use axes::{Axis, Coordinate, LaunchAxes, first_bounded_by, index_origin};
 pub(crate) use carried::{Carried, carried, open_vars};
 pub(crate) use check::place;
-pub use check::{Barrier, Placement};
+pub use check::{Barrier, Placement, Scope};
 pub use refusal::{PlacementError, Refusal, RefusalReason};
+pub(crate) use reuse::reuse;
 pub use slices::{SUB_GROUP, lane_axis, sliced_axes};
 pub use storage::StorageError;
 pub(crate) use storage::check_storage;

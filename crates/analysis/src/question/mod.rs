@@ -17,7 +17,7 @@ mod tests;
 pub(crate) use alive::NothingBetween;
 pub(crate) use covered::{Covered, Footprint, Index};
 pub(crate) use instances::{Instances, Symbols, Union, union_of};
-pub(crate) use order::{Order, Ordered};
+pub(crate) use order::{Apart, Order, Ordered};
 pub(crate) use relation::{NoPair, Pairs, Part, Relation, Sign};
 
 use foldhash::fast::FixedState;

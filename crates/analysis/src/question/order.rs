@@ -1,19 +1,27 @@
-//! Which barriers order the ends of a dependence.
+//! Which barriers order the ends of a dependence, and whether it leaves a sub-group.
 
 use super::relation::{ByDecider, Decider, Differences};
 use super::{Linear, Part, Question, Relation, Sign};
 use purlin_isl as isl;
 use std::sync::Arc;
 
-/// How pairs of instances of one group in different work-items are kept in order.
+/// Pairs of instances of one group that run apart: in different work-items, or in different
+/// sub-groups. The question is whether there is one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Order {
+pub(crate) struct Apart {
     /// The pairs.
     pub(crate) relation: Arc<Relation>,
     /// Coordinates of the ends that are equal in one group.
     pub(crate) groups: Vec<(Linear, Linear)>,
-    /// The pairs in different work-items, axis by axis.
+    /// The pairs that run apart, axis by axis.
     pub(crate) items: Vec<Part>,
+}
+
+/// How pairs of instances of one group in different work-items are kept in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Order {
+    /// The pairs.
+    pub(crate) apart: Apart,
     /// Whether both ends update by one operator, which no barrier keeps from clashing.
     pub(crate) updates: bool,
     /// The common loops that are sequential and may advance from source to sink.
@@ -37,19 +45,14 @@ impl Question for Order {
 
     /// The pairs are taken apart by what decides their order, which often says how each loop steps.
     fn ask(&self) -> Result<Ordered, isl::IslError> {
-        let relation = self.relation.by_decider()?;
-        let mut parts: Vec<_> =
-            relation.deciders().into_iter().map(|d| Crossing::new(d, Vec::new())).collect();
-        let not_empty = |decider, all: &Differences| relation.has_pair(decider, all);
-        let possible = |decider, all: &Differences| self.is_possible(&relation, decider, all);
         if self.updates {
-            for part in &parts {
-                if self.any(part, &possible)? {
-                    return Ok(Ordered::NotAtomic);
-                }
-            }
-            return Ok(Ordered::Barriers(Vec::new()));
+            let clash = self.apart.ask()?;
+            return Ok(if clash { Ordered::NotAtomic } else { Ordered::Barriers(Vec::new()) });
         }
+        let relation = self.apart.relation.by_decider()?;
+        let mut parts = crossing_parts(&relation);
+        let not_empty = |decider, all: &Differences| relation.has_pair(decider, all);
+        let possible = |decider, all: &Differences| self.apart.is_possible(&relation, decider, all);
         let mut carriers = Vec::new();
         for depth in &self.splits {
             let mut rest = Vec::with_capacity(parts.len());
@@ -57,11 +60,11 @@ impl Question for Order {
             for part in parts {
                 let steps = |sign| part.stepping(*depth, sign);
                 match relation.sign(part.decider, *depth) {
-                    Some(Sign::Positive) => carries = carries || self.any(&part, &not_empty)?,
+                    Some(Sign::Positive) => carries = carries || self.apart.any(&part, &not_empty)?,
                     Some(Sign::Zero) => rest.push(part),
                     Some(Sign::Negative) | None => {
-                        carries = carries || self.any(&steps(Sign::Positive), &not_empty)?;
-                        if self.any(&steps(Sign::Negative), &possible)? {
+                        carries = carries || self.apart.any(&steps(Sign::Positive), &not_empty)?;
+                        if self.apart.any(&steps(Sign::Negative), &possible)? {
                             return Ok(Ordered::Unordered(Some(*depth)));
                         }
                         rest.push(steps(Sign::Zero));
@@ -72,12 +75,12 @@ impl Question for Order {
             parts = rest;
         }
         for part in &parts {
-            if self.relation.pairs.span.textual {
-                if self.any(part, &not_empty)? {
+            if self.apart.relation.pairs.span.textual {
+                if self.apart.any(part, &not_empty)? {
                     carriers.push(None);
                     break;
                 }
-            } else if self.any(part, &possible)? {
+            } else if self.apart.any(part, &possible)? {
                 return Ok(Ordered::Unordered(None));
             }
         }
@@ -111,8 +114,28 @@ fn step(depth: usize, sign: Sign) -> (Sign, Linear, Linear) {
     (sign, value.clone(), value)
 }
 
-impl Order {
-    /// Whether some of the pairs that are in one group but in different work-items are as asked.
+impl Question for Apart {
+    type Answer = bool;
+
+    /// Whether there is such a pair for values that the symbols can take.
+    fn ask(&self) -> Result<bool, isl::IslError> {
+        let relation = self.relation.by_decider()?;
+        for part in &crossing_parts(&relation) {
+            if self.any(part, &|decider, all| self.is_possible(&relation, decider, all))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The pairs of a relation, by what decides their order.
+fn crossing_parts(relation: &ByDecider) -> Vec<Crossing> {
+    relation.deciders().into_iter().map(|d| Crossing::new(d, Vec::new())).collect()
+}
+
+impl Apart {
+    /// Whether some of the pairs are as asked.
     fn any(
         &self,
         part: &Crossing,
@@ -129,6 +152,19 @@ impl Order {
         Ok(false)
     }
 
+    /// Whether there is a pair for values that the symbols can take.
+    fn is_possible(
+        &self,
+        relation: &ByDecider,
+        decider: Decider,
+        all: &Differences,
+    ) -> Result<bool, isl::IslError> {
+        let Some(part) = relation.part(decider, all)? else { return Ok(false) };
+        Ok(!part.is_empty()? && part.lexmin_pair_within(&self.relation.symbols().ranges)?.is_some())
+    }
+}
+
+impl Order {
     /// The pairs that stand against an order by barriers.
     ///
     /// # Errors
@@ -152,10 +188,11 @@ impl Order {
     /// The pairs in one group but in different work-items; `None` if there are none.
     fn crossing(&self) -> Result<Option<isl::Map>, isl::IslError> {
         // groups first: they leave few pairs
-        let same = self.groups.iter().map(|(x, y)| (Sign::Zero, x.clone(), y.clone())).collect();
-        let whole = self.part(&Part(vec![same]), &self.relation.map()?)?;
+        let Apart { relation, groups, items } = &self.apart;
+        let same = groups.iter().map(|(x, y)| (Sign::Zero, x.clone(), y.clone())).collect();
+        let whole = self.part(&Part(vec![same]), &relation.map()?)?;
         let mut crossing: Option<isl::Map> = None;
-        for apart in &self.items {
+        for apart in items {
             let part = self.part(apart, &whole)?;
             if part.is_empty()? {
                 continue;
@@ -174,17 +211,7 @@ impl Order {
     }
 
     fn part(&self, part: &Part, whole: &isl::Map) -> Result<isl::Map, isl::IslError> {
-        part.of(whole, &self.relation.names(), &self.relation.symbols().names)
-    }
-
-    /// Whether there is a pair for values that the symbols can take.
-    fn is_possible(
-        &self,
-        relation: &ByDecider,
-        decider: Decider,
-        all: &Differences,
-    ) -> Result<bool, isl::IslError> {
-        let Some(part) = relation.part(decider, all)? else { return Ok(false) };
-        Ok(!part.is_empty()? && part.lexmin_pair_within(&self.relation.symbols().ranges)?.is_some())
+        let relation = &self.apart.relation;
+        part.of(whole, &relation.names(), &relation.symbols().names)
     }
 }

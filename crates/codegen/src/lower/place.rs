@@ -21,30 +21,6 @@ pub(crate) fn is_plain_scalar(var: &Variable, sliced: &[bool]) -> bool {
     no_axes && !behind_pointer && var.storage.is_none()
 }
 
-/// Elements between neighbours along each axis that is kept; row-major unless the layout says so.
-/// `None` for an extent beyond the parameters' affine expressions (a product of two parameters).
-pub(crate) fn constant_strides(var: &Variable, sliced: &[bool]) -> Option<Vec<Affine>> {
-    if let Some(strides) = &var.layout.strides {
-        return Some(strides.clone());
-    }
-    let mut strides = vec![Affine::constant(1); var.shape.len()];
-    let mut stride = Affine::constant(1);
-    for k in (0..var.shape.len()).rev() {
-        if sliced[k] {
-            continue;
-        }
-        strides[k] = stride.clone();
-        if k > 0 {
-            stride = match (stride.as_constant(), var.shape[k].as_constant()) {
-                (Some(c), _) => var.shape[k].times(c),
-                (_, Some(c)) => stride.times(c),
-                (None, None) => return None,
-            };
-        }
-    }
-    Some(strides)
-}
-
 impl<'k> Lower<'k> {
     /// The value of an element.
     pub(super) fn load(&mut self, access: &Access) -> Result<Value, CodegenError> {
@@ -110,7 +86,7 @@ impl<'k> Lower<'k> {
             }
         }
         let strides = &self.strides[access.var.index()];
-        let offset = match strides.get_or_init(|| constant_strides(var, sliced)) {
+        let offset = match strides.get_or_init(|| purlin_ir::layout::strides(var, sliced)) {
             Some(strides) => self.strided(strides, index),
             None => self.nested(var, index),
         };

@@ -20,7 +20,7 @@ use purlin_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
 /// # Errors
 /// [`CodegenError::SubGroupSize`].
 pub(crate) fn check_size(placed: &PlacedKernel<'_>, axes: &Axes) -> Result<(), CodegenError> {
-    let found = row(axes);
+    let found = axes.row();
     let held = placed.placement.lanes.iter().position(Option::is_some);
     match held {
         Some(k) if u64::try_from(found).is_ok_and(|n| !n.is_power_of_two()) => {
@@ -32,11 +32,6 @@ pub(crate) fn check_size(placed: &PlacedKernel<'_>, axes: &Axes) -> Result<(), C
         }
         Some(_) | None => Ok(()),
     }
-}
-
-/// Work-items along l.0.
-fn row(axes: &Axes) -> i64 {
-    axes.block[0].as_ref().map_or(1, |a| a.extent)
 }
 
 impl<'k> Lower<'k> {
@@ -59,7 +54,7 @@ impl<'k> Lower<'k> {
         };
         let index = &access.index[axis];
         let is_own = own.is_some_and(|own| index.as_affine() == Some(own.plus_constant(offset)));
-        if is_own || row(self.axes) == 1 {
+        if is_own || self.axes.row() == 1 {
             return Ok(None);
         }
         let index = self.expr(index)?;
@@ -70,13 +65,13 @@ impl<'k> Lower<'k> {
     /// Whether all work-items of a row are in one sub-group, so that a shuffle reads whatever one
     /// of them holds.
     pub(super) fn shuffles_reach_all(&self) -> bool {
-        row(self.axes) <= SUB_GROUP
+        self.axes.row() <= SUB_GROUP
     }
 
     /// What the work-item at `lane` holds at `place`, read by all work-items of a row together.
     pub(super) fn shuffled(&mut self, place: Place, lane: Expr, var: &Variable) -> Expr {
         let name = self.env.names.fresh(&format!("{}_read", var.name));
-        let width = row(self.axes).min(SUB_GROUP);
+        let width = self.axes.row().min(SUB_GROUP);
         let pieces = vec![
             CodePiece::Text(format!("{name} = __shfl_sync({}, ", self.row_mask(width))),
             CodePiece::Value(Expr::Load(place)),

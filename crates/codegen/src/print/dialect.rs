@@ -3,6 +3,7 @@
 use super::Param;
 use crate::ast::{Fence, For, LoopKind, Stmt};
 use crate::plan::Target;
+use purlin_analysis::placement::Scope;
 use purlin_ir::{MathFn, ScalarType};
 
 /// Infinity or not-a-number among the first values of a table. CUDA's functions and OpenCL's `NAN`
@@ -148,7 +149,10 @@ impl Dialect {
 
     pub(crate) fn barrier(self, fence: Fence) -> &'static str {
         match self.0 {
-            Target::Cuda => "__syncthreads();",
+            Target::Cuda => match fence.scope {
+                Scope::SubGroup => "__syncwarp();",
+                Scope::Group => "__syncthreads();",
+            },
             Target::OpenCl => match (fence.local, fence.global) {
                 (true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
                 (false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",

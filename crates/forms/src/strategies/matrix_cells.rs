@@ -31,6 +31,8 @@ pub struct MatrixCells {
 const CELLS: i64 = 16;
 /// Columns of its result, and of its first factor.
 const TILE: i64 = 8;
+/// Work-items of a sub-group, along both axes of a group.
+const ITEMS: [i64; 2] = [32, 1];
 /// What the arrays of cells that fill no block end with.
 const REST: &str = "rest";
 
@@ -268,25 +270,27 @@ impl Strategy<'_> {
         self.place(s, &places, &axes)
     }
 
-    /// Both ends by all work-items, one degree of freedom after the other; the geometry by one work-item
-    /// a cell; what fills no block.
+    /// Both ends by the sub-group that multiplies the cells, one degree of freedom after the other, and
+    /// the geometry by one work-item a cell, so that no sub-group waits for another; what fills no
+    /// block.
     fn ends(&self, s: &mut Schedule, places: &Places<'_>, axes: &mut Axes) -> Result<(), TransformError> {
         let (program, g) = (self.program, self.parts.gather);
         let result = &program.results[0];
-        let sub_groups = length(self.args.sub_groups);
-        let items = [32, sub_groups];
-        let Places { cell: cells, commit, staged, .. } = places;
+        let staged = places.staged;
+        let [gather, cells] = s.split_as(&places.cell, CELLS, ["gather_sub_group", "gather_cell"])?;
+        let [commit, rows] = s.split_as(&places.commit, CELLS, ["commit_sub_group", "commit_cell"])?;
+        axes.sub_groups.extend([gather, commit]);
         let shape = [g.count, 1];
-        let nest = CellNest { array: &g.array, cells, rows: &g.dofs, component: None, shape };
+        let nest = CellNest { array: &g.array, cells: &cells, rows: &g.dofs, component: None, shape };
         let ends = [
-            deal(s, &nest, g.dofs.name(), items)?,
-            deal(s, &staged.nest(commit, result.count), "commit", items)?,
+            deal(s, &nest, g.dofs.name(), ITEMS)?,
+            deal(s, &staged.nest(&rows, result.count), "commit", ITEMS)?,
         ];
         for array in &program.per_cell {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
         }
         make_atomic(s, &result.commits)?;
-        let [round, lane] = s.split_as(&places.geometry, 32, ["geometry_sub_group", "geometry_lane"])?;
+        let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
         axes.items.push(lane);
         axes.sub_groups.push(round);
         if let Some(rest) = &places.rest {
@@ -295,12 +299,10 @@ impl Strategy<'_> {
             axes.sub_groups.extend(lanes.sub_groups);
         }
         for flat in ends {
-            if flat.has_few_rounds(CELLS * sub_groups, items) {
+            if flat.has_few_rounds(CELLS, ITEMS) {
                 axes.unrolled.push(flat.round);
             }
-            let mut items = flat.items.into_iter();
-            axes.items.extend(items.next());
-            axes.sub_groups.extend(items);
+            axes.items.extend(flat.items);
         }
         Ok(())
     }
@@ -309,14 +311,12 @@ impl Strategy<'_> {
     fn place(&self, s: &mut Schedule, places: &Places<'_>, axes: &Axes) -> Result<(), TransformError> {
         let g = self.parts.gather;
         let rows = tiled(g.count);
+        // what is gathered has no columns of zeros, but rows of one length: a sub-group finds its cells
+        // in one place of the buffer before and after
         let shared = [(&g.array, g.count), (&places.staged.array, rows)];
         for (array, columns) in shared {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
-            // what is gathered has no columns of zeros
-            let by = (TILE / 2 - columns).rem_euclid(TILE);
-            if by > 0 {
-                s.apply(PadArray::new(array, 1, by))?;
-            }
+            s.apply(PadArray::new(array, 1, row_length(g.count) - columns))?;
         }
         s.tag(&places.group, AxisTag::Group(0))?;
         for array in &axes.fragments {

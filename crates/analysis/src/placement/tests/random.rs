@@ -2,7 +2,7 @@
 
 use super::placed;
 use crate::deps::tests::trace::{Event, Touch, Trace};
-use crate::placement::{Barrier, PlacementError};
+use crate::placement::{Barrier, PlacementError, SUB_GROUP, Scope};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use purlin_interp::Memory;
@@ -98,7 +98,18 @@ impl<'a> Launch<'a> {
         let mut sequential =
             common.iter().filter(|(tag, ..)| !matches!(tag, AxisTag::Group(_) | AxisTag::Local(_)));
         let carrier = sequential.find(|(_, p, q, _)| p != q).map(|(.., l)| *l);
-        self.barriers.iter().any(|x| x.source == a.insn && x.sink == b.insn && x.carrier == carrier)
+        let orders = |x: &Barrier| x.scope == Scope::Group || self.in_one_sub_group(a, b);
+        self.barriers
+            .iter()
+            .any(|x| x.source == a.insn && x.sink == b.insn && x.carrier == carrier && orders(x))
+    }
+
+    fn in_one_sub_group(&self, a: &Event, b: &Event) -> bool {
+        self.items.iter().all(|axis| {
+            let block = if *axis == AxisTag::Local(0) { SUB_GROUP } else { 1 };
+            let (p, q) = (self.place(a, *axis), self.place(b, *axis));
+            matches!((p, q), (Place::At(p), Place::At(q)) if p.div_euclid(block) == q.div_euclid(block))
+        })
     }
 
     /// Whether two instances run together in different lanes of one vector.
@@ -233,6 +244,7 @@ fn tagged(mut kernel: Kernel, picks: &[u8]) -> Kernel {
 fn accepted_placements_have_no_race() {
     let small = SampleConfig { extent: 3, nests: 2, statements: 3, ..SampleConfig::default() };
     let (accepted, refused, barriers, needed) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
+    let narrow = Cell::new(0);
     let mut runner = TestRunner::new(config(1500));
     let inputs = (arbitrary_kernel(small), proptest::collection::vec(any::<u8>(), 12));
     let result = runner.run(&inputs, |(sample, picks)| {
@@ -256,6 +268,8 @@ fn accepted_placements_have_no_race() {
         };
         accepted.set(accepted.get() + 1);
         barriers.set(barriers.get() + placement.barriers.len());
+        let of_sub_groups = placement.barriers.iter().filter(|b| b.scope == Scope::SubGroup);
+        narrow.set(narrow.get() + of_sub_groups.count());
         let trace = Trace::of(&kernel, &sample.memory);
         if race(&Launch::new(&kernel, &sample.memory, &[]), &trace).is_some() {
             needed.set(needed.get() + 1);
@@ -269,12 +283,15 @@ fn accepted_placements_have_no_race() {
     result.unwrap_or_else(|e| panic!("{e}"));
     // about a quarter each; the rest nests an axis in itself
     println!(
-        "{} accepted with {} barriers, {} of them race without, {} refused",
+        "{} accepted with {} barriers, {} of sub-groups, {} of them race without, {} refused",
         accepted.get(),
         barriers.get(),
+        narrow.get(),
         needed.get(),
         refused.get()
     );
     // the enumeration is not blind: without their barriers some programs race
     assert!(accepted.get() > 150 && refused.get() > 150 && needed.get() > 20);
+    // both scopes are there; loops over parameters may be longer than a sub-group
+    assert!(narrow.get() > 5 && barriers.get() - narrow.get() > 20);
 }
