@@ -308,6 +308,7 @@ fn finish(
         | Mapping::FactorisedPlanes { .. }
         | Mapping::FactorisedLines { .. }
         | Mapping::MatrixCells { .. }
+        | Mapping::MatrixGroups
         | Mapping::Modes { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),

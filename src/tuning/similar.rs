@@ -122,6 +122,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::FactorisedPlanes { .. }
         | Mapping::FactorisedLines { .. }
         | Mapping::MatrixCells { .. }
+        | Mapping::MatrixGroups
         | Mapping::Schedule { .. }) => same,
     }
 }

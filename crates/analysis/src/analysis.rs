@@ -347,10 +347,7 @@ impl<'k> Analysis<'k> {
 
     /// What barriers must separate besides those of the [placement](Analysis::place), because
     /// temporaries share a buffer in local memory.
-    ///
-    /// # Errors
-    /// A failure of isl.
-    pub fn reuse(&self) -> Result<Vec<Barrier>, IslError> {
+    pub fn reuse(&self) -> Vec<Barrier> {
         placement::reuse(self)
     }
 

@@ -118,7 +118,7 @@ pub(crate) fn lower(
         // a shuffle waits for the registers that it reads
         let in_memory = |b: &&Barrier| kernel.vars[b.var].space != AddressSpace::SubGroup;
         syncs.extend(placed.placement.barriers.iter().filter(in_memory).cloned());
-        syncs.extend(Analysis::of(kernel).reuse()?);
+        syncs.extend(Analysis::of(kernel).reuse());
         if target != Target::Cuda || !axes.has_full_sub_groups() {
             syncs.iter_mut().for_each(|sync| sync.scope = Scope::Group);
         }

@@ -4,8 +4,8 @@ use crate::program::CellKernel;
 use crate::strategies::{
     FactorisedCells, FactorisedLines, FactorisedPlanes, MatrixCells, PointTiles, SingleCell, StagedCells,
     StraightCells, StrategyError, SummedCells, factored_quadrature, factorised_cells, factorised_lines,
-    factorised_planes, matrix_cells, multi_level_tiling, point_tiles, single_cell_per_work_item,
-    staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
+    factorised_planes, matrix_cells, matrix_groups, multi_level_tiling, point_tiles,
+    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -93,6 +93,9 @@ pub enum Mapping {
         /// Tables that a work-group keeps in local memory, the first so many.
         kept_tables: u64,
     },
+    /// Sixteen cells a work-group and a sub-group for each component, products with tables by matrix
+    /// instructions.
+    MatrixGroups,
     /// Sums over modes instead of quadrature points where the integrand is linear, and then another
     /// mapping.
     Modes {
@@ -132,6 +135,7 @@ impl Mapping {
             | Self::FactorisedPlanes { .. }
             | Self::FactorisedLines { .. }
             | Self::MatrixCells { .. }
+            | Self::MatrixGroups
             | Self::Tiling(_)
             | Self::StagedTiling(_)
             | Self::Schedule { .. } => false,
@@ -187,6 +191,9 @@ impl Mapping {
                 let args =
                     MatrixCells { sub_groups: *sub_groups, groups: *groups, kept_tables: *kept_tables };
                 matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
+            }
+            Self::MatrixGroups => {
+                matrix_groups(form.kernel(), &*form.program().map_err(StrategyError::from)?)?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -267,6 +274,7 @@ impl fmt::Display for Mapping {
                     "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept"
                 )
             }
+            Self::MatrixGroups => f.write_str("matrix groups"),
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
             Self::Modes { then } => write!(f, "modes, {then}"),

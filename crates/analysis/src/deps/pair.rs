@@ -4,14 +4,13 @@ use crate::deps::access::AccessSite;
 use crate::deps::agree::{Same, agreeing};
 use crate::deps::named;
 use crate::polyhedral::Polyhedral;
-use crate::question::{Linear, Pairs, Relation};
+use crate::question::{Linear, Pairs};
 use purlin_ir::affine::Affine;
 use purlin_ir::expr::Expr;
 use purlin_ir::ids::{InameId, InsnId, VarId};
 use purlin_ir::kernel::Assumption;
 use purlin_isl as isl;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// A relation as plain data, not yet an isl object.
 ///
@@ -111,27 +110,8 @@ pub fn pair_relation(
     Some(PairRelation { insns: [a.insn, b.insn], pairs, agreeing })
 }
 
-/// The pairs of instances of two accesses at which these values, of one each, are equal, in any order;
-/// `None` if one is unknown before the kernel runs.
-pub(crate) fn touching(
-    poly: &Polyhedral,
-    sites: [&AccessSite; 2],
-    [x, y]: [&Affine; 2],
-) -> Option<Arc<Relation>> {
-    let value = |e, site: &AccessSite| Linear::of(e, &scope(poly, site), &|v| poly.symbol(v));
-    let pairs = Pairs {
-        ends: sites.map(|s| poly.instances_of(s.insn, s.conditions, &s.reduction)),
-        same: vec![(value(x, sites[0])?, value(y, sites[1])?)],
-        common: 0,
-        unordered: Vec::new(),
-        span: Span { start: 0, end: 0, textual: true },
-        symbols: poly.symbols().clone(),
-    };
-    Some(Arc::new(Relation { pairs, detours: Vec::new() }))
-}
-
 /// The loops around an access, outer first.
-fn scope<'p>(poly: &'p Polyhedral, s: &AccessSite) -> Cow<'p, [InameId]> {
+pub(crate) fn scope<'p>(poly: &'p Polyhedral, s: &AccessSite) -> Cow<'p, [InameId]> {
     let loops = poly.loops(s.insn);
     match s.reduction.is_empty() {
         true => Cow::Borrowed(loops),

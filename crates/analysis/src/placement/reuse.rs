@@ -5,21 +5,22 @@ use super::check::{Barrier, Scope};
 use super::slices::SUB_GROUP;
 use crate::Analysis;
 use crate::deps::AccessSite;
-use crate::deps::pair::touching;
-use crate::question::{Apart, Linear, Part};
+use crate::deps::pair::scope;
+use crate::polyhedral::Polyhedral;
+use crate::question::{self, Linear};
 use purlin_ir::affine::Affine;
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
 use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
-use purlin_isl::IslError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sub-groups by the places that they touch.
+type Touched = BTreeMap<i64, BTreeSet<Vec<i64>>>;
 
 /// Every pair of accesses to different sharers, one of them writing, within an iteration and between
-/// iterations of each loop around both. That their values do not overlap in time is another proof:
+/// iterations of each loop around both; each place of the buffer by itself says which sub-groups wait.
+/// That their values do not overlap in time is another proof:
 /// [`check_storage`](super::storage::check_storage).
-///
-/// # Errors
-/// A failure of isl.
-pub(crate) fn reuse(analysis: &Analysis) -> Result<Vec<Barrier>, IslError> {
+pub(crate) fn reuse(analysis: &Analysis) -> Vec<Barrier> {
     let (poly, kernel) = (analysis.polyhedral(), analysis.expanded());
     let shares =
         |v: &VarId| kernel.vars[*v].space == AddressSpace::Local && kernel.vars[*v].storage.is_some();
@@ -28,15 +29,16 @@ pub(crate) fn reuse(analysis: &Analysis) -> Result<Vec<Barrier>, IslError> {
     let mut uses: Vec<(VarId, &AccessSite)> = uses.collect();
     uses.sort_by_key(|(_, site)| poly.position(site.insn));
     let axes = LaunchAxes::of(kernel);
+    let touched: Vec<_> = uses.iter().map(|(var, site)| touched(poly, &axes, *var, site)).collect();
     let mut found: BTreeMap<(InsnId, InsnId, VarId, Option<InameId>), Scope> = BTreeMap::new();
     for (k, (var, source)) in uses.iter().enumerate() {
-        for (other, sink) in &uses[k + 1..] {
+        for (l, (other, sink)) in uses.iter().enumerate().skip(k + 1) {
             let same = kernel.vars[*var].storage == kernel.vars[*other].storage;
             let conflict = source.writes() || sink.writes();
             if !same || var == other || !conflict || source.insn == sink.insn {
                 continue;
             }
-            let scope = scope(analysis, &axes, [(*var, source), (*other, sink)])?;
+            let scope = common_scope(touched[k].as_ref(), touched[l].as_ref());
             let mut add = |source: InsnId, sink: InsnId, carrier| {
                 let known = found.entry((source, sink, *var, carrier)).or_insert(scope);
                 *known = scope.max(*known);
@@ -50,38 +52,41 @@ pub(crate) fn reuse(analysis: &Analysis) -> Result<Vec<Barrier>, IslError> {
         }
     }
     let barrier = |((source, sink, var, carrier), scope)| Barrier { source, sink, var, carrier, scope };
-    Ok(found.into_iter().map(barrier).collect())
+    found.into_iter().map(barrier).collect()
 }
 
 fn is_sequential(kernel: &Kernel, l: InameId) -> bool {
     !matches!(kernel.inames[l].tag, AxisTag::Group(_) | AxisTag::Local(_))
 }
 
-/// The smallest scope in which a place of the buffer is touched by both, in one group.
-fn scope(analysis: &Analysis, axes: &LaunchAxes, ends: [(VarId, &AccessSite); 2]) -> Result<Scope, IslError> {
-    let poly = analysis.polyhedral();
-    let [Some(x), Some(y)] = ends.map(|(var, site)| place(&poly.kernel, var, site)) else {
-        return Ok(Scope::Group);
-    };
-    let [source, sink] = ends.map(|(_, site)| site);
-    let Some(relation) = touching(poly, [source, sink], [&x, &y]) else { return Ok(Scope::Group) };
-    let at = |site: &AccessSite, axis, block: i64| {
-        let index = axes.coordinate(poly, site.insn, axis).index()?.floor_div(block);
-        Linear::of(&index, poly.loops(site.insn), &|v| poly.symbol(v))
-    };
-    let both = |axis, block| at(source, axis, block).zip(at(sink, axis, block));
-    let (mut groups, mut items) = (Vec::new(), Vec::new());
+/// Where an access touches its buffer: places, each with the work-items' index along the axes of a
+/// group, that along `l.0` in blocks of a sub-group. `None` if that is not known.
+fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) -> Option<Touched> {
+    let loops = scope(poly, site);
+    let linear = |e: &Affine| Linear::of(e, &loops, &|v| poly.symbol(v));
+    let mut values = vec![linear(&place(&poly.kernel, var, site)?)?];
     for axis in &axes.axes {
-        match axis {
-            Axis::Group(_) => groups.extend(both(*axis, 1)),
-            Axis::Local(k) => {
-                let block = if *k == 0 { SUB_GROUP } else { 1 };
-                items.push(both(*axis, block).map_or(Part::whole(), |(x, y)| Part::apart(&x, &y)));
-            }
+        if let Axis::Local(k) = axis {
+            let block = if *k == 0 { SUB_GROUP } else { 1 };
+            values.push(linear(&axes.coordinate(poly, site.insn, *axis).index()?.floor_div(block))?);
         }
     }
-    let leaves = analysis.answers().apart.answer(&Apart { relation, groups, items })?;
-    Ok(if leaves { Scope::Group } else { Scope::SubGroup })
+    let mut touched = Touched::new();
+    for all in question::values(&poly.instances_of(site.insn, site.conditions, &site.reduction), &values)? {
+        if let [place, sub_group @ ..] = all.as_slice() {
+            touched.entry(*place).or_default().insert(sub_group.to_vec());
+        }
+    }
+    Some(touched)
+}
+
+/// The smallest scope in which all that touch a place of the buffer are.
+fn common_scope(source: Option<&Touched>, sink: Option<&Touched>) -> Scope {
+    let Some((source, sink)) = source.zip(sink) else { return Scope::Group };
+    let alone = |(place, by): (&i64, &BTreeSet<Vec<i64>>)| {
+        sink.get(place).is_none_or(|other| by.union(other).count() == 1)
+    };
+    if source.iter().all(alone) { Scope::SubGroup } else { Scope::Group }
 }
 
 /// Where an access is in its array, in elements, if that is affine.

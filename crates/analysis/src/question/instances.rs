@@ -88,6 +88,11 @@ impl Instances {
         ranges
     }
 
+    /// Constraints that hold everywhere; all of them, if they are a conjunction.
+    pub(super) fn certain_rows(&self) -> impl Iterator<Item = &Row> {
+        self.parts.iter().filter(|part| part.len() == 1).flat_map(|part| part.iter().flatten())
+    }
+
     /// The constraints, if they are a conjunction.
     pub(super) fn rows(&self) -> Option<impl Iterator<Item = &Row>> {
         let all = self.parts.iter().all(|part| part.len() == 1);

@@ -13,12 +13,14 @@ mod relation;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
+mod values;
 
 pub(crate) use alive::NothingBetween;
 pub(crate) use covered::{Covered, Footprint, Index};
 pub(crate) use instances::{Instances, Symbols, Union, union_of};
 pub(crate) use order::{Apart, Order, Ordered};
 pub(crate) use relation::{NoPair, Pairs, Part, Relation, Sign};
+pub(crate) use values::values;
 
 use foldhash::fast::FixedState;
 use purlin_ir::affine::{Affine, Atom};

@@ -71,7 +71,7 @@ struct Point {
 
 impl Linear {
     /// The value where the loops have these values and all symbols have one.
-    fn at(&self, loops: &[i64], symbol: i64) -> Option<i64> {
+    pub(super) fn at(&self, loops: &[i64], symbol: i64) -> Option<i64> {
         let mut sum = self.constant;
         for (column, factor) in &self.terms {
             let value = match column {

@@ -103,3 +103,19 @@ pub(super) fn accumulations(
     all.push(rest);
     Ok(all)
 }
+
+/// The statement behind a loop of the kernel's body.
+pub(super) fn behind(kernel: &Kernel, iname: &str) -> Option<Loop> {
+    let name = |node: &Node| match node {
+        Node::Loop(l, _) => kernel.inames[*l].name.clone(),
+        Node::Insn(i) => kernel.insns[*i].name.clone(),
+    };
+    let at = kernel.body.iter().position(|node| name(node) == iname)?;
+    kernel.body.get(at + 1).map(|node| Loop::named(name(node)))
+}
+
+/// The array that an instruction writes.
+pub(super) fn written(kernel: &Kernel, insn: &str) -> Option<Array> {
+    let id = kernel.insn(insn)?;
+    Some(Array::named(&kernel.vars[kernel.insns[id].lhs.var].name))
+}

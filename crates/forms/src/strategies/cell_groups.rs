@@ -7,6 +7,9 @@ use purlin_transforms::primitives::{MakeAtomic, SetAddressSpace};
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Schedule, Selection, TransformError};
 
+/// Most points of a cell whose factors are in local memory together.
+const MAX_POINTS: i64 = 256;
+
 /// Loops that go on the axes of a group.
 #[derive(Default)]
 pub(super) struct Lanes {
@@ -40,7 +43,14 @@ pub(super) fn cell_groups(
     }
     let mut rolled = Vec::new();
     for block in &program.blocks {
-        let quad = copy(&block.quad);
+        let mut quad = copy(&block.quad);
+        let mut points = block.points;
+        if points > MAX_POINTS {
+            // factors of one round of points at a time in local memory
+            points = 32 * length(sub_groups);
+            let names = ["rounds", "round"].map(|end| format!("{quad}_{end}"));
+            [_, quad] = s.split_as(&quad, points, [&names[0], &names[1]])?;
+        }
         rolled.extend(block.evaluations.iter().map(|e| copy(&e.dofs)));
         for products in &block.products {
             for factor in &block.factors {
@@ -53,7 +63,7 @@ pub(super) fn cell_groups(
             rolled.push(sum);
             spread.push((rows, products.count));
         }
-        spread.push((quad, block.points));
+        spread.push((quad, points));
     }
     for array in &local {
         s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;

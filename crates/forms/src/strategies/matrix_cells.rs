@@ -1,20 +1,21 @@
 //! Sixteen cells a sub-group, by matrix instructions.
 
-use super::blocks::{gathers_first, statements};
+use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
+use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, fragment, product, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, deal, stage_results};
 use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
-use purlin_ir::{AddressSpace, AxisTag, Kernel, Node};
+use purlin_ir::{AddressSpace, AxisTag, Kernel};
 use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
 use purlin_transforms::primitives::{
-    AliasStorage, DeclareCallee, JoinArrayAxes, JoinInames, PadArray, PadInames, PrefetchArray,
-    ReplaceWithIntrinsic, SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+    AliasStorage, DeclareCallee, JoinArrayAxes, PadArray, PadInames, PrefetchArray, ReplaceWithIntrinsic,
+    SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use purlin_transforms::schedule::{Array, Loop};
-use purlin_transforms::{Recipe, Refusal, Schedule, TransformError};
+use purlin_transforms::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`matrix_cells`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,10 +28,6 @@ pub struct MatrixCells {
     pub kept_tables: u64,
 }
 
-/// Cells of a sub-group: rows of the instruction's result.
-const CELLS: i64 = 16;
-/// Columns of its result, and of its first factor.
-const TILE: i64 = 8;
 /// Work-items of a sub-group, along both axes of a group.
 const ITEMS: [i64; 2] = [32, 1];
 /// What the arrays of cells that fill no block end with.
@@ -183,21 +180,10 @@ fn row_length(n: i64) -> i64 {
     tiled(n) + TILE / 2
 }
 
-/// Columns in full tiles.
-fn tiled(n: i64) -> i64 {
-    n + (-n).rem_euclid(TILE)
-}
-
 struct Strategy<'a> {
     program: &'a CellProgram,
     parts: &'a Parts<'a>,
     args: &'a MatrixCells,
-}
-
-/// A nest over the cells of a sub-group and the columns of a fragment.
-struct Nest {
-    cells: Loop,
-    columns: Loop,
 }
 
 /// Loops over the cells of a block, and what they are inside of.
@@ -212,14 +198,6 @@ struct Places<'a> {
     group: Loop,
     /// Over the cells that fill no block.
     rest: Option<Loop>,
-}
-
-/// The loops of a nest whose elements lie as the instruction has them.
-struct Fragment {
-    /// Work-items of a sub-group.
-    lanes: Loop,
-    /// What a work-item has of it.
-    own: Vec<Loop>,
 }
 
 /// A quadrature loop in tiles of modes.
@@ -393,30 +371,6 @@ impl Strategy<'_> {
     }
 }
 
-/// Where loops and arrays go.
-#[derive(Default)]
-struct Axes {
-    /// Written out.
-    unrolled: Vec<Loop>,
-    /// On `l.0`.
-    items: Vec<Loop>,
-    /// On `l.1`.
-    sub_groups: Vec<Loop>,
-    /// Held by the work-items of a sub-group.
-    fragments: Vec<Array>,
-    /// Loops that are an instruction each.
-    calls: Vec<Loop>,
-    /// Tables of the products.
-    tables: Vec<Array>,
-}
-
-impl Axes {
-    fn add(&mut self, fragment: Fragment) {
-        self.items.push(fragment.lanes);
-        self.unrolled.extend(fragment.own);
-    }
-}
-
 /// A quadrature loop in tiles of modes, a nest for each of its parts.
 fn tiles<'p>(
     s: &mut Schedule,
@@ -443,38 +397,6 @@ fn tiles<'p>(
     let [evaluate, point, multiply] = exactly(nests.collect(), "evaluation, pointwise group and products")?;
     let init = Nest { cells: cells.clone(), columns: mode };
     Ok(Tiles { block, products, evaluations, init, evaluate, dofs: evaluation.dofs.clone(), point, multiply })
-}
-
-/// As many loops or nests as a step has been asked for.
-fn exactly<T, const N: usize>(all: Vec<T>, of: &str) -> Result<[T; N], TransformError> {
-    let found = all.len();
-    all.try_into().map_err(|_| {
-        let cause = Refusal::Internal(format!("{found} loops for {of}, needed {N}"));
-        TransformError { operation: "map cells to matrix instructions".into(), cause }
-    })
-}
-
-/// The work-items `4*g + t` of a sub-group.
-fn lanes(s: &mut Schedule, g: &Loop, t: &Loop) -> Result<Loop, TransformError> {
-    let joined = Some(s.fresh("lane"));
-    s.make(JoinInames { joined, ..JoinInames::new(g, t) })
-}
-
-/// The loops of a nest of 16 rows and of 8 columns, or tiles of them: row `8*i + g` and column
-/// `4*j + t` belong to work-item `4*g + t`.
-fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, TransformError> {
-    let [i, g] = s.split_as(&nest.cells, TILE, ["half", "row"])?;
-    let (tile, columns) = match wide {
-        true => {
-            let [tile, columns] = s.split_as(&nest.columns, TILE, ["tile", "column"])?;
-            (Some(tile), columns)
-        }
-        false => (None, nest.columns.clone()),
-    };
-    let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
-    let own: Vec<Loop> = tile.into_iter().chain([i, j]).collect();
-    s.reorder([&g, &t].into_iter().chain(&own))?;
-    Ok(Fragment { lanes: lanes(s, &g, &t)?, own })
 }
 
 impl Tiles<'_> {
@@ -515,65 +437,4 @@ impl Tiles<'_> {
         }
         Ok(())
     }
-}
-
-/// The array that an instruction writes.
-fn written(kernel: &Kernel, insn: &str) -> Option<Array> {
-    let id = kernel.insn(insn)?;
-    Some(Array::named(&kernel.vars[kernel.insns[id].lhs.var].name))
-}
-
-/// The loops of a product: tiles, then rows, columns and terms of an instruction.
-struct Product {
-    tile: Loop,
-    g: Loop,
-    t: Loop,
-    own: [Loop; 4],
-}
-
-/// Splits the loops of a product. The tiles are those of the terms if `tiled_terms` says so, else
-/// those of the columns.
-fn product(
-    s: &mut Schedule,
-    cells: &Loop,
-    columns: &Loop,
-    terms: &Loop,
-    tiled_terms: bool,
-) -> Result<Product, TransformError> {
-    let [i, g] = s.split_as(cells, TILE, ["half", "row"])?;
-    let [tile, inner] = s.split_as(if tiled_terms { terms } else { columns }, TILE, ["tile", "inner"])?;
-    let (columns, terms) = if tiled_terms { (columns.clone(), inner) } else { (inner, terms.clone()) };
-    let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
-    let [h, k] = s.split_as(terms, TILE / 2, ["term_part", "term"])?;
-    s.reorder([&tile, &g, &t, &i, &j, &h, &k])?;
-    Ok(Product { tile, g, t, own: [i, j, h, k] })
-}
-
-impl Product {
-    /// One instruction for each of several that stand in the nest.
-    fn to_calls(&self, s: &mut Schedule, insns: &[String], axes: &mut Axes) -> Result<(), TransformError> {
-        let lanes = lanes(s, &self.g, &self.t)?;
-        let others = insns.get(1..).unwrap_or_default();
-        let mut calls = vec![lanes.clone()];
-        if !others.is_empty() {
-            for inner in self.own.iter().rev() {
-                s.distribute(inner, others)?;
-            }
-            calls.extend(s.distribute(&lanes, others)?);
-        }
-        axes.items.extend(calls.iter().cloned());
-        axes.calls.extend(calls);
-        axes.unrolled.push(self.tile.clone());
-        Ok(())
-    }
-}
-
-/// The statement behind a loop of the kernel's body.
-fn behind(kernel: &Kernel, iname: &str) -> Option<Loop> {
-    let name = |node: &Node| match node {
-        Node::Loop(l, _) => kernel.inames[*l].name.clone(),
-        Node::Insn(i) => kernel.insns[*i].name.clone(),
-    };
-    let at = kernel.body.iter().position(|node| name(node) == iname)?;
-    kernel.body.get(at + 1).map(|node| Loop::named(name(node)))
 }

@@ -1,0 +1,158 @@
+//! Loops and arrays as `mma.m16n8k8` has them: what strategies by matrix instructions share.
+
+use purlin_transforms::primitives::{JoinArrayAxes, JoinInames, SplitArrayAxis, TransposeArrayAxes};
+use purlin_transforms::schedule::{Array, Loop};
+use purlin_transforms::{Refusal, Schedule, TransformError};
+
+/// Cells of a sub-group: rows of the instruction's result.
+pub(super) const CELLS: i64 = 16;
+/// Columns of its result, and of its first factor.
+pub(super) const TILE: i64 = 8;
+/// Columns in full tiles.
+pub(super) fn tiled(n: i64) -> i64 {
+    n + (-n).rem_euclid(TILE)
+}
+
+/// A nest over the cells of a sub-group and the columns of a fragment.
+pub(super) struct Nest {
+    pub(super) cells: Loop,
+    pub(super) columns: Loop,
+}
+
+/// The loops of a nest whose elements lie as the instruction has them.
+pub(super) struct Fragment {
+    /// Work-items of a sub-group.
+    pub(super) lanes: Loop,
+    /// What a work-item has of it.
+    pub(super) own: Vec<Loop>,
+}
+
+/// Where loops and arrays go.
+#[derive(Default)]
+pub(super) struct Axes {
+    /// Written out.
+    pub(super) unrolled: Vec<Loop>,
+    /// On `l.0`.
+    pub(super) items: Vec<Loop>,
+    /// On `l.1`.
+    pub(super) sub_groups: Vec<Loop>,
+    /// Held by the work-items of a sub-group.
+    pub(super) fragments: Vec<Array>,
+    /// In local memory.
+    pub(super) local: Vec<Array>,
+    /// Loops that are an instruction each.
+    pub(super) calls: Vec<Loop>,
+    /// Tables of the products.
+    pub(super) tables: Vec<Array>,
+}
+
+impl Axes {
+    pub(super) fn add(&mut self, fragment: Fragment) {
+        self.items.push(fragment.lanes);
+        self.unrolled.extend(fragment.own);
+    }
+}
+
+/// As many loops or nests as a step has been asked for.
+pub(super) fn exactly<T, const N: usize>(all: Vec<T>, of: &str) -> Result<[T; N], TransformError> {
+    let found = all.len();
+    all.try_into().map_err(|_| {
+        let cause = Refusal::Internal(format!("{found} loops for {of}, needed {N}"));
+        TransformError { operation: "map cells to matrix instructions".into(), cause }
+    })
+}
+
+/// The work-items `4*g + t` of a sub-group.
+pub(super) fn lanes(s: &mut Schedule, g: &Loop, t: &Loop) -> Result<Loop, TransformError> {
+    let joined = Some(s.fresh("lane"));
+    s.make(JoinInames { joined, ..JoinInames::new(g, t) })
+}
+
+/// The loops of a nest of 16 rows and of 8 columns, or tiles of them: row `8*i + g` and column
+/// `4*j + t` belong to work-item `4*g + t`.
+pub(super) fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, TransformError> {
+    let [i, g] = s.split_as(&nest.cells, TILE, ["half", "row"])?;
+    let (tile, columns) = match wide {
+        true => {
+            let [tile, columns] = s.split_as(&nest.columns, TILE, ["tile", "column"])?;
+            (Some(tile), columns)
+        }
+        false => (None, nest.columns.clone()),
+    };
+    let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
+    let own: Vec<Loop> = tile.into_iter().chain([i, j]).collect();
+    s.reorder([&g, &t].into_iter().chain(&own))?;
+    Ok(Fragment { lanes: lanes(s, &g, &t)?, own })
+}
+
+/// Lays an array `[cells, columns, components]` out as the instruction has it: `[components, lane,
+/// ...]` for what the work-items of a sub-group hold, and `[components, ..., lane]` for what is in
+/// local memory, so that neighbours read neighbours.
+pub(super) fn lay_out(s: &mut Schedule, array: &Array, wide: bool, held: bool) -> Result<(), TransformError> {
+    let order = |order: &[u32]| TransposeArrayAxes { var: array.into(), order: order.to_vec() };
+    s.apply(order(&[2, 0, 1]))?;
+    let splits: &[(u32, i64)] =
+        if wide { &[(1, TILE), (3, TILE), (4, TILE / 2)] } else { &[(1, TILE), (3, TILE / 2)] };
+    for (axis, factor) in splits {
+        s.apply(SplitArrayAxis { var: array.into(), axis: *axis, factor: *factor })?;
+    }
+    let (axes, lane): (&[u32], u32) = match (wide, held) {
+        (true, true) => (&[0, 2, 5, 3, 1, 4], 1),
+        (true, false) => (&[0, 3, 4, 1, 2, 5], 4),
+        (false, true) => (&[0, 2, 4, 1, 3], 1),
+        (false, false) => (&[0, 3, 1, 2, 4], 3),
+    };
+    s.apply(order(axes))?;
+    s.apply(JoinArrayAxes { var: array.into(), axis: lane })?;
+    Ok(())
+}
+
+/// The loops of a product: tiles, then rows, columns and terms of an instruction.
+pub(super) struct Product {
+    pub(super) tile: Loop,
+    pub(super) g: Loop,
+    pub(super) t: Loop,
+    pub(super) own: [Loop; 4],
+}
+
+/// Splits the loops of a product. The tiles are those of the terms if `tiled_terms` says so, else
+/// those of the columns.
+pub(super) fn product(
+    s: &mut Schedule,
+    cells: &Loop,
+    columns: &Loop,
+    terms: &Loop,
+    tiled_terms: bool,
+) -> Result<Product, TransformError> {
+    let [i, g] = s.split_as(cells, TILE, ["half", "row"])?;
+    let [tile, inner] = s.split_as(if tiled_terms { terms } else { columns }, TILE, ["tile", "inner"])?;
+    let (columns, terms) = if tiled_terms { (columns.clone(), inner) } else { (inner, terms.clone()) };
+    let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
+    let [h, k] = s.split_as(terms, TILE / 2, ["term_part", "term"])?;
+    s.reorder([&tile, &g, &t, &i, &j, &h, &k])?;
+    Ok(Product { tile, g, t, own: [i, j, h, k] })
+}
+
+impl Product {
+    /// One instruction for each of several that stand in the nest.
+    pub(super) fn to_calls(
+        &self,
+        s: &mut Schedule,
+        insns: &[String],
+        axes: &mut Axes,
+    ) -> Result<(), TransformError> {
+        let lanes = lanes(s, &self.g, &self.t)?;
+        let others = insns.get(1..).unwrap_or_default();
+        let mut calls = vec![lanes.clone()];
+        if !others.is_empty() {
+            for inner in self.own.iter().rev() {
+                s.distribute(inner, others)?;
+            }
+            calls.extend(s.distribute(&lanes, others)?);
+        }
+        axes.items.extend(calls.iter().cloned());
+        axes.calls.extend(calls);
+        axes.unrolled.push(self.tile.clone());
+        Ok(())
+    }
+}
