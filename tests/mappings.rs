@@ -12,7 +12,7 @@ use purlin::forms::form::{
     FunctionSpace, coefficient, constant_with_default, coordinate, dot, dx, grad, inner, test,
 };
 use purlin::forms::program::CellProgram;
-use purlin::forms::strategies::{factored_quadrature, matrix_sizes};
+use purlin::forms::strategies::{factored_quadrature, matrix_group_dofs, matrix_sizes};
 use purlin::forms::tiling::{TilingParameters, TilingSizes};
 use purlin::interp::interpret;
 use purlin::ir::Kernel;
@@ -101,6 +101,9 @@ fn check_problem(problem: &Problem, name: &str) {
     if matrix_sizes(&form.kernel, &form.program).is_some() {
         let [sub_groups, groups, kept_tables] = [3, 4, 4].map(|n| random.below(n));
         mappings.push(Mapping::MatrixCells { sub_groups: 1 + sub_groups, groups: 1 + groups, kept_tables });
+    }
+    if matrix_group_dofs(&form.kernel, &form.program).is_some() {
+        mappings.push(Mapping::MatrixGroups);
     }
     for (m, mapping) in mappings.iter().enumerate() {
         // two mappings in OpenCL, the others too in a long run

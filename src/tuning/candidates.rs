@@ -8,7 +8,8 @@ use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
 use purlin_forms::program::{CellKernel, NotAnAction};
 use purlin_forms::strategies::{
-    MAX_KEPT, factored_quadrature, line_sizes, matrix_sizes, table_products, tensor_dimension,
+    MAX_KEPT, factored_quadrature, line_sizes, matrix_group_dofs, matrix_sizes, table_products,
+    tensor_dimension,
 };
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
@@ -269,17 +270,25 @@ pub fn tiles_of_points(form: &impl CellKernel) -> Vec<Mapping> {
 /// Sub-groups of a group and groups of a launch that are tried with matrix instructions: two groups
 /// on each of the 132 multiprocessors of an H100 or H200, or up to four, as registers and local memory
 /// allow, and one.
-const MATRIX_GROUPS: [[u64; 2]; 4] = [[4, 264], [8, 132], [4, 396], [4, 528]];
+const MATRIX_CELLS: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]];
 
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator takes
 /// 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28, 934 µs and
 /// 1112 µs (results/h200/tuned.jsonl).
 const MATRIX_DOFS: i64 = 28;
 
+/// Fewest degrees of freedom of a component for which matrix instructions pay in operators on vectors:
+/// of 2-D P3, with 10, no action gained by them, of 2-D P4, with 15, the hyperelastic one
+/// (results/h200/tuned.jsonl).
+const MATRIX_GROUP_DOFS: i64 = 15;
+
 /// Products with tables by matrix instructions, with as many tables in `local_bytes` as fit.
 #[must_use]
 pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     let Ok(program) = form.program() else { return Vec::new() };
+    if matrix_group_dofs(form.kernel(), &program).is_some_and(|n| n >= MATRIX_GROUP_DOFS) {
+        return vec![Mapping::MatrixGroups];
+    }
     let Some(sizes) = matrix_sizes(form.kernel(), &program).filter(|s| s.dofs >= MATRIX_DOFS) else {
         return Vec::new();
     };
@@ -287,7 +296,7 @@ pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
         let kept_tables = sizes.tables_that_fit(sub_groups, local_bytes)?;
         Some(Mapping::MatrixCells { sub_groups, groups, kept_tables })
     };
-    MATRIX_GROUPS.into_iter().filter_map(mapping).collect()
+    MATRIX_CELLS.into_iter().filter_map(mapping).collect()
 }
 
 /// Sums of the cells of a group in a tree, for functionals.

@@ -110,6 +110,11 @@ pub fn tables(kernel: &Kernel) -> Vec<String> {
     vars(kernel, |v| matches!(v.kind, VarKind::Table(_)))
 }
 
+/// The names of the tables with at least so many axes.
+pub fn tables_with_axes(kernel: &Kernel, axes: usize) -> Vec<String> {
+    vars(kernel, |v| matches!(v.kind, VarKind::Table(_)) && v.shape.len() >= axes)
+}
+
 /// The names of the rules.
 pub fn rules(kernel: &Kernel) -> Vec<String> {
     kernel.rules.values().map(|r| r.name.clone()).collect()

@@ -215,7 +215,9 @@ fn what_is_shipped_can_be_applied() {
             // one with modes has one over points behind it
             let modes: Vec<bool> = mappings
                 .iter()
-                .map(|m| matches!(m, Mapping::Modes { .. } | Mapping::MatrixCells { .. }))
+                .map(|m| {
+                    matches!(m, Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::MatrixGroups)
+                })
                 .collect();
             assert!([&[false][..], &[true, false]].contains(&&modes[..]), "{case}");
             shipped += mappings.len();

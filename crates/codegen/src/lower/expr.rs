@@ -118,6 +118,29 @@ impl<'k> Lower<'k> {
         Ok(if op.is_comparison() { Value::Bool(code) } else { Value::Real(code, ty) })
     }
 
+    /// A comparison that the ranges of the loops decide.
+    fn decided(&self, op: BinaryOp, a: &Value, b: &Value) -> Option<bool> {
+        let (Value::Affine(a), Value::Affine(b)) = (a, b) else { return None };
+        let by = self.env.range(&b.minus(a));
+        let (always, never) = match op {
+            BinaryOp::Lt => (by.lo > 0, by.hi <= 0),
+            BinaryOp::Le => (by.lo >= 0, by.hi < 0),
+            BinaryOp::Eq => (by.lo == 0 && by.hi == 0, by.lo > 0 || by.hi < 0),
+            BinaryOp::Ne => (by.lo > 0 || by.hi < 0, by.lo == 0 && by.hi == 0),
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::FloorDiv
+            | BinaryOp::Mod
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::And
+            | BinaryOp::Or => return None,
+        };
+        (always || never).then_some(always)
+    }
+
     fn integer_binary(&self, op: BinaryOp, a: Value, b: Value) -> Value {
         let function = |f: IntFn| {
             if let (Value::Affine(n), Value::Affine(d)) = (&a, &b)
@@ -139,11 +162,12 @@ impl<'k> Lower<'k> {
             BinaryOp::FloorDiv => function(IntFn::FloorDiv),
             BinaryOp::Mod => function(IntFn::Mod),
             BinaryOp::Min | BinaryOp::Max => self.integer_extreme(op == BinaryOp::Min, &a, &b),
-            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => Value::Bool(Expr::binary(
-                comparison(op),
-                a.as_integer(&self.env).0,
-                b.as_integer(&self.env).0,
-            )),
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne => {
+                Value::Bool(self.decided(op, &a, &b).map_or_else(
+                    || Expr::binary(comparison(op), a.as_integer(&self.env).0, b.as_integer(&self.env).0),
+                    Expr::Bool,
+                ))
+            }
             // Real division and logic do not come here.
             BinaryOp::Div | BinaryOp::And | BinaryOp::Or => a,
         }
@@ -168,6 +192,14 @@ impl<'k> Lower<'k> {
         let and = op == BinaryOp::And;
         let when = if and { left.clone() } else { Expr::Not(Box::new(left.clone())) };
         let right = self.under(when, |this| this.truth(b))?;
+        match (&left, &right) {
+            (Expr::Bool(known), other) | (other, Expr::Bool(known)) => {
+                // `true and x` is x, `false and x` is false; of `or` the other way round
+                let whole = if *known == and { other.clone() } else { Expr::Bool(*known) };
+                return Ok(Value::Bool(whole));
+            }
+            _ => {}
+        }
         Ok(Value::Bool(Expr::binary(if and { Op::And } else { Op::Or }, left, right)))
     }
 

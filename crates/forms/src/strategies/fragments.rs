@@ -107,6 +107,16 @@ pub(super) fn lay_out(s: &mut Schedule, array: &Array, wide: bool, held: bool) -
     Ok(())
 }
 
+/// Lays a table `[modes, columns]` out so that both products read 32 neighbours, or two times 16: tiles of
+/// 8 by 8, in each of which blocks of 4 by 4.
+pub(super) fn lay_out_table(s: &mut Schedule, table: &Array) -> Result<(), TransformError> {
+    for (axis, factor) in [(0, TILE), (1, TILE / 2), (3, TILE), (4, TILE / 2)] {
+        s.apply(SplitArrayAxis { var: table.into(), axis, factor })?;
+    }
+    s.apply(TransposeArrayAxes { var: table.into(), order: vec![0, 3, 4, 1, 2, 5] })?;
+    Ok(())
+}
+
 /// The loops of a product: tiles, then rows, columns and terms of an instruction.
 pub(super) struct Product {
     pub(super) tile: Loop,

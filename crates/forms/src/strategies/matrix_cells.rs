@@ -2,7 +2,7 @@
 
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, fragment, product, tiled};
+use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_table, product, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, deal, stage_results};
@@ -166,7 +166,7 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
         for table in &products.tables {
             if !names.contains(&table) {
                 names.push(table);
-                tables.push(block.points.unsigned_abs() * row);
+                tables.push(8 * (block.points * tiled(n)).unsigned_abs());
             }
         }
     }
@@ -311,8 +311,7 @@ impl Strategy<'_> {
         for table in axes.tables.iter().take(kept) {
             let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
             let fetch = fetch.by_work_items([32, length(self.args.sub_groups)]);
-            let (tile, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
-            s.apply(PadArray::new(&tile, 1, row_length(g.count) - rows))?;
+            s.prefetch_as(fetch, &format!("{table}_kept"))?;
         }
         s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
         for call in &axes.calls {
@@ -432,6 +431,7 @@ impl Tiles<'_> {
         }
         for table in &self.products.tables {
             if !axes.tables.contains(table) {
+                lay_out_table(s, table)?;
                 axes.tables.push(table.clone());
             }
         }

@@ -2,7 +2,7 @@
 
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, product, tiled};
+use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, lay_out, lay_out_table, product, tiled};
 use super::modes::factor;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, deal, roll_gathers, stage_results};
@@ -67,7 +67,7 @@ impl<'p> Parts<'p> {
         {
             return Err(refuse("a function has not the components and degrees of freedom of the result"));
         }
-        let by_table = |insns: Vec<String>, tables: &[Array], vector: &[&Array], is_sum: bool| {
+        let by_table = |insns: Vec<String>, tables: &[Array], vector: &Array, is_sum: bool| {
             let found = tables.iter().map(|table| of_table(kernel, &insns, table, vector, is_sum));
             let found: Option<Vec<_>> = found.collect();
             found
@@ -86,13 +86,11 @@ impl<'p> Parts<'p> {
                 };
                 let array = &program.gathers[only].array;
                 let insns = statements(kernel, e.dofs.name());
-                evaluated.push(Evaluated {
-                    evaluation: e,
-                    of_tables: by_table(insns, &e.tables, &[array], false)?,
-                });
+                evaluated
+                    .push(Evaluated { evaluation: e, of_tables: by_table(insns, &e.tables, array, false)? });
             }
             let insns = products.insns.iter().map(String::from).collect();
-            let of_tables = by_table(insns, &products.tables, &[&tiled.element.array], true)?;
+            let of_tables = by_table(insns, &products.tables, &tiled.element.array, true)?;
             blocks.push(Quadrature { block, evaluated, products, of_tables });
         }
         Ok(Self { gathers, components, count, blocks })
@@ -105,10 +103,10 @@ fn of_table(
     kernel: &Kernel,
     insns: &[String],
     table: &Array,
-    vector: &[&Array],
+    vector: &Array,
     is_sum: bool,
 ) -> Option<Components> {
-    let (table, vector) = (kernel.var(table.name())?, kernel.var(vector.first()?.name())?);
+    let (table, vector) = (kernel.var(table.name())?, kernel.var(vector.name())?);
     let mut found = Vec::new();
     for name in insns {
         let insn = &kernel.insns[kernel.insn(name)?];
@@ -166,6 +164,12 @@ pub fn matrix_groups(kernel: &Kernel, program: &CellProgram) -> Result<(Kernel, 
         Ok((kernel, rest)) => Ok((kernel, modes.followed_by(rest))),
         Err(error) => Err(error.behind(modes)),
     }
+}
+
+/// Degrees of freedom of a component of what [`matrix_groups`] can map.
+#[must_use]
+pub fn matrix_group_dofs(kernel: &Kernel, program: &CellProgram) -> Option<i64> {
+    Parts::of(kernel, program).ok().map(|parts| parts.count)
 }
 
 struct Strategy<'a> {
@@ -359,6 +363,12 @@ impl Strategy<'_> {
         for array in copies.iter().chain(&rolled.factors) {
             lay_out(s, array, false, false)?;
             axes.local.push(array.clone());
+        }
+        for table in &products.tables {
+            if !axes.tables.contains(table) {
+                lay_out_table(s, table)?;
+                axes.tables.push(table.clone());
+            }
         }
         for (nest, insns) in calls {
             nest.to_calls(s, &insns, axes)?;

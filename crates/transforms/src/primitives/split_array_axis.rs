@@ -1,6 +1,7 @@
-//! Splits an axis of a temporary.
+//! Splits an axis of a temporary or a table.
 
 use crate::draw::{self, Picks};
+use crate::lookup;
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::elements::AXIS;
@@ -12,14 +13,14 @@ use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
 use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
 use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, VarId};
+use purlin_ir::{Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, VarId, VarKind};
 use purlin_isl as isl;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Splits an axis of a temporary into blocks of `factor` elements: an axis over blocks, and one
+/// Splits an axis of a temporary or a table into blocks of `factor` elements: an axis over blocks, and one
 /// inside a block.
 ///
 /// # Rewrite
@@ -28,22 +29,23 @@ use std::fmt;
 ///   s: t[4*i_o + i_i] = a[…]               s: t[i_o, i_i] = a[…]
 ///   r: b[k] = t[k]                         r: b[k] = t[floor_div(k, 4), k - 4*floor_div(k, 4)]
 /// ```
-/// Quotients that the bounds of the loops decide are left out.
+/// Quotients that the bounds of the loops decide are left out. The values of a table keep their order.
 ///
 /// # Precondition
 /// `factor >= 1`. `e -> (floor(e/f), e mod f)` keeps different elements different, so that no
-/// dependence changes; the last block may be larger than what is used of it. If loops are on axes,
-/// the placement must still hold.
+/// dependence changes; the last block may be larger than what is used of it. Blocks of a table are
+/// full. If loops are on axes, the placement must still hold.
 ///
 /// # Errors
-/// A factor below 1, an axis there is not, a variable that is no temporary or is assumed injective.
+/// A factor below 1, or that does not divide the axis of a table; an axis there is not, a variable that
+/// is neither a temporary nor a table, or is assumed injective.
 ///
 /// # Elsewhere
 /// Loopy `split_array_dim`; Exo `divide_dim`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SplitArrayAxis {
-    /// The temporary.
+    /// The temporary or table.
     pub var: String,
     /// The axis, counted from 0.
     pub axis: u32,
@@ -64,7 +66,11 @@ impl fmt::Display for SplitArrayAxis {
     }
 }
 
-/// An axis of a temporary that only accesses mention.
+/// A table has no values behind its last one.
+const FULL: Obligation =
+    Obligation::new("split_array_axis.full", "the factor divides the axis, if it is one of a table");
+
+/// An axis of a temporary or table that only accesses mention.
 pub struct Blocks {
     var: VarId,
     axis: usize,
@@ -77,12 +83,14 @@ impl Primitive for SplitArrayAxis {
     type Proof = Blocks;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[TEMPORARY, AXIS, ONLY_ACCESSED];
+    const OBLIGATIONS: &'static [Obligation] = &[TEMPORARY, AXIS, ONLY_ACCESSED, FULL];
 
     fn check(&self, analysis: &Analysis) -> Result<Blocks, Refusal> {
         let kernel = analysis.kernel();
         let help = "the caller knows the array by its axes; split a copy in a temporary";
-        let var = temporary(kernel, &self.var, help)?;
+        let var = lookup::var(kernel, &self.var)?;
+        let is_table = matches!(kernel.vars[var].kind, VarKind::Table(_));
+        let var = if is_table { var } else { temporary(kernel, &self.var, help)? };
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
         let f = self.factor;
@@ -90,6 +98,11 @@ impl Primitive for SplitArrayAxis {
             let found = format!("a block has {f} elements");
             return Err(Refusal::argument("factor", found, "1 to 2^40; choose a positive factor"));
         }
+        let extent = kernel.vars[var].shape[axis].as_constant().unwrap_or_default();
+        FULL.require(!is_table || extent % f == 0, || {
+            let name = &self.var;
+            format!("axis {axis} of the table `{name}` has {extent} values, which {f} does not divide; pad it first")
+        })?;
         let poly = analysis.polyhedral();
         let mut decided = BTreeSet::new();
         for index in indices(kernel, var, axis) {
@@ -121,7 +134,7 @@ impl Primitive for SplitArrayAxis {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let var = p.of(&draw::temporaries(kernel, 1))?;
+        let var = p.of(&[draw::temporaries(kernel, 1), draw::tables_with_axes(kernel, 1)].concat())?;
         Some(Self::new(&var, p.below(draw::axes(kernel, &var) as usize) as u32, p.between(0, 4)))
     }
 }

@@ -8,7 +8,7 @@ use crate::proofs::elements::MOVABLE;
 use crate::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
 use crate::refusal::Refusal;
 use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Kernel, VarId, VarKind};
+use purlin_ir::{Affine, Kernel, TableData, VarId, VarKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,14 +23,14 @@ use std::fmt;
 /// ```
 /// Axis `k` of the new order is axis `order[k]` of the old one, the outermost first. Of an argument
 /// the indices mean what they meant to the caller: only the strides change, and the caller passes
-/// the array in that layout.
+/// the array in that layout. The values of a table move with its axes.
 ///
 /// # Precondition
 /// `order` is a permutation of the axes, so that different elements stay different and no
 /// dependence changes.
 ///
 /// # Errors
-/// An unknown variable, a table, a parameter, a scalar; an order that is no permutation, or the one
+/// An unknown variable, a parameter, a scalar; an order that is no permutation, or the one
 /// there is; an array that has strides already; an argument whose strides would be products of
 /// parameters.
 ///
@@ -82,7 +82,7 @@ const AFFINE_STRIDES: Obligation = Obligation::new(
 pub enum Transposed {
     /// Every access gets the indices in another order.
     Indices {
-        /// The temporary.
+        /// The temporary or table.
         var: VarId,
         /// Axis `k` becomes axis `order[k]`.
         order: Vec<usize>,
@@ -106,12 +106,15 @@ impl Primitive for TransposeArrayAxes {
         let kernel = analysis.kernel();
         let var = lookup::var(kernel, &self.var)?;
         let variable = &kernel.vars[var];
-        check_movable(variable)?;
+        let is_table = matches!(variable.kind, VarKind::Table(_));
+        if !is_table {
+            check_movable(variable)?;
+        }
         let order = self.permutation(variable.shape.len())?;
         NO_STRIDES.require(variable.layout.strides.is_none(), || {
             format!("`{}` has strides already; transpose it before other changes of its layout", self.var)
         })?;
-        if variable.kind == VarKind::Temporary {
+        if variable.kind == VarKind::Temporary || is_table {
             return Ok(Transposed::Indices { var, order });
         }
         let strides = dense_strides(&variable.shape, &order).ok_or_else(|| {
@@ -131,7 +134,8 @@ impl Primitive for TransposeArrayAxes {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let var = p.of(&draw::arrays(kernel, 2))?;
+        let arrays = [draw::arrays(kernel, 2), draw::tables_with_axes(kernel, 2)].concat();
+        let var = p.of(&arrays)?;
         let (n, by) = (draw::axes(kernel, &var), p.below(3) as u32);
         Some(Self::new(var, (0..n).map(|a| (a + by) % n)))
     }
@@ -155,9 +159,37 @@ impl TransposeArrayAxes {
     }
 }
 
+/// An extent of a table.
+fn extent(e: &Affine) -> usize {
+    e.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default()
+}
+
+/// The values with their axes in another order, row by row.
+fn transposed(data: &TableData, extents: &[usize], order: &[usize]) -> TableData {
+    let new: Vec<usize> = order.iter().map(|k| extents[*k]).collect();
+    let stride = |axis: usize| extents[axis + 1..].iter().product::<usize>();
+    let place = |mut n: usize| {
+        let mut place = 0;
+        for (k, length) in new.iter().enumerate().rev() {
+            place += stride(order[k]) * (n % length);
+            n /= length;
+        }
+        place
+    };
+    let places = (0..extents.iter().product()).map(place);
+    match data {
+        TableData::Real(values) => TableData::real(places.map(|k| values[k].0)),
+        TableData::Int(values) => TableData::Int(places.map(|k| values[k]).collect()),
+    }
+}
+
 fn transpose(kernel: &mut Kernel, var: VarId, order: &[usize]) {
     rewrite_accesses(kernel, var, &mut |index| order.iter().filter_map(|k| index.get(*k).cloned()).collect());
     let variable = &mut kernel.vars[var];
+    let extents: Vec<usize> = variable.shape.iter().map(extent).collect();
+    if let VarKind::Table(data) = &mut variable.kind {
+        *data = transposed(data, &extents, order);
+    }
     variable.shape = order.iter().map(|k| variable.shape[*k].clone()).collect();
     let place = |a: u32| order.iter().position(|k| *k == a as usize).and_then(|k| u32::try_from(k).ok());
     variable.layout.vector_axis = variable.layout.vector_axis.and_then(place);

@@ -1,0 +1,66 @@
+//! Sixteen cells a group and a sub-group for each component, by matrix instructions: what the kernels
+//! are, what they compute, what is refused.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+mod support;
+
+use purlin::codegen::{Options, Target, generate};
+use purlin::forms::strategies::matrix_group_dofs;
+use purlin::kernels::Operator;
+use purlin::prelude::interpret;
+use purlin::tuning::transform;
+use purlin::{Mapping, Problem, Random, RelativeError};
+use support::bent_mesh;
+
+fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
+    Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()
+}
+
+/// No full block, full blocks and a rest; modes, and points that tiles do not divide; two components and
+/// three, one function and two.
+#[test]
+fn results_are_those_of_the_reference() {
+    let seed = Random::fresh_seed();
+    for (operator, dim, degree, divisions) in [
+        (Operator::Elasticity, 2, 1, 2),
+        (Operator::Elasticity, 2, 4, 4),
+        (Operator::Elasticity, 3, 2, 2),
+        (Operator::Hyperelasticity, 2, 2, 3),
+        (Operator::Hyperelasticity, 2, 3, 3),
+    ] {
+        let problem = problem(operator, dim, degree, divisions, seed);
+        let expected = problem.reference().unwrap();
+        let (kernel, recipe) = transform(&problem.lowered, &Mapping::MatrixGroups).unwrap();
+        let replayed = recipe.apply(&problem.lowered.kernel).unwrap();
+        assert_eq!(replayed, kernel);
+        let mut memory = problem.memory.clone();
+        interpret(&kernel, &mut memory).unwrap();
+        let error = RelativeError::between(memory.f64s(problem.output()).unwrap(), &expected);
+        assert!(error.is_within(1e-12), "{operator} {dim}-D P{degree}, seed {seed}: {error:?}");
+    }
+}
+
+/// Two products a table and component, a component a sub-group; no lane asks another one, and points
+/// are computed without conditions.
+#[test]
+fn products_are_matrix_instructions() {
+    let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);
+    let (kernel, _) = transform(&problem.lowered, &Mapping::MatrixGroups).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    // two derivatives, 10 degrees of freedom in tiles of 8; two functions, and one result
+    assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 2 * 2 * 3);
+    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+    assert_eq!(cuda.plan.block, [32, 2, 1]);
+    let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
+    assert!(!opencl.source.contains("mma"), "{}", opencl.source);
+}
+
+#[test]
+fn what_has_no_components_is_refused() {
+    let vector = problem(Operator::Elasticity, 3, 2, 1, 1).lowered;
+    assert_eq!(matrix_group_dofs(&vector.kernel, &vector.program), Some(10));
+    let scalar = problem(Operator::Laplace, 2, 2, 1, 1).lowered;
+    assert_eq!(matrix_group_dofs(&scalar.kernel, &scalar.program), None);
+    let message = transform(&scalar, &Mapping::MatrixGroups).unwrap_err().to_string();
+    assert!(message.contains("the result has no components, which `matrix_cells` is for"), "{message}");
+}
