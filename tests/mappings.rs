@@ -103,7 +103,7 @@ fn check_problem(problem: &Problem, name: &str) {
         mappings.push(Mapping::MatrixCells { sub_groups: 1 + sub_groups, groups: 1 + groups, kept_tables });
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
-        mappings.push(Mapping::MatrixGroups);
+        mappings.push(Mapping::MATRIX_GROUPS);
     }
     for (m, mapping) in mappings.iter().enumerate() {
         // two mappings in OpenCL, the others too in a long run

@@ -30,7 +30,7 @@ fn results_are_those_of_the_reference() {
     ] {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
-        let (kernel, recipe) = transform(&problem.lowered, &Mapping::MatrixGroups).unwrap();
+        let (kernel, recipe) = transform(&problem.lowered, &Mapping::MATRIX_GROUPS).unwrap();
         let replayed = recipe.apply(&problem.lowered.kernel).unwrap();
         assert_eq!(replayed, kernel);
         let mut memory = problem.memory.clone();
@@ -45,7 +45,7 @@ fn results_are_those_of_the_reference() {
 #[test]
 fn products_are_matrix_instructions() {
     let problem = problem(Operator::Hyperelasticity, 2, 3, 1, 1);
-    let (kernel, _) = transform(&problem.lowered, &Mapping::MatrixGroups).unwrap();
+    let (kernel, _) = transform(&problem.lowered, &Mapping::MATRIX_GROUPS).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     // two derivatives, 10 degrees of freedom in tiles of 8; two functions, and one result
     assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 2 * 2 * 3);
@@ -61,6 +61,6 @@ fn what_has_no_components_is_refused() {
     assert_eq!(matrix_group_dofs(&vector.kernel, &vector.program), Some(10));
     let scalar = problem(Operator::Laplace, 2, 2, 1, 1).lowered;
     assert_eq!(matrix_group_dofs(&scalar.kernel, &scalar.program), None);
-    let message = transform(&scalar, &Mapping::MatrixGroups).unwrap_err().to_string();
+    let message = transform(&scalar, &Mapping::MATRIX_GROUPS).unwrap_err().to_string();
     assert!(message.contains("the result has no components, which `matrix_cells` is for"), "{message}");
 }

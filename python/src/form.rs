@@ -9,7 +9,8 @@ use purlin::forms::import::from_json_with;
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower,
 };
-use purlin::forms::program::{CellKernel, CellLoop, CellProgram};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram, OtherRules};
+use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
@@ -61,6 +62,13 @@ impl CellKernel for Lowered {
         match self {
             Self::Named(form) => form.program(),
             Self::Imported(kernel) => kernel.program(),
+        }
+    }
+
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+        match self {
+            Self::Named(form) => form.with_scheme(scheme),
+            Self::Imported(kernel) => kernel.with_scheme(scheme),
         }
     }
 }

@@ -9,7 +9,7 @@ use purlin::forms::import::{self, Imported};
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tabulated::TabulatedError;
 use purlin::ir::{Kernel, text};
@@ -343,6 +343,14 @@ impl CellKernel for Lowered {
             Self::Form(form) => form.program(),
             Self::File(kernel) => kernel.program(),
             Self::Imported(lowered) => lowered.program(),
+        }
+    }
+
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+        match self {
+            Self::Form(form) => form.with_scheme(scheme),
+            Self::File(kernel) => kernel.with_scheme(scheme),
+            Self::Imported(lowered) => lowered.with_scheme(scheme),
         }
     }
 }

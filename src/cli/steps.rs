@@ -33,7 +33,8 @@ pub struct StepsArgs {
 /// Runs the command.
 pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
-    let form = source.lower()?;
+    let lowered = source.lower()?;
+    let form = args.transform.ruled(lowered)?;
     let (recipe, behind) = args.transform.recipe(&source, &form)?;
     let kernel = form.kernel();
     let total = recipe.steps.len();

@@ -1,7 +1,7 @@
 //! The transformations a command applies before it does its work.
 
 use super::failure::Failure;
-use super::source::{Source, read};
+use super::source::{Lowered, Source, read};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use purlin::Mapping;
@@ -122,6 +122,13 @@ impl TransformArgs {
             Some((hole, _)) => Err(Failure::Usage(format!("--hole {hole}: there is no schedule with holes"))),
             None => Ok(()),
         }
+    }
+
+    /// The form with the quadrature rules that a mapping asks for.
+    pub fn ruled(&self, form: Lowered) -> Result<Lowered, Failure> {
+        let ruled = self.mapping.as_ref().map_or(Ok(None), |mapping| mapping.ruled(&form));
+        let ruled = ruled.map_err(|e| Failure::Refused(e.to_string()))?;
+        Ok(ruled.map_or(form, |ruled| Lowered::Form(Box::new(ruled))))
     }
 
     /// The steps, also those behind which a step of a strategy is refused, with that refusal.

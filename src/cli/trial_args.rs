@@ -12,7 +12,7 @@ use clap::Args;
 use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
 use purlin::autotune::{DeviceModel, Refusal, Stage, known_devices};
 use purlin::codegen::Target;
-use purlin::ir::Kernel;
+use purlin::forms::program::CellKernel;
 use purlin::runtime::cuda::nvrtc;
 use purlin::runtime::{Backend, Cache, Device, DeviceInfo, Optimisation, measure_ceilings};
 use purlin::tuning::known::{Sought, default_first};
@@ -155,9 +155,9 @@ impl TrialArgs {
             let model = model_of_arch(&self.arch)?;
             let mut jobs = Vec::new();
             for case in &cases {
-                let kernel = &case.lowered.kernel;
+                let form = &case.lowered;
                 let candidates = chosen(case, &model, u64::MAX)?.into_iter();
-                jobs.extend(candidates.map(|c| (case.workload.case.as_str(), kernel, c.parameters)));
+                jobs.extend(candidates.map(|c| (case.workload.case.as_str(), form, c.parameters)));
             }
             compile_only(&self.arch, &jobs, &progress)?;
             return Ok(None);
@@ -254,14 +254,14 @@ pub(super) fn model_of_arch(arch: &str) -> Result<DeviceModel, Failure> {
 /// Fills the cache of compiled kernels with that of each case and mapping.
 pub(super) fn compile_only(
     arch: &str,
-    jobs: &[(&str, &Kernel, Mapping)],
+    jobs: &[(&str, &(impl CellKernel + Sync), Mapping)],
     progress: &Progress,
 ) -> Result<(), Failure> {
     nvrtc::version().map_err(|e| Failure::Missing(e.to_string()))?;
     let cache = Cache::from_environment();
     let done = AtomicUsize::new(0);
-    let compile = |(case, kernel, parameters): &(&str, &Kernel, Mapping)| {
-        let result = source(*kernel, parameters, Target::Cuda).and_then(|(program, _)| {
+    let compile = |(case, form, parameters): &(&str, &_, Mapping)| {
+        let result = source(*form, parameters, Target::Cuda).and_then(|(program, _)| {
             let object = nvrtc::compile_program(arch, &program, Optimisation::Full, &cache);
             let resources = object.map_err(|e| Refusal::new(Stage::Compile, e))?.resources;
             Ok(resources.into_iter().find(|r| r.entry == program.entry))

@@ -87,7 +87,7 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
     drop(progress);
     let budget = args.trials.budget;
     let found = args.trials.tune(vec![case], &|case, model, local_bytes| {
-        let found = candidates(&case.lowered.kernel, case.workload.size, model, local_bytes, budget);
+        let found = candidates(&case.lowered, case.workload.size, model, local_bytes, budget);
         found.map_err(|e| Failure::Usage(e.to_string()))
     })?;
     found.map_or(Ok(()), |found| finish(args, form, &found))

@@ -56,7 +56,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     if args.trials.compile_only {
         let model = model_of_arch(&args.trials.arch)?;
         let chosen = choose(args, what, &lowered, script.as_ref(), 0, &model, u64::MAX)?;
-        let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &kernel, c.parameters)).collect();
+        let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &lowered, c.parameters)).collect();
         return compile_only(&args.trials.arch, &jobs, &Progress::new());
     }
     let progress = Progress::new();
@@ -171,8 +171,10 @@ impl Subject for FileSubject<'_> {
         let program = generate(&kernel, info.backend.target(), &Options::default())
             .map_err(|e| Refusal::new(Stage::Generate, e))?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
+        let executed_flops = kernel_work(&kernel, self.memory.params()).ok().map(|work| work.flops);
         let hash = kernel.content_hash();
-        Ok(Built { program: Candidated { kernel, program, executable }, kernel: hash, resources })
+        let program = Candidated { kernel, program, executable };
+        Ok(Built { program, kernel: hash, resources, executed_flops })
     }
 
     fn prepare(&self) -> Result<Expected, String> {
@@ -308,8 +310,9 @@ fn finish(
         | Mapping::FactorisedPlanes { .. }
         | Mapping::FactorisedLines { .. }
         | Mapping::MatrixCells { .. }
-        | Mapping::MatrixGroups
+        | Mapping::MatrixGroups { .. }
         | Mapping::Modes { .. }
+        | Mapping::Rules { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

@@ -6,7 +6,9 @@ use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, s
 use crate::Random;
 use purlin_autotune::DeviceModel;
 use purlin_forms::Mapping;
-use purlin_forms::program::{CellKernel, NotAnAction};
+use purlin_forms::lowering::LoweredForm;
+use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
+use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::strategies::{
     MAX_KEPT, factored_quadrature, line_sizes, matrix_group_dofs, matrix_sizes, table_products,
     tensor_dimension,
@@ -138,7 +140,8 @@ impl<'m> Choice<'m> {
 /// are tensor products, the `budget` best ranked tilings, and half as many staged ones; tilings only
 /// of what [can be tiled](purlin_forms::program::CellProgram::tiled).
 /// Where quadrature points can become fewer modes, the same of the action with modes; for cards,
-/// sixteen cells a sub-group by matrix instructions.
+/// sixteen cells a sub-group by matrix instructions. Where it is nonlinear, and other rules are
+/// exact with fewer points, the same with these.
 ///
 /// # Errors
 /// As [`Choice::new`].
@@ -161,7 +164,24 @@ pub fn candidates(
         found
             .extend(with_modes.into_iter().map(|c| Candidate { parameters: c.parameters.with_modes(), ..c }));
     }
+    if let Some(ruled) = with_fewer_points(form) {
+        let mut with_rules = at_points(&ruled, cells, model, local_bytes, budget)?;
+        with_rules.extend(matrix(&ruled, local_bytes).into_iter().map(Candidate::unranked));
+        let named = |c: Candidate| Candidate { parameters: c.parameters.with_rules(FEWEST), ..c };
+        found.extend(with_rules.into_iter().map(named));
+    }
     Ok(found)
+}
+
+/// The scheme with the fewest points of each degree.
+const FEWEST: QuadratureScheme = QuadratureScheme::Default;
+
+/// The form with rules of fewer points, where these are exact and no modes replace them.
+fn with_fewer_points(form: &impl CellKernel) -> Option<LoweredForm> {
+    let points = |program: &CellProgram| program.blocks.iter().map(|b| b.points).sum::<i64>();
+    let own = points(&*form.program().ok()?);
+    let ruled = form.with_scheme(FEWEST).ok()?;
+    (points(&ruled.program) < own && with_modes(form).is_none()).then_some(ruled)
 }
 
 /// The kernel with modes, where a cell takes fewer products with entries of tables over modes than
@@ -282,12 +302,19 @@ const MATRIX_DOFS: i64 = 28;
 /// (results/h200/tuned.jsonl).
 const MATRIX_GROUP_DOFS: i64 = 15;
 
+/// Sub-groups of a multiprocessor for which registers are asked for: 168 for each work-item. 3-D P5
+/// elasticity takes 3.05 ms with twelve and 3.98 ms with the eight that its 255 registers allow; P4,
+/// with 152, loses by it (H200, 2026-11-23).
+const RESIDENT_SUB_GROUPS: i64 = 12;
+
 /// Products with tables by matrix instructions, with as many tables in `local_bytes` as fit.
 #[must_use]
 pub fn matrix(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
     let Ok(program) = form.program() else { return Vec::new() };
     if matrix_group_dofs(form.kernel(), &program).is_some_and(|n| n >= MATRIX_GROUP_DOFS) {
-        return vec![Mapping::MatrixGroups];
+        let components = program.results.iter().map(|r| r.components).max().unwrap_or(1);
+        let groups = u32::try_from(RESIDENT_SUB_GROUPS / components.max(1)).unwrap_or(1).max(1);
+        return vec![Mapping::MATRIX_GROUPS, Mapping::MatrixGroups { resident_groups: Some(groups) }];
     }
     let Some(sizes) = matrix_sizes(form.kernel(), &program).filter(|s| s.dofs >= MATRIX_DOFS) else {
         return Vec::new();

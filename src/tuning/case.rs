@@ -67,6 +67,14 @@ impl FormCase {
         Ok(Self { mesh, lowered, workload })
     }
 
+    /// The parameters of the kernel on the mesh that is measured.
+    ///
+    /// # Errors
+    /// As [`FormCase::new`].
+    pub(super) fn params(&self) -> Result<BTreeMap<String, i64>, CaseError> {
+        Ok(MeshSizes::of(&self.mesh, &self.lowered)?.params(&self.lowered))
+    }
+
     /// The form on a small unit mesh: 162 or more cells fill some groups of work-items and leave
     /// the last one in part.
     pub(super) fn small_problem(&self, seed: u64) -> Result<Problem, String> {

@@ -25,6 +25,7 @@ pub use search::{
 };
 pub use session::{CaseInputs, CaseSession};
 
+use crate::kernel_work;
 use purlin_autotune::tuner::{Built, Subject};
 use purlin_autotune::{Refusal, Stage, Workload};
 use purlin_codegen::{Options, Program, Target, generate};
@@ -60,7 +61,7 @@ pub fn transform(form: &impl CellKernel, mapping: &Mapping) -> Result<(Kernel, R
     mapping.apply(form).map_err(|e| Refusal::new(Stage::Transform, e))
 }
 
-/// A program for a target, with the hash of the kernel it came from.
+/// A program for a target, with the kernel it came from.
 ///
 /// # Errors
 /// Which stage refused, and why.
@@ -68,11 +69,11 @@ pub fn source(
     form: &impl CellKernel,
     parameters: &Mapping,
     target: Target,
-) -> Result<(Program, String), Refusal> {
+) -> Result<(Program, Kernel), Refusal> {
     let (kernel, _) = transform(form, parameters)?;
     let program =
         generate(&kernel, target, &Options::default()).map_err(|e| Refusal::new(Stage::Generate, e))?;
-    Ok((program, kernel.content_hash()))
+    Ok((program, kernel))
 }
 
 /// Compiles a program on any thread: the code itself, or for a card, whose owner loads it, the
@@ -141,7 +142,10 @@ impl Subject for CaseSubject<'_> {
         let target = info.backend.target();
         let (program, kernel) = source(&self.case.lowered, parameters, target)?;
         let (executable, resources) = compile_ahead(self.device, self.cache, &program)?;
-        Ok(Built { program: CaseProgram { program, executable }, kernel, resources })
+        let executed_flops =
+            self.case.params().ok().and_then(|p| kernel_work(&kernel, &p).ok()).map(|w| w.flops);
+        let hash = kernel.content_hash();
+        Ok(Built { program: CaseProgram { program, executable }, kernel: hash, resources, executed_flops })
     }
 
     fn prepare(&self) -> Result<CaseInputs, String> {
@@ -164,7 +168,7 @@ mod tests {
     #[test]
     fn databases_of_the_past_are_read() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/h200");
-        for (name, records) in [("study.jsonl", 2524), ("tuned.jsonl", 1987)] {
+        for (name, records) in [("study.jsonl", 2524), ("tuned.jsonl", 2021)] {
             let path = folder.join(name);
             let contents = Database::at(&path).read().unwrap();
             assert_eq!((contents.records.len(), contents.damaged.len()), (records, 0), "{name}");

@@ -111,6 +111,9 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         Mapping::Tiling(p) => Mapping::Tiling(retiled(&p, from, to)),
         Mapping::StagedTiling(p) => Mapping::StagedTiling(retiled(&p, from, to)),
         Mapping::Modes { then } => Mapping::Modes { then: Box::new(transferred(*then, from, to)) },
+        Mapping::Rules { scheme, then } => {
+            Mapping::Rules { scheme, then: Box::new(transferred(*then, from, to)) }
+        }
         same @ (Mapping::Sequential
         | Mapping::SingleCell { .. }
         | Mapping::ConstantCells { .. }
@@ -122,7 +125,7 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         | Mapping::FactorisedPlanes { .. }
         | Mapping::FactorisedLines { .. }
         | Mapping::MatrixCells { .. }
-        | Mapping::MatrixGroups
+        | Mapping::MatrixGroups { .. }
         | Mapping::Schedule { .. }) => same,
     }
 }

@@ -137,6 +137,10 @@ pub struct Measurement {
     pub cut_short: bool,
     /// Registers, spills and memory where the compiler reports them.
     pub resources: Option<Resources>,
+    /// FLOP of one launch of the transformed kernel, products by matrix instructions and padding
+    /// included; none in records that are older than it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_flops: Option<u64>,
 }
 
 /// What came of a trial.

@@ -131,6 +131,7 @@ pub(crate) fn lower(
         params: parameters(kernel, &env.var_names, &shared, &mut constants),
         constants,
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
+        resident_groups: kernel.resident_groups,
         grid: Vec::new(),
         aligned: Vec::new(),
         kept: Vec::new(),

@@ -1,10 +1,12 @@
 //! How a kernel is mapped onto a device: the strategies of [`crate::strategies`] as data.
 
-use crate::program::CellKernel;
+use crate::lowering::LoweredForm;
+use crate::program::{CellKernel, OtherRules};
+use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
-    FactorisedCells, FactorisedLines, FactorisedPlanes, MatrixCells, PointTiles, SingleCell, StagedCells,
-    StraightCells, StrategyError, SummedCells, factored_quadrature, factorised_cells, factorised_lines,
-    factorised_planes, matrix_cells, matrix_groups, multi_level_tiling, point_tiles,
+    FactorisedCells, FactorisedLines, FactorisedPlanes, MatrixCells, MatrixGroups, PointTiles, SingleCell,
+    StagedCells, StraightCells, StrategyError, SummedCells, factored_quadrature, factorised_cells,
+    factorised_lines, factorised_planes, matrix_cells, matrix_groups, multi_level_tiling, point_tiles,
     single_cell_per_work_item, staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
@@ -95,11 +97,22 @@ pub enum Mapping {
     },
     /// Sixteen cells a work-group and a sub-group for each component, products with tables by matrix
     /// instructions.
-    MatrixGroups,
+    MatrixGroups {
+        /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
+    },
     /// Sums over modes instead of quadrature points where the integrand is linear, and then another
     /// mapping.
     Modes {
         /// The mapping of what is left to do.
+        then: Box<Mapping>,
+    },
+    /// Quadrature rules of another scheme, where both are exact, and then another mapping.
+    Rules {
+        /// The scheme.
+        scheme: QuadratureScheme,
+        /// The mapping of the kernel with these rules.
         then: Box<Mapping>,
     },
     /// Values for the holes of a schedule, which belongs to the kernel.
@@ -123,7 +136,7 @@ impl Mapping {
     #[must_use]
     pub fn is_straight(&self) -> bool {
         match self {
-            Self::Modes { then } => then.is_straight(),
+            Self::Modes { then } | Self::Rules { then, .. } => then.is_straight(),
             Self::StraightCells { .. } => true,
             Self::Sequential
             | Self::SingleCell { .. }
@@ -135,12 +148,16 @@ impl Mapping {
             | Self::FactorisedPlanes { .. }
             | Self::FactorisedLines { .. }
             | Self::MatrixCells { .. }
-            | Self::MatrixGroups
+            | Self::MatrixGroups { .. }
             | Self::Tiling(_)
             | Self::StagedTiling(_)
             | Self::Schedule { .. } => false,
         }
     }
+
+    /// Products by matrix instructions, a sub-group for each component, as many groups at a time as the
+    /// compiler finds.
+    pub const MATRIX_GROUPS: Self = Self::MatrixGroups { resident_groups: None };
 
     /// The same behind modes instead of quadrature points.
     #[must_use]
@@ -148,8 +165,24 @@ impl Mapping {
         Self::Modes { then: Box::new(self) }
     }
 
+    /// The same behind rules of a scheme.
+    #[must_use]
+    pub fn with_rules(self, scheme: QuadratureScheme) -> Self {
+        Self::Rules { scheme, then: Box::new(self) }
+    }
+
+    /// The form with the quadrature rules that the mapping asks for, if it asks for any: the steps of
+    /// its recipe begin with that kernel.
+    ///
+    /// # Errors
+    /// As [`CellKernel::with_scheme`].
+    pub fn ruled(&self, form: &impl CellKernel) -> Result<Option<LoweredForm>, MappingError> {
+        let Self::Rules { scheme, .. } = self else { return Ok(None) };
+        Ok(Some(form.with_scheme(*scheme)?))
+    }
+
     /// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that
-    /// made it.
+    /// made it, of the form or of [what it is with other rules](Self::ruled).
     ///
     /// # Errors
     /// A kernel without the roles that the mapping needs, the parameter that makes no sense, the
@@ -192,8 +225,9 @@ impl Mapping {
                     MatrixCells { sub_groups: *sub_groups, groups: *groups, kept_tables: *kept_tables };
                 matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
-            Self::MatrixGroups => {
-                matrix_groups(form.kernel(), &*form.program().map_err(StrategyError::from)?)?
+            Self::MatrixGroups { resident_groups } => {
+                let args = MatrixGroups { resident_groups: *resident_groups };
+                matrix_groups(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::Tiling(p) => {
                 multi_level_tiling(form.kernel(), &*form.program().map_err(StrategyError::from)?, p)?
@@ -206,17 +240,21 @@ impl Mapping {
                 let (kernel, recipe) = factored_quadrature(form.kernel(), &program)?;
                 after(recipe, then.apply(&kernel))?
             }
+            Self::Rules { scheme, then } => then.apply(&form.with_scheme(*scheme)?)?,
             Self::Schedule { .. } => return Err(MappingError::NoSchedule),
         })
     }
 }
 
 /// A mapping that was not applied.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MappingError {
     /// Its strategy does not suit the kernel.
     #[error(transparent)]
     Strategy(#[from] StrategyError),
+    /// The kernel keeps its quadrature rules.
+    #[error(transparent)]
+    Rules(#[from] OtherRules),
     /// The mapping has values for the holes of a schedule, and there is none.
     #[error("values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE")]
     NoSchedule,
@@ -232,7 +270,7 @@ fn after(
     match mapped {
         Ok((kernel, rest)) => Ok((kernel, first.followed_by(rest))),
         Err(MappingError::Strategy(error)) => Err(MappingError::Strategy(error.behind(first))),
-        Err(error @ MappingError::NoSchedule) => Err(error),
+        Err(error @ (MappingError::NoSchedule | MappingError::Rules(_))) => Err(error),
     }
 }
 
@@ -274,10 +312,14 @@ impl fmt::Display for Mapping {
                     "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept"
                 )
             }
-            Self::MatrixGroups => f.write_str("matrix groups"),
+            Self::MatrixGroups { resident_groups: None } => f.write_str("matrix groups"),
+            Self::MatrixGroups { resident_groups: Some(groups) } => {
+                write!(f, "matrix groups, {groups} at a time")
+            }
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
             Self::Modes { then } => write!(f, "modes, {then}"),
+            Self::Rules { scheme, then } => write!(f, "rules `{scheme}`, {then}"),
             Self::Schedule { values } => {
                 let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
                 f.write_str(&values.join(", "))

@@ -40,6 +40,7 @@ impl KernelBuilder {
     pub fn new(name: impl Into<String>) -> Self {
         let kernel = Kernel {
             name: name.into(),
+            resident_groups: None,
             vars: Arena::default(),
             inames: Arena::default(),
             insns: Arena::default(),

@@ -10,6 +10,7 @@ use crate::types::ScalarType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A complete program with one meaning: the loop tree, run in textual order.
 ///
@@ -20,6 +21,10 @@ use std::fmt;
 pub struct Kernel {
     /// Name of the kernel and of the generated entry point.
     pub name: String,
+    /// Work-groups that a compute unit shall have registers for at a time; none leaves it to the
+    /// compiler.
+    #[serde(default)]
+    pub resident_groups: Option<u32>,
     /// Parameters, arguments, temporaries and tables, in the order of the signature.
     pub vars: Arena<VarId, Variable>,
     /// Loops and reduction loops.
@@ -36,6 +41,9 @@ pub struct Kernel {
     /// The loop tree.
     pub body: Vec<Node>,
 }
+
+/// What [`Kernel::resident_groups`] may be.
+pub const RESIDENT_GROUPS: RangeInclusive<u32> = 1..=32;
 
 /// A node of the loop tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -33,8 +33,8 @@ pub use domain::{Constraint, Domain, GuardedRange};
 pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{
-    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, Rule, VarKind, Variable,
-    WriteOp,
+    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Layout, Node, RESIDENT_GROUPS, Rule,
+    VarKind, Variable, WriteOp,
 };
 pub use symmetry::{AxisImage, NoSymmetry, Symmetry};
 pub use types::ScalarType;

@@ -28,7 +28,9 @@ use crate::affine::{Affine, Atom};
 use crate::domain::{Constraint, Domain};
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
-use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
+use crate::kernel::{
+    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, RESIDENT_GROUPS, Rule, VarKind,
+};
 use crate::layout::keeps_elements_apart;
 use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::typing::{ExprType, TypeError};
@@ -133,6 +135,8 @@ pub enum KernelError {
     Space { var: String, space: &'static str, why: &'static str },
     #[error("`{var}`: {why}")]
     Variable { var: String, why: &'static str },
+    #[error("{found} resident groups are not within 1 to 32")]
+    ResidentGroups { found: u32 },
     #[error("rule `{rule}` {why}")]
     Rule { rule: String, why: &'static str },
     #[error("{what} has a coefficient beyond 2^40; use smaller numbers")]
@@ -173,6 +177,9 @@ impl Kernel {
         let mut is_known = vec![false; self.insns.len()];
         for s in known {
             is_known.get_mut(s.index()).into_iter().for_each(|known| *known = true);
+        }
+        if let Some(found) = self.resident_groups.filter(|n| !RESIDENT_GROUPS.contains(n)) {
+            return Err(KernelError::ResidentGroups { found });
         }
         self.verify_references(&is_known)?;
         self.verify_names()?;

@@ -10,7 +10,7 @@ use purlin::tuning::{Database, Record};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_kulkarni_klockner_2025::judge::{study_page, study_table};
-use study_kulkarni_klockner_2025::page::page;
+use study_kulkarni_klockner_2025::page::{beside_page, page};
 
 /// As for `purlin` itself, whose steps make and drop many small expressions.
 #[global_allocator]
@@ -23,6 +23,8 @@ Examples, after `cargo run --release -p study-kulkarni-klockner-2025 --`:
   tune --compile-only --arch sm_90                            no GPU needed: fills the cache of compiled kernels
   draw --device cuda --db study.jsonl                         trials of drawn tilings beside the best ranked ones
   page --db results/h200/tuned.jsonl                          the page of the H200, as Markdown
+  page --db results/h200/unstructured.jsonl --beside results/h200/tuned.jsonl
+                                                              another mesh beside the unit meshes
   judge --db results/h200/study.jsonl --markdown              how good the ranking is
   ranks --device titan_v                                      Tables 5 and 7
 
@@ -55,6 +57,10 @@ struct PageArgs {
     /// The database that `tune` wrote
     #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
     db: PathBuf,
+    /// Compare rates with those of another database, such as that of the unit meshes, instead of
+    /// times with published ones
+    #[arg(long, value_name = "FILE")]
+    beside: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -89,8 +95,13 @@ fn records(db: &PathBuf) -> Result<Vec<Record>, Failure> {
 }
 
 fn print_page(args: &PageArgs) -> Result<(), Failure> {
-    let records = records(&args.db)?;
-    let page = page(&best_of_each(&records), &records);
+    let trials = records(&args.db)?;
+    let best = best_of_each(&trials);
+    if let Some(beside) = &args.beside {
+        let others = records(beside)?;
+        return out(&beside_page(&best, &best_of_each(&others)));
+    }
+    let page = page(&best, &trials);
     out(&page.map_err(|e| Failure::Usage(e.to_string()))?)
 }
 

@@ -93,6 +93,40 @@ fn summary(rows: &[Row<'_>]) -> String {
     text + "\n\n"
 }
 
+/// Table of the best record of each case beside the best one of the same case on another mesh, such as
+/// the unit mesh.
+#[must_use]
+pub fn beside_page(best: &[&Record], others: &[&Record]) -> String {
+    let mut text = String::from(
+        "| case | mapping | median µs | GDoF/s | GDoF/s beside | rate / beside | GFLOP/s | executed GFLOP/s \
+         | registers (bytes spilled) | largest error |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for r in best {
+        let Some(m) = r.measurement() else { continue };
+        let none = || "–".to_owned();
+        let rate = r.workload.results as f64 / m.median_s / 1e9;
+        let other = others.iter().find(|o| o.workload.case == r.workload.case);
+        let other = other.and_then(|o| Some(o.workload.results as f64 / o.median_s()? / 1e9));
+        let executed = m.executed_flops.map(|flops| flops as f64 / m.median_s / 1e9);
+        let registers = m.resources.as_ref().map(|r| format!("{} ({})", r.registers, r.spill_stores));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.1} | {rate:.2} | {} | {} | {:.0} | {} | {} | {:.1e} |",
+            r.workload.case,
+            r.parameters,
+            m.median_s * 1e6,
+            other.map_or_else(none, |o| format!("{o:.2}")),
+            other.map_or_else(none, |o| format!("{:.2}", rate / o)),
+            r.flops_per_s().unwrap_or(f64::NAN) / 1e9,
+            executed.map_or_else(none, |e| format!("{e:.0}")),
+            registers.unwrap_or_else(none),
+            m.errors.small.max(m.errors.measured),
+        );
+    }
+    text
+}
+
 fn line(row: &Row<'_>) -> String {
     let r = row.record;
     let micros = |s: f64| format!("{:.1}", s * 1e6);

@@ -52,7 +52,7 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let budget = args.trials.budget;
     let single = <[_; 1]>::try_from(cases.named).ok().map(|[case]| case);
     let found = args.trials.tune(cases.lowered, &|case, model, local_bytes| {
-        let found = candidates(&case.lowered.kernel, case.workload.size, model, local_bytes, budget);
+        let found = candidates(&case.lowered, case.workload.size, model, local_bytes, budget);
         found.map_err(|e| Failure::Usage(e.to_string()))
     })?;
     found.map_or(Ok(()), |found| finish(&args.trials, args.cases.scheme, single, &found))

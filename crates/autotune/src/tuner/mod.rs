@@ -65,6 +65,8 @@ pub struct Built<P> {
     pub kernel: String,
     /// Registers, spills and memory where the compiler reports them.
     pub resources: Option<Resources>,
+    /// FLOP of one launch of the transformed kernel, where they can be counted.
+    pub executed_flops: Option<u64>,
 }
 
 /// A case in the memory of its device.

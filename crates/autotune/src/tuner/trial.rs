@@ -261,5 +261,6 @@ fn measure<S: Session>(
         max_s: timing.max_s,
         cut_short,
         resources: built.resources.clone(),
+        executed_flops: built.executed_flops,
     })
 }

@@ -73,6 +73,7 @@ pub fn record(case: &str, cells: u64, median_s: f64) -> Record {
         max_s: 1.1 * median_s,
         cut_short: false,
         resources: None,
+        executed_flops: None,
     };
     Record {
         version: RECORD_VERSION,
@@ -148,7 +149,12 @@ impl Subject for Fake {
         match parameters.cells {
             NO_CODE => Err(Refusal::new(Stage::Compile, "too many registers")),
             PANICS => panic!("asked to"),
-            cells => Ok(Built { program: cells, kernel: format!("variant {cells}"), resources: None }),
+            cells => Ok(Built {
+                program: cells,
+                kernel: format!("variant {cells}"),
+                resources: None,
+                executed_flops: None,
+            }),
         }
     }
 

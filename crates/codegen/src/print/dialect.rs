@@ -1,6 +1,6 @@
 //! What differs among CUDA, OpenCL and C.
 
-use super::Param;
+use super::{Function, Param};
 use crate::ast::{Fence, For, LoopKind, Stmt};
 use crate::plan::Target;
 use purlin_analysis::placement::Scope;
@@ -100,11 +100,12 @@ impl Dialect {
         text
     }
 
-    pub(crate) fn function_head(self, name: &str, block: [u64; 3]) -> String {
-        let [x, y, z] = block;
+    pub(crate) fn function_head(self, function: &Function) -> String {
+        let Function { name, block: [x, y, z], .. } = function;
         match self.0 {
             Target::Cuda => {
-                format!("extern \"C\" __global__ void __launch_bounds__({}) {name}", x * y * z)
+                let resident = function.resident_groups.map(|n| format!(", {n}")).unwrap_or_default();
+                format!("extern \"C\" __global__ void __launch_bounds__({}{resident}) {name}", x * y * z)
             }
             Target::OpenCl => {
                 format!("__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}")

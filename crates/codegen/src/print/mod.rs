@@ -30,6 +30,8 @@ pub struct Function {
     pub constants: Vec<Constant>,
     /// Work-items of a group along each axis.
     pub block: [u64; 3],
+    /// Work-groups that a compute unit shall have registers for.
+    pub resident_groups: Option<u32>,
     /// Names of the extents of the axes of groups that the C code loops over, outermost first.
     pub grid: Vec<(u8, Name)>,
     /// Arrays in local memory that are accessed by vectors, and the bytes to whose multiples they
@@ -456,7 +458,7 @@ impl Printer {
         let mut params: Vec<(String, Option<&str>)> =
             function.params.iter().map(|p| (self.dialect.param(p), p.remark.as_deref())).collect();
         params.extend(function.grid.iter().map(|(_, name)| (format!("const int64_t {name}"), None)));
-        self.out.push_str(&self.dialect.function_head(&function.name, function.block));
+        self.out.push_str(&self.dialect.function_head(function));
         if params.is_empty() {
             self.out.push_str("(void)\n{\n");
             return;

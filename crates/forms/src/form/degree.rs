@@ -52,6 +52,53 @@ impl ExpandedForm {
     }
 }
 
+impl ExpandedForm {
+    /// The first integral that a rule of its degree need not integrate exactly, by its place, with the
+    /// reason: an integrand that is no polynomial, or a lower degree than the integrand has.
+    pub(crate) fn inexact(&self) -> Option<(usize, &'static str)> {
+        let degrees = node_degrees(self);
+        let mut polynomial: Vec<bool> = Vec::with_capacity(degrees.len());
+        for node in self.graph.nodes() {
+            let is = self.is_polynomial(node, &|id| polynomial[id.index()], &|id| degrees[id.index()] == 0);
+            polynomial.push(is);
+        }
+        self.integrals.iter().enumerate().find_map(|(place, (measure, root))| {
+            if !polynomial[root.index()] {
+                return Some((place, "its integrand is no polynomial on a cell"));
+            }
+            let needed = degrees[root.index()].saturating_add(self.scale_degree(measure.region()));
+            let lower = measure.degree().is_some_and(|degree| degree < needed);
+            lower.then_some((place, "its quadrature degree is lower than that of its integrand"))
+        })
+    }
+
+    /// Whether a node is a polynomial on each cell, of at most its degree, if its operands are as `of`
+    /// says; a polynomial of degree 0 does not change on a cell.
+    fn is_polynomial(
+        &self,
+        node: &Scalar,
+        of: &dyn Fn(ScalarId) -> bool,
+        has_degree_0: &dyn Fn(ScalarId) -> bool,
+    ) -> bool {
+        let constant = |id: ScalarId| of(id) && has_degree_0(id);
+        match *node {
+            Scalar::Literal(_) | Scalar::Constant(..) | Scalar::Size(..) | Scalar::Coordinate(_) => true,
+            Scalar::FacetNormal(..) => self.is_affine(),
+            Scalar::Jet(jet) => self.is_affine() || jet.order() == 0,
+            Scalar::Symbol(_) => false,
+            Scalar::Variable(_, _, a) | Scalar::Negate(a) => of(a),
+            Scalar::Add(a, b) | Scalar::Subtract(a, b) | Scalar::Multiply(a, b) => of(a) && of(b),
+            Scalar::Divide(a, b) => of(a) && constant(b),
+            Scalar::Power(a, b) => of(a) && whole(&self.graph, b).is_some() || constant(a) && constant(b),
+            Scalar::Math(_, a) => constant(a),
+            Scalar::Atan2(a, b) => constant(a) && constant(b),
+            Scalar::Conditional(_, [a, b, then, other]) => {
+                constant(a) && constant(b) && of(then) && of(other)
+            }
+        }
+    }
+}
+
 /// Degree of every node.
 fn node_degrees(form: &ExpandedForm) -> Vec<usize> {
     let mut degrees: Vec<usize> = Vec::with_capacity(form.graph.nodes().len());

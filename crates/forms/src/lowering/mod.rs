@@ -44,7 +44,7 @@ pub use on_mesh::MeshForm;
 
 use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
-use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction};
+use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::tabulated::{Integral, TabulatedForm};
 use pull::PulledForm;
@@ -138,6 +138,13 @@ impl CellKernel for LoweredForm {
 
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
         Ok(Cow::Borrowed(&self.program))
+    }
+
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+        if let Some((place, reason)) = expand(&self.form)?.inexact() {
+            return Err(OtherRules::Inexact { integral: place, reason });
+        }
+        Ok(lower(&self.form, &LoweringOptions::new(&self.kernel.name).with_scheme(scheme))?)
     }
 }
 

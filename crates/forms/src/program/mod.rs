@@ -24,6 +24,9 @@ pub mod stage;
 
 pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles, SumRoles};
 
+use crate::form::FormError;
+use crate::lowering::LoweredForm;
+use crate::quadrature::QuadratureScheme;
 use purlin_ir::{Kernel, ScalarType};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
@@ -301,6 +304,42 @@ pub trait CellKernel {
     /// # Errors
     /// As [`CellProgram::read`].
     fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction>;
+
+    /// The same with quadrature rules of a scheme, where both are exact.
+    ///
+    /// # Errors
+    /// A kernel that was not lowered from a form, an integral that a rule need not integrate exactly,
+    /// a rule that does not exist.
+    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
+        let _ = scheme;
+        Err(OtherRules::NoForm { kernel: self.kernel().name.clone() })
+    }
+}
+
+/// Why the quadrature rules of a kernel stay what they are.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OtherRules {
+    /// There are tables, and no form.
+    #[error(
+        "`{kernel}` has the tables of its rules, and no form to take others for; lower the form with another scheme"
+    )]
+    NoForm {
+        /// Name of the kernel.
+        kernel: String,
+    },
+    /// Another rule could give another result.
+    #[error(
+        "integral {integral} of the form would have another value with another rule: {reason}; keep its rule"
+    )]
+    Inexact {
+        /// Place of the integral in the form.
+        integral: usize,
+        /// Why it would.
+        reason: &'static str,
+    },
+    /// The form cannot be lowered with the scheme.
+    #[error(transparent)]
+    Form(#[from] FormError),
 }
 
 impl CellKernel for Kernel {

@@ -12,7 +12,7 @@ use purlin_ir::{AddressSpace, AxisTag, Expr, Kernel};
 use purlin_transforms::intrinsics::MMA_M16N8K8_F64;
 use purlin_transforms::primitives::{
     AliasStorage, ContractArray, DeclareCallee, JoinArrays, MoveInsns, PadInames, PrefetchArray,
-    ReplaceWithIntrinsic, SetAddressSpace, SplitIname, SplitLives, Tail,
+    ReplaceWithIntrinsic, SetAddressSpace, SetResidentGroups, SplitIname, SplitLives, Tail,
 };
 use purlin_transforms::schedule::{Array, Loop};
 use purlin_transforms::{Recipe, Schedule, TransformError};
@@ -128,6 +128,13 @@ fn of_table(
     in_order.then_some(Components { insns, scalars })
 }
 
+/// Arguments of [`matrix_groups`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MatrixGroups {
+    /// Work-groups that a compute unit shall have registers for.
+    pub resident_groups: Option<u32>,
+}
+
 /// Maps sixteen cells to a group, of which each sub-group multiplies one component by tables with
 /// matrix instructions: modes or points times degrees of freedom by cells.
 ///
@@ -153,14 +160,22 @@ fn of_table(
 /// # Errors
 /// Functions without components, or with others than the result; tables that multiply some components
 /// only; a step that was refused.
-pub fn matrix_groups(kernel: &Kernel, program: &CellProgram) -> Result<(Kernel, Recipe), StrategyError> {
+pub fn matrix_groups(
+    kernel: &Kernel,
+    program: &CellProgram,
+    args: &MatrixGroups,
+) -> Result<(Kernel, Recipe), StrategyError> {
     let (kernel, modes) = match applied(kernel, |s| factor(s, program, TILE as u32)) {
         Ok(found) => found,
         Err(_) => (kernel.clone(), Recipe::default()),
     };
     let program = CellProgram::read(&kernel)?;
     let parts = Parts::of(&kernel, &program)?;
-    match applied(&kernel, |s| Strategy { program: &program, parts: &parts }.map(s)) {
+    let map = |s: &mut Schedule| {
+        Strategy { program: &program, parts: &parts }.map(s)?;
+        args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
+    };
+    match applied(&kernel, map) {
         Ok((kernel, rest)) => Ok((kernel, modes.followed_by(rest))),
         Err(error) => Err(error.behind(modes)),
     }

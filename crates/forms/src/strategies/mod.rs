@@ -26,7 +26,7 @@ pub use factorised_cells::{FactorisedCells, factorised_cells, tensor_dimension};
 pub use factorised_lines::{FactorisedLines, LineSizes, factorised_lines, line_sizes};
 pub use factorised_planes::{FactorisedPlanes, factorised_planes, work_items_of_planes};
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_cells, matrix_sizes};
-pub use matrix_groups::{matrix_group_dofs, matrix_groups};
+pub use matrix_groups::{MatrixGroups, matrix_group_dofs, matrix_groups};
 pub use modes::{factored_quadrature, table_products};
 pub use multi_level_tiling::{MAX_KEPT, multi_level_tiling, staged_multi_level_tiling};
 pub use point_tiles::{PointTiles, point_tiles};

@@ -9,7 +9,7 @@ use super::names::{Entity, NameTable};
 use crate::calls::Callee;
 use crate::expr::UpdateOp;
 use crate::ids::{CalleeId, InameId, RuleId, VarId};
-use crate::kernel::{Insn, Kernel, Node, VarKind, WriteOp};
+use crate::kernel::{Insn, Kernel, Node, RESIDENT_GROUPS, VarKind, WriteOp};
 use crate::verify::{KernelError, MAX_LOOP_DEPTH};
 use std::collections::{BTreeSet, HashMap};
 
@@ -213,7 +213,11 @@ impl<'s> Parser<'s> {
             self.named = true;
             self.kernel.name = name.to_owned();
             self.names.declare(name, at, Entity::Kernel)?;
-            c.expect_end("the name")
+            if !c.is_symbol("{") {
+                return c.expect_end("the name");
+            }
+            self.kernel.resident_groups = Some(resident_groups(&mut c)?);
+            c.expect_end("the resident groups")
         });
         self.note(result);
     }
@@ -497,6 +501,24 @@ pub(super) fn statement(line: &Line<'_>) -> Statement {
         Some(Kind::Name("for")) => Statement::Loop,
         _ => Statement::Insn,
     }
+}
+
+/// Reads `{resident_groups(4)}`.
+fn resident_groups(c: &mut Cursor<'_, '_>) -> Result<u32, Fail> {
+    c.advance();
+    if !c.take_word("resident_groups") {
+        return Err(c.expected("`resident_groups(...)`"));
+    }
+    c.expect_symbol("(", "after `resident_groups`")?;
+    let groups = match c.peek() {
+        Some(Kind::Int(groups)) => groups.parse().ok().filter(|n| RESIDENT_GROUPS.contains(n)),
+        _ => None,
+    };
+    let groups = groups.ok_or_else(|| c.expected("a number of work-groups, 1 to 32"))?;
+    c.advance();
+    c.expect_symbol(")", "after the number of work-groups")?;
+    c.expect_symbol("}", "after the resident groups")?;
+    Ok(groups)
 }
 
 fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {

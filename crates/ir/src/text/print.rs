@@ -51,7 +51,11 @@ struct Printed<'k> {
 impl fmt::Display for Printed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let k = self.kernel;
-        writeln!(f, "kernel {}", k.name)?;
+        write!(f, "kernel {}", k.name)?;
+        if let Some(groups) = k.resident_groups {
+            write!(f, " {{resident_groups({groups})}}")?;
+        }
+        writeln!(f)?;
         if k.vars.len() + k.rules.len() + k.assumptions.len() > 0 {
             writeln!(f)?;
         }

@@ -57,6 +57,7 @@ pub mod reverse_iname;
 pub mod roll_insns;
 pub mod separate_array;
 pub mod set_address_space;
+pub mod set_resident_groups;
 pub mod shift_iname;
 pub mod sink_accumulation;
 pub mod skew_iname;
@@ -131,6 +132,7 @@ steps! {
     roll_insns::RollInsns: "Makes a loop of statements that repeat each other.";
     separate_array::SeparateArray: "Makes one array of each index along an axis of a temporary.";
     set_address_space::SetAddressSpace: "Moves a temporary or a table to other memory.";
+    set_resident_groups::SetResidentGroups: "Asks for registers for several work-groups at a time.";
     shift_iname::ShiftIname: "Lets a loop count from elsewhere.";
     sink_accumulation::SinkAccumulation: "Zeroes and commits an accumulator in every iteration of a loop instead of around it.";
     skew_iname::SkewIname: "Adds a multiple of an outer loop to the values of an inner one.";

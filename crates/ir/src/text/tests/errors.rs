@@ -53,6 +53,31 @@ error: a second kernel
   | ^^^^^^^^
   = help: put each kernel into a file of its own
 "#;
+    residence_of_none: errors("kernel k {resident_groups(0)}"), @r#"
+error: expected a number of work-groups, 1 to 32, found `0`
+ --> 1:27
+1 | kernel k {resident_groups(0)}
+  |                           ^
+"#;
+    residence_of_many: errors("kernel k {resident_groups(33)}"), @r#"
+error: expected a number of work-groups, 1 to 32, found `33`
+ --> 1:27
+1 | kernel k {resident_groups(33)}
+  |                           ^^
+"#;
+    residence_by_another_name: errors("kernel k {resident(4)}"), @r#"
+error: expected `resident_groups(...)`, found `resident`
+ --> 1:11
+1 | kernel k {resident(4)}
+  |           ^^^^^^^^
+"#;
+    residence_without_end: errors("kernel k {resident_groups(4)} x"), @r#"
+error: expected an operator or the end of the resident groups, found `x`
+ --> 1:31
+1 | kernel k {resident_groups(4)} x
+  |                               ^
+  = help: products are written with `*`; one statement a line
+"#;
     reduction_on_work_items: insn("s: x[i] = sum(k in 0..3 {l.0}: x[k])"), @r#"
 error: `k` is tagged l.0 and runs inside a reduction, which is accumulated in order
  --> 1:1

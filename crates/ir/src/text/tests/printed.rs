@@ -68,6 +68,13 @@ fn all_parts() {
 }
 
 #[test]
+fn a_first_line_with_resident_groups() {
+    let text = "kernel k {resident_groups(4)}\n";
+    let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    assert_eq!((kernel.resident_groups, kernel.to_string().as_str()), (Some(4), text));
+}
+
+#[test]
 fn layout_and_comments_do_not_matter() {
     let spread =
         ALL_PARTS.replace("  ", "    ").replace('\n', "   # a comment ]\r\n\n").replace(" = [", " = [ # (\n");
