@@ -5,7 +5,7 @@ use super::default_mapping::choose;
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::report::{Measured, Report};
+use super::report::{Measured, Report, Setup};
 use super::run::{RunArgs, TOLERANCE, load};
 use super::source::{FormSource, Source};
 use super::values::{file_mesh, unit_mesh};
@@ -14,6 +14,7 @@ use purlin::ir::Kernel;
 use purlin::runtime::{Cache, Device, TimingOptions, measure_ceilings};
 use purlin::tuning::known::Sought;
 use purlin::{Loaded, Problem, kernel_work};
+use std::time::Instant;
 
 /// Runs the command on a form.
 pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
@@ -25,10 +26,14 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let arrays = args.arrays()?;
     let progress = Progress::new();
     progress.stage("reading the mesh");
+    let start = Instant::now();
     let mesh = mesh(args, form)?;
+    let mesh_s = start.elapsed().as_secs_f64();
     progress.stage("lowering the form");
     let seed = args.seed();
+    let start = Instant::now();
     let problem = Problem::operator(form.operator, form.degree, Some(form.scheme.into()), mesh, seed)?;
+    let setup = Setup { mesh_s, arrays_s: start.elapsed().as_secs_f64() };
     let device = args.open()?;
     progress.stage("transforming");
     let case = form.operator.action_name(form.dim, form.degree);
@@ -69,6 +74,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         error,
         checked,
         measured,
+        setup,
     };
     out(&report.table())?;
     out(&saved)?;

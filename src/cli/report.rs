@@ -42,6 +42,16 @@ pub struct Report<'a> {
     pub checked: Option<LaunchReport>,
     /// Times and rooflines, if they were asked for.
     pub measured: Option<Measured>,
+    /// What came before the kernel.
+    pub setup: Setup,
+}
+
+/// Seconds on the host before a kernel runs, once for a mesh.
+pub struct Setup {
+    /// To read or make the mesh, and to bring it into a local order.
+    pub mesh_s: f64,
+    /// To lower the form, number degrees of freedom and fill the arrays.
+    pub arrays_s: f64,
 }
 
 /// Times and rooflines.
@@ -119,6 +129,10 @@ impl Report<'_> {
         rows.extend(self.resources.map(|resources| ("resources", resources.to_string())));
         if let Some(m) = &self.measured {
             rows.push(("time (median)", format!("{} of {} runs", seconds(m.timing.median_s), m.timing.runs)));
+            let Setup { mesh_s, arrays_s } = self.setup;
+            let setup =
+                format!("{} for the mesh, {} for maps and arrays", seconds(mesh_s), seconds(arrays_s));
+            rows.push(("setup", setup));
             rows.push(("DoF/s", figure(self.dofs as f64 / m.timing.median_s)));
             rows.extend(m.rows(Some(self.cells)));
         }
@@ -183,6 +197,7 @@ impl Report<'_> {
             "cells": self.cells, "dofs": self.dofs, "seed": self.seed,
             "relative_error": { "l2": self.error.l2, "max": self.error.max },
             "resources": self.resources, "measured": measured,
+            "setup": { "mesh_s": self.setup.mesh_s, "arrays_s": self.setup.arrays_s },
         })
     }
 }
