@@ -196,25 +196,18 @@ pub fn trials_table(records: &[Record]) -> String {
     });
     let rows = sorted.into_iter().map(|r| {
         let rank = r.rank.map_or_else(|| "-".into(), |n| n.to_string());
-        let (time, spread, error, executed, cost) = match &r.outcome {
+        let (time, spread, error, cost) = match &r.outcome {
             Outcome::Measured(m) => (
                 seconds(m.median_s),
                 format!("{} – {}, {} runs", seconds(m.min_s), seconds(m.max_s), m.runs),
                 format!("{:.1e}", m.errors.small.max(m.errors.measured)),
-                m.executed_flops.map_or_else(|| "-".into(), |n| figure(n as f64 / m.median_s / 1e9)),
                 m.resources.as_ref().map_or_else(|| "-".into(), ToString::to_string),
             ),
-            Outcome::Refused(refusal) => {
-                let none = || String::from("-");
-                (none(), refusal.stage.to_string(), none(), none(), none())
-            }
+            Outcome::Refused(refusal) => ("-".into(), refusal.stage.to_string(), "-".into(), "-".into()),
         };
-        [r.workload.case.clone(), r.parameters.to_string(), rank, time, spread, error, executed, cost]
+        [r.workload.case.clone(), r.parameters.to_string(), rank, time, spread, error, cost]
     });
-    table(
-        ["case", "mapping", "rank", "median", "shortest – longest", "error", "executed GFLOP/s", "resources"],
-        rows,
-    )
+    table(["case", "mapping", "rank", "median", "shortest – longest", "error", "resources"], rows)
 }
 
 fn refused_table(records: &[Record]) -> String {

@@ -28,9 +28,7 @@ use crate::affine::{Affine, Atom};
 use crate::domain::{Constraint, Domain};
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
-use crate::kernel::{
-    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, RESIDENT_GROUPS, Rule, VarKind,
-};
+use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, Rule, VarKind};
 use crate::layout::keeps_elements_apart;
 use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::typing::{ExprType, TypeError};
@@ -178,9 +176,8 @@ impl Kernel {
         for s in known {
             is_known.get_mut(s.index()).into_iter().for_each(|known| *known = true);
         }
-        if let Some(found) = self.resident_groups.filter(|n| !RESIDENT_GROUPS.contains(n)) {
-            return Err(KernelError::ResidentGroups { found });
-        }
+        let beyond = self.resident_groups.filter(|n| !crate::RESIDENT_GROUPS.contains(n));
+        beyond.map_or(Ok(()), |found| Err(KernelError::ResidentGroups { found }))?;
         self.verify_references(&is_known)?;
         self.verify_names()?;
         for var in self.vars.ids() {

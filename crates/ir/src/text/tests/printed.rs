@@ -72,6 +72,11 @@ fn a_first_line_with_resident_groups() {
     let text = "kernel k {resident_groups(4)}\n";
     let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
     assert_eq!((kernel.resident_groups, kernel.to_string().as_str()), (Some(4), text));
+    for found in [0, 33] {
+        let other = crate::Kernel { resident_groups: Some(found), ..kernel.clone() };
+        let message = other.verify().expect_err("refused").to_string();
+        assert_eq!(message, format!("{found} resident groups are not within 1 to 32"));
+    }
 }
 
 #[test]
