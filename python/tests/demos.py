@@ -36,7 +36,9 @@ def folders() -> list[Path]:
         raise RuntimeError(f"the demos' source packages cannot be fetched: {done.stderr[-200:]}")
     for stem in stems:
         with tarfile.open(CACHE / f"{stem}.tar.gz") as archive:
-            archive.extractall(CACHE, filter="data")
+            # Python before 3.11.4 has no filters
+            filters = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            archive.extractall(CACHE, **filters)
     return found
 
 

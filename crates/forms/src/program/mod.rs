@@ -311,8 +311,7 @@ pub trait CellKernel {
     /// A kernel that was not lowered from a form, an integral that a rule need not integrate exactly,
     /// a rule that does not exist.
     fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
-        let _ = scheme;
-        Err(OtherRules::NoForm { kernel: self.kernel().name.clone() })
+        Err(OtherRules::NoForm { kernel: self.kernel().name.clone(), scheme })
     }
 }
 
@@ -321,11 +320,13 @@ pub trait CellKernel {
 pub enum OtherRules {
     /// There are tables, and no form.
     #[error(
-        "`{kernel}` has the tables of its rules, and no form to take others for; lower the form with another scheme"
+        "`{kernel}` has the tables of its rules, and no form to take those of `{scheme}` for; lower the form with them"
     )]
     NoForm {
         /// Name of the kernel.
         kernel: String,
+        /// The scheme that was asked for.
+        scheme: QuadratureScheme,
     },
     /// Another rule could give another result.
     #[error(
