@@ -1,0 +1,62 @@
+//! What can go wrong.
+
+use purlin_codegen::CodegenError;
+use purlin_ir::text::ParseErrors;
+use purlin_runtime::RuntimeError;
+use purlin_transforms::TransformError;
+
+/// Why there is no hierarchy, or no solution.
+#[derive(Debug, thiserror::Error)]
+pub enum MultigridError {
+    /// A degree that there is no element of.
+    #[error("elements of degree {degree}: needed a degree from 1 to {highest}")]
+    Degree {
+        /// What was asked for.
+        degree: usize,
+        /// The highest there is.
+        highest: usize,
+    },
+    /// Cells that do not halve down to two a side.
+    #[error("{cells} cells a side do not nest: needed a power of two, at least 2, such as {nearest}")]
+    Cells {
+        /// What was asked for.
+        cells: usize,
+        /// A number that suits.
+        nearest: usize,
+    },
+    /// A vector that is not of the finest level.
+    #[error("a right-hand side of {found} values, needed one for each of the {needed} nodes")]
+    Length {
+        /// Its values.
+        found: usize,
+        /// Nodes of the finest level.
+        needed: usize,
+    },
+    /// The vectors do not fit.
+    #[error(
+        "the vectors of all levels take {needed} bytes, and `{device}` has {available}; take fewer cells or a lower degree"
+    )]
+    Memory {
+        /// Bytes of all vectors.
+        needed: u64,
+        /// Bytes of the device.
+        available: u64,
+        /// The device.
+        device: String,
+    },
+    /// A matrix has no factors; mass matrices are positive definite.
+    #[error("bug of purlin: the mass matrix of degree {0} is not positive definite")]
+    NotPositive(usize),
+    /// A text is no kernel.
+    #[error("bug of purlin: {0}")]
+    Kernel(#[from] ParseErrors),
+    /// A step is refused.
+    #[error("bug of purlin: {0}")]
+    Step(#[from] TransformError),
+    /// A kernel has no code.
+    #[error("bug of purlin: {0}")]
+    Code(#[from] CodegenError),
+    /// The device refuses.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}

@@ -1,0 +1,201 @@
+//! The matrices of one dimension, of which those of patches are sums of tensor products.
+
+use crate::MultigridError;
+use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
+use purlin_forms::quadrature::{gauss_jacobi, gauss_lobatto};
+
+/// A matrix, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// Its rows.
+    pub rows: usize,
+    /// Its columns.
+    pub columns: usize,
+    /// Its entries, [rows, columns].
+    pub entries: Vec<f64>,
+}
+
+impl Matrix {
+    /// The matrix with entries by row and column.
+    fn from_fn(rows: usize, columns: usize, entry: impl Fn(usize, usize) -> f64) -> Self {
+        let entries = (0..rows * columns).map(|at| entry(at / columns, at % columns)).collect();
+        Self { rows, columns, entries }
+    }
+
+    /// An entry.
+    #[must_use]
+    pub fn at(&self, row: usize, column: usize) -> f64 {
+        self.entries[row * self.columns + column]
+    }
+}
+
+/// Matrices of a cell of length 1 and of a patch of two such cells, in the Lagrange basis of the
+/// Gauss–Lobatto–Legendre nodes.
+///
+/// On cells of length h a mass matrix is h times as large, and a stiffness matrix 1/h times. So the
+/// sum of products (2.11) or (2.12) is h^(d - 2) times as large in d dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Polynomial degree k.
+    pub degree: usize,
+    /// Mass matrix of a cell, [k + 1, k + 1].
+    pub cell_mass: Matrix,
+    /// Stiffness matrix of a cell, [k + 1, k + 1].
+    pub cell_stiffness: Matrix,
+    /// Mass matrix of a patch with its ends, [2k + 1, 2k + 1].
+    pub mass: Matrix,
+    /// Stiffness matrix of a patch with its ends, [2k + 1, 2k + 1].
+    pub stiffness: Matrix,
+    /// Eigenvectors S of the inner nodes of a patch as columns, [2k - 1, 2k - 1]: `A S = M S Λ`, with
+    /// `S^T M S = I`.
+    pub eigenvectors: Matrix,
+    /// Their eigenvalues Λ, ascending.
+    pub eigenvalues: Vec<f64>,
+    /// Values of the basis of a cell at the nodes of its two halves but for the last, [2k, k + 1].
+    pub prolongation: Matrix,
+    /// Integrals of the basis of a cell, [k + 1].
+    pub integrals: Vec<f64>,
+}
+
+impl Line {
+    /// Of this degree, at least 1.
+    ///
+    /// # Errors
+    /// A mass matrix that is not positive definite: a bug.
+    ///
+    /// # Source
+    /// Cui et al. 2024, equations (2.11) to (2.15).
+    pub fn new(degree: usize) -> Result<Self, MultigridError> {
+        let k = degree;
+        let nodes = gauss_lobatto(k + 1).0;
+        let (points, weights) = gauss_jacobi(k + 1, 0); // exact for degree 2k + 1
+        let values: Vec<Vec<f64>> = points.iter().map(|x| lagrange(&nodes, *x)).collect();
+        let slopes: Vec<Vec<f64>> = points.iter().map(|x| lagrange_slopes(&nodes, *x)).collect();
+        let integral = |f: &dyn Fn(usize) -> f64| weights.iter().enumerate().map(|(q, w)| w * f(q)).sum();
+        let cell_mass = Matrix::from_fn(k + 1, k + 1, |i, j| integral(&|q| values[q][i] * values[q][j]));
+        let cell_stiffness = Matrix::from_fn(k + 1, k + 1, |i, j| integral(&|q| slopes[q][i] * slopes[q][j]));
+        let [mass, stiffness] = [&cell_mass, &cell_stiffness].map(|cell| of_patch(k, cell));
+        let (eigenvectors, eigenvalues) = eigenpairs(k, &mass, &stiffness)?;
+        let half = |at: usize| 0.5 * ((at / k) as f64 + nodes[at % k]);
+        let prolongation = Matrix::from_fn(2 * k, k + 1, |i, j| lagrange(&nodes, half(i))[j]);
+        let integrals = (0..=k).map(|i| integral(&|q| values[q][i])).collect();
+        Ok(Self {
+            degree,
+            cell_mass,
+            cell_stiffness,
+            mass,
+            stiffness,
+            eigenvectors,
+            eigenvalues,
+            prolongation,
+            integrals,
+        })
+    }
+
+    /// The right-hand side of a constant source of 1 on a side of `cells` cells: the integrals of the
+    /// nodes' functions, zero at both ends.
+    ///
+    /// # Shapes and units
+    /// `[k cells + 1]`; cells have length 1 / `cells`.
+    #[must_use]
+    pub fn load(&self, cells: usize) -> Vec<f64> {
+        let k = self.degree;
+        let mut load = vec![0.0; k * cells + 1];
+        for cell in 0..cells {
+            for (i, integral) in self.integrals.iter().enumerate() {
+                load[k * cell + i] += integral / cells as f64;
+            }
+        }
+        load[0] = 0.0;
+        load[k * cells] = 0.0;
+        load
+    }
+}
+
+/// The matrix of two cells side by side.
+fn of_patch(k: usize, cell: &Matrix) -> Matrix {
+    let of = |first: usize, i: usize, j: usize| {
+        let inside = |at: usize| at.checked_sub(first).filter(|at| *at <= k);
+        inside(i).zip(inside(j)).map_or(0.0, |(i, j)| cell.at(i, j))
+    };
+    Matrix::from_fn(2 * k + 1, 2 * k + 1, |i, j| of(0, i, j) + of(k, i, j))
+}
+
+/// The generalised eigenproblem of the inner nodes, by Cholesky factors of the mass matrix.
+fn eigenpairs(k: usize, mass: &Matrix, stiffness: &Matrix) -> Result<(Matrix, Vec<f64>), MultigridError> {
+    let n = 2 * k - 1;
+    let inner = |matrix: &Matrix| DMatrix::from_fn(n, n, |i, j| matrix.at(i + 1, j + 1));
+    let factors = Cholesky::new(inner(mass)).ok_or(MultigridError::NotPositive(k))?;
+    let inverse = factors.l().try_inverse().ok_or(MultigridError::NotPositive(k))?;
+    let reduced = &inverse * inner(stiffness) * inverse.transpose();
+    let pairs = SymmetricEigen::new(0.5 * (&reduced + reduced.transpose()));
+    let vectors = inverse.transpose() * pairs.eigenvectors;
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|a, b| pairs.eigenvalues[*a].total_cmp(&pairs.eigenvalues[*b]));
+    let sorted = Matrix::from_fn(n, n, |i, j| vectors[(i, order[j])]);
+    Ok((sorted, order.iter().map(|j| pairs.eigenvalues[*j]).collect()))
+}
+
+/// Values at `x` of the Lagrange polynomials of some nodes.
+fn lagrange(nodes: &[f64], x: f64) -> Vec<f64> {
+    let factor = |i: usize, j: usize| (x - nodes[j]) / (nodes[i] - nodes[j]);
+    let others = |i: usize| (0..nodes.len()).filter(move |j| *j != i);
+    (0..nodes.len()).map(|i| others(i).map(|j| factor(i, j)).product()).collect()
+}
+
+/// Derivatives at `x` of the Lagrange polynomials of some nodes.
+fn lagrange_slopes(nodes: &[f64], x: f64) -> Vec<f64> {
+    let all = 0..nodes.len();
+    let without = |i: usize, j: usize| -> f64 {
+        let rest = all.clone().filter(|l| *l != i && *l != j);
+        rest.map(|l| (x - nodes[l]) / (nodes[i] - nodes[l])).product()
+    };
+    let slope =
+        |i: usize| all.clone().filter(|j| *j != i).map(|j| without(i, j) / (nodes[i] - nodes[j])).sum();
+    all.clone().map(slope).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eigenvectors_diagonalise_both_matrices() {
+        for degree in 1..=8 {
+            let line = Line::new(degree).unwrap();
+            let n = 2 * degree - 1;
+            let form = |matrix: &Matrix, a: usize, b: usize| -> f64 {
+                let term = |i: usize, j: usize| {
+                    line.eigenvectors.at(i, a) * matrix.at(i + 1, j + 1) * line.eigenvectors.at(j, b)
+                };
+                (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| term(i, j)).sum()
+            };
+            for a in 0..n {
+                for b in 0..n {
+                    let one = if a == b { 1.0 } else { 0.0 };
+                    assert!((form(&line.mass, a, b) - one).abs() < 1e-12, "degree {degree}");
+                    // eigenvalues grow like k^4: relative to the largest
+                    let off = form(&line.stiffness, a, b) - one * line.eigenvalues[a];
+                    assert!(off.abs() < 1e-12 * line.eigenvalues[n - 1], "degree {degree}: {off}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn prolongation_and_loads_are_exact_on_polynomials() {
+        for degree in 1..=8 {
+            let line = Line::new(degree).unwrap();
+            let nodes = gauss_lobatto(degree + 1).0;
+            let power = |x: f64| x.powi(degree as i32);
+            for i in 0..2 * degree {
+                let x = 0.5 * ((i / degree) as f64 + nodes[i % degree]);
+                let value: f64 = (0..=degree).map(|j| line.prolongation.at(i, j) * power(nodes[j])).sum();
+                assert!((value - power(x)).abs() < 1e-14, "degree {degree}");
+            }
+            let integral: f64 = line.integrals.iter().zip(&nodes).map(|(w, x)| w * power(*x)).sum();
+            assert!((integral - 1.0 / (degree + 1) as f64).abs() < 1e-14, "degree {degree}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! V-cycles and full multigrid.
+
+use crate::hierarchy::{Hierarchy, Order, Which};
+use crate::{Dimension, MultigridError};
+
+/// Why an iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The residual is as small as was asked for.
+    Converged,
+    /// The residual is larger than at the start.
+    Diverged,
+    /// The residual is not a number.
+    NotANumber,
+    /// As many iterations as were allowed.
+    TooManyIterations,
+}
+
+/// How an iteration went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Convergence {
+    /// Euclidean norms of the residual: before the first iteration, and after each.
+    pub residuals: Vec<f64>,
+    /// Why it ended.
+    pub ended: Ended,
+}
+
+impl Convergence {
+    /// The number of iterations.
+    #[must_use]
+    pub fn iterations(&self) -> usize {
+        self.residuals.len() - 1
+    }
+}
+
+impl Hierarchy<'_> {
+    /// One V-cycle on a level, for its right-hand side, with a smoothing step before and one after.
+    ///
+    /// The second step takes the colours in the order `after`: backward makes the cycle symmetric,
+    /// forward is that of the publication.
+    ///
+    /// # Errors
+    /// A failing driver.
+    ///
+    /// # Source
+    /// Cui et al. 2024, Algorithm 2.1. On the coarsest level one step of the smoother is exact.
+    pub fn v_cycle(&self, level: usize, after: Order) -> Result<(), MultigridError> {
+        if level == 0 {
+            return self.smooth_colour(0, 0);
+        }
+        self.smooth(level, Order::Forward)?;
+        self.compute_residual(level)?;
+        self.restrict(level)?;
+        self.v_cycle(level - 1, after)?;
+        self.prolongate(level)?;
+        self.smooth(level, after)
+    }
+
+    /// The right-hand side of a source of 1 on a level.
+    ///
+    /// # Shapes and units
+    /// [nodes], zero at the boundary.
+    #[must_use]
+    pub fn load(&self, level: usize) -> Vec<f64> {
+        let line = self.line().load(self.cells(level));
+        let products = |rest: &[f64]| -> Vec<f64> {
+            line.iter().flat_map(|a| rest.iter().map(move |b| a * b)).collect()
+        };
+        match self.element().dimension {
+            Dimension::Two => products(&line),
+            Dimension::Three => products(&products(&line)),
+        }
+    }
+
+    /// Solves for right-hand sides of all levels, the coarsest first, by full multigrid: one V-cycle
+    /// on each level from the coarsest on, then V-cycles on the finest until the residual is
+    /// `tolerance` times the right-hand side, `most` of them at most.
+    ///
+    /// # Errors
+    /// Vectors of another length, a failing driver. A residual that grows or is not a number is no
+    /// error but a reason to end.
+    ///
+    /// # Source
+    /// Cui et al. 2024, Algorithm 2.2.
+    pub fn full_multigrid(
+        &self,
+        loads: &[Vec<f64>],
+        tolerance: f64,
+        most: usize,
+    ) -> Result<Convergence, MultigridError> {
+        let finest = self.levels() - 1;
+        for (level, load) in loads.iter().enumerate() {
+            self.set(level, Which::RightHandSide, load)?;
+        }
+        self.clear(0)?;
+        self.v_cycle(0, Order::Forward)?;
+        for level in 1..=finest {
+            self.clear(level)?;
+            self.prolongate(level)?;
+            self.v_cycle(level, Order::Forward)?;
+        }
+        self.iterate(norm(&loads[finest]), tolerance, most)
+    }
+
+    /// V-cycles on the finest level until the residual is `tolerance` times `start`, at least one.
+    fn iterate(&self, start: f64, tolerance: f64, most: usize) -> Result<Convergence, MultigridError> {
+        let finest = self.levels() - 1;
+        let mut residuals = vec![start];
+        while residuals.len() <= most {
+            self.v_cycle(finest, Order::Forward)?;
+            self.compute_residual(finest)?;
+            let last = norm(&self.residual(finest)?);
+            residuals.push(last);
+            if let Some(ended) = judge(start, last, tolerance) {
+                return Ok(Convergence { residuals, ended });
+            }
+        }
+        Ok(Convergence { residuals, ended: Ended::TooManyIterations })
+    }
+}
+
+fn judge(start: f64, last: f64, tolerance: f64) -> Option<Ended> {
+    if last.is_nan() {
+        return Some(Ended::NotANumber);
+    }
+    if last <= tolerance * start {
+        return Some(Ended::Converged);
+    }
+    (last > start).then_some(Ended::Diverged)
+}
+
+fn norm(v: &[f64]) -> f64 {
+    v.iter().map(|x| x * x).sum::<f64>().sqrt()
+}

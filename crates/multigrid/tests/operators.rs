@@ -1,0 +1,269 @@
+//! Every operation of a level against dense matrices that share no code with the kernels.
+
+#![allow(clippy::unwrap_used)]
+
+use nalgebra::{DMatrix, DVector};
+use purlin_interp::{Memory, interpret};
+use purlin_multigrid::kernels::{Operation, Structure, plain, schedule};
+use purlin_multigrid::{Dimension, Element, Hierarchy, Line, Matrix, MultigridError, Order, Which};
+use purlin_runtime::{Device, open};
+
+/// Numbers between -1 and 1.
+struct Random(u64);
+
+impl Random {
+    fn numbers(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.number()).collect()
+    }
+
+    fn number(&mut self) -> f64 {
+        // xorshift64* (Vigna 2016)
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+}
+
+fn element(dimension: Dimension, degree: usize) -> Element {
+    Element::new(dimension, degree).unwrap()
+}
+
+/// Whether a node lies inside, by its indices along each axis.
+fn is_inner(node: usize, side: usize, axes: usize) -> bool {
+    (0..axes).all(|axis| {
+        let at = node / side.pow(axis as u32) % side;
+        at > 0 && at + 1 < side
+    })
+}
+
+fn inner_numbers(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
+    let (side, axes) = (element.nodes_of_side(cells), element.dimension.axes());
+    let mut numbers = random.numbers(element.nodes(cells));
+    numbers.iter_mut().enumerate().for_each(|(node, x)| {
+        if !is_inner(node, side, axes) {
+            *x = 0.0;
+        }
+    });
+    numbers
+}
+
+/// A matrix of the whole side: that of a cell, added up.
+fn of_side(cell: &Matrix, degree: usize, cells: usize, factor: f64) -> DMatrix<f64> {
+    let n = degree * cells + 1;
+    let mut side = DMatrix::zeros(n, n);
+    for c in 0..cells {
+        for i in 0..=degree {
+            for j in 0..=degree {
+                side[(degree * c + i, degree * c + j)] += factor * cell.at(i, j);
+            }
+        }
+    }
+    side
+}
+
+/// The dense operator on all nodes, boundary included.
+fn dense(element: Element, cells: usize) -> DMatrix<f64> {
+    let line = Line::new(element.degree).unwrap();
+    let h = 1.0 / cells as f64;
+    let mass = of_side(&line.cell_mass, element.degree, cells, h);
+    let stiffness = of_side(&line.cell_stiffness, element.degree, cells, 1.0 / h);
+    match element.dimension {
+        Dimension::Two => stiffness.kronecker(&mass) + mass.kronecker(&stiffness),
+        Dimension::Three => {
+            let masses = mass.kronecker(&mass);
+            let mixed = stiffness.kronecker(&mass) + mass.kronecker(&stiffness);
+            stiffness.kronecker(&masses) + mass.kronecker(&mixed)
+        }
+    }
+}
+
+/// One colour of the smoother by dense patches: each is solved exactly.
+fn dense_colour(element: Element, cells: usize, colour: usize, x: &mut DVector<f64>, b: &DVector<f64>) {
+    let a = dense(element, cells);
+    let (axes, side, k) = (element.dimension.axes(), element.nodes_of_side(cells), element.degree);
+    let along = |axis: usize| (1 + (colour >> axis & 1)..cells).step_by(2);
+    let mut vertices: Vec<Vec<usize>> = vec![Vec::new()];
+    for axis in 0..axes {
+        let longer = |v: &Vec<usize>| along(axis).map(|at| [&v[..], &[at]].concat()).collect::<Vec<_>>();
+        vertices = vertices.iter().flat_map(longer).collect();
+    }
+    for vertex in vertices {
+        let inside = |node: &usize| {
+            let at = |axis: usize| node / side.pow(axis as u32) % side;
+            (0..axes).all(|axis| at(axis).abs_diff(k * vertex[axis]) < k)
+        };
+        let nodes: Vec<usize> = (0..a.nrows()).filter(inside).collect();
+        let local = DMatrix::from_fn(nodes.len(), nodes.len(), |i, j| a[(nodes[i], nodes[j])]);
+        let residual = DVector::from_fn(nodes.len(), |i, _| b[nodes[i]] - (a.row(nodes[i]) * &*x)[0]);
+        let correction = local.lu().solve(&residual).unwrap();
+        nodes.iter().zip(correction.iter()).for_each(|(node, c)| x[*node] += c);
+    }
+}
+
+fn largest(found: &[f64], expected: &[f64]) -> f64 {
+    let scale = expected.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+    let off =
+        found.iter().zip(expected).map(|(a, b)| if (a - b).is_nan() { f64::INFINITY } else { (a - b).abs() });
+    off.fold(0.0, f64::max) / scale
+}
+
+const CASES: [(Dimension, usize, usize); 6] = [
+    (Dimension::Two, 1, 4),
+    (Dimension::Two, 2, 4),
+    (Dimension::Two, 4, 2),
+    (Dimension::Three, 1, 4),
+    (Dimension::Three, 2, 2),
+    (Dimension::Three, 3, 2),
+];
+
+fn devices() -> Vec<Box<dyn Device>> {
+    let mut found = Vec::new();
+    for name in ["c", "opencl", "cuda"] {
+        match open(name) {
+            Ok(device) => found.push(device),
+            Err(why) => eprintln!("skipped: {why}"),
+        }
+    }
+    found
+}
+
+#[test]
+fn colours_and_residuals_equal_dense_ones() {
+    for device in devices() {
+        for (dimension, degree, cells) in CASES {
+            let element = element(dimension, degree);
+            let mut random = Random(77 + degree as u64);
+            let levels = Hierarchy::new(&*device, element, cells).unwrap();
+            let finest = levels.levels() - 1;
+            let [x, b] = [(); 2].map(|()| inner_numbers(&mut random, element, cells));
+            levels.set(finest, Which::Solution, &x).unwrap();
+            levels.set(finest, Which::RightHandSide, &b).unwrap();
+            let (mut x, b) = (DVector::from_vec(x), DVector::from_vec(b));
+            for colour in 0..1 << dimension.axes() {
+                levels.smooth_colour(finest, colour).unwrap();
+                dense_colour(element, cells, colour, &mut x, &b);
+                let error = largest(&levels.solution(finest).unwrap(), x.as_slice());
+                // 1e-11: condition numbers of patches reach 1e3
+                assert!(error < 1e-11, "{dimension:?} Q{degree}, colour {colour}: {error}");
+            }
+            levels.compute_residual(finest).unwrap();
+            let mut expected = &b - dense(element, cells) * &x;
+            let (side, axes) = (element.nodes_of_side(cells), dimension.axes());
+            (0..expected.len()).filter(|i| !is_inner(*i, side, axes)).for_each(|i| expected[i] = 0.0);
+            // in units of the right-hand side: one patch leaves no residual but roundings
+            let off = DVector::from_vec(levels.residual(finest).unwrap()) - expected;
+            let error = off.amax() / b.amax();
+            assert!(error < 1e-11, "{dimension:?} Q{degree}: residual {error}");
+        }
+    }
+}
+
+#[test]
+fn restriction_is_the_transpose_of_prolongation() {
+    for device in devices() {
+        for (dimension, degree, cells) in [(Dimension::Two, 3, 4), (Dimension::Three, 2, 4)] {
+            let element = element(dimension, degree);
+            let mut random = Random(5);
+            let levels = Hierarchy::new(&*device, element, cells).unwrap();
+            let finest = levels.levels() - 1;
+            let coarse = inner_numbers(&mut random, element, cells / 2);
+            let fine = inner_numbers(&mut random, element, cells);
+            // the residual of a zero solution is the right-hand side
+            levels.set(finest, Which::RightHandSide, &fine).unwrap();
+            levels.clear(finest).unwrap();
+            levels.compute_residual(finest).unwrap();
+            levels.restrict(finest).unwrap();
+            let restricted = levels.right_hand_side(finest - 1).unwrap();
+            levels.set(finest - 1, Which::Solution, &coarse).unwrap();
+            levels.prolongate(finest).unwrap();
+            let prolongated = levels.solution(finest).unwrap();
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            let (left, right) = (dot(&restricted, &coarse), dot(&fine, &prolongated));
+            assert!((left - right).abs() < 1e-12 * left.abs().max(1.0), "{left} and {right}");
+        }
+    }
+}
+
+/// v·Pw = w·Pv, if the second smoothing step takes the colours backward; not otherwise.
+#[test]
+fn a_cycle_is_symmetric_if_it_smooths_backward_after() {
+    let device = open("c").unwrap();
+    for (dimension, degree, cells) in [(Dimension::Two, 2, 8), (Dimension::Three, 2, 4)] {
+        let element = element(dimension, degree);
+        let levels = Hierarchy::new(&*device, element, cells).unwrap();
+        let finest = levels.levels() - 1;
+        let mut random = Random(9);
+        let [v, w] = [(); 2].map(|()| inner_numbers(&mut random, element, cells));
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let apart = |after: Order| {
+            let cycle = |b: &[f64]| {
+                levels.set(finest, Which::RightHandSide, b).unwrap();
+                levels.clear(finest).unwrap();
+                levels.v_cycle(finest, after).unwrap();
+                levels.solution(finest).unwrap()
+            };
+            let (pv, pw) = (cycle(&v), cycle(&w));
+            (dot(&v, &pw) - dot(&w, &pv)).abs() / dot(&v, &pv)
+        };
+        assert!(apart(Order::Backward) < 1e-12, "{}", apart(Order::Backward));
+        assert!(apart(Order::Forward) > 1e-9);
+    }
+}
+
+/// What schedules make of the plain kernels, by the interpreter.
+#[test]
+fn schedules_keep_what_kernels_compute() {
+    for operation in Operation::ALL {
+        for (dimension, degree, n) in [(Dimension::Two, 2, 3), (Dimension::Three, 1, 3)] {
+            let element = element(dimension, degree);
+            let kernel = plain(operation, element).unwrap();
+            for structure in [Structure::Blocks, Structure::Layers] {
+                let mapped = schedule(operation, element, structure).unwrap();
+                let mut random = Random(3);
+                let mut memory = Memory::new().param("n", n).value("scale", 0.7);
+                for (name, colour) in [("c0", 1), ("c1", 0), ("c2", 1)] {
+                    memory = memory.param(name, colour);
+                }
+                let (fine, coarse) = (element.nodes(2 * n as usize), element.nodes(n as usize));
+                let of_fine = |operation, name: &str| {
+                    matches!((operation, name), (Operation::Prolongate, "x") | (Operation::Restrict, "r"))
+                };
+                for name in ["x", "b", "r", "xc", "rc"] {
+                    let length = if of_fine(operation, name) { fine } else { coarse };
+                    memory = memory.value(name, random.numbers(length));
+                }
+                let (k, m) = (degree, degree + 1);
+                let patch = operation == Operation::Smooth;
+                let square = if patch { (2 * k + 1) * (2 * k + 1) } else { m * m };
+                memory = memory.value("A", random.numbers(square)).value("M", random.numbers(square));
+                memory = memory.value("P", random.numbers(2 * k * m));
+                memory = memory.value("S", random.numbers((2 * k - 1) * (2 * k - 1)));
+                memory = memory.value("lambda", vec![2.0; 2 * k - 1]);
+                let run = |kernel| {
+                    let mut memory = memory.clone().of_kernel(kernel);
+                    interpret(kernel, &mut memory).unwrap();
+                    memory
+                };
+                let (before, after) = (run(&kernel), run(mapped.kernel()));
+                assert_eq!(before.values(), after.values(), "{operation:?} {structure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_nest_is_refused() {
+    let device = open("c").unwrap();
+    let two = element(Dimension::Two, 2);
+    for cells in [0, 1, 3, 12] {
+        let refused = Hierarchy::new(&*device, two, cells).err().unwrap();
+        assert!(matches!(refused, MultigridError::Cells { .. }), "{refused}");
+    }
+    assert!(matches!(Element::new(Dimension::Three, 0), Err(MultigridError::Degree { degree: 0, .. })));
+    let huge = Hierarchy::new(&*device, element(Dimension::Three, 8), 1 << 20).err().unwrap();
+    assert!(matches!(huge, MultigridError::Memory { .. }), "{huge}");
+    let levels = Hierarchy::new(&*device, two, 2).unwrap();
+    let short = levels.set(0, Which::RightHandSide, &[1.0]).err().unwrap();
+    assert!(matches!(short, MultigridError::Length { found: 1, needed: 25 }), "{short}");
+}
