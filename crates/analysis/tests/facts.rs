@@ -49,6 +49,7 @@ fn placed(kernel: &Kernel, placement: &Placement) -> String {
             format!("from one `{}` to a later one", kernel.inames[l].name)
         });
         let scope = match b.scope {
+            Scope::WorkItem => " of a work-item",
             Scope::SubGroup => " of a sub-group",
             Scope::Group => "",
         };

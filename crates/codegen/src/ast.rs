@@ -2,6 +2,7 @@
 
 use purlin_analysis::placement::Scope;
 use purlin_ir::{InsnId, MathFn, ScalarType, UpdateOp};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A name in the source, safe in every target.
@@ -48,7 +49,7 @@ pub enum Stmt {
 }
 
 /// Which work-items a barrier holds, and which memory it orders for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
     /// The work-items.
     pub scope: Scope,
@@ -56,6 +57,9 @@ pub struct Fence {
     pub local: bool,
     /// Global memory.
     pub global: bool,
+    /// Statements of the target that every work-item runs before, behind which calls that it made
+    /// are done.
+    pub completions: BTreeSet<Name>,
 }
 
 /// A declaration.
@@ -107,6 +111,8 @@ pub struct Intrinsic {
     pub origins: Vec<InsnId>,
     /// Whether the work-items along l.0 must arrive together.
     pub collective: bool,
+    /// Whether it goes on by itself until a completion.
+    pub asynchronous: bool,
 }
 
 /// A piece of text of a target.

@@ -7,8 +7,13 @@
 //! points, which is smallest), and one barrier at the end of the body serves all carried syncs that
 //! are still open. Syncs between sub-groups come first: their barriers serve those inside of one,
 //! too.
+//!
+//! A call that completes later asks for its completion at the barrier as well, and for both as late
+//! as the dependence allows: a completion waits for all calls before it, so that it must not stand
+//! behind those of the next iteration.
 
-use crate::ast::Fence;
+use crate::ast::{Fence, Name};
+use crate::completions::Completions;
 use purlin_analysis::placement::{Barrier as Sync, Scope, first_bounded_by};
 use purlin_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
 use std::cmp::Reverse;
@@ -27,7 +32,7 @@ pub(crate) struct BarrierPlan {
 impl BarrierPlan {
     /// The barrier before child `gap` of a list.
     pub(crate) fn at(&self, list: List, gap: usize) -> Option<Fence> {
-        self.gaps.get(&(list, gap)).copied()
+        self.gaps.get(&(list, gap)).cloned()
     }
 
     /// Whether a barrier stands inside a loop.
@@ -36,22 +41,39 @@ impl BarrierPlan {
     }
 
     /// A cover of all syncs.
-    pub(crate) fn new(kernel: &Kernel, syncs: &[Sync]) -> Self {
+    pub(crate) fn new(kernel: &Kernel, syncs: &[Sync], completions: &Completions) -> Self {
         let mut paths = vec![Vec::new(); kernel.insns.len()];
         let mut lengths = BTreeMap::from([(None, kernel.body.len())]);
         walk(&kernel.body, None, &mut Vec::new(), &mut paths, &mut lengths);
-        let mut needs: Vec<Need> = syncs.iter().filter_map(|s| Need::new(kernel, s, &paths)).collect();
+        let need = |s: &Sync| {
+            let need = Need::new(kernel, s, &paths)?;
+            let end = lengths[&need.list()];
+            Some(Need { completion: completions.of(kernel, s), end, ..need })
+        };
+        let mut needs: Vec<Need> = syncs.iter().filter_map(need).collect();
         needs.sort_by_key(|n| (Reverse(n.scope), Reverse(n.level), n.carried, n.last_gap()));
         let mut plan = Self::default();
         for need in &needs {
             if !plan.gaps.iter().any(|gap| need.is_met_by(gap)) {
                 let list = need.list();
-                let gap = if need.carried { lengths[&list] } else { need.last_gap() };
-                plan.gaps.insert((list, gap), Fence { scope: need.scope, local: false, global: false });
+                let gap = if need.carried { need.end } else { need.last_gap() };
+                let scope = plan.at(list, gap).map_or(need.scope, |there| there.scope.max(need.scope));
+                let nothing = BTreeSet::new();
+                plan.gaps
+                    .entry((list, gap))
+                    .or_insert(Fence { scope, local: false, global: false, completions: nothing })
+                    .scope = scope;
             }
         }
         for need in &needs {
             plan.fence(need);
+        }
+        if !completions.is_empty() {
+            // what is under way at the end of the kernel is done there
+            let (scope, nothing) = (Scope::WorkItem, BTreeSet::new());
+            let last = Fence { scope, local: false, global: false, completions: nothing };
+            let last = plan.gaps.entry((None, kernel.body.len())).or_insert(last);
+            last.completions.extend(completions.all());
         }
         plan.holders = holders(kernel, &plan.gaps);
         plan
@@ -59,13 +81,19 @@ impl BarrierPlan {
 
     /// Makes one of the barriers that meet a need order its memory.
     fn fence(&mut self, need: &Need) {
-        let orders = |f: &Fence| if need.global { f.global } else { f.local };
+        let orders = |f: &Fence| {
+            let memory = need.scope == Scope::WorkItem || if need.global { f.global } else { f.local };
+            memory && need.completion.as_ref().is_none_or(|c| f.completions.contains(c))
+        };
         if self.gaps.iter().any(|gap| need.is_met_by(gap) && orders(gap.1)) {
             return;
         }
         if let Some((_, fence)) = self.gaps.iter_mut().find(|(key, fence)| need.is_met_by((key, fence))) {
-            fence.global |= need.global;
-            fence.local |= !need.global;
+            if need.scope > Scope::WorkItem {
+                fence.global |= need.global;
+                fence.local |= !need.global;
+            }
+            fence.completions.extend(need.completion.clone());
         }
     }
 }
@@ -81,6 +109,10 @@ struct Need {
     carried: bool,
     global: bool,
     scope: Scope,
+    /// What completes the source.
+    completion: Option<Name>,
+    /// The gap behind the last child of the list.
+    end: usize,
 }
 
 impl Need {
@@ -104,7 +136,8 @@ impl Need {
         // others may not have
         sink.get(level)?;
         let global = kernel.vars[sync.var].space == AddressSpace::Global;
-        Some(Self { source, sink, level, carried: sync.carrier.is_some(), global, scope: sync.scope })
+        let (carried, scope) = (sync.carrier.is_some(), sync.scope);
+        Some(Self { source, sink, level, carried, global, scope, completion: None, end: 0 })
     }
 
     fn list(&self) -> List {
@@ -118,10 +151,12 @@ impl Need {
     fn is_met_by(&self, ((list, gap), fence): (&(List, usize), &Fence)) -> bool {
         let (list, gap) = (*list, *gap);
         let (a, b) = (self.source[self.level].1, self.sink[self.level].1);
-        let here =
-            list == self.list() && if self.carried { gap > a || gap <= b } else { gap > a && gap <= b };
+        let late = |gap| if self.carried { gap <= a.min(b) || gap == self.end } else { gap == b };
+        let between = |gap| if self.carried { gap > a || gap <= b } else { gap > a && gap <= b };
+        let is_late = self.completion.is_some();
+        let here = list == self.list() && between(gap) && (!is_late || late(gap));
         // On the way out of the source's loops, and into the sink's.
-        let after = self.source[self.level + 1..].iter().any(|(l, k)| *l == list && gap > *k);
+        let after = !is_late && self.source[self.level + 1..].iter().any(|(l, k)| *l == list && gap > *k);
         let before = self.sink[self.level + 1..].iter().any(|(l, k)| *l == list && gap <= *k);
         fence.scope >= self.scope && (here || after || before)
     }

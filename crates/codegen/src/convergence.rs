@@ -93,7 +93,7 @@ mod tests {
 
     fn matrix() -> Stmt {
         let (name, pieces, written, origins) = ("matrix".into(), Vec::new(), Vec::new(), Vec::new());
-        Stmt::Intrinsic(Intrinsic { name, pieces, written, origins, collective: true })
+        Stmt::Intrinsic(Intrinsic { name, pieces, written, origins, collective: true, asynchronous: false })
     }
 
     fn repeated(name: &str, upper: Expr, body: Block) -> Stmt {

@@ -91,6 +91,11 @@ pub enum CodegenError {
     )]
     UnknownFeature { callee: String, need: String, target: Target, known: &'static str },
     #[error(
+        "the code of `{callee}` holds `{instruction}`, which goes on by itself, and waits for nothing; say by \
+         `completes(\"...\")` which statement does"
+    )]
+    NeverCompleted { callee: String, instruction: &'static str },
+    #[error(
         "`{function}` is no function of {target} devices, needed one of c and cuda; choose such a device, or replace the function by a polynomial"
     )]
     NoFunction { function: &'static str, target: Target },
@@ -106,6 +111,10 @@ pub enum CodegenError {
         "bug of purlin: no barrier separates `{first}` and `{second}`, which clash on `{var}`; please report this kernel:\n{kernel}"
     )]
     Race { first: String, second: String, var: String, kernel: String },
+    #[error(
+        "bug of purlin: a call may be under way at the end, which `{completion}` completes; please report this kernel:\n{kernel}"
+    )]
+    Outstanding { completion: String, kernel: String },
     #[error("bug of purlin: {what}; please report this kernel:\n{kernel}")]
     Internal { what: String, kernel: String },
 }

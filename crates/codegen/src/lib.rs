@@ -75,6 +75,7 @@ pub mod ast;
 mod axes;
 mod barriers;
 mod bounds;
+mod completions;
 mod convergence;
 mod declare;
 mod env;

@@ -3,6 +3,7 @@
 use crate::ast::{Block, Declare, Expr, For, LoopKind, Name, Stmt};
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
+use crate::completions::Completions;
 use crate::declare::Private;
 use crate::env::Env;
 use crate::error::CodegenError;
@@ -120,6 +121,7 @@ pub(crate) struct Work<'k> {
     pub(crate) storage: &'k Storage,
     pub(crate) syncs: &'k [Barrier],
     pub(crate) barriers: &'k BarrierPlan,
+    pub(crate) completions: &'k Completions,
     pub(crate) env: Env<'k>,
     pub(crate) function: Function,
     /// Private variables, with a place for each work-item where they live across its loops.
@@ -159,7 +161,7 @@ fn merge_guards(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn barriers(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let (kernel, names) = (work.placed.kernel, &work.env.iname_names);
-    race::settle_barriers(kernel, work.syncs, names, &mut work.function.body)
+    race::settle_barriers(kernel, work.syncs, work.completions, names, &mut work.function.body)
 }
 
 fn check_convergence(work: &mut Work<'_>) -> Result<(), CodegenError> {

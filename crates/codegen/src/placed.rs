@@ -35,6 +35,10 @@ impl<'k> PlacedKernel<'k> {
             Err(PlacementError::Refused(refusal)) => Err(CodegenError::Refused(refusal)),
             Err(PlacementError::Storage(error)) => Err(CodegenError::Storage(error)),
             Err(error @ PlacementError::NotByLane { .. }) => Err(CodegenError::SubGroup(error)),
+            Err(PlacementError::Calls(error)) => Err(CodegenError::Internal {
+                what: format!("a kernel that is not well formed: {error}"),
+                kernel: purlin_ir::text::print(analysis.kernel()),
+            }),
             Err(PlacementError::Isl(e)) => Err(e.into()),
         }
     }

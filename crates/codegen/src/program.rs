@@ -3,10 +3,12 @@
 use crate::ast::{Block, Expr, Name};
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
+use crate::completions::Completions;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::launch;
+use crate::lower::intrinsic;
 use crate::lower::place::is_plain_scalar;
 use crate::passes::{self, Pass, Work};
 use crate::placed::PlacedKernel;
@@ -15,10 +17,11 @@ use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes};
 use purlin_analysis::Analysis;
 use purlin_analysis::placement::{Barrier, Placement, Scope};
+use purlin_ir::calls::{Arg, Piece};
 use purlin_ir::{
     AddressSpace, Affine, Atom, Constraint, Direction, Id, Kernel, Layout, VarId, VarKind, Variable,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a user may choose about generated code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -113,17 +116,9 @@ pub(crate) fn lower(
     let storage = Storage::new(placed, &mut env.names, &env.var_names)?;
     check_bounds(kernel)?;
     enter_hardware(&mut env, &axes);
-    let mut syncs = Vec::new();
-    if axes.work_items() > 1 {
-        // a shuffle waits for the registers that it reads
-        let in_memory = |b: &&Barrier| kernel.vars[b.var].space != AddressSpace::SubGroup;
-        syncs.extend(placed.placement.barriers.iter().filter(in_memory).cloned());
-        syncs.extend(Analysis::of(kernel).reuse());
-        if target != Target::Cuda || !axes.has_full_sub_groups() {
-            syncs.iter_mut().for_each(|sync| sync.scope = Scope::Group);
-        }
-    }
-    let barriers = BarrierPlan::new(kernel, &syncs);
+    let completions = Completions::new(kernel, target)?;
+    let syncs = syncs(placed, target, &axes, &completions);
+    let barriers = BarrierPlan::new(kernel, &syncs, &completions);
     let mut constants = Vec::new();
     let shared = syncs.iter().map(|s| s.var).collect();
     let function = Function {
@@ -137,6 +132,7 @@ pub(crate) fn lower(
         kept: Vec::new(),
         body: Vec::new(),
     };
+    let function = aligned_for_calls(kernel, &storage, target, function)?;
     let privates = storage.privates.clone();
     let mut work = Work {
         placed,
@@ -145,6 +141,7 @@ pub(crate) fn lower(
         storage: &storage,
         syncs: &syncs,
         barriers: &barriers,
+        completions: &completions,
         env,
         function,
         privates,
@@ -158,6 +155,60 @@ pub(crate) fn lower(
     check_memory(target, &function.constants, local_bytes)?;
     let integers = env.reach.preconditions();
     Ok((Code { function, local_bytes, private_bytes, integers }, axes))
+}
+
+/// With the arrays aligned of which the code of calls takes the addresses so.
+fn aligned_for_calls(
+    kernel: &Kernel,
+    storage: &Storage,
+    target: Target,
+    mut function: Function,
+) -> Result<Function, CodegenError> {
+    let mut found: BTreeMap<Name, u64> = BTreeMap::new();
+    for call in intrinsic::with_code(kernel, target)?.values() {
+        let code = kernel.callees[call.callee].code_for(&target.to_string());
+        let Some((code, bytes)) = code.and_then(|code| Some((code, code.aligned?))) else { continue };
+        for piece in &code.text {
+            if let Piece::Address(access) = piece
+                && let Some(Arg::Window(window)) = call.binding.args.get(access.var.index())
+            {
+                let most = found.entry(storage.names[window.var.index()].clone()).or_default();
+                *most = bytes.max(*most);
+            }
+        }
+    }
+    for p in &mut function.params {
+        if let (Some(remark), Some(bytes)) = (&mut p.remark, found.get(&p.name)) {
+            *remark = format!("{remark}, at a multiple of {bytes} bytes");
+        }
+    }
+    let local = |name: &Name| storage.locals.iter().any(|d| d.name == *name);
+    function.aligned = found.into_iter().filter(|(name, _)| local(name)).collect();
+    Ok(function)
+}
+
+/// What barriers or completions must separate.
+fn syncs(placed: &PlacedKernel<'_>, target: Target, axes: &Axes, completions: &Completions) -> Vec<Barrier> {
+    let kernel = placed.kernel;
+    let alone = axes.work_items() <= 1;
+    if alone && completions.is_empty() {
+        return Vec::new();
+    }
+    // a shuffle waits for the registers that it reads
+    let in_memory = |b: &&Barrier| kernel.vars[b.var].space != AddressSpace::SubGroup;
+    let mut syncs: Vec<_> = placed.placement.barriers.iter().filter(in_memory).cloned().collect();
+    syncs.extend(Analysis::of(kernel).reuse());
+    // a work-item runs in order, but for what completes later
+    let waits = |sync: &Barrier| completions.of(kernel, sync).is_some();
+    syncs.retain(|sync| waits(sync) || !alone && sync.scope > Scope::WorkItem);
+    for sync in &mut syncs {
+        if alone {
+            sync.scope = Scope::WorkItem;
+        } else if sync.scope > Scope::WorkItem && (target != Target::Cuda || !axes.has_full_sub_groups()) {
+            sync.scope = Scope::Group;
+        }
+    }
+    syncs
 }
 
 /// Names of all variables that expressions of the code read.

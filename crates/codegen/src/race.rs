@@ -2,13 +2,17 @@
 //!
 //! It shares nothing with the placement of barriers but the list of what needs one. For each sync
 //! it follows, in order of execution, whether the source has run and no barrier since that orders
-//! its memory.
+//! its memory. A call that goes on by itself must have been completed before that barrier, and
+//! before the end of the kernel.
+
+mod completing;
 
 use crate::ast::{Block, Fence, Name, Stmt};
+use crate::completions::Completions;
 use crate::error::CodegenError;
-use purlin_analysis::placement::{Barrier, first_bounded_by};
+use purlin_analysis::placement::{Barrier, Scope, first_bounded_by};
 use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of steps that dropping barriers takes; above it, barriers that could go stay.
 const BUDGET: usize = 2_000_000;
@@ -21,15 +25,22 @@ const BUDGET: usize = 2_000_000;
 pub(crate) fn settle_barriers(
     kernel: &Kernel,
     syncs: &[Barrier],
+    completions: &Completions,
     names: &[Name],
     body: &mut Block,
 ) -> Result<(), CodegenError> {
-    let mut outline = Outline::of(kernel, syncs, names, body);
+    let mut outline = Outline::of(kernel, syncs, completions, names, body);
     if let Some(sync) = outline.first_race() {
         return Err(CodegenError::Race {
             first: kernel.insns[sync.source].name.clone(),
             second: kernel.insns[sync.sink].name.clone(),
             var: kernel.vars[sync.var].name.clone(),
+            kernel: purlin_ir::text::print(kernel),
+        });
+    }
+    if let Some(completion) = outline.first_outstanding() {
+        return Err(CodegenError::Outstanding {
+            completion: completion.to_string(),
             kernel: purlin_ir::text::print(kernel),
         });
     }
@@ -52,8 +63,11 @@ fn settle(block: &mut Block, fences: &mut impl Iterator<Item = Option<Fence>>) {
     block.retain_mut(|stmt| {
         if let Stmt::Barrier(fence) = stmt {
             let settled = fences.next().flatten();
-            *fence = settled.unwrap_or(*fence);
-            return settled.is_some();
+            let stays = settled.is_some();
+            if let Some(settled) = settled {
+                *fence = settled;
+            }
+            return stays;
         }
         if let Some(body) = stmt.body_mut() {
             settle(body, fences);
@@ -67,6 +81,8 @@ struct Outline<'s> {
     /// What each barrier orders, in textual order; none: it is taken away.
     fences: Vec<Option<Fence>>,
     ends: Vec<Ends<'s>>,
+    /// Completions that must come before the end, each with what concerns it.
+    outstanding: Vec<(Name, Vec<Event>)>,
 }
 
 /// What the walk meets.
@@ -74,6 +90,8 @@ struct Outline<'s> {
 enum Event {
     /// Instructions that run as one, all of which are ends of syncs.
     Run(Vec<InsnId>),
+    /// The same of a call that goes on by itself.
+    Issue(Vec<InsnId>),
     /// The barrier of this number.
     Barrier(usize),
     /// The next copy of the body of a loop.
@@ -90,6 +108,8 @@ type Loop = Option<InameId>;
 /// The ends of a sync and the loops that count for it.
 struct Ends<'s> {
     sync: &'s Barrier,
+    /// What completes the source, if it goes on by itself.
+    completion: Option<Name>,
     /// Whether it is through global memory, else local.
     global: bool,
     carrier: Loop,
@@ -103,7 +123,13 @@ struct Ends<'s> {
 }
 
 impl<'s> Outline<'s> {
-    fn of(kernel: &Kernel, syncs: &'s [Barrier], names: &[Name], body: &Block) -> Self {
+    fn of(
+        kernel: &Kernel,
+        syncs: &'s [Barrier],
+        completions: &Completions,
+        names: &[Name],
+        body: &Block,
+    ) -> Self {
         let mut first: BTreeMap<&Name, InameId> = BTreeMap::new();
         for (iname, name) in kernel.inames.ids().zip(names) {
             first.entry(name).or_insert(iname);
@@ -121,11 +147,25 @@ impl<'s> Outline<'s> {
         let mut fences = Vec::new();
         let events = events(body, &|name| first.get(name).copied(), &is_end, &mut fences);
         let of_sync = |sync| {
-            let ends = Ends::of(kernel, sync, &loops, &by_name);
+            let completion = completions.of(kernel, sync);
+            let ends = Ends { completion, ..Ends::of(kernel, sync, &loops, &by_name) };
             Ends { events: ends.concerning(&events), ..ends }
         };
         let ends = syncs.iter().map(of_sync).collect();
-        Self { fences, ends }
+        let issued = |c: &Name| completing::concerning(&events, &|insn| completions.of_insn(insn) == Some(c));
+        let outstanding = completions.all().into_iter().map(|c| (c.clone(), issued(&c))).collect();
+        Self { fences, ends, outstanding }
+    }
+
+    /// The first completion without which a call may be under way at the end.
+    fn first_outstanding(&self) -> Option<&Name> {
+        let mut all = self.outstanding.iter();
+        let found = all.find(|(name, events)| completing::is_outstanding(events, &self.fences, name, false));
+        found.map(|(name, _)| name)
+    }
+
+    fn is_sound(&self) -> bool {
+        self.first_race().is_none() && self.first_outstanding().is_none()
     }
 
     fn first_race(&self) -> Option<&'s Barrier> {
@@ -145,16 +185,36 @@ impl<'s> Outline<'s> {
         for k in (0..self.fences.len()).rev() {
             let kept = self.fences.clone();
             let Some(fence) = self.fences[k].take() else { continue };
-            if self.first_race().is_none() {
+            if self.is_sound() {
                 continue;
             }
-            let before = k.checked_sub(1).and_then(|before| self.fences[before].as_mut());
+            // an earlier completion waits longer
+            let earlier = k.checked_sub(1).filter(|_| fence.completions.is_empty());
+            let before = earlier.and_then(|before| self.fences[before].as_mut());
             let widened = before.map(|before| {
                 before.local |= fence.local;
                 before.global |= fence.global;
             });
-            if widened.is_none() || self.first_race().is_some() {
+            if widened.is_none() || !self.is_sound() {
                 self.fences = kept;
+            }
+        }
+        self.drop_needless_completions();
+    }
+
+    /// Takes away completions, from the first to the last, and barriers of which only a completion is
+    /// needed.
+    fn drop_needless_completions(&mut self) {
+        for k in 0..self.fences.len() {
+            let Some(fence) = self.fences[k].clone().filter(|f| !f.completions.is_empty()) else { continue };
+            let without = Fence { completions: BTreeSet::new(), ..fence.clone() };
+            let alone = Fence { scope: Scope::WorkItem, local: false, global: false, ..fence.clone() };
+            for less in [without, alone] {
+                self.fences[k] = Some(less);
+                if self.is_sound() {
+                    break;
+                }
+                self.fences[k] = Some(fence.clone());
             }
         }
     }
@@ -168,18 +228,20 @@ fn events(
     fences: &mut Vec<Option<Fence>>,
 ) -> Vec<Event> {
     let mut found = Vec::new();
-    let run = |origins: &mut dyn Iterator<Item = InsnId>| {
+    let ends = |origins: &mut dyn Iterator<Item = InsnId>| {
         let ends: Vec<_> = origins.filter(|insn| is_end[insn.index()]).collect();
-        (!ends.is_empty()).then_some(Event::Run(ends))
+        (!ends.is_empty()).then_some(ends)
     };
+    let run = |origins: &mut dyn Iterator<Item = InsnId>| ends(origins).map(Event::Run);
     for stmt in block {
         let event = match stmt {
             Stmt::Comment(_) | Stmt::Declare(_) => None,
             Stmt::Assign { origin, .. } => run(&mut origin.iter().copied()),
             Stmt::Atomic(a) => run(&mut [a.origin].into_iter()),
+            Stmt::Intrinsic(i) if i.asynchronous => Some(Event::Issue(i.origins.clone())),
             Stmt::Intrinsic(i) => run(&mut i.origins.iter().copied()),
             Stmt::Barrier(fence) => {
-                fences.push(Some(*fence));
+                fences.push(Some(fence.clone()));
                 Some(Event::Barrier(fences.len() - 1))
             }
             Stmt::Iteration(name) => Some(Event::Iteration(by_name(name))),
@@ -187,11 +249,9 @@ fn events(
             Stmt::For(f) => Some(Event::For(by_name(&f.name), events(&f.body, by_name, is_end, fences))),
         };
         // behind two runs of the same instructions a third one finds what the second one found
-        let again = if let (Some(Event::Run(new)), [.., Event::Run(a), Event::Run(b)]) = (&event, &found[..])
-        {
-            a == new && b == new
-        } else {
-            false
+        let again = match (&event, &found[..]) {
+            (Some(new @ (Event::Run(_) | Event::Issue(_))), [.., a, b]) => a == new && b == new,
+            _ => false,
         };
         found.extend(event.filter(|_| !again));
     }
@@ -217,6 +277,7 @@ impl<'s> Ends<'s> {
         });
         Self {
             sync,
+            completion: None,
             global: kernel.vars[sync.var].space == AddressSpace::Global,
             carrier: sync.carrier.as_ref().and_then(by_name),
             bounded,
@@ -234,11 +295,8 @@ impl<'s> Ends<'s> {
     /// loop that [`Ends::counts`].
     fn concerning(&self, events: &[Event]) -> Vec<Event> {
         let of_event = |event: &Event| match event {
-            Event::Run(insns) => {
-                let ends = insns.iter().filter(|i| [self.sync.source, self.sync.sink].contains(i));
-                let ends: Vec<_> = ends.copied().collect();
-                (!ends.is_empty()).then_some(Event::Run(ends))
-            }
+            Event::Run(insns) => self.among(insns).map(Event::Run),
+            Event::Issue(insns) => self.among(insns).map(Event::Issue),
             Event::Barrier(k) => Some(Event::Barrier(*k)),
             Event::Iteration(l) => self.counts(*l).then_some(Event::Iteration(*l)),
             Event::If(body) => {
@@ -251,6 +309,13 @@ impl<'s> Ends<'s> {
             }
         };
         events.iter().filter_map(of_event).collect()
+    }
+
+    /// The ends of the sync among instructions, if there are any.
+    fn among(&self, insns: &[InsnId]) -> Option<Vec<InsnId>> {
+        let ends = insns.iter().filter(|i| [self.sync.source, self.sync.sink].contains(i));
+        let ends: Vec<_> = ends.copied().collect();
+        (!ends.is_empty()).then_some(ends)
     }
 
     /// Whether the head of a loop, or its next iteration, may change what is known of the sync.
@@ -266,21 +331,38 @@ fn first_race<'s>(
     names: &[Name],
     body: &Block,
 ) -> Option<&'s Barrier> {
-    Outline::of(kernel, syncs, names, body).first_race()
+    let completions = Completions::new(kernel, crate::plan::Target::Cuda).ok()?;
+    Outline::of(kernel, syncs, &completions, names, body).first_race()
+}
+
+/// How far a source is that may have run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Nothing is left to wait for.
+    #[default]
+    Ordered,
+    /// Done, with no barrier since.
+    Done,
+    /// Under way, with no completion since.
+    Issued,
 }
 
 /// What is known at a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
-    /// The source may have run in this iteration of the common loops, with no barrier since.
-    fresh: bool,
-    /// The source may have run in an earlier iteration of the carrier, with no barrier since.
-    carried: bool,
+    /// Of the source in this iteration of the common loops.
+    fresh: Stage,
+    /// Of the source in an earlier iteration of the carrier.
+    carried: Stage,
 }
 
 impl State {
     fn join(self, other: Self) -> Self {
-        Self { fresh: self.fresh | other.fresh, carried: self.carried | other.carried }
+        Self { fresh: self.fresh.max(other.fresh), carried: self.carried.max(other.carried) }
+    }
+
+    fn each(self, next: impl Fn(Stage) -> Stage) -> Self {
+        Self { fresh: next(self.fresh), carried: next(self.carried) }
     }
 }
 
@@ -300,11 +382,12 @@ impl Walk<'_> {
 
     fn event(&mut self, event: &Event, state: State) -> State {
         match event {
-            Event::Run(origins) => self.together(origins, state),
-            Event::Barrier(k) if self.fences[*k].is_some_and(|fence| self.is_ordered_by(fence)) => {
-                State::default()
+            Event::Run(origins) => self.together(origins, state, self.done()),
+            Event::Issue(origins) => {
+                let issued = self.ends.completion.as_ref().map_or(self.done(), |_| Stage::Issued);
+                self.together(origins, state, issued)
             }
-            Event::Barrier(_) => state,
+            Event::Barrier(k) => self.fences[*k].as_ref().map_or(state, |fence| self.behind(fence, state)),
             Event::Iteration(l) => self.next_iteration(*l, state),
             Event::If(body) => state.join(self.block(body, state)),
             Event::For(l, body) => {
@@ -323,7 +406,24 @@ impl Walk<'_> {
         }
     }
 
-    fn is_ordered_by(&self, fence: Fence) -> bool {
+    /// What a source that is done is: a work-item runs in order.
+    fn done(&self) -> Stage {
+        if self.ends.sync.scope == Scope::WorkItem { Stage::Ordered } else { Stage::Done }
+    }
+
+    /// Completions come before the barrier.
+    fn behind(&self, fence: &Fence, state: State) -> State {
+        let completed = self.ends.completion.as_ref().is_some_and(|c| fence.completions.contains(c));
+        let ordered = self.is_ordered_by(fence);
+        state.each(|stage| match stage {
+            Stage::Issued if !completed => Stage::Issued,
+            Stage::Issued | Stage::Done | Stage::Ordered if ordered => Stage::Ordered,
+            Stage::Issued | Stage::Done => self.done(),
+            Stage::Ordered => Stage::Ordered,
+        })
+    }
+
+    fn is_ordered_by(&self, fence: &Fence) -> bool {
         let orders = if self.ends.global { fence.global } else { fence.local };
         orders && fence.scope >= self.ends.sync.scope
     }
@@ -333,27 +433,28 @@ impl Walk<'_> {
         let ends = [self.ends.sync.source, self.ends.sync.sink];
         for (insn, bounded) in ends.into_iter().zip(self.ends.bounded) {
             if l.is_some() && bounded == l {
-                state = self.instruction(insn, state);
+                state = self.instruction(insn, state, self.done());
             }
         }
         state
     }
 
-    fn instruction(&mut self, origin: InsnId, mut state: State) -> State {
+    fn instruction(&mut self, origin: InsnId, mut state: State, stage: Stage) -> State {
         let sync = self.ends.sync;
         // The sink first: an instruction may be both, and does not race with its own instance.
         if origin == sync.sink {
-            self.race |= if sync.carrier.is_some() { state.carried } else { state.fresh };
+            let found = if sync.carrier.is_some() { state.carried } else { state.fresh };
+            self.race |= found != Stage::Ordered;
         }
         if origin == sync.source {
-            state.fresh = true;
+            state.fresh = state.fresh.max(stage);
         }
         state
     }
 
     /// Instructions that run as one: all sinks before any source.
-    fn together(&mut self, origins: &[InsnId], state: State) -> State {
-        origins.iter().fold(state, |after, origin| after.join(self.instruction(*origin, state)))
+    fn together(&mut self, origins: &[InsnId], state: State, stage: Stage) -> State {
+        origins.iter().fold(state, |after, origin| after.join(self.instruction(*origin, state, stage)))
     }
 
     fn next_iteration(&self, l: Loop, state: State) -> State {
@@ -361,7 +462,8 @@ impl Walk<'_> {
             return state;
         }
         if self.ends.carrier == l {
-            return State { fresh: false, carried: state.carried | state.fresh };
+            let carried = state.carried.max(state.fresh);
+            return State { fresh: Stage::Ordered, carried };
         }
         let depth = |l: Loop| self.ends.common.iter().position(|other| *other == l);
         match (depth(l), self.ends.carrier.and_then(|carrier| depth(Some(carrier)))) {
@@ -380,7 +482,6 @@ mod tests {
     use super::*;
     use crate::plan::Target;
     use crate::{Options, PlacedKernel};
-    use purlin_analysis::placement::Scope;
 
     const TILES: &str = "kernel tiles\n\nparam n: i32\narg x: f64[16*n] in\narg y: f64[16] inout\n\
         temp tile: f64[16] local\ntemp acc: f64[16] private\n\
@@ -397,7 +498,7 @@ mod tests {
         let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
         let syncs = &placed.placement.barriers;
         assert_eq!(first_race(&kernel, syncs, &names, &body), None);
-        let mut outline = Outline::of(&kernel, syncs, &names, &body);
+        let mut outline = Outline::of(&kernel, syncs, &Completions::default(), &names, &body);
         assert!(outline.fences[k].take().is_some());
         let found = outline.first_race().cloned();
         settle(&mut body, &mut outline.fences.into_iter());
@@ -424,6 +525,58 @@ mod tests {
             }
         }
         assert_eq!(first_race(&kernel, syncs, &names, &body), syncs.first());
+    }
+
+    const COPIES: &str = "kernel k\n\narg u: f64[3, 64] in\narg y: f64[3, 64] out\n\
+        temp t: f64[64] local\n\ncallee copy\n  arg a: f64[1] in\n  arg b: f64[1] out\n\n  s: b[0] = a[0]\n  \
+        code cuda completes(\"wait;\") (\"copy({&a[0]}, {&b[0]});\")\n\n\
+        for k in 0..3\n  for l in 0..64 {l.0}\n    call copy\n      c: t[l] = u[k, l]\n  \
+        for j in 0..64 {l.0}\n    r: y[k, j] = t[63 - j]\n";
+
+    /// Each barrier of the copies by itself without its completion, and the first race then.
+    #[test]
+    fn every_completion_is_needed() {
+        let kernel = purlin_ir::text::parse(COPIES).unwrap();
+        let placed = PlacedKernel::new(&kernel).unwrap();
+        let body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+        let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+        let completions = Completions::new(&kernel, Target::Cuda).unwrap();
+        let syncs = &placed.placement.barriers;
+        let outline = Outline::of(&kernel, syncs, &completions, &names, &body);
+        assert!(outline.is_sound());
+        let completed: Vec<bool> =
+            outline.fences.iter().flatten().map(|f| !f.completions.is_empty()).collect();
+        assert_eq!(completed, [true, false], "behind the copies, and nothing behind the reads");
+        let mut outline = outline;
+        outline.fences[0].as_mut().unwrap().completions.clear();
+        let race = outline.first_race().unwrap();
+        let name = |insn| kernel.insns[insn].name.as_str();
+        assert_eq!((name(race.source), name(race.sink)), ("c", "r"));
+        assert_eq!(outline.first_outstanding().map(|c| &**c), Some("wait;"));
+    }
+
+    /// A completion behind the barrier is not seen by the others.
+    #[test]
+    fn a_completion_comes_before_the_barrier() {
+        let kernel = purlin_ir::text::parse(COPIES).unwrap();
+        let placed = PlacedKernel::new(&kernel).unwrap();
+        let mut body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+        let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+        let inside = body.iter_mut().find_map(|s| s.body_mut().filter(|b| b.iter().any(Stmt::has_barrier)));
+        let inside = inside.unwrap();
+        let at = inside.iter().position(Stmt::has_barrier).unwrap();
+        let fence = match &inside[at] {
+            Stmt::Barrier(fence) => Some(fence.clone()),
+            _ => None,
+        };
+        let fence = fence.unwrap();
+        let alone = Fence { scope: Scope::WorkItem, local: false, global: false, ..fence.clone() };
+        inside[at] = Stmt::Barrier(Fence { completions: BTreeSet::new(), ..fence });
+        inside.insert(at + 1, Stmt::Barrier(alone));
+        assert_eq!(
+            first_race(&kernel, &placed.placement.barriers, &names, &body).map(|s| s.sink),
+            kernel.insn("r")
+        );
     }
 
     /// What does not concern a sync is left out, also loops and conditions that hold nothing else.

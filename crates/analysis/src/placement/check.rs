@@ -3,6 +3,7 @@
 use crate::Analysis;
 use crate::answers::Answers;
 use crate::deps::{AccessSite, Dependence, DependenceKind, Kinds, bounds_of};
+use crate::placement::asynchronous::Later;
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::slices::{SUB_GROUP, lane_axis, sliced_axes};
@@ -16,6 +17,8 @@ use purlin_isl as isl;
 /// Which work-items of a group wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
+    /// None: a work-item waits for calls that it made itself and that complete later.
+    WorkItem,
     /// Those of a sub-group: neighbours along `l.0` in blocks of [`SUB_GROUP`], at one index of the
     /// other axes.
     SubGroup,
@@ -66,11 +69,13 @@ pub(crate) fn place(analysis: &Analysis) -> Result<Placement, PlacementError> {
     let sliced: Vec<_> = kernel.vars.ids().map(|v| sliced_axes(poly, v, &sites[v.index()])).collect();
     let lanes = lanes_of(poly, &axes, sites)?;
     let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced, lanes };
-    if !axes.axes.is_empty() || vector {
+    let later = Later::of(analysis)?;
+    if !axes.axes.is_empty() || vector || later.any() {
         let answers = &**analysis.answers();
         let carried = kernel.vars.ids().filter_map(|v| analysis.carried(v)).flatten().cloned();
         placement.barriers.extend(carried);
-        let mut checker = Checker { poly, answers, axes: &axes, barriers: &mut placement.barriers };
+        let mut checker =
+            Checker { poly, answers, axes: &axes, later: &later, barriers: &mut placement.barriers };
         // every work-item has its copy of what is private, and lanes of a vector run together
         let private = |v: VarId| kernel.vars[v].space == AddressSpace::Private;
         let kinds = |v| if private(v) && !vector { Kinds::Flows } else { Kinds::All };
@@ -130,6 +135,7 @@ struct Checker<'a, 'k> {
     poly: &'a Polyhedral<'k>,
     answers: &'a Answers,
     axes: &'a LaunchAxes,
+    later: &'a Later,
     barriers: &'a mut Vec<Barrier>,
 }
 
@@ -162,7 +168,11 @@ impl Checker<'_, '_> {
             let reason = if updates { RefusalReason::NotAtomic } else { RefusalReason::AcrossGroups };
             self.refuse_any(d, &groups, reason)?;
         }
-        let apart: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
+        let mut apart: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
+        if self.later.completes(d.source, d.var) {
+            // also a work-item waits for its own calls
+            apart = vec![Part::whole()];
+        }
         if apart.is_empty() {
             return Ok(());
         }
@@ -190,6 +200,12 @@ impl Checker<'_, '_> {
 
     /// The smallest scope in which both ends of every pair of one group run.
     fn scope(&self, d: &Dependence, groups: &[Axis], items: &[Axis]) -> Result<Scope, PlacementError> {
+        if self.later.completes(d.source, d.var) {
+            let differ: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
+            if differ.is_empty() || !self.answers.apart.answer(&self.apart(d, groups, differ))? {
+                return Ok(Scope::WorkItem);
+            }
+        }
         let between = |axis: &Axis| match (axis, self.difference(d, *axis)) {
             (Axis::Local(0), Difference::Where(..)) => self.between_sub_groups(d).part(),
             (_, difference) => difference.part(),

@@ -28,9 +28,14 @@
 //! Where all pairs that a barrier orders are in one sub-group, it says so ([`Scope`]): work-items of
 //! different sub-groups then need not wait for each other.
 //!
+//! What a call of [asynchronous](purlin_ir::calls::Callee::is_asynchronous) code touches is done only
+//! behind a completion by the work-item that made the call. The pairs that need one are among the
+//! barriers, those of a single work-item with the scope of it.
+//!
 //! Lanes of a vector run together: between them nothing may flow or clash, and no private value but
 //! an array element of its own leaves a lane.
 
+mod asynchronous;
 mod axes;
 mod carried;
 mod check;

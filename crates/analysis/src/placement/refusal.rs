@@ -60,6 +60,9 @@ pub enum PlacementError {
         /// The first instruction that writes it.
         insn: String,
     },
+    /// The kernel has statements that are no call of the callee they name.
+    #[error("{0}")]
+    Calls(purlin_ir::KernelError),
     /// isl failed.
     #[error("{0}")]
     Isl(#[from] isl::IslError),

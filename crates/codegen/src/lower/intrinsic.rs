@@ -68,6 +68,9 @@ impl<'k> Lower<'k> {
         }
         // Work-items run one after the other in C, and their private arrays are interleaved where
         // they live across barriers.
+        if self.target == Target::C && code.completes.is_some() {
+            return false;
+        }
         let in_order = self.target == Target::C && self.axes.work_items() > 1;
         if in_order && (callee.is_collective() || addresses_private(self.kernel, binding, code)) {
             return false;
@@ -115,6 +118,7 @@ impl<'k> Lower<'k> {
             written,
             origins: call.binding.insns.clone(),
             collective: callee.is_collective(),
+            asynchronous: code.completes.is_some(),
         }));
         Ok(Some(super::guarded(guard, block)))
     }

@@ -86,6 +86,7 @@ impl<'k> Lower<'k> {
             written: vec![name.clone()],
             origins: Vec::new(),
             collective: true,
+            asynchronous: false,
         };
         if let Some(prelude) = self.prelude.last_mut() {
             prelude.extend([Stmt::Declare(declared), Stmt::Intrinsic(shuffle)]);

@@ -148,10 +148,14 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn barrier(self, fence: Fence) -> &'static str {
-        match self.0 {
+    /// The barrier itself, which comes after the completions.
+    pub(crate) fn barrier(self, fence: &Fence) -> Option<&'static str> {
+        if fence.scope == Scope::WorkItem {
+            return None;
+        }
+        Some(match self.0 {
             Target::Cuda => match fence.scope {
-                Scope::SubGroup => "__syncwarp();",
+                Scope::WorkItem | Scope::SubGroup => "__syncwarp();",
                 Scope::Group => "__syncthreads();",
             },
             Target::OpenCl => match (fence.local, fence.global) {
@@ -161,7 +165,7 @@ impl Dialect {
             },
             // Only before `work_items`: loops over work-items end and begin there.
             Target::C => "// barrier",
-        }
+        })
     }
 
     pub(crate) fn hardware(self, group: bool, axis: u8) -> String {

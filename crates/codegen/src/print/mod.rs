@@ -232,7 +232,10 @@ impl Printer {
             }
             Stmt::For(f) => self.for_loop(f),
             Stmt::Iteration(_) => {}
-            Stmt::Barrier(fence) => self.line(self.dialect.barrier(*fence)),
+            Stmt::Barrier(fence) => {
+                fence.completions.iter().for_each(|statement| self.line(statement));
+                self.dialect.barrier(fence).into_iter().for_each(|barrier| self.line(barrier));
+            }
         }
     }
 

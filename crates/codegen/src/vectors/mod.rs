@@ -51,7 +51,8 @@ pub(crate) fn vectorise(function: &mut Function, target: Target, names: Names) {
         return;
     }
     let symbols = symbols(function);
-    let mut pass = Pass { target, symbols, names, aligned: BTreeMap::new(), left: BTreeSet::new() };
+    let aligned: BTreeMap<_, _> = function.aligned.iter().cloned().collect();
+    let mut pass = Pass { target, symbols, names, aligned, left: BTreeSet::new() };
     pass.block(&mut function.body);
     let mut used = BTreeSet::new();
     names_in(&function.body, &mut used);

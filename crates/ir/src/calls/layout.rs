@@ -3,6 +3,7 @@
 
 use super::{Arg, Binding, Callee, Mismatch, Piece, Window};
 use crate::affine::Affine;
+use crate::expr::{Access, Expr};
 use crate::ids::VarId;
 use crate::kernel::{Kernel, Variable};
 use std::collections::BTreeSet;
@@ -16,17 +17,37 @@ pub(super) fn check(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Resu
         return Ok(());
     }
     check_aliases(kernel, callee, binding)?;
-    let pieces = callee.code.iter().flat_map(|code| &code.text);
-    let addressed: BTreeSet<VarId> = pieces
-        .filter_map(|piece| match piece {
-            Piece::Address(access) => Some(access.var),
+    check_memory(kernel, callee, binding)?;
+    super::asynchronous::check_memory(kernel, callee, binding)?;
+    for code in &callee.code {
+        let addressed = code.text.iter().filter_map(|piece| match piece {
+            Piece::Address(access) => Some(access),
             Piece::Element(_) | Piece::Text(_) => None,
-        })
-        .collect();
-    for var in addressed {
-        use crate::ids::Id;
+        });
+        for access in addressed {
+            use crate::ids::Id;
+            if let Some(Arg::Window(window)) = binding.args.get(access.var.index()) {
+                check_strides(kernel, callee, binding, (access.var, window))?;
+                if let Some(bytes) = code.aligned {
+                    check_alignment(kernel, callee, binding, access, bytes)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The code takes arguments to be in some memory.
+fn check_memory(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Result<(), Mismatch> {
+    use crate::ids::Id;
+    for (var, needed) in callee.code.iter().flat_map(|code| &code.memory) {
         if let Some(Arg::Window(window)) = binding.args.get(var.index()) {
-            check_strides(kernel, callee, binding, (var, window))?;
+            let array = &kernel.vars[window.var];
+            if array.space != *needed {
+                let what = format!("the memory of `{}`", callee.kernel.vars[*var].name);
+                let found = format!("{}, where `{}` is", array.space.name(), array.name);
+                return Err(Mismatch::new(what, found, needed.name()));
+            }
         }
     }
     Ok(())
@@ -82,6 +103,37 @@ fn check_strides(
         }
     }
     Ok(())
+}
+
+/// With `o` the index of an element and `S` the strides of its array, every term of `sum_k S[k] o[k]`
+/// is a multiple of the bytes. Arrays begin at multiples of 16 bytes.
+fn check_alignment(
+    kernel: &Kernel,
+    callee: &Callee,
+    binding: &Binding,
+    access: &Access,
+    bytes: u64,
+) -> Result<(), Mismatch> {
+    let Some(Expr::Load(element)) = binding.element(access) else { return Ok(()) };
+    let array = &kernel.vars[element.var];
+    let flat = strides(array).and_then(|strides| {
+        element.index.iter().zip(&strides).try_fold(Affine::constant(0), |sum, (index, stride)| {
+            Some(sum.plus(&index.as_affine()?.times(stride.as_constant()?)))
+        })
+    });
+    let elements = i64::try_from(bytes / array.ty.bytes()).unwrap_or(1).max(1);
+    let fits = |flat: &Affine| {
+        flat.constant_term() % elements == 0 && flat.terms().iter().all(|(_, factor)| factor % elements == 0)
+    };
+    if flat.as_ref().is_some_and(fits) {
+        return Ok(());
+    }
+    let what = format!("the address of `{}`", callee.kernel.show_access(access));
+    let found = match &flat {
+        Some(flat) => format!("element {} of `{}`", kernel.show_affine(flat), array.name),
+        None => format!("that of `{}`, which is not affine", kernel.show_access(&element)),
+    };
+    Err(Mismatch::new(what, found, format!("a multiple of {bytes} bytes")))
 }
 
 /// Elements between neighbours along each axis; `None` if that is a product of parameters.

@@ -29,6 +29,7 @@
 //! generated programs hold its code for their target where there is some, and its meaning where
 //! there is none.
 
+mod asynchronous;
 mod find;
 mod layout;
 mod solve;
@@ -38,6 +39,7 @@ mod tests;
 mod unify;
 mod window;
 
+pub use asynchronous::touched_later;
 pub(crate) use find::groups;
 pub use find::{Call, CallPlace};
 pub use unify::{Mismatch, unify};
@@ -48,7 +50,7 @@ use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Direction, Kernel, Node, VarKind, WriteOp};
 use crate::verify::KernelError;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A kernel that parts of a loop tree may be calls of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,6 +68,16 @@ pub struct TargetCode {
     pub target: String,
     /// Names of what a device must offer.
     pub needs: BTreeSet<String>,
+    /// The memory in which the code takes arguments to be.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub memory: BTreeMap<VarId, AddressSpace>,
+    /// Bytes of which every address in the code is a multiple.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aligned: Option<u64>,
+    /// If the call goes on by itself after the code has run: the statement of the target's language
+    /// behind which all calls that the work-item has made are done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completes: Option<String>,
     /// Statements of the target's language, with places for arguments.
     pub text: Vec<Piece>,
 }
@@ -217,6 +229,11 @@ impl Callee {
         self.kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Local(_)))
     }
 
+    /// Whether some target has code for it that goes on by itself after it has run.
+    pub fn is_asynchronous(&self) -> bool {
+        self.code.iter().any(|c| c.completes.is_some())
+    }
+
     /// Checks that the kernel may be a callee, and that its code mentions what it may.
     ///
     /// # Errors
@@ -264,6 +281,12 @@ impl Callee {
         };
         if let Some(v) = k.vars.values().find(|v| value(v)).filter(|_| self.is_collective()) {
             return Err(format!("`{}` may differ among the work-items; make it an array", v.name));
+        }
+        if let Some(bytes) = code.aligned.filter(|n| !n.is_power_of_two() || *n > 16) {
+            return Err(format!("it takes addresses at multiples of {bytes} bytes, needed 1, 2, 4, 8 or 16"));
+        }
+        if code.completes.is_some() {
+            asynchronous::check_code(self, code)?;
         }
         for piece in &code.text {
             let (access, address) = match piece {

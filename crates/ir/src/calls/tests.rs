@@ -300,3 +300,95 @@ a call
 4:1: what stands in the call of `axpy4` is not `axpy4`: the arguments `y` and `x`: found both in `v`, needed different arrays; inline the call first
 "#);
 }
+
+const COPY: &str = "callee copy
+  arg from: f64[2] in
+  arg to: f64[2] out
+
+  for l in 0..2
+    s: to[l] = from[l]
+  code cuda needs(sm_80) memory(from: global, to: local) aligned(16) completes(\"wait;\") (
+    \"copy({&to[0]}, {&from[0]});\"
+  )
+";
+
+#[test]
+fn code_that_completes_later_prints_as_it_was_read() {
+    let callees = parse_callees(COPY).unwrap_or_else(|e| panic!("{}", e.render(COPY)));
+    let kernel = Kernel { name: "k".into(), callees: callees.into_iter().collect(), ..Kernel::default() };
+    assert!(print(&kernel).ends_with(COPY), "{kernel}");
+    let json = serde_json::to_string(&kernel).unwrap_or_default();
+    assert_eq!(serde_json::from_str::<Kernel>(&json).ok(), Some(kernel));
+}
+
+#[test]
+fn code_that_completes_later_only_stores() {
+    let of = |statement: &str, code: &str| {
+        let text = format!(
+            "kernel k\ncallee copy\n  arg a: f64[1] in\n  arg b: f64[1] inout\n\n  {statement}\n  code cuda {code}\n"
+        );
+        parse(&text).map_or_else(|e| e.to_string(), |_| "a callee".into())
+    };
+    let later = "completes(\"wait;\")";
+    let results = [
+        of("s: b[0] = a[0]", &format!("{later} (\"copy({{&b[0]}}, {{a[0]}});\")")),
+        of("s: b[0] += a[0]", &format!("{later} (\"copy({{&b[0]}});\")")),
+        of("s: b[0] = a[0] + b[0]", &format!("{later} (\"copy({{&b[0]}});\")")),
+        of("s: b[0] = a[0]", &format!("{later} (\"{{b[0]}} = {{a[0]}};\")")),
+        of("for l in 0..32 {l.0}\n    s: b[0] = a[0]", &format!("{later} (\"copy({{&b[0]}});\")")),
+        of("s: b[0] = a[0]", "completes(\"\") (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "completes(wait) (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "aligned(12) (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "aligned(many) (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "memory(c: local) (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "memory(b: here) (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "memory(b: local, b: local) (\"copy({&b[0]});\")"),
+    ];
+    assert_snapshot!(results.join("\n"), @r#"
+a callee
+2:1: callee `copy`: the code for cuda: it completes later, and `s` updates, which reads; let it store
+2:1: callee `copy`: the code for cuda: it completes later, and `s` reads `b`, which it writes
+2:1: callee `copy`: the code for cuda: it completes later, and the value of `b` is not there yet; take its address
+2:1: callee `copy`: the code for cuda: it completes later, and several work-items make a call; let one make it
+2:1: callee `copy`: the code for cuda: it completes by nothing; say by which statement
+7:23: expected the statement behind which the call is done, in quotes, found `wait`
+2:1: callee `copy`: the code for cuda: it takes addresses at multiples of 12 bytes, needed 1, 2, 4, 8 or 16
+7:21: expected a number of bytes, found `many`
+7:20: `c` is no argument of the callee
+7:23: `here` is no address space; there are `global`, `constant`, `literal`, `local`, `subgroup`, `private`
+7:30: the memory of `b` stands there twice
+"#);
+}
+
+#[test]
+fn code_says_where_its_arguments_are() {
+    let of = |declared: &str, statement: &str| {
+        let text = format!(
+            "kernel k\narg u: f64[64] inout\narg map: i32[8] in\n{declared}{COPY}for i in 0..8\n  call copy\n    \
+             for j in 0..2\n      put: {statement}\n"
+        );
+        parse(&text).map_or_else(|e| e.to_string(), |_| "a call".into())
+    };
+    let results = [
+        of("temp t: f64[16] local\n", "t[2*i + j] = u[2*i + j]"),
+        of("temp t: f64[16] local\n", "t[2*i + j] = u[2*i + j + 1]"),
+        of("temp t: f64[17] local\n", "t[i + j] = u[2*i + j]"),
+        of("temp t: f64[8, 3] local\n", "t[i, j] = u[2*i + j]"),
+        of("temp t: f64[8, 4] local\n", "t[i, j] = u[2*i + j]"),
+        of("temp t: f64[16] local\n", "t[2*i + j] = u[2*map[i] + j]"),
+        of("temp t: f64[16] private\n", "t[2*i + j] = u[2*i + j]"),
+        of("temp t: f64[16] global\n", "t[2*i + j] = u[2*i + j]"),
+        of("temp t: f64[16] local\n", "u[2*i + j] = t[2*i + j]"),
+    ];
+    assert_snapshot!(results.join("\n"), @r#"
+a call
+2:1: what stands in the call of `copy` is not `copy`: the address of `from[0]`: found element 2*i + 1 of `u`, needed a multiple of 16 bytes; inline the call first
+4:1: what stands in the call of `copy` is not `copy`: the address of `to[0]`: found element i of `t`, needed a multiple of 16 bytes; inline the call first
+4:1: what stands in the call of `copy` is not `copy`: the address of `to[0]`: found element 3*i of `t`, needed a multiple of 16 bytes; inline the call first
+a call
+17:7: what stands in the call of `copy` is not `copy`: `put` as `s`: found `u[2*map[i] + j]`, needed a window `from[l]`; inline the call first
+4:1: what stands in the call of `copy` is not `copy`: the memory of `to`: found private, where `t` is, needed local; inline the call first
+4:1: what stands in the call of `copy` is not `copy`: the memory of `to`: found global, where `t` is, needed local; inline the call first
+4:1: what stands in the call of `copy` is not `copy`: the memory of `from`: found local, where `t` is, needed global; inline the call first
+"#);
+}

@@ -12,9 +12,9 @@ use super::print::{Body, declaration};
 use super::show::{Names, write_label, write_quoted};
 use crate::calls::{Callee, Piece, TargetCode};
 use crate::expr::Access;
-use crate::ids::CalleeId;
-use crate::kernel::{AxisTag, Kernel};
-use std::collections::BTreeSet;
+use crate::ids::{CalleeId, VarId};
+use crate::kernel::{AddressSpace, AxisTag, Kernel};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 type Result<T> = std::result::Result<T, Fail>;
@@ -45,6 +45,22 @@ fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) 
             f.write_str(if k > 0 { ", " } else { "" })?;
             write_label(f, need)?;
         }
+        f.write_str(")")?;
+    }
+    if !code.memory.is_empty() {
+        f.write_str(" memory(")?;
+        for (k, (var, space)) in code.memory.iter().enumerate() {
+            let name = &names.kernel.vars[*var].name;
+            write!(f, "{}{name}: {}", if k > 0 { ", " } else { "" }, space.name())?;
+        }
+        f.write_str(")")?;
+    }
+    if let Some(bytes) = code.aligned {
+        write!(f, " aligned({bytes})")?;
+    }
+    if let Some(completion) = &code.completes {
+        f.write_str(" completes(")?;
+        write_quoted(f, completion)?;
         f.write_str(")")?;
     }
     let mut text = String::new();
@@ -133,7 +149,8 @@ fn is_code(line: &Line<'_>) -> bool {
     kind(0) == Some(&Kind::Name("code")) && kind(1) != Some(&Kind::Symbol(":"))
 }
 
-/// Reads `code target needs(features) ("line" "line" ...)` from its first word.
+/// Reads `code target needs(features) memory(a: global) aligned(16) completes("statement")
+/// ("line" ...)` from its first word.
 fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     c.advance();
     let (target, _) = label(c, "the name of a target")?;
@@ -147,6 +164,9 @@ fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
             }
         }
     }
+    let memory = if c.take_word("memory") { memory_of_arguments(c, kernel)? } else { BTreeMap::new() };
+    let aligned = if c.take_word("aligned") { Some(bytes(c)?) } else { None };
+    let completes = if c.take_word("completes") { Some(completion(c)?) } else { None };
     c.expect_symbol("(", "and the code as strings, one a line")?;
     let mut text = Vec::new();
     while !c.take_symbol(")") {
@@ -164,7 +184,56 @@ fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     if text.is_empty() {
         return Err(fail(c.last_span(), "the code is empty"));
     }
-    Ok(TargetCode { target, needs, text })
+    Ok(TargetCode { target, needs, memory, aligned, completes, text })
+}
+
+/// Reads `(argument: address space, ...)`.
+fn memory_of_arguments(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<BTreeMap<VarId, AddressSpace>> {
+    c.expect_symbol("(", "and the memory of arguments")?;
+    let mut memory = BTreeMap::new();
+    while !c.take_symbol(")") {
+        let (name, span) = c.expect_word("the name of an argument")?;
+        let var =
+            kernel.var(name).ok_or_else(|| fail(span, format!("`{name}` is no argument of the callee")))?;
+        c.expect_symbol(":", "and an address space")?;
+        let (word, at) = c.expect_word("an address space")?;
+        let space = AddressSpace::ALL.into_iter().find(|s| s.name() == word);
+        let space = space.ok_or_else(|| {
+            let known = AddressSpace::ALL.map(AddressSpace::name).join("`, `");
+            fail_help(at, format!("`{word}` is no address space"), format!("there are `{known}`"))
+        })?;
+        if memory.insert(var, space).is_some() {
+            return Err(fail(span, format!("the memory of `{name}` stands there twice")));
+        }
+        if !c.is_symbol(")") {
+            c.expect_symbol(",", "or `)`")?;
+        }
+    }
+    Ok(memory)
+}
+
+/// Reads `(bytes)`.
+fn bytes(c: &mut Cursor<'_, '_>) -> Result<u64> {
+    c.expect_symbol("(", "and the bytes of which addresses are multiples")?;
+    let found = match c.peek() {
+        Some(Kind::Int(bytes)) => bytes.parse().ok(),
+        _ => None,
+    };
+    let found = found.ok_or_else(|| c.expected("a number of bytes"))?;
+    c.advance();
+    c.expect_symbol(")", "behind the bytes")?;
+    Ok(found)
+}
+
+/// Reads `("statement")`.
+fn completion(c: &mut Cursor<'_, '_>) -> Result<String> {
+    c.expect_symbol("(", "and a statement in quotes")?;
+    let Some(Kind::Text(statement)) = c.peek() else {
+        return Err(c.expected("the statement behind which the call is done, in quotes"));
+    };
+    c.advance();
+    c.expect_symbol(")", "behind the statement")?;
+    Ok(statement.clone())
 }
 
 /// Splits a line at its places for arguments: `{y[0]}`, `{&y[0]}`; `{{` and `}}` are braces.

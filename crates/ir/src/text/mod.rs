@@ -41,7 +41,7 @@
 //! | upper bound (excluded) | the same with `min(...)` |
 //! | set | comparisons of affine expressions (`mod` and `floor_div` by constants included) under `and` and `or` |
 //! | instruction | `name: lhs = rhs` or `lhs += rhs`, `*=`, `min=`, `max=`; then `if predicate`; then `{tags}` |
-//! | callee | `callee name`, then indented a kernel's declarations and body, and `code target needs(feature) ("line" ...)` with places `{y[0]}`, `{&y[0]}` for arguments |
+//! | callee | `callee name`, then indented a kernel's declarations and body, and `code target needs(feature) memory(y: local) aligned(16) completes("statement") ("line" ...)` with places `{y[0]}`, `{&y[0]}` for arguments |
 //! | call | `call name` around statements that are the callee's; the arguments are printed as a remark |
 //! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |
 //! | conditional, cast | `select(condition, a, b)`, `f64(i)` |

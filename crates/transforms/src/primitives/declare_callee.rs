@@ -29,7 +29,8 @@ use std::fmt;
 ///
 /// # Precondition
 /// Nothing calls it yet, so the program stays as it is: `{ s : callee(s) = declared }` is empty.
-/// The callee is well formed by itself.
+/// The callee is well formed by itself. Code that goes on by itself, until its work-item runs the
+/// statement of `completes`, only stores, and takes the address of what it writes.
 ///
 /// # Errors
 /// Text that is not one callee, with the first error and its place; a name that is taken; a kernel
@@ -99,11 +100,19 @@ impl Primitive for DeclareCallee {
 }
 
 /// Callees that many statements are calls of, with and without code for targets.
-const CALLEES: [&str; 3] = [
+const CALLEES: [&str; 4] = [
     "callee store\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c = a\n  code c (\"{c} = {a};\")\n  \
      code opencl (\"{{\" \"    double stored = {a};\" \"    {c} = stored;\" \"}}\")\n",
     "callee add\n  arg a: f64 in\n  arg c: f64 inout\n\n  s: c += a\n  code c (\"{c} = {c} + {a};\")\n  \
      code opencl (\"{c} += {a};\")\n",
     "callee fill\n  param n: i64\n  arg x: f64[n] in\n  arg y: f64[n] inout\n\n  for i in 0..n\n    \
      s: y[i] = 0.5*x[i]\n",
+    // goes on by itself in CUDA, and is treated so in OpenCL
+    "callee later\n  arg a: f64[1] in\n  arg c: f64[1] out\n\n  s: c[0] = a[0]\n  \
+     code opencl memory(a: global, c: local) completes(\"/* copies are done */\") (\
+     \"*{&c[0]} = *{&a[0]};\")\n  \
+     code cuda needs(sm_80) memory(a: global, c: local) \
+     completes(\"asm volatile(\\\"cp.async.wait_all;\\\" ::: \\\"memory\\\");\") (\
+     \"asm volatile(\\\"cp.async.ca.shared.global [%0], [%1], 8;\\\" :: \
+     \\\"r\\\"((unsigned)__cvta_generic_to_shared({&c[0]})), \\\"l\\\"({&a[0]}) : \\\"memory\\\");\")\n",
 ];

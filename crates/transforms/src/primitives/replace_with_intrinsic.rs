@@ -34,8 +34,10 @@ use std::fmt;
 /// f`, found by unification, with which the callee has exactly the instances and accesses of the
 /// statements: loops are equal up to shifts, operations up to commutativity, and for every access
 /// `A[f(l)]` of the callee the statements access `B[o + M f(l)]`. If it has code: what it writes is
-/// one argument only, and a window whose address the code takes lies in memory as the argument is
-/// declared. Instances keep their order, so that no dependence changes; code may round differently
+/// one argument only; a window whose address the code takes lies in memory as the argument is
+/// declared; arguments are in the memory and at the multiples of bytes that the code asks for. If
+/// the code goes on by itself, what it writes is in local or global memory, and a completion must
+/// stand on every dependence from it, which code generation sees to. Instances keep their order, so that no dependence changes; code may round differently
 /// within one instance and within a reduction. From then on every step must keep the call one.
 ///
 /// # Errors

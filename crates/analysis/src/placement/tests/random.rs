@@ -261,6 +261,7 @@ fn accepted_placements_have_no_race() {
             Err(
                 error @ (PlacementError::Storage(_)
                 | PlacementError::NotByLane { .. }
+                | PlacementError::Calls(_)
                 | PlacementError::Isl(_)),
             ) => {
                 return Err(TestCaseError::fail(error.to_string()));
