@@ -25,7 +25,7 @@ use purlin_analysis::Analysis;
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
 use purlin_ir::{
-    Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel, Node,
+    Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel, Node,
     VarId, Variable,
 };
 use purlin_isl as isl;
@@ -51,8 +51,12 @@ use std::fmt;
 /// With the tile in local memory an iteration needs one barrier instead of two: what is fetched and
 /// what is used lie in different buffers.
 ///
+/// With one buffer, what is fetched for the next iteration follows the last statement of this one that
+/// uses it, and runs beside the statements behind.
+///
 /// # Precondition
-/// The loop is a range, perhaps under conditions that do not mention it, on no axis; every write of
+/// The loop is on no axis, begins at one value, `lo <= t`, and ends before some others,
+/// `c*t < min(...)`, perhaps under conditions that do not mention it; every write of
 /// `vars` stands in it, in statements that write nothing else. With `F` the instances of these,
 /// `R` the others of the loop, `o` the loops around,
 /// `n` the number of buffers: (1) no value of `vars` leaves an iteration,
@@ -61,11 +65,13 @@ use std::fmt;
 /// is empty for every flow, anti and output dependence `D` from `R` to `F`, with `a =
 /// 0` through `vars` (an iteration fills them before it uses them) and `a = n - 1` through other
 /// variables. A buffer is written again `n` iterations later, which then run at `t + 1`, behind the
-/// last use. If loops are on axes, the placement must hold.
+/// last use. With one buffer `a` is 0 for the statements of `R` in front of what is fetched, among
+/// which are all that use `vars`, and 1 for those behind. If loops are on axes, the placement must
+/// hold.
 ///
 /// # Errors
 /// An unknown loop or variable, a loop on an axis or without bounds, a number of buffers that is
-/// not 2 to 16; variables that are no temporaries, share their storage, are used outside the loop,
+/// not 1 to 16; variables that are no temporaries, share their storage, are used outside the loop,
 /// or are filled by statements that do more; (1) or (2) broken, with two instances.
 ///
 /// # Elsewhere
@@ -103,14 +109,15 @@ impl PipelineLoop {
 
     /// Iterations between filling a buffer and using it.
     fn ahead(&self) -> i64 {
-        self.buffers - 1
+        (self.buffers - 1).max(1)
     }
 }
 
 impl fmt::Display for PipelineLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let vars: Vec<_> = self.vars.iter().map(|v| format!("`{v}`")).collect();
-        write!(f, "pipeline `{}` with {} buffers for {}", self.iname, self.buffers, vars.join(", "))
+        let plural = if self.buffers == 1 { "" } else { "s" };
+        write!(f, "pipeline `{}` with {} buffer{plural} for {}", self.iname, self.buffers, vars.join(", "))
     }
 }
 
@@ -120,7 +127,7 @@ const OFF_AXIS: Obligation = Obligation::new("pipeline_loop.off_axis", "the loop
 /// It has a first iteration, and one behind another.
 const RANGE: Obligation = Obligation::new(
     "pipeline_loop.range",
-    "the loop is a range `lo..hi`, perhaps under conditions that do not mention it",
+    "the loop is a range `lo..hi` or `lo..min(...)`, perhaps under conditions that do not mention it",
 );
 
 /// What fills the temporaries can run ahead by itself.
@@ -149,13 +156,56 @@ const AHEAD: Obligation = Obligation::new(
 /// The loop and what of it runs ahead.
 pub struct Stages {
     iname: InameId,
-    range: GuardedRange,
+    range: Values,
     /// Loops around it.
     around: Vec<InameId>,
     buffered: Vec<Buffered>,
-    /// Statements that fill the temporaries, and the others.
+    /// Statements that fill the temporaries, and the others: those that stay in front of them, and
+    /// those behind.
     fetch: Vec<Node>,
-    rest: Vec<Node>,
+    front: Vec<Node>,
+    behind: Vec<Node>,
+}
+
+/// The values of a loop: those from `lo` on for which every `factor*t < end`.
+struct Values {
+    lo: Affine,
+    ends: Vec<(i64, Affine)>,
+    /// The same as a range with one end, if it is one.
+    plain: Option<GuardedRange>,
+}
+
+impl Values {
+    fn of(domain: &Domain, iname: InameId) -> Option<Self> {
+        let plain = domain.as_guarded_range(iname);
+        let (mut lo, mut ends) = (None, Vec::new());
+        for c in domain.as_conjunction()?.iter().filter(|c| c.expr().mentions(iname)) {
+            let Constraint::NonNegative(e) = c else { return None };
+            let factor = e.coefficient(&Atom::Iname(iname));
+            let rest = e.minus(&Affine::iname(iname).times(factor));
+            if rest.mentions(iname) {
+                return None;
+            }
+            match factor {
+                1 if lo.is_none() => lo = Some(rest.times(-1)),
+                ..=-1 => ends.push((-factor, rest.plus_constant(1))),
+                _ => return None,
+            }
+        }
+        (!ends.is_empty()).then_some(Self { lo: lo?, ends, plain })
+    }
+
+    /// The first `count` values, all of them if there are fewer, of `iname`, whose domain is that of the
+    /// loop.
+    fn first(&self, iname: InameId, domain: &Domain, count: i64) -> Domain {
+        match &self.plain {
+            Some(range) => end_of_range(iname, range, count, LoopEnd::First),
+            None => {
+                let before = Constraint::lt(&Affine::iname(iname), &self.lo.plus_constant(count));
+                domain.intersect(&Domain::conjunction([before]))
+            }
+        }
+    }
 }
 
 /// A temporary that gets an axis of buffers.
@@ -195,51 +245,45 @@ impl Primitive for PipelineLoop {
         let kernel = analysis.kernel();
         let stages = self.stages(kernel)?;
         self.check_values(kernel, &stages)?;
-        check_ahead(analysis, &stages, self.ahead())?;
+        check_ahead(analysis, &stages, self)?;
         Ok(stages)
     }
 
     fn edit(&self, kernel: &mut Kernel, stages: &Stages) -> Loop {
-        let (t, lo, hi) = (stages.iname, &stages.range.lo, &stages.range.hi);
-        let counted = Expr::from_affine(&Affine::iname(t).minus(lo));
-        let buffer = Expr::binary(BinaryOp::Mod, counted, Expr::Int(self.buffers));
-        for Buffered { var, stride } in &stages.buffered {
-            rewrite_accesses(kernel, *var, &mut |mut index| {
-                index.insert(0, buffer.clone());
-                index
-            });
-            let variable = &mut kernel.vars[*var];
-            variable.shape.insert(0, Affine::constant(self.buffers));
-            if let (Some(strides), Some(stride)) = (&mut variable.layout.strides, stride) {
-                strides.insert(0, stride.clone());
-            }
-            variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(1));
+        let t = stages.iname;
+        let domain = kernel.inames[t].domain.clone();
+        if self.buffers > 1 {
+            self.add_buffers(kernel, stages);
         }
         let (first, prologue) = copy_nest(kernel, t, &stages.fetch, "first");
-        kernel.inames[first].domain = end_of_range(first, &stages.range, self.ahead(), LoopEnd::First);
+        let own = domain.substitute(&|atom| (*atom == Atom::Iname(t)).then(|| Affine::iname(first)));
+        kernel.inames[first].domain = stages.range.first(first, &own, self.ahead());
         let ahead = Affine::iname(t).plus_constant(self.ahead());
         substitute_in_nodes(kernel, &stages.fetch, t, &ahead);
-        let guard = Constraint::lt(&ahead, hi);
-        for node in &stages.fetch {
-            constrain(kernel, node, &guard, (&ahead, hi));
+        for (factor, end) in &stages.range.ends {
+            let ahead = ahead.times(*factor);
+            let guard = Constraint::lt(&ahead, end);
+            for node in &stages.fetch {
+                constrain(kernel, node, &guard, (&ahead, end));
+            }
         }
-        let body: Vec<_> = stages.fetch.iter().chain(&stages.rest).cloned().collect();
+        let body: Vec<_> = [&stages.front, &stages.fetch, &stages.behind].into_iter().flatten().cloned().collect();
         replace_loop(&mut kernel.body, t, &mut |_| vec![prologue.clone(), Node::Loop(t, body.clone())]);
         Loop::named(&kernel.inames[first].name)
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let (iname, var) = p.of(&draw::filled(kernel))?;
-        Some(Self::new(iname, [var]).with_buffers(p.between(2, 3)))
+        Some(Self::new(iname, [var]).with_buffers(p.between(1, 3)))
     }
 }
 
 impl PipelineLoop {
     fn stages(&self, kernel: &Kernel) -> Result<Stages, Refusal> {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
-        if !(2..=16).contains(&self.buffers) {
+        if !(1..=16).contains(&self.buffers) {
             let found = format!("{} buffers are asked for", self.buffers);
-            return Err(Refusal::argument("buffers", found, "2 to 16"));
+            return Err(Refusal::argument("buffers", found, "1 to 16"));
         }
         let data = &kernel.inames[iname];
         let off_axis = match data.tag {
@@ -252,9 +296,9 @@ impl PipelineLoop {
                 self.iname, data.tag
             )
         })?;
-        let range = data.domain.as_guarded_range(iname).ok_or_else(|| {
+        let range = Values::of(&data.domain, iname).ok_or_else(|| {
             RANGE.unfit(format!(
-                "`{}` is no plain range `lo..hi`; split the loop so that it is one",
+                "`{}` is no range `lo..hi` or `lo..min(...)`; split the loop so that it is one",
                 kernel.show_domain(iname, &data.domain)
             ))
         })?;
@@ -281,7 +325,30 @@ impl PipelineLoop {
         }
         let path = kernel.schedule().into_iter().find(|(_, l)| l.contains(&iname)).map(|(_, l)| l);
         let around = path.unwrap_or_default().into_iter().take_while(|l| *l != iname).collect();
-        Ok(Stages { iname, range, around, buffered, fetch, rest })
+        // with one buffer the next values come behind the last use of these
+        let uses = |node: &Node| buffered.iter().any(|b| mentions(kernel, node, b.var));
+        let used = if self.buffers == 1 { rest.iter().rposition(uses) } else { None };
+        let mut front = rest;
+        let behind = front.split_off(used.map_or(0, |last| last + 1));
+        Ok(Stages { iname, range, around, buffered, fetch, front, behind })
+    }
+
+    /// An axis of buffers in front of the others.
+    fn add_buffers(&self, kernel: &mut Kernel, stages: &Stages) {
+        let counted = Expr::from_affine(&Affine::iname(stages.iname).minus(&stages.range.lo));
+        let buffer = Expr::binary(BinaryOp::Mod, counted, Expr::Int(self.buffers));
+        for Buffered { var, stride } in &stages.buffered {
+            rewrite_accesses(kernel, *var, &mut |mut index| {
+                index.insert(0, buffer.clone());
+                index
+            });
+            let variable = &mut kernel.vars[*var];
+            variable.shape.insert(0, Affine::constant(self.buffers));
+            if let (Some(strides), Some(stride)) = (&mut variable.layout.strides, stride) {
+                strides.insert(0, stride.clone());
+            }
+            variable.layout.vector_axis = variable.layout.vector_axis.map(|a| a.saturating_add(1));
+        }
     }
 
     fn buffered(&self, kernel: &Kernel) -> Result<Vec<Buffered>, Refusal> {
@@ -339,10 +406,27 @@ fn buffer_stride(variable: &Variable) -> Result<Option<Affine>, Refusal> {
     Ok(room.map(Affine::constant))
 }
 
+/// Whether a statement reads or writes a variable, or bounds of loops in it mention it.
+fn mentions(kernel: &Kernel, node: &Node, var: VarId) -> bool {
+    match node {
+        Node::Insn(insn) => {
+            let insn = &kernel.insns[*insn];
+            insn.lhs.var == var || insn.reads().iter().any(|a| a.var == var)
+        }
+        Node::Loop(l, body) => {
+            let mut bound = false;
+            kernel.inames[*l].domain.for_each_symbol(&mut |atom| bound |= *atom == Atom::Var(var));
+            bound || body.iter().any(|node| mentions(kernel, node, var))
+        }
+    }
+}
+
 /// (2): `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty, with
-/// `a` zero through what has buffers, else `ahead`.
-fn check_ahead(analysis: &Analysis, stages: &Stages, ahead: i64) -> Result<(), Refusal> {
-    let (fetch, rest) = (insns_of(&stages.fetch), insns_of(&stages.rest));
+/// `a` zero through what has buffers and from what stays in front, else `ahead`.
+fn check_ahead(analysis: &Analysis, stages: &Stages, args: &PipelineLoop) -> Result<(), Refusal> {
+    let fetch = insns_of(&stages.fetch);
+    let front = insns_of(&stages.front);
+    let rest: Vec<_> = front.iter().copied().chain(insns_of(&stages.behind)).collect();
     analysis.with_entries(|analysis, entries| {
         let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
         // what reads the bounds of a loop goes with the loop
@@ -355,9 +439,9 @@ fn check_ahead(analysis: &Analysis, stages: &Stages, ahead: i64) -> Result<(), R
         for d in analysis.dependences()?.into_iter().filter(concerned) {
             let whole = d.relation()?;
             let mut late = equal_values(poly, &stages.around);
-            // other iterations have other buffers
-            let buffered = stages.buffered.iter().any(|b| b.var == d.var);
-            let reach = if buffered { 0 } else { ahead };
+            // other iterations have other buffers, or come behind the last use
+            let buffered = args.buffers > 1 && stages.buffered.iter().any(|b| b.var == d.var);
+            let reach = if buffered || among(&front, d.source) { 0 } else { args.ahead() };
             let distance = isl::Affine::constant(reach).add_scaled(-1, &step(poly, stages.iname));
             late.push(isl::Constraint::non_negative(distance));
             let late = whole.intersect(&isl::Map::from_constraints(&whole.space()?, &late)?)?;
