@@ -148,24 +148,21 @@ impl Dialect {
         }
     }
 
-    /// The barrier itself, which comes after the completions.
-    pub(crate) fn barrier(self, fence: &Fence) -> Option<&'static str> {
-        if fence.scope == Scope::WorkItem {
-            return None;
-        }
-        Some(match self.0 {
-            Target::Cuda => match fence.scope {
-                Scope::WorkItem | Scope::SubGroup => "__syncwarp();",
-                Scope::Group => "__syncthreads();",
-            },
-            Target::OpenCl => match (fence.local, fence.global) {
+    /// The completions that a barrier waits for, and the barrier itself.
+    pub(crate) fn barrier(self, fence: &Fence) -> impl Iterator<Item = &str> {
+        let barrier = match (self.0, fence.scope) {
+            (_, Scope::WorkItem) => None,
+            (Target::Cuda, Scope::SubGroup) => Some("__syncwarp();"),
+            (Target::Cuda, Scope::Group) => Some("__syncthreads();"),
+            (Target::OpenCl, Scope::SubGroup | Scope::Group) => Some(match (fence.local, fence.global) {
                 (true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
                 (false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",
                 (_, false) => "barrier(CLK_LOCAL_MEM_FENCE);",
-            },
+            }),
             // Only before `work_items`: loops over work-items end and begin there.
-            Target::C => "// barrier",
-        })
+            (Target::C, Scope::SubGroup | Scope::Group) => Some("// barrier"),
+        };
+        fence.completions.iter().map(|statement| &**statement).chain(barrier)
     }
 
     pub(crate) fn hardware(self, group: bool, axis: u8) -> String {

@@ -232,10 +232,7 @@ impl Printer {
             }
             Stmt::For(f) => self.for_loop(f),
             Stmt::Iteration(_) => {}
-            Stmt::Barrier(fence) => {
-                fence.completions.iter().for_each(|statement| self.line(statement));
-                self.dialect.barrier(fence).into_iter().for_each(|barrier| self.line(barrier));
-            }
+            Stmt::Barrier(fence) => self.dialect.barrier(fence).for_each(|statement| self.line(statement)),
         }
     }
 

@@ -25,8 +25,8 @@ use purlin_analysis::Analysis;
 use purlin_analysis::deps::{Dependence, DependenceKind};
 use purlin_analysis::polyhedral::{equal_values, step};
 use purlin_ir::{
-    Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel, Node,
-    VarId, Variable,
+    Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel,
+    Node, VarId, Variable,
 };
 use purlin_isl as isl;
 use schemars::JsonSchema;
@@ -267,7 +267,8 @@ impl Primitive for PipelineLoop {
                 constrain(kernel, node, &guard, (&ahead, end));
             }
         }
-        let body: Vec<_> = [&stages.front, &stages.fetch, &stages.behind].into_iter().flatten().cloned().collect();
+        let body: Vec<_> =
+            [&stages.front, &stages.fetch, &stages.behind].into_iter().flatten().cloned().collect();
         replace_loop(&mut kernel.body, t, &mut |_| vec![prologue.clone(), Node::Loop(t, body.clone())]);
         Loop::named(&kernel.inames[first].name)
     }
