@@ -8,12 +8,18 @@ use crate::axes::Axes;
 use crate::declare::{Private, starts_defined};
 use crate::env::Env;
 use crate::spread::{Spread, spread};
+use crate::vectors::host::is_width;
 use purlin_ir::ScalarType;
 use std::collections::BTreeMap;
 
 /// Maximum bytes of a group's expanded private variables on the stack for which a body without
 /// barriers is spread.
 const STACK_LIMIT: u64 = 256 * 1024;
+
+/// The same where the work-items are a vector: arrays beyond the stack are objects of the thread.
+/// 3-D P3 elasticity matrices, 230 KB a vector of 8 cells, take 37 ms spread and 130 ms a cell at a
+/// time, P4, 706 KB, 182 ms and 640 ms (4,374 cells, one thread, GCC 12, Zen 4, 2026-11-24).
+const VECTOR_LIMIT: u64 = 8 << 20;
 
 /// Puts the statements between barriers into loops over the work-items.
 pub(crate) fn work_item_loops(
@@ -33,8 +39,8 @@ pub(crate) fn work_item_loops(
     code
 }
 
-/// The body with its loops over the work-items moved inwards, where atomic updates call for it and
-/// what then lives across is small enough.
+/// The body with its loops over the work-items moved inwards, where atomic updates or vectors call
+/// for it and what then lives across is small enough.
 fn spread_items(body: &Block, env: &mut Env<'_>, axes: &Axes, privates: &mut Vec<Private>) -> Option<Block> {
     let [Some(local), None, None] = &axes.block else { return None };
     if local.extent == 1 {
@@ -48,7 +54,8 @@ fn spread_items(body: &Block, env: &mut Env<'_>, axes: &Axes, privates: &mut Vec
     expand(&mut code, env, axes, &mut after);
     let bytes = |p: &Private| p.len.unwrap_or(1).saturating_mul(p.ty.bytes());
     let expanded = before.iter().zip(&after).filter(|(b, a)| b.len != a.len);
-    if expanded.map(|(_, a)| bytes(a)).fold(0, u64::saturating_add) > STACK_LIMIT {
+    let limit = if is_width(local.extent) { VECTOR_LIMIT } else { STACK_LIMIT };
+    if expanded.map(|(_, a)| bytes(a)).fold(0, u64::saturating_add) > limit {
         return None;
     }
     *privates = after;

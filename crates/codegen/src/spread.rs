@@ -1,5 +1,5 @@
-//! Loops over the work-items moved inwards, for C, where an atomic update forbids lanes in the
-//! whole.
+//! Loops over the work-items moved inwards, for C: where these are a vector, or where an atomic
+//! update forbids lanes in the whole.
 //!
 //! Work-items between barriers are independent up to updates that commute, so that their statements
 //! may be regrouped: loops whose bounds are the same for all work-items stay outside, each run of
@@ -34,7 +34,8 @@ pub(crate) fn spread(
     end: &Name,
     privates: &[Private],
 ) -> Option<Spread> {
-    if !body.iter().any(has_atomic) || !(host::is_width(extent) || body.iter().any(has_long_loop)) {
+    let gains = host::is_width(extent) || body.iter().any(has_atomic) && body.iter().any(has_long_loop);
+    if !gains {
         return None;
     }
     let mut pass = Pass { item, end: Expr::int(extent), extent, privates: privates.to_vec() };
