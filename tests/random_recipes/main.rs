@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 16] = [
+const UNCOMMON: [&str; 17] = [
     "duplicate_iname",
     "embed_table",
     "expand_rule",
@@ -48,6 +48,7 @@ const UNCOMMON: [&str; 16] = [
     "factor_quadrature",
     "inline_call",
     "join_array_axes",
+    "mirror_triangle",
     "parallelise_scan",
     "precompute_rule",
     "replace_with_intrinsic",

@@ -239,9 +239,11 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     let tolerance = if reassociates { tolerance(kernel) } else { 0.0 };
     // a term of zero times a nan or an infinity is left out with the others, or added, and a sum of terms
     // some of which are zero may be none
-    if matches!(step, Step::SkipZeroTerms(_) | Step::FactorOut(_) | Step::PadInames(_))
-        && !is_finite(&expected)
-    {
+    let of_finite = matches!(
+        step,
+        Step::SkipZeroTerms(_) | Step::FactorOut(_) | Step::PadInames(_) | Step::MirrorTriangle(_)
+    );
+    if of_finite && !is_finite(&expected) {
         return Ok(None);
     }
     differ(&expected, &found, tolerance).map_or(Ok(Some(result)), |why| Err(format!("{step}: {why}")))
@@ -255,7 +257,7 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 19] = [
+const REASSOCIATING: [&str; 20] = [
     "buffer_writes",
     "duplicate_iname",
     "map_inames",
@@ -269,6 +271,7 @@ const REASSOCIATING: [&str; 19] = [
     "factor_quadrature",
     "factor_table",
     "factor_update",
+    "mirror_triangle",
     "parallelise_scan",
     "realise_scan",
     "reduce_in_tree",
@@ -278,10 +281,11 @@ const REASSOCIATING: [&str; 19] = [
 ];
 
 /// Steps after which an instruction may run another number of times: copies share its instances, it
-/// takes those of others, it runs once for many or many times for one, for fewer modes, or over zeros,
-/// too.
-const RECOUNTING: [&str; 12] = [
+/// takes those of others, it runs once for many or many times for one, for fewer modes or one triangle,
+/// or over zeros, too.
+const RECOUNTING: [&str; 13] = [
     "factor_quadrature",
+    "mirror_triangle",
     "pad_inames",
     "peel_iname",
     "pipeline_loop",

@@ -152,6 +152,9 @@ impl Draw {
         if plan.op & 64 != 0 {
             return self.quadrature(plan);
         }
+        if plan.op & 48 == 48 {
+            return self.products_of_pairs(plan);
+        }
         self.inside(plan.outer, |this, _| {
             let factor = Expr::call(MathFn::Cos, [this.expression(&plan.value)]);
             let (iname, extent) = this.loop_of(plan.inner);
@@ -182,6 +185,37 @@ impl Draw {
             let term = this.stored(ty, Expr::Load(value) * entry(1));
             this.b.update(name, lhs, UpdateOp::Add, term);
             this.b.close_loop();
+        });
+    }
+
+    /// The symmetric matrix of the products of entries of a table, scaled by a value.
+    fn products_of_pairs(&mut self, plan: &IdiomPlan) {
+        let extent = Extent::Constant(TABLE_LEN);
+        let size = TABLE_LEN as usize;
+        let entries = TableData::real((0..TABLE_LEN).map(|k| ((3 * k + 1) % 8) as f64 / 4.0 - 1.0));
+        let (name, of_pairs) = (self.name("phi"), self.name("t"));
+        let table = self.b.table(name, ScalarType::F64, [size], entries);
+        let matrix =
+            self.b.temporary(of_pairs, ScalarType::F64, [size, size].map(|n| Affine::constant(n as i64)));
+        let entry = |i: InameId, j: InameId| Access::new(matrix, [i.into(), j.into()]);
+        self.inside(plan.outer, |this, _| {
+            let value = this.expression(&plan.value);
+            this.over(extent, |this, i| {
+                this.over(extent, |this, j| {
+                    let name = this.name("s");
+                    this.b.assign(name, entry(i, j), Expr::from(0.0));
+                });
+            });
+            this.over(extent, |this, i| {
+                this.over(extent, |this, j| {
+                    let pair = Expr::load(table, [i.into()]) * Expr::load(table, [j.into()]);
+                    let name = this.name("s");
+                    this.b.update(name, entry(i, j), UpdateOp::Add, value.clone() * pair);
+                });
+            });
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let read = this.stored(ty, Expr::load(matrix, [Expr::from(2), Expr::from(0)]));
+            this.b.update(name, lhs, UpdateOp::Add, read);
         });
     }
 

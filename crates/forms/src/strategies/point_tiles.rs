@@ -5,7 +5,7 @@ use super::single_cell::{SingleCell, map_cells};
 use super::{StrategyError, applied, length};
 use crate::program::{Block, CellProgram, Products};
 use purlin_ir::{AxisTag, Kernel};
-use purlin_transforms::primitives::PeelIname;
+use purlin_transforms::primitives::{MirrorTriangle, PeelIname};
 use purlin_transforms::schedule::Loop;
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
@@ -44,7 +44,8 @@ const MAX_POINTS: i64 = 8;
 ///                                      for i
 ///                                        for p in 0..T: y[i] += phi[T*q_tile + p, i]*e[p]
 /// ```
-/// Loops over `p` are unrolled; a last tile of fewer points stands apart.
+/// Loops over `p` are unrolled; a last tile of fewer points stands apart. Of a matrix that is
+/// symmetric, one triangle is summed.
 ///
 /// # Errors
 /// A number of sums below 1, or a step that was refused.
@@ -61,6 +62,10 @@ pub fn point_tiles(
         });
     }
     applied(kernel, |s| {
+        for result in program.results.iter().filter(|r| r.columns.is_some()) {
+            // refused where the matrix is not symmetric
+            let _ = s.apply(MirrorTriangle::new(result.array.name()));
+        }
         for block in &program.blocks {
             let points = points_of_tile(block, length(args.sums));
             if points > 1 {

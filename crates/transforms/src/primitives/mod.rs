@@ -36,6 +36,7 @@ pub mod join_arrays;
 pub mod join_inames;
 pub mod make_atomic;
 pub mod map_inames;
+pub mod mirror_triangle;
 pub mod move_insns;
 pub mod outline_insns;
 pub mod pack_arrays;
@@ -111,6 +112,7 @@ steps! {
     join_inames::JoinInames: "Joins two loops of a perfect nest into one.";
     make_atomic::MakeAtomic: "Makes updates indivisible.";
     map_inames::MapInames: "Replaces the loops of a perfect nest by an affine map of them.";
+    mirror_triangle::MirrorTriangle: "Accumulates one triangle of a symmetric matrix and copies it to the other.";
     move_insns::MoveInsns, Place: "Moves statements within their body.";
     pack_arrays::PackArrays: "Puts temporaries side by side into one.";
     outline_insns::OutlineInsns: "Makes a callee of statements, and a call of it where they stand.";

@@ -9,6 +9,7 @@ pub(crate) mod elements;
 pub(crate) mod exposed;
 pub(crate) mod extent;
 pub mod footprint;
+pub(crate) mod identity;
 pub(crate) mod inside;
 pub(crate) mod length;
 pub mod order;

@@ -101,11 +101,12 @@ fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r 
     if let Step::SinkAccumulation(_)
     | Step::ReduceInTree(_)
     | Step::FactorQuadrature(_)
+    | Step::MirrorTriangle(_)
     | Step::PadInames(_)
     | Step::SkipZeroTerms(_) = step
     {
         // start and commit run once an iteration; the root of a tree once for all its terms; there are
-        // fewer modes than points; iterations over zeros are added; terms are left out
+        // fewer modes than points; iterations over zeros are added; terms and triangles are left out
         return Vec::new();
     }
     let hoisted = match step {
