@@ -745,6 +745,26 @@ fn bake_off_problems_run_by_name() {
     }
 }
 
+/// The matrix of a form by name is a sparse one, whose entries are compared.
+#[test]
+fn matrices_of_forms_run_by_name() {
+    for (name, options) in [
+        ("hyperelasticity-matrix", &["--dim", "2"][..]),
+        ("mass-matrix", &["--cell", "quadrilateral"]),
+        ("elasticity-matrix", &["--matrix", "cells"]),
+    ] {
+        let args = ["run", name, "--degree", "2", "--cells", "2", "--device", "c", "--no-time"];
+        let text = good(&[&args, options].concat());
+        assert!(text.contains("of the tolerance"), "{text}");
+    }
+    // one triangle of what is symmetric
+    let mapping = r#"{"strategy":"point_tiles","cells":8,"sums":16}"#;
+    let text = good(&["print", "hyperelasticity-matrix", "--mapping", mapping]);
+    assert!(text.contains("mirror_y_cell: ") && text.contains("y_positions["), "{text}");
+    let refused = bad(&["run", "stoks-matrix"], 2);
+    assert!(refused.contains("`stoks`"), "{refused}");
+}
+
 /// The first trial is the default of the device, and the commands that are printed run what was tuned.
 #[test]
 fn tuning_begins_with_the_default_and_prints_commands_that_run_the_same() {

@@ -118,7 +118,7 @@ impl Operator {
     /// The action of the operator on functions of a space, as a linear form.
     #[must_use]
     pub fn action_on(self, space: &FunctionSpace) -> Form {
-        action(self.bilinear(space), coefficient(self.acts_on(), space))
+        action(self.bilinear_on(space), coefficient(self.acts_on(), space))
     }
 
     /// The name of an action in tables and records: `laplace.3D.P4`.
@@ -133,8 +133,10 @@ impl Operator {
         format!("{self}_{dim}d_p{degree}")
     }
 
-    /// The bilinear form.
-    fn bilinear(self, space: &FunctionSpace) -> Form {
+    /// The operator as a bilinear form on functions of a space; of hyperelasticity the tangent at a
+    /// displacement `u`.
+    #[must_use]
+    pub fn bilinear_on(self, space: &FunctionSpace) -> Form {
         let (u, v) = (trial(space), test(space));
         match self {
             Self::Mass => inner(u, v) * dx(),

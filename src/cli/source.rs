@@ -22,8 +22,8 @@ use std::path::Path;
 /// A form or a file.
 #[derive(Args, Clone)]
 pub struct SourceArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), a bake-off problem on
-    /// hexahedra (bp1 to bp6), a .purlin file, which may end with its schedule, or the .json file of an
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of one
+    /// (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6), a .purlin file, which may end with its schedule, or the .json file of an
     /// exported form (`FORM.json#KERNEL` for one of its kernels)
     #[arg(value_name = "WHAT")]
     pub what: String,
@@ -48,7 +48,7 @@ pub struct FormOptions {
     /// Quadrature rules of a form [default: default]
     #[arg(long, value_enum)]
     scheme: Option<Scheme>,
-    /// What a bilinear form of a .json file becomes [default: cells]
+    /// What a bilinear form becomes [default: cells for a .json file, sparse for a form by name]
     #[arg(long, value_enum)]
     matrix: Option<Matrix>,
     /// A kernel for each sub-element of the result of a form of a .json file, which all strategies
@@ -188,6 +188,9 @@ impl FormOptions {
         if let Ok(problem) = what.parse::<BakeOff>() {
             return Ok(Source::File(Box::new(self.bake_off(problem)?)));
         }
+        if let Some(name) = what.strip_suffix(MATRIX) {
+            return Ok(Source::File(Box::new(self.matrix_of(operator(name)?)?)));
+        }
         match self.cell {
             Some(cell) => Ok(Source::File(Box::new(self.form_on(operator(what)?, cell.into())?))),
             None => Ok(Source::Form(self.form(what)?)),
@@ -262,6 +265,19 @@ impl FormOptions {
         self.by_tables(&form, &LoweringOptions::new(name).with_scheme(self.scheme().into()))
     }
 
+    /// The matrix of an operator, by way of its tables: a sparse one if nothing else is asked for.
+    fn matrix_of(&self, operator: Operator) -> Result<FileSource, Failure> {
+        let cell = match (self.cell, self.dim) {
+            (Some(cell), _) => cell.into(),
+            (None, Some(2)) => CellShape::Triangle,
+            (None, _) => CellShape::Tetrahedron,
+        };
+        let form = operator.bilinear_on(&operator.space_on(cell, self.degree()));
+        let name = format!("{operator}_matrix_{cell}_p{}", self.degree());
+        let options = Self { matrix: self.matrix.or(Some(Matrix::Sparse)), ..self.clone() };
+        options.by_tables(&form, &LoweringOptions::new(name).with_scheme(self.scheme().into()))
+    }
+
     /// A bake-off problem, on hexahedra or on quadrilaterals.
     fn bake_off(&self, problem: BakeOff) -> Result<FileSource, Failure> {
         let given = [("--dim", self.dim.is_some()), ("--scheme", self.scheme.is_some())];
@@ -289,6 +305,9 @@ impl FormOptions {
         Ok(FileSource::of_form(form, 0))
     }
 }
+
+/// What the name of the matrix of a form ends with.
+const MATRIX: &str = "-matrix";
 
 /// Refuses the first option that is given.
 fn refuse(options: &[(&str, bool)], why: impl FnOnce() -> String) -> Result<(), Failure> {
