@@ -165,6 +165,11 @@ impl Dependence {
         same
     }
 
+    /// The index of the element at the source, as far as it is quasi-affine.
+    pub(crate) fn source_index(&self) -> &[Option<Affine>] {
+        &self.indices[0]
+    }
+
     /// What decides the order of the pairs.
     pub fn span(&self) -> Span {
         self.relation.pairs.span

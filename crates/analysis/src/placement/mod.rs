@@ -39,6 +39,7 @@ mod asynchronous;
 mod axes;
 mod carried;
 mod check;
+mod places;
 mod refusal;
 mod reuse;
 mod slices;

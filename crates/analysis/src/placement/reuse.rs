@@ -2,6 +2,7 @@
 
 use super::axes::{Axis, LaunchAxes};
 use super::check::{Barrier, Scope};
+use super::places::place;
 use super::slices::SUB_GROUP;
 use crate::Analysis;
 use crate::deps::AccessSite;
@@ -35,15 +36,19 @@ pub(crate) fn reuse(analysis: &Analysis) -> Vec<Barrier> {
         for (l, (other, sink)) in uses.iter().enumerate().skip(k + 1) {
             let same = kernel.vars[*var].storage == kernel.vars[*other].storage;
             let conflict = source.writes() || sink.writes();
-            if !same || var == other || !conflict || source.insn == sink.insn {
+            if !same || var == other || !conflict {
                 continue;
             }
-            let scope = common_scope(touched[k].as_ref(), touched[l].as_ref());
+            let Some(scope) = common_scope(touched[k].as_ref(), touched[l].as_ref()) else { continue };
             let mut add = |source: InsnId, sink: InsnId, carrier| {
                 let known = found.entry((source, sink, *var, carrier)).or_insert(scope);
                 *known = scope.max(*known);
             };
-            add(source.insn, sink.insn, None);
+            // what one instruction reads and writes of a buffer is elsewhere in one iteration, by the
+            // proof
+            if source.insn != sink.insn {
+                add(source.insn, sink.insn, None);
+            }
             let loops = poly.common_loops(source.insn, sink.insn).iter();
             for l in loops.filter(|l| is_sequential(kernel, **l)) {
                 add(source.insn, sink.insn, Some(*l));
@@ -64,7 +69,7 @@ fn is_sequential(kernel: &Kernel, l: InameId) -> bool {
 fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) -> Option<Touched> {
     let loops = scope(poly, site);
     let linear = |e: &Affine| Linear::of(e, &loops, &|v| poly.symbol(v));
-    let mut values = vec![linear(&place(&poly.kernel, var, site)?)?];
+    let mut values = vec![linear(&place(&poly.kernel, var, &[], &site.index)?)?];
     for axis in &axes.axes {
         if let Axis::Local(k) = axis {
             let block = if *k == 0 { SUB_GROUP } else { 1 };
@@ -80,22 +85,15 @@ fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) 
     Some(touched)
 }
 
-/// The smallest scope in which all that touch a place of the buffer are.
-fn common_scope(source: Option<&Touched>, sink: Option<&Touched>) -> Scope {
-    let Some((source, sink)) = source.zip(sink) else { return Scope::Group };
+/// The smallest scope in which all that touch a place of the buffer are; `None` if they touch no
+/// common place.
+fn common_scope(source: Option<&Touched>, sink: Option<&Touched>) -> Option<Scope> {
+    let Some((source, sink)) = source.zip(sink) else { return Some(Scope::Group) };
+    if !source.keys().any(|place| sink.contains_key(place)) {
+        return None;
+    }
     let alone = |(place, by): (&i64, &BTreeSet<Vec<i64>>)| {
         sink.get(place).is_none_or(|other| by.union(other).count() == 1)
     };
-    if source.iter().all(alone) { Scope::SubGroup } else { Scope::Group }
-}
-
-/// Where an access is in its array, in elements, if that is affine.
-fn place(kernel: &Kernel, var: VarId, site: &AccessSite) -> Option<Affine> {
-    let variable = &kernel.vars[var];
-    let strides = purlin_ir::layout::strides(variable, &vec![false; variable.shape.len()])?;
-    let mut place = Affine::default();
-    for (index, stride) in site.index.iter().zip(&strides) {
-        place = place.plus(&index.as_ref()?.times(stride.as_constant()?));
-    }
-    place.in_bounds().then_some(place)
+    Some(if source.iter().all(alone) { Scope::SubGroup } else { Scope::Group })
 }

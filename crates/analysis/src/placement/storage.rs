@@ -1,5 +1,5 @@
-//! The proof that temporaries may share a buffer: while a value of one is alive, no other is
-//! written.
+//! The proof that temporaries may share a buffer: while a value of one is alive, nothing else is
+//! written to its place.
 //!
 //! Dependences know variables, not buffers, so that any step could bring two lives together, and so
 //! can the text of a kernel: the proof is part of every placement, and of every step of a recipe.
@@ -7,10 +7,13 @@
 use crate::Analysis;
 use crate::deps::Dependence;
 use crate::deps::pair::Span;
+use crate::placement::axes::{Axis, LaunchAxes};
+use crate::placement::places::place;
+use crate::placement::slices::sliced_axes;
 use crate::polyhedral::Polyhedral;
-use crate::question::{NothingBetween, Pairs};
+use crate::question::{Linear, NothingBetween, Pairs};
 use crate::witness::Witness;
-use purlin_ir::affine::Atom;
+use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::ids::{InameId, InsnId, VarId};
 use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
 use purlin_isl as isl;
@@ -43,8 +46,10 @@ const HELP: &str = "give them storage of their own, or keep their uses apart";
 
 /// Checks every group of temporaries that share a buffer.
 ///
-/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u` and
-/// `X` the writes of `v`, `{ w -> r in D : exists x in X : w before x before r }` is empty. In
+/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u`, `X` the writes
+/// of `v` and `p` the place that a write touches, `{ w -> r in D : exists x in X : w before x before
+/// r, p(w) = p(x) }` is empty. A place is an element of the buffer of a work-item in private memory,
+/// of a work-group in local memory; one that is not affine is any. In
 /// private memory, "before" is the sequential order, of which every work-item runs a part. In local
 /// memory it leaves the loops on axes out (work-items run side by side; generated code separates
 /// accesses of different sharers by barriers, which keep what remains of the order), and instances
@@ -126,14 +131,19 @@ fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
 /// `{ w -> r in D : exists x in X : w before x before r }` is empty.
 fn check_life(analysis: &Analysis, d: &Dependence, other: VarId) -> Result<(), StorageError> {
     let (poly, kernel) = (analysis.polyhedral(), analysis.expanded());
+    let places = Places::of(analysis, d);
     let at_once = kernel.vars[d.var].space == AddressSpace::Local
         && kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Group(_) | AxisTag::Local(_)));
     for (x, insn) in kernel.insns.iter().filter(|(_, i)| i.lhs.var == other) {
         if is_apart(poly, d, x, at_once) {
             continue;
         }
-        let before = |a, b| before(poly, a, b, at_once);
-        let (Some(first), Some(second)) = (before(d.source, x), before(x, d.sink)) else { continue };
+        let (Some(first), Some(second)) =
+            (before(poly, d.source, x, at_once), before(poly, x, d.sink, at_once))
+        else {
+            continue;
+        };
+        let first = Pairs { same: places.same(x), ..first };
         let question = NothingBetween { relation: d.told().clone(), first, second };
         if analysis.answers().between.answer(&question)? {
             continue;
@@ -146,6 +156,40 @@ fn check_life(analysis: &Analysis, d: &Dependence, other: VarId) -> Result<(), S
         return Err(StorageError::Alive { witness: Box::new(witness), found });
     }
     Ok(())
+}
+
+/// The place that the source of a dependence writes.
+struct Places<'a, 'k> {
+    analysis: &'a Analysis<'k>,
+    d: &'a Dependence,
+    axes: LaunchAxes,
+}
+
+impl<'a, 'k> Places<'a, 'k> {
+    fn of(analysis: &'a Analysis<'k>, d: &'a Dependence) -> Self {
+        Self { analysis, d, axes: LaunchAxes::of(analysis.expanded()) }
+    }
+
+    /// Values at the source that are those at a write of another sharer if both write to one place.
+    fn same(&self, x: InsnId) -> Vec<(Linear, Linear)> {
+        let (poly, d) = (self.analysis.polyhedral(), self.d);
+        let kernel = &*poly.kernel;
+        let lhs = &kernel.insns[x].lhs;
+        let linear = |e: &Affine, insn| Linear::of(e, poly.loops(insn), &|v| poly.symbol(v));
+        let element = |insn, var, index: &[Option<Affine>]| {
+            let sliced = sliced_axes(poly, var, self.analysis.sites(var));
+            linear(&place(kernel, var, &sliced, index)?, insn)
+        };
+        let index: Vec<_> = lhs.index.iter().map(|e| e.as_affine()).collect();
+        let elements = element(d.source, d.var, d.source_index()).zip(element(x, lhs.var, &index));
+        let own = |axis: &&Axis| match axis {
+            Axis::Group(_) => true,
+            Axis::Local(_) => kernel.vars[d.var].space == AddressSpace::Private,
+        };
+        let position = |insn, axis| linear(&self.axes.coordinate(poly, insn, axis).index()?, insn);
+        let owners = self.axes.axes.iter().filter(own);
+        owners.filter_map(|axis| position(d.source, *axis).zip(position(x, *axis))).chain(elements).collect()
+    }
 }
 
 /// Whether the text decides that no instance of `x` runs between source and sink of a dependence.

@@ -65,8 +65,10 @@ fn check_aliases(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Result<
     };
     for (a, first, x) in windows() {
         for (b, second, y) in windows() {
-            if a != b && x.var == y.var && written.contains(&a) {
-                let name = &kernel.vars[x.var].name;
+            let storage = |var: VarId| kernel.vars[var].storage.as_ref();
+            let shared = storage(x.var).filter(|s| Some(*s) == storage(y.var));
+            if a != b && (x.var == y.var || shared.is_some()) && written.contains(&a) {
+                let name = shared.unwrap_or(&kernel.vars[x.var].name);
                 let what = format!("the arguments `{}` and `{}`", first.name, second.name);
                 return Err(Mismatch::new(what, format!("both in `{name}`"), "different arrays"));
             }

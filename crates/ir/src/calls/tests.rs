@@ -291,6 +291,10 @@ fn code_needs_windows_that_lie_as_declared_and_different_arrays() {
         of("arg u: f64[4, n] in\n", "v[4*i + j] += 2.0*u[j, i]"),
         of("arg u: f64[4, 8] in strides(1, 4)\n", "v[4*i + j] += 2.0*u[j, i]"),
         of("arg u: f64[4, 8] in\n", "v[4*i + j] += 2.0*v[j]"),
+        of(
+            "temp w: f64[32] private storage(s)\ntemp z: f64[32] private storage(s)\n",
+            "w[4*i + j] += 2.0*z[j]",
+        ),
     ];
     assert_snapshot!(results.join("\n"), @r#"
 a call
@@ -298,6 +302,7 @@ a call
 3:1: what stands in the call of `axpy4` is not `axpy4`: the stride of axis 0 of `x`: found n in `u`, needed 1; inline the call first
 a call
 4:1: what stands in the call of `axpy4` is not `axpy4`: the arguments `y` and `x`: found both in `v`, needed different arrays; inline the call first
+1:1: what stands in the call of `axpy4` is not `axpy4`: the arguments `y` and `x`: found both in `s`, needed different arrays; inline the call first
 "#);
 }
 
