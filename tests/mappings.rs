@@ -100,7 +100,9 @@ fn check_problem(problem: &Problem, name: &str) {
     }
     if matrix_sizes(&form.kernel, &form.program).is_some() {
         let [sub_groups, groups, kept_tables] = [3, 4, 4].map(|n| random.below(n));
-        mappings.push(Mapping::MatrixCells { sub_groups: 1 + sub_groups, groups: 1 + groups, kept_tables });
+        let (sub_groups, groups) = (1 + sub_groups, 1 + groups);
+        let overlapped = random.below(2) == 1;
+        mappings.push(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped });
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
         mappings.push(Mapping::MATRIX_GROUPS);

@@ -18,7 +18,12 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
 }
 
 fn matrix_cells(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::MatrixCells { sub_groups, groups, kept_tables }
+    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: false }
+}
+
+/// The same with copies of the next block under way.
+fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
+    Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped: true }
 }
 
 /// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that tiles
@@ -36,7 +41,9 @@ fn results_are_those_of_the_reference() {
     ] {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
-        for mapping in [matrix_cells(1, 2, 9), matrix_cells(2, 1, 1)] {
+        for mapping in
+            [matrix_cells(1, 2, 9), matrix_cells(2, 1, 1), overlapped(1, 1, 9), overlapped(2, 2, 0)]
+        {
             let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
             let replayed = recipe.apply(&problem.lowered.kernel).unwrap();
             assert_eq!(replayed, kernel);
@@ -69,22 +76,46 @@ fn products_are_matrix_instructions() {
     assert!(!opencl.source.contains("mma"), "{}", opencl.source);
 }
 
+/// The copies of the next block are issued in front of the products, and the only wait in the loop is
+/// at its end.
+#[test]
+fn copies_are_under_way_while_products_are_computed() {
+    let problem = problem(Operator::Laplace, 3, 3, 1, 1);
+    let (kernel, _) = transform(&problem.lowered, &overlapped(4, 8, 3)).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+    let waits: Vec<usize> = cuda.match_indices("cp.async.wait_all").map(|(at, _)| at).collect();
+    let copies: Vec<usize> = cuda.match_indices("cp.async.ca").map(|(at, _)| at).collect();
+    let products: Vec<usize> = cuda.match_indices("mma.sync").map(|(at, _)| at).collect();
+    let commit = cuda.find("atomicAdd").unwrap();
+    let [first, last] = waits[..] else { panic!("{} waits in\n{cuda}", waits.len()) };
+    // 16 cells of 20 degrees of freedom and four vertices, by 32 work-items, in front of the loop and in it
+    assert_eq!(copies.len(), 2 * (10 + 2 * 3));
+    let (before, inside) = copies.split_at(copies.len() / 2);
+    assert!(before.iter().all(|at| *at < first));
+    assert!(inside.iter().all(|at| first < *at && *at < products[0]));
+    assert!(products.iter().all(|at| *at < last) && commit < last);
+    let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap().source;
+    assert!(!opencl.contains("cp.async"), "{opencl}");
+}
+
 /// What the sizes say is what the kernel takes, with all tables and with fewer.
 #[test]
 fn sizes_are_those_of_the_kernel() {
     for (operator, dim, degree) in [(Operator::Laplace, 3, 4), (Operator::Helmholtz, 2, 6)] {
         let form = problem(operator, dim, degree, 1, 1).lowered;
         let sizes = matrix_sizes(&form.kernel, &form.program).unwrap();
-        let bytes = |kept| {
-            let (kernel, _) = transform(&form, &matrix_cells(4, 8, kept)).unwrap();
+        let bytes = |mapping| {
+            let (kernel, _) = transform(&form, &mapping).unwrap();
             generate(&kernel, Target::Cuda, &Options::default()).unwrap().plan.local_bytes
         };
         for kept in 0..=3 {
-            let needed = bytes(kept);
+            let needed = bytes(matrix_cells(4, 8, kept));
             // the last row of an array has no room behind it
-            assert_eq!(sizes.tables_that_fit(4, needed + 200), Some(kept), "{operator}, {needed}");
+            assert_eq!(sizes.tables_that_fit(4, false, needed + 200), Some(kept), "{operator}, {needed}");
+            let needed = bytes(overlapped(4, 8, kept));
+            assert_eq!(sizes.tables_that_fit(4, true, needed + 200), Some(kept), "{operator}, {needed}");
         }
-        assert_eq!(sizes.tables_that_fit(4, 1000), None);
+        assert_eq!(sizes.tables_that_fit(4, false, 1000), None);
     }
 }
 

@@ -94,6 +94,9 @@ pub enum Mapping {
         groups: u64,
         /// Tables that a work-group keeps in local memory, the first so many.
         kept_tables: u64,
+        /// Whether the next block of cells is copied while products are computed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        overlapped: bool,
     },
     /// Sixteen cells a work-group and a sub-group for each component, products with tables by matrix
     /// instructions.
@@ -220,9 +223,9 @@ impl Mapping {
                 let args = FactorisedLines { cells: *cells, literal_tables: *literal_tables };
                 factorised_lines(form.kernel(), &*form.cell_loop().map_err(StrategyError::from)?, &args)?
             }
-            Self::MatrixCells { sub_groups, groups, kept_tables } => {
-                let args =
-                    MatrixCells { sub_groups: *sub_groups, groups: *groups, kept_tables: *kept_tables };
+            Self::MatrixCells { sub_groups, groups, kept_tables, overlapped } => {
+                let (sub_groups, groups, kept_tables) = (*sub_groups, *groups, *kept_tables);
+                let args = MatrixCells { sub_groups, groups, kept_tables, overlapped: *overlapped };
                 matrix_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::MatrixGroups { resident_groups } => {
@@ -305,11 +308,12 @@ impl fmt::Display for Mapping {
                 let tables = if *literal_tables { ", literal tables" } else { "" };
                 write!(f, "factorised sums by lines, {cells} cells a group{tables}")
             }
-            Self::MatrixCells { sub_groups, groups, kept_tables } => {
+            Self::MatrixCells { sub_groups, groups, kept_tables, overlapped } => {
                 let tables = if *kept_tables == 1 { "table" } else { "tables" };
+                let ahead = if *overlapped { ", copies ahead" } else { "" };
                 write!(
                     f,
-                    "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept"
+                    "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept{ahead}"
                 )
             }
             Self::MatrixGroups { resident_groups: None } => f.write_str("matrix groups"),

@@ -1,5 +1,6 @@
 //! Sixteen cells a sub-group, by matrix instructions.
 
+use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_table, product, tiled};
@@ -26,6 +27,9 @@ pub struct MatrixCells {
     pub groups: u64,
     /// Tables that a group keeps in local memory, the first so many; others are read where they are.
     pub kept_tables: u64,
+    /// Whether the degrees of freedom of the next block of cells are copied while products are
+    /// computed.
+    pub overlapped: bool,
 }
 
 /// Work-items of a sub-group, along both axes of a group.
@@ -94,6 +98,9 @@ impl<'p> Parts<'p> {
 /// after the other.
 /// Cells that fill no block are mapped to a group each.
 ///
+/// Overlapped, degrees of freedom and vertices of the next block are copied to local memory without
+/// waiting, from when those of a block are in registers on; what the scatter adds has its own place.
+///
 /// # Rewrite
 /// ```text
 /// for q in 0..m                     =>  for q_tile in 0..ceil(m/8)
@@ -128,6 +135,8 @@ pub struct MatrixSizes {
     pub dofs: i64,
     /// Bytes of a cell: values of degrees of freedom, and what the geometry gives.
     cell: u64,
+    /// More bytes of a cell where copies overlap with products.
+    overlap: u64,
     /// Bytes of each table.
     tables: Vec<u64>,
     /// Bytes of a cell that fills no block.
@@ -138,8 +147,9 @@ impl MatrixSizes {
     /// How many tables fit `bytes` of local memory beside the cells of a group; none if the cells do
     /// not.
     #[must_use]
-    pub fn tables_that_fit(&self, sub_groups: u64, bytes: u64) -> Option<u64> {
-        let mut left = bytes.checked_sub(CELLS as u64 * sub_groups * self.cell + self.rest)?;
+    pub fn tables_that_fit(&self, sub_groups: u64, overlapped: bool, bytes: u64) -> Option<u64> {
+        let cell = self.cell + if overlapped { self.overlap } else { 0 };
+        let mut left = bytes.checked_sub(CELLS as u64 * sub_groups * cell + self.rest)?;
         let fits = |table: &&u64| {
             let rest = left.checked_sub(**table);
             left = rest.unwrap_or(left);
@@ -171,7 +181,8 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
         }
     }
     let rest = 8 * (2 * n.unsigned_abs() + per_cell + factors);
-    Some(MatrixSizes { dofs: n, cell: row + 8 * per_cell, tables, rest })
+    let overlap = row + 8 * coordinates(&kernel, &program);
+    Some(MatrixSizes { dofs: n, cell: row + 8 * per_cell, overlap, tables, rest })
 }
 
 /// Doubles from one row of fragments to the next, of `n` columns in tiles: 4 or 12 of 16 apart, so
@@ -194,8 +205,11 @@ struct Places<'a> {
     commit: Loop,
     /// What the commit adds.
     staged: &'a Staged,
-    /// Over groups.
+    /// Over groups, and over the blocks of one.
     group: Loop,
+    turn: Loop,
+    /// What is copied ahead, if anything is.
+    ahead: Option<Ahead>,
     /// Over the cells that fill no block.
     rest: Option<Loop>,
 }
@@ -237,13 +251,20 @@ impl Strategy<'_> {
         for array in [&parts.gather.array, &staged.array].into_iter().chain(&program.per_cell) {
             s.expand(array, [&cell])?;
         }
-        let starts = [order.first, String::from(&result.zero), String::from(&staged.rows)];
+        let starts = [order.first.clone(), String::from(&result.zero), String::from(&staged.rows)];
         let cells = s.distribute_as(&cell, starts, &["cell_geometry", "cell_products", "cell_commit"])?;
         let [geometry, products, commit] = exactly(cells, "geometry, products and commit")?;
         let mut axes = Axes::default();
         self.products(s, &products, &mut axes)?;
 
-        let places = Places { cell, geometry, commit, staged: &staged, group, rest };
+        let (geometry, ahead) = match self.args.overlapped {
+            true => {
+                let (ahead, geometry) = Ahead::of(s, &parts.gather.array, geometry, &order.first)?;
+                (geometry, Some(ahead))
+            }
+            false => (geometry, None),
+        };
+        let places = Places { cell, geometry, commit, staged: &staged, group, turn, ahead, rest };
         self.ends(s, &places, &mut axes)?;
         self.place(s, &places, &axes)
     }
@@ -271,6 +292,9 @@ impl Strategy<'_> {
         let [round, lane] = s.split_as(&places.geometry, CELLS, ["geometry_sub_group", "geometry_lane"])?;
         axes.items.push(lane);
         axes.sub_groups.push(round);
+        if let Some(vertices) = places.ahead.as_ref().and_then(|ahead| ahead.vertices.as_ref()) {
+            vertices.deal(s, axes)?;
+        }
         if let Some(rest) = &places.rest {
             let lanes = cell_groups(s, program, rest, REST, self.args.sub_groups)?;
             axes.items.extend(lanes.items);
@@ -305,8 +329,10 @@ impl Strategy<'_> {
             s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
         }
         s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
-        let vars = shared.map(|(array, _)| String::from(array)).to_vec();
-        s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
+        if places.ahead.is_none() {
+            let vars = shared.map(|(array, _)| String::from(array)).to_vec();
+            s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
+        }
         let kept = usize::try_from(self.args.kept_tables).unwrap_or(usize::MAX);
         for table in axes.tables.iter().take(kept) {
             let fetch = PrefetchArray::new(table, &places.group, AddressSpace::Local);
@@ -317,7 +343,8 @@ impl Strategy<'_> {
         for call in &axes.calls {
             s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
         }
-        s.tag_all(&axes.unrolled, AxisTag::Unrolled)
+        s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
+        places.ahead.as_ref().map_or(Ok(()), |ahead| ahead.pipeline(s, &places.turn))
     }
 
     /// The products of the sixteen cells of each sub-group, in fragments.

@@ -5,6 +5,7 @@
 //! refused ends the strategy where it was asked for. The result is the kernel and a recipe that
 //! replays.
 
+mod ahead;
 mod blocks;
 mod cell_groups;
 mod factorised_cells;
