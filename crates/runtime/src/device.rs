@@ -148,6 +148,30 @@ impl fmt::Debug for Buffer {
     }
 }
 
+/// Bytes copied between the host and a device: those of uploads, downloads, and foreign arrays that
+/// the device cannot use where they lie.
+///
+/// Parameters and scalars of launches, fills, and copies within the device are not among them. A
+/// device whose memory is the host's counts what another one would have to copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes from the host to the device.
+    pub to_device: u64,
+    /// Bytes from the device to the host.
+    pub to_host: u64,
+}
+
+impl Traffic {
+    /// What was copied after `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            to_device: self.to_device.saturating_sub(earlier.to_device),
+            to_host: self.to_host.saturating_sub(earlier.to_host),
+        }
+    }
+}
+
 /// Where the code of an executable came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -289,6 +313,9 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// Sizes differ, a buffer of another device, a failing driver.
     fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError>;
+
+    /// What was copied between the host and the device since it was opened.
+    fn traffic(&self) -> Traffic;
 
     /// Sets every byte of `buffer` to `byte`; `0xFF` is poison (NaN, -1).
     ///

@@ -3,7 +3,7 @@
 use crate::arguments::{Bound, Value, bind, scratch};
 use crate::cuda::ptxas::Resources;
 use crate::device::{
-    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream,
+    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Shared, Stream, Traffic,
 };
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
@@ -99,6 +99,8 @@ pub(crate) struct Checked<D: Driver> {
     /// Held by every operation: kernels keep their arguments between calls in OpenCL.
     queue: Arc<Mutex<()>>,
     compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
+    /// Bytes copied to the device and from it.
+    copied: [AtomicU64; 2],
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -114,7 +116,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<D: Driver> Checked<D> {
     pub(crate) fn new(driver: D) -> Self {
-        Self { id: next_id(), queue: driver.queue(), driver, compiled: Mutex::new(HashMap::new()) }
+        Self {
+            id: next_id(),
+            queue: driver.queue(),
+            driver,
+            compiled: Mutex::default(),
+            copied: Default::default(),
+        }
     }
 
     pub(crate) fn device_name(&self) -> String {
@@ -240,7 +248,9 @@ impl<D: Driver> Device for Checked<D> {
             return Ok(());
         }
         let _queue = lock(&self.queue);
-        self.driver.write(memory, data)
+        self.driver.write(memory, data)?;
+        self.copied[0].fetch_add(data.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
@@ -250,7 +260,14 @@ impl<D: Driver> Device for Checked<D> {
             return Ok(());
         }
         let _queue = lock(&self.queue);
-        self.driver.read(memory, out)
+        self.driver.read(memory, out)?;
+        self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn traffic(&self) -> Traffic {
+        let [to_device, to_host] = self.copied.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
+        Traffic { to_device, to_host }
     }
 
     fn fill(&self, buffer: &Buffer, byte: u8) -> Result<(), RuntimeError> {

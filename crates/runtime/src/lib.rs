@@ -44,7 +44,7 @@ mod timing;
 pub use cache::{Cache, CacheKey};
 pub use ceilings::measure_ceilings;
 pub use device::{
-    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Stream,
+    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Stream, Traffic,
 };
 pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};
