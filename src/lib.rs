@@ -38,11 +38,13 @@ pub use purlin_ir as ir;
 pub use purlin_isl as isl;
 pub use purlin_kernels as kernels;
 pub use purlin_runtime as runtime;
+pub use purlin_solve as solve;
 pub use purlin_transforms as transforms;
 
 #[cfg(feature = "cli")]
 extern crate self as purlin; // the command line uses the library as other programs do
 
+mod boundary_value;
 mod capacity;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -56,6 +58,7 @@ mod random;
 pub mod tuning;
 mod work;
 
+pub use boundary_value::{BoundaryValueSetupError, BoundaryValueSystem, SetupTimes};
 pub use capacity::{OutOfMemory, check_memory};
 pub use jit::{Compiled, Jit, JitError, jit, jit_with};
 pub use layout::{gathered, laid_out};

@@ -1399,3 +1399,28 @@ fn tuning_an_exported_form_stops_without_complaint() {
     assert!(said.contains(" trials are left; the same command goes on with them\n"), "{said}");
     assert!(!said.contains("error"), "{said}");
 }
+
+#[test]
+fn a_problem_is_solved_with_its_history() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("u.vtu").to_string_lossy().into_owned();
+    let text = good(&["solve", "hyperelasticity", "--cells", "2", "--device", "c", "--vtu", &file]);
+    assert!(text.contains("converged, residual") && text.contains("linear iterations"), "{text}");
+    assert!(text.contains("0 bytes to the device,"), "{text}");
+    let vtu = std::fs::read_to_string(&file).unwrap();
+    assert!(vtu.contains("Name=\"u\"") && vtu.contains("NumberOfComponents=\"3\""));
+
+    let args = ["solve", "hyperelasticity", "--cells", "2", "--device", "c", "--newton-iterations", "2"];
+    let output = purlin(&args);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("too many iterations"), "the history is printed");
+    assert!(stderr(&output).contains("did not converge: too many iterations"), "{}", stderr(&output));
+
+    let error = bad(&["solve", "heat"], 2);
+    assert!(error.contains("no boundary value problem `heat`"), "{error}");
+    let error = bad(&["solve", "poisson", "--degree", "9", "--dim", "3"], 2);
+    assert!(error.contains("degree"), "{error}");
+    // refused by the bytes it takes, before anything is allocated
+    let error = bad(&["solve", "poisson", "--dim", "2", "--cells", "20000"], 2);
+    assert!(error.contains("bytes"), "{error}");
+}

@@ -8,6 +8,7 @@ use purlin::forms::form::FormError;
 use purlin::forms::strategies::StrategyError;
 use purlin::ir::text::ParseErrors;
 use purlin::runtime::RuntimeError;
+use purlin::solve::SolveError;
 use purlin::transforms::schedule::ScriptProblem;
 use purlin::transforms::{RecipeError, ScriptError};
 use purlin::tuning::CaseError;
@@ -158,6 +159,25 @@ impl From<LoadError> for Failure {
             | LoadError::Memory { .. }
             | LoadError::Missing(_)
             | LoadError::Misfit { .. } => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<SolveError> for Failure {
+    fn from(error: SolveError) -> Self {
+        match error {
+            SolveError::Runtime(error) => error.into(),
+            SolveError::Form(error) => error.into(),
+            SolveError::Memory { .. } | SolveError::Missing { .. } | SolveError::Prescribed { .. } => {
+                Self::Usage(error.to_string())
+            }
+            SolveError::Text(_)
+            | SolveError::Schedule(_)
+            | SolveError::Code(_)
+            | SolveError::Mapping(_)
+            | SolveError::Unmapped { .. }
+            | SolveError::Length { .. }
+            | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }
 }

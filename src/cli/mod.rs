@@ -24,6 +24,7 @@ mod progress;
 mod report;
 mod results;
 mod run;
+mod solve;
 mod source;
 mod space;
 mod stats;
@@ -61,6 +62,7 @@ A first tour:
   purlin run laplace --degree 4 --cells 8    compiled, run, checked against a reference, timed
   purlin space laplace --degree 4            its tilings, counted and ranked by a cost model
   purlin tune laplace --degree 3 --cells 16  the fastest mapping on this machine
+  purlin solve hyperelasticity --cells 8     a nonlinear problem, assembled and solved on a device
   purlin devices                             where that can happen here
 
 Exit codes:
@@ -82,6 +84,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    Solve(solve::SolveArgs),
     Print(print::PrintArgs),
     Steps(steps::StepsArgs),
     Diff(diff::DiffArgs),
@@ -117,6 +120,7 @@ pub fn end(result: Result<(), Failure>) -> ExitCode {
 fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args),
+        Command::Solve(args) => solve::run(args),
         Command::Print(args) => print::run(args),
         Command::Steps(args) => steps::run(args),
         Command::Diff(args) => diff::run(args),

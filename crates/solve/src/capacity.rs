@@ -1,0 +1,154 @@
+//! Bytes of a system before anything of it is allocated.
+
+use crate::SolveError;
+use purlin_forms::mesh::Mesh;
+use purlin_runtime::{Backend, DeviceInfo, available_memory};
+
+/// How large the system of a Lagrange space on a mesh of simplices is, from counts alone.
+///
+/// Edges and faces are not counted but follow from cells and vertices (Euler's formula for a ball,
+/// and the boundary of a cube), so that all is *about*: exact up to what the boundary and the holes
+/// of the mesh make of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemSize {
+    /// Unknowns.
+    pub unknowns: u64,
+    /// Stored entries of the matrix.
+    pub entries: u64,
+    /// Entries of the lookup table of positions (4 bytes each).
+    pub positions: u64,
+    /// Bytes on the device.
+    pub device_bytes: u64,
+    /// Bytes on the host while the system is set up.
+    pub host_bytes: u64,
+}
+
+/// Degrees of freedom of a simplex of a dimension, with those on its boundary.
+fn nodes(degree: u64, dim: u64) -> u64 {
+    (1..=dim).fold(1, |n, k| n * (degree + k) / k)
+}
+
+/// Sub-simplices of dimension `d` of a simplex of dimension `t`.
+fn parts(t: u64, d: u64) -> u64 {
+    (0..=d).fold(1, |n, k| n * (t + 1 - k) / (k + 1))
+}
+
+/// Numbers of an entity of each dimension that no smaller entity has: pairs of nodes whose smallest
+/// common entity it is, from the pairs in its closure.
+fn own(of_closure: &[u64]) -> Vec<u64> {
+    let mut own: Vec<u64> = Vec::new();
+    for (t, all) in (0_u64..).zip(of_closure) {
+        let smaller: u64 = (0_u64..).zip(&own).map(|(d, n)| parts(t, d) * n).sum();
+        own.push(all.saturating_sub(smaller));
+    }
+    own
+}
+
+impl SystemSize {
+    /// Of a vector space of so many components on a mesh of simplices.
+    #[must_use]
+    pub fn of(mesh: &Mesh, degree: usize, components: usize) -> Self {
+        Self::of_counts(
+            mesh.shape().dim(),
+            mesh.n_vertices() as u64,
+            mesh.n_cells() as u64,
+            degree,
+            components,
+        )
+    }
+
+    /// Of a mesh with so many vertices and cells.
+    #[must_use]
+    pub fn of_counts(dim: usize, vertices: u64, cells: u64, degree: usize, components: usize) -> Self {
+        let (dim, degree, block) = (dim as u64, degree as u64, components as u64);
+        let boundary = 2 * (cells as f64).powf(1.0 - 1.0 / dim as f64) as u64;
+        let counts = match dim {
+            1 => vec![vertices, cells],
+            2 => vec![vertices, (vertices + cells).saturating_sub(1), cells],
+            _ => {
+                let faces = 2 * cells + boundary;
+                vec![vertices, (vertices + faces).saturating_sub(cells + 1), faces, cells]
+            }
+        };
+        let closures: Vec<u64> = (0..=dim).map(|t| nodes(degree, t)).collect();
+        let pairs: Vec<u64> = closures.iter().map(|n| n * n).collect();
+        let total = |own: &[u64]| -> u64 {
+            counts.iter().zip(own).fold(0_u64, |sum, (n, own)| sum.saturating_add(n.saturating_mul(*own)))
+        };
+        let unknowns = block * total(&own(&closures));
+        let entries = (block * block).saturating_mul(total(&own(&pairs)));
+        let local = block * nodes(degree, dim);
+        let positions = cells.saturating_mul(local * local);
+        let maps = 4 * cells.saturating_mul(nodes(degree, dim) + dim + 1) + 8 * dim * vertices;
+        // solution, residual, right-hand side, update, inverse diagonal, and three of the solver
+        let vectors = 8 * 8 * unknowns;
+        let device_bytes = positions.saturating_mul(4).saturating_add(12 * entries + maps + vectors);
+        // the table as pattern, as argument and as what is compared; the pattern; values of zero
+        let host_bytes =
+            positions.saturating_mul(12).saturating_add(16 * entries + 3 * maps + 3 * 8 * unknowns);
+        Self { unknowns, entries, positions, device_bytes, host_bytes }
+    }
+
+    /// Refuses a system that the device or the host has no memory for.
+    ///
+    /// # Errors
+    /// [`SolveError::Memory`] with the bytes it takes and those that there are.
+    pub fn check(&self, what: &str, device: &DeviceInfo) -> Result<(), SolveError> {
+        let of_host = match device.backend {
+            Backend::C | Backend::OpenCl => self.host_bytes.saturating_add(self.device_bytes),
+            Backend::Cuda => self.host_bytes,
+        };
+        let refuse = |needed, available, place: &str| {
+            Err(SolveError::Memory { what: what.into(), needed, available, place: place.into() })
+        };
+        if device.global_mem_bytes > 0 && self.device_bytes > device.global_mem_bytes {
+            return refuse(self.device_bytes, device.global_mem_bytes, &device.name);
+        }
+        match available_memory() {
+            Some(available) if of_host > available => refuse(of_host, available, "the host"),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use purlin_forms::import::CsrPattern;
+    use purlin_forms::numbering::Numbering;
+
+    #[test]
+    fn counts_are_about_those_of_meshes() {
+        for (mesh, degree) in [
+            (Mesh::unit_square(20).unwrap(), 1),
+            (Mesh::unit_square(12).unwrap(), 3),
+            (Mesh::unit_cube(9).unwrap(), 1),
+            (Mesh::unit_cube(6).unwrap(), 2),
+        ] {
+            let numbering = Numbering::new(&mesh, degree).unwrap();
+            let (n, k, map) = (numbering.n_dofs(), numbering.dofs_per_cell(), numbering.dofs());
+            let pattern = CsrPattern::of_rows(n, n, k, k, map, map).unwrap();
+            let size = SystemSize::of(&mesh, degree, 1);
+            assert_eq!(size.positions, pattern.positions.len() as u64);
+            let close = |a: u64, b: usize| (a as f64 / b as f64 - 1.0).abs() < 0.1;
+            assert!(close(size.unknowns, n), "{} {n}", size.unknowns);
+            let entries = pattern.columns.len();
+            assert!(close(size.entries, entries), "{} {entries}", size.entries);
+            let three = SystemSize::of(&mesh, degree, 3);
+            assert_eq!((three.unknowns, three.entries), (3 * size.unknowns, 9 * size.entries));
+        }
+    }
+
+    #[test]
+    fn what_no_machine_has_is_refused_with_its_bytes() {
+        let size = SystemSize::of_counts(3, 1 << 40, 6 << 40, 2, 3);
+        let device = purlin_runtime::open("c").unwrap();
+        let error = size.check("the system", device.info()).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("the system would take {} bytes", size.device_bytes))
+                || error.contains("the host"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! Prescribed values of unknowns.
+
+use crate::csr::diagonal_of;
+use crate::texts::{compiled, text};
+use crate::{Call, SolveError};
+use purlin_forms::import::CsrPattern;
+use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+
+/// Unknowns and the values that they shall have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PrescribedValues {
+    /// The unknowns, each once.
+    pub unknowns: Vec<i32>,
+    /// Their values.
+    pub values: Vec<f64>,
+}
+
+impl PrescribedValues {
+    /// Where each unknown stands among the prescribed ones, if it does.
+    fn places(&self, n: usize) -> Result<Vec<Option<i32>>, SolveError> {
+        if self.unknowns.len() != self.values.len() {
+            let (found, needed) = (self.values.len(), self.unknowns.len());
+            return Err(SolveError::Length { what: "prescribed values", found, needed });
+        }
+        let mut places = vec![None; n];
+        for (place, unknown) in self.unknowns.iter().enumerate() {
+            let refuse = |found| SolveError::Prescribed {
+                unknown: i64::from(*unknown),
+                found,
+                last: n.saturating_sub(1),
+            };
+            let slot = usize::try_from(*unknown).ok().and_then(|u| places.get_mut(u));
+            if slot.ok_or_else(|| refuse("and is not there"))?.replace(place as i32).is_some() {
+                return Err(refuse("twice"));
+            }
+        }
+        Ok(places)
+    }
+}
+
+/// Which entries of a matrix prescribed unknowns change.
+struct Changes {
+    /// Rows that are solved for and have entries in columns of prescribed unknowns.
+    rows: Vec<i32>,
+    starts: Vec<i32>,
+    /// These entries, and the places of their columns among the prescribed unknowns.
+    lifted: Vec<i32>,
+    which: Vec<i32>,
+    /// All entries of rows and columns of prescribed unknowns but those on the diagonal.
+    zeroes: Vec<i32>,
+    ones: Vec<i32>,
+}
+
+impl Changes {
+    fn new(pattern: &CsrPattern, places: &[Option<i32>]) -> Result<Self, SolveError> {
+        let diagonal = diagonal_of(pattern)?;
+        let mut all = Self {
+            rows: Vec::new(),
+            starts: vec![0],
+            lifted: Vec::new(),
+            which: Vec::new(),
+            zeroes: Vec::new(),
+            ones: Vec::new(),
+        };
+        for (row, bounds) in pattern.row_starts.windows(2).enumerate() {
+            let own = bounds[0]..bounds[1];
+            if places.get(row).copied().flatten().is_some() {
+                all.zeroes.extend(own.filter(|k| *k != diagonal[row]));
+                all.ones.push(diagonal[row]);
+                continue;
+            }
+            let before = all.lifted.len();
+            for k in own {
+                let column = pattern.columns[k as usize] as usize;
+                if let Some(place) = places.get(column).copied().flatten() {
+                    all.lifted.push(k);
+                    all.which.push(place);
+                }
+            }
+            if all.lifted.len() > before {
+                all.rows.push(row as i32);
+                all.starts.push(all.lifted.len() as i32);
+            }
+        }
+        all.zeroes.extend(&all.lifted);
+        Ok(all)
+    }
+}
+
+/// A list of places on the device.
+struct List {
+    n: usize,
+    at: Buffer,
+}
+
+impl List {
+    fn new(device: &dyn Device, list: &[i32]) -> Result<Self, SolveError> {
+        Ok(Self { n: list.len(), at: buffer_of(device, list)? })
+    }
+}
+
+/// Prescribed values on the device, and what they do to a matrix and a right-hand side.
+///
+/// An update of the unknowns brings the prescribed ones to their values: it has the *gap* there.
+/// Rows and columns of prescribed unknowns are those of the identity, and what their columns held is
+/// on the right-hand side. The matrix is assembled whole and changed behind that, at listed entries:
+/// no entry asks whether it is prescribed, as in Algorithm 4 of the source, and none is computed
+/// twice for the right-hand side.
+///
+/// # Source
+/// Trotter et al. 2023, §2.1 and §3.5.
+pub struct Constraints {
+    n_unknowns: usize,
+    n_entries: usize,
+    fixed: List,
+    prescribed: Buffer,
+    gap: Buffer,
+    held: Buffer,
+    rows: List,
+    starts: Buffer,
+    lifted: List,
+    which: Buffer,
+    zeroes: List,
+    ones: List,
+    compute_gap: Executable,
+    lift: Executable,
+    put: Executable,
+    put_constant: Executable,
+    take: Executable,
+}
+
+impl Constraints {
+    /// Those of the unknowns of a matrix of this pattern.
+    ///
+    /// # Errors
+    /// An unknown that is not there or is prescribed twice, a row without an entry on the diagonal,
+    /// no memory, a device that refuses the kernels.
+    pub fn new(
+        device: &dyn Device,
+        pattern: &CsrPattern,
+        values: &PrescribedValues,
+    ) -> Result<Self, SolveError> {
+        let n_unknowns = pattern.row_starts.len().saturating_sub(1);
+        let changes = Changes::new(pattern, &values.places(n_unknowns)?)?;
+        let n_fixed = values.values.len() as u64;
+        Ok(Self {
+            n_unknowns,
+            n_entries: pattern.columns.len(),
+            fixed: List::new(device, &values.unknowns)?,
+            prescribed: buffer_of(device, &values.values)?,
+            gap: device.allocate(8 * n_fixed)?,
+            held: device.allocate(8 * n_fixed)?,
+            rows: List::new(device, &changes.rows)?,
+            starts: buffer_of(device, &changes.starts)?,
+            lifted: List::new(device, &changes.lifted)?,
+            which: buffer_of(device, &changes.which)?,
+            zeroes: List::new(device, &changes.zeroes)?,
+            ones: List::new(device, &changes.ones)?,
+            compute_gap: compiled(device, text!("gap"))?,
+            lift: compiled(device, text!("lift"))?,
+            put: compiled(device, text!("put"))?,
+            put_constant: compiled(device, text!("put_constant"))?,
+            take: compiled(device, text!("take"))?,
+        })
+    }
+
+    /// Computes how far the prescribed unknowns are from their values.
+    #[must_use]
+    pub fn measure_gap<'a>(&'a self, u: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.fixed.n), ("n_unknowns", self.n_unknowns)];
+        let arrays =
+            [("unknown", &self.fixed.at), ("prescribed", &self.prescribed), ("u", u), ("gap", &self.gap)];
+        Call::of(&self.compute_gap, &sizes, &arrays)
+    }
+
+    /// Moves what the gap contributes to the other rows to the right-hand side, and puts the gap into
+    /// its own rows. The matrix has its columns still.
+    #[must_use]
+    pub fn lift<'a>(&'a self, values: &'a Buffer, b: &'a Buffer) -> [Call<'a>; 2] {
+        let sizes = [
+            ("n", self.rows.n),
+            ("n_lifted", self.lifted.n),
+            ("n_fixed", self.fixed.n),
+            ("n_unknowns", self.n_unknowns),
+            ("n_entries", self.n_entries),
+        ];
+        let arrays = [
+            ("rows", &self.rows.at),
+            ("starts", &self.starts),
+            ("entry", &self.lifted.at),
+            ("which", &self.which),
+            ("values", values),
+            ("gap", &self.gap),
+            ("b", b),
+        ];
+        [Call::of(&self.lift, &sizes, &arrays), self.put(&self.gap, b)]
+    }
+
+    /// Makes rows and columns of prescribed unknowns those of the identity.
+    #[must_use]
+    pub fn eliminate<'a>(&'a self, values: &'a Buffer) -> [Call<'a>; 2] {
+        [(&self.zeroes, 0.0), (&self.ones, 1.0)]
+            .map(|(list, value)| self.constant(list, self.n_entries, value, values))
+    }
+
+    /// Sets a vector to zero at prescribed unknowns.
+    #[must_use]
+    pub fn clear<'a>(&'a self, v: &'a Buffer) -> Call<'a> {
+        self.constant(&self.fixed, self.n_unknowns, 0.0, v)
+    }
+
+    /// Keeps what a vector has at prescribed unknowns, for [`Constraints::put_back`].
+    #[must_use]
+    pub fn keep<'a>(&'a self, v: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.fixed.n), ("n_from", self.n_unknowns)];
+        Call::of(&self.take, &sizes, &[("at", &self.fixed.at), ("from", v), ("to", &self.held)])
+    }
+
+    /// Puts what was kept into a vector.
+    #[must_use]
+    pub fn put_back<'a>(&'a self, v: &'a Buffer) -> Call<'a> {
+        self.put(&self.held, v)
+    }
+
+    fn put<'a>(&'a self, from: &'a Buffer, to: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.fixed.n), ("n_to", self.n_unknowns)];
+        Call::of(&self.put, &sizes, &[("at", &self.fixed.at), ("from", from), ("to", to)])
+    }
+
+    fn constant<'a>(&'a self, list: &'a List, n_to: usize, value: f64, to: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", list.n), ("n_to", n_to)];
+        Call::of(&self.put_constant, &sizes, &[("at", &list.at), ("to", to)]).with("value", value)
+    }
+}

@@ -1,0 +1,103 @@
+//! Matrices by rows on a device.
+
+use crate::texts::{compiled, text};
+use crate::{Call, Operator, SolveError};
+use purlin_forms::import::CsrPattern;
+use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use std::sync::Arc;
+
+/// A square matrix by rows, with an entry on the diagonal of each row.
+pub struct CsrOperator {
+    n: usize,
+    n_entries: usize,
+    product: Executable,
+    invert: Executable,
+    row_starts: Arc<Buffer>,
+    columns: Arc<Buffer>,
+    diagonal: Buffer,
+    values: Buffer,
+}
+
+/// Where the entry on the diagonal of each row stands.
+///
+/// # Errors
+/// [`SolveError::NoDiagonal`].
+pub(crate) fn diagonal_of(pattern: &CsrPattern) -> Result<Vec<i32>, SolveError> {
+    let rows = pattern.row_starts.windows(2).enumerate();
+    rows.map(|(row, bounds)| {
+        let own = &pattern.columns[bounds[0] as usize..bounds[1] as usize];
+        let place = own.binary_search(&(row as i32)).map_err(|_| SolveError::NoDiagonal { row })?;
+        Ok(bounds[0] + place as i32)
+    })
+    .collect()
+}
+
+impl CsrOperator {
+    /// A matrix of this pattern; its values are poison.
+    ///
+    /// # Errors
+    /// A row without an entry on the diagonal, no memory, a device that refuses the kernels.
+    pub fn new(device: &dyn Device, pattern: &CsrPattern) -> Result<Self, SolveError> {
+        let diagonal = diagonal_of(pattern)?;
+        Ok(Self {
+            n: diagonal.len(),
+            n_entries: pattern.columns.len(),
+            product: compiled(device, text!("product"))?,
+            invert: compiled(device, text!("inverse_diagonal"))?,
+            row_starts: Arc::new(buffer_of(device, &pattern.row_starts)?),
+            columns: Arc::new(buffer_of(device, &pattern.columns)?),
+            diagonal: buffer_of(device, &diagonal)?,
+            values: device.allocate(8 * pattern.columns.len() as u64)?,
+        })
+    }
+
+    /// The entries, f64 `[n_entries]`.
+    #[must_use]
+    pub const fn values(&self) -> &Buffer {
+        &self.values
+    }
+
+    /// Stored entries.
+    #[must_use]
+    pub const fn n_entries(&self) -> usize {
+        self.n_entries
+    }
+
+    /// Where the rows start, i32 `[n + 1]`, for whom else needs them on the device.
+    #[must_use]
+    pub fn row_starts(&self) -> Arc<Buffer> {
+        Arc::clone(&self.row_starts)
+    }
+
+    /// The columns of the entries, i32 `[n_entries]`, likewise.
+    #[must_use]
+    pub fn columns(&self) -> Arc<Buffer> {
+        Arc::clone(&self.columns)
+    }
+
+    /// Inverts the diagonal: Jacobi's preconditioner, f64 `[n]`.
+    #[must_use]
+    pub fn invert_diagonal<'a>(&'a self, inverse: &'a Buffer) -> Call<'a> {
+        let sizes = [("n", self.n), ("n_entries", self.n_entries)];
+        let arrays = [("diagonal", &self.diagonal), ("values", &self.values), ("inverse", inverse)];
+        Call::of(&self.invert, &sizes, &arrays)
+    }
+}
+
+impl Operator for CsrOperator {
+    fn size(&self) -> usize {
+        self.n
+    }
+
+    fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+        let sizes = [("n", self.n), ("n_entries", self.n_entries)];
+        let arrays: [(&str, &Buffer); 5] = [
+            ("row_starts", &self.row_starts),
+            ("columns", &self.columns),
+            ("values", &self.values),
+            ("x", x),
+            ("y", y),
+        ];
+        calls.push(Call::of(&self.product, &sizes, &arrays));
+    }
+}

@@ -1,0 +1,83 @@
+//! Why a system cannot be set up or solved; that a solver does not converge is a report, no error.
+
+use purlin_codegen::CodegenError;
+use purlin_forms::MappingError;
+use purlin_forms::form::FormError;
+use purlin_ir::text::ParseErrors;
+use purlin_runtime::RuntimeError;
+use purlin_transforms::ScriptError;
+
+/// Why a system cannot be set up or solved.
+#[derive(Debug, thiserror::Error)]
+pub enum SolveError {
+    /// The form is wrong, or does not fit the mesh or the inputs.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// The device refuses, or its driver fails.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A text of this crate is no kernel.
+    #[error("bug of purlin: a kernel of the solver is malformed: {0}")]
+    Text(#[from] ParseErrors),
+    /// A step of a schedule of this crate is refused.
+    #[error("bug of purlin: a schedule of the solver is refused: {0}")]
+    Schedule(#[from] ScriptError),
+    /// A kernel of this crate has no code.
+    #[error("bug of purlin: a kernel of the solver has no code: {0}")]
+    Code(#[from] CodegenError),
+    /// A mapping was refused.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    /// No mapping suits a kernel of a form.
+    #[error("no mapping that was tried suits the kernel `{kernel}`; give another one")]
+    Unmapped {
+        /// The kernel.
+        kernel: String,
+    },
+    /// An argument of a form that is neither on the mesh nor among the inputs.
+    #[error("argument `{name}` of the form has no value; give it one")]
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// A vector of another length.
+    #[error("`{what}` has {found} entries, needed {needed}")]
+    Length {
+        /// The vector.
+        what: &'static str,
+        /// Its entries.
+        found: usize,
+        /// Those that the system has.
+        needed: usize,
+    },
+    /// A row without an entry on the diagonal.
+    #[error("row {row} of the matrix has no entry on the diagonal; needed one in each row")]
+    NoDiagonal {
+        /// The first such row.
+        row: usize,
+    },
+    /// A prescribed unknown that is not there, or is prescribed twice.
+    #[error("unknown {unknown} is prescribed {found}, needed each of 0 to {last} at most once")]
+    Prescribed {
+        /// The unknown.
+        unknown: i64,
+        /// What is wrong.
+        found: &'static str,
+        /// The last unknown.
+        last: usize,
+    },
+    /// The arrays do not fit.
+    #[error(
+        "{what} would take {needed} bytes, and `{place}` has {available}; use fewer cells or a lower degree"
+    )]
+    Memory {
+        /// What was asked for.
+        what: String,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that there are.
+        available: u64,
+        /// Where.
+        place: String,
+    },
+}

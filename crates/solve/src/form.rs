@@ -1,0 +1,198 @@
+//! The kernels of a form with their arrays on a device.
+
+use crate::{Call, SolveError};
+use purlin_codegen::{ArgKind, Options, generate};
+use purlin_forms::Mapping;
+use purlin_forms::form::Inputs;
+use purlin_forms::import::CsrPattern;
+use purlin_forms::lowering::{LoweredKernel, MeshForm};
+use purlin_forms::mesh::Mesh;
+use purlin_interp::{Memory, Value};
+use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A form with a program for each of its kernels.
+pub struct FormPrograms {
+    form: MeshForm,
+    programs: Vec<(Mapping, Executable)>,
+}
+
+/// Whether all arrays of a kernel lie as those of the form do.
+fn keeps_layouts(kernel: &purlin_ir::Kernel) -> bool {
+    kernel
+        .vars
+        .values()
+        .all(|var| !matches!(var.kind, purlin_ir::VarKind::Argument(_)) || var.layout.strides.is_none())
+}
+
+impl FormPrograms {
+    /// Compiles each kernel by the first of its `mappings` that it and the device can take, and that
+    /// leaves the arrays as they lie.
+    ///
+    /// # Errors
+    /// What the device or its compiler refuses of the last one; [`SolveError::Unmapped`] if there is
+    /// none.
+    pub fn compile(
+        device: &dyn Device,
+        form: MeshForm,
+        mappings: &dyn Fn(&LoweredKernel) -> Vec<Mapping>,
+    ) -> Result<Self, SolveError> {
+        let one = |lowered: &LoweredKernel| {
+            let mut last = SolveError::Unmapped { kernel: lowered.kernel.name.clone() };
+            for mapping in mappings(lowered) {
+                match compiled(device, lowered, &mapping) {
+                    Ok(Some(executable)) => return Ok((mapping, executable)),
+                    Ok(None) => {}
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        };
+        let programs = form.kernels().iter().map(one).collect::<Result<_, SolveError>>()?;
+        Ok(Self { form, programs })
+    }
+
+    /// The form.
+    #[must_use]
+    pub const fn form(&self) -> &MeshForm {
+        &self.form
+    }
+
+    /// How each kernel is mapped.
+    pub fn mappings(&self) -> impl Iterator<Item = &Mapping> {
+        self.programs.iter().map(|(mapping, _)| mapping)
+    }
+}
+
+fn compiled(
+    device: &dyn Device,
+    lowered: &LoweredKernel,
+    mapping: &Mapping,
+) -> Result<Option<Executable>, SolveError> {
+    let (kernel, _) = mapping.apply(lowered)?;
+    if !keeps_layouts(&kernel) {
+        return Ok(None);
+    }
+    let program = generate(&kernel, device.info().backend.target(), &Options::default())?;
+    Ok(Some(device.compile(&program)?))
+}
+
+/// Arrays on a device by name; forms that share a mesh share them.
+#[derive(Default)]
+pub struct Arrays {
+    known: BTreeMap<String, Vec<(Value, Arc<Buffer>)>>,
+}
+
+impl Arrays {
+    /// The array of a name and value, which is uploaded the first time.
+    fn get(&mut self, device: &dyn Device, name: &str, value: &Value) -> Result<Arc<Buffer>, SolveError> {
+        let known = self.known.entry(name.to_owned()).or_default();
+        if let Some((_, buffer)) = known.iter().find(|(other, _)| other == value) {
+            return Ok(Arc::clone(buffer));
+        }
+        let buffer = Arc::new(match value {
+            Value::F64(values) => buffer_of(device, values)?,
+            Value::F32(values) => buffer_of(device, values)?,
+            Value::I32(values) => buffer_of(device, values)?,
+            Value::I64(values) => buffer_of(device, values)?,
+        });
+        known.push((value.clone(), Arc::clone(&buffer)));
+        Ok(buffer)
+    }
+}
+
+/// What an argument of a kernel gets.
+enum Slot {
+    Param(i64),
+    F64(f64),
+    Array(Arc<Buffer>),
+    /// The result.
+    Output,
+    /// An array that the caller gives, by its place among the names.
+    Given(usize),
+}
+
+struct FormKernel {
+    executable: Executable,
+    slots: Vec<(String, Slot)>,
+}
+
+/// The kernels of a form with their arrays on a device. Each adds to the result.
+pub struct DeviceForm {
+    kernels: Vec<FormKernel>,
+}
+
+impl DeviceForm {
+    /// Uploads the arrays of a form on a mesh. The arrays `given` are those that each call of
+    /// [`DeviceForm::add_to`] gives, as a rule the unknown; `inputs` has values of them still, whose
+    /// length is checked. `patterns` are those of the matrix of a bilinear form.
+    ///
+    /// # Errors
+    /// As [`MeshForm::bind_to`]; no memory.
+    pub fn new(
+        device: &dyn Device,
+        programs: &FormPrograms,
+        mesh: &Mesh,
+        inputs: &Inputs,
+        patterns: &[CsrPattern],
+        given: &[&str],
+        arrays: &mut Arrays,
+    ) -> Result<Self, SolveError> {
+        let mut kernels = Vec::new();
+        for (place, (_, executable)) in programs.programs.iter().enumerate() {
+            let memory = programs.form.bind_to(place, mesh, inputs, patterns)?;
+            let output = programs.form.output(place);
+            let mut slots = Vec::new();
+            for spec in &executable.plan().args {
+                let name = spec.name.as_str();
+                let slot = match &spec.kind {
+                    ArgKind::Table(_) | ArgKind::Scratch { .. } => continue,
+                    ArgKind::Param => Slot::Param(memory.get_param(name).ok_or_else(|| missing(name))?),
+                    ArgKind::Scalar => Slot::F64(number(&memory, name)?),
+                    ArgKind::Buffer { .. } if name == output => Slot::Output,
+                    ArgKind::Buffer { .. } => match given.iter().position(|other| *other == name) {
+                        Some(place) => Slot::Given(place),
+                        None => {
+                            let value = memory.get(name).ok_or_else(|| missing(name))?;
+                            Slot::Array(arrays.get(device, name, value)?)
+                        }
+                    },
+                };
+                slots.push((name.to_owned(), slot));
+            }
+            kernels.push(FormKernel { executable: executable.clone(), slots });
+        }
+        Ok(Self { kernels })
+    }
+
+    /// Appends what adds the form to `result`, with the arrays in the order of the names that
+    /// [`DeviceForm::new`] was given.
+    pub fn add_to<'a>(&'a self, given: &[&'a Buffer], result: &'a Buffer, calls: &mut Vec<Call<'a>>) {
+        for kernel in &self.kernels {
+            let args = kernel.slots.iter().filter_map(|(name, slot)| {
+                let arg = match slot {
+                    Slot::Param(value) => Arg::Param(*value),
+                    Slot::F64(value) => Arg::F64(*value),
+                    Slot::Array(buffer) => Arg::Buffer(buffer),
+                    Slot::Output => Arg::Buffer(result),
+                    // one that is not given is missing when the kernel is launched
+                    Slot::Given(place) => Arg::Buffer(given.get(*place)?),
+                };
+                Some((name.as_str(), arg))
+            });
+            calls.push(Call::new(&kernel.executable, args.collect()));
+        }
+    }
+}
+
+fn missing(name: &str) -> SolveError {
+    SolveError::Missing { name: name.into() }
+}
+
+fn number(memory: &Memory, name: &str) -> Result<f64, SolveError> {
+    match memory.get(name) {
+        Some(Value::F64(values)) => values.first().copied().ok_or_else(|| missing(name)),
+        Some(Value::F32(_) | Value::I32(_) | Value::I64(_)) | None => Err(missing(name)),
+    }
+}

@@ -1,0 +1,49 @@
+//! Sparse systems on a device: matrices that are assembled there, and solvers that stay there.
+//!
+//! A product on top of the engine: every kernel is a text with a schedule, or is lowered from a
+//! form, so that the same runs on CUDA, OpenCL and C. Between [setup](Newton::new) and result the
+//! host reads norms, and copies nothing else ([`Traffic`](purlin_runtime::Traffic) counts).
+//!
+//! | what | where |
+//! |---|---|
+//! | kernels of a form with their arrays on a device | [`DeviceForm`] |
+//! | the matrix of a bilinear form | [`CsrOperator`], assembled by a [`DeviceForm`] |
+//! | prescribed values | [`Constraints`] |
+//! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]) |
+//! | linear systems | [`ConjugateGradients`] |
+//! | nonlinear systems | [`Newton`] |
+//! | why a solver stopped | [`LinearReport`], [`NewtonReport`] |
+//! | bytes, before anything is allocated | [`SystemSize`] |
+//!
+//! # Source
+//! Trotter et al. 2023.
+
+// a new variant must not fall into an old arm unseen
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
+mod boundary;
+mod capacity;
+mod conjugate_gradients;
+mod constraints;
+mod csr;
+mod error;
+mod form;
+mod launch;
+mod newton;
+mod operator;
+mod report;
+mod texts;
+mod vectors;
+
+pub use boundary::{Side, bounds, facet_dofs};
+pub use capacity::SystemSize;
+pub use conjugate_gradients::{ConjugateGradients, LinearOptions};
+pub use constraints::{Constraints, PrescribedValues};
+pub use csr::CsrOperator;
+pub use error::SolveError;
+pub use form::{Arrays, DeviceForm, FormPrograms};
+pub use launch::{Call, run};
+pub use newton::{Newton, NewtonOptions, NewtonSystem};
+pub use operator::{FormOperator, Operator};
+pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
+pub use vectors::Vectors;

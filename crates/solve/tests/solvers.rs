@@ -1,0 +1,278 @@
+//! Conjugate gradients and prescribed values on small matrices, against dense elimination.
+
+#![allow(clippy::unwrap_used, clippy::needless_range_loop)] // rows and columns go by number
+
+use purlin_forms::import::CsrPattern;
+use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
+use purlin_sample::seed;
+use purlin_solve::{
+    ConjugateGradients, Constraints, CsrOperator, LinearOptions, LinearReason, LinearReport, Operator,
+    PrescribedValues, SolveError, run,
+};
+
+/// Numbers of a linear congruential generator, in [-1, 1).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    fn list(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.next()).collect()
+    }
+}
+
+/// Devices that are always there, and a card where there is one.
+fn devices() -> Vec<Box<dyn Device>> {
+    let mut all = vec![open("c").unwrap(), open("opencl").unwrap()];
+    match open("cuda") {
+        Ok(card) => all.push(card),
+        Err(_) => println!("skipped: no CUDA device"),
+    }
+    all
+}
+
+/// The pattern of edges `(i, i + 1)` and `(i, i + 7)`, with the diagonal.
+fn pattern(n: usize) -> CsrPattern {
+    let edges = (0..n).flat_map(|i| [i + 1, i + 7].into_iter().filter(move |j| *j < n).map(move |j| [i, j]));
+    let mut map: Vec<i32> = edges.flatten().map(|i| i as i32).collect();
+    map.extend([n as i32 - 1; 2]); // of one unknown, too
+    CsrPattern::of_rows(n, n, 2, 2, &map, &map).unwrap()
+}
+
+/// Symmetric values with diagonals `shift` above the sum of the others' sizes.
+fn symmetric(pattern: &CsrPattern, shift: f64, numbers: &mut Numbers) -> Vec<Vec<f64>> {
+    let n = pattern.row_starts.len() - 1;
+    let mut dense = vec![vec![0.0; n]; n];
+    for i in 0..n {
+        for k in pattern.row_starts[i]..pattern.row_starts[i + 1] {
+            let j = pattern.columns[k as usize] as usize;
+            if j > i {
+                let value = numbers.next();
+                dense[i][j] = value;
+                dense[j][i] = value;
+            }
+        }
+    }
+    for i in 0..n {
+        let others: f64 = dense[i].iter().map(|x| x.abs()).sum();
+        dense[i][i] = others + shift;
+    }
+    dense
+}
+
+fn values(pattern: &CsrPattern, dense: &[Vec<f64>]) -> Vec<f64> {
+    let row = |i: usize| pattern.row_starts[i] as usize..pattern.row_starts[i + 1] as usize;
+    (0..dense.len()).flat_map(|i| row(i).map(move |k| dense[i][pattern.columns[k] as usize])).collect()
+}
+
+/// Gaussian elimination without pivots.
+fn eliminated(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for k in 0..n {
+        for i in k + 1..n {
+            let factor = a[i][k] / a[k][k];
+            for j in k..n {
+                a[i][j] -= factor * a[k][j];
+            }
+            b[i] -= factor * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let rest: f64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
+        b[k] = (b[k] - rest) / a[k][k];
+    }
+    b
+}
+
+fn solve(
+    device: &dyn Device,
+    pattern: &CsrPattern,
+    dense: &[Vec<f64>],
+    b: &[f64],
+    options: LinearOptions,
+) -> (LinearReport, Vec<f64>) {
+    let n = b.len();
+    let matrix = CsrOperator::new(device, pattern).unwrap();
+    upload_values(device, matrix.values(), &values(pattern, dense)).unwrap();
+    let [inverse, x] = [(); 2].map(|()| device.allocate(8 * n as u64).unwrap());
+    run(device, &[matrix.invert_diagonal(&inverse)]).unwrap();
+    let right = buffer_of(device, b).unwrap();
+    let solver = ConjugateGradients::new(device, n, options).unwrap();
+    let before = device.traffic();
+    let report = solver.solve(&matrix, &inverse, &right, &x).unwrap();
+    let traffic = device.traffic().since(before);
+    assert_eq!(traffic.to_device, 0);
+    let looks = (report.iterations() / options.look_every + 1) as u64;
+    assert!(traffic.to_host <= looks * 16 * (options.look_every as u64 + 1), "{traffic:?}");
+    (report, download_values(device, &x).unwrap())
+}
+
+const TIGHT: LinearOptions =
+    LinearOptions { relative: 1e-12, absolute: 0.0, max_iterations: 1000, divergence: 1e5, look_every: 16 };
+
+#[test]
+fn solutions_are_those_of_elimination() {
+    let seed = seed();
+    for device in devices() {
+        let mut numbers = Numbers(seed);
+        // one group of work-items and several of them
+        for n in [1, 5, 300] {
+            let pattern = pattern(n);
+            let dense = symmetric(&pattern, 0.5, &mut numbers);
+            let b = numbers.list(n);
+            let (report, x) = solve(&*device, &pattern, &dense, &b, TIGHT);
+            assert!(report.converged(), "seed {seed}: {report:?}");
+            let expected = eliminated(dense, b);
+            let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+            // a residual of 1e-12 times the condition, below 1e2
+            let worst = x.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
+            assert!(worst <= 1e-10 * largest, "{} n = {n}, seed {seed}: {worst:e}", device.info().name);
+        }
+    }
+}
+
+#[test]
+fn how_often_the_host_looks_changes_nothing() {
+    let seed = seed();
+    let mut numbers = Numbers(seed);
+    let pattern = pattern(200);
+    let dense = symmetric(&pattern, 0.01, &mut numbers);
+    let b = numbers.list(200);
+    let device = open("c").unwrap();
+    let with = |look_every| {
+        solve(&*device, &pattern, &dense, &b, LinearOptions { relative: 1e-8, look_every, ..TIGHT })
+    };
+    let (one, x) = with(1);
+    assert!(one.converged() && one.iterations() > 8, "{one:?}");
+    for look_every in [3, 16, 64] {
+        let (other, y) = with(look_every);
+        assert_eq!(other.iterations(), one.iterations(), "seed {seed}");
+        // sums of groups are added in any order
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * (1.0 + a.abs());
+        assert!(one.residuals.iter().zip(&other.residuals).all(close), "seed {seed}");
+        assert!(x.iter().zip(&y).all(close), "seed {seed}: look every {look_every}");
+    }
+}
+
+#[test]
+fn what_does_not_converge_says_why() {
+    let mut numbers = Numbers(seed());
+    let pattern = pattern(200);
+    let dense = symmetric(&pattern, 0.01, &mut numbers);
+    let b = numbers.list(200);
+    let device = open("c").unwrap();
+    let few = LinearOptions { max_iterations: 3, ..TIGHT };
+    let (report, _) = solve(&*device, &pattern, &dense, &b, few);
+    assert_eq!((report.reason, report.iterations()), (LinearReason::TooMany, 3));
+
+    let (report, x) = solve(&*device, &pattern, &dense, &[0.0; 200], TIGHT);
+    assert_eq!((report.reason, report.iterations()), (LinearReason::Converged, 0));
+    assert!(x.iter().all(|x| *x == 0.0));
+
+    let mut holed = b.clone();
+    holed[77] = f64::NAN;
+    let (report, _) = solve(&*device, &pattern, &dense, &holed, TIGHT);
+    assert_eq!((report.reason, report.iterations()), (LinearReason::NotFinite, 0));
+
+    // one eigenvalue of another sign, found before convergence
+    let mut indefinite = dense.clone();
+    indefinite[100][100] = -5.0;
+    let (report, x) = solve(&*device, &pattern, &indefinite, &b, TIGHT);
+    assert_eq!(report.reason, LinearReason::Indefinite);
+    assert!(x.iter().all(|x| x.is_finite()));
+    let slope: f64 = x.iter().zip(&b).map(|(x, b)| x * b).sum();
+    assert!(slope > 0.0, "the solution before it descends: {slope}");
+
+    // Jacobi's preconditioner of a negative matrix: the first direction has no curvature
+    let negative: Vec<Vec<f64>> = dense.iter().map(|row| row.iter().map(|x| -x).collect()).collect();
+    let (report, x) = solve(&*device, &pattern, &negative, &b, TIGHT);
+    assert_eq!((report.reason, report.iterations()), (LinearReason::Indefinite, 0));
+    assert!((x[3] - b[3] / negative[3][3]).abs() <= 1e-12 * x[3].abs());
+}
+
+#[test]
+fn prescribed_values_are_those_of_elimination() {
+    let seed = seed();
+    for device in devices() {
+        let device = &*device;
+        let mut numbers = Numbers(seed);
+        let (n, pattern) = (50, pattern(50));
+        let dense = symmetric(&pattern, 0.5, &mut numbers);
+        let (b, u) = (numbers.list(n), numbers.list(n));
+        let unknowns = vec![3, 4, 17, 49];
+        let prescribed = PrescribedValues { values: numbers.list(4), unknowns };
+        // rows and columns of the dense matrix
+        let mut expected = (dense.clone(), b.clone());
+        for (unknown, value) in prescribed.unknowns.iter().zip(&prescribed.values) {
+            let (f, gap) = (*unknown as usize, value - u[*unknown as usize]);
+            for i in 0..n {
+                expected.1[i] -= dense[i][f] * gap;
+            }
+        }
+        for (unknown, value) in prescribed.unknowns.iter().zip(&prescribed.values) {
+            let f = *unknown as usize;
+            for i in 0..n {
+                expected.0[i][f] = 0.0;
+                expected.0[f][i] = 0.0;
+            }
+            expected.0[f][f] = 1.0;
+            expected.1[f] = value - u[f];
+        }
+        let constraints = Constraints::new(device, &pattern, &prescribed).unwrap();
+        let [matrix, right, at] = [&values(&pattern, &dense), &b, &u].map(|v| buffer_of(device, v).unwrap());
+        let mut calls = vec![constraints.measure_gap(&at)];
+        calls.extend(constraints.lift(&matrix, &right));
+        calls.extend(constraints.eliminate(&matrix));
+        run(device, &calls).unwrap();
+        let found: Vec<f64> = download_values(device, &matrix).unwrap();
+        assert_eq!(found, values(&pattern, &expected.0));
+        let found: Vec<f64> = download_values(device, &right).unwrap();
+        // at most four products are subtracted, in another order
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14 * (1.0 + b.abs());
+        assert!(found.iter().zip(&expected.1).all(close), "seed {seed}: {found:?} {:?}", expected.1);
+    }
+}
+
+#[test]
+fn nothing_prescribed_changes_nothing() {
+    let device = open("c").unwrap();
+    let pattern = pattern(20);
+    let dense = symmetric(&pattern, 0.5, &mut Numbers(seed()));
+    let constraints = Constraints::new(&*device, &pattern, &PrescribedValues::default()).unwrap();
+    let matrix = buffer_of(&*device, &values(&pattern, &dense)).unwrap();
+    run(&*device, &constraints.eliminate(&matrix)).unwrap();
+    let found: Vec<f64> = download_values(&*device, &matrix).unwrap();
+    assert_eq!(found, values(&pattern, &dense));
+}
+
+#[test]
+fn wrong_sizes_and_places_are_refused() {
+    let device = open("c").unwrap();
+    let pattern = pattern(20);
+    let refused = |unknowns: &[i32], values: &[f64]| {
+        let values = PrescribedValues { unknowns: unknowns.to_vec(), values: values.to_vec() };
+        Constraints::new(&*device, &pattern, &values).err().unwrap().to_string()
+    };
+    assert_eq!(
+        refused(&[3, 20], &[0.0; 2]),
+        "unknown 20 is prescribed and is not there, needed each of 0 to 19 at most once"
+    );
+    assert!(refused(&[-1], &[0.0]).contains("unknown -1"));
+    assert!(refused(&[3, 3], &[0.0; 2]).contains("twice"));
+    assert!(refused(&[3], &[0.0; 2]).contains("2 entries, needed 1"));
+
+    let matrix = CsrOperator::new(&*device, &pattern).unwrap();
+    assert_eq!(matrix.size(), 20);
+    let solver = ConjugateGradients::new(&*device, 21, TIGHT).unwrap();
+    let vectors = [(); 3].map(|()| device.allocate(8 * 21).unwrap());
+    let error = solver.solve(&matrix, &vectors[0], &vectors[1], &vectors[2]).unwrap_err();
+    assert!(matches!(error, SolveError::Length { found: 20, needed: 21, .. }), "{error}");
+
+    // two cells whose rows and columns are never the same
+    let pattern = CsrPattern::of_rows(3, 3, 1, 1, &[0, 1], &[1, 0]).unwrap();
+    let error = CsrOperator::new(&*device, &pattern).err().unwrap();
+    assert!(matches!(error, SolveError::NoDiagonal { row: 0 }), "{error}");
+}

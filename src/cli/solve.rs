@@ -1,0 +1,254 @@
+//! `purlin solve`: a boundary value problem, assembled and solved on a device.
+
+use super::failure::Failure;
+use super::progress::Progress;
+use super::table::{facts, grouped, seconds, table};
+use super::values::{read_mesh, unit_mesh};
+use super::{out, run::open_device};
+use clap::Args;
+use purlin::forms::element::CellShape;
+use purlin::forms::mesh::{Mesh, Vtu, VtuEncoding};
+use purlin::kernels::BoundaryValueProblem;
+use purlin::runtime::{Device, Traffic};
+use purlin::solve::{LinearOptions, LinearReason, NewtonOptions, NewtonReport, NewtonStep, SystemSize};
+use purlin::{BoundaryValueSetupError, BoundaryValueSystem};
+use std::path::PathBuf;
+
+/// Assemble and solve a boundary value problem on a device
+///
+/// The matrix is assembled in the memory of the device, at places that a lookup table has, and the
+/// linear systems are solved there by conjugate gradients with Jacobi's preconditioner. Between
+/// setup and result the host reads norms, and copies nothing else: the bytes are counted and printed.
+/// A solver that does not converge ends with exit code 1 and prints its history.
+#[derive(Args)]
+#[command(after_help = "\
+Problems (Trotter et al. 2023):
+  poisson           -div(kappa grad u) = f, zero on the boundary; kappa = f = 1
+  hyperelasticity   a neo-Hookean body under a body force and a traction, clamped where x is least and half turned by
+                    60 degrees where x is greatest (section 4.5; figures of Ølgaard & Wells 2012)
+
+Examples:
+  purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
+  purlin solve hyperelasticity --cells 16 --device opencl
+  purlin solve poisson --dim 2 --cells 200 --degree 2")]
+pub struct SolveArgs {
+    /// A problem by name: poisson, hyperelasticity
+    #[arg(value_name = "PROBLEM")]
+    problem: String,
+    /// Polynomial degree of the elements
+    #[arg(long, default_value_t = 1)]
+    degree: usize,
+    /// Dimension of the unit mesh
+    #[arg(long, default_value_t = 3, conflicts_with = "mesh", value_parser = clap::value_parser!(u8).range(2..=3))]
+    dim: u8,
+    /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
+    /// [default: 64 or 8]
+    #[arg(long, value_name = "N", conflicts_with = "mesh")]
+    cells: Option<usize>,
+    /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra
+    #[arg(long, value_name = "FILE.msh")]
+    mesh: Option<PathBuf>,
+    /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
+    #[arg(long)]
+    device: Option<String>,
+    /// Write the solution on its mesh there, for ParaView
+    #[arg(long, value_name = "FILE.vtu")]
+    vtu: Option<PathBuf>,
+    /// Norm of an update of Newton's method that is small enough
+    #[arg(long, value_name = "NORM", default_value_t = 1e-12)]
+    update: f64,
+    /// Iterations of Newton's method that are allowed
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    newton_iterations: usize,
+    /// Residual of a linear system that is small enough, relative to its right-hand side [default:
+    /// 1e-5, of linear problems 1e-10]
+    #[arg(long, value_name = "PART")]
+    residual: Option<f64>,
+    /// Iterations of a linear system that are allowed
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    iterations: usize,
+}
+
+impl From<BoundaryValueSetupError> for Failure {
+    fn from(error: BoundaryValueSetupError) -> Self {
+        match error {
+            BoundaryValueSetupError::Solve(error) => error.into(),
+            BoundaryValueSetupError::Database(error) => error.into(),
+            BoundaryValueSetupError::Numbering(_) | BoundaryValueSetupError::Cells { .. } => {
+                Self::Usage(error.to_string())
+            }
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &SolveArgs) -> Result<(), Failure> {
+    let problem: BoundaryValueProblem = args.problem.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
+    let options = options(args, problem)?;
+    let progress = Progress::new();
+    let device = open_device(args.device.as_deref())?;
+    progress.stage("reading the mesh");
+    let mesh = mesh(args, problem, &*device)?;
+    progress.stage("setting up");
+    let system = BoundaryValueSystem::new(&*device, problem, &mesh, args.degree, options)?;
+    let before = device.traffic();
+    progress.stage("solving");
+    let mut tell = |iteration: usize, step: &NewtonStep| {
+        progress.stage(format!("iteration {iteration}: update {:.1e}", step.update));
+    };
+    let report = system.solve(&mut tell)?;
+    let traffic = device.traffic().since(before);
+    drop(progress);
+    out(&described(problem, args, &mesh, &*device, &system))?;
+    out(&history(&report))?;
+    out(&ended(&report, &system, traffic))?;
+    if !report.converged() {
+        return Err(Failure::Refused(format!(
+            "`{problem}` did not converge: {}; the history is above, and nothing was written",
+            report.reason
+        )));
+    }
+    if let Some(path) = &args.vtu {
+        let bytes = vtu(args, &mesh, &system)?;
+        std::fs::write(path, bytes)
+            .map_err(|e| Failure::Usage(format!("cannot write `{}`: {e}", path.display())))?;
+        out(&format!("wrote {}\n", path.display()))?;
+    }
+    Ok(())
+}
+
+fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOptions, Failure> {
+    let relative = args.residual.unwrap_or(if problem.is_linear() { 1e-10 } else { 1e-5 });
+    for (name, value) in [("residual", relative), ("update", args.update)] {
+        if value.is_nan() || value < 0.0 {
+            return Err(Failure::Usage(format!("--{name} {value}: needed a number of at least 0")));
+        }
+    }
+    let systems = LinearOptions { relative, max_iterations: args.iterations, ..LinearOptions::default() };
+    Ok(NewtonOptions {
+        update: args.update,
+        max_iterations: args.newton_iterations,
+        linear: problem.is_linear(),
+        systems,
+        ..NewtonOptions::default()
+    })
+}
+
+/// The mesh of a file, or a unit mesh that is refused before it is made if its system does not fit.
+fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, device: &dyn Device) -> Result<Mesh, Failure> {
+    if let Some(path) = &args.mesh {
+        return read_mesh(path);
+    }
+    let dim = usize::from(args.dim);
+    let n = args.cells.unwrap_or(if dim == 2 { 64 } else { 8 });
+    Mesh::check_divisions(dim, n).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (side, shape) = (n as u64, if dim == 2 { CellShape::Triangle } else { CellShape::Tetrahedron });
+    let vertices = (side + 1).pow(u32::from(args.dim));
+    let cells = if dim == 2 { 2 * side.pow(2) } else { 6 * side.pow(3) };
+    let components = problem.space(shape, args.degree).components();
+    let size = SystemSize::of_counts(dim, vertices, cells, args.degree, components);
+    size.check("the system with its lookup table", device.info())?;
+    unit_mesh(dim, n)
+}
+
+fn described(
+    problem: BoundaryValueProblem,
+    args: &SolveArgs,
+    mesh: &Mesh,
+    device: &dyn Device,
+    system: &BoundaryValueSystem<'_>,
+) -> String {
+    let count = |n: usize| grouped(n as u64);
+    let (info, times) = (device.info(), system.times);
+    let mut mappings = system.mappings.clone();
+    mappings.dedup();
+    facts([
+        ("problem", format!("{problem}, P{}", args.degree)),
+        ("device", format!("{} ({})", info.name, info.selector())),
+        ("cells", count(mesh.n_cells())),
+        ("unknowns", format!("{}, {} of them prescribed", count(system.unknowns), count(system.fixed))),
+        ("entries", count(system.entries())),
+        ("kernels", mappings.join("\n")),
+        (
+            "setup",
+            format!(
+                "{} to compile, {} for numbering and pattern, {} for arrays",
+                seconds(times.compile_s),
+                seconds(times.pattern_s),
+                seconds(times.arrays_s)
+            ),
+        ),
+    ])
+}
+
+fn history(report: &NewtonReport) -> String {
+    let rows = report.steps.iter().enumerate().map(|(k, step)| {
+        let linear = match step.linear.converged() {
+            true => step.linear.iterations().to_string(),
+            false => format!("{}, {}", step.linear.iterations(), short(step.linear.reason)),
+        };
+        [
+            (k + 1).to_string(),
+            format!("{:.3e}", step.residual),
+            linear,
+            format!("{}", step.length),
+            format!("{:.3e}", step.update),
+            seconds(step.assembly_s),
+            seconds(step.linear.seconds),
+        ]
+    });
+    let header =
+        ["iteration", "residual before", "linear iterations", "step", "update", "assembly", "linear solve"];
+    table(header, rows)
+}
+
+/// A word of a table.
+fn short(reason: LinearReason) -> &'static str {
+    match reason {
+        LinearReason::Converged => "converged",
+        LinearReason::TooMany => "not converged",
+        LinearReason::Diverged => "diverged",
+        LinearReason::NotFinite => "NaN",
+        LinearReason::Indefinite => "indefinite",
+    }
+}
+
+fn ended(report: &NewtonReport, system: &BoundaryValueSystem<'_>, traffic: Traffic) -> String {
+    let (steps, linear) = (report.steps.len(), report.linear_iterations());
+    let linear_s: f64 = report.steps.iter().map(|s| s.linear.seconds).sum();
+    let assembly_s: f64 = report.steps.iter().map(|s| s.assembly_s).sum();
+    let rate =
+        |n: usize, s: f64| format!("{:.1} million unknowns a second", (n * system.unknowns) as f64 / s / 1e6);
+    facts([
+        ("result", format!("{}, residual {:.3e}", report.reason, report.residual)),
+        ("iterations", format!("{steps} of Newton's method, {linear} of conjugate gradients")),
+        ("assembly", format!("{} ({})", seconds(assembly_s), rate(steps, assembly_s))),
+        ("linear solves", format!("{} ({})", seconds(linear_s), rate(linear, linear_s))),
+        ("all", seconds(report.seconds)),
+        (
+            "copied in setup",
+            format!(
+                "{} bytes to the device, {} back",
+                grouped(system.traffic.to_device),
+                grouped(system.traffic.to_host)
+            ),
+        ),
+        (
+            "copied since",
+            format!(
+                "{} bytes to the device, {} back (norms and curvatures)",
+                grouped(traffic.to_device),
+                grouped(traffic.to_host)
+            ),
+        ),
+    ])
+}
+
+fn vtu(args: &SolveArgs, mesh: &Mesh, system: &BoundaryValueSystem<'_>) -> Result<Vec<u8>, Failure> {
+    let refused = |e: &dyn std::fmt::Display| Failure::Usage(format!("--vtu: {e}"));
+    let order = args.degree.max(mesh.geometry_degree()).min(4);
+    let mut vtu = Vtu::new(mesh, order).map_err(|e| refused(&e))?;
+    let solution = system.solution()?;
+    vtu.field("u", system.numbering(), &solution).map_err(|e| refused(&e))?;
+    Ok(vtu.to_bytes(VtuEncoding::Base64))
+}

@@ -1,0 +1,267 @@
+//! Boundary value problems, assembled and solved on devices: matrices against an evaluation of the
+//! form that shares no code with lowering and code generation, solutions against what is known.
+
+#![allow(clippy::unwrap_used)]
+
+use purlin::forms::element::CellShape;
+use purlin::forms::form::{Inputs, action, coefficient};
+use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
+use purlin::forms::mesh::Mesh;
+use purlin::forms::numbering::Numbering;
+use purlin::forms::reference;
+use purlin::kernels::BoundaryValueProblem;
+use purlin::runtime::{Device, buffer_of, download_values, open};
+use purlin::solve::{
+    Arrays, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms, LinearOptions, NewtonOptions,
+    NewtonReason, Operator, PrescribedValues, run,
+};
+use purlin::{BoundaryValueSystem, CsrMatrix, Mapping, Random};
+use purlin_sample::seed;
+
+/// Devices that are always there, and a card where there is one.
+fn devices() -> Vec<Box<dyn Device>> {
+    let mut all = vec![open("c").unwrap(), open("opencl").unwrap()];
+    match open("cuda") {
+        Ok(card) => all.push(card),
+        Err(_) => println!("skipped: no CUDA device"),
+    }
+    all
+}
+
+fn mappings(_: &LoweredKernel) -> Vec<Mapping> {
+    vec![Mapping::PointTiles { cells: 8, sums: 16 }, Mapping::SINGLE_CELL]
+}
+
+/// The tangent of a problem on a mesh at a small random field.
+struct Assembly {
+    problem: BoundaryValueProblem,
+    mesh: Mesh,
+    degree: usize,
+    u: Vec<f64>,
+}
+
+impl Assembly {
+    fn new(problem: BoundaryValueProblem, mesh: Mesh, degree: usize, seed: u64) -> Self {
+        let n = Numbering::new(&mesh, degree).unwrap().n_dofs()
+            * problem.space(mesh.shape(), degree).components();
+        let u = Random::new(seed).numbers(n).into_iter().map(|x| 0.02 * x).collect();
+        Self { problem, mesh, degree, u }
+    }
+
+    fn inputs(&self) -> Inputs {
+        Inputs::new().field("u", self.u.clone())
+    }
+
+    /// Some columns, all if there are few: the action on unit vectors.
+    fn reference(&self) -> Vec<(usize, Vec<f64>)> {
+        let space = self.problem.space(self.mesh.shape(), self.degree);
+        let form = action(self.problem.tangent(&space), coefficient("du", &space));
+        let column = |j: usize| {
+            let mut unit = vec![0.0; self.u.len()];
+            unit[j] = 1.0;
+            let inputs = self.inputs().field("du", unit).of(&form);
+            (j, reference::action(&form, &self.mesh, &inputs).unwrap())
+        };
+        let step = if self.problem.is_linear() { 1 } else { 7 };
+        (0..self.u.len()).step_by(step).map(column).collect()
+    }
+
+    /// The matrix in the memory of the device.
+    fn on_device(&self, device: &dyn Device) -> CsrMatrix {
+        let space = self.problem.space(self.mesh.shape(), self.degree);
+        let form = MeshForm::new(&self.problem.tangent(&space), &LoweringOptions::new("tangent")).unwrap();
+        let programs = FormPrograms::compile(device, form, &mappings).unwrap();
+        let patterns = programs.form().patterns(&self.mesh).unwrap();
+        let inputs = self.inputs().of(programs.form().form());
+        let form = DeviceForm::new(
+            device,
+            &programs,
+            &self.mesh,
+            &inputs,
+            &patterns,
+            &["u"],
+            &mut Arrays::default(),
+        )
+        .unwrap();
+        let matrix = CsrOperator::new(device, &patterns[0]).unwrap();
+        let u = buffer_of(device, &self.u).unwrap();
+        device.fill(matrix.values(), 0).unwrap();
+        let mut calls = Vec::new();
+        form.add_to(&[&u], matrix.values(), &mut calls);
+        let before = device.traffic();
+        run(device, &calls).unwrap();
+        assert_eq!(device.traffic(), before, "nothing is copied");
+        let values = download_values(device, matrix.values()).unwrap();
+        let pattern = patterns.into_iter().next().unwrap();
+        CsrMatrix {
+            n_columns: self.u.len(),
+            row_starts: pattern.row_starts,
+            columns: pattern.columns,
+            values,
+        }
+    }
+}
+
+#[test]
+fn matrices_equal_the_reference_entry_by_entry() {
+    let seed = seed();
+    let hyper = BoundaryValueProblem::Hyperelasticity;
+    for case in [
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_square(4).unwrap(), 2, seed),
+        Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 1, seed),
+        Assembly::new(hyper, Mesh::unit_cube(2).unwrap(), 1, seed),
+    ] {
+        let columns = case.reference();
+        let largest =
+            columns.iter().flat_map(|(_, column)| column).fold(0.0_f64, |most, x| most.max(x.abs()));
+        for device in devices() {
+            let matrix = case.on_device(&*device);
+            let mut dense = vec![vec![0.0; case.u.len()]; case.u.len()];
+            for (i, row) in dense.iter_mut().enumerate() {
+                matrix.row(i).for_each(|(j, value)| row[j] = value);
+            }
+            for (j, column) in &columns {
+                for (i, expected) in column.iter().enumerate() {
+                    let error = (dense[i][*j] - expected).abs() / largest;
+                    let (name, problem) = (&device.info().name, case.problem);
+                    // sums of a dozen products over two dozen cells
+                    assert!(error <= 1e-12, "{problem} on {name}: [{i}, {j}] off by {error:e}, seed {seed}");
+                }
+            }
+        }
+    }
+}
+
+/// The matrix-free operator is the matrix, with rows and columns of prescribed unknowns eliminated.
+#[test]
+fn a_form_applied_is_its_matrix() {
+    let seed = seed();
+    let case = Assembly::new(BoundaryValueProblem::Hyperelasticity, Mesh::unit_cube(2).unwrap(), 1, seed);
+    let matrix = case.on_device(&*open("c").unwrap());
+    let n = case.u.len();
+    let fixed = [0, 1, 2, 40, 80];
+    let x = Random::new(seed ^ 1).numbers(n);
+    let mut inner = x.clone();
+    fixed.iter().for_each(|k| inner[*k] = 0.0);
+    let mut expected = matrix.multiply(&inner);
+    fixed.iter().for_each(|k| expected[*k] = x[*k]);
+    let device = open("c").unwrap();
+    let device = &*device;
+    let space = case.problem.space(case.mesh.shape(), 1);
+    let form = action(case.problem.tangent(&space), coefficient("du", &space));
+    let form = MeshForm::new(&form, &LoweringOptions::new("action")).unwrap();
+    let programs = FormPrograms::compile(device, form, &mappings).unwrap();
+    let inputs = case.inputs().field("du", x.clone());
+    let mut arrays = Arrays::default();
+    let form =
+        DeviceForm::new(device, &programs, &case.mesh, &inputs, &[], &["u", "du"], &mut arrays).unwrap();
+    let tangent = MeshForm::new(&case.problem.tangent(&space), &LoweringOptions::new("tangent")).unwrap();
+    let pattern = tangent.patterns(&case.mesh).unwrap().remove(0);
+    let values =
+        PrescribedValues { unknowns: fixed.iter().map(|k| *k as i32).collect(), values: vec![0.0; 5] };
+    let constraints = Constraints::new(device, &pattern, &values).unwrap();
+    let [u, at] = [&case.u, &x].map(|v| buffer_of(device, v).unwrap());
+    let y = device.allocate(8 * n as u64).unwrap(); // poison
+    let operator = FormOperator::new(device, n, &form, &constraints, &u).unwrap();
+    let mut calls = Vec::new();
+    operator.apply(&at, &y, &mut calls);
+    run(device, &calls).unwrap();
+    let found: Vec<f64> = download_values(device, &y).unwrap();
+    let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(worst <= 1e-12 * largest, "{}: {worst:e}, seed {seed}", device.info().name);
+    assert_eq!(download_values::<f64>(device, &at).unwrap(), x, "x is as before");
+}
+
+#[test]
+fn poisson_is_solved_on_the_square() {
+    let options = NewtonOptions {
+        linear: true,
+        systems: LinearOptions { relative: 1e-12, ..LinearOptions::default() },
+        ..NewtonOptions::default()
+    };
+    let mesh = Mesh::unit_square(16).unwrap();
+    for device in devices() {
+        let system =
+            BoundaryValueSystem::new(&*device, BoundaryValueProblem::Poisson, &mesh, 2, options).unwrap();
+        let before = device.traffic();
+        let report = system.solve(&mut |_, _| ()).unwrap();
+        assert!(report.converged() && report.steps.len() == 1, "{report:?}");
+        assert_eq!(device.traffic().since(before).to_device, 0);
+        let u = system.solution().unwrap();
+        let points = system.numbering().dof_points(&mesh);
+        let middle = points.chunks_exact(2).position(|x| x[0] == 0.5 && x[1] == 0.5).unwrap();
+        // the sum of the series of -Δu = 1 in the middle; the P2 error at a node is of order h^4
+        assert!((u[middle] - 0.073_671_353_3).abs() < 1e-6, "{}", u[middle]);
+        let edge = points.chunks_exact(2).zip(&u).filter(|(x, _)| x.iter().any(|x| *x == 0.0 || *x == 1.0));
+        assert!(edge.clone().count() == 128 && edge.into_iter().all(|(_, u)| *u == 0.0));
+    }
+}
+
+#[test]
+fn hyperelasticity_converges_quadratically() {
+    let mesh = Mesh::unit_cube(2).unwrap();
+    let problem = BoundaryValueProblem::Hyperelasticity;
+    let mut solutions = Vec::new();
+    for device in devices() {
+        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, NewtonOptions::default()).unwrap();
+        let before = device.traffic();
+        let mut told = 0;
+        let report = system.solve(&mut |k, _| told = k).unwrap();
+        let traffic = device.traffic().since(before);
+        assert!(report.converged(), "{report:?}");
+        assert!((4..=9).contains(&report.steps.len()) && told == report.steps.len(), "{report:?}");
+        assert!(report.steps.iter().all(|step| step.linear.converged() && step.length == 1.0));
+        let updates: Vec<f64> = report.steps.iter().map(|step| step.update).collect();
+        assert!(updates[updates.len() - 1] < 1e-12, "{updates:?}");
+        assert_eq!(traffic.to_device, 0);
+        assert!(traffic.to_host < 16 * 1024, "{traffic:?}");
+        let u = system.solution().unwrap();
+        let points = system.numbering().dof_points(&mesh);
+        for (x, u) in points.chunks_exact(3).zip(u.chunks_exact(3)) {
+            if x[0] == 0.0 {
+                assert_eq!(u, [0.0; 3]);
+            } else if x[0] == 1.0 {
+                let (sine, cosine) = (std::f64::consts::PI / 3.0).sin_cos();
+                let (y, z) = (x[1] - 0.5, x[2] - 0.5);
+                let turned = [0.0, 0.5 * (y * cosine - z * sine - y), 0.5 * (y * sine + z * cosine - z)];
+                assert!(u.iter().zip(turned).all(|(a, b)| (a - b).abs() < 1e-14), "{u:?} {turned:?}");
+            }
+        }
+        solutions.push(u);
+    }
+    for other in &solutions[1..] {
+        let worst = other.iter().zip(&solutions[0]).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst < 1e-9, "{worst:e}"); // residuals of 1e-5 in each linear system
+    }
+}
+
+#[test]
+fn what_does_not_converge_has_a_history() {
+    let device = open("c").unwrap();
+    let mesh = Mesh::unit_cube(3).unwrap();
+    let problem = BoundaryValueProblem::Hyperelasticity;
+    let solved = |options| {
+        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, options).unwrap();
+        system.solve(&mut |_, _| ()).unwrap()
+    };
+    let report = solved(NewtonOptions { max_iterations: 2, ..NewtonOptions::default() });
+    assert_eq!((report.reason, report.steps.len()), (NewtonReason::TooMany, 2));
+    let systems = LinearOptions { max_iterations: 2, ..LinearOptions::default() };
+    let report = solved(NewtonOptions { systems, ..NewtonOptions::default() });
+    assert!(matches!(report.reason, NewtonReason::Linear(_)), "{report:?}");
+    assert_eq!(report.steps[0].linear.residuals.len(), 3);
+}
+
+#[test]
+fn problems_are_for_their_cells() {
+    let device = open("c").unwrap();
+    let refused = |mesh: Mesh| {
+        let problem = BoundaryValueProblem::Hyperelasticity;
+        let system = BoundaryValueSystem::new(&*device, problem, &mesh, 1, NewtonOptions::default());
+        system.err().unwrap().to_string()
+    };
+    assert!(refused(Mesh::unit_square(2).unwrap()).contains("needed tetrahedra"));
+    let cubes = Mesh::unit(CellShape::Hexahedron, 2).unwrap();
+    assert!(refused(cubes).contains("needed triangles or tetrahedra"));
+}
