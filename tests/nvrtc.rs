@@ -12,9 +12,10 @@ use purlin::forms::lowering::{LoweringOptions, MeshForm, lower};
 use purlin::forms::quadrature::QuadratureScheme;
 use purlin::forms::tiling::TilingParameters;
 use purlin::ir::Kernel;
-use purlin::kernels::Operator;
+use purlin::kernels::{BoundaryValueProblem, Operator};
 use purlin::runtime::Cache;
 use purlin::runtime::cuda::nvrtc;
+use purlin::transforms::schedule::parse_file;
 use purlin::{Mapping, transform};
 use std::path::Path;
 use support::{all, cases, last_degree};
@@ -63,6 +64,41 @@ fn factorised_sums_compile() {
         let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
         println!("{mapping}: {resources}");
         assert!(resources.to_string().contains(" 0 B spilled"), "{mapping}: {resources}");
+    }
+}
+
+/// The kernels of solvers, and those of a nonlinear problem and its matrix: no spills.
+#[test]
+fn solvers_compile() {
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    let compiles = |kernel: &Kernel| {
+        let program = generate(kernel, Target::Cuda, &Options::default()).unwrap();
+        let object = nvrtc::compile_for("sm_90", &kernel.name, &program.source, &cache).unwrap();
+        let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+        println!("{}: {resources}", kernel.name);
+        assert!(resources.to_string().contains(" 0 B spilled"), "{}: {resources}", kernel.name);
+    };
+    let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/solve/src/kernels");
+    let mut compiled = 0;
+    for entry in std::fs::read_dir(texts).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let (kernel, script) = parse_file(&text).unwrap();
+        let schedule = script.map(|script| script.apply(&kernel).unwrap());
+        compiles(schedule.as_ref().map_or(&kernel, |schedule| schedule.kernel()));
+        compiled += 1;
+    }
+    assert!(compiled >= 16, "{compiled}");
+    let problem = BoundaryValueProblem::Hyperelasticity;
+    let space = problem.space(CellShape::Tetrahedron, 1);
+    for form in [problem.energy(&space), problem.residual(&space), problem.tangent(&space)] {
+        let form = MeshForm::new(&form, &LoweringOptions::new("neo_hookean")).unwrap();
+        for lowered in form.kernels() {
+            compiles(&transform(lowered, &Mapping::SingleCell { cells: 128 }).unwrap().0);
+        }
     }
 }
 
