@@ -1,5 +1,5 @@
 #!/bin/sh
-# Adds FFCx to .venv in the repository root, for scripts/ffcx_actions.py. The versions are pinned:
+# Adds FFCx to .venv in the repository root, for scripts/ffcx_actions.py and ffcx_matrices.py. The versions are pinned:
 # generated code differs from one to the next.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
