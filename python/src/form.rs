@@ -9,8 +9,9 @@ use purlin::forms::import::from_json_with;
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower,
 };
-use purlin::forms::program::{CellKernel, CellLoop, CellProgram, OtherRules};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::strategies::Orbits;
 use purlin::forms::tabulated::IntegralType;
 use purlin::ir;
 use purlin::kernels::Operator;
@@ -69,6 +70,13 @@ impl CellKernel for Lowered {
         match self {
             Self::Named(form) => form.with_scheme(scheme),
             Self::Imported(kernel) => kernel.with_scheme(scheme),
+        }
+    }
+
+    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        match self {
+            Self::Named(form) => form.symmetric(),
+            Self::Imported(kernel) => kernel.symmetric(),
         }
     }
 }

@@ -9,8 +9,9 @@ use purlin::forms::import::{self, Imported};
 use purlin::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NotAnAction, OtherRules};
+use purlin::forms::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, OtherRules};
 use purlin::forms::quadrature::QuadratureScheme;
+use purlin::forms::strategies::Orbits;
 use purlin::forms::tabulated::TabulatedError;
 use purlin::ir::{Kernel, text};
 use purlin::kernels::{BakeOff, Operator};
@@ -370,6 +371,14 @@ impl CellKernel for Lowered {
             Self::Form(form) => form.with_scheme(scheme),
             Self::File(kernel) => kernel.with_scheme(scheme),
             Self::Imported(lowered) => lowered.with_scheme(scheme),
+        }
+    }
+
+    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        match self {
+            Self::Form(form) => form.symmetric(),
+            Self::File(kernel) => kernel.symmetric(),
+            Self::Imported(lowered) => lowered.symmetric(),
         }
     }
 }

@@ -313,6 +313,7 @@ fn finish(
         | Mapping::MatrixGroups { .. }
         | Mapping::Modes { .. }
         | Mapping::Rules { .. }
+        | Mapping::Orbits { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

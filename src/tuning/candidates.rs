@@ -10,8 +10,8 @@ use purlin_forms::lowering::LoweredForm;
 use purlin_forms::program::{CellKernel, CellProgram, NotAnAction};
 use purlin_forms::quadrature::QuadratureScheme;
 use purlin_forms::strategies::{
-    MAX_KEPT, factored_quadrature, line_sizes, matrix_group_dofs, matrix_sizes, table_products,
-    tensor_dimension,
+    MAX_KEPT, factored_quadrature, line_sizes, matrix_group_dofs, matrix_orbit_sizes, matrix_sizes,
+    table_products, tensor_dimension,
 };
 use purlin_forms::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use purlin_ir::{Kernel, VarKind, Variable};
@@ -164,6 +164,9 @@ pub fn candidates(
         found
             .extend(with_modes.into_iter().map(|c| Candidate { parameters: c.parameters.with_modes(), ..c }));
     }
+    if model.occupancy.as_ref().is_some_and(|o| o.sub_group == 32) {
+        found.extend(orbits(form, local_bytes).into_iter().map(Candidate::unranked));
+    }
     if let Some(ruled) = with_fewer_points(form) {
         let mut with_rules = at_points(&ruled, cells, model, local_bytes, budget)?;
         with_rules.extend(matrix(&ruled, local_bytes).into_iter().map(Candidate::unranked));
@@ -182,6 +185,36 @@ fn with_fewer_points(form: &impl CellKernel) -> Option<LoweredForm> {
     let own = points(&*form.program().ok()?);
     let ruled = form.with_scheme(FEWEST).ok()?;
     (points(&ruled.program) < own && with_modes(form).is_none()).then_some(ruled)
+}
+
+/// Mappings that combine degrees of freedom in orbits: straight-line code, where what tables over modes
+/// have besides zeros is short, as many blocks as an orbit has entries; matrix instructions, with as
+/// many tables as fit beside those of the other groups of a unit.
+#[must_use]
+pub fn orbits(form: &impl CellKernel, local_bytes: u64) -> Vec<Mapping> {
+    let (Ok((symmetric, orbits)), Some((modes, _))) = (form.symmetric(), with_modes(form)) else {
+        return Vec::new();
+    };
+    let blocks = orbits.iter().flatten().map(|orbit| orbit.len() as i64).next().unwrap_or(1);
+    let products = modes.program().map_or(i64::MAX, |p| table_products(&p)) / blocks;
+    let mut found = Vec::new();
+    if symmetric.program.shares_tables && products <= STRAIGHT_PRODUCTS {
+        let groups = [(32, None), (64, None), (128, None), (64, Some(6)), (128, Some(3)), (128, Some(4))];
+        found.extend(groups.map(|(cells, resident_groups)| {
+            let then = Box::new(Mapping::StraightCells { cells });
+            Mapping::Orbits { resident_groups, then }
+        }));
+    }
+    let sizes = matrix_orbit_sizes(&symmetric.kernel, &symmetric.program, &orbits);
+    if let Some(sizes) = sizes.filter(|s| s.dofs >= MATRIX_DOFS) {
+        found.extend(MATRIX_CELLS.into_iter().filter_map(|[sub_groups, groups]| {
+            let of_group = local_bytes / (groups / MATRIX_CELLS[1][1]).max(1);
+            let kept_tables = sizes.tables_that_fit(sub_groups, false, of_group)?;
+            let overlapped = false;
+            Some(Mapping::MatrixCells { sub_groups, groups, kept_tables, overlapped }.with_orbits())
+        }));
+    }
+    found
 }
 
 /// The kernel with modes, where a cell takes fewer products with entries of tables over modes than

@@ -29,7 +29,8 @@ pub(super) fn similar(form: FormSizes<'_>, dim: usize, table: &str) -> Option<(S
     let lines = table.lines().filter_map(|line| line.split_once(' '));
     let of_line = |(case, mapping): (&str, &str)| {
         let mapping: Mapping = serde_json::from_str(mapping).ok()?;
-        let over_modes = matches!(mapping, Mapping::Modes { .. } | Mapping::MatrixCells { .. });
+        let over_modes =
+            matches!(mapping, Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::Orbits { .. });
         let sizes = if over_modes { form.modes? } else { form.points };
         let (case_dim, known) = operator_sizes(case, over_modes)?;
         let far = if case_dim == dim { distance(sizes, &known)? } else { return None };
@@ -113,6 +114,9 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         Mapping::Modes { then } => Mapping::Modes { then: Box::new(transferred(*then, from, to)) },
         Mapping::Rules { scheme, then } => {
             Mapping::Rules { scheme, then: Box::new(transferred(*then, from, to)) }
+        }
+        Mapping::Orbits { resident_groups, then } => {
+            Mapping::Orbits { resident_groups, then: Box::new(transferred(*then, from, to)) }
         }
         same @ (Mapping::Sequential
         | Mapping::SingleCell { .. }

@@ -238,10 +238,15 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
     let reassociates = in_place || REASSOCIATING.contains(&name.as_str());
     let tolerance = if reassociates { tolerance(kernel) } else { 0.0 };
     // a term of zero times a nan or an infinity is left out with the others, or added, and a sum of terms
-    // some of which are zero may be none
+    // some of which are zero may be none; sums and differences of infinities are none
     let of_finite = matches!(
         step,
-        Step::SkipZeroTerms(_) | Step::FactorOut(_) | Step::PadInames(_) | Step::MirrorTriangle(_)
+        Step::SkipZeroTerms(_)
+            | Step::DropZeroTerms(_)
+            | Step::FactorOut(_)
+            | Step::PadInames(_)
+            | Step::MirrorTriangle(_)
+            | Step::CombineOrbits(_)
     );
     if of_finite && !is_finite(&expected) {
         return Ok(None);
@@ -257,8 +262,9 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 20] = [
+const REASSOCIATING: [&str; 21] = [
     "buffer_writes",
+    "combine_orbits",
     "duplicate_iname",
     "map_inames",
     "interchange_inames",
@@ -283,7 +289,9 @@ const REASSOCIATING: [&str; 20] = [
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one, for fewer modes or one triangle,
 /// or over zeros, too.
-const RECOUNTING: [&str; 13] = [
+const RECOUNTING: [&str; 15] = [
+    "combine_orbits",
+    "drop_zero_terms",
     "factor_quadrature",
     "mirror_triangle",
     "pad_inames",

@@ -1,13 +1,14 @@
 //! How a kernel is mapped onto a device: the strategies of [`crate::strategies`] as data.
 
 use crate::lowering::LoweredForm;
-use crate::program::{CellKernel, OtherRules};
+use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
     FactorisedCells, FactorisedLines, FactorisedPlanes, MatrixCells, MatrixGroups, PointTiles, SingleCell,
     StagedCells, StraightCells, StrategyError, SummedCells, factored_quadrature, factorised_cells,
-    factorised_lines, factorised_planes, matrix_cells, matrix_groups, multi_level_tiling, point_tiles,
-    single_cell_per_work_item, staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
+    factorised_lines, factorised_planes, matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling,
+    point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling, straight_cells,
+    summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -118,6 +119,15 @@ pub enum Mapping {
         /// The mapping of the kernel with these rules.
         then: Box<Mapping>,
     },
+    /// Degrees of freedom combined in orbits of symmetric vertices, derivatives along symmetric
+    /// directions, sums over modes, in straight-line code or by matrix instructions.
+    Orbits {
+        /// Work-groups that a compute unit shall have registers for; none leaves it to the compiler.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
+        /// The mapping that combines.
+        then: Box<Mapping>,
+    },
     /// Values for the holes of a schedule, which belongs to the kernel.
     Schedule {
         /// The values by hole, as the text of a schedule has them.
@@ -139,7 +149,7 @@ impl Mapping {
     #[must_use]
     pub fn is_straight(&self) -> bool {
         match self {
-            Self::Modes { then } | Self::Rules { then, .. } => then.is_straight(),
+            Self::Modes { then } | Self::Rules { then, .. } | Self::Orbits { then, .. } => then.is_straight(),
             Self::StraightCells { .. } => true,
             Self::Sequential
             | Self::SingleCell { .. }
@@ -174,14 +184,25 @@ impl Mapping {
         Self::Rules { scheme, then: Box::new(self) }
     }
 
-    /// The form with the quadrature rules that the mapping asks for, if it asks for any: the steps of
-    /// its recipe begin with that kernel.
+    /// The same with degrees of freedom combined in orbits.
+    #[must_use]
+    pub fn with_orbits(self) -> Self {
+        Self::Orbits { resident_groups: None, then: Box::new(self) }
+    }
+
+    /// The form with the quadrature rules or directions that the mapping asks for, if it asks for any:
+    /// the steps of its recipe begin with that kernel.
     ///
     /// # Errors
-    /// As [`CellKernel::with_scheme`].
+    /// As [`CellKernel::with_scheme`] and [`CellKernel::symmetric`].
     pub fn ruled(&self, form: &impl CellKernel) -> Result<Option<LoweredForm>, MappingError> {
-        let Self::Rules { scheme, .. } = self else { return Ok(None) };
-        Ok(Some(form.with_scheme(*scheme)?))
+        if let Self::Rules { scheme, .. } = self {
+            return Ok(Some(form.with_scheme(*scheme)?));
+        }
+        if let Self::Orbits { .. } = self {
+            return Ok(Some(form.symmetric()?.0));
+        }
+        Ok(None)
     }
 
     /// Maps a form, or a kernel whose tags say its roles; returns the kernel with the recipe that
@@ -204,7 +225,7 @@ impl Mapping {
                 staged_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::StraightCells { cells } => {
-                let args = StraightCells { work_group: *cells };
+                let args = StraightCells { work_group: *cells, orbits: Vec::new(), resident_groups: None };
                 straight_cells(form.kernel(), &*form.program().map_err(StrategyError::from)?, &args)?
             }
             Self::SummedCells { cells, constant_tables } => {
@@ -244,8 +265,37 @@ impl Mapping {
                 after(recipe, then.apply(&kernel))?
             }
             Self::Rules { scheme, then } => then.apply(&form.with_scheme(*scheme)?)?,
+            Self::Orbits { resident_groups, then } => then.in_orbits(form, *resident_groups)?,
             Self::Schedule { .. } => return Err(MappingError::NoSchedule),
         })
+    }
+}
+
+impl Mapping {
+    /// The mapping of the symmetric form, which combines its degrees of freedom in orbits.
+    fn in_orbits(
+        &self,
+        form: &impl CellKernel,
+        resident_groups: Option<u32>,
+    ) -> Result<(Kernel, Recipe), MappingError> {
+        if let (Self::MatrixCells { sub_groups, groups, kept_tables, overlapped: false }, None) =
+            (self, resident_groups)
+        {
+            let (form, orbits) = form.symmetric()?;
+            let args = MatrixCells {
+                sub_groups: *sub_groups,
+                groups: *groups,
+                kept_tables: *kept_tables,
+                overlapped: false,
+            };
+            return Ok(matrix_orbits(&form.kernel, &form.program, &args, &orbits)?);
+        }
+        let Self::StraightCells { cells } = self else {
+            return Err(NoSymmetry::Mapping { mapping: self.to_string() }.into());
+        };
+        let (form, orbits) = form.symmetric()?;
+        let args = StraightCells { work_group: *cells, orbits, resident_groups };
+        Ok(straight_cells(&form.kernel, &form.program, &args)?)
     }
 }
 
@@ -258,6 +308,9 @@ pub enum MappingError {
     /// The kernel keeps its quadrature rules.
     #[error(transparent)]
     Rules(#[from] OtherRules),
+    /// The kernel has no symmetric tables, or the mapping does not use them.
+    #[error(transparent)]
+    Symmetry(#[from] NoSymmetry),
     /// The mapping has values for the holes of a schedule, and there is none.
     #[error("values of holes belong to a schedule; give the file that ends with it, and --hole NAME=VALUE")]
     NoSchedule,
@@ -273,7 +326,9 @@ fn after(
     match mapped {
         Ok((kernel, rest)) => Ok((kernel, first.followed_by(rest))),
         Err(MappingError::Strategy(error)) => Err(MappingError::Strategy(error.behind(first))),
-        Err(error @ (MappingError::NoSchedule | MappingError::Rules(_))) => Err(error),
+        Err(error @ (MappingError::NoSchedule | MappingError::Rules(_) | MappingError::Symmetry(_))) => {
+            Err(error)
+        }
     }
 }
 
@@ -324,6 +379,10 @@ impl fmt::Display for Mapping {
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
             Self::Modes { then } => write!(f, "modes, {then}"),
             Self::Rules { scheme, then } => write!(f, "rules `{scheme}`, {then}"),
+            Self::Orbits { resident_groups: None, then } => write!(f, "orbits, {then}"),
+            Self::Orbits { resident_groups: Some(groups), then } => {
+                write!(f, "orbits, {then}, {groups} at a time")
+            }
             Self::Schedule { values } => {
                 let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
                 f.write_str(&values.join(", "))

@@ -25,6 +25,7 @@ mod modes;
 mod nest;
 mod neutral;
 pub mod obligation;
+mod orbits;
 pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;

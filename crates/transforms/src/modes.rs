@@ -6,6 +6,8 @@
 //! component of the Gram graph by itself, so that blocks of a symmetry have modes of their own.
 //! Nothing relies on it: [`Points::certify`] sums both sides anew.
 
+use std::collections::BTreeSet;
+
 /// A table, row by row.
 pub(crate) struct Table {
     pub(crate) columns: usize,
@@ -24,6 +26,36 @@ pub(crate) struct Modes {
     pub(crate) count: usize,
     /// Row by row: a row a mode.
     pub(crate) tables: Vec<Vec<f64>>,
+    /// Of each mode, the tables that have it.
+    holders: Vec<BTreeSet<usize>>,
+}
+
+impl Modes {
+    /// Modes that the same tables have one after the other, each such block filled by modes of zeros to
+    /// a multiple of `multiple`.
+    pub(crate) fn in_blocks(self, multiple: usize) -> Self {
+        let mut blocks: Vec<(&BTreeSet<usize>, Vec<Option<usize>>)> = Vec::new();
+        for (k, holders) in self.holders.iter().enumerate() {
+            match blocks.iter_mut().find(|(known, _)| *known == holders) {
+                Some((_, modes)) => modes.push(Some(k)),
+                None => blocks.push((holders, vec![Some(k)])),
+            }
+        }
+        for (_, modes) in &mut blocks {
+            modes.resize(modes.len().next_multiple_of(multiple), None);
+        }
+        let order: Vec<Option<usize>> = blocks.iter().flat_map(|(_, modes)| modes.clone()).collect();
+        let holders = blocks.iter().flat_map(|(h, modes)| modes.iter().map(|_| (*h).clone())).collect();
+        let ordered = |table: &Vec<f64>| {
+            let columns = table.len() / self.count.max(1);
+            let row = |k: &Option<usize>| match k {
+                Some(k) => table[k * columns..(k + 1) * columns].to_vec(),
+                None => vec![0.0; columns],
+            };
+            order.iter().flat_map(row).collect()
+        };
+        Self { count: order.len(), tables: self.tables.iter().map(ordered).collect(), holders }
+    }
 }
 
 /// Two columns whose sums over points and modes are furthest apart.
@@ -48,13 +80,16 @@ struct Column {
 impl Points {
     /// Modes that give the same sums to `tolerance`, but for rounding.
     ///
-    /// A column that is left with `r` after the projection on the modes changes a sum by at most
+    /// Columns that are `orthogonal` to all of another component are not of it. A column that is left
+    /// with `r` after the projection on the modes changes a sum by at most
     /// `|r|^2`, since the residuals of both columns are orthogonal to all modes.
-    pub(crate) fn modes(&self, tolerance: f64) -> Modes {
+    pub(crate) fn modes(&self, tolerance: f64, orthogonal: Orthogonal) -> Modes {
         let (columns, scales) = self.columns();
-        let mut rows: Vec<Vec<f64>> = Vec::new();
-        for component in components(&columns) {
+        let (mut rows, mut holders): (Vec<Vec<f64>>, Vec<BTreeSet<usize>>) = (Vec::new(), Vec::new());
+        for component in components(&columns, orthogonal) {
             let basis = orthonormal(&columns, &component, tolerance / 10.0);
+            let tables: BTreeSet<usize> = component.iter().map(|c| columns[*c].table).collect();
+            holders.extend(basis.iter().map(|_| tables.clone()));
             for mode in &basis {
                 let mut row = vec![0.0; columns.len()];
                 for c in &component {
@@ -73,7 +108,7 @@ impl Points {
                 tables[column.table][k * width + column.index] = value * scales[column.table];
             }
         }
-        Modes { count: rows.len(), tables }
+        Modes { count: rows.len(), tables, holders }
     }
 
     /// Compares `sum_q w[q] A[q, i] B[q, j]` with `sum_k A'[k, i] B'[k, j]` for the pairs of tables
@@ -151,11 +186,24 @@ impl Points {
 
 /// How far from orthogonal, relative to their lengths, columns of different components may be: what
 /// rounding leaves of an exact zero.
-const ORTHOGONAL: f64 = 1e-13;
+pub(crate) const ORTHOGONAL: Orthogonal = Orthogonal { angle: 1e-13, shortest: 0.0 };
+
+/// The same where blocks are asked for, and columns are sums and differences of others, of which
+/// rounding alone may be left: what is left out is in the certificate.
+pub(crate) const ORTHOGONAL_BLOCKS: Orthogonal = Orthogonal { angle: 1e-11, shortest: 1e-3 };
+
+/// When columns are orthogonal: if their product is at most `angle` of those of their lengths, where
+/// shorter columns than `shortest` count as that long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Orthogonal {
+    angle: f64,
+    shortest: f64,
+}
 
 /// Places of the columns that depend on each other, in the order of their first ones.
-fn components(columns: &[Column]) -> Vec<Vec<usize>> {
-    let lengths: Vec<f64> = columns.iter().map(|c| dot(&c.values, &c.values).sqrt()).collect();
+fn components(columns: &[Column], orthogonal: Orthogonal) -> Vec<Vec<usize>> {
+    let length = |c: &Column| dot(&c.values, &c.values).sqrt().max(orthogonal.shortest);
+    let lengths: Vec<f64> = columns.iter().map(length).collect();
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut seen = vec![false; columns.len()];
     for first in 0..columns.len() {
@@ -168,7 +216,7 @@ fn components(columns: &[Column]) -> Vec<Vec<usize>> {
             let a = component[next];
             for b in 0..columns.len() {
                 let product = || dot(&columns[a].values, &columns[b].values).abs();
-                if !seen[b] && product() > ORTHOGONAL * lengths[a] * lengths[b] {
+                if !seen[b] && product() > orthogonal.angle * lengths[a] * lengths[b] {
                     seen[b] = true;
                     component.push(b);
                 }
@@ -254,7 +302,7 @@ mod tests {
 
     #[test]
     fn orthogonal_columns_have_modes_of_their_own() {
-        let modes = square().modes(1e-13);
+        let modes = square().modes(1e-13, ORTHOGONAL);
         assert_eq!(modes.count, 4);
         let one_a_mode = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         assert_eq!(modes.tables, vec![one_a_mode.to_vec(), vec![0.0, 0.0, 0.0, 1.0]]);
@@ -262,9 +310,19 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_filled_by_zeros() {
+        let modes = square().modes(1e-13, ORTHOGONAL).in_blocks(2);
+        assert_eq!(modes.count, 6);
+        let first = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let first = first.into_iter().chain([0.0; 8]).collect();
+        assert_eq!(modes.tables, vec![first, vec![0.0, 0.0, 0.0, 0.0, 1.0, 0.0]]);
+        assert_eq!(square().certify(&modes, &[[0, 0], [0, 1], [1, 1]], 1e-15), Ok(()));
+    }
+
+    #[test]
     fn a_certificate_with_one_entry_off_names_it() {
         let points = square();
-        let mut modes = points.modes(1e-13);
+        let mut modes = points.modes(1e-13, ORTHOGONAL);
         modes.tables[0][10] += 1e-12;
         let found = points.certify(&modes, &[[0, 0]], 1e-13).expect_err("an entry is off");
         assert_eq!((found.tables, found.columns, found.points, found.scale), ([0, 0], [2, 2], 1.0, 1.0));
@@ -277,7 +335,7 @@ mod tests {
     fn weights_count() {
         let table = Table { columns: 2, values: vec![1.0, 2.0, 1.0, 4.0, 1.0, 8.0] };
         let points = Points { weights: vec![0.5, 0.0, 2.0], tables: vec![table] };
-        let modes = points.modes(1e-13);
+        let modes = points.modes(1e-13, ORTHOGONAL);
         assert_eq!(modes.count, 2);
         assert_eq!(points.certify(&modes, &[[0, 0]], 1e-15), Ok(()));
     }
@@ -286,7 +344,7 @@ mod tests {
     fn no_number_fits() {
         let table = Table { columns: 1, values: vec![f64::NAN] };
         let points = Points { weights: vec![1.0], tables: vec![table] };
-        let modes = Modes { count: 1, tables: vec![vec![1.0]] };
+        let modes = Modes { count: 1, tables: vec![vec![1.0]], holders: vec![BTreeSet::from([0])] };
         assert!(points.certify(&modes, &[[0, 0]], 1e-13).is_err());
     }
 }

@@ -213,15 +213,18 @@ fn what_is_shipped_can_be_applied() {
             let of_case = lines().filter(|(name, _)| *name == case);
             let mappings: Vec<Mapping> =
                 of_case.map(|(_, mapping)| serde_json::from_str(mapping).unwrap()).collect();
-            // one with modes or matrix instructions has one over points behind it, and one with other
-            // rules has one with those of the kernel
+            // one with modes or matrix instructions has one over points behind it, one with other
+            // rules has one with those of the kernel, one with orbits one without
             let kind = |m: &Mapping| match m {
                 Mapping::Rules { .. } => "rules",
+                Mapping::Orbits { .. } => "orbits",
                 Mapping::Modes { .. } | Mapping::MatrixCells { .. } | Mapping::MatrixGroups { .. } => "modes",
                 _ => "points",
             };
             let kinds: Vec<&str> = mappings.iter().map(kind).collect();
-            let orders = [&["points"][..], &["modes", "points"], &["rules", "modes", "points"]];
+            let modes = ["modes", "points"];
+            let orders =
+                [&["points"][..], &modes, &["rules", "modes", "points"], &["orbits", "modes", "points"]];
             assert!(orders.contains(&&kinds[..]), "{case}: {kinds:?}");
             shipped += mappings.len();
             for scheme in [QuadratureScheme::XiaoGimbutas, QuadratureScheme::Default] {
@@ -234,7 +237,7 @@ fn what_is_shipped_can_be_applied() {
                 assert_eq!(known[0].source, Source::Shipped("NVIDIA H200"), "{case}");
                 assert_eq!(known[0].mapping, mappings[0], "{case}");
                 for mapping in &mappings {
-                    transform(kernel, mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
+                    transform(&lowered.lowered, mapping).unwrap_or_else(|e| panic!("{case}: {e}"));
                 }
             }
         }

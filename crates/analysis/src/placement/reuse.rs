@@ -69,7 +69,9 @@ fn is_sequential(kernel: &Kernel, l: InameId) -> bool {
 fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) -> Option<Touched> {
     let loops = scope(poly, site);
     let linear = |e: &Affine| Linear::of(e, &loops, &|v| poly.symbol(v));
-    let mut values = vec![linear(&place(&poly.kernel, var, &[], &site.index)?)?];
+    let known: Vec<_> = site.index.iter().map(|i| Some(i.clone().unwrap_or_default())).collect();
+    let mut values = vec![linear(&place(&poly.kernel, var, &[], &known)?)?];
+    let unknown = unknown_places(&poly.kernel, var, site)?;
     for axis in &axes.axes {
         if let Axis::Local(k) = axis {
             let block = if *k == 0 { SUB_GROUP } else { 1 };
@@ -79,10 +81,32 @@ fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) 
     let mut touched = Touched::new();
     for all in question::values(&poly.instances_of(site.insn, site.conditions, &site.reduction), &values)? {
         if let [place, sub_group @ ..] = all.as_slice() {
-            touched.entry(*place).or_default().insert(sub_group.to_vec());
+            for offset in &unknown {
+                touched.entry(place + offset).or_default().insert(sub_group.to_vec());
+            }
         }
     }
     Some(touched)
+}
+
+/// Most places that an access may touch along axes whose index is not known.
+const MAX_UNKNOWN: i64 = 1024;
+
+/// What all values of indices that are not affine, which may be any along their axes, add to a place.
+fn unknown_places(kernel: &Kernel, var: VarId, site: &AccessSite) -> Option<Vec<i64>> {
+    let variable = &kernel.vars[var];
+    let strides = purlin_ir::layout::strides(variable, &vec![false; variable.shape.len()])?;
+    let mut places = vec![0];
+    for ((index, stride), extent) in site.index.iter().zip(&strides).zip(&variable.shape) {
+        if index.is_none() {
+            let (stride, extent) = (stride.as_constant()?, extent.as_constant()?);
+            if places.len() as i64 * extent > MAX_UNKNOWN {
+                return None;
+            }
+            places = places.iter().flat_map(|at| (0..extent).map(move |k| at + k * stride)).collect();
+        }
+    }
+    Some(places)
 }
 
 /// The smallest scope in which all that touch a place of the buffer are; `None` if they touch no

@@ -23,6 +23,7 @@ mod jets;
 mod lagrange;
 mod lattice;
 mod nodes;
+mod orbits;
 mod orientation;
 mod orthonormal;
 mod space;

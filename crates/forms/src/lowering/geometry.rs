@@ -1,7 +1,9 @@
 //! The map of a cell in terms of what the kernel computes: its derivative, and what follows from it.
 
+use super::directions::Directions;
 use super::entity::side_suffix;
 use super::pull::Symbol;
+use crate::element::CellShape;
 use crate::form::{Comparison, MathFunction, Scalar, ScalarGraph, ScalarId, tensor};
 use crate::tabulated::Side;
 use std::collections::BTreeMap;
@@ -12,11 +14,11 @@ pub(super) struct Geometry {
     side: Option<Side>,
     /// `det J`.
     pub(super) determinant: ScalarId,
-    /// J, [physical axis, reference axis].
+    /// J, [physical axis, direction].
     pub(super) jacobian: Vec<ScalarId>,
-    /// `1 / det J`.
+    /// `1 / det J` of the directions.
     pub(super) reciprocal: ScalarId,
-    /// Inverse of J, [reference axis, physical axis].
+    /// Inverse of J, [direction, physical axis].
     pub(super) inverse: Vec<ScalarId>,
     facet: Option<FacetGeometry>,
 }
@@ -31,21 +33,33 @@ pub(super) struct FacetGeometry {
     pub(super) stretch: ScalarId,
 }
 
+/// The cells whose maps are differentiated.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) cell: CellShape,
+    /// Whether the map of a cell has one derivative at all points.
+    pub(super) is_affine: bool,
+    /// Along what; along the axes where maps are not affine.
+    pub(super) directions: Directions,
+}
+
 impl Geometry {
     /// The geometry of the cell on a side; what it is made of gets names.
     pub(super) fn new(
         graph: &mut ScalarGraph,
         named: &mut BTreeMap<ScalarId, String>,
-        dim: usize,
-        is_affine: bool,
+        Frame { cell, is_affine, directions }: Frame,
         side: Option<Side>,
     ) -> Self {
-        let end = side_suffix(side);
+        let (dim, end) = (cell.dim(), side_suffix(side));
         let symbol = |graph: &mut ScalarGraph, s: Symbol| graph.insert(Scalar::Symbol(s.place(dim, side)));
         let mut own = BTreeMap::new();
         let mut jacobian = Vec::new();
         for (i, k) in (0..dim).flat_map(|i| (0..dim).map(move |k| (i, k))) {
-            let entry = if is_affine {
+            let entry = if directions == Directions::Symmetric {
+                let vertex = |v| Scalar::Symbol(Symbol::Vertex(v, i).place(dim, side));
+                directions.along(graph, cell, k, &vertex)
+            } else if is_affine {
                 let (end, start) =
                     (symbol(graph, Symbol::Vertex(k + 1, i)), symbol(graph, Symbol::Vertex(0, i)));
                 graph.subtract(end, start)
@@ -55,10 +69,16 @@ impl Geometry {
             own.insert(entry, format!("jac_{i}{k}{end}"));
             jacobian.push(entry);
         }
-        let determinant = tensor::determinant(graph, &jacobian, dim);
-        own.insert(determinant, format!("det_jac{end}"));
+        let spanned = tensor::determinant(graph, &jacobian, dim);
         let one = graph.literal(1.0);
-        let reciprocal = graph.divide(one, determinant);
+        let reciprocal = graph.divide(one, spanned);
+        let mut determinant = spanned;
+        if directions == Directions::Symmetric {
+            own.insert(spanned, format!("det_directions{end}"));
+            let share = graph.literal(1.0 / directions.volume(cell));
+            determinant = graph.multiply(share, spanned);
+        }
+        own.insert(determinant, format!("det_jac{end}"));
         own.insert(reciprocal, format!("rec_det{end}"));
         let mut inverse = Vec::new();
         for (k, i) in (0..dim).flat_map(|k| (0..dim).map(move |i| (k, i))) {

@@ -17,6 +17,7 @@
 
 mod arguments;
 mod builder;
+mod directions;
 mod entity;
 mod geometry;
 mod graph;
@@ -36,6 +37,7 @@ mod tabulate;
 mod tensor_order;
 
 pub use arguments::{Argument, ArgumentRole};
+pub use directions::Directions;
 pub use kernel::{
     LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, TabulatedOptions, lower_tabulated,
 };
@@ -44,8 +46,9 @@ pub use on_mesh::MeshForm;
 
 use crate::element::{CellShape, LagrangeElement, Nodes};
 use crate::form::{Form, FormError, FunctionSpace, expand};
-use crate::program::{CellKernel, CellLoop, CellProgram, NotAnAction, OtherRules};
+use crate::program::{CellKernel, CellLoop, CellProgram, NoSymmetry, NotAnAction, OtherRules};
 use crate::quadrature::QuadratureScheme;
+use crate::strategies::Orbits;
 use crate::tabulated::{Integral, TabulatedForm};
 use pull::PulledForm;
 use purlin_ir::Kernel;
@@ -65,6 +68,8 @@ pub struct LoweringOptions {
     pub geometry_degree: usize,
     /// What a bilinear form becomes.
     pub matrix: MatrixResult,
+    /// Along what functions are differentiated on the reference cell, if they are.
+    pub directions: Directions,
 }
 
 impl LoweringOptions {
@@ -76,6 +81,7 @@ impl LoweringOptions {
             degree: None,
             geometry_degree: 1,
             matrix: MatrixResult::Sparse,
+            directions: Directions::Axes,
         }
     }
 
@@ -96,6 +102,13 @@ impl LoweringOptions {
     #[must_use]
     pub fn with_geometry_degree(self, geometry_degree: usize) -> Self {
         Self { geometry_degree, ..self }
+    }
+
+    /// With derivatives along other directions: symmetric ones take integrals over straight triangles
+    /// or tetrahedra with first derivatives of Lagrange elements.
+    #[must_use]
+    pub fn with_directions(self, directions: Directions) -> Self {
+        Self { directions, ..self }
     }
 
     /// For what a bilinear form becomes; [`lower`] takes linear ones.
@@ -145,6 +158,13 @@ impl CellKernel for LoweredForm {
             return Err(OtherRules::Inexact { integral: place, reason });
         }
         Ok(lower(&self.form, &LoweringOptions::new(&self.kernel.name).with_scheme(scheme))?)
+    }
+
+    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        let orbits: Option<Vec<Orbits>> = self.nodes.iter().map(Nodes::orbits).collect();
+        let orbits = orbits.ok_or_else(|| NoSymmetry::Nodes { kernel: self.kernel.name.clone() })?;
+        let options = LoweringOptions::new(&self.kernel.name).with_directions(Directions::Symmetric);
+        Ok((lower(&self.form, &options)?, orbits))
     }
 }
 
@@ -287,7 +307,7 @@ fn tabulated_of(form: &Form, options: &LoweringOptions) -> Result<(Form, PulledF
         // an element that does not exist, before its sizes are computed
         space.element().map_err(|e| FormError::Discretisation(e.to_string()))?;
     }
-    let pulled = pull::pull(expanded)?;
+    let pulled = pull::pull(expanded, options.directions)?;
     let tabulated = tabulate::tabulate(&pulled, &options.name)?;
     Ok((form, pulled, tabulated))
 }

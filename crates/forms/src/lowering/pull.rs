@@ -1,7 +1,8 @@
 //! From physical to reference coordinates: integrands in terms of what the kernel computes.
 
+use super::directions::Directions;
 use super::entity::{side_index, side_suffix};
-use super::geometry::{FacetGeometry, Geometry, absolute, diameter};
+use super::geometry::{FacetGeometry, Frame, Geometry, absolute, diameter};
 use crate::element::{CellShape, Pullback, derivatives};
 use crate::form::{
     ExpandedForm, Field, FormError, FunctionSpace, Jet, Measure, Region, Role, Scalar, ScalarGraph, ScalarId,
@@ -89,6 +90,8 @@ pub(super) struct PulledForm {
     pub(super) cell: CellShape,
     /// Polynomial degree of the maps of cells.
     pub(super) geometry_degree: usize,
+    /// What first derivatives by number are along.
+    pub(super) directions: Directions,
     /// The spaces of its arguments, that of the test function first.
     pub(super) arguments: Vec<FunctionSpace>,
     pub(super) graph: ScalarGraph,
@@ -111,8 +114,10 @@ pub(super) fn measured_side(region: Region) -> Option<Side> {
 ///
 /// # Errors
 /// A trial function alone, a form that is not linear in its arguments, derivatives of order 3, and of
-/// order 2 on cells whose map is not affine.
-pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
+/// order 2 on cells whose map is not affine; symmetric directions of what is differentiated along
+/// the axes only.
+pub(super) fn pull(mut form: ExpandedForm, directions: Directions) -> Result<PulledForm, FormError> {
+    let directions = directions.of(&form)?;
     let arguments: Vec<FunctionSpace> = match (&form.test, &form.trial) {
         (None, Some(_)) => return Err(FormError::TrialAlone),
         (test, trial) => test.iter().chain(trial).cloned().collect(),
@@ -133,7 +138,8 @@ pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
         }
         split.push((measure, degree, terms));
     }
-    let mut pull = Pull::new(form.cell, form.is_affine(), &form.graph);
+    let frame = Frame { cell: form.cell, is_affine: form.is_affine(), directions };
+    let mut pull = Pull::new(frame, &form.graph);
     let mut integrals = Vec::new();
     for (measure, degree, terms) in split {
         let terms = pull.terms(terms, &arguments, measure.region())?;
@@ -142,13 +148,14 @@ pub(super) fn pull(mut form: ExpandedForm) -> Result<PulledForm, FormError> {
     let determinants = pull.geometries.iter().map(|(side, g)| (*side, g.determinant)).collect();
     let (graph, named) = (pull.graph, pull.named);
     let (cell, geometry_degree) = (form.cell, form.geometry_degree);
-    Ok(PulledForm { cell, geometry_degree, arguments, graph, named, determinants, integrals })
+    Ok(PulledForm { cell, geometry_degree, directions, arguments, graph, named, determinants, integrals })
 }
 
 struct Pull<'a> {
     dim: usize,
     /// Whether the map of a cell has one derivative at all points.
     is_affine: bool,
+    frame: Frame,
     source: &'a ScalarGraph,
     graph: ScalarGraph,
     named: BTreeMap<ScalarId, String>,
@@ -158,11 +165,11 @@ struct Pull<'a> {
 }
 
 impl<'a> Pull<'a> {
-    fn new(cell: CellShape, is_affine: bool, source: &'a ScalarGraph) -> Self {
-        let dim = cell.dim();
+    fn new(frame: Frame, source: &'a ScalarGraph) -> Self {
+        let (dim, is_affine) = (frame.cell.dim(), frame.is_affine);
         let mut graph = ScalarGraph::default();
         let mut named = BTreeMap::new();
-        let geometry = Geometry::new(&mut graph, &mut named, dim, is_affine, None);
+        let geometry = Geometry::new(&mut graph, &mut named, frame, None);
         // `source` numbers coefficients and constants; the copy keeps the numbers.
         for coefficient in source.coefficients() {
             graph.coefficient(coefficient);
@@ -171,13 +178,13 @@ impl<'a> Pull<'a> {
             graph.constant(constant);
         }
         let geometries = BTreeMap::from([(None, geometry)]);
-        Self { dim, is_affine, source, graph, named, geometries, moved: HashMap::new() }
+        Self { dim, is_affine, frame, source, graph, named, geometries, moved: HashMap::new() }
     }
 
     /// The geometry of the cell on a side.
     fn geometry(&mut self, side: Option<Side>) -> &mut Geometry {
-        let (graph, named, dim, is_affine) = (&mut self.graph, &mut self.named, self.dim, self.is_affine);
-        self.geometries.entry(side).or_insert_with(|| Geometry::new(graph, named, dim, is_affine, side))
+        let (graph, named, frame) = (&mut self.graph, &mut self.named, self.frame);
+        self.geometries.entry(side).or_insert_with(|| Geometry::new(graph, named, frame, side))
     }
 
     fn symbol(&mut self, symbol: Symbol, side: Option<Side>) -> ScalarId {

@@ -6,6 +6,7 @@
 //! them, over interior facets another one for their orientations, and the normals of the reference
 //! facets are tables without degrees of freedom.
 
+use super::directions::Directions;
 use super::entity::side_suffix;
 use super::pull::{PulledForm, PulledIntegral, Symbol, measured_side};
 use super::samples::Samples;
@@ -39,19 +40,19 @@ fn discretisation(error: impl std::fmt::Display) -> FormError {
 }
 
 /// `u_q`, `u_d0`, `u1_q`, `u1_d0`, `u_d01`.
-fn jet_name(coefficient: &Coefficient, jet: &Jet) -> String {
+fn jet_name(coefficient: &Coefficient, jet: &Jet, directions: Directions) -> String {
     let component = if coefficient.space.is_vector() { jet.component.to_string() } else { String::new() };
     let name = format!("{}{component}", coefficient.name);
     let side = side_suffix(jet.side);
-    let suffix = derivative_suffix(jet.derivative);
+    let suffix = derivative_suffix(jet.derivative, directions);
     if suffix.is_empty() { format!("{name}_q{side}") } else { format!("{name}{suffix}{side}") }
 }
 
-/// `_d01` of a derivative by both reference coordinates.
-fn derivative_suffix(derivative: [u8; 3]) -> String {
+/// `_d01` of a derivative by both reference coordinates, `_s1` of one along a symmetric direction.
+fn derivative_suffix(derivative: [u8; 3], directions: Directions) -> String {
     let times = |(axis, n): (usize, u8)| axis.to_string().repeat(n.into());
     let axes: String = derivative.into_iter().enumerate().map(times).collect();
-    if axes.is_empty() { axes } else { format!("_d{axes}") }
+    if axes.is_empty() { axes } else { format!("_{}{axes}", directions.letter()) }
 }
 
 /// The tabulated form of a form that was pulled back.
@@ -295,7 +296,8 @@ impl<'f> Tabulating<'f> {
         let label = element_label(element.family(), element.degree(), element.is_discontinuous());
         let vector =
             if element.pullback() == Pullback::Identity { String::new() } else { format!("_{inner}") };
-        let name = format!("phi_{label}{vector}{}", derivative_suffix(derivative));
+        let directions = self.form.directions;
+        let name = format!("phi_{label}{vector}{}", derivative_suffix(derivative, directions));
         let basis = |table| Basis { table, offset: part.offset, stride: part.stride, component: block };
         if let Some(place) = self.tables.iter().position(|t| t.name == name) {
             return Ok(basis(place));
@@ -308,9 +310,24 @@ impl<'f> Tabulating<'f> {
             self.tabulations.insert(key.clone(), table);
         }
         let table = &self.tabulations[&key];
-        let place = table.derivatives.iter().position(|found| *found == exponents);
-        let place = place.ok_or_else(|| FormError::Internal(format!("no table of `{name}`")))?;
-        let entries = table.component(place, inner);
+        let along_axes = |exponents: [usize; 3]| {
+            let place = table.derivatives.iter().position(|found| *found == exponents);
+            let place = place.ok_or_else(|| FormError::Internal(format!("no table of `{name}`")))?;
+            Ok::<_, FormError>(table.component(place, inner))
+        };
+        let entries = match (directions, exponents.iter().position(|n| *n == 1)) {
+            (Directions::Symmetric, Some(k)) => {
+                let signs = directions.vertices(self.form.cell).get(k).copied().unwrap_or_default();
+                let axes = (0..self.form.cell.dim()).map(|d| {
+                    let sign = f64::from(signs.get(d + 1).copied().unwrap_or_default());
+                    Ok((sign, along_axes(std::array::from_fn(|axis| usize::from(axis == d)))?))
+                });
+                let axes = axes.collect::<Result<Vec<_>, FormError>>()?;
+                let points = axes.first().map_or(0, |(_, entries)| entries.len());
+                (0..points).map(|p| axes.iter().map(|(sign, entries)| sign * entries[p]).sum()).collect()
+            }
+            (Directions::Symmetric, None) | (Directions::Axes, _) => along_axes(exponents)?,
+        };
         Ok(basis(self.push_table(name, element.n_dofs(), entries)?))
     }
 
@@ -402,7 +419,7 @@ impl<'f> Tabulating<'f> {
         for (k, jet, id) in jets {
             let coefficient = &form.graph.coefficients()[k];
             let basis = self.basis(&coefficient.space, jet.component, jet.derivative)?;
-            let name = Some(jet_name(coefficient, &jet));
+            let name = Some(jet_name(coefficient, &jet, form.directions));
             places.insert(id, self.evaluation(k + 1, basis, name, jet.side));
         }
         Ok(places)

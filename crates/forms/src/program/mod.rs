@@ -27,6 +27,7 @@ pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, 
 use crate::form::FormError;
 use crate::lowering::LoweredForm;
 use crate::quadrature::QuadratureScheme;
+use crate::strategies::Orbits;
 use purlin_ir::{Kernel, ScalarType};
 use purlin_transforms::schedule::{Array, Loop, Statement};
 use std::borrow::Cow;
@@ -313,6 +314,43 @@ pub trait CellKernel {
     fn with_scheme(&self, scheme: QuadratureScheme) -> Result<LoweredForm, OtherRules> {
         Err(OtherRules::NoForm { kernel: self.kernel().name.clone(), scheme })
     }
+
+    /// The same with derivatives along [symmetric directions](crate::lowering::Directions), and the
+    /// orbits of the nodes of its elements.
+    ///
+    /// # Errors
+    /// A kernel that was not lowered from a form, a form or nodes without this symmetry.
+    fn symmetric(&self) -> Result<(LoweredForm, Vec<Orbits>), NoSymmetry> {
+        Err(NoSymmetry::NoForm { kernel: self.kernel().name.clone() })
+    }
+}
+
+/// Why a kernel has no symmetric tables.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoSymmetry {
+    /// There are tables, and no form.
+    #[error("`{kernel}` has tables, and no form to take symmetric ones for; lower the form")]
+    NoForm {
+        /// Name of the kernel.
+        kernel: String,
+    },
+    /// A permutation of the vertices moves nodes to where there are none.
+    #[error("the nodes of `{kernel}` are not where permutations of the vertices move them; keep its tables")]
+    Nodes {
+        /// Name of the kernel.
+        kernel: String,
+    },
+    /// A mapping that combines nothing in orbits.
+    #[error(
+        "`{mapping}` combines no degrees of freedom in orbits, needed `straight_cells` or `matrix_cells`"
+    )]
+    Mapping {
+        /// The mapping.
+        mapping: String,
+    },
+    /// The form cannot be lowered with symmetric directions.
+    #[error(transparent)]
+    Form(#[from] FormError),
 }
 
 /// Why the quadrature rules of a kernel stay what they are.

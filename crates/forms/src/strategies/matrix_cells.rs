@@ -33,12 +33,12 @@ pub struct MatrixCells {
 }
 
 /// Work-items of a sub-group, along both axes of a group.
-const ITEMS: [i64; 2] = [32, 1];
+pub(super) const ITEMS: [i64; 2] = [32, 1];
 /// What the arrays of cells that fill no block end with.
-const REST: &str = "rest";
+pub(super) const REST: &str = "rest";
 
 impl MatrixCells {
-    fn check(&self) -> Result<(), StrategyError> {
+    pub(super) fn check(&self) -> Result<(), StrategyError> {
         let bounded = |symbol: &str, found: u64, most: u64| {
             let needed = format!("1 to {most}");
             match (1..=most).contains(&found) {
@@ -134,13 +134,13 @@ pub struct MatrixSizes {
     /// Degrees of freedom of a cell.
     pub dofs: i64,
     /// Bytes of a cell: values of degrees of freedom, and what the geometry gives.
-    cell: u64,
+    pub(super) cell: u64,
     /// More bytes of a cell where copies overlap with products.
-    overlap: u64,
+    pub(super) overlap: u64,
     /// Bytes of each table.
-    tables: Vec<u64>,
+    pub(super) tables: Vec<u64>,
     /// Bytes of a cell that fills no block.
-    rest: u64,
+    pub(super) rest: u64,
 }
 
 impl MatrixSizes {
@@ -187,7 +187,7 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
 
 /// Doubles from one row of fragments to the next, of `n` columns in tiles: 4 or 12 of 16 apart, so
 /// that rows begin in other banks.
-fn row_length(n: i64) -> i64 {
+pub(super) fn row_length(n: i64) -> i64 {
     tiled(n) + TILE / 2
 }
 
@@ -215,7 +215,7 @@ struct Places<'a> {
 }
 
 /// A quadrature loop in tiles of modes.
-struct Tiles<'p> {
+pub(super) struct Tiles<'p> {
     block: &'p Block,
     products: &'p Products,
     /// Evaluations as the instructions that make them.
@@ -381,14 +381,8 @@ impl Strategy<'_> {
             axes.add(fragment(s, nest, true)?);
         }
         let split = all_tiles.iter().map(|tiles| tiles.split(s, axes)).collect::<Result<Vec<_>, _>>()?;
-        for (array, order) in [(&values, [0, 2, 5, 3, 4, 1]), (&result.array, [0, 2, 5, 3, 1, 4])] {
-            for (axis, factor) in [(1, TILE), (3, TILE), (4, TILE / 2)] {
-                s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
-            }
-            s.apply(TransposeArrayAxes { var: array.into(), order: order.to_vec() })?;
-            s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
-            axes.fragments.push(array.clone());
-        }
+        to_fragment(s, &values, VALUES, axes)?;
+        to_fragment(s, &result.array, RESULTS, axes)?;
         for (tiles, products) in all_tiles.iter().zip(split) {
             tiles.to_fragments(s, &products, axes)?;
         }
@@ -397,8 +391,28 @@ impl Strategy<'_> {
     }
 }
 
+/// The order of the axes of degrees of freedom, and of results, as the instruction has them.
+pub(super) const VALUES: [u32; 6] = [0, 2, 5, 3, 4, 1];
+pub(super) const RESULTS: [u32; 6] = [0, 2, 5, 3, 1, 4];
+
+/// Lays an array `[sub-groups, cells, columns]` out as the instruction has it.
+pub(super) fn to_fragment(
+    s: &mut Schedule,
+    array: &Array,
+    order: [u32; 6],
+    axes: &mut Axes,
+) -> Result<(), TransformError> {
+    for (axis, factor) in [(1, TILE), (3, TILE), (4, TILE / 2)] {
+        s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
+    }
+    s.apply(TransposeArrayAxes { var: array.into(), order: order.to_vec() })?;
+    s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+    axes.fragments.push(array.clone());
+    Ok(())
+}
+
 /// A quadrature loop in tiles of modes, a nest for each of its parts.
-fn tiles<'p>(
+pub(super) fn tiles<'p>(
     s: &mut Schedule,
     [sub_group, cells]: [&Loop; 2],
     block: &'p Block,
@@ -427,7 +441,7 @@ fn tiles<'p>(
 
 impl Tiles<'_> {
     /// Splits the loops of both products, that of the evaluation and that of the result.
-    fn split(&self, s: &mut Schedule, axes: &mut Axes) -> Result<[Product; 2], TransformError> {
+    pub(super) fn split(&self, s: &mut Schedule, axes: &mut Axes) -> Result<[Product; 2], TransformError> {
         axes.add(fragment(s, &self.init, false)?);
         axes.add(fragment(s, &self.point, false)?);
         let evaluate = product(s, &self.evaluate.cells, &self.evaluate.columns, &self.dofs, true)?;
@@ -436,7 +450,7 @@ impl Tiles<'_> {
     }
 
     /// Arrays as the instruction has them, and a loop over work-items for each instruction.
-    fn to_fragments(
+    pub(super) fn to_fragments(
         &self,
         s: &mut Schedule,
         [evaluate, multiply]: &[Product; 2],

@@ -73,7 +73,7 @@ pub fn table_products(program: &CellProgram) -> i64 {
 }
 
 /// Gives the terms of a quadrature loop that share no value of a function loops of their own.
-fn split_terms(s: &mut Schedule, block: &Block) -> Result<Vec<Loop>, TransformError> {
+pub(super) fn split_terms(s: &mut Schedule, block: &Block) -> Result<Vec<Loop>, TransformError> {
     let mut quads = vec![block.quad.clone()];
     let terms = Terms::of(s.kernel(), block);
     if terms.groups.len() < 2 {

@@ -2,13 +2,16 @@
 //! freedom.
 
 use super::blocks::gathers_first;
+use super::orbit_basis::{Orbits, orbit_basis};
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Flat, Staged, flat, roll_gathers, stage_results};
 use super::{StrategyError, applied, constant_tables, length, tables_to};
 use crate::program::CellProgram;
-use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_transforms::primitives::{MoveInsns, PrefetchArray, ReduceInTree, SkipZeroTerms};
-use purlin_transforms::schedule::{Loop, Statement};
+use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel};
+use purlin_transforms::primitives::{
+    AliasStorage, MoveInsns, PrefetchArray, ReduceInTree, SetResidentGroups, SkipZeroTerms,
+};
+use purlin_transforms::schedule::{Array, Loop, Statement};
 use purlin_transforms::{Recipe, Schedule, TransformError};
 
 /// Arguments of [`staged_cells`].
@@ -38,11 +41,16 @@ impl StagedCells {
 pub struct StraightCells {
     /// Cells, and so work-items, of a group.
     pub work_group: u64,
+    /// The orbits of the nodes of each element, if degrees of freedom are combined by them.
+    pub orbits: Vec<Orbits>,
+    /// Groups that a compute unit shall have registers for; none leaves it to the compiler.
+    pub resident_groups: Option<u32>,
 }
 
 /// As [`staged_cells`], with the work of a cell in straight-line code: every loop of it written out,
 /// degrees of freedom and results in registers, entries of tables as numbers in the code, and terms
-/// that they make zero left out.
+/// that they make zero left out. With orbits, degrees of freedom are combined in them and points
+/// become modes, so that most entries are zero.
 ///
 /// # Rewrite
 /// ```text
@@ -52,7 +60,8 @@ pub struct StraightCells {
 /// ```
 ///
 /// # Errors
-/// As [`staged_cells`]; code generation refuses loops that are too long to be written out.
+/// As [`staged_cells`]; with orbits, an integrand without modes. Code generation refuses loops that
+/// are too long to be written out.
 pub fn straight_cells(
     kernel: &Kernel,
     program: &CellProgram,
@@ -61,8 +70,20 @@ pub fn straight_cells(
     let staged = StagedCells { work_group: args.work_group, constant_tables: true };
     staged.check()?;
     applied(kernel, |s| {
-        let compute = stage(s, program, &staged)?;
-        tables_to(s, kernel, AddressSpace::Literal)?;
+        let Ends { compute, tiles, results } = stage(s, program, &staged)?;
+        if !args.orbits.is_empty() {
+            orbit_basis(s, program, &tiles, &args.orbits)?;
+            // a row of results takes the place of a row of degrees of freedom that its work-item has read
+            let read: Vec<&Array> = program.evaluated().iter().map(|k| &program.gathers[*k].array).collect();
+            if let ([values], [results]) = (&read[..], &results[..])
+                && shape_of(s.kernel(), values) == shape_of(s.kernel(), results)
+            {
+                let vars = vec![String::from(*values), String::from(results)];
+                s.apply(AliasStorage { vars, storage: s.fresh("cell_values") })?;
+            }
+        }
+        let kernel = s.kernel().clone();
+        tables_to(s, &kernel, AddressSpace::Literal)?;
         let loops = loops_in(s.kernel(), compute.name());
         // of tables whose entries are numbers in the code; others would be compared at run time
         if program.shares_tables {
@@ -72,8 +93,13 @@ pub fn straight_cells(
                 let _ = s.apply(SkipZeroTerms::insn(insn));
             }
         }
-        s.tag_all(&loops, AxisTag::Unrolled)
+        s.tag_all(&loops, AxisTag::Unrolled)?;
+        args.resident_groups.map_or(Ok(()), |groups| s.apply(SetResidentGroups::new(groups)).map(drop))
     })
+}
+
+fn shape_of<'k>(kernel: &'k Kernel, array: &Array) -> Option<&'k [Affine]> {
+    Some(&kernel.vars[kernel.var(array.name())?].shape)
 }
 
 /// The loops inside a loop, in textual order.
@@ -119,8 +145,18 @@ pub fn staged_cells(
     })
 }
 
-/// Returns the loop over the cells of a group that computes.
-fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<Loop, TransformError> {
+/// What is between gather and scatter.
+struct Ends {
+    /// The loop over the cells of a group that computes.
+    compute: Loop,
+    /// The degrees of freedom that a work-item takes.
+    tiles: Vec<Array>,
+    /// What a scatter adds, which work-items share.
+    results: Vec<Array>,
+}
+
+/// Gather and scatter along work-items.
+fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<Ends, TransformError> {
     let cells_of_group = length(args.work_group);
     let mut staged: Vec<Staged> = Vec::new();
     for result in &program.results {
@@ -134,7 +170,6 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
         s.apply(MoveInsns::before(others.iter().map(|staged| &staged.rows), &last.rows))?;
     }
     let components = roll_gathers(s, program)?;
-
     // a loop over the cells of a group for each gather, for the transforms, for the computation and
     // for each commit
     let order = gathers_first(s, &program.cells.cell, program)?;
@@ -164,11 +199,11 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
 
     // both ends by all work-items, one degree of freedom after the other
     let work_group = [cells_of_group, 1];
-    let mut flats: Vec<Flat> = Vec::new();
+    let (mut flats, mut tiles): (Vec<Flat>, Vec<Array>) = (Vec::new(), Vec::new());
     for k in program.evaluated() {
         let g = &gathers[k];
         let fetch = PrefetchArray::new(&g.array, &cells[compute], AddressSpace::Private);
-        s.prefetch_as(fetch, &format!("{}_tile", g.array))?;
+        tiles.push(s.prefetch_as(fetch, &format!("{}_tile", g.array))?.0);
         let place = order.gathers.iter().position(|o| *o == k).unwrap_or(0);
         let nest = CellNest {
             array: &g.array,
@@ -198,5 +233,6 @@ fn stage(s: &mut Schedule, program: &CellProgram, args: &StagedCells) -> Result<
     let own = transform.into_iter().chain([compute]).map(|k| cells[k].clone());
     let items: Vec<Loop> = flats.iter().map(|f| f.items[0].clone()).chain(own).collect();
     s.tag_all(&items, AxisTag::Local(0))?;
-    Ok(cells[compute].clone())
+    let results = staged.into_iter().map(|s| s.array).collect();
+    Ok(Ends { compute: cells[compute].clone(), tiles, results })
 }

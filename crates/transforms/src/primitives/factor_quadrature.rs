@@ -3,7 +3,7 @@
 use super::embed_table::has_single_precision;
 use crate::draw::{self, Picks};
 use crate::lookup::{self, NO_REDUCTION};
-use crate::modes::{Deviation, Points, Table};
+use crate::modes::{Deviation, ORTHOGONAL, ORTHOGONAL_BLOCKS, Points, Table};
 use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proofs::point_terms::{ALIKE, LOCAL, QUADRATIC, SUMS, Sums, sums};
@@ -76,6 +76,9 @@ pub struct FactorQuadrature {
     /// Number of which that of modes is a multiple: further modes are zero.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub multiple: u32,
+    /// Whether modes that the same tables have follow each other, in blocks of such a number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocks: bool,
 }
 
 fn one() -> u32 {
@@ -99,7 +102,7 @@ fn is_thirteen(digits: &u32) -> bool {
 impl FactorQuadrature {
     /// Factors the loop `iname`, to 13 digits.
     pub fn new(iname: impl Into<String>) -> Self {
-        Self { iname: iname.into(), digits: thirteen(), multiple: one() }
+        Self { iname: iname.into(), digits: thirteen(), multiple: one(), blocks: false }
     }
 
     /// To so many digits.
@@ -117,11 +120,24 @@ impl FactorQuadrature {
     }
 }
 
+impl FactorQuadrature {
+    /// With the modes that the same tables have in blocks, each a multiple of so many modes by itself.
+    #[must_use]
+    pub fn in_blocks_of(mut self, multiple: u32) -> Self {
+        self.multiple = multiple;
+        self.blocks = true;
+        self
+    }
+}
+
 impl fmt::Display for FactorQuadrature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "factor quadrature `{}`", self.iname)?;
         if !is_thirteen(&self.digits) {
             write!(f, " to {} digits", self.digits)?;
+        }
+        if self.blocks {
+            return write!(f, " in blocks of {} modes", self.multiple);
         }
         if is_one(&self.multiple) { Ok(()) } else { write!(f, " in multiples of {} modes", self.multiple) }
     }
@@ -173,17 +189,21 @@ impl Primitive for FactorQuadrature {
         let used: Vec<VarId> = used.into_iter().collect();
         let points = self.points(kernel, rows, weights, &used)?;
         let tolerance = 0.1_f64.powi(i32::try_from(self.digits).unwrap_or(i32::MAX));
-        let modes = points.modes(tolerance);
-        let place = |var: VarId| used.iter().position(|v| *v == var).unwrap_or_default();
-        let places: Vec<[usize; 2]> = pairs.iter().map(|pair| pair.map(place)).collect();
-        points
-            .certify(&modes, &places, tolerance)
-            .map_err(|deviation| self.differs(kernel, &used, &deviation))?;
         let multiple = usize::try_from(self.multiple).unwrap_or_default();
         if !(1..=MAX_MULTIPLE).contains(&multiple) {
             let found = format!("a multiple of {multiple} modes");
             return Err(Refusal::argument("multiple", found, format!("1 to {MAX_MULTIPLE}")));
         }
+        let orthogonal = if self.blocks { ORTHOGONAL_BLOCKS } else { ORTHOGONAL };
+        let mut modes = points.modes(tolerance, orthogonal);
+        if self.blocks {
+            modes = modes.in_blocks(multiple);
+        }
+        let place = |var: VarId| used.iter().position(|v| *v == var).unwrap_or_default();
+        let places: Vec<[usize; 2]> = pairs.iter().map(|pair| pair.map(place)).collect();
+        points
+            .certify(&modes, &places, tolerance)
+            .map_err(|deviation| self.differs(kernel, &used, &deviation))?;
         let count = modes.count.next_multiple_of(multiple);
         let mut tables = BTreeMap::new();
         for (var, values) in used.iter().zip(&modes.tables) {

@@ -1,0 +1,151 @@
+//! Degrees of freedom combined in orbits of symmetric vertices: what the kernels compute, how many
+//! entries of tables are left, and what is refused.
+#![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
+
+mod support;
+
+use purlin::codegen::{Options, generate};
+use purlin::forms::lowering::{Directions, LoweringOptions, lower};
+use purlin::forms::program::{CellKernel, NoSymmetry};
+use purlin::interp::interpret;
+use purlin::kernels::Operator;
+use purlin::runtime::open;
+use purlin::tuning::transform;
+use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
+use support::{bent_mesh, compiled};
+
+fn straight(cells: u64) -> Mapping {
+    Mapping::StraightCells { cells }.with_orbits()
+}
+
+fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
+    Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()
+}
+
+/// The form with derivatives along symmetric directions, as it is lowered.
+#[test]
+fn directions_do_not_change_the_result() {
+    let seed = Random::fresh_seed();
+    for (operator, dim, degree) in [
+        (Operator::Laplace, 2, 2),
+        (Operator::Helmholtz, 3, 1),
+        (Operator::Elasticity, 3, 2),
+        (Operator::Hyperelasticity, 2, 2),
+        (Operator::Hyperelasticity, 3, 1),
+    ] {
+        let problem = problem(operator, dim, degree, 2, seed);
+        let expected = problem.reference().unwrap();
+        let (symmetric, _) = problem.lowered.symmetric().unwrap();
+        assert_ne!(symmetric.kernel, problem.lowered.kernel);
+        let mut memory = problem.memory.clone();
+        interpret(&symmetric.kernel, &mut memory).unwrap();
+        let error = RelativeError::between(memory.f64s(problem.output()).unwrap(), &expected);
+        assert!(error.is_within(1e-12), "{operator} {dim}-D P{degree}, seed {seed}: {error:?}");
+    }
+}
+
+/// In the interpreter, in C and in OpenCL, for cells that do not fill the last group; small orbits are
+/// those of P2, P4 and of triangles.
+#[test]
+fn results_are_those_of_the_reference() {
+    let seed = Random::fresh_seed();
+    for (operator, dim, degree) in [
+        (Operator::Mass, 2, 1),
+        (Operator::Mass, 3, 2),
+        (Operator::Laplace, 2, 4),
+        (Operator::Laplace, 3, 3),
+        (Operator::Helmholtz, 2, 3),
+        (Operator::Helmholtz, 3, 2),
+        (Operator::Elasticity, 2, 2),
+        (Operator::Elasticity, 3, 2),
+    ] {
+        let problem = problem(operator, dim, degree, 2, seed);
+        let expected = problem.reference().unwrap();
+        let mapping = straight(5);
+        let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
+        let symmetric = mapping.ruled(&problem.lowered).unwrap().unwrap();
+        assert_eq!(recipe.apply(&symmetric.kernel).unwrap(), kernel);
+        let check = |found: &[f64], place: &str| {
+            let error = RelativeError::between(found, &expected);
+            assert!(
+                error.is_within(1e-12),
+                "{operator} {dim}-D P{degree} in {place}, seed {seed}: {error:?}"
+            );
+        };
+        let mut memory = problem.memory.clone();
+        interpret(&kernel, &mut memory).unwrap();
+        check(memory.f64s(problem.output()).unwrap(), "the interpreter");
+        for place in ["c", "opencl"] {
+            let device = open(place).unwrap();
+            let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+            let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
+            loaded.launch().unwrap();
+            check(&loaded.f64s(problem.output()).unwrap(), place);
+        }
+    }
+}
+
+/// Products with entries of tables in the code of a cell, plain sums of them not counted.
+fn products(operator: Operator, dim: usize, degree: usize, mapping: &Mapping) -> usize {
+    use purlin::ir::{Expr, TableData, VarKind};
+    let problem = problem(operator, dim, degree, 1, 1);
+    let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
+    let mut entries = 0;
+    for insn in kernel.insns.values().filter(|i| i.update_op().is_some()) {
+        insn.rhs.for_each(&mut |e| {
+            if let Expr::Load(a) = e
+                && let VarKind::Table(TableData::Real(values)) = &kernel.vars[a.var].kind
+                && a.index.len() == 2
+            {
+                entries += values.iter().filter(|v| v.0 != 0.0).count();
+            }
+        });
+    }
+    entries
+}
+
+/// A quarter of the entries is left on tetrahedra, and half on triangles, of which modes alone leave three
+/// quarters.
+#[test]
+fn tables_have_blocks() {
+    let modes = Mapping::StraightCells { cells: 32 }.with_modes();
+    for (operator, dim, degree, least) in
+        [(Operator::Laplace, 3, 4, 3.0), (Operator::Helmholtz, 3, 3, 2.5), (Operator::Laplace, 2, 5, 1.5)]
+    {
+        let (before, after) =
+            (products(operator, dim, degree, &modes), products(operator, dim, degree, &straight(32)));
+        assert!(before as f64 / after as f64 >= least, "{operator} {dim}-D P{degree}: {before} to {after}");
+    }
+}
+
+#[test]
+fn what_has_no_symmetry_is_refused() {
+    let problem = problem(Operator::Laplace, 2, 2, 1, 1);
+    let refused = |mapping: Mapping| transform(&problem.lowered, &mapping).unwrap_err().to_string();
+    assert_eq!(
+        refused(Mapping::SINGLE_CELL.with_orbits()),
+        "transform: `single cell, 32 a group` combines no degrees of freedom in orbits, needed `straight_cells` or `matrix_cells`"
+    );
+    let kernel = &problem.lowered.kernel;
+    assert_eq!(
+        kernel.symmetric().unwrap_err(),
+        NoSymmetry::NoForm { kernel: problem.lowered.kernel.name.clone() }
+    );
+}
+
+/// What is differentiated along the axes only says so.
+#[test]
+fn directions_are_refused() {
+    use purlin::forms::element::CellShape;
+    use purlin::forms::form::*;
+    let space = FunctionSpace::scalar(CellShape::Triangle, 2);
+    let (u, v) = (coefficient("u", &space), test(&space));
+    let options = LoweringOptions::new("k").with_directions(Directions::Symmetric);
+    let refused = |form: &Form| lower(form, &options).unwrap_err().to_string();
+    let needed = "needed integrals over straight triangles or tetrahedra with first derivatives of Lagrange \
+                  elements; differentiate along the axes";
+    let laplacian = div(grad(&u)) * &v * dx();
+    assert_eq!(refused(&laplacian), format!("found symmetric directions and a second derivative, {needed}"));
+    // nothing is differentiated
+    assert!(lower(&(&u * &v * dx()), &options).is_ok());
+}
