@@ -1,9 +1,10 @@
 //! The levels of a mesh on a device.
 
-use crate::kernels::{Operation, Structure, program};
+use crate::kernels::Operation;
 use crate::line::{Line, Matrix};
+use crate::schedules::{Structure, program};
 use crate::{Element, MultigridError};
-use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values, upload_values};
+use purlin_runtime::{Arg, Buffer, Device, Executable, Launch, buffer_of, download_values, upload_values};
 
 /// The vectors of a level.
 struct Level {
@@ -57,6 +58,20 @@ impl<'d> Hierarchy<'d> {
     /// Cells that are no power of two from 2 on; vectors that do not fit, before one is allocated; a
     /// device that refuses.
     pub fn new(device: &'d dyn Device, element: Element, cells: usize) -> Result<Self, MultigridError> {
+        let smoother = Structure::of(device.info().backend, Operation::Smooth, element);
+        Self::with_smoother(device, element, cells, smoother)
+    }
+
+    /// The same with a smoother of another structure.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::new`].
+    pub fn with_smoother(
+        device: &'d dyn Device,
+        element: Element,
+        cells: usize,
+        smoother: Structure,
+    ) -> Result<Self, MultigridError> {
         if cells < 2 || !cells.is_power_of_two() {
             let nearest = cells.max(2).checked_next_power_of_two().unwrap_or(2);
             return Err(MultigridError::Cells { cells, nearest });
@@ -64,9 +79,10 @@ impl<'d> Hierarchy<'d> {
         check_memory(device, element, cells)?;
         let line = Line::new(element.degree)?;
         let backend = device.info().backend;
-        let compiled = |operation| -> Result<Executable, MultigridError> {
-            Ok(device.compile(&program(operation, element, Structure::of(backend), backend)?)?)
+        let compiled = |operation, structure| -> Result<Executable, MultigridError> {
+            Ok(device.compile(&program(operation, element, structure, backend)?)?)
         };
+        let best = |operation| compiled(operation, Structure::of(backend, operation, element));
         let on_device = |matrix: &Matrix| buffer_of(device, &matrix.entries);
         let matrices = Matrices {
             mass: on_device(&line.mass)?,
@@ -88,10 +104,10 @@ impl<'d> Hierarchy<'d> {
             device,
             element,
             matrices,
-            smooth: compiled(Operation::Smooth)?,
-            residual: compiled(Operation::Residual)?,
-            prolongate: compiled(Operation::Prolongate)?,
-            restrict: compiled(Operation::Restrict)?,
+            smooth: compiled(Operation::Smooth, smoother)?,
+            residual: best(Operation::Residual)?,
+            prolongate: best(Operation::Prolongate)?,
+            restrict: best(Operation::Restrict)?,
             line,
             levels,
         })
@@ -154,31 +170,38 @@ impl<'d> Hierarchy<'d> {
         Ok(upload_values(self.device, buffer, values)?)
     }
 
-    /// One step of the smoother: each colour in turn, all its patches in parallel.
+    /// One step of the smoother: each colour in turn, all its patches in parallel. Returns its
+    /// seconds by the device's clock.
     ///
     /// # Errors
     /// A failing driver.
     ///
     /// # Source
     /// Cui et al. 2024, Algorithm 2.3.
-    pub fn smooth(&self, level: usize, order: Order) -> Result<(), MultigridError> {
-        let axes = self.element.dimension.axes();
-        for turn in 0..1_usize << axes {
-            let colour = match order {
-                Order::Forward => turn,
-                Order::Backward => (1 << axes) - 1 - turn,
-            };
-            self.smooth_colour(level, colour)?;
+    pub fn smooth(&self, level: usize, order: Order) -> Result<f64, MultigridError> {
+        let colours = 1_usize << self.element.dimension.axes();
+        match order {
+            Order::Forward => self.smooth_colours(level, 0..colours),
+            Order::Backward => self.smooth_colours(level, (0..colours).rev()),
         }
-        Ok(())
     }
 
-    /// The patches of one colour: those around the vertices of which bit `a` of `colour` is that of
-    /// their place along axis `a`, less one.
+    /// The patches of some colours, one after the other: those around the vertices of which bit `a`
+    /// of a colour is that of their place along axis `a`, less one. Returns the seconds.
     ///
     /// # Errors
     /// A failing driver.
-    pub fn smooth_colour(&self, level: usize, colour: usize) -> Result<(), MultigridError> {
+    pub fn smooth_colours(
+        &self,
+        level: usize,
+        colours: impl Iterator<Item = usize>,
+    ) -> Result<f64, MultigridError> {
+        let args: Vec<_> = colours.map(|colour| self.smoothing(level, colour)).collect();
+        let launches: Vec<_> = args.iter().map(|args| Launch { executable: &self.smooth, args }).collect();
+        Ok(self.device.launch_all(&launches)?)
+    }
+
+    fn smoothing(&self, level: usize, colour: usize) -> Vec<(&'static str, Arg<'_>)> {
         let at = &self.levels[level];
         let m = &self.matrices;
         let mut args = vec![
@@ -193,7 +216,7 @@ impl<'d> Hierarchy<'d> {
         ];
         let bits = ["c0", "c1", "c2"].into_iter().enumerate().take(self.element.dimension.axes());
         args.extend(bits.map(|(axis, name)| (name, Arg::Param((colour >> axis & 1) as i64))));
-        Ok(self.device.launch(&self.smooth, &args)?)
+        taken(&self.smooth, args)
     }
 
     /// `r = b - A x` on a level.
@@ -211,7 +234,7 @@ impl<'d> Hierarchy<'d> {
             ("M", Arg::Buffer(&self.matrices.cell_mass)),
             ("r", Arg::Buffer(&at.r)),
         ];
-        Ok(self.device.launch(&self.residual, &args)?)
+        self.launch(&self.residual, &args)
     }
 
     /// The residual that was computed last.
@@ -237,7 +260,7 @@ impl<'d> Hierarchy<'d> {
             ("P", Arg::Buffer(&self.matrices.prolongation)),
             ("rc", Arg::Buffer(&coarse.b)),
         ];
-        Ok(self.device.launch(&self.restrict, &args)?)
+        self.launch(&self.restrict, &args)
     }
 
     /// The solution of the level below is added to that of `level`.
@@ -252,7 +275,21 @@ impl<'d> Hierarchy<'d> {
             ("P", Arg::Buffer(&self.matrices.prolongation)),
             ("x", Arg::Buffer(&fine.x)),
         ];
-        Ok(self.device.launch(&self.prolongate, &args)?)
+        self.launch(&self.prolongate, &args)
+    }
+
+    fn launch(
+        &self,
+        executable: &Executable,
+        args: &[(&'static str, Arg<'_>)],
+    ) -> Result<(), MultigridError> {
+        Ok(self.device.launch(executable, &taken(executable, args.to_vec()))?)
+    }
+
+    /// The executable of the smoother.
+    #[must_use]
+    pub const fn smoother(&self) -> &Executable {
+        &self.smooth
     }
 
     /// Sets the solution of a level to zero.
@@ -268,6 +305,15 @@ impl<'d> Hierarchy<'d> {
         let h = 1.0 / cells as f64;
         h.powi(self.element.dimension.axes() as i32 - 2)
     }
+}
+
+/// The arguments that a program takes: matrices that are part of its code are none.
+fn taken<'a>(
+    executable: &Executable,
+    mut args: Vec<(&'static str, Arg<'a>)>,
+) -> Vec<(&'static str, Arg<'a>)> {
+    args.retain(|(name, _)| executable.plan().args.iter().any(|arg| arg.name == *name));
+    args
 }
 
 /// A vector of a level that is given.

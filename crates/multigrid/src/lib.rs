@@ -17,6 +17,7 @@ mod error;
 mod hierarchy;
 pub mod kernels;
 mod line;
+pub mod schedules;
 mod solver;
 
 pub use error::MultigridError;

@@ -46,14 +46,16 @@ impl Hierarchy<'_> {
     /// Cui et al. 2024, Algorithm 2.1. On the coarsest level one step of the smoother is exact.
     pub fn v_cycle(&self, level: usize, after: Order) -> Result<(), MultigridError> {
         if level == 0 {
-            return self.smooth_colour(0, 0);
+            self.smooth_colours(0, 0..1)?;
+            return Ok(());
         }
         self.smooth(level, Order::Forward)?;
         self.compute_residual(level)?;
         self.restrict(level)?;
         self.v_cycle(level - 1, after)?;
         self.prolongate(level)?;
-        self.smooth(level, after)
+        self.smooth(level, after)?;
+        Ok(())
     }
 
     /// The right-hand side of a source of 1 on a level.

@@ -1,0 +1,298 @@
+//! How the kernels of a level are mapped onto a device.
+
+use crate::kernels::{Operation, plain};
+use crate::line::Line;
+use crate::{Dimension, Element, MultigridError};
+use purlin_codegen::{Options, Program, generate};
+use purlin_ir::kernel::VarKind;
+use purlin_ir::{AddressSpace, AxisTag, Kernel, Variable};
+use purlin_runtime::Backend;
+use purlin_transforms::primitives::{
+    AliasStorage, ContractArray, ExpandArray, FixArgument, MakeAtomic, PrefetchArray, SetAddressSpace,
+    SplitIname, TagInames,
+};
+use purlin_transforms::{Schedule, Selection, TransformError};
+use serde::{Deserialize, Serialize};
+
+type Steps = Result<(), TransformError>;
+
+/// How a kernel is mapped onto a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Structure {
+    /// A patch or cell a work-group of one work-item, its arrays private: processors.
+    Blocks,
+    /// A patch or cell a work-group, a work-item for each node of a layer, which goes through the
+    /// layers; those at the boundary of a patch wait while it is solved for: *Basic* with the
+    /// two-dimensional structure of Cui et al. 2024, Figure 5 and Table 5.
+    Layers,
+    /// The same with the inner nodes of a layer numbered one after the other: *Linear indexing* of
+    /// Cui et al. 2024, §4.1.1. Of the smoother alone.
+    Linear,
+    /// Beyond the publication: a work-item for each line of nodes, which it contracts in registers,
+    /// and matrices as operands of constant memory. Of smoother and residual alone.
+    Lines {
+        /// Patches or cells of a work-group.
+        patches: u32,
+    },
+}
+
+impl Structure {
+    /// The fastest that is known of an operation on a backend.
+    #[must_use]
+    pub const fn of(backend: Backend, operation: Operation, element: Element) -> Self {
+        match (backend, operation) {
+            (Backend::C, _) => Self::Blocks,
+            (Backend::OpenCl | Backend::Cuda, Operation::Smooth | Operation::Residual) => {
+                Self::Lines { patches: patches(element) }
+            }
+            (Backend::OpenCl | Backend::Cuda, Operation::Prolongate | Operation::Restrict) => Self::Layers,
+        }
+    }
+}
+
+/// Patches of a work-group: as many as give it some hundred work-items.
+const fn patches(element: Element) -> u32 {
+    let side = 2 * element.degree as u32 + 1;
+    let lines = match element.dimension {
+        Dimension::Two => side,
+        Dimension::Three => side * side,
+    };
+    match 128 / lines {
+        0 => 1,
+        fit => fit,
+    }
+}
+
+/// The schedule of an operation. The steps that run patches and cells in parallel prove that those
+/// of one colour touch no node of each other.
+///
+/// # Errors
+/// A text that is no kernel, a step that is refused: bugs.
+pub fn schedule(
+    operation: Operation,
+    element: Element,
+    structure: Structure,
+) -> Result<Schedule, MultigridError> {
+    let kernel = plain(operation, element)?;
+    let mut s = Schedule::of(&kernel);
+    for sum in loops(s.kernel(), "l_") {
+        s.realise(&sum, format!("r_{sum}"))?;
+    }
+    if let Some(update) = operation.shared() {
+        s.apply(MakeAtomic { insns: Selection::Insn(update.into()) })?;
+    }
+    match structure {
+        Structure::Blocks => {}
+        Structure::Layers => layers(&mut s)?,
+        Structure::Linear => linear(&mut s)?,
+        Structure::Lines { patches } => {
+            fix_matrices(&mut s, operation, &Line::new(element.degree)?)?;
+            lines(&mut s, operation, element.dimension, patches)?;
+        }
+    }
+    for (axis, block) in operation.blocks(element.dimension).iter().rev().enumerate() {
+        s.tag(block, AxisTag::Group(axis as u8))?;
+    }
+    Ok(s)
+}
+
+/// The code of an operation.
+///
+/// # Errors
+/// As [`schedule`], and code that cannot be generated.
+pub fn program(
+    operation: Operation,
+    element: Element,
+    structure: Structure,
+    backend: Backend,
+) -> Result<Program, MultigridError> {
+    let schedule = schedule(operation, element, structure)?;
+    Ok(generate(schedule.kernel(), backend.target(), &Options::default())?)
+}
+
+/// Loops whose names begin so, in the order in which they were made.
+fn loops(kernel: &Kernel, stem: &str) -> Vec<String> {
+    kernel.inames.values().map(|iname| &iname.name).filter(|name| name.starts_with(stem)).cloned().collect()
+}
+
+/// All arrays of a patch to local memory.
+fn share(s: &mut Schedule) -> Result<Vec<String>, TransformError> {
+    let is_array =
+        |v: &&Variable| v.kind == VarKind::Temporary && v.shape.len() > 1 && v.space == AddressSpace::Private;
+    let arrays: Vec<String> = s.kernel().vars.values().filter(is_array).map(|v| v.name.clone()).collect();
+    for array in &arrays {
+        s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+    }
+    Ok(arrays)
+}
+
+/// Rows of a patch along `l.1` and columns along `l.0`.
+fn layers(s: &mut Schedule) -> Steps {
+    share(s)?;
+    for (stem, axis) in [("j_", 1), ("i_", 0)] {
+        let along = loops(s.kernel(), stem);
+        s.apply(TagInames::new(along, AxisTag::Local(axis)))?;
+    }
+    Ok(())
+}
+
+/// Nodes of a layer along `l.0`, one row after the other.
+fn linear(s: &mut Schedule) -> Steps {
+    share(s)?;
+    let mut nodes = Vec::new();
+    for row in loops(s.kernel(), "j_") {
+        let column = row.replacen('j', "i", 1);
+        nodes.push(String::from(&s.join(row, column)?));
+    }
+    s.apply(TagInames::new(nodes, AxisTag::Local(0))).map(|_| ())
+}
+
+/// The matrices of the degree as tables in constant memory.
+fn fix_matrices(s: &mut Schedule, operation: Operation, line: &Line) -> Steps {
+    let (mass, stiffness) = match operation {
+        Operation::Smooth => (&line.mass, &line.stiffness),
+        Operation::Residual | Operation::Prolongate | Operation::Restrict => {
+            (&line.cell_mass, &line.cell_stiffness)
+        }
+    };
+    let known = [
+        ("M", &mass.entries),
+        ("A", &stiffness.entries),
+        ("S", &line.eigenvectors.entries),
+        ("lambda", &line.eigenvalues),
+        ("P", &line.prolongation.entries),
+    ];
+    for (name, values) in known {
+        if s.kernel().var(name).is_some() {
+            s.apply(FixArgument::real(name, values.iter().copied()))?;
+            s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
+        }
+    }
+    Ok(())
+}
+
+/// A contraction: the loop over its results, the loops over lines from outside in, and what a line
+/// reads.
+type Contraction = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const SMOOTH_2D: [Contraction; 6] = [
+    ("i_0", &["j_0"], &["u"]),
+    ("j_1", &["i_1"], &["mu", "au"]),
+    ("j_2", &["i_2"], &[]),
+    ("i_3", &["j_3"], &["s0"]),
+    ("i_4", &["j_4"], &[]),
+    ("j_5", &["i_5"], &["s2"]),
+];
+
+const SMOOTH_3D: [Contraction; 9] = [
+    ("i_0", &["k_0", "j_0"], &["u"]),
+    ("j_1", &["k_1", "i_1"], &["mu", "au"]),
+    ("k_2", &["j_2", "i_2"], &["mm", "ma"]),
+    ("k_3", &["j_3", "i_3"], &[]),
+    ("j_4", &["k_4", "i_4"], &["s0"]),
+    ("i_5", &["k_5", "j_5"], &["s1"]),
+    ("i_6", &["k_6", "j_6"], &[]),
+    ("j_7", &["k_7", "i_7"], &["s3"]),
+    ("k_8", &["j_8", "i_8"], &["s4"]),
+];
+
+/// Two nests over the same lines, and the array between them with the first of its axes along lanes.
+type Fused = (&'static [&'static str], &'static [&'static str], (&'static str, u32));
+
+/// What a kernel has of this structure.
+struct Plan {
+    contractions: &'static [Contraction],
+    /// Loops that copy the nodes to local memory, from outside in.
+    copies: &'static [&'static str],
+    /// Neighbouring nests over the same lines, and the array between them that becomes a line, with
+    /// the first of its axes that go.
+    fused: &'static [Fused],
+    /// Arrays whose lives take turns.
+    turns: &'static [&'static [&'static str]],
+}
+
+const fn plan(operation: Operation, dimension: Dimension) -> Plan {
+    match (operation, dimension) {
+        (Operation::Smooth, Dimension::Two) => Plan {
+            contractions: &SMOOTH_2D,
+            copies: &["j_u", "i_u"],
+            fused: &[(&["i_1"], &["i_2"], ("r", 1)), (&["j_3"], &["j_4"], ("s1", 0))],
+            turns: &[&["u", "s0"], &["mu", "s2"]],
+        },
+        (Operation::Smooth, Dimension::Three) => Plan {
+            contractions: &SMOOTH_3D,
+            copies: &["k_u", "j_u", "i_u"],
+            fused: &[
+                (&["j_2", "i_2"], &["j_3", "i_3"], ("r", 1)),
+                (&["k_5", "j_5"], &["k_6", "j_6"], ("s2", 0)),
+            ],
+            turns: &[&["u", "mm", "s1", "s4"], &["mu", "s0", "s3"]],
+        },
+        (Operation::Residual | Operation::Prolongate | Operation::Restrict, Dimension::Two) => {
+            Plan { contractions: SMOOTH_2D.split_at(2).0, copies: &["j_u", "i_u"], fused: &[], turns: &[] }
+        }
+        (Operation::Residual | Operation::Prolongate | Operation::Restrict, Dimension::Three) => Plan {
+            contractions: SMOOTH_3D.split_at(3).0,
+            copies: &["k_u", "j_u", "i_u"],
+            fused: &[],
+            turns: &[&["u", "mm"]],
+        },
+    }
+}
+
+/// Lines of nodes in registers.
+fn lines(s: &mut Schedule, operation: Operation, dimension: Dimension, patches: u32) -> Steps {
+    let plan = plan(operation, dimension);
+    for (along, lanes, _) in plan.contractions {
+        s.reorder(lanes.iter().copied().chain([*along]))?;
+    }
+    for (first, second, between) in plan.fused {
+        first.iter().zip(*second).try_for_each(|(a, b)| s.fuse(*a, *b).map(|_| ()))?;
+        let (array, axis) = *between;
+        first.iter().try_for_each(|_| s.apply(ContractArray::new(array, axis)).map(|_| ()))?;
+    }
+    for (along, lanes, read) in plan.contractions {
+        let Some(line) = lanes.last() else { continue };
+        for array in *read {
+            let name = format!("line_{array}_{along}");
+            s.prefetch_as(PrefetchArray::new(*array, *line, AddressSpace::Private), &name)?;
+        }
+    }
+    let local = share(s)?;
+    for turn in plan.turns {
+        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
+    }
+    let axes = plan.copies.len() as u8;
+    let block = operation.blocks(dimension).pop().unwrap_or_default();
+    if patches > 1 {
+        let split = SplitIname {
+            outer: Some(format!("{block}_group")),
+            inner: Some(format!("{block}_in")),
+            ..SplitIname::new(&block, i64::from(patches))
+        };
+        s.apply(split)?;
+        for array in &local {
+            s.apply(ExpandArray::new(array, [format!("{block}_in")]))?;
+        }
+        s.tag(format!("{block}_in"), AxisTag::Local(axes - 1))?;
+        s.rename_loop(format!("{block}_group"), block)?;
+    }
+    place(s, &plan)
+}
+
+/// Lines on the axes of a group, everything inside them written out.
+fn place(s: &mut Schedule, plan: &Plan) -> Steps {
+    let lanes = plan.contractions.iter().map(|(_, lanes, _)| *lanes);
+    let copies = &plan.copies[1..];
+    for depth in 0..copies.len() {
+        let at = |nest: &[&'static str]| nest.iter().rev().nth(depth).copied();
+        let along = lanes.clone().chain([copies]).filter_map(at);
+        let along: Vec<&str> = along.filter(|name| s.kernel().iname(name).is_some()).collect();
+        s.apply(TagInames::new(along, AxisTag::Local(depth as u8)))?;
+    }
+    let rest: Vec<String> =
+        s.kernel().inames.values().filter(|i| i.tag == AxisTag::Sequential).map(|i| i.name.clone()).collect();
+    let inside = rest.into_iter().filter(|name| !name.starts_with(['p', 'e']));
+    s.apply(TagInames::new(inside, AxisTag::Unrolled)).map(|_| ())
+}

@@ -1,0 +1,134 @@
+//! The commands of the study; `--help` explains them.
+
+use clap::{Args, Parser, Subcommand};
+use purlin::Random;
+use purlin::cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use purlin::runtime::open;
+use purlin_multigrid::schedules::Structure;
+use purlin_multigrid::{Dimension, Element};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use study_cui_2024::Record;
+use study_cui_2024::measure::measure;
+use study_cui_2024::page::tables;
+
+/// As for `purlin` itself, whose steps make and drop many small expressions.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const AFTER: &str = "\
+Examples, after `cargo run --release -p study-cui-2024 --`:
+  time --device cuda --db h200.jsonl              all structures, degrees 1 to 8, both dimensions
+  time --device c --dimensions 2 --most 1e5       on the host
+  page --db h200.jsonl                            the tables as Markdown";
+
+/// Throughput of the vertex-patch smoothers of Cui et al. 2024, by structure.
+#[derive(Parser)]
+#[command(name = "study-cui-2024", version, after_help = AFTER, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check and time smoothing steps; lines of JSON
+    Time(TimeArgs),
+    /// Print the tables of measurements
+    Page(PageArgs),
+}
+
+#[derive(Args)]
+struct TimeArgs {
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// Dimensions
+    #[arg(long, value_name = "D", value_delimiter = ',', default_values_t = [2, 3])]
+    dimensions: Vec<usize>,
+    /// Polynomial degrees
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [1, 2, 3, 4, 5, 6, 7, 8])]
+    degrees: Vec<usize>,
+    /// Most nodes
+    #[arg(long, value_name = "N", default_value_t = 6e7)]
+    most: f64,
+    /// File of records; what it holds is not timed again
+    #[arg(long, value_name = "FILE", default_value = "cui-2024.jsonl")]
+    db: PathBuf,
+    /// Seed of the inputs [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[derive(Args)]
+struct PageArgs {
+    /// The records that `time` wrote
+    #[arg(long, value_name = "FILE", default_value = "cui-2024.jsonl")]
+    db: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse(); // exits with 2 by itself on a mistake
+    end(match &cli.command {
+        Command::Time(args) => time(args),
+        Command::Page(args) => print_page(args),
+    })
+}
+
+fn unreadable(error: JsonLinesError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// What is timed of an element.
+fn structures() -> Vec<Structure> {
+    let lines = [1, 2, 4, 8, 16].map(|patches| Structure::Lines { patches });
+    [&[Structure::Layers, Structure::Linear], &lines[..]].concat()
+}
+
+fn time(args: &TimeArgs) -> Result<(), Failure> {
+    let device = open(&args.device)?;
+    let done: Vec<Record> =
+        if args.db.exists() { read_json_lines(&args.db).map_err(unreadable)? } else { Vec::new() };
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    for dimension in &args.dimensions {
+        let dimension = match dimension {
+            2 => Dimension::Two,
+            3 => Dimension::Three,
+            other => return Err(Failure::Usage(format!("--dimensions: {other}; needed 2 or 3"))),
+        };
+        for degree in &args.degrees {
+            let element = Element::new(dimension, *degree).map_err(|e| Failure::Usage(e.to_string()))?;
+            let cells = largest(element, args.most)?;
+            for structure in structures() {
+                let is_known = |r: &Record| {
+                    (r.element, r.cells, r.structure) == (element, cells, structure)
+                        && r.device == device.info().name
+                };
+                if done.iter().any(is_known) {
+                    continue;
+                }
+                match measure(&*device, element, cells, structure, seed) {
+                    Ok(record) => {
+                        eprintln!("{dimension:?} Q{degree} {structure:?}: {:.2} GDoF/s", record.rate());
+                        append_json_line(&args.db, &record).map_err(unreadable)?;
+                    }
+                    Err(e) => eprintln!("{dimension:?} Q{degree} {structure:?}: {e}"),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The finest mesh of at most so many nodes.
+fn largest(element: Element, most: f64) -> Result<usize, Failure> {
+    let fits =
+        |cells: &usize| (element.nodes_of_side(*cells) as f64).powi(element.dimension.axes() as i32) <= most;
+    let cells = (1..30).map(|level| 1 << level).take_while(fits).last();
+    cells.ok_or_else(|| Failure::Usage(format!("--most {most}: two cells a side have more nodes")))
+}
+
+fn print_page(args: &PageArgs) -> Result<(), Failure> {
+    let records: Vec<Record> = read_json_lines(&args.db).map_err(unreadable)?;
+    out(&tables(&records))
+}

@@ -1,0 +1,108 @@
+//! Checks and times smoothing steps.
+
+use crate::{Record, flops_of_patch};
+use purlin::Random;
+use purlin::runtime::{Device, RuntimeError, Timing, TimingOptions, open};
+use purlin_multigrid::kernels::Operation;
+use purlin_multigrid::schedules::{Structure, program};
+use purlin_multigrid::{Element, Hierarchy, MultigridError, Order, Which};
+
+/// Largest difference from the step in C: condition numbers of patches reach 1e3 at degree 8.
+const TOLERANCE: f64 = 1e-11;
+
+/// Why there is no time.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// There is no hierarchy.
+    #[error(transparent)]
+    Multigrid(#[from] MultigridError),
+    /// The host has no compiler.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A wrong result.
+    #[error("the step is off by {error:.1e} of its largest value, needed {TOLERANCE:.0e}")]
+    Wrong {
+        /// The difference.
+        error: f64,
+    },
+}
+
+/// Random numbers at inner nodes, zero at the boundary.
+fn inner(random: &mut Random, element: Element, cells: usize) -> Vec<f64> {
+    let (side, axes) = (element.nodes_of_side(cells), element.dimension.axes());
+    let mut numbers = random.numbers(element.nodes(cells));
+    numbers.iter_mut().enumerate().for_each(|(node, x)| {
+        let at = |axis: usize| node / side.pow(axis as u32) % side;
+        if (0..axes).any(|axis| at(axis) == 0 || at(axis) + 1 == side) {
+            *x = 0.0;
+        }
+    });
+    numbers
+}
+
+/// A step on four cells a side beside one in C, whose schedule tests compare with dense matrices.
+fn error(
+    device: &dyn Device,
+    element: Element,
+    structure: Structure,
+    seed: u64,
+) -> Result<f64, MeasureError> {
+    let host = open("c")?;
+    let mut random = Random::new(seed);
+    let [x, b] = [(); 2].map(|()| inner(&mut random, element, 4));
+    let step = |levels: &Hierarchy<'_>| -> Result<Vec<f64>, MultigridError> {
+        levels.set(1, Which::Solution, &x)?;
+        levels.set(1, Which::RightHandSide, &b)?;
+        levels.smooth(1, Order::Forward)?;
+        levels.solution(1)
+    };
+    let expected = step(&Hierarchy::with_smoother(&*host, element, 4, Structure::Blocks)?)?;
+    let found = step(&Hierarchy::with_smoother(device, element, 4, structure)?)?;
+    let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
+    Ok(off.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max))
+}
+
+/// Times a structure on a mesh, after a check on a small one.
+///
+/// # Errors
+/// A structure that the device cannot take, a mesh that does not fit, a wrong result.
+pub fn measure(
+    device: &dyn Device,
+    element: Element,
+    cells: usize,
+    structure: Structure,
+    seed: u64,
+) -> Result<Record, MeasureError> {
+    let error = error(device, element, structure, seed)?;
+    if error.is_nan() || error > TOLERANCE {
+        return Err(MeasureError::Wrong { error });
+    }
+    let levels = Hierarchy::with_smoother(device, element, cells, structure)?;
+    let finest = levels.levels() - 1;
+    let mut random = Random::new(seed);
+    levels.set(finest, Which::Solution, &inner(&mut random, element, cells))?;
+    levels.set(finest, Which::RightHandSide, &inner(&mut random, element, cells))?;
+    let options = TimingOptions { warm_up: 2, min_runs: 7, min_seconds: 0.0, max_runs: 7 };
+    let timing = Timing::sample(&options, || levels.smooth(finest, Order::Forward))?;
+    let info = device.info();
+    let source = program(Operation::Smooth, element, structure, info.backend)?.source;
+    let patches = ((cells - 1) as f64).powi(element.dimension.axes() as i32);
+    Ok(Record {
+        element,
+        cells,
+        nodes: element.nodes(cells),
+        structure,
+        device: info.name.clone(),
+        driver: info.driver.clone(),
+        clock_mhz: info.clock_mhz,
+        source: blake3::hash(source.as_bytes()).to_hex().to_string(),
+        resources: levels.smoother().resources().map(ToString::to_string),
+        median_s: timing.median_s,
+        min_s: timing.min_s,
+        max_s: timing.max_s,
+        runs: timing.runs,
+        error,
+        flops: patches * flops_of_patch(element),
+    })
+}
