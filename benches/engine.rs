@@ -72,7 +72,7 @@ fn tiling_to_cuda(bencher: Bencher<'_, '_>) {
 
 /// One candidate; `scripts/count_instructions.sh` counts what this function executes, by its name.
 #[inline(never)]
-fn tiling_candidate(kernel: &Kernel, parameters: &Mapping) -> (Program, String) {
+fn tiling_candidate(kernel: &Kernel, parameters: &Mapping) -> (Program, Kernel) {
     source(kernel, parameters, Target::Cuda).unwrap()
 }
 
