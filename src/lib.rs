@@ -37,6 +37,7 @@ pub use purlin_interp as interp;
 pub use purlin_ir as ir;
 pub use purlin_isl as isl;
 pub use purlin_kernels as kernels;
+pub use purlin_multigrid as multigrid;
 pub use purlin_runtime as runtime;
 pub use purlin_solve as solve;
 pub use purlin_transforms as transforms;

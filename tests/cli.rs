@@ -1401,6 +1401,23 @@ fn tuning_an_exported_form_stops_without_complaint() {
 }
 
 #[test]
+fn poisson_is_solved_by_multigrid() {
+    let args =
+        ["solve", "poisson", "--multigrid", "--degree", "3", "--cells", "8", "--device", "c", "--dim", "2"];
+    let text = good(&args);
+    assert!(text.contains("3 levels from 2 a side on"), "{text}");
+    assert!(text.contains("right-hand side"), "{text}");
+    let error = bad(&["solve", "poisson", "--multigrid", "--cells", "12"], 2);
+    assert!(error.contains("12 cells a side do not nest: needed a power of two"), "{error}");
+    let error = bad(&["solve", "poisson", "--multigrid", "--degree", "0"], 2);
+    assert!(error.contains("needed a degree from 1 to 15"), "{error}");
+    let error = bad(&["solve", "hyperelasticity", "--multigrid"], 2);
+    assert!(error.contains("has no multigrid"), "{error}");
+    let error = bad(&["solve", "poisson", "--multigrid", "--residual", "1e-30", "--cells", "4"], 1);
+    assert!(error.contains("as small as roundings allow"), "{error}");
+}
+
+#[test]
 fn a_problem_is_solved_with_its_history() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("u.vtu").to_string_lossy().into_owned();

@@ -25,6 +25,7 @@ mod report;
 mod results;
 mod run;
 mod solve;
+mod solve_multigrid;
 mod source;
 mod space;
 mod stats;

@@ -30,27 +30,32 @@ Problems (Trotter et al. 2023):
 Examples:
   purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
   purlin solve hyperelasticity --cells 16 --device opencl
-  purlin solve poisson --dim 2 --cells 200 --degree 2")]
+  purlin solve poisson --dim 2 --cells 200 --degree 2
+  purlin solve poisson --multigrid --degree 4 --cells 16")]
 pub struct SolveArgs {
     /// A problem by name: poisson, hyperelasticity
     #[arg(value_name = "PROBLEM")]
-    problem: String,
+    pub(super) problem: String,
     /// Polynomial degree of the elements
     #[arg(long, default_value_t = 1)]
-    degree: usize,
+    pub(super) degree: usize,
     /// Dimension of the unit mesh
     #[arg(long, default_value_t = 3, conflicts_with = "mesh", value_parser = clap::value_parser!(u8).range(2..=3))]
-    dim: u8,
+    pub(super) dim: u8,
     /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
     /// [default: 64 or 8]
     #[arg(long, value_name = "N", conflicts_with = "mesh")]
-    cells: Option<usize>,
+    pub(super) cells: Option<usize>,
+    /// Solve poisson in Q_k elements on squares or cubes by full multigrid with vertex-patch
+    /// smoothers, without a matrix; --cells is a power of two [default: 64 or 16]
+    #[arg(long, conflicts_with_all = ["mesh", "vtu"])]
+    multigrid: bool,
     /// Gmsh file (MSH 4.1 or 2.2) with triangles or tetrahedra
     #[arg(long, value_name = "FILE.msh")]
     mesh: Option<PathBuf>,
     /// Where to solve: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
     #[arg(long)]
-    device: Option<String>,
+    pub(super) device: Option<String>,
     /// Write the solution on its mesh there, for ParaView
     #[arg(long, value_name = "FILE.vtu")]
     vtu: Option<PathBuf>,
@@ -63,7 +68,7 @@ pub struct SolveArgs {
     /// Residual of a linear system that is small enough, relative to its right-hand side [default:
     /// 1e-5, of linear problems 1e-10]
     #[arg(long, value_name = "PART")]
-    residual: Option<f64>,
+    pub(super) residual: Option<f64>,
     /// Iterations of a linear system that are allowed
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     iterations: usize,
@@ -83,6 +88,9 @@ impl From<BoundaryValueSetupError> for Failure {
 
 /// Runs the command.
 pub fn run(args: &SolveArgs) -> Result<(), Failure> {
+    if args.multigrid {
+        return super::solve_multigrid::run(args);
+    }
     let problem: BoundaryValueProblem = args.problem.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
     let options = options(args, problem)?;
     let progress = Progress::new();

@@ -53,8 +53,8 @@ pub enum MultigridError {
     /// A step is refused.
     #[error("bug of purlin: {0}")]
     Step(#[from] TransformError),
-    /// A kernel has no code.
-    #[error("bug of purlin: {0}")]
+    /// A kernel has no code, as where its local arrays do not fit.
+    #[error(transparent)]
     Code(#[from] CodegenError),
     /// The device refuses.
     #[error(transparent)]

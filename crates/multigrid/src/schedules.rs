@@ -51,16 +51,14 @@ impl Structure {
     }
 }
 
-/// Patches of a work-group: as many as give it some hundred work-items.
+/// Patches of a work-group that were fastest on an H200 (results/h200/cui_2024.md, 2026-11-24).
 const fn patches(element: Element) -> u32 {
-    let side = 2 * element.degree as u32 + 1;
-    let lines = match element.dimension {
-        Dimension::Two => side,
-        Dimension::Three => side * side,
-    };
-    match 128 / lines {
-        0 => 1,
-        fit => fit,
+    match (element.dimension, element.degree) {
+        (Dimension::Two, _) | (Dimension::Three, 1) => 16,
+        (Dimension::Three, 2) => 8,
+        (Dimension::Three, 3) => 2,
+        (Dimension::Three, 5) => 4,
+        (Dimension::Three, _) => 1,
     }
 }
 

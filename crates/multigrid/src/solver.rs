@@ -12,6 +12,8 @@ pub enum Ended {
     Diverged,
     /// The residual is not a number.
     NotANumber,
+    /// The residual no longer decreases: it is as small as roundings allow.
+    Stagnated,
     /// As many iterations as were allowed.
     TooManyIterations,
 }
@@ -112,8 +114,9 @@ impl Hierarchy<'_> {
             self.v_cycle(finest, Order::Forward)?;
             self.compute_residual(finest)?;
             let last = norm(&self.residual(finest)?);
+            let before = if residuals.len() > 1 { residuals.last().copied() } else { None };
             residuals.push(last);
-            if let Some(ended) = judge(start, last, tolerance) {
+            if let Some(ended) = judge(start, before, last, tolerance) {
                 return Ok(Convergence { residuals, ended });
             }
         }
@@ -121,14 +124,17 @@ impl Hierarchy<'_> {
     }
 }
 
-fn judge(start: f64, last: f64, tolerance: f64) -> Option<Ended> {
+fn judge(start: f64, before: Option<f64>, last: f64, tolerance: f64) -> Option<Ended> {
     if last.is_nan() {
         return Some(Ended::NotANumber);
     }
     if last <= tolerance * start {
         return Some(Ended::Converged);
     }
-    (last > start).then_some(Ended::Diverged)
+    if last > start {
+        return Some(Ended::Diverged);
+    }
+    before.is_some_and(|before| last >= before).then_some(Ended::Stagnated)
 }
 
 fn norm(v: &[f64]) -> f64 {
