@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 19] = [
+const UNCOMMON: [&str; 20] = [
     "combine_orbits",
     "drop_zero_terms",
     "duplicate_iname",
@@ -55,6 +55,7 @@ const UNCOMMON: [&str; 19] = [
     "precompute_rule",
     "replace_with_intrinsic",
     "roll_insns",
+    "set_resident_groups",
     "sink_accumulation",
     "skip_zero_terms",
     "split_accumulation",
