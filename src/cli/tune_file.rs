@@ -314,6 +314,7 @@ fn finish(
         | Mapping::Modes { .. }
         | Mapping::Rules { .. }
         | Mapping::Orbits { .. }
+        | Mapping::FewestOperations { .. }
         | Mapping::Tiling(_)
         | Mapping::StagedTiling(_) => format!(" --mapping '{}'", mapping_json(best)?),
     };

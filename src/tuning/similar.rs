@@ -118,6 +118,9 @@ fn transferred(mapping: Mapping, from: &TilingSizes, to: &TilingSizes) -> Mappin
         Mapping::Orbits { resident_groups, then } => {
             Mapping::Orbits { resident_groups, then: Box::new(transferred(*then, from, to)) }
         }
+        Mapping::FewestOperations { memory, objective, then } => {
+            Mapping::FewestOperations { memory, objective, then: Box::new(transferred(*then, from, to)) }
+        }
         same @ (Mapping::Sequential
         | Mapping::SingleCell { .. }
         | Mapping::ConstantCells { .. }

@@ -40,7 +40,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 20] = [
+const UNCOMMON: [&str; 21] = [
     "combine_orbits",
     "drop_zero_terms",
     "duplicate_iname",
@@ -52,6 +52,7 @@ const UNCOMMON: [&str; 20] = [
     "join_array_axes",
     "mirror_triangle",
     "parallelise_scan",
+    "pre_evaluate_loop",
     "precompute_rule",
     "replace_with_intrinsic",
     "roll_insns",

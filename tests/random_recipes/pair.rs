@@ -247,6 +247,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
             | Step::PadInames(_)
             | Step::MirrorTriangle(_)
             | Step::CombineOrbits(_)
+            | Step::PreEvaluateLoop(_)
     );
     if of_finite && !is_finite(&expected) {
         return Ok(None);
@@ -262,7 +263,7 @@ fn is_finite(memory: &Memory) -> bool {
 
 /// Steps that reorder updates or reductions, or whose tables are equal up to a tolerance: equal up to
 /// rounding. All others keep every bit.
-const REASSOCIATING: [&str; 21] = [
+const REASSOCIATING: [&str; 22] = [
     "buffer_writes",
     "combine_orbits",
     "duplicate_iname",
@@ -279,6 +280,7 @@ const REASSOCIATING: [&str; 21] = [
     "factor_update",
     "mirror_triangle",
     "parallelise_scan",
+    "pre_evaluate_loop",
     "realise_scan",
     "reduce_in_tree",
     "sink_accumulation",
@@ -289,7 +291,7 @@ const REASSOCIATING: [&str; 21] = [
 /// Steps after which an instruction may run another number of times: copies share its instances, it
 /// takes those of others, it runs once for many or many times for one, for fewer modes or one triangle,
 /// or over zeros, too.
-const RECOUNTING: [&str; 15] = [
+const RECOUNTING: [&str; 16] = [
     "combine_orbits",
     "drop_zero_terms",
     "factor_quadrature",
@@ -299,6 +301,7 @@ const RECOUNTING: [&str; 15] = [
     "pipeline_loop",
     "hoist_insn",
     "hoist_nest",
+    "pre_evaluate_loop",
     "reduce_in_tree",
     "roll_insns",
     "sink_accumulation",

@@ -4,11 +4,11 @@ use crate::lowering::LoweredForm;
 use crate::program::{CellKernel, NoSymmetry, OtherRules};
 use crate::quadrature::QuadratureScheme;
 use crate::strategies::{
-    FactorisedCells, FactorisedLines, FactorisedPlanes, MatrixCells, MatrixGroups, PointTiles, SingleCell,
-    StagedCells, StraightCells, StrategyError, SummedCells, factored_quadrature, factorised_cells,
-    factorised_lines, factorised_planes, matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling,
-    point_tiles, single_cell_per_work_item, staged_cells, staged_multi_level_tiling, straight_cells,
-    summed_cells,
+    FactorisedCells, FactorisedLines, FactorisedPlanes, FewestOperations, MatrixCells, MatrixGroups,
+    Objective, PointTiles, SingleCell, StagedCells, StraightCells, StrategyError, SummedCells,
+    factored_quadrature, factorised_cells, factorised_lines, factorised_planes, fewest_operations,
+    matrix_cells, matrix_groups, matrix_orbits, multi_level_tiling, point_tiles, single_cell_per_work_item,
+    staged_cells, staged_multi_level_tiling, straight_cells, summed_cells,
 };
 use crate::tiling::TilingParameters;
 use purlin_ir::Kernel;
@@ -112,6 +112,17 @@ pub enum Mapping {
         /// The mapping of what is left to do.
         then: Box<Mapping>,
     },
+    /// The fewest operations a cell, and then another mapping.
+    FewestOperations {
+        /// What tables of sums may occupy in all, bytes.
+        #[serde(default = "memory_of_tables")]
+        memory: u64,
+        /// What is minimised.
+        #[serde(default)]
+        objective: Objective,
+        /// The mapping of the kernel that they leave.
+        then: Box<Mapping>,
+    },
     /// Quadrature rules of another scheme, where both are exact, and then another mapping.
     Rules {
         /// The scheme.
@@ -135,7 +146,16 @@ pub enum Mapping {
     },
 }
 
+/// Bytes that tables of sums may occupy if nothing else is said: the private cache of a core, as in
+/// the experiments of Luporini et al. 2017, §7.1.
+fn memory_of_tables() -> u64 {
+    Mapping::MEMORY_OF_TABLES
+}
+
 impl Mapping {
+    /// The second-level cache of the processor of Luporini et al. 2017, §7.1, bytes.
+    pub const MEMORY_OF_TABLES: u64 = 256 << 10;
+
     /// One cell a work-item, 32 cells a work-group (Kulkarni & Klöckner 2025, §4.1).
     pub const SINGLE_CELL: Self = Self::SingleCell { cells: 32 };
 
@@ -149,7 +169,10 @@ impl Mapping {
     #[must_use]
     pub fn is_straight(&self) -> bool {
         match self {
-            Self::Modes { then } | Self::Rules { then, .. } | Self::Orbits { then, .. } => then.is_straight(),
+            Self::Modes { then }
+            | Self::Rules { then, .. }
+            | Self::Orbits { then, .. }
+            | Self::FewestOperations { then, .. } => then.is_straight(),
             Self::StraightCells { .. } => true,
             Self::Sequential
             | Self::SingleCell { .. }
@@ -262,6 +285,12 @@ impl Mapping {
             Self::Modes { then } => {
                 let program = form.program().map_err(StrategyError::from)?;
                 let (kernel, recipe) = factored_quadrature(form.kernel(), &program)?;
+                after(recipe, then.apply(&kernel))?
+            }
+            Self::FewestOperations { memory, objective, then } => {
+                let program = form.program().map_err(StrategyError::from)?;
+                let args = FewestOperations { memory: *memory, objective: *objective };
+                let (kernel, recipe) = fewest_operations(form.kernel(), &program, &args)?;
                 after(recipe, then.apply(&kernel))?
             }
             Self::Rules { scheme, then } => then.apply(&form.with_scheme(*scheme)?)?,
@@ -378,6 +407,12 @@ impl fmt::Display for Mapping {
             Self::Tiling(tiling) => tiling.fmt(f),
             Self::StagedTiling(tiling) => write!(f, "{tiling}, staged"),
             Self::Modes { then } => write!(f, "modes, {then}"),
+            Self::FewestOperations { memory, objective: Objective::Operations, then } => {
+                write!(f, "fewest operations, tables of {memory} bytes, {then}")
+            }
+            Self::FewestOperations { memory, objective: Objective::OperationsAndMisses, then } => {
+                write!(f, "fewest operations and misses, tables of {memory} bytes, {then}")
+            }
             Self::Rules { scheme, then } => write!(f, "rules `{scheme}`, {then}"),
             Self::Orbits { resident_groups: None, then } => write!(f, "orbits, {then}"),
             Self::Orbits { resident_groups: Some(groups), then } => {

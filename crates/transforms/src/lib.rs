@@ -26,6 +26,7 @@ mod nest;
 mod neutral;
 pub mod obligation;
 mod orbits;
+mod polynomial;
 pub mod primitive;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;
@@ -40,6 +41,7 @@ mod step;
 mod substitute;
 mod tensor;
 mod tree;
+mod wide;
 
 pub use lookup::Selection;
 pub use obligation::Obligation;

@@ -48,6 +48,7 @@ pub mod parallelise_scan;
 pub mod pass_table;
 pub mod peel_iname;
 pub mod pipeline_loop;
+pub mod pre_evaluate_loop;
 pub mod precompute_rule;
 pub mod prefetch_array;
 pub mod realise_reduction;
@@ -126,6 +127,7 @@ steps! {
     pass_table::PassTable: "Lets the caller pass the values of a table.";
     peel_iname::PeelIname, LoopEnd: "Runs the first or last iterations of a loop in a loop of their own.";
     pipeline_loop::PipelineLoop: "Fills temporaries for later iterations of a loop while earlier ones use theirs.";
+    pre_evaluate_loop::PreEvaluateLoop: "Evaluates the sum of a loop over products of table entries in advance.";
     precompute_rule::PrecomputeRule: "Stores what a region uses of a rule in a temporary.";
     prefetch_array::PrefetchArray: "Copies what a region reads of an array to a temporary.";
     realise_reduction::RealiseReduction: "Turns a reduction into a loop.";

@@ -16,6 +16,7 @@ pub(crate) mod orbit_products;
 pub mod order;
 pub(crate) mod point_terms;
 pub(crate) mod reread;
+pub(crate) mod separable;
 pub mod stale;
 pub(crate) mod width;
 pub(crate) mod windows;

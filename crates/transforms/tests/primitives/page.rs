@@ -135,8 +135,9 @@ fn page() -> String {
          that is not met. Every step also keeps `storage` and `placement`.\n\n\
          Results are equal bit by bit, or up to the reassociation that updates and reductions declare where a \
          page says so, or up to a tolerance of tables that a step replaces (`factor_table`, `factor_quadrature`, \
-         `combine_orbits`), \
-         or where values are finite (`skip_zero_terms`, `drop_zero_terms`, `pad_inames`, `combine_orbits`).\n\n\
+         `combine_orbits`, \
+         `pre_evaluate_loop`), or where values are finite (`skip_zero_terms`, `drop_zero_terms`, `pad_inames`, `combine_orbits`, \
+         `pre_evaluate_loop`).\n\n\
          | primitive | what it does | refusals | tests |\n|---|---|---:|---:|\n{rows}{text}",
         primitives().len()
     )

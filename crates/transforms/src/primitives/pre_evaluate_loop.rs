@@ -1,0 +1,557 @@
+//! Evaluates the sum of a loop over products of table entries in advance.
+
+use crate::draw::{self, Picks};
+use crate::lookup::{self, NO_REDUCTION};
+use crate::obligation::Obligation;
+use crate::polynomial::{Atoms, Product, joined};
+use crate::primitive::Primitive;
+use crate::proofs::separable::{
+    ALIKE, Entry, LOCAL, SUMS, Separated, Slot, TABLES, Term, constant_extents, separate,
+};
+use crate::refusal::Refusal;
+use crate::run::NOT_CALLED;
+use crate::schedule::Array;
+use crate::tree::{edit_siblings, prune_insn, replace_loop};
+use crate::wide::Wide;
+use purlin_analysis::Analysis;
+use purlin_ir::{
+    Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, VarId,
+    VarKind, Variable, WriteOp,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Replaces a loop that sums products of table entries by one product with a table of the sums.
+///
+/// # Rewrite
+/// ```text
+/// for q in 0..3                         =>   set_factor: factor = d*g
+///   set_e: e = w[q]*d                        for i in 0..2
+///   for i in 0..2                              s: y[i] += reference[i]*factor
+///     s: y[i] += phi[q, i]*(g*e)
+/// ```
+/// The value of each update is expanded to a sum of products. With `m` the terms, `g_m` the factors
+/// that do not change with the loop and `T_m` the products of entries, `sum_q sum_m g_m T_m(q)` is
+/// `sum_m g_m sum_q T_m(q)`. Terms with equal factors share a table, or else terms with equal
+/// entries share a sum of factors, whichever leaves fewer products. A table serves all updates, also
+/// with its axes exchanged. Products of scalars are computed once, in front. Terms whose sums are
+/// all zero are gone.
+///
+/// # Precondition
+/// The loop runs over `0..n`, and what it adds to anything outside is a sum of products of entries
+/// of tables of `f64` and of factors that do not change with it. Scalars that are stored before
+/// they are used in an iteration, and only used inside, are replaced by their values to see this.
+/// The new tables are the sums of products of entries, computed in twice the precision and rounded
+/// once; a sum below `10^-digits max |sum_q |T_m(q)||` is zero. Results are equal as far as tables
+/// are equal up to this tolerance, where values are finite.
+///
+/// # Errors
+/// A loop whose bounds are no such constants; a condition, an index of a write or an inner bound
+/// that changes with the loop; a scalar that is used elsewhere, or from another iteration; anything
+/// else that is written other than by `+=` or read inside; a factor that changes with the loop and
+/// is no entry of a table, with the instruction and the factor; tables that would exceed the
+/// maximum size.
+///
+/// # Source
+/// Luporini et al. 2017, §3.3, Algorithm 2; the reference tensor of Kirby & Logg 2006.
+///
+/// # Elsewhere
+/// FFC's tensor contraction mode; COFFEE's pre-evaluation; TSFC's `tensor` mode.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PreEvaluateLoop {
+    /// The loop over points.
+    pub iname: String,
+    /// Decimal digits below the largest sum of absolute values of a table, from which on a sum is
+    /// zero.
+    #[serde(default = "fourteen", skip_serializing_if = "is_fourteen")]
+    pub digits: u32,
+}
+
+fn fourteen() -> u32 {
+    14
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // what serde calls
+fn is_fourteen(digits: &u32) -> bool {
+    *digits == fourteen()
+}
+
+impl PreEvaluateLoop {
+    /// Evaluates the loop `iname` in advance, to 14 digits.
+    pub fn new(iname: impl Into<String>) -> Self {
+        Self { iname: iname.into(), digits: fourteen() }
+    }
+}
+
+impl fmt::Display for PreEvaluateLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pre-evaluate `{}`", self.iname)?;
+        if is_fourteen(&self.digits) { Ok(()) } else { write!(f, " to {} digits", self.digits) }
+    }
+}
+
+/// Most entries of a new table, and most iterations times entries that are summed.
+const MAX_ENTRIES: usize = 1 << 22;
+
+/// The points are counted.
+const RANGE: Obligation = Obligation::new(
+    "pre_evaluate_loop.range",
+    "the loop and those that index its tables run from 0 to constants",
+);
+
+/// The entries exist.
+const EXTENT: Obligation =
+    Obligation::new("pre_evaluate_loop.extent", "the tables have an entry for each iteration");
+
+/// Tables are written into the source.
+const SIZE: Obligation = Obligation::new("pre_evaluate_loop.size", "the new tables are not too large");
+
+/// What a new table holds: sums over the points of products of entries, with coefficients. Loops
+/// are numbered as axes.
+type Contents = Vec<(u64, Vec<(VarId, Vec<Place>)>)>;
+
+/// An index of an entry that is summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Place {
+    Point,
+    Axis(usize),
+    Number(i64),
+}
+
+/// Sums of entries, and the sum of products that multiplies each.
+type Group<'t> = (Vec<(&'t Vec<Entry>, f64)>, Vec<(Product, f64)>);
+
+/// A factor of the sum of an update: what multiplies a table.
+struct Piece {
+    /// The table and the loops that index it; none if the sum is a number.
+    table: Option<(usize, Vec<InameId>)>,
+    /// The products of factors that do not change, with coefficients.
+    factors: Vec<(Product, f64)>,
+}
+
+/// The tables of the sums of a loop, and what its updates become.
+pub struct Sums {
+    iname: InameId,
+    separated: Separated,
+    tables: Vec<Variable>,
+    pieces: BTreeMap<InsnId, Vec<Piece>>,
+    /// Products of scalars that are computed in front.
+    scalars: Vec<Vec<(Product, f64)>>,
+}
+
+impl Primitive for PreEvaluateLoop {
+    type Proof = Sums;
+    type Made = Vec<Array>;
+
+    const OBLIGATIONS: &'static [Obligation] =
+        &[RANGE, EXTENT, SIZE, ALIKE, LOCAL, SUMS, TABLES, NOT_CALLED, NO_REDUCTION];
+
+    fn check(&self, analysis: &Analysis) -> Result<Sums, Refusal> {
+        let kernel = analysis.kernel();
+        let iname = lookup::tree_loop(kernel, &self.iname)?;
+        let extents = constant_extents(kernel);
+        let Some(points) = extents.get(&iname).copied() else {
+            return Err(RANGE.unfit(format!(
+                "`{}` does not run from 0 to a constant above; shift it, or fix the parameters in its bounds",
+                self.iname
+            )));
+        };
+        let separated = separate(kernel, iname)?;
+        let mut maker = Maker { kernel, points, extents: &extents, step: self, made: Vec::new() };
+        let mut pieces = BTreeMap::new();
+        for (insn, terms) in &separated.updates {
+            pieces.insert(*insn, maker.pieces(&kernel.insns[*insn], terms)?);
+        }
+        let tables = maker.variables();
+        let scalars = scalars(kernel, iname, &extents, &separated, &pieces);
+        Ok(Sums { iname, separated, tables, pieces, scalars })
+    }
+
+    fn edit(&self, kernel: &mut Kernel, proof: &Sums) -> Vec<Array> {
+        let tables: Vec<VarId> = proof.tables.iter().map(|t| kernel.vars.push(t.clone())).collect();
+        let atoms = &proof.separated.atoms;
+        let mut in_front = Vec::new();
+        let scalars: Vec<VarId> =
+            proof.scalars.iter().map(|s| proof.scalar(kernel, s, &mut in_front)).collect();
+        let value = |piece: &Piece| {
+            let known = proof.scalars.iter().position(|s| *s == piece.factors);
+            let factor = match known {
+                Some(k) => Some((Some(Expr::scalar(scalars[k])), 1.0)),
+                None => factor(atoms, &piece.factors),
+            };
+            let entry = piece
+                .table
+                .as_ref()
+                .map(|(table, axes)| Expr::load(tables[*table], axes.iter().map(|axis| Expr::Iname(*axis))));
+            match (entry, factor) {
+                (Some(entry), Some((Some(e), c))) => (Some(entry * e), c),
+                (Some(entry), Some((None, c))) => (Some(entry), c),
+                (Some(entry), None) => (Some(entry), 0.0),
+                (None, Some(factor)) => factor,
+                (None, None) => (None, 0.0),
+            }
+        };
+        for (insn, pieces) in &proof.pieces {
+            kernel.insns[*insn].rhs = joined(pieces.iter().map(value)).unwrap_or(Expr::Int(0));
+        }
+        let mut body = Vec::new();
+        let at = |node: &Node| matches!(node, Node::Loop(i, _) if *i == proof.iname);
+        replace_loop(&mut kernel.body, proof.iname, &mut |mut inside| {
+            let gone = proof.separated.stores.iter().copied();
+            let nothing = proof.pieces.iter().filter(|(_, pieces)| pieces.is_empty()).map(|(insn, _)| *insn);
+            gone.chain(nothing).for_each(|insn| prune_insn(&mut inside, insn));
+            body = inside;
+            vec![Node::Loop(proof.iname, Vec::new())]
+        });
+        edit_siblings(&mut kernel.body, &at, &mut |nodes| {
+            if let Some(k) = nodes.iter().position(at) {
+                nodes.splice(k..=k, in_front.drain(..).map(Node::Insn).chain(body.drain(..)));
+            }
+        });
+        proof.tables.iter().map(|t| Array::named(&t.name)).collect()
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let all: Vec<Self> = draw::loops(kernel).iter().map(Self::new).collect();
+        draw::possible(kernel, all, p)
+    }
+}
+
+/// The factors of a piece as one expression with a coefficient; no factor at all is 1.
+fn factor(atoms: &Atoms, factors: &[(Product, f64)]) -> Option<(Option<Expr>, f64)> {
+    match factors {
+        [] => None,
+        [(one, c)] => Some((atoms.product_of(one), *c)),
+        _ => joined(factors.iter().map(|(p, c)| (atoms.product_of(p), *c))).map(|e| (Some(e), 1.0)),
+    }
+}
+
+/// The products of factors that are worth a scalar in front of the loop: those that hold an
+/// operation and nothing but scalars, where all loops around their updates run.
+fn scalars(
+    kernel: &Kernel,
+    iname: InameId,
+    extents: &BTreeMap<InameId, usize>,
+    separated: &Separated,
+    pieces: &BTreeMap<InsnId, Vec<Piece>>,
+) -> Vec<Vec<(Product, f64)>> {
+    let mut found: Vec<Vec<(Product, f64)>> = Vec::new();
+    for (insn, loops) in kernel.schedule() {
+        let inside = loops.iter().skip_while(|l| **l != iname).skip(1);
+        let runs = inside.clone().all(|l| extents.contains_key(l));
+        for piece in pieces.get(&insn).into_iter().flatten().filter(|p| runs && p.table.is_some()) {
+            let all: Vec<_> = piece.factors.iter().flat_map(|(product, _)| product).collect();
+            let plain = piece.factors.len() == 1 && piece.factors[0].1.abs() == 1.0 && all.len() <= 1;
+            let divides = all.iter().any(|f| f.divides);
+            let of_scalars = all.iter().all(|f| {
+                let mut scalar = true;
+                separated.atoms.get(f.atom).for_each(&mut |e| {
+                    scalar &= match e {
+                        Expr::Load(a) => a.index.is_empty(),
+                        Expr::Iname(_) => false,
+                        Expr::Int(_)
+                        | Expr::Real(_)
+                        | Expr::Unary(..)
+                        | Expr::Binary(..)
+                        | Expr::Call(..)
+                        | Expr::Cast(..)
+                        | Expr::Select(..)
+                        | Expr::Reduce(_)
+                        | Expr::Rule(..)
+                        | Expr::RuleParam(_) => true,
+                    }
+                });
+                scalar
+            });
+            if (!plain || divides) && of_scalars && !all.is_empty() && !found.contains(&piece.factors) {
+                found.push(piece.factors.clone());
+            }
+        }
+    }
+    found
+}
+
+impl Sums {
+    /// Stores a sum of products of scalars in a temporary of its own.
+    fn scalar(&self, kernel: &mut Kernel, factors: &[(Product, f64)], insns: &mut Vec<InsnId>) -> VarId {
+        let name = kernel.fresh_name("factor");
+        let temporary = Variable::new(&name, ScalarType::F64, VarKind::Temporary, [], AddressSpace::Private);
+        let var = kernel.vars.push(temporary);
+        let terms = factors.iter().map(|(p, c)| (self.separated.atoms.product_of(p), *c));
+        let mut tags = self.pieces.keys().map(|i| &kernel.insns[*i].tags);
+        let first = tags.next().cloned().unwrap_or_default();
+        let tags: BTreeSet<String> = tags.fold(first, |all, of| all.intersection(of).cloned().collect());
+        let insn = Insn {
+            name: kernel.fresh_name(&format!("set_{name}")),
+            lhs: Access::scalar(var),
+            op: WriteOp::Assign,
+            rhs: joined(terms).unwrap_or(Expr::Int(0)),
+            predicate: None,
+            tags,
+            callee: None,
+        };
+        insns.push(kernel.insns.push(insn));
+        var
+    }
+}
+
+/// Makes tables of sums.
+struct Maker<'k> {
+    kernel: &'k Kernel,
+    step: &'k PreEvaluateLoop,
+    points: usize,
+    extents: &'k BTreeMap<InameId, usize>,
+    /// The tables so far: what they hold, their extents and values.
+    made: Vec<(Contents, Vec<usize>, Vec<f64>)>,
+}
+
+impl Maker<'_> {
+    /// What an update adds, product by product.
+    fn pieces(&mut self, insn: &Insn, terms: &[Term]) -> Result<Vec<Piece>, Refusal> {
+        let mut by_factor: BTreeMap<&Product, Vec<(&Vec<Entry>, f64)>> = BTreeMap::new();
+        let mut by_entries: BTreeMap<&Vec<Entry>, Vec<(&Product, f64)>> = BTreeMap::new();
+        for term in terms {
+            by_factor.entry(&term.fixed).or_default().push((&term.entries, term.coefficient));
+            by_entries.entry(&term.entries).or_default().push((&term.fixed, term.coefficient));
+        }
+        // entries with equal sums of factors share a table, too
+        let mut by_sum: BTreeMap<Vec<(&Product, u64)>, Group<'_>> = BTreeMap::new();
+        for (entries, factors) in by_entries {
+            let key = factors.iter().map(|(p, c)| (*p, c.to_bits())).collect();
+            let owned = || factors.iter().map(|(p, c)| ((*p).clone(), *c)).collect();
+            by_sum.entry(key).or_insert_with(|| (Vec::new(), owned())).0.push((entries, 1.0));
+        }
+        let groups: Vec<Group<'_>> = if by_factor.len() <= by_sum.len() {
+            by_factor.into_iter().map(|(fixed, of)| (of, vec![(fixed.clone(), 1.0)])).collect()
+        } else {
+            by_sum.into_values().collect()
+        };
+        let mut pieces = Vec::new();
+        for (mut contents, mut factors) in groups {
+            if contents[0].1 < 0.0 {
+                // a table serves its negative, too
+                contents.iter_mut().for_each(|(_, c)| *c = -*c);
+                factors.iter_mut().for_each(|(_, c)| *c = -*c);
+            }
+            let axes = self.axes(insn, &contents)?;
+            if axes.is_empty() {
+                let value = self.sums(insn, &numbered(&contents, &[]), &[])?[0];
+                let factors: Vec<_> = factors.into_iter().map(|(p, c)| (p, c * value)).collect();
+                if value != 0.0 {
+                    pieces.push(Piece { table: None, factors });
+                }
+                continue;
+            }
+            if let Some((table, axes)) = self.table(insn, &contents, axes)? {
+                pieces.push(Piece { table: Some((table, axes)), factors });
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// The loops that index entries, in the order of their numbers.
+    fn axes(&self, insn: &Insn, contents: &[(&Vec<Entry>, f64)]) -> Result<Vec<InameId>, Refusal> {
+        let slots = contents.iter().flat_map(|(entries, _)| entries.iter()).flat_map(|(_, slots)| slots);
+        let axes: BTreeSet<InameId> = slots
+            .filter_map(|slot| match slot {
+                Slot::Axis(iname) => Some(*iname),
+                Slot::Point | Slot::Number(_) => None,
+            })
+            .collect();
+        let open = axes.iter().find(|axis| !self.extents.contains_key(axis));
+        RANGE.require(open.is_none(), || {
+            format!(
+                "`{}`, by which `{}` indexes a table, does not run from 0 to a constant",
+                open.map_or("", |axis| &self.kernel.inames[*axis].name),
+                insn.name
+            )
+        })?;
+        Ok(axes.into_iter().filter(|axis| self.extents.contains_key(axis)).collect())
+    }
+
+    /// The table of a sum, one that is known if there is one, and the loops that index it; none if
+    /// all its sums are zero.
+    fn table(
+        &mut self,
+        insn: &Insn,
+        contents: &[(&Vec<Entry>, f64)],
+        axes: Vec<InameId>,
+    ) -> Result<Option<(usize, Vec<InameId>)>, Refusal> {
+        for order in orders(&axes) {
+            let wanted = numbered(contents, &order);
+            let shape: Vec<usize> = order.iter().map(|axis| self.extents[axis]).collect();
+            if let Some(k) =
+                self.made.iter().position(|(known, extents, _)| *known == wanted && *extents == shape)
+            {
+                return Ok(Some((k, order)));
+            }
+        }
+        let shape: Vec<usize> = axes.iter().map(|axis| self.extents[axis]).collect();
+        let wanted = numbered(contents, &axes);
+        let values = self.sums(insn, &wanted, &shape)?;
+        if values.iter().all(|v| *v == 0.0) {
+            return Ok(None);
+        }
+        self.made.push((wanted, shape, values));
+        Ok(Some((self.made.len() - 1, axes)))
+    }
+
+    /// The sums over the points, row by row.
+    fn sums(&self, insn: &Insn, contents: &Contents, shape: &[usize]) -> Result<Vec<f64>, Refusal> {
+        let size = shape.iter().try_fold(1_usize, |all, n| all.checked_mul(*n));
+        let size = size.filter(|n| {
+            n.saturating_mul(self.points).saturating_mul(contents.len()) <= 16 * MAX_ENTRIES
+                && *n <= MAX_ENTRIES
+        });
+        let Some(size) = size else {
+            return Err(SIZE.unfit(format!(
+                "a table of the sums of `{}` would have the shape {shape:?}, needed at most {MAX_ENTRIES} entries",
+                insn.name
+            )));
+        };
+        let mut terms = Vec::new();
+        for (coefficient, entries) in contents {
+            let tables = entries.iter().map(|(var, places)| self.strided(insn, *var, places, shape));
+            terms.push((f64::from_bits(*coefficient), tables.collect::<Result<Vec<_>, _>>()?));
+        }
+        let (mut values, mut largest) = (Vec::with_capacity(size), 0.0_f64);
+        let mut index = vec![0; shape.len()];
+        for _ in 0..size {
+            let (mut sum, mut of_sizes) = (Wide::default(), 0.0);
+            for (coefficient, tables) in &terms {
+                let starts: Vec<usize> = tables.iter().map(|t| t.start(&index)).collect();
+                for q in 0..self.points {
+                    let entry = |(t, start): (&Strided<'_>, &usize)| t.values[start + q * t.point].0;
+                    let product =
+                        tables.iter().zip(&starts).map(entry).fold(Wide::new(*coefficient), Wide::times);
+                    of_sizes += product.value().abs();
+                    sum = sum.plus(product);
+                }
+            }
+            values.push(sum.value());
+            largest = largest.max(of_sizes);
+            next(&mut index, shape);
+        }
+        let tolerance = 0.1_f64.powi(i32::try_from(self.step.digits).unwrap_or(i32::MAX)) * largest;
+        // what rounding of the entries leaves of an exact zero
+        Ok(values.into_iter().map(|v| if v.abs() <= tolerance { 0.0 } else { v }).collect())
+    }
+
+    /// Where the entries of a table lie, by points and axes.
+    fn strided(
+        &self,
+        insn: &Insn,
+        var: VarId,
+        places: &[Place],
+        shape: &[usize],
+    ) -> Result<Strided<'_>, Refusal> {
+        let table = &self.kernel.vars[var];
+        let mut found = Strided { values: &[], point: 0, axes: vec![0; shape.len()], offset: 0 };
+        if let VarKind::Table(TableData::Real(values)) = &table.kind {
+            found.values = values;
+        }
+        let (mut stride, mut fits) = (1, true);
+        for (place, extent) in places.iter().zip(&table.shape).rev() {
+            let extent = extent.as_constant().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+            match place {
+                Place::Point => {
+                    found.point += stride;
+                    fits &= self.points <= extent;
+                }
+                Place::Axis(k) => {
+                    found.axes[*k] += stride;
+                    fits &= shape[*k] <= extent;
+                }
+                Place::Number(k) => {
+                    let k = usize::try_from(*k).unwrap_or(usize::MAX);
+                    fits &= k < extent;
+                    found.offset += if k < extent { k * stride } else { 0 };
+                }
+            }
+            stride *= extent;
+        }
+        if !fits {
+            return Err(EXTENT.unfit(format!(
+                "`{}` reads `{}` out of bounds; let the loops end where it ends",
+                insn.name, table.name
+            )));
+        }
+        Ok(found)
+    }
+
+    fn variables(self) -> Vec<Variable> {
+        let mut taken = self.kernel.clone();
+        let variable = |(_, shape, values): (Contents, Vec<usize>, Vec<f64>)| {
+            let name = taken.fresh_name("reference");
+            let shape: Vec<Affine> = shape.into_iter().map(|n| Affine::constant(n as i64)).collect();
+            let kind = VarKind::Table(TableData::real(values));
+            let table = Variable::new(name, ScalarType::F64, kind, shape, AddressSpace::Global);
+            taken.vars.push(table.clone());
+            table
+        };
+        self.made.into_iter().map(variable).collect()
+    }
+}
+
+/// The entries of a table by their places.
+struct Strided<'k> {
+    values: &'k [purlin_ir::Real],
+    point: usize,
+    axes: Vec<usize>,
+    offset: usize,
+}
+
+impl Strided<'_> {
+    fn start(&self, index: &[usize]) -> usize {
+        self.offset + self.axes.iter().zip(index).map(|(stride, k)| stride * k).sum::<usize>()
+    }
+}
+
+/// The next index in row-major order.
+fn next(index: &mut [usize], shape: &[usize]) {
+    for (k, n) in index.iter_mut().zip(shape).rev() {
+        *k += 1;
+        if *k < *n {
+            return;
+        }
+        *k = 0;
+    }
+}
+
+/// Entries with loops numbered by their places among `axes`, in an order of their own.
+fn numbered(contents: &[(&Vec<Entry>, f64)], axes: &[InameId]) -> Contents {
+    let place = |slot: &Slot| match slot {
+        Slot::Point => Place::Point,
+        Slot::Number(k) => Place::Number(*k),
+        Slot::Axis(iname) => Place::Axis(axes.iter().position(|a| a == iname).unwrap_or_default()),
+    };
+    let mut all: Contents = contents
+        .iter()
+        .map(|(entries, c)| {
+            let mut entries: Vec<_> =
+                entries.iter().map(|(var, slots)| (*var, slots.iter().map(place).collect())).collect();
+            entries.sort();
+            (c.to_bits(), entries)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// All orders of some loops, the one given first; of more than four only that.
+fn orders(axes: &[InameId]) -> Vec<Vec<InameId>> {
+    if axes.len() > 4 {
+        return vec![axes.to_vec()];
+    }
+    if axes.is_empty() {
+        return vec![Vec::new()];
+    }
+    let starts = axes.iter().enumerate().flat_map(|(k, first)| {
+        let rest: Vec<InameId> = axes.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, a)| *a).collect();
+        orders(&rest).into_iter().map(move |rest| [vec![*first], rest].concat())
+    });
+    starts.collect()
+}

@@ -1,0 +1,358 @@
+//! What a loop sums as products of what changes with its iterations and what does not.
+//!
+//! Scalars that are stored once in an iteration are replaced by their values, so that the value of
+//! an update is one sum of products. Of its factors, those that change with the loop are entries of
+//! tables; everything else is the same in all iterations.
+
+use crate::obligation::Obligation;
+use crate::polynomial::{Atoms, Factor, NoSum, Product, Sum};
+use crate::refusal::Refusal;
+use crate::run::NOT_CALLED;
+use crate::tree::{inames_of, loop_body};
+use purlin_ir::{
+    Access, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp, VarId, VarKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All iterations run alike.
+pub(crate) const ALIKE: Obligation = Obligation::new(
+    "separable.alike",
+    "no condition, no bound of a loop inside and no index of a write changes with the iteration",
+);
+
+/// Nothing is carried but the sums.
+pub(crate) const LOCAL: Obligation = Obligation::new(
+    "separable.local",
+    "a scalar that is stored inside of the loop is stored once, before its uses, all of which are inside",
+);
+
+/// What is left of the iterations is sums.
+pub(crate) const SUMS: Obligation = Obligation::new(
+    "separable.sums",
+    "everything else that is written inside is updated by `+=` in `f64`, and not read inside",
+);
+
+/// The iteration is seen through tables.
+pub(crate) const TABLES: Obligation = Obligation::new(
+    "separable.tables",
+    "a factor that changes with the iteration is an entry of a table of `f64`, by loops and numbers",
+);
+
+/// An index of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Slot {
+    /// The iteration of the loop.
+    Point,
+    /// The loop inside of this number.
+    Axis(InameId),
+    /// A number.
+    Number(i64),
+}
+
+/// An entry of a table that changes with the iteration.
+pub(crate) type Entry = (VarId, Vec<Slot>);
+
+/// A term of what an update adds: `coefficient*fixed*product(entries)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Term {
+    pub(crate) coefficient: f64,
+    /// The factors that are the same in all iterations.
+    pub(crate) fixed: Product,
+    /// The entries that change, sorted.
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// What a loop sums.
+pub(crate) struct Separated {
+    pub(crate) atoms: Atoms,
+    /// The updates in textual order, and the terms of each.
+    pub(crate) updates: Vec<(InsnId, Vec<Term>)>,
+    /// The stores of scalars of an iteration.
+    pub(crate) stores: BTreeSet<InsnId>,
+}
+
+/// The terms that the loop `iname` sums.
+///
+/// # Errors
+/// The first of the obligations above that is not met.
+pub(crate) fn separate(kernel: &Kernel, iname: InameId) -> Result<Separated, Refusal> {
+    let body = loop_body(&kernel.body, iname).unwrap_or_default();
+    for inner in inames_of(kernel, body) {
+        let inner = &kernel.inames[inner];
+        ALIKE.require(!inner.domain.mentions(iname), || {
+            format!(
+                "the bounds of `{}` change with it; only loops over the same values are summed",
+                inner.name
+            )
+        })?;
+    }
+    let mut insns = Vec::new();
+    with_loops(body, &mut Vec::new(), &mut insns);
+    let written = insns.iter().map(|(insn, _)| kernel.insns[*insn].lhs.var).collect();
+    let mut of_loop = Loop { kernel, iname, insns, written, atoms: Atoms::default() };
+    let mut found = Separated { atoms: Atoms::default(), updates: Vec::new(), stores: BTreeSet::new() };
+    for (place, (id, _)) in of_loop.insns.clone().into_iter().enumerate() {
+        let insn = &kernel.insns[id];
+        of_loop.check_form(insn)?;
+        let value = of_loop.value(insn)?;
+        if of_loop.is_local(insn) {
+            of_loop.check_local(place)?;
+            of_loop.check_atoms(insn, &value)?;
+            of_loop.atoms.values.insert(insn.lhs.var, value);
+            found.stores.insert(id);
+        } else {
+            of_loop.check_sum(insn)?;
+            of_loop.check_atoms(insn, &value)?;
+            let terms = value.iter().map(|(factors, c)| of_loop.term(insn, factors, *c));
+            found.updates.push((id, terms.collect::<Result<_, _>>()?));
+        }
+    }
+    found.atoms = of_loop.atoms;
+    Ok(found)
+}
+
+fn with_loops(nodes: &[Node], around: &mut Vec<InameId>, found: &mut Vec<(InsnId, Vec<InameId>)>) {
+    for node in nodes {
+        match node {
+            Node::Insn(insn) => found.push((*insn, around.clone())),
+            Node::Loop(iname, body) => {
+                around.push(*iname);
+                with_loops(body, around, found);
+                around.pop();
+            }
+        }
+    }
+}
+
+struct Loop<'k> {
+    kernel: &'k Kernel,
+    iname: InameId,
+    /// The instructions inside in textual order, and the loops inside around each.
+    insns: Vec<(InsnId, Vec<InameId>)>,
+    written: BTreeSet<VarId>,
+    atoms: Atoms,
+}
+
+impl Loop<'_> {
+    fn name(&self, var: VarId) -> &str {
+        &self.kernel.vars[var].name
+    }
+
+    fn check_form(&self, insn: &Insn) -> Result<(), Refusal> {
+        NOT_CALLED.require(insn.callee.is_none(), || {
+            format!("`{}` belongs to a call; inline the call first", insn.name)
+        })?;
+        ALIKE.require(insn.predicate.is_none(), || {
+            format!("`{}` has a condition; start and end the loops around it where it holds", insn.name)
+        })?;
+        let changes = insn.lhs.index.iter().any(|index| {
+            let mut found = false;
+            index.for_each(&mut |e| match e {
+                Expr::Iname(i) => found |= *i == self.iname,
+                Expr::Load(a) => found |= self.written.contains(&a.var),
+                Expr::Int(_)
+                | Expr::Real(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Reduce(_)
+                | Expr::Rule(..)
+                | Expr::RuleParam(_) => {}
+            });
+            found
+        });
+        ALIKE.require(!changes, || {
+            format!("`{}` may write another element in each iteration; sum into one", insn.name)
+        })?;
+        SUMS.require(self.kernel.vars[insn.lhs.var].ty == ScalarType::F64, || {
+            format!("`{}` writes `{}`, which is no `f64`", insn.name, self.name(insn.lhs.var))
+        })
+    }
+
+    /// Whether a store is one of a scalar of an iteration.
+    fn is_local(&self, insn: &Insn) -> bool {
+        let var = &self.kernel.vars[insn.lhs.var];
+        insn.update_op().is_none() && var.shape.is_empty() && var.kind == VarKind::Temporary
+    }
+
+    /// The store at a place is the only one, and in front of all uses.
+    fn check_local(&self, place: usize) -> Result<(), Refusal> {
+        let (store, around) = &self.insns[place];
+        let var = self.kernel.insns[*store].lhs.var;
+        let reads = |insn: &Insn| insn.reads().iter().any(|a| a.var == var);
+        for (id, insn) in self.kernel.insns.iter().filter(|(id, _)| id != store) {
+            if insn.lhs.var != var && !reads(insn) {
+                continue;
+            }
+            let at = self.insns.iter().position(|(other, _)| *other == id);
+            let behind = at.is_some_and(|at| at > place && self.insns[at].1.starts_with(around));
+            LOCAL.require(behind && insn.lhs.var != var, || {
+                format!(
+                    "`{}` is also used by `{}`, otherwise than behind `{}` in the same iteration; give each a scalar of \
+                     its own",
+                    self.name(var),
+                    insn.name,
+                    self.kernel.insns[*store].name
+                )
+            })?;
+        }
+        LOCAL.require(!reads(&self.kernel.insns[*store]), || {
+            format!("`{}` may have its value from another iteration", self.name(var))
+        })
+    }
+
+    fn check_sum(&self, insn: &Insn) -> Result<(), Refusal> {
+        let var = insn.lhs.var;
+        let read = self.insns.iter().map(|(i, _)| &self.kernel.insns[*i]).find(|other| {
+            let mut found = false;
+            for e in other.lhs.index.iter().chain([&other.rhs]) {
+                e.for_each(&mut |e| found |= matches!(e, Expr::Load(a) if a.var == var));
+            }
+            found
+        });
+        let adds = insn.update_op() == Some(UpdateOp::Add);
+        SUMS.require(adds && read.is_none() && !insn.is_atomic(), || match read {
+            Some(reader) => format!(
+                "`{}` reads `{}`, which `{}` changes with the iteration; sum into it by `+=` only",
+                reader.name,
+                self.name(var),
+                insn.name
+            ),
+            None => format!(
+                "`{}` writes `{}`, which is no scalar of an iteration, otherwise than by `+=`",
+                insn.name,
+                self.name(var)
+            ),
+        })
+    }
+
+    fn value(&mut self, insn: &Insn) -> Result<Sum, Refusal> {
+        self.atoms.expand(self.kernel, &insn.rhs).map_err(|why| {
+            SUMS.unfit(match why {
+                NoSum::OtherType(e) => format!(
+                    "`{}` has a part `{}` that is not computed in `f64`",
+                    insn.name,
+                    self.kernel.show_expr(&e)
+                ),
+                NoSum::TooLong => format!("the value of `{}` has too many terms", insn.name),
+            })
+        })
+    }
+
+    /// No factor reads what the loop writes.
+    fn check_atoms(&self, insn: &Insn, value: &Sum) -> Result<(), Refusal> {
+        for factor in value.keys().flatten() {
+            let mut changing = None;
+            let mut opaque = false;
+            let atom = self.atoms.get(factor.atom);
+            atom.for_each(&mut |e| match e {
+                Expr::Load(a) if self.written.contains(&a.var) => changing = Some(a.var),
+                Expr::Reduce(_) | Expr::Rule(..) | Expr::RuleParam(_) => opaque = true,
+                Expr::Int(_)
+                | Expr::Real(_)
+                | Expr::Iname(_)
+                | Expr::Load(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::Cast(..)
+                | Expr::Select(..) => {}
+            });
+            let shown = || self.kernel.show_expr(atom).to_string();
+            TABLES.require(changing.is_none(), || {
+                let var = changing.map(|v| self.name(v)).unwrap_or_default();
+                let is_writer = |i: &&Insn| Some(i.lhs.var) == changing;
+                let writer = self.insns.iter().map(|(i, _)| &self.kernel.insns[*i]).find(is_writer);
+                format!(
+                    "`{}` has the factor `{}`, whose `{var}` `{}` writes in each iteration of `{}`; keep the loop",
+                    insn.name,
+                    shown(),
+                    writer.map_or("", |i| &i.name),
+                    self.kernel.inames[self.iname].name
+                )
+            })?;
+            TABLES.require(!opaque, || {
+                format!(
+                    "`{}` has the factor `{}`, a reduction or a rule; realise or expand it first",
+                    insn.name,
+                    shown()
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A product, with the entries that change apart.
+    fn term(&self, insn: &Insn, factors: &[Factor], coefficient: f64) -> Result<Term, Refusal> {
+        let (mut fixed, mut entries) = (Product::new(), Vec::new());
+        for factor in factors {
+            let atom = self.atoms.get(factor.atom);
+            let mut changes = false;
+            atom.for_each(&mut |e| changes |= *e == Expr::Iname(self.iname));
+            if !changes {
+                fixed.push(*factor);
+                continue;
+            }
+            let entry = match atom {
+                Expr::Load(access) if !factor.divides => self.entry(access),
+                Expr::Load(_)
+                | Expr::Int(_)
+                | Expr::Real(_)
+                | Expr::Iname(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+                | Expr::Cast(..)
+                | Expr::Select(..)
+                | Expr::Reduce(_)
+                | Expr::Rule(..)
+                | Expr::RuleParam(_) => None,
+            };
+            let Some(entry) = entry else {
+                return Err(TABLES.unfit(format!(
+                    "`{}` has the factor `{}`, which changes with `{}` and is no entry of a table by loops; keep the loop",
+                    insn.name,
+                    self.kernel.show_expr(atom),
+                    self.kernel.inames[self.iname].name
+                )));
+            };
+            entries.push(entry);
+        }
+        entries.sort();
+        Ok(Term { coefficient, fixed, entries })
+    }
+
+    fn entry(&self, access: &Access) -> Option<Entry> {
+        let var = &self.kernel.vars[access.var];
+        let is_table = matches!(var.kind, VarKind::Table(TableData::Real(_))) && var.ty == ScalarType::F64;
+        let slot = |e: &Expr| match e {
+            Expr::Iname(i) if *i == self.iname => Some(Slot::Point),
+            Expr::Iname(i) => Some(Slot::Axis(*i)),
+            Expr::Int(k) => Some(Slot::Number(*k)),
+            Expr::Real(_)
+            | Expr::Load(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Call(..)
+            | Expr::Cast(..)
+            | Expr::Select(..)
+            | Expr::Reduce(_)
+            | Expr::Rule(..)
+            | Expr::RuleParam(_) => None,
+        };
+        let slots = access.index.iter().map(slot).collect::<Option<Vec<_>>>()?;
+        is_table.then_some((access.var, slots))
+    }
+}
+
+/// Loops by their extents, of those that run from 0 to a constant.
+pub(crate) fn constant_extents(kernel: &Kernel) -> BTreeMap<InameId, usize> {
+    let extent = |iname: InameId| {
+        let (low, high) = kernel.inames[iname].domain.as_range(iname)?;
+        (low.as_constant()? == 0).then_some(())?;
+        usize::try_from(high.as_constant()?).ok().filter(|n| *n > 0)
+    };
+    kernel.inames.ids().filter_map(|i| Some((i, extent(i)?))).collect()
+}
