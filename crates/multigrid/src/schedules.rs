@@ -5,11 +5,11 @@ use crate::line::Line;
 use crate::{Dimension, Element, MultigridError};
 use purlin_codegen::{Options, Program, generate};
 use purlin_ir::kernel::VarKind;
-use purlin_ir::{AddressSpace, AxisTag, Kernel, Variable};
+use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, Variable};
 use purlin_runtime::Backend;
 use purlin_transforms::primitives::{
-    AliasStorage, ContractArray, ExpandArray, FixArgument, MakeAtomic, PrefetchArray, SetAddressSpace,
-    SplitIname, TagInames,
+    AliasStorage, ContractArray, ExpandArray, FixArgument, MakeAtomic, PadArray, PrefetchArray,
+    SetAddressSpace, SplitIname, TagInames,
 };
 use purlin_transforms::{Schedule, Selection, TransformError};
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ pub fn schedule(
         Structure::Linear => linear(&mut s)?,
         Structure::Lines { patches } => {
             fix_matrices(&mut s, operation, &Line::new(element.degree)?)?;
-            lines(&mut s, operation, element.dimension, patches)?;
+            lines(&mut s, operation, element, patches)?;
         }
     }
     for (axis, block) in operation.blocks(element.dimension).iter().rev().enumerate() {
@@ -216,7 +216,7 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
             contractions: &SMOOTH_2D,
             copies: &["j_u", "i_u"],
             fused: &[(&["i_1"], &["i_2"], ("r", 1)), (&["j_3"], &["j_4"], ("s1", 0))],
-            turns: &[&["u", "s0"], &["mu", "s2"]],
+            turns: &[&["u", "mu", "s0", "s2"]],
         },
         (Operation::Smooth, Dimension::Three) => Plan {
             contractions: &SMOOTH_3D,
@@ -225,7 +225,7 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
                 (&["j_2", "i_2"], &["j_3", "i_3"], ("r", 1)),
                 (&["k_5", "j_5"], &["k_6", "j_6"], ("s2", 0)),
             ],
-            turns: &[&["u", "mm", "s1", "s4"], &["mu", "s0", "s3"]],
+            turns: &[&["u", "mu", "mm", "s0", "s1", "s3", "s4"], &["au", "ma"]],
         },
         (Operation::Residual | Operation::Prolongate | Operation::Restrict, Dimension::Two) => {
             Plan { contractions: SMOOTH_2D.split_at(2).0, copies: &["j_u", "i_u"], fused: &[], turns: &[] }
@@ -234,14 +234,19 @@ const fn plan(operation: Operation, dimension: Dimension) -> Plan {
             contractions: SMOOTH_3D.split_at(3).0,
             copies: &["k_u", "j_u", "i_u"],
             fused: &[],
-            turns: &[&["u", "mm"]],
+            turns: &[&["u", "mu", "mm"], &["au", "ma"]],
         },
     }
 }
 
 /// Lines of nodes in registers.
-fn lines(s: &mut Schedule, operation: Operation, dimension: Dimension, patches: u32) -> Steps {
+fn lines(s: &mut Schedule, operation: Operation, element: Element, patches: u32) -> Steps {
+    let dimension = element.dimension;
     let plan = plan(operation, dimension);
+    let side = match operation {
+        Operation::Smooth => 2 * element.degree as i64 + 1,
+        Operation::Residual | Operation::Prolongate | Operation::Restrict => element.degree as i64 + 1,
+    };
     for (along, lanes, _) in plan.contractions {
         s.reorder(lanes.iter().copied().chain([*along]))?;
     }
@@ -258,9 +263,6 @@ fn lines(s: &mut Schedule, operation: Operation, dimension: Dimension, patches: 
         }
     }
     let local = share(s)?;
-    for turn in plan.turns {
-        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
-    }
     let axes = plan.copies.len() as u8;
     let block = operation.blocks(dimension).pop().unwrap_or_default();
     if patches > 1 {
@@ -276,7 +278,27 @@ fn lines(s: &mut Schedule, operation: Operation, dimension: Dimension, patches: 
         s.tag(format!("{block}_in"), AxisTag::Local(axes - 1))?;
         s.rename_loop(format!("{block}_group"), block)?;
     }
+    for array in &local {
+        pad_as_a_patch(s, array, plan.copies.len(), side)?;
+    }
+    for turn in plan.turns {
+        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
+    }
     place(s, &plan)
+}
+
+/// Gives an array the strides of one of a whole patch or cell, so that a line has its place in every
+/// array that takes its turn in a buffer.
+fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i64) -> Steps {
+    let Some(var) = s.kernel().var(array) else { return Ok(()) };
+    let extents: Vec<i64> = s.kernel().vars[var].shape.iter().filter_map(Affine::as_constant).collect();
+    let first = extents.len() - axes; // behind the patch of the group, if there are several
+    // all axes but the outermost: that one too where patches lie one behind the other
+    let rows = extents.iter().enumerate().skip(if first == 0 { 1 } else { first });
+    for (axis, extent) in rows.filter(|(_, extent)| **extent < side) {
+        s.apply(PadArray::new(array, axis as u32, side - extent))?;
+    }
+    Ok(())
 }
 
 /// Lines on the axes of a group, everything inside them written out.
